@@ -1,0 +1,130 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Member is a process of the cluster as the log knows it.
+type Member struct {
+	ID   MemberID `json:"id"`
+	Name string   `json:"name,omitempty"`
+	// PeerURLs and ClientURLs are addresses, as etcd writes them (http://127.0.0.1:2380).
+	PeerURLs   []string `json:"peerURLs,omitempty"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+	// Learner receives the log but neither votes nor counts for commitment.
+	Learner bool `json:"learner,omitempty"`
+}
+
+// Config is a membership: who replicates, who decides. It travels whole in an entry of
+// kind EntryConfig and is in force as soon as it stands in a member's log (Raft §4).
+type Config struct {
+	// Members is sorted by id, without duplicates.
+	Members []Member `json:"members"`
+	// Outgoing are the voters of the configuration being left, sorted; nil unless joint.
+	// While joint, every decision needs a quorum of the voters among Members and a
+	// quorum of Outgoing.
+	Outgoing []MemberID `json:"outgoing,omitempty"`
+	// Removed are ids that left and never may come back, sorted.
+	Removed []MemberID `json:"removed,omitempty"`
+}
+
+// Voters returns the ids of the incoming voters, sorted.
+func (c *Config) Voters() []MemberID { return c.ids(func(m *Member) bool { return !m.Learner }) }
+
+// All returns every id that must receive the log: members, and outgoing voters while joint.
+func (c *Config) All() []MemberID {
+	ids := c.ids(func(*Member) bool { return true })
+	for _, id := range c.Outgoing {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (c *Config) ids(keep func(*Member) bool) []MemberID {
+	ids := make([]MemberID, 0, len(c.Members))
+	for i := range c.Members {
+		if keep(&c.Members[i]) {
+			ids = append(ids, c.Members[i].ID)
+		}
+	}
+	return ids
+}
+
+// Joint reports whether two sets of voters decide together.
+func (c *Config) Joint() bool { return len(c.Outgoing) > 0 }
+
+// Find returns the member with that id, or nil.
+func (c *Config) Find(id MemberID) *Member {
+	i, ok := slices.BinarySearchFunc(c.Members, id, func(m Member, id MemberID) int {
+		switch {
+		case m.ID < id:
+			return -1
+		case m.ID > id:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return &c.Members[i]
+}
+
+// Voter reports whether id votes, in the incoming or the outgoing configuration.
+func (c *Config) Voter(id MemberID) bool {
+	m := c.Find(id)
+	return m != nil && !m.Learner || slices.Contains(c.Outgoing, id)
+}
+
+// Clone returns a copy that shares nothing with c.
+func (c *Config) Clone() Config {
+	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed)}
+	for i := range out.Members {
+		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
+		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)
+	}
+	return out
+}
+
+// Validate reports what is wrong with a configuration; nil if it may stand in a log.
+func (c *Config) Validate() error {
+	for i := range c.Members {
+		m := &c.Members[i]
+		switch {
+		case m.ID == 0:
+			return fmt.Errorf("config: member %q has no id", m.Name)
+		case i > 0 && c.Members[i-1].ID >= m.ID:
+			return fmt.Errorf("config: members not sorted at %s", m.ID)
+		case slices.Contains(c.Removed, m.ID):
+			return fmt.Errorf("config: member %s was removed earlier", m.ID)
+		}
+	}
+	if len(c.Voters()) == 0 {
+		return fmt.Errorf("config: no voters")
+	}
+	return nil
+}
+
+// EncodeConfig returns the payload of an EntryConfig. Configurations are rare and short;
+// JSON keeps them readable in a log inspector.
+func EncodeConfig(c Config) []byte {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers only: cannot fail
+	}
+	return b
+}
+
+// DecodeConfig reads the payload of an EntryConfig.
+func DecodeConfig(b []byte) (Config, error) {
+	var c Config
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, &CorruptError{What: "config", Detail: err.Error()}
+	}
+	return c, c.Validate()
+}

@@ -1,0 +1,34 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+)
+
+// caught stops a run where a test would stop.
+type caught struct{ what string }
+
+// hunter is a test that reports instead of failing.
+type hunter struct{ testing.TB }
+
+func (h hunter) Helper()                        {}
+func (h hunter) Logf(string, ...any)            {}
+func (h hunter) Fatal(args ...any)              { panic(caught{fmt.Sprint(args...)}) }
+func (h hunter) Fatalf(format string, a ...any) { panic(caught{fmt.Sprintf(format, a...)}) }
+
+// Hunt runs the cluster under faults that a seed describes and returns what a test would
+// have said, or how the core panicked; "" if nothing is wrong. It finds out whether the
+// suite notices a core that is broken on purpose. trace may be nil.
+func Hunt(start Factory, seed uint64, trace func(line string)) (what string) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case caught:
+			what = p.what
+		default:
+			what = fmt.Sprintf("panic: %v", p)
+		}
+	}()
+	runFaults(hunter{}, start, seed, trace)
+	return ""
+}

@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// judge watches what members say is committed and when reads may be served.
+type judge struct {
+	t testing.TB
+	// chosen is what was committed first at every index, anywhere.
+	chosen map[protocol.Index]protocol.Entry
+	// highest is the highest index that was committed anywhere.
+	highest protocol.Index
+	// asked is, for every read under way, what it must not miss, and who asked.
+	asked  map[uint64]question
+	served map[uint64]protocol.Index
+	// refused counts refusals by reason; gone are contexts refused.
+	refused map[protocol.Reason]int
+	gone    map[uint64]protocol.Reason
+	// took are the committed proposals.
+	took map[protocol.ProposalID]protocol.Index
+	// leaders is who led each term.
+	leaders map[protocol.Term]protocol.MemberID
+	context uint64
+}
+
+type question struct {
+	from  protocol.MemberID
+	least protocol.Index
+}
+
+func (j *judge) init(t testing.TB) {
+	*j = judge{
+		t: t, chosen: map[protocol.Index]protocol.Entry{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
+		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{},
+		leaders: map[protocol.Term]protocol.MemberID{},
+	}
+}
+
+func (j *judge) effects(n *Node, e *protocol.Effects) {
+	next := n.Applied + 1
+	if e.Install != nil {
+		if e.Install.Index < next {
+			j.t.Fatalf("member %s installs a snapshot at %d, behind %d", n.ID, e.Install.Index, n.Applied)
+		}
+		if !slices.ContainsFunc(n.offered, func(b protocol.Base) bool { return b.Index == e.Install.Index }) {
+			j.t.Fatalf("member %s installs a snapshot at %d that nobody offered", n.ID, e.Install.Index)
+		}
+		next = e.Install.Index + 1
+	}
+	for i := range e.Commit {
+		if c := &e.Commit[i]; e.Install == nil || c.Index > e.Install.Index {
+			j.committed(n, c, next)
+			next++
+		}
+	}
+	for _, r := range e.Reads {
+		j.read(n, r)
+	}
+	for _, r := range e.Reject {
+		j.rejected(n, r)
+	}
+	if s := n.Core.Status(); s.Role == protocol.Leader {
+		if first, ok := j.leaders[s.Term]; ok && first != n.ID {
+			j.t.Fatalf("members %s and %s lead term %d", first, n.ID, s.Term)
+		}
+		j.leaders[s.Term] = n.ID
+	}
+}
+
+func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
+	if e.Index != next {
+		j.t.Fatalf("member %s commits %d, %d was next", n.ID, e.Index, next)
+	}
+	if c, ok := j.chosen[e.Index]; !ok {
+		j.chosen[e.Index] = *e
+	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind {
+		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
+	}
+	j.highest = max(j.highest, e.Index)
+	if e.Kind == protocol.EntryBatch {
+		j.took[e.ID] = e.Index
+	}
+}
+
+func (j *judge) read(n *Node, r protocol.ReadPoint) {
+	q, ok := j.asked[r.Context]
+	switch {
+	case !ok:
+		return // answered twice, or the answer to an earlier life
+	case q.from != n.ID:
+		j.t.Fatalf("member %s is given a read point that %s asked for", n.ID, q.from)
+	case r.Index < q.least:
+		j.t.Fatalf("member %s may read at %d, but %d was committed when it asked", n.ID, r.Index, q.least)
+	}
+	delete(j.asked, r.Context)
+	j.served[r.Context] = r.Index
+}
+
+func (j *judge) rejected(n *Node, r protocol.Rejection) {
+	if (r.ID != protocol.ProposalID{}) == (r.Context != 0) {
+		j.t.Fatalf("member %s: a rejection names an id or a context, not %+v", n.ID, r)
+	}
+	if r.Reason == protocol.ReasonNone {
+		j.t.Fatalf("member %s: a rejection without a reason: %+v", n.ID, r)
+	}
+	j.refused[r.Reason]++
+	if r.Context != 0 {
+		delete(j.asked, r.Context)
+		j.gone[r.Context] = r.Reason
+	}
+}
+
+// crashed: nobody waits for the member's reads any more.
+func (j *judge) crashed(n *Node) {
+	for c, q := range j.asked {
+		if q.from == n.ID {
+			delete(j.asked, c)
+		}
+	}
+}
+
+// Read asks for a read point on a member and returns the question's context.
+func (net *Net) Read(id protocol.MemberID) uint64 {
+	j := &net.judge
+	j.context++
+	if net.Node(id).Core != nil {
+		j.asked[j.context] = question{id, j.highest}
+		net.Step(id, protocol.Read{Context: j.context})
+	}
+	return j.context
+}
+
+// Served returns the read point that a question was given, and whether it was.
+func (net *Net) Served(context uint64) (protocol.Index, bool) {
+	i, ok := net.judge.served[context]
+	return i, ok
+}
+
+// Refused returns why a question or change was refused, ReasonNone if it was not.
+func (net *Net) Refused(context uint64) protocol.Reason { return net.judge.gone[context] }
+
+// Change asks a member for membership changes and returns the question's context.
+func (net *Net) Change(id protocol.MemberID, changes ...protocol.Change) uint64 {
+	net.judge.context++
+	c := net.judge.context
+	net.Step(id, protocol.ProposeChange{Context: c, ID: net.NewID(id), Changes: changes})
+	return c
+}
+
+// Transfer asks a member to hand leadership over and returns the question's context.
+func (net *Net) Transfer(id, to protocol.MemberID) uint64 {
+	net.judge.context++
+	net.Step(id, protocol.Transfer{To: to, Context: net.judge.context})
+	return net.judge.context
+}
+
+// NewID returns an id that no proposal had.
+func (net *Net) NewID(id protocol.MemberID) protocol.ProposalID {
+	net.judge.context++
+	return protocol.ProposalID{Session: protocol.Session{Member: id, Incarnation: 1}, Seq: net.judge.context}
+}
+
+// Batch returns a sealed proposal of one command with size bytes.
+func (net *Net) Batch(id protocol.MemberID, size int) protocol.Entry {
+	e := protocol.Entry{Kind: protocol.EntryBatch, ID: net.NewID(id), Count: 1}
+	e.Low = e.ID.Seq
+	command := make([]byte, size)
+	for i := range command {
+		command[i] = byte(e.ID.Seq)
+	}
+	e.Payload = protocol.AppendCommand(nil, command)
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	return e
+}
+
+// Propose proposes a new command on a member.
+func (net *Net) Propose(id protocol.MemberID, size int) protocol.Entry {
+	e := net.Batch(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
+	return e
+}
+
+// Took returns where a proposal was committed, 0 if it was not.
+func (net *Net) Took(e protocol.Entry) protocol.Index { return net.judge.took[e.ID] }

@@ -1,0 +1,391 @@
+package conformance
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Factory starts a core on a member from what its disk holds.
+type Factory func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error)
+
+// Net is a cluster in memory. Nothing happens in it by itself: tests step members,
+// deliver messages and complete writes one by one, or let Settle do it.
+type Net struct {
+	t     testing.TB
+	start Factory
+	rng   *rand.Rand
+	// Nodes are sorted by id, those that were started at any time.
+	Nodes []*Node
+	// Queue is what is under way, oldest first.
+	Queue []Parcel
+	// Cut reports whether the link between two members is down; nil: all are up.
+	Cut func(from, to protocol.MemberID) bool
+	// Trace, if set, is given a line for everything that happens.
+	Trace func(line string)
+	// Lag keeps writes undone until Sync is called; otherwise Settle completes them.
+	Lag   bool
+	judge judge
+}
+
+// Parcel is a message under way, or a snapshot (Base set).
+type Parcel struct {
+	From, To protocol.MemberID
+	Message  *protocol.Message
+	Term     protocol.Term
+	Base     *protocol.Base
+}
+
+// Node is one member.
+type Node struct {
+	ID   protocol.MemberID
+	Core protocol.Core // nil: crashed
+	// Now is the member's own clock.
+	Now time.Duration
+	// Applied is the last index that was committed here and its term; Config is the
+	// configuration there.
+	Applied protocol.Index
+	term    protocol.Term
+	Config  protocol.Config
+	// Snap is the newest durable snapshot that is in use.
+	Snap protocol.Base
+
+	eff     protocol.Effects
+	disk    protocol.Recovered // what is durable
+	writes  []write            // what is not, oldest first
+	offered []protocol.Base    // snapshots that arrived, durable but perhaps not in use
+}
+
+// write is one effects' records, and the messages that wait for them.
+type write struct {
+	seq     uint64
+	records []protocol.Record
+	release []*protocol.Message
+}
+
+// NewNet starts a cluster of voters 1 … n.
+func NewNet(t testing.TB, n int, seed uint64, start Factory) *Net {
+	net := &Net{t: t, start: start, rng: rand.New(rand.NewPCG(seed, 99))}
+	net.judge.init(t)
+	var c protocol.Config
+	for id := 1; id <= n; id++ {
+		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(id)})
+	}
+	for id := 1; id <= n; id++ {
+		net.Add(protocol.MemberID(id), c)
+	}
+	return net
+}
+
+// Add starts a new member: with the cluster's first configuration, or with none if it
+// joins.
+func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
+	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}}
+	n.disk.Base = n.Snap
+	net.Nodes = append(net.Nodes, n)
+	slices.SortFunc(net.Nodes, func(a, b *Node) int { return int(a.ID) - int(b.ID) })
+	net.boot(n)
+	return n
+}
+
+func (net *Net) boot(n *Node) {
+	core, err := net.start(n.ID, n.recovered())
+	if err != nil {
+		net.t.Fatalf("member %s does not start: %v", n.ID, err)
+	}
+	n.Core = core
+	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
+	n.eff = protocol.Effects{}
+}
+
+// recovered is what a member finds on its disk: a snapshot, and the entries after it.
+// Payloads of every other batch are left on the disk.
+func (n *Node) recovered() protocol.Recovered {
+	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap}
+	for _, e := range n.disk.Entries {
+		if e.Index <= n.Snap.Index {
+			continue
+		}
+		if e.Kind == protocol.EntryBatch && e.Index%2 == 0 {
+			e.Payload = nil
+		}
+		rec.Entries = append(rec.Entries, e)
+	}
+	return rec
+}
+
+// Node returns a member.
+func (net *Net) Node(id protocol.MemberID) *Node {
+	for _, n := range net.Nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// Step feeds a member and carries out what it wants.
+func (net *Net) Step(id protocol.MemberID, in protocol.Input) {
+	net.StepLazily(id, in)
+	net.CarryOut(id)
+}
+
+// StepLazily feeds a member; what it wants waits for CarryOut.
+func (net *Net) StepLazily(id protocol.MemberID, in protocol.Input) {
+	n := net.Node(id)
+	if n.Core == nil {
+		return
+	}
+	n.Core.Step(n.Now, in, &n.eff)
+	if err := n.Core.Check(); err != nil {
+		net.t.Fatalf("after %T: %v", in, err)
+	}
+}
+
+// CarryOut does what a member wants.
+func (net *Net) CarryOut(id protocol.MemberID) {
+	n := net.Node(id)
+	if n.Core == nil {
+		return
+	}
+	e := &n.eff
+	net.traceEffects(n)
+	net.judge.effects(n, e)
+	if e.Install != nil {
+		n.Applied, n.term, n.Config = e.Install.Index, e.Install.Term, e.Install.Config
+	}
+	for i := range e.Commit {
+		net.apply(n, e.Commit[i])
+	}
+	if len(e.Persist) > 0 || len(e.Release) > 0 {
+		n.writes = append(n.writes, write{e.Seq, slices.Clone(e.Persist), slices.Clone(e.Release)})
+	}
+	send := slices.Clone(e.Send)
+	ask := slices.Clone(e.Snapshots)
+	e.Reset()
+	for _, m := range send {
+		net.send(n, m)
+	}
+	for _, to := range ask {
+		net.sendSnapshot(n, to)
+	}
+	// Messages that wait for no write need no disk.
+	for len(n.writes) > 0 && len(n.writes[0].records) == 0 {
+		net.complete(n)
+	}
+}
+
+func (net *Net) apply(n *Node, e protocol.Entry) {
+	if e.Index <= n.Applied {
+		return // void: before an installed snapshot
+	}
+	n.Applied, n.term = e.Index, e.Term
+	if e.Kind == protocol.EntryConfig {
+		c, err := protocol.DecodeConfig(e.Payload)
+		if err != nil {
+			net.t.Fatalf("member %s: committed configuration at %d: %v", n.ID, e.Index, err)
+		}
+		n.Config = c
+	}
+}
+
+// send puts a message on its way as bytes, as a transport would.
+func (net *Net) send(n *Node, m *protocol.Message) {
+	b := m.AppendHead(nil)
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		payload := e.Payload
+		if !e.Resident() {
+			payload = net.payload(n, e)
+		}
+		b = append(append(b, e.Head()...), payload...)
+	}
+	decoded, err := protocol.DecodeMessage(b)
+	if err != nil {
+		net.t.Fatalf("member %s sends %s: %v", n.ID, m.Type, err)
+	}
+	net.Queue = append(net.Queue, Parcel{From: n.ID, To: m.To, Message: decoded})
+}
+
+// payload reads what is not resident from the member's own log.
+func (net *Net) payload(n *Node, e *protocol.Entry) []byte {
+	for _, d := range n.disk.Entries {
+		if d.Index == e.Index && d.Term == e.Term {
+			return d.Payload
+		}
+	}
+	net.t.Fatalf("member %s: payload of %d/%d is neither resident nor durable", n.ID, e.Index, e.Term)
+	return nil
+}
+
+func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
+	if n.Snap.Index == 0 {
+		n.Snap = protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+	}
+	base := n.Snap
+	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base})
+}
+
+// Deliver takes the i-th parcel out of the queue and hands it over.
+func (net *Net) Deliver(i int) {
+	p := net.take(i)
+	to := net.Node(p.To)
+	if to == nil || to.Core == nil || net.Cut != nil && net.Cut(p.From, p.To) {
+		net.lose(p)
+		return
+	}
+	net.traceParcel("", p)
+	if p.Base == nil {
+		net.Step(p.To, p.Message)
+		return
+	}
+	to.offered = append(to.offered, *p.Base)
+	net.Step(p.To, protocol.SnapshotReceived{From: p.From, Term: p.Term, Base: *p.Base})
+	net.Step(p.From, protocol.SnapshotSent{To: p.To, Index: p.Base.Index})
+}
+
+// Drop loses the i-th parcel.
+func (net *Net) Drop(i int) { net.lose(net.take(i)) }
+
+func (net *Net) take(i int) Parcel {
+	p := net.Queue[i]
+	net.Queue = slices.Delete(net.Queue, i, i+1)
+	return p
+}
+
+func (net *Net) lose(p Parcel) {
+	net.traceParcel("lost ", p)
+	if p.Base != nil && net.Node(p.From).Core != nil {
+		net.Step(p.From, protocol.SnapshotSent{To: p.To})
+	}
+}
+
+// Sync completes everything a member wrote.
+func (net *Net) Sync(id protocol.MemberID) {
+	n := net.Node(id)
+	for len(n.writes) > 0 {
+		net.complete(n)
+	}
+}
+
+// SyncOne completes a member's oldest write.
+func (net *Net) SyncOne(id protocol.MemberID) {
+	if n := net.Node(id); len(n.writes) > 0 {
+		net.complete(n)
+	}
+}
+
+func (net *Net) complete(n *Node) {
+	w := n.writes[0]
+	n.writes = n.writes[1:]
+	for i := range w.records {
+		n.store(&w.records[i])
+	}
+	for _, m := range w.release {
+		net.send(n, m)
+	}
+	if n.Core != nil {
+		net.Step(n.ID, protocol.Persisted{Seq: w.seq})
+	}
+}
+
+func (n *Node) store(r *protocol.Record) {
+	d := &n.disk
+	switch r.Kind {
+	case protocol.RecordState:
+		d.State = r.State
+	case protocol.RecordBase:
+		d.Base, d.Entries = r.Base, nil
+		for _, o := range n.offered {
+			if o.Index == r.Base.Index {
+				n.Snap = o // the record takes it into use
+			}
+		}
+	case protocol.RecordEntry:
+		i, _ := slices.BinarySearchFunc(d.Entries, r.Entry.Index, func(e protocol.Entry, i protocol.Index) int { return int(e.Index) - int(i) })
+		d.Entries = append(slices.Clip(d.Entries[:i]), r.Entry)
+	}
+}
+
+// Compact makes a durable snapshot of a member and cuts its log, but for keep entries.
+func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
+	n := net.Node(id)
+	if n.Core == nil || n.Applied <= n.Snap.Index {
+		return
+	}
+	n.Snap = protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+	if n.Applied > keep {
+		net.Step(id, protocol.Compact{Index: n.Applied - keep})
+	}
+}
+
+// Crash stops a member. Of what it wrote but did not complete, the first keep writes
+// survive.
+func (net *Net) Crash(id protocol.MemberID, keep int) {
+	n := net.Node(id)
+	n.Core = nil
+	for i := range n.writes {
+		for k := range n.writes[i].records {
+			if i < keep {
+				n.store(&n.writes[i].records[k])
+			}
+		}
+	}
+	n.writes, n.offered = nil, nil
+	net.judge.crashed(n)
+	net.tracef("%s crashes", id)
+}
+
+// Restart starts a crashed member from its disk.
+func (net *Net) Restart(id protocol.MemberID) {
+	net.tracef("%s restarts", id)
+	net.boot(net.Node(id))
+}
+
+// Tick moves a member's clock and tells it.
+func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
+	n := net.Node(id)
+	n.Now += d
+	net.Step(id, protocol.Tick{Random: net.rng.Uint64()})
+}
+
+// Settle delivers and completes until nothing is under way.
+func (net *Net) Settle() {
+	for range 100_000 {
+		switch {
+		case len(net.Queue) > 0:
+			net.Deliver(0)
+		case net.Lag || !net.syncAny():
+			return
+		}
+	}
+	net.t.Fatalf("the cluster does not come to rest")
+}
+
+func (net *Net) syncAny() bool {
+	for _, n := range net.Nodes {
+		if len(n.writes) > 0 {
+			net.Sync(n.ID)
+			return true
+		}
+	}
+	return false
+}
+
+// Leader returns the member that leads in the highest term, nil if none does.
+func (net *Net) Leader() *Node {
+	var best *Node
+	var term protocol.Term
+	for _, n := range net.Nodes {
+		if n.Core == nil {
+			continue
+		}
+		if s := n.Core.Status(); s.Role == protocol.Leader && (best == nil || s.Term > term) {
+			best, term = n, s.Term
+		}
+	}
+	return best
+}

@@ -1,0 +1,327 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Pace is how far the suite moves clocks at a tick. Cores under test should have a
+// heartbeat of ten times that or so, and time out after a hundred times that or so.
+const Pace = time.Millisecond
+
+// Run runs the suite. start must start a core with the same settings on every member.
+func Run(t *testing.T, start Factory) {
+	t.Run("one member", func(t *testing.T) { oneMember(t, start) })
+	t.Run("replication", func(t *testing.T) { replication(t, start) })
+	t.Run("restart from records", func(t *testing.T) { restart(t, start) })
+	t.Run("leader crash", func(t *testing.T) { leaderCrash(t, start) })
+	t.Run("nothing without a quorum", func(t *testing.T) { noQuorum(t, start) })
+	t.Run("release waits for the disk", func(t *testing.T) { releaseWaits(t, start) })
+	t.Run("reads", func(t *testing.T) { readsAnywhere(t, start) })
+	t.Run("snapshot", func(t *testing.T) { snapshot(t, start) })
+	t.Run("membership", func(t *testing.T) { membership(t, start) })
+	t.Run("same inputs, same effects", func(t *testing.T) { determinism(t, start) })
+	t.Run("faults", func(t *testing.T) { faults(t, start) })
+}
+
+// Until ticks all members and settles until ok, and fails after a time that would be
+// enough for a hundred elections.
+func (net *Net) Until(what string, ok func() bool) {
+	net.t.Helper()
+	for range 40_000 {
+		if ok() {
+			return
+		}
+		for _, n := range net.Nodes {
+			net.Tick(n.ID, Pace)
+		}
+		net.Settle()
+	}
+	for _, n := range net.Nodes {
+		if n.Core != nil {
+			net.t.Logf("%+v", n.Core.Status())
+		}
+	}
+	net.t.Fatalf("waited in vain for: %s", what)
+}
+
+// Committed proposes on a member until the command is committed there, as owners do.
+func (net *Net) Committed(id protocol.MemberID, size int) protocol.Index {
+	net.t.Helper()
+	e := net.Batch(id, size)
+	tries := 0
+	net.Until(fmt.Sprintf("a command of member %s", id), func() bool {
+		if tries%50 == 0 && net.Took(e) == 0 {
+			net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
+			net.Settle()
+		}
+		tries++
+		return net.Took(e) != 0 && net.Node(id).Applied >= net.Took(e)
+	})
+	return net.Took(e)
+}
+
+// level waits until all running members of the configuration applied everything.
+func (net *Net) level() {
+	net.t.Helper()
+	net.Until("all members being equal", func() bool {
+		for _, n := range net.Nodes {
+			if n.Core != nil && net.current().Find(n.ID) != nil && n.Applied < net.judge.highest {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// current is the configuration that was committed last.
+func (net *Net) current() *protocol.Config {
+	var best *Node
+	for _, n := range net.Nodes {
+		if best == nil || n.Applied > best.Applied {
+			best = n
+		}
+	}
+	return &best.Config
+}
+
+func oneMember(t *testing.T, start Factory) {
+	net := NewNet(t, 1, 1, start)
+	net.Committed(1, 10)
+	c := net.Read(1)
+	net.Until("a read", func() bool { _, ok := net.Served(c); return ok })
+	net.Crash(1, 0)
+	net.Restart(1)
+	net.Committed(1, 10)
+}
+
+func replication(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 2, start)
+	for i := range 30 {
+		net.Committed(protocol.MemberID(i%3+1), i*100)
+	}
+	net.level()
+}
+
+func restart(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 3, start)
+	for range 4 {
+		for i := range 10 {
+			net.Committed(protocol.MemberID(i%3+1), 50)
+		}
+		net.level()
+		for _, n := range net.Nodes {
+			net.Crash(n.ID, 0) // what was committed is on a quorum of disks
+		}
+		net.Queue = nil
+		for _, n := range net.Nodes {
+			net.Restart(n.ID)
+		}
+		before := net.judge.highest
+		net.Until("what was committed", func() bool { return net.Nodes[0].Applied >= before })
+	}
+	net.level()
+}
+
+func leaderCrash(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 4, start)
+	for range 5 {
+		net.Committed(1, 10)
+		l := net.Leader()
+		if l == nil {
+			t.Skip("a protocol without leaders")
+		}
+		net.Crash(l.ID, 0)
+		other := net.Nodes[0]
+		if other == l {
+			other = net.Nodes[1]
+		}
+		net.Committed(other.ID, 10)
+		net.Restart(l.ID)
+	}
+	net.level()
+}
+
+func noQuorum(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 5, start)
+	net.Committed(1, 10)
+	net.Crash(2, 0)
+	net.Crash(3, 0)
+	before := net.judge.highest
+	for range 20 {
+		net.Propose(1, 10)
+		c := net.Read(1)
+		for range 100 {
+			net.Tick(1, Pace)
+			net.Settle()
+		}
+		if _, ok := net.Served(c); ok {
+			t.Fatal("a read was served by a minority")
+		}
+	}
+	if net.judge.highest != before {
+		t.Fatal("a minority committed")
+	}
+	if net.judge.refused[protocol.ReasonNoLeader] == 0 {
+		t.Fatal("nobody was told that there is no leader")
+	}
+	net.Restart(2)
+	net.Committed(1, 10)
+}
+
+func releaseWaits(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 6, start)
+	net.Committed(1, 10)
+	net.Lag = true
+	before := net.judge.highest
+	for range 50 {
+		for _, n := range net.Nodes {
+			net.Propose(n.ID, 10)
+			net.Tick(n.ID, Pace)
+		}
+		net.Settle()
+	}
+	if net.judge.highest != before {
+		t.Fatal("committed although no disk completed anything")
+	}
+	net.Lag = false
+	net.Settle()
+	net.Committed(1, 10)
+}
+
+func readsAnywhere(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 7, start)
+	for round := range 20 {
+		at := net.Committed(protocol.MemberID(round%3+1), 10)
+		for _, n := range net.Nodes {
+			c := net.Read(n.ID)
+			net.Until("a read", func() bool {
+				if net.Refused(c) != protocol.ReasonNone {
+					c = net.Read(n.ID)
+				}
+				_, ok := net.Served(c)
+				return ok
+			})
+			if i, _ := net.Served(c); i < at {
+				t.Fatalf("read at %d misses %d", i, at)
+			}
+		}
+	}
+}
+
+func snapshot(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 8, start)
+	net.Committed(1, 10)
+	net.Crash(3, 0)
+	for range 30 {
+		net.Committed(1, 10)
+	}
+	net.Compact(1, 0)
+	net.Compact(2, 2)
+	net.Committed(2, 10)
+	net.Restart(3)
+	net.level()
+	if net.Node(3).Snap.Index == 0 {
+		t.Fatal("the member caught up without a snapshot, from entries that are gone")
+	}
+	net.Crash(3, 0)
+	net.Committed(1, 10)
+	net.Restart(3)
+	net.Committed(3, 10)
+	net.level()
+}
+
+func membership(t *testing.T, start Factory) {
+	net := NewNet(t, 3, 9, start)
+	net.Committed(1, 10)
+	net.Add(4, protocol.Config{})
+	net.Add(5, protocol.Config{})
+	net.changed("learners", change(protocol.AddLearner, 4), change(protocol.AddLearner, 5))
+	net.Committed(1, 10)
+	net.level()
+	net.changed("voters", change(protocol.AddVoter, 4), change(protocol.AddVoter, 5))
+	net.level()
+	net.changed("removal", change(protocol.RemoveMember, 1), change(protocol.RemoveMember, 2))
+	net.Crash(1, 0)
+	net.Crash(2, 0)
+	net.Committed(4, 10)
+	c := net.current()
+	if len(c.Voters()) != 3 || c.Joint() || len(c.Removed) != 2 {
+		t.Fatalf("members are %s", DescribeConfig(c))
+	}
+	if l := net.Leader(); l != nil {
+		back := net.Change(l.ID, change(protocol.AddVoter, 1))
+		if net.Refused(back) == protocol.ReasonNone {
+			t.Fatal("a removed id came back")
+		}
+	}
+	net.level()
+}
+
+func change(k protocol.ChangeKind, id protocol.MemberID) protocol.Change {
+	return protocol.Change{Kind: k, Member: protocol.Member{ID: id}}
+}
+
+// changed asks whoever may know until the changes are in force.
+func (net *Net) changed(what string, changes ...protocol.Change) {
+	net.t.Helper()
+	tries := 0
+	net.Until(what, func() bool {
+		if inForce(net.current(), changes) {
+			return true
+		}
+		if tries++; tries%20 == 1 {
+			for _, n := range net.Nodes {
+				net.Change(n.ID, changes...)
+			}
+			net.Settle()
+		}
+		return inForce(net.current(), changes)
+	})
+}
+
+func inForce(c *protocol.Config, changes []protocol.Change) bool {
+	for _, ch := range changes {
+		m := c.Find(ch.Member.ID)
+		switch ch.Kind {
+		case protocol.AddVoter:
+			if m == nil || m.Learner {
+				return false
+			}
+		case protocol.AddLearner:
+			if m == nil {
+				return false
+			}
+		case protocol.RemoveMember:
+			if m != nil {
+				return false
+			}
+		}
+	}
+	return !c.Joint()
+}
+
+// determinism: the same inputs give the same conversation, to the letter.
+func determinism(t *testing.T, start Factory) {
+	var first []string
+	for range 2 {
+		var lines []string
+		net := NewNet(t, 3, 10, start)
+		net.Trace = func(line string) { lines = append(lines, line) }
+		for i := range 500 {
+			net.chaos(faultsOf(10, 3), i)
+		}
+		if first == nil {
+			first = lines
+			continue
+		}
+		for i := range first {
+			if i >= len(lines) || first[i] != lines[i] {
+				t.Fatalf("line %d differs: %s", i, first[i])
+			}
+		}
+	}
+}

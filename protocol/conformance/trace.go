@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func (net *Net) tracef(format string, args ...any) {
+	if net.Trace != nil {
+		net.Trace(fmt.Sprintf(format, args...))
+	}
+}
+
+func (net *Net) traceParcel(how string, p Parcel) {
+	if net.Trace == nil {
+		return
+	}
+	if p.Base != nil {
+		net.tracef("%s%s→%s Snapshot t%d base %d/%d", how, p.From, p.To, p.Term, p.Base.Index, p.Base.Term)
+		return
+	}
+	net.tracef("%s%s", how, Describe(p.Message))
+}
+
+// traceEffects writes what a member wants, but for messages, which are seen on arrival.
+func (net *Net) traceEffects(n *Node) {
+	if net.Trace == nil {
+		return
+	}
+	e := &n.eff
+	if e.Changed {
+		s := n.Core.Status()
+		leader := "nobody"
+		if s.Leader != 0 {
+			leader = s.Leader.String()
+		}
+		net.tracef("  %s is %s t%d, leader %s, %s", n.ID, s.Role, s.Term, leader, DescribeConfig(&s.Config))
+	}
+	var persist []string
+	for i := range e.Persist {
+		persist = append(persist, describeRecord(&e.Persist[i]))
+	}
+	if len(persist) > 0 {
+		net.tracef("  %s writes %s", n.ID, strings.Join(persist, " "))
+	}
+	if e.Install != nil {
+		net.tracef("  %s installs the snapshot at %d/%d", n.ID, e.Install.Index, e.Install.Term)
+	}
+	if len(e.Commit) > 0 {
+		net.tracef("  %s commits %s", n.ID, describeEntries(e.Commit))
+	}
+	for _, r := range e.Reads {
+		net.tracef("  %s may serve read %d at %d", n.ID, r.Context, r.Index)
+	}
+	for _, r := range e.Reject {
+		what := fmt.Sprintf("question %d", r.Context)
+		if r.Context == 0 {
+			what = fmt.Sprintf("proposal %d", r.ID.Seq)
+		}
+		net.tracef("  %s refuses %s: %s, leader %s", n.ID, what, r.Reason, r.Leader)
+	}
+	for _, to := range e.Snapshots {
+		net.tracef("  %s is to send %s a snapshot", n.ID, to)
+	}
+}
+
+func describeRecord(r *protocol.Record) string {
+	switch r.Kind {
+	case protocol.RecordState:
+		return fmt.Sprintf("state(t%d vote %s commit %d)", r.State.Term, r.State.Vote, r.State.Commit)
+	case protocol.RecordBase:
+		return fmt.Sprintf("base(%d/%d)", r.Base.Index, r.Base.Term)
+	}
+	return describeEntry(&r.Entry)
+}
+
+func describeEntry(e *protocol.Entry) string {
+	s := fmt.Sprintf("%d/%d", e.Index, e.Term)
+	if e.Index == 0 {
+		s = "new"
+	}
+	switch e.Kind {
+	case protocol.EntryNoop:
+		s += ":noop"
+	case protocol.EntryConfig:
+		s += ":config"
+	}
+	return s
+}
+
+// describeEntries writes long runs of batches as one.
+func describeEntries(es []protocol.Entry) string {
+	var parts []string
+	for i := 0; i < len(es); {
+		j := i
+		for j+1 < len(es) && es[j+1].Kind == protocol.EntryBatch && es[i].Kind == protocol.EntryBatch && es[j+1].Term == es[i].Term {
+			j++
+		}
+		if j-i > 1 {
+			parts = append(parts, fmt.Sprintf("%d…%d/%d", es[i].Index, es[j].Index, es[i].Term))
+		} else {
+			j = i
+			parts = append(parts, describeEntry(&es[i]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, " ")
+}
+
+// Describe writes a message as scripts show it: entries and places in the log as
+// index/term.
+func Describe(m *protocol.Message) string {
+	s := fmt.Sprintf("%s→%s %s", m.From, m.To, m.Type)
+	if m.Term != 0 {
+		s += fmt.Sprintf(" t%d", m.Term)
+	}
+	if m.Force {
+		s += " forced"
+	}
+	switch m.Type {
+	case protocol.MsgPreVote, protocol.MsgVote:
+		s += fmt.Sprintf(" last %d/%d", m.Index, m.LogTerm)
+	case protocol.MsgAppend:
+		s += fmt.Sprintf(" after %d/%d [%s] commit %d", m.Index, m.LogTerm, describeEntries(m.Entries), m.Commit)
+	case protocol.MsgAppendResp:
+		if m.Reject {
+			s += fmt.Sprintf(" refused %d, perhaps %d/%d", m.Index, m.Hint, m.HintTerm)
+			return s
+		}
+		s += fmt.Sprintf(" match %d", m.Index)
+	case protocol.MsgHeartbeat:
+		s += fmt.Sprintf(" commit %d", m.Commit)
+	case protocol.MsgHeartbeatResp:
+		s += fmt.Sprintf(" match %d seen %d", m.Index, m.Hint)
+	case protocol.MsgPropose:
+		s += fmt.Sprintf(" [%s]", describeEntries(m.Entries))
+	case protocol.MsgRead:
+		s += fmt.Sprintf(" %d", m.Context)
+	case protocol.MsgReadResp:
+		s += fmt.Sprintf(" %d at %d", m.Context, m.Index)
+	}
+	if m.Reject && m.Reason != protocol.ReasonNone {
+		s += ": " + m.Reason.String()
+	} else if m.Reject {
+		s += " no"
+	}
+	if (m.Type == protocol.MsgHeartbeat || m.Type == protocol.MsgHeartbeatResp) && m.Round > 0 {
+		s += fmt.Sprintf(" round %d", m.Round)
+	}
+	return s
+}
+
+// DescribeConfig writes a configuration: voters, learners in parentheses, and outgoing
+// voters.
+func DescribeConfig(c *protocol.Config) string {
+	var parts []string
+	for i := range c.Members {
+		if c.Members[i].Learner {
+			parts = append(parts, fmt.Sprintf("(%s)", c.Members[i].ID))
+		} else {
+			parts = append(parts, c.Members[i].ID.String())
+		}
+	}
+	s := "members " + strings.Join(parts, " ")
+	if len(c.Outgoing) > 0 {
+		s += fmt.Sprintf(" leaving %v", c.Outgoing)
+	}
+	return s
+}

@@ -1,0 +1,250 @@
+package protocol
+
+import "time"
+
+// Core is one instance of a protocol on one member: a pure state machine. The same
+// inputs at the same instants give the same effects, always. A Core is not safe for
+// concurrent use; its owner feeds it from one loop.
+type Core interface {
+	// Step tells the core that in happened at now and adds what it wants to out. now is
+	// the member's monotonic clock since any origin; it never goes back.
+	Step(now time.Duration, in Input, out *Effects)
+	// Check verifies the invariants that stand under the core's fields. It is called
+	// after every step in tests and in the simulator.
+	Check() error
+	// Status describes the core at this moment.
+	Status() Status
+}
+
+// Input is something that happened: one of the types below, or a *Message.
+type Input interface{ input() }
+
+// Tick says that time passed; it comes at a steady pace, a tenth of a heartbeat or so.
+type Tick struct {
+	// Random is a fresh random number, the core's only source of chance.
+	Random uint64
+}
+
+// Propose asks to append entries: sealed payloads with ids, without index and term. The
+// core appends them (leader), forwards them (follower that knows a leader) or rejects
+// them. Whoever proposed keeps them until they are applied and may propose them again.
+type Propose struct{ Entries []Entry }
+
+// ProposeChange asks for a membership change. Context returns in a Rejection; success
+// is seen as a committed EntryConfig with this ID.
+type ProposeChange struct {
+	Context uint64
+	ID      ProposalID
+	Changes []Change
+}
+
+// Read asks for a read point (ReadIndex, or a lease where that is set). Context returns
+// in a ReadPoint or a Rejection.
+type Read struct{ Context uint64 }
+
+// Persisted says that all records up to and including Effects.Seq == Seq are durable.
+type Persisted struct{ Seq uint64 }
+
+// Compact says that entries up to Index are covered by a durable snapshot here, and
+// need be kept no longer. Index ≤ the highest committed index.
+type Compact struct{ Index Index }
+
+// SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and
+// durable on this member but not yet in use. The core takes it (Effects.Install) if it
+// is ahead of what this member knows to be committed.
+type SnapshotReceived struct {
+	From MemberID
+	Term Term
+	Base Base
+}
+
+// SnapshotSent reports how sending a snapshot that the core asked for ended.
+type SnapshotSent struct {
+	To    MemberID
+	Index Index // the snapshot's base; 0 if it failed
+}
+
+// Unreachable says that messages to a member were dropped by this side.
+type Unreachable struct{ Member MemberID }
+
+// Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
+// advanced one. Context returns in a Rejection; 0: none is wanted.
+type Transfer struct {
+	To      MemberID
+	Context uint64
+}
+
+func (*Message) input()         {}
+func (Tick) input()             {}
+func (Propose) input()          {}
+func (ProposeChange) input()    {}
+func (Read) input()             {}
+func (Persisted) input()        {}
+func (Compact) input()          {}
+func (SnapshotReceived) input() {}
+func (SnapshotSent) input()     {}
+func (Unreachable) input()      {}
+func (Transfer) input()         {}
+
+// Effects is what a core wants. It is reused: the owner carries out everything, calls
+// Reset and passes it to the next steps. Slices belong to the Effects; the messages and
+// entries in them may be kept.
+type Effects struct {
+	// Persist is to be appended to the log on disk, in order. Several steps may be
+	// persisted together.
+	Persist []Record
+	// Seq numbers the last step that added to Persist or Release; see [Persisted].
+	Seq uint64
+	// Send may leave now. Where an entry's payload is not resident, the owner reads it
+	// from its log before sending, or drops the message.
+	Send []*Message
+	// Release may leave once everything persisted up to Seq is durable.
+	Release []*Message
+	// Commit is decided: contiguous and in index order over the life of a core, from
+	// the base on. Payloads may be not resident, as in Send.
+	Commit []Entry
+	// Reads are read points: serve when everything up to Index is applied.
+	Reads []ReadPoint
+	// Reject are refusals of inputs of this member.
+	Reject []Rejection
+	// Snapshots asks to send a snapshot to each of these members; every request is
+	// answered by a SnapshotSent.
+	Snapshots []MemberID
+	// Install asks to replace the state machine's state by the snapshot with this base.
+	// Commit continues after it; commits before it in the same Effects are void.
+	Install *Base
+	// Changed says that leader, role, term or configuration is not what it was.
+	Changed bool
+}
+
+// Reset empties e and keeps its memory.
+func (e *Effects) Reset() {
+	clear(e.Send)
+	clear(e.Release)
+	clear(e.Commit)
+	*e = Effects{
+		Persist: e.Persist[:0], Seq: e.Seq, Send: e.Send[:0], Release: e.Release[:0], Commit: e.Commit[:0],
+		Reads: e.Reads[:0], Reject: e.Reject[:0], Snapshots: e.Snapshots[:0],
+	}
+}
+
+// RecordKind says what a record on disk means.
+type RecordKind uint8
+
+const (
+	// RecordEntry appends an entry; it replaces everything from its index on.
+	RecordEntry RecordKind = 1 + iota
+	// RecordState replaces the hard state.
+	RecordState
+	// RecordBase starts the log anew after a snapshot: all entries before it are void.
+	RecordBase
+)
+
+// Record is one thing to make durable.
+type Record struct {
+	Kind  RecordKind
+	Entry Entry     // RecordEntry
+	State HardState // RecordState
+	Base  Base      // RecordBase
+}
+
+// HardState is what an instance must remember over a crash besides its log.
+type HardState struct {
+	Term   Term
+	Vote   MemberID // whom it voted for in Term; 0 nobody
+	Commit Index    // a lower bound of what is committed; may lag
+}
+
+// Base is the place in an instance's log that a snapshot stands for: the log begins
+// after it. The zero Base is an empty log of a cluster not yet told its members.
+type Base struct {
+	Index  Index
+	Term   Term
+	Config Config
+}
+
+// Recovered is what a core is started from: hard state, base and the entries after the
+// base, contiguous. Payloads of batches need not be resident.
+type Recovered struct {
+	State   HardState
+	Base    Base
+	Entries []Entry
+}
+
+// ReadPoint answers a Read: a member that has applied everything up to Index serves a
+// linearizable read.
+type ReadPoint struct {
+	Context uint64
+	Index   Index
+}
+
+// Rejection refuses an input. Exactly one of ID and Context is set.
+type Rejection struct {
+	// ID is the first refused entry's id (Propose).
+	ID ProposalID
+	// Context is the refused Read's, ProposeChange's or Transfer's.
+	Context uint64
+	Reason  Reason
+	// Leader is who to ask instead, where known.
+	Leader MemberID
+}
+
+// ChangeKind is a kind of membership change.
+type ChangeKind uint8
+
+const (
+	// AddVoter adds a voter, or makes a learner one.
+	AddVoter ChangeKind = 1 + iota
+	// AddLearner adds a member that receives the log without voting.
+	AddLearner
+	// RemoveMember removes a member for ever.
+	RemoveMember
+	// UpdateMember replaces a member's name and addresses.
+	UpdateMember
+)
+
+// Change is one step of a membership change. Several together are made at once, jointly.
+type Change struct {
+	Kind   ChangeKind
+	Member Member // only the id, for RemoveMember
+}
+
+// Role is a member's part in one instance.
+type Role uint8
+
+// Roles. A PreCandidate asks whether it could win before it disturbs anyone.
+const (
+	Follower Role = iota
+	PreCandidate
+	Candidate
+	Leader
+)
+
+func (r Role) String() string {
+	return [...]string{"follower", "pre-candidate", "candidate", "leader"}[r]
+}
+
+// Status describes an instance on one member.
+type Status struct {
+	Instance InstanceID
+	Self     MemberID
+	Role     Role
+	Term     Term
+	Leader   MemberID // 0: none known
+	First    Index    // first index after the base
+	Last     Index
+	Durable  Index // what this member's own disk holds
+	Commit   Index
+	Config   Config
+	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
+	Peers []PeerStatus
+}
+
+// PeerStatus is a leader's view of another member.
+type PeerStatus struct {
+	ID            MemberID
+	Match, Next   Index
+	Active        bool // heard of within an election timeout
+	Snapshot      bool // a snapshot is under way
+	InflightBytes int
+}

@@ -1,0 +1,37 @@
+package protocol
+
+import "strconv"
+
+// Term numbers the reigns of leaders in one instance; at most one leader per term.
+type Term uint64
+
+// Index numbers the entries of one instance's log, from 1. 0 is "before the first".
+type Index uint64
+
+// Position numbers the commands of the global log, from 1, over all instances.
+// It is equal on every member: it is the state machine's consistent index.
+type Position uint64
+
+// MemberID names a member of the cluster. 0 is nobody. An id is never reused.
+type MemberID uint64
+
+// String writes the id as etcd writes member ids, in hexadecimal.
+func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
+
+// InstanceID numbers the protocol instances that a member hosts, from 1.
+type InstanceID uint32
+
+// Session names one life of one member as an origin of proposals: the member and its
+// incarnation, a number that the member makes durable and raises at every start.
+type Session struct {
+	Member      MemberID
+	Incarnation uint64
+}
+
+// ProposalID identifies a command for ever: the session that proposed it and its
+// sequence number there, from 1. It is what makes a command take effect at most once,
+// however often it is forwarded or proposed again.
+type ProposalID struct {
+	Session Session
+	Seq     uint64
+}

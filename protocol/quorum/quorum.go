@@ -1,0 +1,117 @@
+package quorum
+
+import "github.com/braidlog/braid/protocol"
+
+// Size is the number of votes that decide among n voters.
+func Size(n int) int { return n/2 + 1 }
+
+// Set is who decides: a majority of Incoming and, while joint, a majority of Outgoing too.
+type Set struct {
+	Incoming []protocol.MemberID
+	// Outgoing is empty unless the configuration is joint.
+	Outgoing []protocol.MemberID
+}
+
+// Of returns the set that decides under a configuration.
+func Of(c *protocol.Config) Set {
+	return Set{Incoming: c.Voters(), Outgoing: c.Outgoing}
+}
+
+// Has reports whether id is in either half.
+func (s Set) Has(id protocol.MemberID) bool { return has(s.Incoming, id) || has(s.Outgoing, id) }
+
+func has(ids []protocol.MemberID, id protocol.MemberID) bool {
+	for _, v := range ids {
+		if v == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Agreed returns the highest value that the set has reached, where reached tells how far
+// one voter is: an index that is stored, a round that is confirmed, an instant that was
+// heard of. It is 0 for a set without voters, which never agrees on anything.
+func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
+	v := majority(s.Incoming, reached)
+	if len(s.Outgoing) > 0 {
+		v = min(v, majority(s.Outgoing, reached))
+	}
+	return v
+}
+
+// majority sorts in a fixed array: clusters are small, and this runs for every answer.
+func majority(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
+	if len(ids) == 0 {
+		return 0
+	}
+	var fixed [16]uint64
+	sorted := fixed[:0]
+	for _, id := range ids {
+		v := reached(id)
+		sorted = append(sorted, v)
+		i := len(sorted) - 1
+		for ; i > 0 && sorted[i-1] > v; i-- {
+			sorted[i] = sorted[i-1]
+		}
+		sorted[i] = v
+	}
+	return sorted[len(sorted)-Size(len(sorted))]
+}
+
+// Answer is what is known of one voter's vote.
+type Answer uint8
+
+// Answers.
+const (
+	Missing Answer = iota
+	Granted
+	Refused
+)
+
+// Result is how a vote stands.
+type Result uint8
+
+// Results.
+const (
+	Open Result = iota
+	Won
+	Lost
+)
+
+func (r Result) String() string { return [...]string{"open", "won", "lost"}[r] }
+
+// Vote counts. A vote is lost as soon as it cannot be won any more.
+func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
+	in := count(s.Incoming, answer)
+	if len(s.Outgoing) == 0 {
+		return in
+	}
+	out := count(s.Outgoing, answer)
+	switch {
+	case in == Lost || out == Lost:
+		return Lost
+	case in == Won && out == Won:
+		return Won
+	}
+	return Open
+}
+
+func count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
+	var granted, missing int
+	for _, id := range ids {
+		switch answer(id) {
+		case Granted:
+			granted++
+		case Missing:
+			missing++
+		}
+	}
+	switch need := Size(len(ids)); {
+	case granted >= need:
+		return Won
+	case granted+missing < need:
+		return Lost
+	}
+	return Open
+}

@@ -1,0 +1,138 @@
+package raft
+
+import (
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func benchConfig(self protocol.MemberID) Config {
+	return Config{Self: self, Instance: 1, Heartbeat: 100 * time.Millisecond, ElectionTimeout: time.Second, CacheBytes: 1 << 20}
+}
+
+func benchCore(b *testing.B, self protocol.MemberID, members int) *Raft {
+	var c protocol.Config
+	for id := 1; id <= members; id++ {
+		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(id)})
+	}
+	r, err := New(benchConfig(self), protocol.Recovered{Base: protocol.Base{Config: c}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// benchLeader is a leader of three that has committed an entry of its term.
+func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
+	r, out := benchCore(b, 1, 3), &protocol.Effects{}
+	step := func(in protocol.Input) { r.Step(0, in, out) }
+	r.Step(0, protocol.Tick{Random: 1}, out)
+	r.campaign2(out)
+	step(protocol.Persisted{Seq: out.Seq})
+	for _, id := range []protocol.MemberID{2, 3} {
+		step(&protocol.Message{Type: protocol.MsgVoteResp, Instance: 1, From: id, To: 1, Term: 1})
+	}
+	step(protocol.Persisted{Seq: out.Seq})
+	for _, id := range []protocol.MemberID{2, 3} {
+		step(&protocol.Message{Type: protocol.MsgAppendResp, Instance: 1, From: id, To: 1, Term: 1, Index: 1, Context: 1})
+	}
+	if r.commit != 1 {
+		b.Fatalf("no leader: %+v", r.Status())
+	}
+	out.Reset()
+	return r, out
+}
+
+// campaign2 makes r a candidate without asking first.
+func (r *Raft) campaign2(out *protocol.Effects) {
+	r.out = out
+	r.disk.begin()
+	r.campaign(true)
+	r.disk.end(r.log.last, 0)
+}
+
+func benchEntries(n, size int) []protocol.Entry {
+	entries := make([]protocol.Entry, n)
+	for i := range entries {
+		e := &entries[i]
+		e.Kind, e.Count = protocol.EntryBatch, 1
+		e.ID = protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: uint64(i + 1)}
+		e.Payload = make([]byte, size)
+		e.SealPayload()
+	}
+	return entries
+}
+
+// BenchmarkLeaderAppend: entries proposed, sent to two followers, written, acknowledged
+// and committed; per entry.
+func BenchmarkLeaderAppend(b *testing.B) {
+	for _, n := range []int{1, 16, 256} {
+		b.Run(map[int]string{1: "one", 16: "16", 256: "256"}[n], func(b *testing.B) {
+			r, out := benchLeader(b)
+			entries := benchEntries(n, 16)
+			b.ReportAllocs()
+			now := time.Duration(0)
+			for i := 0; i < b.N; i += n {
+				now += time.Microsecond
+				r.Step(now, protocol.Propose{Entries: entries}, out)
+				for _, m := range out.Send {
+					if m.Type == protocol.MsgAppend && m.Context != 0 {
+						ack := protocol.Message{Type: protocol.MsgAppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Index: r.log.last, Context: m.Context}
+						r.Step(now, &ack, out)
+					}
+				}
+				r.Step(now, protocol.Persisted{Seq: out.Seq}, out)
+				out.Reset()
+				if i%(1<<16) < n && r.commit > 1 {
+					r.Step(now, protocol.Compact{Index: r.commit - 1}, out)
+				}
+			}
+			if r.commit != r.log.last {
+				b.Fatalf("commit %d of %d", r.commit, r.log.last)
+			}
+		})
+	}
+}
+
+// BenchmarkFollowerAppend: frames of 256 entries taken in and acknowledged; per entry.
+func BenchmarkFollowerAppend(b *testing.B) {
+	const n = 256
+	r, out := benchCore(b, 2, 3), &protocol.Effects{}
+	entries := benchEntries(n, 16)
+	heads := make([]byte, n*protocol.HeadSize)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += n {
+		last := r.log.last
+		frame := make([]protocol.Entry, n) // as decoding makes one
+		for k := range entries {
+			frame[k] = entries[k]
+			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
+		}
+		m := &protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Index: last, LogTerm: r.log.lastT, Commit: last, Entries: frame, Context: 1}
+		r.Step(0, m, out)
+		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
+		out.Reset()
+		if i%(1<<16) < n && r.commit > 1 {
+			r.Step(0, protocol.Compact{Index: r.commit - 1}, out)
+		}
+	}
+}
+
+// BenchmarkReads: reads confirmed by a quorum, 64 in a confirmation; per read.
+func BenchmarkReads(b *testing.B) {
+	r, out := benchLeader(b)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += 64 {
+		for k := range 64 {
+			r.Step(0, protocol.Read{Context: uint64(k + 1)}, out)
+		}
+		for _, m := range out.Send {
+			r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Round: m.Round, Context: m.Context}, out)
+		}
+		if len(out.Reads) != 64 {
+			b.Fatalf("%d reads served", len(out.Reads))
+		}
+		out.Reset()
+	}
+}

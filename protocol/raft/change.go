@@ -1,0 +1,226 @@
+package raft
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// configChanged puts the newest configuration in the log in force.
+func (r *Raft) configChanged() {
+	c := &r.configs[len(r.configs)-1]
+	r.conf, r.confAt = &c.config, c.index
+	r.voters = quorum.Of(r.conf)
+	if r.role == protocol.Leader {
+		r.trackPeers()
+		r.confirmReads() // fewer may be needed now, who have all answered
+	}
+}
+
+// removed reports whether this member was removed for ever, as far as it knows.
+func (r *Raft) removed() bool {
+	return r.confAt <= r.commit && slices.Contains(r.conf.Removed, r.cfg.Self)
+}
+
+func (r *Raft) proposeChange(in protocol.ProposeChange) {
+	switch {
+	case r.removed():
+		r.refuse(in.Context, protocol.ReasonRemoved, 0)
+		return
+	case r.role != protocol.Leader && r.leader == 0:
+		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
+		return
+	case r.role != protocol.Leader:
+		r.refuse(in.Context, protocol.ReasonNotLeader, r.leader)
+		return
+	case r.lead.hand.to != 0:
+		r.refuse(in.Context, protocol.ReasonTransferring, r.cfg.Self)
+		return
+	case !r.lead.ready || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint():
+		// Before an entry of our term is committed, an earlier leader's change may be
+		// undecided without our knowing.
+		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
+		return
+	}
+	next, reason := changed(r.conf, in.Changes)
+	if reason == protocol.ReasonNone && !r.safe(&next, in.Changes) {
+		reason = protocol.ReasonUnsafeChange
+	}
+	if reason != protocol.ReasonNone {
+		r.refuse(in.Context, reason, r.cfg.Self)
+		return
+	}
+	if !oneApart(r.conf.Voters(), next.Voters()) {
+		next.Outgoing = r.conf.Voters()
+	}
+	r.appendConfig(next, in.ID)
+	r.advance()
+	r.replicateAll()
+}
+
+// changed returns the configuration after the changes.
+func changed(old *protocol.Config, changes []protocol.Change) (protocol.Config, protocol.Reason) {
+	next := old.Clone()
+	if len(changes) == 0 {
+		return next, protocol.ReasonInvalidChange
+	}
+	for i := range changes {
+		for j := range i {
+			if changes[j].Member.ID == changes[i].Member.ID {
+				return next, protocol.ReasonInvalidChange
+			}
+		}
+		if !apply(&next, &changes[i]) {
+			return next, protocol.ReasonInvalidChange
+		}
+	}
+	if next.Validate() != nil {
+		return next, protocol.ReasonInvalidChange
+	}
+	return next, protocol.ReasonNone
+}
+
+// apply makes one change and reports whether it makes sense.
+func apply(c *protocol.Config, ch *protocol.Change) bool {
+	m := ch.Member
+	have := c.Find(m.ID)
+	switch ch.Kind {
+	case protocol.AddVoter, protocol.AddLearner:
+		m.Learner = ch.Kind == protocol.AddLearner
+		if have == nil {
+			i := 0
+			for i < len(c.Members) && c.Members[i].ID < m.ID {
+				i++
+			}
+			c.Members = slices.Insert(c.Members, i, m)
+			return true // ids that were removed are caught by Validate
+		}
+		if !have.Learner || m.Learner {
+			return false
+		}
+		have.Learner = false
+		amend(have, &m)
+		return true
+	case protocol.RemoveMember:
+		if have == nil {
+			return false
+		}
+		c.Members = slices.DeleteFunc(c.Members, func(x protocol.Member) bool { return x.ID == m.ID })
+		i, _ := slices.BinarySearch(c.Removed, m.ID)
+		c.Removed = slices.Insert(c.Removed, i, m.ID)
+		return true
+	case protocol.UpdateMember:
+		if have == nil {
+			return false
+		}
+		amend(have, &m)
+		return true
+	}
+	return false
+}
+
+// amend replaces what m sets of a member's name and addresses.
+func amend(have, m *protocol.Member) {
+	if m.Name != "" {
+		have.Name = m.Name
+	}
+	if m.PeerURLs != nil {
+		have.PeerURLs = slices.Clone(m.PeerURLs)
+	}
+	if m.ClientURLs != nil {
+		have.ClientURLs = slices.Clone(m.ClientURLs)
+	}
+}
+
+// oneApart reports whether two sets of voters differ by one member at most: then every
+// majority of one meets every majority of the other, and no joint step is needed.
+func oneApart(a, b []protocol.MemberID) bool {
+	n := 0
+	for _, id := range a {
+		if !slices.Contains(b, id) {
+			n++
+		}
+	}
+	for _, id := range b {
+		if !slices.Contains(a, id) {
+			n++
+		}
+	}
+	return n <= 1
+}
+
+// safe reports whether the cluster could still decide after the change with the members
+// that are at hand now, and whether learners that become voters are caught up: they have
+// what was committed a heartbeat ago.
+func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
+	shrinks := false
+	for i := range changes {
+		id := changes[i].Member.ID
+		switch changes[i].Kind {
+		case protocol.AddVoter:
+			shrinks = true
+			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || p.phase == behind || p.match < r.lead.beaten) {
+				return false
+			}
+		case protocol.RemoveMember:
+			shrinks = true
+		}
+	}
+	voters := next.Voters()
+	if !shrinks || len(r.voters.Incoming) == 1 && len(voters) == 2 {
+		return true // a cluster of one can only grow by waiting for its second member
+	}
+	active := 0
+	for _, id := range voters {
+		if p := r.peer(id); id == r.cfg.Self || p != nil && r.active(p) {
+			active++
+		}
+	}
+	return active >= quorum.Size(len(voters))
+}
+
+// appendConfig appends a configuration, which is in force at once.
+func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
+	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
+	e.SealPayload()
+	r.appendOwn(&e, make([]byte, protocol.HeadSize))
+	r.configs = append(r.configs, configAt{e.Index, c})
+	r.configChanged()
+}
+
+// settleConfig goes on when the configuration in force is committed: it leaves a joint
+// one, and gives members that left a deadline. Reaching for the next step only once an
+// entry of our own term is committed keeps to one change at a time.
+func (r *Raft) settleConfig() {
+	if r.confAt > r.commit {
+		return
+	}
+	for _, p := range r.lead.peers {
+		if p.leaving != 0 && p.leaveBy == 0 {
+			p.leaveBy = r.now + r.cfg.ElectionTimeout
+		}
+	}
+	if r.conf.Joint() && r.commit >= r.lead.first {
+		next := r.conf.Clone()
+		next.Outgoing = nil
+		var id protocol.ProposalID
+		if r.confAt > r.log.base {
+			id = r.log.at(r.confAt).ID
+		}
+		r.appendConfig(next, id)
+		r.advance()
+	}
+}
+
+// resign ends the reign of a leader that is no voter any more, once that is committed
+// (Raft §4.2.2). The most advanced voter is told to stand at once.
+func (r *Raft) resign() {
+	if r.role != protocol.Leader || r.confAt > r.commit || r.voters.Has(r.cfg.Self) {
+		return
+	}
+	if p := r.mostAdvanced(); p != nil {
+		r.send(&protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id})
+	}
+	r.follow(r.term, 0)
+}

@@ -1,0 +1,147 @@
+package raft
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Check is protocol.Core's.
+func (r *Raft) Check() error {
+	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkConfigs, checkPeers, checkReads} {
+		if err := check(r); err != nil {
+			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
+		}
+	}
+	return nil
+}
+
+func checkIndexes(r *Raft) error {
+	switch {
+	case r.commit < r.log.base || r.commit > r.log.last:
+		return fmt.Errorf("commit %d outside of the log, %d to %d", r.commit, r.log.base, r.log.last)
+	case r.given != r.commit:
+		return fmt.Errorf("commit %d, handed over %d", r.commit, r.given)
+	case r.verified > r.log.last:
+		return fmt.Errorf("verified %d beyond last %d", r.verified, r.log.last)
+	case r.term < r.log.lastT:
+		return fmt.Errorf("log ends in term %d", r.log.lastT)
+	}
+	return r.log.check()
+}
+
+func checkDisk(r *Raft) error {
+	d := &r.disk
+	if d.durable > r.log.last || d.done > d.seq || d.state > d.seq || d.commit > r.commit {
+		return fmt.Errorf("disk: durable %d of %d, done %d, state %d of %d, commit %d", d.durable, r.log.last, d.done, d.state, d.seq, d.commit)
+	}
+	for i, w := range d.pending {
+		if w.seq <= d.done || w.seq > d.seq || w.last > r.log.last || i > 0 && w.seq <= d.pending[i-1].seq {
+			return fmt.Errorf("disk: pending %+v, done %d of %d, last %d", w, d.done, d.seq, r.log.last)
+		}
+	}
+	return nil
+}
+
+func checkRole(r *Raft) error {
+	l := &r.lead
+	switch r.role {
+	case protocol.Leader:
+		if r.leader != r.cfg.Self {
+			return fmt.Errorf("leads, but knows %s as leader", r.leader)
+		}
+		if l.ready && (l.first > r.log.last || r.log.lastT != r.term) {
+			return fmt.Errorf("no entry of its term: first %d, last %d of term %d", l.first, r.log.last, r.log.lastT)
+		}
+		sum := 0
+		for i := r.commit + 1; i <= r.log.last; i++ {
+			sum += r.log.at(i).Bytes()
+		}
+		if sum != l.uncommitted {
+			return fmt.Errorf("%d bytes uncommitted, says %d", sum, l.uncommitted)
+		}
+	case protocol.Candidate, protocol.PreCandidate:
+		if r.leader != 0 {
+			return fmt.Errorf("stands although %s leads", r.leader)
+		}
+		if r.role == protocol.Candidate && r.vote != r.cfg.Self {
+			return fmt.Errorf("stands, but voted for %s", r.vote)
+		}
+	}
+	if r.role != protocol.Leader && (len(l.peers) > 0 || l.ready || r.leader == r.cfg.Self) {
+		return fmt.Errorf("does not lead, but has %d peers and leader %s", len(l.peers), r.leader)
+	}
+	return nil
+}
+
+// checkConfigs: configs are the base's and exactly those in the log.
+func checkConfigs(r *Raft) error {
+	if r.configs[0].index > r.log.base {
+		return fmt.Errorf("oldest config at %d, base %d", r.configs[0].index, r.log.base)
+	}
+	for i, c := range r.configs[1:] {
+		if c.index <= r.configs[i].index || c.index <= r.log.base || c.index > r.log.last {
+			return fmt.Errorf("config at %d: after %d, log %d to %d", c.index, r.configs[i].index, r.log.base, r.log.last)
+		}
+		if e := r.log.at(c.index); e.Kind != protocol.EntryConfig || !e.Resident() {
+			return fmt.Errorf("config at %d: is a %s there, or its payload is gone", c.index, e.Kind)
+		}
+	}
+	last := &r.configs[len(r.configs)-1]
+	if r.conf != &last.config || r.confAt != last.index {
+		return fmt.Errorf("config of %d is in force, the last is of %d", r.confAt, last.index)
+	}
+	for k := max(0, len(r.log.chunks)-checkedChunks); k < len(r.log.chunks); k++ {
+		for i := range r.log.chunks[k].entries { // none in a packed one
+			e := &r.log.chunks[k].entries[i]
+			if e.Kind == protocol.EntryConfig && !slices.ContainsFunc(r.configs, func(c configAt) bool { return c.index == e.Index }) {
+				return fmt.Errorf("config at %d is not known", e.Index)
+			}
+		}
+	}
+	if len(r.conf.Members) > 0 {
+		return r.conf.Validate()
+	}
+	return nil
+}
+
+func checkPeers(r *Raft) error {
+	for i, p := range r.lead.peers {
+		if i > 0 && r.lead.peers[i-1].id >= p.id || p.id == r.cfg.Self {
+			return fmt.Errorf("peers are not sorted at %s", p.id)
+		}
+		if p.match > r.log.last || p.next <= p.match || p.next > r.log.last+1 {
+			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.id, p.match, p.next, r.log.last)
+		}
+		bytes, small, last := 0, 0, p.match
+		for _, f := range p.frames {
+			if f.last <= last {
+				return fmt.Errorf("peer %s: frame to %d after %d", p.id, f.last, last)
+			}
+			last = f.last
+			bytes += f.bytes
+			if f.small {
+				small++
+			}
+		}
+		if bytes != p.bytes || small != p.small || len(p.frames) > 0 && (p.phase != stream || last != p.next-1) {
+			return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.id, p.phase, bytes, len(p.frames), last, p.bytes, p.next)
+		}
+		if p.bytes > r.cfg.MaxInflightBytes && len(p.frames) > 1 {
+			return fmt.Errorf("peer %s: %d bytes in flight", p.id, p.bytes)
+		}
+		if p.leaving == 0 != slices.Contains(r.conf.All(), p.id) {
+			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.id, p.leaving)
+		}
+	}
+	return nil
+}
+
+func checkReads(r *Raft) error {
+	rd := &r.lead.reads
+	if len(rd.asked) > 0 && (rd.index > r.commit || rd.round > r.lead.round) {
+		return fmt.Errorf("reads at %d in round %d, commit %d, round %d", rd.index, rd.round, r.commit, r.lead.round)
+	}
+	return nil
+}

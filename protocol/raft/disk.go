@@ -1,0 +1,136 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// disk is what is known about this member's own disk.
+type disk struct {
+	// seq numbers the steps that wrote or released something; done is the highest number
+	// reported durable. done ≤ seq.
+	seq, done uint64
+	// touched: the step under way has its number. wrote: it wrote something.
+	touched, wrote bool
+	// pending are writes not reported durable, ascending in seq. Their last never points
+	// at an entry that was replaced since: truncation lowers it.
+	pending []write
+	// durable: the disk holds the log of memory up to here; ≤ last.
+	durable protocol.Index
+	// state is the seq of the last write of a term or vote.
+	state uint64
+	// commit is the commit index written last, and noted when a tick did so.
+	commit protocol.Index
+	noted  time.Duration
+}
+
+// write is one step's records: with them the disk holds the log up to last.
+type write struct {
+	seq  uint64
+	last protocol.Index
+	at   time.Duration
+}
+
+func (d *disk) begin() { d.touched, d.wrote = false, false }
+
+// touch gives the step under way its number.
+func (d *disk) touch() uint64 {
+	if !d.touched {
+		d.touched = true
+		d.seq++
+	}
+	return d.seq
+}
+
+func (d *disk) end(last protocol.Index, now time.Duration) {
+	if d.wrote {
+		d.pending = append(d.pending, write{d.seq, last, now})
+	}
+}
+
+// cut says that entries from i on are replaced.
+func (d *disk) cut(i protocol.Index) {
+	d.durable = min(d.durable, i-1)
+	for k := range d.pending {
+		d.pending[k].last = min(d.pending[k].last, i-1)
+	}
+}
+
+// completed notes a completion, which may come late or twice, and reports whether more
+// is durable than before.
+func (d *disk) completed(seq uint64) bool {
+	if seq <= d.done || seq > d.seq {
+		return false
+	}
+	d.done = seq
+	n := 0
+	for n < len(d.pending) && d.pending[n].seq <= seq {
+		d.durable = max(d.durable, d.pending[n].last)
+		n++
+	}
+	if n > 0 {
+		d.pending = d.pending[:copy(d.pending, d.pending[n:])]
+	}
+	return n > 0
+}
+
+// stateDurable reports whether term and vote are on disk.
+func (d *disk) stateDurable() bool { return d.done >= d.state }
+
+// stalled reports whether a write has been under way for longer than limit.
+func (d *disk) stalled(now, limit time.Duration) bool {
+	return len(d.pending) > 0 && now-d.pending[0].at > limit
+}
+
+// stallTimeouts is after how many election timeouts without a completion a disk counts
+// as stalled: its leader steps down, its followers do not stand. Heartbeats that outlive
+// a disk would keep a cluster waiting for ever.
+const stallTimeouts = 4
+
+func (r *Raft) diskStalled() bool { return r.disk.stalled(r.now, stallTimeouts*r.cfg.ElectionTimeout) }
+
+func (r *Raft) record(rec protocol.Record) {
+	r.out.Seq = r.disk.touch()
+	r.disk.wrote = true
+	r.out.Persist = append(r.out.Persist, rec)
+}
+
+func (r *Raft) writeEntry(e *protocol.Entry) {
+	r.out.Seq = r.disk.touch()
+	r.disk.wrote = true
+	r.out.Persist = append(r.out.Persist, protocol.Record{Kind: protocol.RecordEntry, Entry: *e})
+}
+
+// writeState makes term, vote and commit index durable.
+func (r *Raft) writeState() {
+	s := protocol.HardState{Term: r.term, Vote: r.vote, Commit: r.commit}
+	if r.cfg.Mutant == MutantForgetVote {
+		s.Vote = 0
+	}
+	r.disk.commit = r.commit
+	if n := len(r.out.Persist); n > 0 && r.out.Persist[n-1].Kind == protocol.RecordState {
+		r.out.Persist = r.out.Persist[:n-1] // not written yet, and out of date
+	}
+	r.record(protocol.Record{Kind: protocol.RecordState, State: s})
+}
+
+// writeVote is writeState after term or vote changed.
+func (r *Raft) writeVote() {
+	r.writeState()
+	r.disk.state = r.disk.seq
+}
+
+func (r *Raft) persisted(seq uint64) {
+	wasDurable := r.disk.stateDurable()
+	if !r.disk.completed(seq) {
+		return
+	}
+	if !wasDurable && r.disk.stateDurable() && r.role == protocol.Candidate {
+		r.ballot(r.cfg.Self, true) // its own vote counts now
+		r.tally()
+	}
+	if r.role == protocol.Leader {
+		r.advance()
+	}
+}

@@ -1,0 +1,19 @@
+// Package raft is Raft as a pure state machine: a protocol.Core.
+//
+// It decides who leads, what is in the log, what is committed, who is a member and at
+// which index a read is current. It has pre-vote, check-quorum and leader stickiness;
+// batches, pipelines and writes its log while it sends it; changes membership through
+// joint configurations; and leaves to a placement where payloads live.
+//
+// How to read: config.go (settings), raft.go (the state, the step, the table of
+// handlers), log.go with pack.go and disk.go (the log in memory, and what is known of the
+// disk), election.go; propose.go, replicate.go with progress.go (a leader's view of its
+// followers, the window) and follower.go; read.go, change.go, transfer.go, snapshot.go,
+// placement.go with copy.go. check.go verifies the invariants that stand under the fields;
+// mutant.go lists rules that tests may break on purpose.
+//
+// Section numbers are those of Ongaro's thesis, Consensus: Bridging Theory and Practice,
+// or of the paper it grew from where they say "figure".
+//
+// May import: protocol and protocol/quorum, and nothing that waits or reads the world.
+package raft

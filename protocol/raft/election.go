@@ -1,0 +1,281 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+type ballot struct {
+	from    protocol.MemberID
+	granted bool
+}
+
+// rest puts off the election: the next one is due after a random timeout.
+func (r *Raft) rest() {
+	r.stand = r.now + r.cfg.ElectionTimeout + time.Duration(r.random()%uint64(r.cfg.ElectionTimeout))
+}
+
+// sticky reports whether a leader was heard of so recently that its lease may stand and
+// no one else is to be elected (Raft §4.2.3, §6.4.1). A restarted member cannot know what
+// it promised, so with leases it is as if it had just heard of the leader.
+func (r *Raft) sticky() bool {
+	if r.role == protocol.Leader {
+		return true // check-quorum ends it in time
+	}
+	return r.now < r.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
+}
+
+// alone reports whether this member decides by itself: then it need not wait to lead,
+// unless a leader that it followed may hold a lease.
+func (r *Raft) alone() bool {
+	return r.role == protocol.Follower && !r.sticky() && !r.conf.Joint() && len(r.voters.Incoming) == 1 && r.voters.Incoming[0] == r.cfg.Self
+}
+
+// campaign stands for election; with force at once, without asking first whether it
+// could be won.
+func (r *Raft) campaign(force bool) {
+	r.rest()
+	if !r.mayStand() || r.diskStalled() {
+		return
+	}
+	if force {
+		r.elect(true)
+		return
+	}
+	r.role, r.leader = protocol.PreCandidate, 0
+	r.ballots = r.ballots[:0]
+	r.askVotes(protocol.MsgPreVote, r.term+1, false)
+	r.ballot(r.cfg.Self, true)
+	r.tally()
+}
+
+// elect enters a new term as its candidate. The requests leave when the vote for
+// ourselves is durable, and only then it counts: a candidate that forgot it after a crash
+// could lead the same term twice.
+func (r *Raft) elect(force bool) {
+	r.term++
+	r.vote, r.leader, r.role = r.cfg.Self, 0, protocol.Candidate
+	r.verified = r.commit
+	r.ballots = r.ballots[:0]
+	r.writeVote()
+	r.askVotes(protocol.MsgVote, r.term, force)
+}
+
+// mayStand reports whether this member may lead. One that the newest configuration leaves
+// out still may until it knows that this is committed: it may be the only one that has
+// the entry, and then nobody else can be elected (Raft §4.2.2).
+func (r *Raft) mayStand() bool {
+	n := len(r.configs)
+	return r.voters.Has(r.cfg.Self) || r.confAt > r.commit && n > 1 && r.configs[n-2].config.Voter(r.cfg.Self)
+}
+
+func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) {
+	for _, id := range r.conf.All() {
+		if id == r.cfg.Self || !r.voters.Has(id) {
+			continue
+		}
+		m := &protocol.Message{Type: t, To: id, Term: term, Force: force, Index: r.log.last, LogTerm: r.log.lastT}
+		if t == protocol.MsgVote {
+			r.release(m)
+		} else {
+			r.answer(m)
+		}
+	}
+}
+
+func (r *Raft) ballot(from protocol.MemberID, granted bool) {
+	for i := range r.ballots {
+		if r.ballots[i].from == from {
+			return // the first word counts
+		}
+	}
+	r.ballots = append(r.ballots, ballot{from, granted})
+}
+
+func (r *Raft) tally() {
+	result := r.deciders().Vote(func(id protocol.MemberID) quorum.Answer {
+		for _, b := range r.ballots {
+			if b.from == id && b.granted {
+				return quorum.Granted
+			} else if b.from == id {
+				return quorum.Refused
+			}
+		}
+		return quorum.Missing
+	})
+	switch {
+	case result == quorum.Won && r.role == protocol.PreCandidate:
+		r.elect(false)
+	case result == quorum.Won:
+		r.takeLead()
+	case result == quorum.Lost:
+		r.follow(r.term, 0)
+	}
+}
+
+// deciders is who decides.
+func (r *Raft) deciders() quorum.Set {
+	if r.cfg.Mutant == MutantSingleQuorumJoint {
+		return quorum.Set{Incoming: r.voters.Incoming}
+	}
+	return r.voters
+}
+
+func onPreVoteResp(r *Raft, m *protocol.Message) {
+	if m.Term == r.term && !m.Reject {
+		return // an answer about a term that has come since
+	}
+	if m.Term > r.term+1 {
+		return
+	}
+	r.ballot(m.From, !m.Reject)
+	r.tally()
+}
+
+func onVoteResp(r *Raft, m *protocol.Message) {
+	r.ballot(m.From, !m.Reject)
+	r.tally()
+}
+
+// onVote answers a candidate (Raft §5.2, §5.4.1) or one that asks whether it should be
+// one. Whoever asks need not be in our configuration: ours may be the older one.
+func onVote(r *Raft, m *protocol.Message) {
+	pre := m.Type == protocol.MsgPreVote
+	grant := r.upToDate(m)
+	if pre {
+		grant = grant && m.Term > r.term && !r.sticky()
+		resp := &protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: !grant}
+		if grant {
+			resp.Term = m.Term
+		}
+		r.answer(resp)
+		return
+	}
+	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0)
+	if !grant {
+		r.answer(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From, Reject: true})
+		return
+	}
+	if r.vote != m.From {
+		r.vote = m.From
+		r.writeVote()
+	}
+	r.rest()
+	r.release(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From})
+}
+
+func (r *Raft) upToDate(m *protocol.Message) bool {
+	if r.cfg.Mutant == MutantVoteIgnoresLog {
+		return true
+	}
+	return m.LogTerm > r.log.lastT || m.LogTerm == r.log.lastT && m.Index >= r.log.last
+}
+
+// follow makes this member a follower in term, which may be its own, of leader, if known.
+func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
+	if r.role == protocol.Leader {
+		r.stepDown(leader)
+	}
+	if term > r.term {
+		r.term, r.vote = term, 0
+		r.verified = r.commit
+		r.writeVote()
+		r.leader = 0
+	}
+	if r.role != protocol.Follower {
+		r.role, r.leader = protocol.Follower, 0
+		r.ballots = r.ballots[:0]
+		r.rest()
+	}
+	if leader != 0 {
+		r.leader = leader
+	}
+}
+
+// heardLeader notes a message of this term's leader.
+func (r *Raft) heardLeader(m *protocol.Message) {
+	r.follow(m.Term, m.From)
+	r.heard = r.now
+	r.rest()
+}
+
+// takeLead begins a reign. It counts once the placement has prepared; see prepare.
+func (r *Raft) takeLead() {
+	r.role, r.leader = protocol.Leader, r.cfg.Self
+	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
+	r.lead.first = r.log.last + 1
+	r.trackPeers()
+	for _, b := range r.ballots {
+		if p := r.peer(b.from); p != nil {
+			p.heard = stamp(r.now)
+		}
+	}
+	r.ballots = r.ballots[:0]
+	for i := r.commit + 1; i <= r.log.last; i++ {
+		r.lead.uncommitted += r.log.at(i).Bytes()
+	}
+}
+
+// prepare makes a new leader lead as soon as the placement allows: its first entry
+// commits those of earlier terms (Raft §5.4.2).
+func (r *Raft) prepare() {
+	if r.role != protocol.Leader || r.lead.ready || !r.place.prepare() {
+		return
+	}
+	r.lead.ready = true
+	r.lead.first = r.log.last + 1
+	for _, p := range r.lead.peers {
+		p.next = r.lead.first
+	}
+	e := protocol.Entry{Kind: protocol.EntryNoop}
+	r.appendOwn(&e, make([]byte, protocol.HeadSize))
+	r.advance()
+	r.replicateAll()
+}
+
+// stepDown ends a reign: whoever waits for this leader is told to ask another.
+func (r *Raft) stepDown(leader protocol.MemberID) {
+	r.failReads(protocol.ReasonNotLeader, leader)
+	r.place.reset()
+	r.lead = leading{round: r.lead.round}
+	r.role, r.leader = protocol.Follower, 0
+	r.heard = r.now
+	r.rest()
+}
+
+func (r *Raft) tickLeader() {
+	if r.now >= r.quorumHeard()+r.cfg.ElectionTimeout || r.diskStalled() {
+		r.follow(r.term, 0)
+		return
+	}
+	if h := &r.lead.hand; h.to != 0 && r.now >= h.until {
+		*h = handover{sent: h.sent}
+	}
+	for i := len(r.lead.peers) - 1; i >= 0; i-- {
+		if p := r.lead.peers[i]; p.leaveBy != 0 && r.now >= p.leaveBy {
+			r.forget(p)
+		}
+	}
+	if r.now >= r.lead.beat {
+		r.lead.beat = r.now + r.cfg.Heartbeat
+		r.heartbeats()
+		r.lead.beaten = r.commit
+	}
+}
+
+// quorumHeard is the latest instant at which a quorum had been heard of (check-quorum,
+// Raft §6.2). Members count as heard of when we began to follow them.
+func (r *Raft) quorumHeard() time.Duration {
+	v := r.voters.Agreed(func(id protocol.MemberID) uint64 {
+		if id == r.cfg.Self {
+			return stamp(r.now)
+		}
+		if p := r.peer(id); p != nil {
+			return max(p.heard, stamp(p.since))
+		}
+		return 0
+	})
+	return time.Duration(v) - 1
+}

@@ -1,0 +1,132 @@
+package raft
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// onAppend is the follower's part of log matching (Raft §5.3).
+func onAppend(r *Raft, m *protocol.Message) {
+	r.heardLeader(m)
+	for i := range m.Entries {
+		if m.Entries[i].Index != m.Index+1+protocol.Index(i) {
+			return // not what a leader sends
+		}
+	}
+	prev, prevTerm, entries := m.Index, m.LogTerm, m.Entries
+	if prev < r.commit { // what is committed matches: look only at the rest
+		skip := min(int(r.commit-prev), len(entries))
+		prev, entries = prev+protocol.Index(skip), entries[skip:]
+		if prev < r.commit {
+			prev = r.commit
+		}
+		prevTerm, _ = r.log.term(prev)
+	}
+	if !r.log.matches(prev, prevTerm) && (r.cfg.Mutant != MutantNoPrevCheck || prev > r.log.last) {
+		hint, hintTerm := r.log.back(prev, prevTerm)
+		r.answer(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Reject: true,
+			Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round, Context: m.Context})
+		return
+	}
+	if !r.store(prev, entries) {
+		return
+	}
+	r.verified = max(r.verified, prev+protocol.Index(len(entries)))
+	r.learnCommit(m.Commit, prev+protocol.Index(len(entries)))
+	if m.Context != 0 {
+		r.acknowledge(m)
+	}
+}
+
+// store takes over the entries after prev, which match the log up to prev. It reports
+// false if they are malformed; then nothing is taken.
+func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
+	if r.cfg.Mutant == MutantTruncateAlways && len(entries) > 0 && prev < r.log.last {
+		r.cutLog(prev + 1)
+	}
+	for len(entries) > 0 && entries[0].Index <= r.log.last && r.log.matches(entries[0].Index, entries[0].Term) {
+		entries = entries[1:]
+	}
+	configs := 0
+	for i := range entries {
+		if entries[i].Kind == protocol.EntryConfig {
+			if _, err := protocol.DecodeConfig(entries[i].Payload); err != nil {
+				return false
+			}
+			configs++
+		}
+	}
+	if len(entries) == 0 {
+		return true
+	}
+	if entries[0].Index <= r.log.last {
+		r.cutLog(entries[0].Index)
+	}
+	for i := range entries {
+		r.log.append(entries[i])
+		r.writeEntry(&entries[i])
+		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
+			c, _ := protocol.DecodeConfig(entries[i].Payload)
+			r.configs = append(r.configs, configAt{entries[i].Index, c})
+		}
+	}
+	if configs > 0 {
+		r.configChanged()
+	}
+	return true
+}
+
+// cutLog removes the entries from i on, and the configurations among them.
+func (r *Raft) cutLog(i protocol.Index) {
+	if i <= r.commit {
+		panic(fmt.Sprintf("raft: member %s: cutting the log at %d, but %d is committed", r.cfg.Self, i, r.commit))
+	}
+	r.log.truncate(i)
+	r.disk.cut(i)
+	r.verified = min(r.verified, i-1)
+	n := len(r.configs)
+	for n > 1 && r.configs[n-1].index >= i {
+		n--
+	}
+	if n < len(r.configs) {
+		r.configs = r.configs[:n]
+		r.configChanged()
+	}
+}
+
+// learnCommit raises a follower's commit index as far as its log is known to match.
+func (r *Raft) learnCommit(commit, match protocol.Index) {
+	if r.cfg.Mutant == MutantCommitUnverified {
+		match = r.log.last
+	}
+	r.commit = max(r.commit, min(commit, match))
+}
+
+// acknowledge says how far our disk will match once everything written is durable. Frames
+// that were taken in together are acknowledged together.
+func (r *Raft) acknowledge(m *protocol.Message) {
+	match := max(r.verified, r.commit)
+	if r.cfg.Mutant == MutantAckBeforeFsync {
+		r.send(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context})
+		return
+	}
+	if n := len(r.out.Release); n > 0 {
+		if a := r.out.Release[n-1]; a.Type == protocol.MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
+			r.out.Seq = r.disk.touch()
+			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
+			return
+		}
+	}
+	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context})
+}
+
+// onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
+// what our memory holds.
+func onHeartbeat(r *Raft, m *protocol.Message) {
+	r.heardLeader(m)
+	r.learnCommit(m.Commit, max(r.verified, r.commit))
+	hint := max(r.verified, r.commit)
+	r.answer(&protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
+		Index: min(hint, r.disk.durable), Hint: hint, Round: m.Round, Context: m.Context})
+}

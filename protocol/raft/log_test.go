@@ -1,0 +1,163 @@
+package raft
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// dumbLog is what memlog must look like from outside.
+type dumbLog struct {
+	base    protocol.Index
+	baseT   protocol.Term
+	entries []protocol.Entry
+}
+
+func (d *dumbLog) last() protocol.Index { return d.base + protocol.Index(len(d.entries)) }
+
+func (d *dumbLog) term(i protocol.Index) (protocol.Term, bool) {
+	switch {
+	case i == d.base:
+		return d.baseT, true
+	case i < d.base || i > d.last():
+		return 0, false
+	}
+	return d.entries[i-d.base-1].Term, true
+}
+
+func (d *dumbLog) back(i protocol.Index, t protocol.Term) (protocol.Index, protocol.Term) {
+	for i = min(i, d.last()); i > d.base; i-- {
+		if have, _ := d.term(i); have <= t {
+			return i, have
+		}
+	}
+	return d.base, d.baseT
+}
+
+func randomEntry(rng *rand.Rand, index protocol.Index, term protocol.Term) protocol.Entry {
+	e := protocol.Entry{Kind: protocol.EntryKind(1 + rng.IntN(3))}
+	if e.Kind != protocol.EntryNoop {
+		e.ID = protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(rng.IntN(3)), Incarnation: rng.Uint64N(2)}, Seq: rng.Uint64N(1000)}
+		e.Low = e.ID.Seq - rng.Uint64N(e.ID.Seq+1)
+		e.Count = uint32(rng.IntN(5))
+		e.Payload = bytes.Repeat([]byte{byte(index)}, rng.IntN(50))
+	}
+	e.SealPayload()
+	e.Seal(index, term, make([]byte, protocol.HeadSize))
+	return e
+}
+
+// same compares what must survive packing: all but the payload, whose presence the log
+// decides, except where it has to be there. The head holds every other field.
+func same(want, got *protocol.Entry, durable protocol.Index) bool {
+	if got.Index > durable || got.Kind == protocol.EntryConfig || len(got.Payload) > 0 {
+		if !bytes.Equal(want.Payload, got.Payload) {
+			return false
+		}
+	}
+	return bytes.Equal(want.Head(), got.Head()) && got.Index == want.Index && got.Term == want.Term && got.ID == want.ID &&
+		got.Low == want.Low && got.Count == want.Count && got.Size == want.Size && got.Digest == want.Digest && got.Kind == want.Kind
+}
+
+func unchanged(a, b []protocol.Entry) bool {
+	return slices.EqualFunc(a, b, func(x, y protocol.Entry) bool {
+		return &x.Head()[0] == &y.Head()[0] && len(x.Payload) == len(y.Payload) && same(&x, &y, 0)
+	})
+}
+
+// The log against a plain slice; and frames that were handed out never change.
+func TestLogAgainstASlice(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		limit := []int{1, 2000, 20_000, 1 << 20}[rng.IntN(4)]
+		l, d := newLog(7, 2, limit), dumbLog{base: 7, baseT: 2}
+		term, durable := protocol.Term(2), protocol.Index(7)
+		var handed, copies [][]protocol.Entry
+		for range 250 {
+			switch rng.IntN(12) {
+			case 0:
+				term += protocol.Term(rng.IntN(3))
+			case 1:
+				if i := d.base + 1 + protocol.Index(rng.IntN(len(d.entries)+1)); rng.IntN(3) == 0 && i <= d.last() {
+					l.truncate(i)
+					d.entries = d.entries[:i-d.base-1]
+					durable = min(durable, i-1)
+				}
+			case 2:
+				if i := d.base + protocol.Index(rng.IntN(len(d.entries)+1)); rng.IntN(3) == 0 {
+					d.baseT, _ = d.term(i)
+					d.entries, d.base = d.entries[i-d.base:], i
+					l.compact(i)
+				}
+			case 3:
+				durable += protocol.Index(rng.IntN(int(d.last()-min(durable, d.last())) + 1))
+				l.drop(durable)
+			default:
+				for range rng.IntN(60) {
+					e := randomEntry(rng, d.last()+1, term)
+					l.append(e)
+					d.entries = append(d.entries, e)
+				}
+			}
+			require.NoError(t, l.check())
+			require.Equal(t, d.last(), l.last)
+			i, tt := protocol.Index(rng.IntN(int(d.last())+3)), protocol.Term(rng.IntN(int(term)+2))
+			wantT, wantOK := d.term(i)
+			gotT, gotOK := l.term(i)
+			require.Equal(t, []any{wantT, wantOK}, []any{gotT, gotOK}, "term of %d", i)
+			wantI, wantT := d.back(max(i, d.base), tt)
+			gotI, gotT := l.back(max(i, d.base), tt)
+			require.Equal(t, []any{wantI, wantT}, []any{gotI, gotT}, "back from %d, term %d", i, tt)
+			if len(d.entries) == 0 {
+				continue
+			}
+			lo := d.base + 1 + protocol.Index(rng.IntN(len(d.entries)))
+			frame := l.frame(lo, rng.IntN(10_000), rng.IntN(100))
+			require.NotEmpty(t, frame)
+			for k := range frame {
+				if want := &d.entries[lo-d.base-1+protocol.Index(k)]; !same(want, &frame[k], durable) {
+					t.Fatalf("seed %d: want %+v, got %+v", seed, want, &frame[k])
+				}
+			}
+			handed, copies = append(handed, frame), append(copies, slices.Clone(frame))
+		}
+		for k := range handed {
+			require.True(t, unchanged(copies[k], handed[k]), "seed %d: a frame changed after it was handed out", seed)
+		}
+	}
+}
+
+func TestFrameLimits(t *testing.T) {
+	l := newLog(0, 0, 1<<20)
+	for i := range 10 {
+		e := protocol.Entry{Kind: protocol.EntryBatch, Payload: make([]byte, 28)}
+		e.SealPayload()
+		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
+		l.append(e) // 100 bytes each
+	}
+	require.Len(t, l.frame(1, 300, 0), 3)
+	require.Len(t, l.frame(1, 299, 0), 2)
+	require.Len(t, l.frame(1, 1, 0), 1, "one at least")
+	require.Len(t, l.frame(9, 1000, 0), 2)
+	require.Len(t, l.frame(1, 1000, 4), 4)
+	require.Nil(t, l.frame(11, 1000, 0))
+}
+
+func TestPackedSize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var entries []protocol.Entry
+	for i := range 512 {
+		e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Low: uint64(i), Payload: make([]byte, 16),
+			ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 9}, Seq: uint64(i + rng.IntN(3))}}
+		e.Low = min(e.Low, e.ID.Seq)
+		e.SealPayload()
+		e.Seal(protocol.Index(i+1), 5, make([]byte, protocol.HeadSize))
+		entries = append(entries, e)
+	}
+	require.Less(t, len(pack(entries))/len(entries), 16)
+}

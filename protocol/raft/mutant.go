@@ -1,0 +1,52 @@
+package raft
+
+// Mutant names a deliberately unsafe variant of one rule. Each must be caught by tests:
+// a test bench that misses one is too weak. Production leaves it empty.
+type Mutant string
+
+// The mutants.
+const (
+	MutantCommitOldTerm         Mutant = "commit-old-term"
+	MutantForgetVote            Mutant = "forget-vote"
+	MutantAckBeforeFsync        Mutant = "ack-before-fsync"
+	MutantReadWithoutOwnTerm    Mutant = "read-without-own-term"
+	MutantReadWithoutConfirm    Mutant = "read-without-confirm"
+	MutantNoPrevCheck           Mutant = "no-prev-check"
+	MutantTruncateAlways        Mutant = "truncate-always"
+	MutantSingleQuorumJoint     Mutant = "single-quorum-joint"
+	MutantCommitUnverified      Mutant = "commit-unverified"
+	MutantLeaseIgnoresDrift     Mutant = "lease-ignores-drift"
+	MutantVoteIgnoresLog        Mutant = "vote-ignores-log"
+	MutantSnapshotIgnoresCommit Mutant = "snapshot-ignores-commit"
+)
+
+// MutantInfo describes a mutant.
+type MutantInfo struct {
+	Name Mutant
+	Does string
+}
+
+// Mutants lists all of them.
+var Mutants = [...]MutantInfo{
+	{MutantCommitOldTerm, "a leader commits an earlier term's entry by counting its holders (Raft §5.4.2, figure 8)"},
+	{MutantForgetVote, "a vote is not made durable: after a restart a member may vote twice in a term"},
+	{MutantAckBeforeFsync, "a follower acknowledges entries before its disk holds them"},
+	{MutantReadWithoutOwnTerm, "a leader gives read points before an entry of its own term is committed"},
+	{MutantReadWithoutConfirm, "a leader gives read points without asking a quorum whether it still leads"},
+	{MutantNoPrevCheck, "a follower appends without checking the entry before (log matching)"},
+	{MutantTruncateAlways, "a follower cuts its log at every append, also where the entries match"},
+	{MutantSingleQuorumJoint, "while joint, only the incoming voters decide"},
+	{MutantCommitUnverified, "a follower takes over the leader's commit index beyond what it knows to match"},
+	{MutantLeaseIgnoresDrift, "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
+	{MutantVoteIgnoresLog, "a member votes for candidates whose log is behind its own"},
+	{MutantSnapshotIgnoresCommit, "a member installs snapshots that are behind what it committed"},
+}
+
+func knownMutant(m Mutant) bool {
+	for i := range Mutants {
+		if Mutants[i].Name == m {
+			return true
+		}
+	}
+	return m == ""
+}

@@ -1,0 +1,144 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// phase is how a leader treats a follower.
+type phase uint8
+
+const (
+	// probe: not known where the logs match; one Append at a time.
+	probe phase = iota
+	// stream: the logs match up to match; frames follow each other within the window.
+	stream
+	// behind: the entries it needs are gone; it waits for a snapshot, heartbeats go on.
+	behind
+)
+
+func (p phase) String() string { return [...]string{"probe", "stream", "behind"}[p] }
+
+// progress is what a leader knows of one other member.
+type progress struct {
+	id    protocol.MemberID
+	phase phase
+	// match: the member's disk holds our log up to here. Only grows in a term, never
+	// beyond what it acknowledged; < next.
+	match protocol.Index
+	// grown is when match grew last.
+	grown time.Duration
+	// next is the first index to send next; base < next ≤ last+1 but in phase behind.
+	next protocol.Index
+	// paused: in phase probe, the probe is out and nothing came back.
+	paused bool
+	// asked: a snapshot was asked for and SnapshotSent has not come.
+	asked bool
+
+	// frames are in flight, oldest first; only in phase stream. bytes is their sum, small
+	// how many of them are small.
+	frames []frame
+	bytes  int
+	small  int
+	// hold: until the leader has appended that many bytes in its reign, or an answer
+	// came, no frame fits the window; it is not put together in vain for every proposal.
+	hold uint64
+
+	// told is the highest commit index sent in this phase, latest the last Append.
+	told   protocol.Index
+	latest *protocol.Message
+	// round is the highest round of leadership it confirmed.
+	round uint64
+	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard of, and
+	// when the latest of our messages that it answered was sent.
+	heard, confirmed uint64
+	// since is when we began to follow it: until an election timeout later its silence
+	// counts for nothing.
+	since time.Duration
+	// trip is the shortest recent round trip, 0 if none was measured.
+	trip time.Duration
+	// leaving is the index of the configuration that no longer has this member, 0 if it
+	// is a member. It is served until it knows that this is committed, at most until
+	// leaveBy (0: not committed yet).
+	leaving protocol.Index
+	leaveBy time.Duration
+}
+
+// frame is an Append in flight.
+type frame struct {
+	last  protocol.Index
+	bytes int
+	sent  time.Duration
+	small bool
+}
+
+// stamp turns an instant into a mark that is never 0.
+func stamp(t time.Duration) uint64 { return uint64(t) + 1 }
+
+func (p *progress) sent(last protocol.Index, bytes int, small bool, now time.Duration) {
+	p.frames = append(p.frames, frame{last: last, bytes: bytes, sent: now, small: small})
+	p.bytes += bytes
+	if small {
+		p.small++
+	}
+	p.next = last + 1
+}
+
+// landed frees the frames up to match.
+func (p *progress) landed(match protocol.Index) {
+	n := 0
+	for n < len(p.frames) && p.frames[n].last <= match {
+		p.bytes -= p.frames[n].bytes
+		if p.frames[n].small {
+			p.small--
+		}
+		n++
+	}
+	if n > 0 {
+		p.frames = p.frames[:copy(p.frames, p.frames[n:])]
+		p.hold = 0
+	}
+}
+
+// become starts a phase: whatever was in flight is forgotten.
+func (p *progress) become(ph phase, next protocol.Index) {
+	p.phase, p.next = ph, max(next, p.match+1)
+	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
+	p.paused, p.told, p.hold = false, 0, 0
+}
+
+// measured notes a round trip. A shorter one counts at once; a longer one moves the
+// estimate slowly, so that a single frame behind a slow fsync does not widen the window.
+func (p *progress) measured(trip time.Duration) {
+	switch {
+	case trip < 0:
+	case p.trip == 0 || trip < p.trip:
+		p.trip = max(trip, 1)
+	default:
+		p.trip += (trip - p.trip) / 8
+	}
+}
+
+const (
+	// largeFrame: frames from this size on are bounded by bytes only.
+	largeFrame = 64 << 10
+	// perFrame is what a frame costs at both ends together, roughly: beyond
+	// trip/perFrame frames in flight, more frames keep nobody busier.
+	perFrame = 200 * time.Microsecond
+	minDepth = 2
+	maxDepth = 64
+)
+
+// depth is how many small frames may be in flight, where the setting leaves it open.
+//
+// Two are enough where a round trip is short: one is on its way or waits for the disk
+// while the other is being acknowledged; what is proposed meanwhile gathers and leaves as
+// one frame as soon as an answer comes, so batches grow by themselves with the load. More
+// frames would only be smaller ones, and a frame costs far more than an entry. On a long
+// link (a wide area network) frames must follow each other to fill it. The trip is taken
+// from heartbeats, which wait for no disk, and from appends only if that is shorter: a
+// queue of our own making must not look like a long link.
+func (p *progress) depth() int {
+	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
+}

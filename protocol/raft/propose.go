@@ -1,0 +1,75 @@
+package raft
+
+import "github.com/braidlog/braid/protocol"
+
+// propose takes entries in on the member where they were proposed.
+func (r *Raft) propose(entries []protocol.Entry) {
+	if r.role != protocol.Leader && r.leader != 0 && !r.removed() {
+		if len(entries) > 0 {
+			r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: entries})
+		}
+		return
+	}
+	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.reject(id, reason, r.leader) })
+}
+
+func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader protocol.MemberID) {
+	r.out.Reject = append(r.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: leader})
+}
+
+func onPropose(r *Raft, m *protocol.Message) {
+	r.accept(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		r.send(&protocol.Message{Type: protocol.MsgProposeResp, To: m.From, Reject: true, Reason: reason, ID: id})
+	})
+}
+
+func onProposeResp(r *Raft, m *protocol.Message) { r.reject(m.ID, m.Reason, r.leader) }
+
+// accept appends the proposals that this member, as the leader, takes, and refuses each of
+// the others by its own id.
+func (r *Raft) accept(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
+	heads := make([]byte, protocol.HeadSize*len(entries))
+	taken := 0
+	for i := range entries {
+		e := entries[i]
+		if reason := r.refusal(&e); reason != protocol.ReasonNone {
+			refuse(e.ID, reason)
+			continue
+		}
+		r.appendOwn(&e, heads[taken*protocol.HeadSize:])
+		taken++
+	}
+	if taken > 0 {
+		r.replicateAll()
+	}
+}
+
+// refusal says why this member does not append a proposal; ReasonNone if it does.
+func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
+	switch {
+	case e.Kind == protocol.EntryConfig:
+		return protocol.ReasonInvalidChange // membership has its own way in
+	case e.Bytes() > r.cfg.MaxUncommittedBytes:
+		return protocol.ReasonTooLarge
+	case r.removed():
+		return protocol.ReasonRemoved
+	case r.role != protocol.Leader && r.leader != 0:
+		return protocol.ReasonNotLeader
+	case r.role != protocol.Leader, !r.lead.ready:
+		return protocol.ReasonNoLeader
+	case r.lead.hand.to != 0:
+		return protocol.ReasonTransferring
+	case r.lead.uncommitted > 0 && r.lead.uncommitted+e.Bytes() > r.cfg.MaxUncommittedBytes:
+		return protocol.ReasonOverloaded
+	}
+	return protocol.ReasonNone
+}
+
+// appendOwn appends an entry of the leader's term; head is room for its envelope.
+func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
+	e.Seal(r.log.last+1, r.term, head)
+	r.log.append(*e)
+	r.writeEntry(e)
+	r.lead.uncommitted += e.Bytes()
+	r.lead.appended += uint64(e.Bytes())
+}

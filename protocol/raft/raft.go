@@ -1,0 +1,361 @@
+package raft
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Raft is one instance of Raft on one member. See protocol.Core for how to use it.
+type Raft struct {
+	cfg   Config
+	place placement
+	log   memlog
+	// configs are the configurations in force from an index on: the base's, and one for
+	// each configuration entry in the log, ascending. Never empty; the last is in force.
+	configs []configAt
+	// conf is the last of configs, and voters who decides under it.
+	conf   *protocol.Config
+	confAt protocol.Index
+	voters quorum.Set
+
+	// now and out belong to the step under way.
+	now time.Duration
+	out *protocol.Effects
+
+	started bool
+	chance  uint64 // state of the generator that ticks feed
+	// life is drawn at the first tick and marks questions of this life of the member, so
+	// that answers to an earlier one's are told apart; 0 before.
+	life uint64
+
+	role   protocol.Role
+	term   protocol.Term     // never falls
+	vote   protocol.MemberID // in term; 0 nobody
+	leader protocol.MemberID // of term; 0 not known
+
+	// commit is known to be committed; base ≤ commit ≤ last; never falls.
+	commit protocol.Index
+	// given is how far Effects.Commit went; base ≤ given ≤ commit, equal between steps.
+	given protocol.Index
+	// verified: our log matches that of term's leader up to here; ≤ last. Counts only
+	// beyond commit, which matches every leader's log.
+	verified protocol.Index
+
+	disk disk
+
+	// heard is when the leader was heard of last; stand is when to stand for election.
+	heard, stand time.Duration
+	ballots      []ballot // of the election under way
+
+	lead leading
+}
+
+type configAt struct {
+	index  protocol.Index
+	config protocol.Config
+}
+
+// leading is what only a leader has; zero in every other role.
+type leading struct {
+	// ready: the placement's preparation is done and the first entry is in the log.
+	ready bool
+	since time.Duration
+	// first is the index of this term's first entry.
+	first protocol.Index
+	// peers are all others that receive the log, sorted by id.
+	peers []*progress
+	// uncommitted is the bytes of the entries after commit; appended is those of all
+	// entries appended in this reign.
+	uncommitted int
+	appended    uint64
+	// beat is when the next heartbeat is due; beaten is the commit index at the last one.
+	beat   time.Duration
+	beaten protocol.Index
+	// round is the number of the latest confirmation of leadership that was asked for.
+	round uint64
+	reads reads
+	hand  handover
+}
+
+// New starts an instance from what its disk holds. A new cluster's first members start
+// from Recovered.Base.Config and a base index of 0; a member that joins starts from the
+// zero Recovered and waits to be told. It returns a [*ConfigError] or a
+// [*protocol.CorruptError].
+func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Raft{
+		cfg:    cfg,
+		log:    newLog(rec.Base.Index, rec.Base.Term, cfg.CacheBytes),
+		term:   max(rec.State.Term, rec.Base.Term),
+		chance: uint64(cfg.Self),
+	}
+	r.place = &copies{r}
+	if r.term == rec.State.Term {
+		r.vote = rec.State.Vote
+	}
+	r.configs = append(r.configs, configAt{rec.Base.Index, rec.Base.Config.Clone()})
+	if err := r.load(rec.Entries); err != nil {
+		return nil, err
+	}
+	r.commit, r.given, r.verified = rec.Base.Index, rec.Base.Index, rec.Base.Index
+	if c := rec.State.Commit; c > r.commit {
+		if c > r.log.last {
+			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed", r.log.last, c)}
+		}
+		r.commit, r.verified = c, c
+	}
+	r.disk = disk{durable: r.log.last, commit: r.commit}
+	r.configChanged()
+	return r, nil
+}
+
+func (r *Raft) load(entries []protocol.Entry) error {
+	for i := range entries {
+		e := entries[i]
+		if e.Index != r.log.last+1 || e.Term < r.log.lastT {
+			return &protocol.CorruptError{What: "recovered log",
+				Detail: fmt.Sprintf("entry %d of term %d after %d of term %d", e.Index, e.Term, r.log.last, r.log.lastT)}
+		}
+		if e.Head() == nil {
+			e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+		}
+		if e.Kind == protocol.EntryConfig {
+			c, err := protocol.DecodeConfig(e.Payload)
+			if err != nil {
+				return err
+			}
+			r.configs = append(r.configs, configAt{e.Index, c})
+		}
+		r.log.append(e)
+		r.log.drop(e.Index)
+	}
+	r.term = max(r.term, r.log.lastT)
+	return nil
+}
+
+// Step is protocol.Core's.
+func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	r.now, r.out = now, out
+	r.disk.begin()
+	if !r.started {
+		r.started = true
+		r.heard = now
+		r.rest()
+	}
+	role, term, leader, confAt := r.role, r.term, r.leader, r.confAt
+	switch in := in.(type) {
+	case *protocol.Message:
+		r.receive(in)
+	case protocol.Tick:
+		r.tick(in)
+	case protocol.Propose:
+		r.propose(in.Entries)
+	case protocol.ProposeChange:
+		r.proposeChange(in)
+	case protocol.Read:
+		r.read(in)
+	case protocol.Persisted:
+		r.persisted(in.Seq)
+	case protocol.Compact:
+		r.compact(in.Index)
+	case protocol.SnapshotReceived:
+		r.snapshotReceived(in)
+	case protocol.SnapshotSent:
+		r.snapshotSent(in)
+	case protocol.Unreachable:
+		r.unreachable(in.Member)
+	case protocol.Transfer:
+		r.transfer(in)
+	}
+	r.prepare()
+	r.give()
+	r.disk.end(r.log.last, now)
+	r.log.drop(r.disk.durable)
+	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt {
+		out.Changed = true
+	}
+	r.out = nil
+}
+
+// give hands over what is newly committed.
+func (r *Raft) give() {
+	for r.given < r.commit {
+		run := r.log.run(r.given+1, r.commit+1)
+		r.out.Commit = append(r.out.Commit, run...)
+		r.given += protocol.Index(len(run))
+	}
+}
+
+// handler is what is done about one type of message in one role.
+type handler func(r *Raft, m *protocol.Message)
+
+const roles = int(protocol.Leader) + 1
+
+// handlers is found by type, then role; nil: nothing to do. Messages arrive here only
+// with a term that is this member's, or that does not matter.
+var handlers = [...][roles]handler{
+	protocol.MsgPreVote:       {onVote, onVote, onVote, onVote},
+	protocol.MsgVote:          {onVote, onVote, onVote, onVote},
+	protocol.MsgPreVoteResp:   {nil, onPreVoteResp, nil, nil},
+	protocol.MsgVoteResp:      {nil, nil, onVoteResp, nil},
+	protocol.MsgAppend:        {onAppend, onAppend, onAppend, nil},
+	protocol.MsgAppendResp:    {nil, nil, nil, onAppendResp},
+	protocol.MsgHeartbeat:     {onHeartbeat, onHeartbeat, onHeartbeat, nil},
+	protocol.MsgHeartbeatResp: {nil, nil, nil, onHeartbeatResp},
+	protocol.MsgPropose:       {onPropose, onPropose, onPropose, onPropose},
+	protocol.MsgProposeResp:   {onProposeResp, onProposeResp, onProposeResp, onProposeResp},
+	protocol.MsgRead:          {onRead, onRead, onRead, onRead},
+	protocol.MsgReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
+	protocol.MsgTimeoutNow:    {onTimeoutNow, nil, nil, nil},
+}
+
+func (r *Raft) receive(m *protocol.Message) {
+	if m.Instance != r.cfg.Instance || m.To != r.cfg.Self || m.From == r.cfg.Self || int(m.Type) >= len(handlers) {
+		return
+	}
+	if !termless(m.Type) && !r.termAgrees(m) {
+		return
+	}
+	if h := handlers[m.Type][r.role]; h != nil {
+		h(r, m)
+	}
+}
+
+// termless reports whether a message means the same in every term: forwarded questions
+// and their answers.
+func termless(t protocol.MessageType) bool {
+	switch t {
+	case protocol.MsgPropose, protocol.MsgProposeResp, protocol.MsgRead, protocol.MsgReadResp:
+		return true
+	}
+	return false
+}
+
+// termAgrees brings this member's term and the message's together (Raft §5.1) and
+// reports whether the message is to be handled.
+func (r *Raft) termAgrees(m *protocol.Message) bool {
+	switch {
+	case m.Term < r.term:
+		r.answerStale(m)
+		return false
+	case m.Term == r.term:
+		return true
+	}
+	switch m.Type {
+	case protocol.MsgPreVote:
+		return true // asks about a term that nobody entered yet
+	case protocol.MsgPreVoteResp:
+		if !m.Reject {
+			return true // repeats the term that we asked about
+		}
+		r.follow(m.Term, 0)
+	case protocol.MsgVote:
+		if !m.Force && r.sticky() {
+			return false
+		}
+		r.follow(m.Term, 0)
+	case protocol.MsgAppend, protocol.MsgHeartbeat:
+		r.follow(m.Term, m.From)
+	default:
+		r.follow(m.Term, 0)
+	}
+	return true
+}
+
+// answerStale tells a member that its term is over, where it waits for an answer. This
+// also brings a leader down that a member with a later term could not follow.
+func (r *Raft) answerStale(m *protocol.Message) {
+	switch m.Type {
+	case protocol.MsgPreVote:
+		r.answer(&protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: true})
+	case protocol.MsgVote:
+		r.answer(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From, Reject: true})
+	case protocol.MsgAppend, protocol.MsgHeartbeat:
+		r.answer(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Reject: true})
+	}
+}
+
+// stampOn fills in what all messages have. Termless ones have no term.
+func (r *Raft) stampOn(m *protocol.Message) *protocol.Message {
+	m.Instance, m.From = r.cfg.Instance, r.cfg.Self
+	if m.Term == 0 && !termless(m.Type) {
+		m.Term = r.term
+	}
+	return m
+}
+
+// send lets a message leave now.
+func (r *Raft) send(m *protocol.Message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
+
+// release lets a message leave when everything written so far is durable.
+func (r *Raft) release(m *protocol.Message) {
+	r.out.Seq = r.disk.touch()
+	r.out.Release = append(r.out.Release, r.stampOn(m))
+}
+
+// answer lets an answer leave that claims nothing about entries: now, unless the term or
+// vote that it may give away is not durable.
+func (r *Raft) answer(m *protocol.Message) {
+	if r.disk.stateDurable() {
+		r.send(m)
+		return
+	}
+	r.release(m)
+}
+
+// random draws from a generator that every tick stirs.
+func (r *Raft) random() uint64 {
+	r.chance += 0x9e3779b97f4a7c15
+	z := r.chance
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (r *Raft) tick(t protocol.Tick) {
+	r.chance ^= t.Random
+	r.random()
+	if r.life == 0 {
+		r.life = r.random() | 1
+		r.rest() // the first deadline was drawn without chance
+	}
+	switch r.role {
+	case protocol.Leader:
+		r.tickLeader()
+	default:
+		if r.now >= r.stand || r.alone() {
+			r.campaign(false)
+		}
+	}
+	r.noteCommit()
+}
+
+// noteCommit makes the commit index durable, lazily: it only spares a restarted member
+// the wait for a leader's word, so a record a heartbeat is plenty.
+func (r *Raft) noteCommit() {
+	if r.commit > r.disk.commit && r.now >= r.disk.noted+r.cfg.Heartbeat {
+		r.disk.noted = r.now
+		r.writeState()
+	}
+}
+
+// Status is protocol.Core's.
+func (r *Raft) Status() protocol.Status {
+	s := protocol.Status{
+		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
+		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(),
+	}
+	for _, p := range r.lead.peers {
+		s.Peers = append(s.Peers, protocol.PeerStatus{
+			ID: p.id, Match: p.match, Next: p.next, Active: r.active(p),
+			Snapshot: p.phase == behind, InflightBytes: p.bytes,
+		})
+	}
+	return s
+}

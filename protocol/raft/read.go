@@ -1,0 +1,186 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A read point is the commit index at a moment when this member certainly led (Raft §6.4).
+// Reads gather while one confirmation is under way; the next confirms them all. Followers
+// forward reads and remember nothing: who asked repeats a read that was lost.
+
+// query is one read that waits at the leader.
+type query struct {
+	context uint64
+	from    protocol.MemberID // Self: asked here
+	life    uint64            // the asking member's, repeated to it
+}
+
+type reads struct {
+	// waiting are to be part of the next confirmation.
+	waiting []query
+	// asked are part of the one under way: served at index when a quorum confirmed round.
+	// Empty if none is under way.
+	asked []query
+	round uint64
+	index protocol.Index
+	// beat is the last message of the confirmation under way. As long as it is the last
+	// one in Effects.Send, nobody can have answered yet, and reads may still join.
+	beat *protocol.Message
+}
+
+// maxQueries bounds the reads that wait, 24 bytes each.
+const maxQueries = 1 << 18
+
+func (r *Raft) read(in protocol.Read) {
+	switch {
+	case r.role == protocol.Leader:
+		r.query(query{context: in.Context, from: r.cfg.Self})
+	case r.removed():
+		r.refuse(in.Context, protocol.ReasonRemoved, 0)
+	case r.leader == 0 || r.life == 0:
+		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
+	default:
+		r.send(&protocol.Message{Type: protocol.MsgRead, To: r.leader, Context: in.Context, Round: r.life})
+	}
+}
+
+func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.MemberID) {
+	r.out.Reject = append(r.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: leader})
+}
+
+func onRead(r *Raft, m *protocol.Message) {
+	q := query{context: m.Context, from: m.From, life: m.Round}
+	if r.role != protocol.Leader {
+		r.failRead(q, protocol.ReasonNotLeader, r.leader)
+		return
+	}
+	r.query(q)
+}
+
+// onReadResp passes the leader's answer on, unless an earlier life of this member asked.
+func onReadResp(r *Raft, m *protocol.Message) {
+	switch {
+	case m.Round != r.life:
+	case m.Reject:
+		r.refuse(m.Context, m.Reason, r.leader)
+	default:
+		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: m.Context, Index: m.Index})
+	}
+}
+
+// query takes a read in at the leader.
+func (r *Raft) query(q query) {
+	rd := &r.lead.reads
+	switch n := len(r.out.Send); {
+	case r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
+		r.serve(q, r.commit)
+	case len(rd.asked)+len(rd.waiting) >= maxQueries:
+		r.failRead(q, protocol.ReasonOverloaded, r.cfg.Self)
+	case len(rd.asked) > 0 && n > 0 && r.out.Send[n-1] == rd.beat && rd.index == r.commit:
+		rd.asked = append(rd.asked, q)
+	default:
+		rd.waiting = append(rd.waiting, q)
+		r.startReads()
+	}
+}
+
+// readable: the commit index is known to be current only once an entry of this term is
+// committed (Raft §6.4).
+func (r *Raft) readable() bool {
+	return r.commit >= r.lead.first && r.lead.ready || r.cfg.Mutant == MutantReadWithoutOwnTerm
+}
+
+// startReads asks a quorum whether we still lead, for all reads that wait.
+func (r *Raft) startReads() {
+	rd := &r.lead.reads
+	if len(rd.waiting) == 0 || len(rd.asked) > 0 || !r.readable() {
+		return
+	}
+	rd.asked, rd.waiting = rd.waiting, rd.asked[:0]
+	r.lead.round++
+	rd.round, rd.index = r.lead.round, r.commit
+	for _, p := range r.lead.peers {
+		if r.voters.Has(p.id) {
+			rd.beat = r.heartbeat(p)
+		}
+	}
+	r.confirmReads() // enough if we are alone
+}
+
+// confirmReads serves the reads under way if a quorum confirmed their round.
+func (r *Raft) confirmReads() {
+	rd := &r.lead.reads
+	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round {
+		for _, q := range rd.asked {
+			r.serve(q, rd.index)
+		}
+		rd.asked, rd.beat = rd.asked[:0], nil
+		r.startReads()
+	}
+}
+
+func (r *Raft) confirmedRound() uint64 {
+	return r.deciders().Agreed(func(id protocol.MemberID) uint64 {
+		if id == r.cfg.Self {
+			return r.lead.round
+		}
+		if p := r.peer(id); p != nil {
+			return p.round
+		}
+		return 0
+	})
+}
+
+// leased reports whether no other leader can have been elected yet: a quorum answered
+// something that we sent less than an election timeout ago, and votes for nobody until
+// its own clock says that the timeout is over. A member told to stand for election by a
+// transfer does not wait, whenever that message arrives: no leases after a transfer.
+func (r *Raft) leased() bool {
+	if !r.cfg.LeaseReads || r.lead.hand.sent {
+		return false
+	}
+	v := r.deciders().Agreed(func(id protocol.MemberID) uint64 {
+		if id == r.cfg.Self {
+			return stamp(r.now)
+		}
+		if p := r.peer(id); p != nil {
+			return p.confirmed
+		}
+		return 0
+	})
+	length := r.cfg.ElectionTimeout - r.cfg.MaxClockDrift
+	if r.cfg.Mutant == MutantLeaseIgnoresDrift {
+		length = 2 * r.cfg.ElectionTimeout
+	}
+	return v != 0 && r.now < time.Duration(v-1)+length
+}
+
+func (r *Raft) serve(q query, index protocol.Index) {
+	if q.from == r.cfg.Self {
+		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
+		return
+	}
+	r.send(&protocol.Message{Type: protocol.MsgReadResp, To: q.from, Context: q.context, Round: q.life, Index: index})
+}
+
+func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberID) {
+	if q.from == r.cfg.Self {
+		r.refuse(q.context, reason, leader)
+		return
+	}
+	r.send(&protocol.Message{Type: protocol.MsgReadResp, To: q.from, Context: q.context, Round: q.life, Reject: true, Reason: reason})
+}
+
+// failReads refuses all reads that wait.
+func (r *Raft) failReads(reason protocol.Reason, leader protocol.MemberID) {
+	rd := &r.lead.reads
+	for _, q := range rd.asked {
+		r.failRead(q, reason, leader)
+	}
+	for _, q := range rd.waiting {
+		r.failRead(q, reason, leader)
+	}
+	*rd = reads{}
+}

@@ -1,0 +1,322 @@
+package raft
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func (r *Raft) replicateAll() {
+	for _, p := range r.lead.peers {
+		r.replicate(p)
+	}
+}
+
+// replicate sends p what it lacks, as far as its window allows.
+func (r *Raft) replicate(p *progress) {
+	if !r.lead.ready {
+		return
+	}
+	for r.sendFrame(p) {
+	}
+}
+
+// sendFrame sends the next Append, and reports whether another may follow. With nothing
+// to send it tells a follower a new commit index; that is not answered (Context 0).
+func (r *Raft) sendFrame(p *progress) bool {
+	if p.phase == behind || p.phase == probe && p.paused {
+		return false
+	}
+	prev := p.next - 1
+	prevTerm, ok := r.log.term(prev)
+	if !ok {
+		r.askSnapshot(p)
+		return false
+	}
+	if p.phase == stream && p.next > r.log.last {
+		if p.told < r.commit {
+			r.sendAppend(p, prev, prevTerm, nil, false)
+		}
+		return false
+	}
+	if p.phase == stream && r.lead.appended < p.hold {
+		return false
+	}
+	entries := r.place.frame(p)
+	bytes := 0
+	for i := range entries {
+		bytes += entries[i].Bytes()
+	}
+	if p.phase == probe {
+		p.paused = true
+		r.sendAppend(p, prev, prevTerm, entries, true)
+		return false
+	}
+	small := bytes < largeFrame || r.cfg.PipelineDepth > 0
+	if hold := r.mustHold(p, bytes, small); hold > 0 {
+		p.hold = hold
+		return false
+	}
+	p.sent(entries[len(entries)-1].Index, bytes, small, r.now)
+	r.sendAppend(p, prev, prevTerm, entries, true)
+	return true
+}
+
+// mustHold returns 0 if the window has room for a frame, else when to look again; see
+// progress.hold. One frame may always be out.
+func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
+	switch {
+	case len(p.frames) == 0:
+		return 0
+	case p.bytes+bytes > r.cfg.MaxInflightBytes, r.cfg.PipelineDepth > 0 && p.small >= r.cfg.PipelineDepth:
+		return math.MaxUint64 // only an answer makes room
+	case small && p.small >= p.depth():
+		return r.lead.appended + uint64(largeFrame-bytes) // large frames are not counted
+	}
+	return 0
+}
+
+// sendAppend sends entries, or without answer a new commit index. Where the last Append
+// to p has not left yet, it learns the commit index, and a bare one takes the entries:
+// several inputs between two sendings give one message.
+func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
+	p.told = r.commit
+	m := p.latest
+	switch unsent := r.unsent(m); {
+	case unsent && !answer:
+		m.Commit = r.commit
+		return
+	case unsent && m.Context == 0 && m.Index == prev:
+		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, stamp(r.now)
+		return
+	}
+	m = &protocol.Message{
+		Type: protocol.MsgAppend, To: p.id, Index: prev, LogTerm: prevTerm,
+		Commit: r.commit, Round: r.lead.round, Entries: entries,
+	}
+	if answer {
+		m.Context = stamp(r.now)
+	}
+	p.latest = m
+	if r.cfg.NoParallelAppend {
+		r.release(m)
+		return
+	}
+	r.send(m)
+}
+
+// unsent reports whether a message still waits to be sent.
+func (r *Raft) unsent(m *protocol.Message) bool {
+	const far = 16 // more messages than that came after it only if there are many peers
+	for i := len(r.out.Send) - 1; m != nil && i >= max(0, len(r.out.Send)-far); i-- {
+		if r.out.Send[i] == m {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Raft) heartbeats() {
+	for _, p := range r.lead.peers {
+		r.heartbeat(p)
+	}
+}
+
+func (r *Raft) heartbeat(p *progress) *protocol.Message {
+	m := &protocol.Message{Type: protocol.MsgHeartbeat, To: p.id, Commit: r.commit, Round: r.lead.round, Context: stamp(r.now)}
+	r.send(m)
+	return m
+}
+
+// heardPeer notes what every answer tells, and returns who gave it.
+func (r *Raft) heardPeer(m *protocol.Message) *progress {
+	p := r.peer(m.From)
+	if p == nil {
+		return nil
+	}
+	p.heard = stamp(r.now)
+	if m.Context <= stamp(r.now) {
+		p.confirmed = max(p.confirmed, m.Context)
+	}
+	if m.Round > p.round && m.Round <= r.lead.round {
+		p.round = m.Round
+		r.confirmReads()
+	}
+	return p
+}
+
+func onAppendResp(r *Raft, m *protocol.Message) {
+	p := r.heardPeer(m)
+	switch {
+	case p == nil || m.Index > r.log.last:
+	case m.Reject:
+		r.refused(p, m)
+	default:
+		if trip := r.tripOf(m); p.trip == 0 || trip < p.trip {
+			p.measured(trip)
+		}
+		r.matched(p, m)
+	}
+}
+
+// tripOf is how long ago the question was sent that m answers; negative if not known.
+func (r *Raft) tripOf(m *protocol.Message) (trip time.Duration) {
+	if m.Context == 0 {
+		return -1
+	}
+	return r.now - time.Duration(m.Context-1)
+}
+
+// matched takes in that p's disk matches up to m.Index, and sends on.
+func (r *Raft) matched(p *progress, m *protocol.Message) {
+	grew := m.Index > p.match
+	if grew {
+		p.match, p.grown = m.Index, r.now
+		p.next = max(p.next, p.match+1)
+		r.place.acked(p, m)
+	}
+	switch {
+	case p.phase == probe, p.phase == behind && p.match >= r.log.base:
+		p.become(stream, p.match+1)
+	case p.phase == stream:
+		p.landed(p.match)
+	}
+	if grew {
+		r.advance()
+	}
+	if r.role != protocol.Leader {
+		return // that was the end of our membership
+	}
+	r.replicate(p)
+	r.handOver(p)
+	r.letGo(p)
+}
+
+// letGo lets a member go that was removed, once it can know.
+func (r *Raft) letGo(p *progress) {
+	if p.leaving != 0 && p.told >= p.leaving && p.match >= p.leaving {
+		r.forget(p)
+	}
+}
+
+// refused backs up to where the logs may match: the follower skipped terms later than
+// ours at the refused index, we skip terms later than its.
+func (r *Raft) refused(p *progress, m *protocol.Message) {
+	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
+		return // late
+	}
+	at, term := r.log.back(min(m.Hint, m.Index-1), m.HintTerm)
+	if base := r.log.base; base > 0 && at == base && (m.Hint < base || m.Index <= base || term > m.HintTerm) {
+		at = base - 1 // they part before our log begins: a snapshot
+	}
+	p.become(probe, at+1)
+	r.replicate(p)
+}
+
+func onHeartbeatResp(r *Raft, m *protocol.Message) {
+	p := r.heardPeer(m)
+	if p == nil || m.Index > r.log.last || m.Hint > r.log.last {
+		return
+	}
+	p.measured(r.tripOf(m))
+	if m.Index > p.match {
+		r.matched(p, m) // an answer was lost, or is late
+	}
+	if r.role != protocol.Leader {
+		return
+	}
+	switch {
+	case p.phase == probe:
+		p.paused = false
+	case p.phase == stream && r.lost(p, m):
+		p.become(stream, m.Hint+1)
+	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > stamp(p.grown):
+		// It restarted and does not know any more how far its log matches; until it is
+		// told again it learns of no commit.
+		p.become(probe, p.match+1)
+	}
+	r.replicate(p)
+}
+
+// lost reports whether the oldest frame in flight never arrived: the follower answers a
+// question that left well after it, and has not seen it.
+func (r *Raft) lost(p *progress, m *protocol.Message) bool {
+	return len(p.frames) > 0 && m.Hint < p.frames[0].last &&
+		m.Context > stamp(p.frames[0].sent+r.cfg.Heartbeat)
+}
+
+// unreachable: what is in flight is gone; the next heartbeat that is answered resumes.
+func (r *Raft) unreachable(id protocol.MemberID) {
+	if p := r.peer(id); p != nil && p.phase == stream && len(p.frames) > 0 {
+		p.become(probe, p.match+1)
+		p.paused = true
+	}
+}
+
+// advance commits what is stored safely (Raft §5.3, §5.4.2).
+func (r *Raft) advance() {
+	if !r.lead.ready {
+		return
+	}
+	to := r.place.stored()
+	if to <= r.commit {
+		return
+	}
+	if t, ok := r.log.term(to); !ok || t != r.term && r.cfg.Mutant != MutantCommitOldTerm {
+		return
+	}
+	for i := r.commit + 1; i <= to; i++ {
+		r.lead.uncommitted -= r.log.at(i).Bytes()
+	}
+	r.commit = to
+	r.afterCommit()
+}
+
+// afterCommit does what waited for the commit index.
+func (r *Raft) afterCommit() {
+	r.startReads()
+	r.settleConfig()
+	r.replicateAll()
+	r.resign()
+}
+
+// peer returns what is known of a member, nil if it does not receive our log.
+func (r *Raft) peer(id protocol.MemberID) *progress {
+	for _, p := range r.lead.peers {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// active reports whether p was heard of within an election timeout.
+func (r *Raft) active(p *progress) bool {
+	return p.heard != 0 && stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
+}
+
+// trackPeers makes peers those of the configuration, and keeps who just left it.
+func (r *Raft) trackPeers() {
+	all := r.conf.All()
+	for _, p := range r.lead.peers {
+		switch {
+		case slices.Contains(all, p.id):
+			p.leaving, p.leaveBy = 0, 0
+		case p.leaving == 0:
+			p.leaving = r.confAt
+		}
+	}
+	for _, id := range all {
+		if id != r.cfg.Self && r.peer(id) == nil {
+			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.last + 1, since: r.now})
+		}
+	}
+	slices.SortFunc(r.lead.peers, func(a, b *progress) int { return cmp.Compare(a.id, b.id) })
+}
+
+func (r *Raft) forget(p *progress) {
+	r.lead.peers = slices.DeleteFunc(r.lead.peers, func(q *progress) bool { return q == p })
+}

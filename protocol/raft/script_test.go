@@ -1,0 +1,265 @@
+package raft_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+const (
+	heartbeat = 10 * conformance.Pace
+	timeout   = 100 * conformance.Pace
+)
+
+// TestScripts runs the scripts under testdata; their output is the cluster's whole
+// conversation. -rewrite writes it anew.
+//
+//	cluster n=3 [OPTION…]     members 1 … n; options are fields of raft.Config
+//	elect id                  id's election timeout passes; all messages are delivered
+//	expire id                 only id's election timeout passes
+//	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
+//	pass id ms                id's clock moves, and does not tick
+//	propose id [n] [size]     n proposals; burst: in one Propose
+//	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [remove=(…)]
+//	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
+//	queue                     what is under way
+//	settle                    delivers and syncs all until nothing is under way
+//	lag | sync id             disks complete nothing from now on | but id's, once
+//	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
+//	isolate id | heal | status id
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{t: t}
+		datadriven.RunTest(t, path, s.run)
+	})
+}
+
+// script is a cluster under a script. A violation is output like anything else.
+type script struct {
+	t   *testing.T
+	net *conformance.Net
+	out strings.Builder
+}
+
+type violation struct{ what string }
+
+type reporter struct{ testing.TB }
+
+func (reporter) Helper()                        {}
+func (reporter) Logf(string, ...any)            {}
+func (reporter) Fatalf(format string, a ...any) { panic(violation{fmt.Sprintf(format, a...)}) }
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
+	s.out.Reset()
+	defer func() {
+		if p := recover(); p != nil {
+			v, ok := p.(violation)
+			if !ok {
+				if text, isText := p.(string); isText && strings.HasPrefix(text, "raft:") {
+					v, ok = violation{text}, true
+				}
+			}
+			if !ok {
+				panic(p)
+			}
+			out = s.out.String() + "VIOLATION: " + v.what + "\n"
+		}
+	}()
+	do, ok := commands[d.Cmd]
+	if !ok {
+		d.Fatalf(t, "unknown command")
+	}
+	do(s, args{t, d})
+	if s.out.Len() == 0 {
+		return "ok\n"
+	}
+	return s.out.String()
+}
+
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) num(key string, def int) int {
+	if a.d.HasArg(key) {
+		a.d.ScanArgs(a.t, key, &def)
+	}
+	return def
+}
+
+func (a args) id(key string) protocol.MemberID { return protocol.MemberID(a.num(key, 0)) }
+
+func (a args) text(key string) string {
+	var v string
+	if a.d.HasArg(key) {
+		a.d.ScanArgs(a.t, key, &v)
+	}
+	return v
+}
+
+func (a args) config() (c raft.Config) {
+	c.MaxFrameBytes = a.num("frame", 0)
+	c.MaxFrameEntries = a.num("entries", 0)
+	c.PipelineDepth = a.num("depth", 0)
+	c.MaxInflightBytes = a.num("inflight", 0)
+	c.MaxUncommittedBytes = a.num("uncommitted", 0)
+	c.CacheBytes = a.num("cache", 0)
+	c.NoPipeline = a.d.HasArg("no-pipeline")
+	c.NoParallelAppend = a.d.HasArg("no-parallel-append")
+	c.LeaseReads = a.d.HasArg("lease")
+	c.MaxClockDrift = time.Duration(a.num("drift", 0)) * time.Millisecond
+	c.Mutant = raft.Mutant(a.text("mutant"))
+	return c
+}
+
+var commands = map[string]func(*script, args){
+	"cluster": func(s *script, a args) {
+		config := a.config()
+		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, factory(func(c *raft.Config) {
+			self := *c
+			*c = config
+			c.Self, c.Instance, c.Heartbeat, c.ElectionTimeout = self.Self, self.Instance, self.Heartbeat, self.ElectionTimeout
+		}))
+		for _, n := range s.net.Nodes {
+			s.net.Tick(n.ID, 0)
+		}
+		s.net.Trace = func(line string) { s.out.WriteString(line + "\n") }
+	},
+	"elect": func(s *script, a args) {
+		s.net.Tick(a.id("id"), 2*timeout)
+		s.net.Settle()
+	},
+	"expire": func(s *script, a args) { s.net.Tick(a.id("id"), 2*timeout) },
+	"beat":   func(s *script, a args) { s.net.Tick(a.id("id"), heartbeat) },
+	"wait": func(s *script, a args) {
+		s.net.Tick(a.id("id"), time.Duration(a.num("ms", 0))*time.Millisecond)
+	},
+	"pass": func(s *script, a args) {
+		s.net.Node(a.id("id")).Now += time.Duration(a.num("ms", 0)) * time.Millisecond
+	},
+	"propose": func(s *script, a args) {
+		var burst []protocol.Entry
+		for range a.num("n", 1) {
+			if a.d.HasArg("burst") {
+				burst = append(burst, s.net.Batch(a.id("id"), a.num("size", 8)))
+				continue
+			}
+			s.net.Propose(a.id("id"), a.num("size", 8))
+		}
+		if burst != nil {
+			s.net.Step(a.id("id"), protocol.Propose{Entries: burst})
+		}
+	},
+	"read":     func(s *script, a args) { s.net.Read(a.id("id")) },
+	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
+	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
+	"deliver":  func(s *script, a args) { s.each(a, s.net.Deliver) },
+	"drop":     func(s *script, a args) { s.each(a, s.net.Drop) },
+	"repeat": func(s *script, a args) {
+		s.each(a, func(i int) {
+			m := *s.net.Queue[i].Message
+			s.net.Queue = append(s.net.Queue, conformance.Parcel{From: m.From, To: m.To, Message: &m})
+			s.net.Deliver(i)
+		})
+	},
+	"queue": func(s *script, a args) {
+		for _, p := range s.net.Queue {
+			if p.Message != nil {
+				fmt.Fprintln(&s.out, conformance.Describe(p.Message))
+			} else {
+				fmt.Fprintf(&s.out, "%s→%s Snapshot\n", p.From, p.To)
+			}
+		}
+	},
+	"settle":  func(s *script, a args) { s.net.Settle() },
+	"lag":     func(s *script, a args) { s.net.Lag = !a.d.HasArg("off") },
+	"sync":    func(s *script, a args) { s.net.Sync(a.id("id")) },
+	"crash":   func(s *script, a args) { s.net.Crash(a.id("id"), a.num("keep", 0)) },
+	"restart": func(s *script, a args) { s.net.Restart(a.id("id")); s.net.Tick(a.id("id"), 0) },
+	"add": func(s *script, a args) {
+		s.net.Add(a.id("id"), protocol.Config{})
+		s.net.Tick(a.id("id"), 0)
+	},
+	"compact": func(s *script, a args) { s.net.Compact(a.id("id"), protocol.Index(a.num("keep", 0))) },
+	"unreachable": func(s *script, a args) {
+		s.net.Step(a.id("id"), protocol.Unreachable{Member: a.id("of")})
+	},
+	"isolate": func(s *script, a args) {
+		alone := a.ids("id")
+		s.net.Cut = func(from, to protocol.MemberID) bool {
+			return slices.Contains(alone, from) != slices.Contains(alone, to)
+		}
+	},
+	"heal":   func(s *script, a args) { s.net.Cut = nil },
+	"status": func(s *script, a args) { s.status(a.id("id")) },
+}
+
+func (a args) ids(key string) []protocol.MemberID {
+	var ids []protocol.MemberID
+	for _, arg := range a.d.CmdArgs {
+		if arg.Key != key {
+			continue
+		}
+		for i := range arg.Vals {
+			var id int
+			arg.Scan(a.t, i, &id)
+			ids = append(ids, protocol.MemberID(id))
+		}
+	}
+	return ids
+}
+
+func (a args) changes() []protocol.Change {
+	var out []protocol.Change
+	for _, k := range []struct {
+		key  string
+		kind protocol.ChangeKind
+	}{
+		{"add-voter", protocol.AddVoter}, {"add-learner", protocol.AddLearner},
+		{"remove", protocol.RemoveMember}, {"update", protocol.UpdateMember},
+	} {
+		for _, id := range a.ids(k.key) {
+			out = append(out, protocol.Change{Kind: k.kind, Member: protocol.Member{ID: id}})
+		}
+	}
+	return out
+}
+
+// each does f to what is under way and fits, of what was there at first.
+func (s *script) each(a args, f func(i int)) {
+	left := a.num("n", 1_000_000)
+	for i, n := 0, len(s.net.Queue); n > 0 && left > 0; n-- {
+		p := s.net.Queue[i]
+		kind := "Snapshot"
+		if p.Message != nil {
+			kind = p.Message.Type.String()
+		}
+		if from := a.id("from"); from != 0 && from != p.From {
+			i++
+		} else if to := a.id("to"); to != 0 && to != p.To {
+			i++
+		} else if want := a.text("type"); want != "" && want != kind {
+			i++
+		} else {
+			left--
+			f(i)
+		}
+	}
+}
+
+func (s *script) status(id protocol.MemberID) {
+	st := s.net.Node(id).Core.Status()
+	fmt.Fprintf(&s.out, "%s t%d log %d…%d durable %d commit %d\n", st.Role, st.Term, st.First, st.Last, st.Durable, st.Commit)
+	for _, p := range st.Peers {
+		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d\n", p.ID, p.Match, p.Next, p.Active, p.Snapshot, p.InflightBytes)
+	}
+}

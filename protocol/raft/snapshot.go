@@ -1,0 +1,90 @@
+package raft
+
+import "github.com/braidlog/braid/protocol"
+
+// compact forgets entries that a durable snapshot here covers. Nothing is written: the
+// snapshot itself is the base that this member would recover from.
+func (r *Raft) compact(to protocol.Index) {
+	to = min(to, r.commit)
+	if to <= r.log.base {
+		return
+	}
+	r.give() // they may be committed by this very step
+	r.log.compact(to)
+	n := 0
+	for n+1 < len(r.configs) && r.configs[n+1].index <= to {
+		n++
+	}
+	r.configs = append(r.configs[:0], r.configs[n:]...)
+	r.configChanged()
+}
+
+// askSnapshot asks for a snapshot for a member that needs entries we no longer have.
+func (r *Raft) askSnapshot(p *progress) {
+	p.become(behind, p.next)
+	if !p.asked {
+		p.asked = true
+		r.out.Snapshots = append(r.out.Snapshots, p.id)
+	}
+}
+
+func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
+	p := r.peer(in.To)
+	if p == nil || !p.asked {
+		return
+	}
+	p.asked = false
+	if p.phase != behind {
+		return
+	}
+	// After a failure the next answered heartbeat tries again.
+	p.become(probe, max(r.log.base, in.Index)+1)
+	if in.Index > r.log.last || in.Index < r.log.base {
+		p.next = r.log.base // unknown to our log: asks for another
+	}
+	p.paused = in.Index == 0
+	r.replicate(p)
+}
+
+// snapshotReceived takes a snapshot in if it is ahead of what is committed here. What it
+// holds is committed, whoever sent it and whenever.
+func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
+	if in.Term > r.term {
+		r.follow(in.Term, in.From)
+	}
+	if r.role == protocol.Leader {
+		return // its log has all that is committed
+	}
+	if in.Term == r.term {
+		r.follow(in.Term, in.From)
+		r.heard = r.now
+		r.rest()
+	}
+	stale := in.Base.Index <= r.commit && r.cfg.Mutant != MutantSnapshotIgnoresCommit
+	switch {
+	case stale:
+	case r.cfg.Mutant != MutantSnapshotIgnoresCommit && r.log.matches(in.Base.Index, in.Base.Term):
+		// Our log has it all, and perhaps more that was acknowledged: only the news that
+		// it is committed is new.
+		r.commit = in.Base.Index
+	default:
+		r.install(in.Base)
+	}
+	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit})
+}
+
+// install starts the log anew after a snapshot. Nothing in it that could be committed is
+// lost: the log is shorter than the snapshot, or conflicts with it.
+func (r *Raft) install(base protocol.Base) {
+	r.follow(r.term, 0) // a candidate asked for votes with a log that it no longer has
+	base.Config = base.Config.Clone()
+	r.give()
+	r.log = newLog(base.Index, base.Term, r.cfg.CacheBytes)
+	r.disk.cut(1)
+	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
+	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
+	r.record(protocol.Record{Kind: protocol.RecordBase, Base: base})
+	r.writeState()
+	r.configChanged()
+	r.out.Install = &base
+}

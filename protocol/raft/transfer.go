@@ -1,0 +1,79 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// handover is a transfer of leadership under way (Raft §3.10).
+type handover struct {
+	// to is who is to lead, 0 if no transfer is under way. No proposals meanwhile.
+	to protocol.MemberID
+	// until is when it is given up.
+	until time.Duration
+	// sent: somebody was told to stand in this term; stays true.
+	sent bool
+}
+
+func (r *Raft) transfer(in protocol.Transfer) {
+	if reason, leader := r.beginTransfer(in.To); reason != protocol.ReasonNone && in.Context != 0 {
+		r.refuse(in.Context, reason, leader)
+	}
+}
+
+func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.MemberID) {
+	switch {
+	case r.role != protocol.Leader && r.leader == 0:
+		return protocol.ReasonNoLeader, 0
+	case r.role != protocol.Leader:
+		return protocol.ReasonNotLeader, r.leader
+	case to == r.cfg.Self:
+		return protocol.ReasonNone, 0
+	case !r.lead.ready || r.lead.hand.to != 0 && r.lead.hand.to != to:
+		return protocol.ReasonTransferring, r.cfg.Self
+	}
+	p := r.peer(to)
+	if to == 0 {
+		p = r.mostAdvanced()
+	}
+	if p == nil || !r.voter(p.id) {
+		return protocol.ReasonInvalidChange, r.cfg.Self
+	}
+	r.lead.hand.to, r.lead.hand.until = p.id, r.now+r.cfg.ElectionTimeout
+	r.replicate(p)
+	r.handOver(p)
+	return protocol.ReasonNone, 0
+}
+
+// voter reports whether id votes in the configuration that will remain.
+func (r *Raft) voter(id protocol.MemberID) bool {
+	m := r.conf.Find(id)
+	return m != nil && !m.Learner
+}
+
+// mostAdvanced is the active voter that matches furthest, nil if there is none.
+func (r *Raft) mostAdvanced() *progress {
+	var best *progress
+	for _, p := range r.lead.peers {
+		if r.voter(p.id) && r.active(p) && (best == nil || p.match > best.match) {
+			best = p
+		}
+	}
+	return best
+}
+
+// handOver tells the next leader to stand, once its disk holds the whole log.
+func (r *Raft) handOver(p *progress) {
+	if p.id != r.lead.hand.to || p.match < r.log.last {
+		return
+	}
+	r.lead.hand.sent = true
+	r.send(&protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id})
+}
+
+func onTimeoutNow(r *Raft, m *protocol.Message) {
+	if r.leader == m.From {
+		r.campaign(true)
+	}
+}
