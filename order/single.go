@@ -1,0 +1,70 @@
+package order
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Single is the order of a single instance: its log is the global log.
+type Single struct {
+	instance protocol.InstanceID
+	waiting  []protocol.Entry
+
+	// added is the index of the last entry added; added ≥ at.Index.
+	// len(waiting) == added − at.Index: nothing is lost between Add and Next.
+	added protocol.Index
+	at    Point
+	// position ≥ at.Index: every entry covers at least one position.
+	position protocol.Position
+}
+
+// NewSingle returns the order of one instance that continues at a cursor (the zero
+// Cursor: from the beginning).
+func NewSingle(instance protocol.InstanceID, from Cursor) *Single {
+	p := from.Point(instance)
+	return &Single{instance: instance, added: p.Index, at: p, position: from.Position}
+}
+
+// Add implements [Order].
+func (s *Single) Add(instance protocol.InstanceID, entries []protocol.Entry) {
+	if instance != s.instance {
+		panic(fmt.Sprintf("order: entries of instance %d, want %d", instance, s.instance))
+	}
+	for i := range entries {
+		if entries[i].Index != s.added+1 {
+			panic(fmt.Sprintf("order: entry %d after %d in instance %d", entries[i].Index, s.added, instance))
+		}
+		s.added++
+	}
+	s.waiting = append(s.waiting, entries...)
+}
+
+// Next implements [Order].
+func (s *Single) Next(out []Placed) []Placed {
+	for i := range s.waiting {
+		e := &s.waiting[i]
+		out = append(out, Placed{Instance: s.instance, First: s.position + 1, Entry: *e})
+		s.position += protocol.Position(e.Width())
+		s.at.Index, s.at.Term = e.Index, e.Term
+	}
+	clear(s.waiting)
+	s.waiting = s.waiting[:0]
+	return out
+}
+
+// Cursor implements [Order].
+func (s *Single) Cursor() Cursor { return Cursor{Position: s.position, Points: []Point{s.at}} }
+
+// Check implements [Order].
+func (s *Single) Check() error {
+	switch {
+	case s.added < s.at.Index:
+		return fmt.Errorf("order: added %d < consumed %d", s.added, s.at.Index)
+	case uint64(len(s.waiting)) != uint64(s.added-s.at.Index):
+		return fmt.Errorf("order: %d waiting between %d and %d", len(s.waiting), s.at.Index, s.added)
+	case uint64(s.position) < uint64(s.at.Index):
+		return fmt.Errorf("order: position %d < index %d", s.position, s.at.Index)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package order
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func batch(index protocol.Index, commands uint32) protocol.Entry {
+	return protocol.Entry{Index: index, Term: 1, Kind: protocol.EntryBatch, Count: commands}
+}
+
+func TestSingleCountsCommandsNotEntries(t *testing.T) {
+	o := NewSingle(1, Cursor{})
+	o.Add(1, []protocol.Entry{{Index: 1, Term: 1, Kind: protocol.EntryNoop}, batch(2, 3)})
+	o.Add(1, []protocol.Entry{batch(3, 1)})
+	require.NoError(t, o.Check())
+
+	got := o.Next(nil)
+	require.Len(t, got, 3)
+	require.Equal(t, []protocol.Position{1, 2, 5}, []protocol.Position{got[0].First, got[1].First, got[2].First})
+	require.Equal(t, Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}}, o.Cursor())
+	require.Empty(t, o.Next(nil))
+	require.NoError(t, o.Check())
+}
+
+func TestSingleResumesFromACursor(t *testing.T) {
+	o := NewSingle(1, Cursor{Position: 5, Points: []Point{{Instance: 1, Index: 3, Term: 1}}})
+	o.Add(1, []protocol.Entry{batch(4, 2)})
+	got := o.Next(nil)
+	require.Equal(t, protocol.Position(6), got[0].First)
+	require.Equal(t, protocol.Position(7), o.Cursor().Position)
+}
+
+func TestSingleRefusesGaps(t *testing.T) {
+	o := NewSingle(1, Cursor{})
+	require.Panics(t, func() { o.Add(1, []protocol.Entry{batch(2, 1)}) })
+	require.Panics(t, func() { NewSingle(1, Cursor{}).Add(2, []protocol.Entry{batch(1, 1)}) })
+}
