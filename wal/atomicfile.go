@@ -1,0 +1,61 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// WriteFile replaces a small file durably and at once: after a crash it holds the old
+// bytes or the new ones, and after WriteFile returned nil the new ones. It writes a file
+// beside it, syncs, renames and syncs the directory. Calls for one name must not overlap.
+func WriteFile(fs vfs.FS, name string, data []byte) error {
+	temp := name + tempSuffix
+	if err := writeTemp(fs, temp, data); err != nil {
+		// Best effort: the next WriteFile of this name replaces it.
+		_ = fs.Remove(temp)
+		return fmt.Errorf("wal: write %s: %w", name, err)
+	}
+	if err := fs.Rename(temp, name); err != nil {
+		return fmt.Errorf("wal: write %s: %w", name, err)
+	}
+	if err := syncDir(fs, fs.PathDir(name)); err != nil {
+		return fmt.Errorf("wal: write %s: %w", name, err)
+	}
+	return nil
+}
+
+func writeTemp(fs vfs.FS, temp string, data []byte) error {
+	f, err := fs.Create(temp, category)
+	if err != nil {
+		return err
+	}
+	// A file system may change the bytes that are given to Write, but not those of WriteAt.
+	if len(data) > 0 {
+		err = writeAt(f, data, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// ReadFile returns the bytes of a file of at most limit bytes.
+func ReadFile(fs vfs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, &TooLargeError{Bytes: info.Size(), Limit: limit}
+	}
+	b := make([]byte, info.Size())
+	n, err := readFull(f, b, 0)
+	return b[:n], err
+}

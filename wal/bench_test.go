@@ -1,0 +1,124 @@
+package wal
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// BenchmarkSync is the synchronous core on real files: one batch, one sync.
+func BenchmarkSync(b *testing.B) {
+	for _, size := range []int{64, 1 << 10, 4 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			l, err := Open(Options{Dir: b.TempDir() + "/log", Identity: []byte("bench")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			records := []Record{{Instance: 1, Kind: KindEntry, Parts: [2][]byte{make([]byte, 48), make([]byte, size)}}}
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				records[0].Index++
+				if err := l.Append(records); err != nil {
+					b.Fatal(err)
+				}
+				if err := l.Sync(); err != nil {
+					b.Fatal(err)
+				}
+				if records[0].Index%1024 == 0 {
+					if err := l.Compact(1, records[0].Index-100); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
+		})
+	}
+}
+
+// BenchmarkWriter is group commit with many submissions under way.
+func BenchmarkWriter(b *testing.B) {
+	for _, c := range []struct{ inflight, size int }{{1, 64}, {16, 64}, {256, 64}, {16, 4 << 10}, {64, 64 << 10}, {16, 1 << 20}} {
+		b.Run(fmt.Sprintf("%dx%d", c.inflight, c.size), func(b *testing.B) {
+			benchWriter(b, c.inflight, c.size)
+		})
+	}
+}
+
+func benchWriter(b *testing.B, inflight, size int) {
+	l, err := Open(Options{Dir: b.TempDir() + "/log", Identity: []byte("bench")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := NewWriter(l)
+	tokens := make(chan []Record, inflight)
+	for i := 0; i < inflight; i++ {
+		tokens <- []Record{{Instance: 1, Kind: KindEntry, Parts: [2][]byte{make([]byte, 48), make([]byte, size)}}}
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	index := uint64(0)
+	for b.Loop() {
+		r := <-tokens
+		index++
+		r[0].Index = index
+		w.Submit(r, func(err error) {
+			if err != nil {
+				panic(err)
+			}
+			tokens <- r
+		})
+		if index%1024 == 0 {
+			w.Compact(1, index-500)
+		}
+	}
+	for i := 0; i < inflight; i++ {
+		<-tokens
+	}
+	s := w.Metrics()
+	b.ReportMetric(float64(s.Syncs)/b.Elapsed().Seconds(), "syncs/s")
+	b.ReportMetric(float64(s.SyncMax)/float64(time.Millisecond), "max-ms")
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkAppend is the work per record without a disk.
+func BenchmarkAppend(b *testing.B) {
+	l, err := Open(Options{FS: vfs.NewMem(), Dir: "/log", SegmentBytes: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	records := make([]Record, 100)
+	for i := range records {
+		records[i] = Record{Instance: uint32(i % 4), Kind: KindEntry, Parts: [2][]byte{make([]byte, 48), make([]byte, 64)}}
+	}
+	next := [4]uint64{}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range records {
+			next[i%4]++
+			records[i].Index = next[i%4]
+		}
+		if err := l.Append(records); err != nil {
+			b.Fatal(err)
+		}
+		if next[0]%25000 == 0 {
+			for i := uint32(0); i < 4; i++ {
+				if err := l.Compact(i, next[i]-1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		if err := l.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
+}

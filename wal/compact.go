@@ -1,0 +1,157 @@
+package wal
+
+// Compact says that an instance's entries up to and including index are not needed. The
+// space of segments that nobody needs is free again after the next Sync: segments are
+// given up from the oldest on, and what is live in them besides entries (states, bases) is
+// written again at the log's end first.
+func (l *Log) Compact(instance uint32, index uint64) error {
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in := l.index.get(instance)
+	if index > in.floor {
+		at, err := l.put(recordHeader{kind: KindMark, flag: markFloor, instance: instance, index: index}, [2][]byte{})
+		if err != nil {
+			return l.fail("compact", err)
+		}
+		in.raise(index, at)
+		l.dirty, l.sealed = true, false
+	}
+	if err := l.giveUp(); err != nil {
+		return l.fail("compact", err)
+	}
+	return nil
+}
+
+// giveUp finds the segments that no entry needs, writes forward what else is live in them,
+// and marks the rest as what is needed. Sync frees them when the mark is durable.
+func (l *Log) giveUp() error {
+	w := l.newWindow()
+	for _, in := range l.index.all {
+		if err := l.moveForward(&w, in); err != nil {
+			return err
+		}
+	}
+	need := l.current().seq
+	for _, in := range l.index.all {
+		if in.entries.n > 0 {
+			need = min(need, l.segment(*in.entries.at(0)).seq)
+		}
+	}
+	if need <= l.first {
+		return nil
+	}
+	for _, in := range l.index.all {
+		if err := l.carry(&w, in, need); err != nil {
+			return err
+		}
+	}
+	if _, err := l.put(recordHeader{kind: KindMark, flag: markFirst, index: need}, [2][]byte{}); err != nil {
+		return err
+	}
+	// Not before: a segment begun meanwhile must not say that the others can go.
+	l.first = need
+	l.dirty, l.sealed = true, false
+	return nil
+}
+
+// laggardSegments is how far behind the log's end an instance's first entry may be before
+// its entries are written again, if they are few.
+const laggardSegments = 4
+
+// moveForward writes the entries of an instance again if they are few and keep segments
+// that are far behind from being freed. They go into one batch, which counts whole or not
+// at all after a crash: the first of them makes the old ones void.
+func (l *Log) moveForward(w *window, in *instance) error {
+	limit := int(min(l.segmentBytes/8, int64(cap(l.buf)/2)))
+	n := in.entries.n
+	if n == 0 || n > limit/recordHeaderSize || l.segment(*in.entries.at(0)).seq+laggardSegments > l.current().seq {
+		return nil
+	}
+	total := n * recordHeaderSize
+	for i := 0; i < n && total <= limit; i++ {
+		total += int(in.entries.at(i).len)
+	}
+	if total > limit {
+		return nil
+	}
+	first := in.floor + 1
+	data := make([][]byte, n)
+	if err := l.flushLocked(); err != nil {
+		return err
+	}
+	for i := range data {
+		d, err := l.readPlace(w, *in.entries.at(i), recordHeader{kind: KindEntry, instance: in.id, index: first + uint64(i)})
+		if err != nil {
+			return err
+		}
+		data[i] = append([]byte(nil), d...)
+	}
+	if err := l.makeRoom(int64(total)); err != nil {
+		return err
+	}
+	for i := range data {
+		h := recordHeader{kind: KindEntry, instance: in.id, index: first + uint64(i)}
+		in.entry(h.index, l.putHere(h, [2][]byte{data[i]}))
+	}
+	l.dirty, l.sealed = true, false
+	return nil
+}
+
+// carry writes forward what an instance has in segments before need, besides entries.
+func (l *Log) carry(w *window, in *instance, need uint64) error {
+	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
+	copyOf := func(at place, h recordHeader) (place, error) {
+		data, err := l.readPlace(w, at, h)
+		if err != nil {
+			return place{}, err
+		}
+		h.flag = flagCarried
+		// The window is used again before the batch is written.
+		return l.put(h, [2][]byte{append([]byte(nil), data...)})
+	}
+	if in.state.seg != 0 && old(in.state) {
+		at, err := copyOf(in.state, recordHeader{kind: KindState, instance: in.id})
+		if err != nil {
+			return err
+		}
+		in.state = at
+	}
+	if in.base.seg != 0 && old(in.base) {
+		at, err := copyOf(in.base, recordHeader{kind: KindBase, instance: in.id, index: in.baseIndex})
+		if err != nil {
+			return err
+		}
+		if in.floor == in.baseIndex {
+			in.floorAt = at
+		}
+		in.base = at
+	}
+	if in.floor > 0 && old(in.floorAt) {
+		at, err := l.put(recordHeader{kind: KindMark, flag: markFloor, instance: in.id, index: in.floor}, [2][]byte{})
+		if err != nil {
+			return err
+		}
+		in.floorAt = at
+	}
+	return nil
+}
+
+// freeSegments gives up the files of segments that the log durably says are not needed.
+func (l *Log) freeSegments() error {
+	if l.segs[0].seq < l.first {
+		l.maxFree = len(l.segs)
+	}
+	for l.segs[0].seq < l.first {
+		l.mu.Lock()
+		s := l.segs[0]
+		l.segs = l.segs[1:]
+		l.mu.Unlock()
+		if err := l.release(s); err != nil {
+			return l.fail("free", err)
+		}
+	}
+	return nil
+}

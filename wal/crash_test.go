@@ -1,0 +1,197 @@
+package wal
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+func state(instance uint32, data string, size int) Record {
+	b := make([]byte, size)
+	copy(b, data)
+	return Record{Instance: instance, Kind: KindState, Parts: [2][]byte{b}}
+}
+
+func stateOf(t *testing.T, l *Log, instance uint32) (s string) {
+	t.Helper()
+	require.NoError(t, l.Replay(instance, func(_ Kind, _ uint64, data []byte) error {
+		s = string(data[:min(3, len(data))])
+		return nil
+	}))
+	return s
+}
+
+// abandon ends a log as kill -9 does: nothing is written, nothing is lost.
+func abandon(l *Log) { l.closeFiles() }
+
+// put overwrites bytes of a file.
+func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(name, category)
+	require.NoError(t, err)
+	require.NoError(t, writeAt(f, b, offset))
+	require.NoError(t, f.Close())
+}
+
+// TestTornBatchStaysGone: of two batches never synced the second survived a crash. The
+// next life's first batch is as long as the lost one, and the survivor would be the next.
+func TestTornBatchStaysGone(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	lost := l.end
+	require.NoError(t, l.Append([]Record{state(1, "", 0)}))
+	require.NoError(t, l.flush())
+	size := l.end - lost
+	require.NoError(t, l.Append([]Record{state(2, "ghost", 5)}))
+	require.NoError(t, l.flush())
+	abandon(l)
+	put(t, fs, l.path(1, liveSuffix), lost, make([]byte, size))
+	l = openMem(t, fs)
+	require.Equal(t, lost+size, l.end, "the mark of the new life takes the place of the lost batch")
+	abandon(l)
+	l = openMem(t, fs)
+	require.Equal(t, "", stateOf(t, l, 2))
+	require.NoError(t, l.Close())
+}
+
+// TestOldSegmentStaysGone: half of a batch was lost, and in its place is what the file held
+// when it was another segment: a record of the same size.
+func TestOldSegmentStaysGone(t *testing.T) {
+	const page = 8192 // where the second record begins
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	two := func(data string) {
+		head := int64(batchHeaderSize + recordHeaderSize)
+		if l.end == segmentHeaderSize {
+			head += recordHeaderSize
+		}
+		require.NoError(t, l.Append([]Record{state(1, data, int(page-l.end-head)), state(2, data, 100)}))
+		require.EqualValues(t, page, l.index.find(2).state.off)
+		require.NoError(t, l.Sync())
+	}
+	two("one")
+	l.mu.Lock()
+	require.NoError(t, l.rotate(100))
+	l.mu.Unlock()
+	two("two")
+	abandon(l)
+	old, err := ReadFile(fs, l.path(1, liveSuffix), 1<<20)
+	require.NoError(t, err)
+	put(t, fs, l.path(2, liveSuffix), page, old[page:page+recordHeaderSize+100])
+	l = openMem(t, fs)
+	require.Equal(t, "one", stateOf(t, l, 1), "the batch is cut whole")
+	require.Equal(t, "one", stateOf(t, l, 2))
+	require.EqualValues(t, segmentHeaderSize, l.segs[1].lives[0].from, "cut at the segment's start")
+	require.NoError(t, l.Close())
+}
+
+// TestKilledThenPowerLost: what was recovered after kill -9 was perhaps never synced. Once
+// Open has returned, it is durable; a power loss while it runs is not damage.
+func TestKilledThenPowerLost(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		mem := vfs.NewCrashableMem()
+		w := newWorkload(seed)
+		rng := rand.New(rand.NewPCG(seed, 3))
+		l := openMem(t, mem)
+		for range 10 {
+			require.NoError(t, w.step(l))
+		}
+		require.NoError(t, l.flush())
+		abandon(l)
+		w.trying = len(w.states) - 1
+		l = openMem(t, hooked(mem, func(errorfs.Op) error {
+			for range 3 {
+				again := w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+				abandon(again)
+			}
+			return nil
+		}))
+		got, err := logText(l)
+		require.NoError(t, err)
+		require.Equal(t, w.last.text(), got)
+		w.synced = len(w.states) - 1
+		abandon(w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{})))
+		abandon(l)
+	}
+}
+
+// TestCarryCrosses: states are carried forward over the end of several segments, and power
+// is lost anywhere in between: none may be lost.
+func TestCarryCrosses(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	crashes := 0
+	armed := false
+	l := openMem(t, hooked(mem, func(errorfs.Op) error {
+		if !armed {
+			return nil
+		}
+		crashes++
+		again := openMem(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+		for i := uint32(1); i <= 6; i++ {
+			require.Equal(t, "abc", stateOf(t, again, i))
+		}
+		abandon(again)
+		return nil
+	}))
+	for i := uint32(1); i <= 6; i++ {
+		require.NoError(t, l.Append([]Record{state(i, "abc", 4500)}))
+	}
+	require.NoError(t, l.Append([]Record{entry(9, 1, nil)}))
+	require.NoError(t, l.Sync())
+	from := l.current().seq
+	for index := uint64(2); l.current().seq < from+2; index++ {
+		require.NoError(t, l.Append([]Record{entry(9, index, payload(9, index, 900))}))
+	}
+	require.NoError(t, l.Sync())
+	armed = true
+	require.NoError(t, l.Compact(9, l.index.find(9).next()-1))
+	require.NoError(t, l.Sync())
+	require.NoError(t, l.check())
+	require.Greater(t, l.current().seq, from+3, "the states did not fit into one segment")
+	require.Equal(t, l.first, l.segs[0].seq)
+	require.Greater(t, crashes, 6)
+	armed = false
+	require.NoError(t, l.Close())
+}
+
+// TestReaderOfFreedSegment: a reader that was held up gets its entry although the segment
+// was given up meanwhile and its file could have been used again.
+func TestReaderOfFreedSegment(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	held := false
+	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if o.Kind == errorfs.OpFileReadAt && held {
+			close(entered)
+			<-release
+		}
+		return nil
+	})))
+	require.NoError(t, l.Append([]Record{entry(1, 1, payload(1, 1, 3000))}))
+	require.NoError(t, l.Sync())
+	held = true
+	type answer struct {
+		data []byte
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		data, err := l.ReadEntry(1, 1)
+		read <- answer{data, err}
+	}()
+	receive(t, entered)
+	held = false
+	for i := uint64(2); i < 40; i++ {
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 3000))}))
+		require.NoError(t, l.Sync())
+		require.NoError(t, l.Compact(1, i-1))
+	}
+	require.Greater(t, l.first, uint64(3))
+	close(release)
+	a := receive(t, read)
+	require.NoError(t, a.err)
+	require.Equal(t, payload(1, 1, 3000), a.data)
+	require.NoError(t, l.Close())
+}

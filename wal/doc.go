@@ -1,0 +1,61 @@
+// Package wal is the durable log of one member: all instances write to it, so that one
+// fdatasync covers whatever gathered while the last one ran.
+//
+// What it decides: where bytes lie on disk, when they are durable, which of them count
+// after a crash, and when their space is free again. It knows records (an instance, a
+// kind, an index and bytes), not what the bytes mean.
+//
+// How to read it:
+//
+//	format.go    the bytes of a segment: header, batches, records
+//	segment.go   files: preallocate, write, recycle
+//	index.go     where the live records of each instance are
+//	log.go       Open, Append, Sync: the synchronous core (no goroutine, clock or chance)
+//	recover.go   from files to a log: what is torn, what is damaged
+//	read.go      ReadEntry, Replay
+//	compact.go   giving space back
+//	writer.go    group commit for production: one goroutine around a Log
+//	inspect.go   a look at the files without opening them
+//
+// # What is on disk
+//
+// A log is a row of segments of a fixed size, numbered without gaps. A segment is written
+// from its first byte to its last, then the next one is begun. A batch is what one flush
+// wrote: a header and records, each with a CRC-32C. Checksums are seeded with the log's
+// identity, the segment's number and the life (the count of Opens), so that bytes left
+// over from a recycled segment, from another log or from a torn batch of an earlier life
+// are never taken for records.
+//
+// # Torn or damaged
+//
+// After a crash the bytes that were never synced may be there in part. A batch says in its
+// header which batch was the last one known to be durable when it was written. So a bad
+// batch b is damage if anything after it was written in the knowledge that b was durable;
+// otherwise nobody was ever told that b is durable, and the log is cut there. The one case
+// that looks the same is damage to the very last synced batch; a seal, written when the
+// log is idle and when it is closed, narrows it to a log under load.
+//
+// Batches are not padded to sectors: the next batch rewrites the sector that the last one
+// ended in, with the same bytes up to there. So a write that is torn within a sector leaves
+// them as they were; a disk that loses a whole sector instead answers with a read error,
+// which stops recovery.
+//
+// # What it costs
+//
+// Blocks that were written before are cheap to write again; blocks of a growing or only
+// fallocated file make each fdatasync commit metadata, and on disks that allocate on first
+// write they are slow themselves. Measured in alternation on ext4, write + fdatasync, p50
+// (2 shared cores, so compare within a line only):
+//
+//	bytes     file overwritten   this log   file growing
+//	100             170 µs        163 µs        245 µs
+//	4,000           198 µs        208 µs        279 µs
+//	16,000          253 µs        271 µs        467 µs
+//	1 MiB         1,482 µs      1,851 µs      8,084 µs   (segments used again)
+//
+// Hence: small batches write zeros ahead of themselves in new files, and files are used
+// again, as many as the log had at its largest. A record costs about 60 ns of CPU besides
+// copying and its checksum, and no memory but 12 bytes of index.
+//
+// May import: nothing of braid.
+package wal

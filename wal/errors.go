@@ -1,0 +1,121 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed is what a closed log answers.
+var ErrClosed = errors.New("wal: the log is closed")
+
+// IdentityError says that a directory holds the log of somebody else. Nothing was changed.
+type IdentityError struct {
+	Dir  string
+	Have []byte // what the directory belongs to
+	Want []byte // what Open was called for
+}
+
+func (e *IdentityError) Error() string {
+	return fmt.Sprintf("wal: %s belongs to %q, not to %q", e.Dir, e.Have, e.Want)
+}
+
+// LockedError says that another process, or this one, has the log open.
+type LockedError struct {
+	Dir string
+	Err error
+}
+
+func (e *LockedError) Error() string { return fmt.Sprintf("wal: %s is in use: %v", e.Dir, e.Err) }
+func (e *LockedError) Unwrap() error { return e.Err }
+
+// CorruptError says that bytes that were durable are damaged or missing. It is never
+// guessed around: the member must be rebuilt from its peers.
+type CorruptError struct {
+	File   string
+	Offset int64 // bytes from the start of the file
+	Detail string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("wal: %s is damaged at offset %d: %s", e.File, e.Offset, e.Detail)
+}
+
+// VersionError says that a segment was written in a format that this program does not
+// know. Nothing was changed.
+type VersionError struct {
+	File       string
+	Have, Want uint32
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("wal: %s has format version %d, this program knows %d", e.File, e.Have, e.Want)
+}
+
+// FailedError says that the disk failed the log once. The log stays shut: after a failed
+// write or sync nobody knows what is on disk, and a second sync may falsely succeed.
+// A retry is safe only in a new process, by Open.
+type FailedError struct {
+	Op  string // what failed first: write, sync, create, ...
+	Err error
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("wal: the log is shut after a failed %s: %v", e.Op, e.Err)
+}
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// FullError says that the disk had no room. It comes inside a FailedError from a running
+// log, or from Open.
+type FullError struct {
+	Dir  string
+	Need int64 // bytes
+	Err  error
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("wal: no room for %d bytes in %s: %v", e.Need, e.Dir, e.Err)
+}
+func (e *FullError) Unwrap() error { return e.Err }
+
+// CompactedError says that an entry was given up by Compact or by a base.
+type CompactedError struct {
+	Instance uint32
+	Index    uint64
+	Floor    uint64 // entries up to and including it are gone
+}
+
+func (e *CompactedError) Error() string {
+	return fmt.Sprintf("wal: entry %d of instance %d was compacted (up to %d)", e.Index, e.Instance, e.Floor)
+}
+
+// NotFoundError says that the log has no such entry.
+type NotFoundError struct {
+	Instance uint32
+	Index    uint64
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("wal: instance %d has no entry %d", e.Instance, e.Index)
+}
+
+// OrderError says that a record cannot follow what the log holds: a hole in an instance's
+// entries, or an entry at or below what was compacted. It is a bug of the caller.
+type OrderError struct {
+	Instance    uint32
+	Kind        Kind
+	Index       uint64
+	First, Next uint64 // indexes from First to Next could have been written
+}
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("wal: %v %d of instance %d is out of order: want %d to %d", e.Kind, e.Index, e.Instance, e.First, e.Next)
+}
+
+// TooLargeError says that a record is larger than the log can hold.
+type TooLargeError struct {
+	Bytes, Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("wal: a record of %d bytes is larger than %d", e.Bytes, e.Limit)
+}

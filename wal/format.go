@@ -1,0 +1,240 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Kind says what a record is.
+type Kind uint8
+
+const (
+	// KindEntry is an entry of an instance's log; it makes everything that the instance
+	// wrote before at its index and after it void.
+	KindEntry Kind = 1 + iota
+	// KindState replaces the instance's last state.
+	KindState
+	// KindBase begins the instance's log anew: entries written before it are void, the
+	// next one has the index after it.
+	KindBase
+	// KindMark is the log's own: seals, lives, and what is still needed.
+	KindMark
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindEntry:
+		return "entry"
+	case KindState:
+		return "state"
+	case KindBase:
+		return "base"
+	case KindMark:
+		return "mark"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Record is one thing to make durable. Its parts are written one after the other.
+type Record struct {
+	Instance uint32
+	Kind     Kind
+	Index    uint64 // of an entry or a base; a state has none
+	Parts    [2][]byte
+}
+
+func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }
+
+// The flag of a record: for marks what kind of mark, for a state or base whether it is a
+// copy carried forward out of a segment that is given up.
+const (
+	flagCarried = 1 // the record repeats an older one and voids nothing
+
+	markLife  = 1 // a new life of the log begins
+	markSeal  = 2 // everything before was durable; nothing else
+	markNext  = 3 // the log goes on in segment Index
+	markFirst = 4 // segments before Index are given up
+	markFloor = 5 // entries of Instance up to and including Index are given up
+)
+
+const (
+	formatVersion = 1
+
+	// A segment's header has a page of its own, which is never written again.
+	segmentHeaderSize = 4096
+	maxIdentity       = 1024
+	batchHeaderSize   = 48
+	recordHeaderSize  = 24
+	batchAlign        = 8
+	// nextMarkSize is kept free at the end of a segment for the batch that names the next.
+	nextMarkSize = batchHeaderSize + recordHeaderSize
+
+	maxRecordBytes  = 1 << 30
+	maxSegmentBytes = 1<<32 - 1<<16 // offsets are 32 bits
+)
+
+var (
+	segmentMagic = []byte("braidwal")
+	batchMagic   = []byte{0xB7, 'b', 'a', 't'}
+	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// salt seeds the checksums of what is written into a segment during one life.
+func salt(identity []byte, seq uint64, life uint32) uint32 {
+	var b [12]byte
+	binary.LittleEndian.PutUint64(b[:], seq)
+	binary.LittleEndian.PutUint32(b[8:], life)
+	return crc32.Update(crc32.Update(0, castagnoli, identity), castagnoli, b[:])
+}
+
+func align(n int64) int64 { return (n + batchAlign - 1) &^ (batchAlign - 1) }
+
+// segmentHeader is the first page of a segment:
+//
+//	magic 8 | version 4 | crc 4 | seq 8 | capacity 8 | identity length 4 | identity | 0 …
+type segmentHeader struct {
+	seq      uint64
+	capacity int64 // bytes of the file
+	identity []byte
+}
+
+func (h *segmentHeader) encode() []byte {
+	b := make([]byte, segmentHeaderSize)
+	copy(b, segmentMagic)
+	binary.LittleEndian.PutUint32(b[8:], formatVersion)
+	binary.LittleEndian.PutUint64(b[16:], h.seq)
+	binary.LittleEndian.PutUint64(b[24:], uint64(h.capacity))
+	binary.LittleEndian.PutUint32(b[32:], uint32(len(h.identity)))
+	copy(b[36:], h.identity)
+	binary.LittleEndian.PutUint32(b[12:], segmentHeaderCRC(b))
+	return b
+}
+
+func segmentHeaderCRC(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:segmentHeaderSize])
+}
+
+// decodeSegmentHeader returns what is wrong with b as its error's text.
+func decodeSegmentHeader(b []byte) (h segmentHeader, err error) {
+	switch {
+	case len(b) < segmentHeaderSize:
+		return h, fmt.Errorf("the segment's header has %d of %d bytes", len(b), segmentHeaderSize)
+	case !bytes.Equal(b[:8], segmentMagic):
+		return h, fmt.Errorf("not a segment: it begins with %x", b[:8])
+	case binary.LittleEndian.Uint32(b[12:]) != segmentHeaderCRC(b):
+		return h, fmt.Errorf("the segment header's checksum is wrong")
+	case binary.LittleEndian.Uint32(b[8:]) != formatVersion:
+		return h, &VersionError{Have: binary.LittleEndian.Uint32(b[8:]), Want: formatVersion}
+	}
+	n := binary.LittleEndian.Uint32(b[32:])
+	if n > maxIdentity {
+		return h, fmt.Errorf("an identity of %d bytes", n)
+	}
+	h.seq = binary.LittleEndian.Uint64(b[16:])
+	h.capacity = int64(binary.LittleEndian.Uint64(b[24:]))
+	h.identity = append([]byte(nil), b[36:36+n]...)
+	return h, nil
+}
+
+// batchHeader stands before the records of one flush:
+//
+//	magic 4 | crc 4 | seq 8 | number 8 | durable 8 | life 4 | offset 4 | length 4 | count 4
+type batchHeader struct {
+	seq     uint64
+	number  uint64 // counts the log's batches, without gaps
+	durable uint64 // the last batch known to be durable when this one was written; < number
+	life    uint32
+	offset  uint32 // of the header in its segment
+	length  uint32 // bytes of records after the header, without padding
+	count   uint32 // records
+}
+
+// end is the offset where the next batch begins.
+func (h *batchHeader) end() int64 {
+	return align(int64(h.offset) + batchHeaderSize + int64(h.length))
+}
+
+func (h *batchHeader) encode(b []byte, salt uint32) {
+	_ = b[batchHeaderSize-1]
+	copy(b, batchMagic)
+	binary.LittleEndian.PutUint64(b[8:], h.seq)
+	binary.LittleEndian.PutUint64(b[16:], h.number)
+	binary.LittleEndian.PutUint64(b[24:], h.durable)
+	binary.LittleEndian.PutUint32(b[32:], h.life)
+	binary.LittleEndian.PutUint32(b[36:], h.offset)
+	binary.LittleEndian.PutUint32(b[40:], h.length)
+	binary.LittleEndian.PutUint32(b[44:], h.count)
+	binary.LittleEndian.PutUint32(b[4:], crc32.Update(salt, castagnoli, b[8:batchHeaderSize]))
+}
+
+// decodeBatchHeader reads the header at an offset of segment seq. ok is false if there is
+// none that was written for just this place.
+func decodeBatchHeader(b []byte, identity []byte, seq uint64, offset int64) (h batchHeader, ok bool) {
+	if len(b) < batchHeaderSize || !bytes.Equal(b[:4], batchMagic) {
+		return h, false
+	}
+	h = batchHeader{
+		seq:     binary.LittleEndian.Uint64(b[8:]),
+		number:  binary.LittleEndian.Uint64(b[16:]),
+		durable: binary.LittleEndian.Uint64(b[24:]),
+		life:    binary.LittleEndian.Uint32(b[32:]),
+		offset:  binary.LittleEndian.Uint32(b[36:]),
+		length:  binary.LittleEndian.Uint32(b[40:]),
+		count:   binary.LittleEndian.Uint32(b[44:]),
+	}
+	crc := binary.LittleEndian.Uint32(b[4:])
+	ok = h.seq == seq && int64(h.offset) == offset && h.durable < h.number &&
+		crc == crc32.Update(salt(identity, seq, h.life), castagnoli, b[8:batchHeaderSize])
+	return h, ok
+}
+
+// recordHeader stands before a record's bytes:
+//
+//	crc 4 | length 4 | instance 4 | kind 1 | flag 1 | 0 2 | index 8
+type recordHeader struct {
+	crc      uint32 // of the header after it, and of the bytes
+	length   uint32
+	instance uint32
+	kind     Kind
+	flag     uint8
+	index    uint64
+}
+
+// encode fills b and leaves the checksum to the caller.
+func (h *recordHeader) encode(b []byte) {
+	_ = b[recordHeaderSize-1]
+	binary.LittleEndian.PutUint32(b[4:], h.length)
+	binary.LittleEndian.PutUint32(b[8:], h.instance)
+	b[12], b[13], b[14], b[15] = byte(h.kind), h.flag, 0, 0
+	binary.LittleEndian.PutUint64(b[16:], h.index)
+}
+
+func decodeRecordHeader(b []byte) recordHeader {
+	_ = b[recordHeaderSize-1]
+	return recordHeader{
+		crc:      binary.LittleEndian.Uint32(b),
+		length:   binary.LittleEndian.Uint32(b[4:]),
+		instance: binary.LittleEndian.Uint32(b[8:]),
+		kind:     Kind(b[12]),
+		flag:     b[13],
+		index:    binary.LittleEndian.Uint64(b[16:]),
+	}
+}
+
+// decodeRecord reads the record at the start of b; rest is what follows it.
+func decodeRecord(b []byte, salt uint32) (h recordHeader, data, rest []byte, err error) {
+	if len(b) < recordHeaderSize {
+		return h, nil, nil, fmt.Errorf("%d bytes where a record's header should be", len(b))
+	}
+	h = decodeRecordHeader(b)
+	if uint64(h.length) > uint64(len(b)-recordHeaderSize) {
+		return h, nil, nil, fmt.Errorf("a record of %d bytes where %d are left", h.length, len(b)-recordHeaderSize)
+	}
+	end := recordHeaderSize + int(h.length)
+	if h.crc != crc32.Update(salt, castagnoli, b[4:end]) {
+		return h, nil, nil, fmt.Errorf("the checksum of a record of %d bytes is wrong", h.length)
+	}
+	return h, b[recordHeaderSize:end], b[end:], nil
+}

@@ -1,0 +1,57 @@
+package wal
+
+import (
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// maxWrite is how much one call writes. With larger writes the kernel was seen to take 3
+// to 10 times the processor time per byte.
+const maxWrite = 64 << 10
+
+// gather writes the pieces one after the other, several with one system call where the
+// file has a descriptor. It uses the slice pieces up.
+func gather(f vfs.File, pieces [][]byte, offset int64) error {
+	fd := f.Fd()
+	if fd == vfs.InvalidFd {
+		return writeEach(f, pieces, offset)
+	}
+	var vector [16][]byte
+	for len(pieces) > 0 {
+		n, err := unix.Pwritev(int(fd), first(vector[:0], pieces), offset)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrShortWrite
+		}
+		offset += int64(n)
+		for n > 0 && n >= len(pieces[0]) {
+			n -= len(pieces[0])
+			pieces = pieces[1:]
+		}
+		if n > 0 {
+			pieces[0] = pieces[0][n:]
+		}
+	}
+	return nil
+}
+
+// first appends to vector the first maxWrite bytes of the pieces, none of which is empty,
+// or less if the vector is full.
+func first(vector, pieces [][]byte) [][]byte {
+	room := maxWrite
+	for _, p := range pieces {
+		if room == 0 || len(vector) == cap(vector) {
+			break
+		}
+		p = p[:min(len(p), room)]
+		vector = append(vector, p)
+		room -= len(p)
+	}
+	return vector
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package wal
+
+import "github.com/cockroachdb/pebble/v2/vfs"
+
+func gather(f vfs.File, pieces [][]byte, offset int64) error { return writeEach(f, pieces, offset) }

@@ -1,0 +1,169 @@
+package wal
+
+import (
+	"fmt"
+	"sort"
+)
+
+// place is where a record is: 12 bytes for each live entry.
+type place struct {
+	seg uint32 // the segment's number, its low 32 bits; 0: nowhere
+	off uint32 // of the record's header in the segment
+	len uint32 // of its bytes, without the header
+}
+
+const (
+	chunkBits = 10
+	chunkSize = 1 << chunkBits
+)
+
+// places is a row of places that grows and shrinks at its end and shrinks at its front,
+// in chunks, so that growing copies nothing and dropping the front frees memory.
+type places struct {
+	chunks []*[chunkSize]place
+	head   int // places of the first chunk that are dropped; < chunkSize
+	n      int
+}
+
+func (p *places) at(i int) *place {
+	i += p.head
+	return &p.chunks[i>>chunkBits][i&(chunkSize-1)]
+}
+
+func (p *places) push(x place) {
+	if p.head+p.n == len(p.chunks)*chunkSize {
+		p.chunks = append(p.chunks, new([chunkSize]place))
+	}
+	p.n++
+	*p.at(p.n - 1) = x
+}
+
+// truncate keeps the first n.
+func (p *places) truncate(n int) {
+	p.n = n
+	keep := (p.head + n + chunkSize - 1) >> chunkBits
+	// One spare chunk is kept, so that replacing at a chunk's border does not allocate.
+	for i := len(p.chunks) - 1; i > keep; i-- {
+		p.chunks[i] = nil
+		p.chunks = p.chunks[:i]
+	}
+}
+
+// drop gives up the first n.
+func (p *places) drop(n int) {
+	p.head += n
+	p.n -= n
+	k := p.head >> chunkBits
+	p.head &= chunkSize - 1
+	if k > 0 {
+		m := copy(p.chunks, p.chunks[k:])
+		clear(p.chunks[m:])
+		p.chunks = p.chunks[:m]
+	}
+}
+
+// instance is what is live of one instance.
+type instance struct {
+	id    uint32
+	state place
+	base  place
+	// floor: entries up to and including it are gone. entries begin at floor+1.
+	floor uint64
+	// floorAt is where the log says so: the base, or a mark; nowhere if nothing does.
+	floorAt   place
+	entries   places
+	baseIndex uint64
+	// marked is the floor that the log says. It is less than floor only in recovery, while
+	// entries are missing of which the reason (they were given up) is still to come.
+	marked uint64
+}
+
+func (in *instance) next() uint64 { return in.floor + 1 + uint64(in.entries.n) }
+
+// entry puts the place of entry i. It is the caller's to know that i is in order.
+func (in *instance) entry(i uint64, at place) {
+	in.entries.truncate(int(i - in.floor - 1))
+	in.entries.push(at)
+}
+
+// begun reports whether the instance's log has a beginning.
+func (in *instance) begun() bool {
+	return in.floor > 0 || in.entries.n > 0 || in.base.seg != 0
+}
+
+// raise gives up entries up to and including floor, as the log says at a place.
+func (in *instance) raise(floor uint64, at place) {
+	if floor < in.marked {
+		return
+	}
+	in.marked, in.floorAt = floor, at
+	if floor > in.floor {
+		n := min(floor-in.floor, uint64(in.entries.n))
+		in.entries.drop(int(n))
+		in.floor = floor
+	}
+}
+
+// startAt begins the log anew after a base.
+func (in *instance) startAt(base uint64, at place) {
+	in.entries.truncate(0)
+	in.floor, in.marked, in.floorAt = base, base, at
+	in.base, in.baseIndex = at, base
+}
+
+// index holds the instances of a log in the order of their ids.
+type index struct {
+	all  []*instance
+	last *instance // the one asked for last
+}
+
+func (x *index) find(id uint32) *instance {
+	if x.last != nil && x.last.id == id {
+		return x.last
+	}
+	i := sort.Search(len(x.all), func(i int) bool { return x.all[i].id >= id })
+	if i < len(x.all) && x.all[i].id == id {
+		return x.all[i]
+	}
+	return nil
+}
+
+// get finds an instance or adds it.
+func (x *index) get(id uint32) *instance {
+	in := x.find(id)
+	if in == nil {
+		i := sort.Search(len(x.all), func(i int) bool { return x.all[i].id >= id })
+		in = &instance{id: id}
+		x.all = append(x.all, nil)
+		copy(x.all[i+1:], x.all[i:])
+		x.all[i] = in
+	}
+	x.last = in
+	return in
+}
+
+// check proves what must hold of the index of a log.
+func (l *Log) check() error {
+	oldest, newest := l.segs[0].seq, l.current().seq
+	inLog := func(at place) bool { return uint64(at.seg) >= oldest && uint64(at.seg) <= newest }
+	for k, in := range l.index.all {
+		if k > 0 && l.index.all[k-1].id >= in.id {
+			return fmt.Errorf("instance %d after %d", in.id, l.index.all[k-1].id)
+		}
+		if in.floor != in.marked || in.floor > 0 && !inLog(in.floorAt) {
+			return fmt.Errorf("instance %d: floor %d, the log says %d at %v", in.id, in.floor, in.marked, in.floorAt)
+		}
+		if in.state.seg != 0 && !inLog(in.state) || in.base.seg != 0 && !inLog(in.base) {
+			return fmt.Errorf("instance %d: state at %v, base at %v, the log has %d to %d", in.id, in.state, in.base, oldest, newest)
+		}
+		last := place{}
+		for i := 0; i < in.entries.n; i++ {
+			at := *in.entries.at(i)
+			if !inLog(at) || at.seg < last.seg || at.seg == last.seg && at.off <= last.off {
+				return fmt.Errorf("instance %d: entry %d at %v after %v", in.id, in.floor+1+uint64(i), at, last)
+			}
+			last = at
+		}
+	}
+	return nil
+}

@@ -1,0 +1,544 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// DefaultSegmentBytes is the size of a segment where Options say nothing.
+	DefaultSegmentBytes = 64 << 20
+	minSegmentBytes     = 16 << 10
+
+	// Parts of at least largePart bytes are written from where they are.
+	largePart = 32 << 10
+	// bufferBytes is how much of small parts is gathered before it is written.
+	bufferBytes = 1 << 20
+	// maxBatchBytes ends a batch, so that recovery never needs much memory for one.
+	maxBatchBytes = 8 << 20
+	// maxPieces is how many pieces go into one write (IOV_MAX).
+	maxPieces = 1024
+	// Behind batches of up to fillBelow bytes in a file not written before, zeros are
+	// written for the next fillFactor batches.
+	fillBelow  = 16 << 10
+	fillFactor = 32
+	zeroBytes  = 64 << 10
+)
+
+// Options are what a log is opened with.
+type Options struct {
+	FS  vfs.FS // default vfs.Default
+	Dir string // made if it does not exist
+	// SegmentBytes is the size of a segment file: default 64 MiB, at least 16 KiB, less
+	// than 4 GiB. Segments of other sizes that are there already stay valid.
+	SegmentBytes int64
+	// Identity says whose log it is, in at most 1 KiB. Open fails with *IdentityError
+	// if the directory holds the log of another.
+	Identity []byte
+}
+
+// Log is the durable log of one member. Append, Sync, Replay, Compact and Close are for
+// one goroutine at a time; ReadEntry, Size and Instances are safe beside them.
+//
+// It has no goroutine, reads no clock and draws nothing: what it does with the files is a
+// function of what was called.
+type Log struct {
+	fs           vfs.FS
+	dir          string
+	identity     []byte
+	segmentBytes int64
+	lock         io.Closer
+	life         uint32 // counts Opens; seeds checksums
+	zeros        []byte
+
+	// mu guards what ReadEntry looks at: everything below up to the blank line.
+	mu    sync.Mutex
+	index index
+	// segs are the live segments, numbered without gaps; the last is being written.
+	segs []*segment
+	// next is the segment after the last one of segs, prepared and empty; or nil.
+	next *segment
+	free []*segment // files to be used again
+	// maxFree is how many: the footprint stays what it was before the last Compact.
+	maxFree int
+	// The open batch: pieces are its bytes, to be written at start of the current segment.
+	// The first piece begins with room for the batch's header.
+	pieces [][]byte
+	buf    []byte // of fixed capacity; pieces of small parts lie in it
+	start  int64
+	end    int64 // start and what is in pieces
+	count  uint32
+	lent   bool // some piece is the caller's memory
+
+	// number is the last batch's; durable the last one known to be durable.
+	// durable ≤ number.
+	number, durable uint64
+	// dirty: bytes were written since the last sync that somebody may wait for.
+	dirty  bool
+	sealed bool   // the last batch is a seal
+	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
+	// preparing yields the next segment while it is made elsewhere.
+	preparing chan prepared
+	closed    bool
+	err       error // why the log is shut
+}
+
+type prepared struct {
+	seg *segment
+	err error
+}
+
+func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
+
+// fail latches the log shut.
+func (l *Log) fail(op string, err error) error {
+	if l.err == nil {
+		if failed, ok := err.(*FailedError); ok {
+			l.err = failed
+		} else {
+			l.err = &FailedError{Op: op, Err: err}
+		}
+	}
+	return l.err
+}
+
+// Append adds records behind what is there; they are durable after the next Sync. The
+// records are the caller's again when it returns. An error latches the log shut.
+func (l *Log) Append(records []Record) error {
+	if err := l.gatherRecords(records); err != nil {
+		return err
+	}
+	if l.lent {
+		return l.flush()
+	}
+	return nil
+}
+
+// gatherRecords is Append without giving lent parts back: they are used until the next
+// flush.
+func (l *Log) gatherRecords(records []Record) error {
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range records {
+		if err := l.appendRecord(&records[i]); err != nil {
+			return l.fail("append", err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) appendRecord(r *Record) error {
+	if r.size() > maxRecordBytes {
+		return &TooLargeError{Bytes: int64(r.size()), Limit: maxRecordBytes}
+	}
+	in := l.index.get(r.Instance)
+	if r.Kind == KindEntry {
+		if err := l.settle(in, r.Index); err != nil {
+			return err
+		}
+		if r.Index <= in.floor || r.Index > in.next() {
+			return &OrderError{Instance: r.Instance, Kind: r.Kind, Index: r.Index, First: in.floor + 1, Next: in.next()}
+		}
+	} else if r.Kind != KindState && r.Kind != KindBase {
+		return &OrderError{Instance: r.Instance, Kind: r.Kind, Index: r.Index}
+	}
+	h := recordHeader{instance: r.Instance, kind: r.Kind, index: r.Index}
+	if r.Kind == KindState {
+		h.index = 0
+	}
+	at, err := l.put(h, r.Parts)
+	if err != nil {
+		return err
+	}
+	switch r.Kind {
+	case KindEntry:
+		in.entry(r.Index, at)
+	case KindState:
+		in.state = at
+	case KindBase:
+		in.startAt(r.Index, at)
+	}
+	l.dirty, l.sealed = true, false
+	return nil
+}
+
+// settle lets an instance that has written no entry or base begin at any index.
+func (l *Log) settle(in *instance, index uint64) error {
+	if in.begun() || index <= 1 {
+		return nil
+	}
+	at, err := l.put(recordHeader{kind: KindMark, flag: markFloor, instance: in.id, index: index - 1}, [2][]byte{})
+	if err != nil {
+		return err
+	}
+	in.raise(index-1, at)
+	return nil
+}
+
+// put adds a record to the open batch. It writes and goes on to another segment as needed.
+func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
+	n := len(parts[0]) + len(parts[1])
+	copied := recordHeaderSize
+	for _, p := range parts {
+		if len(p) < largePart {
+			copied += len(p)
+		}
+	}
+	if len(l.buf)+copied+slack > cap(l.buf) || len(l.pieces)+4 > maxPieces || l.end-l.start > maxBatchBytes {
+		if err := l.flushLocked(); err != nil {
+			return place{}, err
+		}
+	}
+	if err := l.makeRoom(int64(recordHeaderSize + n)); err != nil {
+		return place{}, err
+	}
+	return l.putHere(h, parts), nil
+}
+
+// slack is what a batch may take besides its records: its header and padding, and the mark
+// at a segment's start.
+const slack = batchHeaderSize + recordHeaderSize + batchAlign
+
+// makeRoom goes on to another segment if the current one has no room for n bytes of
+// records in the open batch.
+func (l *Log) makeRoom(n int64) error {
+	need := n + slack + nextMarkSize
+	if l.end+need <= l.current().capacity {
+		return nil
+	}
+	return l.rotate(need)
+}
+
+// putHere adds a record to the open batch, which has room for it.
+func (l *Log) putHere(h recordHeader, parts [2][]byte) place {
+	seg := l.current()
+	if len(l.pieces) == 0 {
+		l.begin()
+	}
+	h.length = uint32(len(parts[0]) + len(parts[1]))
+	at := place{seg: uint32(seg.seq), off: uint32(l.end), len: h.length}
+	seed := seg.lives[len(seg.lives)-1].salt
+	if len(parts[0]) < largePart && len(parts[1]) < largePart {
+		b := l.reserve(recordHeaderSize + int(h.length))
+		h.encode(b)
+		n := copy(b[recordHeaderSize:], parts[0])
+		copy(b[recordHeaderSize+n:], parts[1])
+		binary.LittleEndian.PutUint32(b, crc32.Update(seed, castagnoli, b[4:]))
+	} else {
+		l.putLarge(h, parts, seed)
+	}
+	l.count++
+	return at
+}
+
+// putLarge adds a record of which parts are written from where they are.
+func (l *Log) putLarge(h recordHeader, parts [2][]byte, seed uint32) {
+	head := l.reserve(recordHeaderSize)
+	h.encode(head)
+	crc := crc32.Update(seed, castagnoli, head[4:])
+	for _, p := range parts {
+		if len(p) == 0 {
+			continue
+		}
+		crc = crc32.Update(crc, castagnoli, p)
+		if len(p) < largePart {
+			copy(l.reserve(len(p)), p)
+		} else {
+			l.pieces = append(l.pieces, p)
+			l.end += int64(len(p))
+			l.lent = true
+		}
+	}
+	binary.LittleEndian.PutUint32(head, crc)
+}
+
+// begin opens a batch. The first of a segment says which segments are needed.
+func (l *Log) begin() {
+	l.buf = l.buf[:0]
+	l.start = l.end
+	l.reserve(batchHeaderSize)
+	if l.start == segmentHeaderSize {
+		l.putHere(recordHeader{kind: KindMark, flag: markFirst, index: l.first}, [2][]byte{})
+	}
+}
+
+// reserve adds n bytes to the buffer and to the last piece, or a new one.
+func (l *Log) reserve(n int) []byte {
+	at := len(l.buf)
+	l.buf = l.buf[:at+n]
+	l.end += int64(n)
+	if k := len(l.pieces); k > 0 {
+		if p := l.pieces[k-1]; len(p) <= at && &l.buf[at-1] == &p[len(p)-1] {
+			l.pieces[k-1] = l.buf[at-len(p) : at+n]
+			return l.buf[at : at+n]
+		}
+	}
+	l.pieces = append(l.pieces, l.buf[at:at+n])
+	return l.buf[at : at+n]
+}
+
+func (l *Log) flush() error {
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.flushLocked(); err != nil {
+		return l.fail("write", err)
+	}
+	return nil
+}
+
+// flushLocked writes the open batch.
+func (l *Log) flushLocked() error {
+	if len(l.pieces) == 0 {
+		return nil
+	}
+	seg := l.current()
+	h := batchHeader{seq: seg.seq, number: l.number + 1, durable: l.durable, life: l.life,
+		offset: uint32(l.start), length: uint32(l.end - l.start - batchHeaderSize), count: l.count}
+	if pad := int(align(l.end) - l.end); pad > 0 {
+		clear(l.reserve(pad))
+	}
+	h.encode(l.pieces[0], seg.lives[len(seg.lives)-1].salt)
+	if err := l.fillAhead(seg); err != nil {
+		return l.fullError(&FailedError{Op: "write", Err: err}, l.end-l.start)
+	}
+	if err := gather(seg.file, l.pieces, l.start); err != nil {
+		return l.fullError(&FailedError{Op: "write", Err: err}, l.end-l.start)
+	}
+	l.number++
+	clear(l.pieces)
+	l.pieces, l.buf = l.pieces[:0], l.buf[:0]
+	l.start, l.count, l.lent = l.end, 0, false
+	return nil
+}
+
+// fillAhead writes zeros behind a small batch that comes to bytes never written, so that
+// the next ones need no change of metadata. Larger batches gain less than it costs.
+func (l *Log) fillAhead(seg *segment) error {
+	if l.end <= seg.filled || seg.file.Fd() == vfs.InvalidFd {
+		return nil
+	}
+	from, n := l.end, l.end-l.start
+	seg.filled = l.end
+	if n > fillBelow {
+		return nil
+	}
+	if l.zeros == nil {
+		l.zeros = make([]byte, zeroBytes)
+	}
+	to := min(from+max(fillFactor*n, zeroBytes), seg.capacity)
+	for from < to {
+		n := min(to-from, zeroBytes)
+		if err := writeAt(seg.file, l.zeros[:n], from); err != nil {
+			return err
+		}
+		from += n
+	}
+	seg.filled = to
+	return nil
+}
+
+// Sync makes everything appended durable. A failed sync latches the log shut: every later
+// call answers the same *FailedError.
+func (l *Log) Sync() error {
+	if l.err != nil {
+		return l.err
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	if !l.dirty {
+		return nil
+	}
+	if err := l.current().file.SyncData(); err != nil {
+		return l.fail("sync", err)
+	}
+	l.durable = l.number
+	l.dirty = false
+	return l.freeSegments()
+}
+
+// rotate makes the current segment durable and goes on to the next, which has room for
+// need bytes. The mark at the end says that there is a next one.
+func (l *Log) rotate(need int64) error {
+	if err := l.flushLocked(); err != nil {
+		return err
+	}
+	old := l.current()
+	next, err := l.takeNext(old.seq+1, need)
+	if err != nil {
+		return err
+	}
+	l.putHere(recordHeader{kind: KindMark, flag: markNext, index: next.seq}, [2][]byte{})
+	if err := l.flushLocked(); err != nil {
+		return err
+	}
+	if err := old.file.SyncData(); err != nil {
+		return &FailedError{Op: "sync", Err: err}
+	}
+	l.durable, l.dirty = l.number, false
+	l.use(next)
+	return nil
+}
+
+// use makes an empty segment the current one.
+func (l *Log) use(s *segment) {
+	s.lives = []lifeSpan{{from: 0, salt: salt(l.identity, s.seq, l.life)}}
+	l.segs = append(l.segs, s)
+	l.start, l.end = segmentHeaderSize, segmentHeaderSize
+}
+
+// takeNext returns segment seq, empty and with room for need bytes.
+func (l *Log) takeNext(seq uint64, need int64) (*segment, error) {
+	capacity := max(l.segmentBytes, align(segmentHeaderSize+need))
+	if capacity > maxSegmentBytes {
+		return nil, &TooLargeError{Bytes: need, Limit: maxRecordBytes}
+	}
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	if err := l.awaitPrepared(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	next := l.next
+	l.next = nil
+	l.mu.Unlock()
+	if next != nil && next.capacity < capacity {
+		if err := l.remove(next); err != nil {
+			return nil, err
+		}
+		next = nil
+	}
+	if next != nil {
+		return next, nil
+	}
+	return l.createSegment(seq, capacity)
+}
+
+func (l *Log) awaitPrepared() error {
+	if l.preparing == nil {
+		return nil
+	}
+	p := <-l.preparing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.preparing = nil
+	l.next = p.seg
+	var full *FullError
+	if errors.As(p.err, &full) {
+		return nil // nothing was written, and there may be room by now
+	}
+	return p.err
+}
+
+// seal writes a batch that says that everything before it is durable; see the package's
+// comment. It need not be durable itself.
+func (l *Log) seal() error {
+	if l.err != nil {
+		return l.err
+	}
+	if l.sealed || l.dirty || l.durable < l.number {
+		return nil
+	}
+	l.mu.Lock()
+	_, err := l.put(recordHeader{kind: KindMark, flag: markSeal}, [2][]byte{})
+	if err == nil {
+		err = l.flushLocked()
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return l.fail("write", err)
+	}
+	l.sealed = true
+	return nil
+}
+
+// Size is how many bytes of disk the log's segments take. Files kept for being used again
+// are not counted.
+func (l *Log) Size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var n int64
+	for _, s := range l.segs {
+		n += s.capacity
+	}
+	if l.next != nil {
+		n += l.next.capacity
+	}
+	return n
+}
+
+// Instances returns the ids of all instances that ever wrote here, ascending.
+func (l *Log) Instances() []uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids := make([]uint32, len(l.index.all))
+	for i, in := range l.index.all {
+		ids[i] = in.id
+	}
+	return ids
+}
+
+// Close makes everything appended durable, seals the log and gives the directory free. It
+// returns the log's *FailedError if it had failed.
+func (l *Log) Close() error {
+	if l.err == ErrClosed {
+		return nil
+	}
+	err := l.Sync()
+	if err == nil {
+		err = l.seal()
+	}
+	if err == nil {
+		if serr := l.current().file.SyncData(); serr != nil {
+			err = l.fail("sync", serr)
+		}
+	}
+	if perr := l.awaitPrepared(); err == nil {
+		err = perr
+	}
+	l.closeFiles()
+	l.err = ErrClosed
+	return err
+}
+
+func (l *Log) closeFiles() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := append(append([]*segment(nil), l.segs...), l.free...)
+	if l.next != nil {
+		all = append(all, l.next)
+	}
+	for _, s := range all {
+		s.removed = true
+		if s.refs == 0 {
+			s.file.Close()
+		}
+	}
+	l.segs, l.free, l.next, l.closed = nil, nil, nil, true
+	if l.lock != nil {
+		l.lock.Close()
+		l.lock = nil
+	}
+}
+
+// writeEach writes the pieces one after the other.
+func writeEach(f vfs.File, pieces [][]byte, offset int64) error {
+	for _, p := range pieces {
+		if err := writeAt(f, p, offset); err != nil {
+			return err
+		}
+		offset += int64(len(p))
+	}
+	return nil
+}

@@ -1,0 +1,548 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sort"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Open opens the log of a directory, or begins one. What a crash left unfinished at the
+// end is cut; damage anywhere else is a *CorruptError. It fails with *IdentityError if the
+// log is somebody else's, with *LockedError if it is open already.
+func Open(o Options) (*Log, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	o.SegmentBytes = align(min(max(o.SegmentBytes, minSegmentBytes), maxSegmentBytes))
+	if len(o.Identity) > maxIdentity {
+		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
+	}
+	l := &Log{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes}
+	l.buf = make([]byte, 0, min(bufferBytes, max(l.segmentBytes/4, 4*largePart)))
+	if err := l.open(); err != nil {
+		l.closeFiles()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) open() error {
+	if err := l.makeDir(); err != nil {
+		return err
+	}
+	lock, err := l.fs.Lock(l.fs.PathJoin(l.dir, lockName))
+	if err != nil {
+		return &LockedError{Dir: l.dir, Err: err}
+	}
+	l.lock = lock
+	r := recovery{l: l, window: l.newWindow()}
+	if err := r.run(); err != nil {
+		return err
+	}
+	if err := l.beginLife(r.life + 1); err != nil {
+		return err
+	}
+	return r.cleanUp()
+}
+
+// makeDir makes the directory and those above it, durably.
+func (l *Log) makeDir() error {
+	var missing []string
+	for dir := l.dir; ; dir = l.fs.PathDir(dir) {
+		if _, err := l.fs.Stat(dir); err == nil || dir == l.fs.PathDir(dir) {
+			break
+		}
+		missing = append(missing, dir)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := l.fs.MkdirAll(l.dir, 0o755); err != nil {
+		return fmt.Errorf("wal: make %s: %w", l.dir, err)
+	}
+	for _, dir := range missing {
+		if err := syncDir(l.fs, l.fs.PathDir(dir)); err != nil {
+			return fmt.Errorf("wal: make %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// beginLife makes what was recovered durable (the process may have died and the machine
+// not), and then marks the new life, so that nothing written from now on can be mistaken
+// for what an earlier life left behind the end.
+func (l *Log) beginLife(life uint32) error {
+	if len(l.segs) == 0 {
+		s, err := l.createSegment(1, l.segmentBytes)
+		if err != nil {
+			return err
+		}
+		l.first = 1
+		l.life = life
+		l.use(s)
+	} else {
+		s := l.current()
+		if err := s.file.SyncData(); err != nil {
+			return &FailedError{Op: "sync", Err: err}
+		}
+		if err := syncDir(l.fs, l.dir); err != nil {
+			return &FailedError{Op: "sync", Err: err}
+		}
+		l.life = life
+		s.lives = append(s.lives, lifeSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
+	}
+	l.durable = l.number
+	l.mu.Lock()
+	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
+	l.dirty = true
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.Sync()
+}
+
+// recovery turns files into a log.
+type recovery struct {
+	l      *Log
+	life   uint32 // the highest that was met
+	names  []string
+	expect uint64 // the number of the next batch; 0: not known
+	window window
+}
+
+func (r *recovery) run() error {
+	l := r.l
+	segs, err := r.list()
+	if err != nil || len(segs) == 0 {
+		return err
+	}
+	top := segs[len(segs)-1]
+	first, err := r.firstNeeded(segs)
+	if err != nil {
+		return err
+	}
+	l.first = first
+	for len(segs) > 0 && segs[0].seq < first {
+		segs[0].file.Close()
+		segs = segs[1:]
+	}
+	l.segs = segs // so that they are closed if something is wrong
+	for i, s := range segs {
+		if want := first + uint64(i); s.seq != want {
+			return &CorruptError{File: l.path(want, liveSuffix), Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", first, top.seq)}
+		}
+		if err := r.header(s); err != nil {
+			return err
+		}
+	}
+	if len(segs) == 0 {
+		return &CorruptError{File: l.path(first, liveSuffix), Detail: "the segment is missing"}
+	}
+	return r.replay(segs)
+}
+
+// list opens all segments and remembers the names of what is not one.
+func (r *recovery) list() ([]*segment, error) {
+	l := r.l
+	names, err := l.fs.List(l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: list %s: %w", l.dir, err)
+	}
+	sort.Strings(names)
+	r.names = names
+	var segs []*segment
+	for _, name := range names {
+		seq, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		f, err := l.fs.OpenReadWrite(l.fs.PathJoin(l.dir, name), category)
+		if err != nil {
+			for _, s := range segs {
+				s.file.Close()
+			}
+			return nil, fmt.Errorf("wal: open %s: %w", name, err)
+		}
+		segs = append(segs, &segment{seq: seq, file: f})
+	}
+	return segs, nil
+}
+
+// cleanUp removes what was given up or never finished, and keeps a few free files.
+func (r *recovery) cleanUp() error {
+	l := r.l
+	for _, name := range r.names {
+		seq, ok := parseName(name)
+		stale := ok && seq < l.first || strings.HasSuffix(name, tempSuffix)
+		if hex, free := strings.CutSuffix(name, freeSuffix); free {
+			stale = len(l.free) >= minFree || !r.keepFree(hex)
+		}
+		if !stale {
+			continue
+		}
+		// It may be gone already: made again under its name, and renamed.
+		if err := l.fs.Remove(l.fs.PathJoin(l.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("wal: remove %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// keepFree takes a free file into the pool if it is what its name says: a whole segment
+// of this log that was given up. Anything else is not worth a question.
+func (r *recovery) keepFree(hex string) bool {
+	l := r.l
+	seq, ok := parseName(hex + liveSuffix)
+	if !ok || seq >= l.first {
+		return false
+	}
+	f, err := l.fs.OpenReadWrite(l.path(seq, freeSuffix), category)
+	if err != nil {
+		return false
+	}
+	b := make([]byte, segmentHeaderSize)
+	n, err := readFull(f, b, 0)
+	if err == nil {
+		h, herr := decodeSegmentHeader(b[:n])
+		info, serr := f.Stat()
+		ok = herr == nil && serr == nil && h.seq == seq && h.capacity == l.segmentBytes &&
+			info.Size() == h.capacity && bytes.Equal(h.identity, l.identity)
+	}
+	if err != nil || !ok {
+		f.Close()
+		return false
+	}
+	l.free = append(l.free, &segment{seq: seq, file: f, capacity: l.segmentBytes, filled: l.segmentBytes})
+	return true
+}
+
+// header checks a segment's first page and its length.
+func (r *recovery) header(s *segment) error {
+	l := r.l
+	name := l.path(s.seq, liveSuffix)
+	b := make([]byte, segmentHeaderSize)
+	n, err := readFull(s.file, b, 0)
+	if err != nil {
+		return fmt.Errorf("wal: read %s: %w", name, err)
+	}
+	h, err := decodeSegmentHeader(b[:n])
+	var version *VersionError
+	if errors.As(err, &version) {
+		version.File = name
+		return version
+	}
+	if err != nil {
+		return &CorruptError{File: name, Offset: 0, Detail: err.Error()}
+	}
+	if !bytes.Equal(h.identity, l.identity) {
+		return &IdentityError{Dir: l.dir, Have: h.identity, Want: l.identity}
+	}
+	if h.seq != s.seq {
+		return &CorruptError{File: name, Offset: 16, Detail: fmt.Sprintf("it is segment %d by its header", h.seq)}
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return fmt.Errorf("wal: stat %s: %w", name, err)
+	}
+	if info.Size() != h.capacity || h.capacity > maxSegmentBytes {
+		return &CorruptError{File: name, Offset: info.Size(), Detail: fmt.Sprintf("the file has %d bytes, its header says %d", info.Size(), h.capacity)}
+	}
+	s.capacity = h.capacity
+	return nil
+}
+
+// firstNeeded finds the mark that says which segments still belong to the log. Every
+// segment begins with one, so that the newest that was begun has it.
+func (r *recovery) firstNeeded(segs []*segment) (uint64, error) {
+	for i := len(segs) - 1; i >= 0; i-- {
+		if err := r.header(segs[i]); err != nil {
+			closeAll(segs)
+			return 0, err
+		}
+		first := uint64(0)
+		sc := scanner{window: &r.window, seg: segs[i], identity: r.l.identity}
+		_, err := sc.run(0, func(h recordHeader, _ place) error {
+			if h.kind == KindMark && h.flag == markFirst {
+				first = max(first, h.index)
+			}
+			return nil
+		})
+		if err != nil {
+			closeAll(segs)
+			return 0, err
+		}
+		if first > 0 {
+			return first, nil
+		}
+	}
+	return segs[0].seq, nil
+}
+
+func closeAll(segs []*segment) {
+	for _, s := range segs {
+		s.file.Close()
+	}
+}
+
+// replay reads the segments in order and finds the log's end.
+func (r *recovery) replay(segs []*segment) error {
+	l := r.l
+	if segs[0].seq == 1 {
+		r.expect = 1
+	}
+	for i, s := range segs {
+		sc := scanner{window: &r.window, seg: s, identity: l.identity, life: r.life}
+		goesOn := false
+		end, err := sc.run(r.expect, func(h recordHeader, at place) error {
+			goesOn = h.kind == KindMark && h.flag == markNext
+			return r.record(s, h, at)
+		})
+		if err != nil {
+			return err
+		}
+		r.life = sc.life
+		if sc.next > 0 {
+			r.expect = sc.next
+		}
+		if r.expect == 0 {
+			return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: end, Detail: "the first batch of the log is damaged"}
+		}
+		if !goesOn {
+			return r.end(segs, i, end)
+		}
+		if i == len(segs)-1 {
+			return &CorruptError{File: l.path(s.seq+1, liveSuffix), Detail: "the segment is missing: the one before it is full"}
+		}
+	}
+	return nil
+}
+
+// end takes offset in segs[i] for the log's end, unless something says that the batch
+// which should be there was durable.
+func (r *recovery) end(segs []*segment, i int, offset int64) error {
+	l := r.l
+	s := segs[i]
+	for j := i; j < len(segs); j++ {
+		from := int64(segmentHeaderSize)
+		if j == i {
+			from = offset
+		}
+		found, err := r.evidence(segs[j], from)
+		if err != nil {
+			return err
+		}
+		if found >= 0 {
+			return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
+				"batch %d is damaged: it was durable when the one at offset %d of segment %d was written", r.expect, found, segs[j].seq)}
+		}
+	}
+	if len(segs) > i+2 {
+		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
+			"the log ends here, but there are segments up to %d", segs[len(segs)-1].seq)}
+	}
+	l.segs = segs[:i+1]
+	if i+1 < len(segs) {
+		l.next = segs[i+1]
+		l.next.filled = segmentHeaderSize
+	}
+	l.number = r.expect - 1
+	l.start, l.end = offset, offset
+	s.filled = offset
+	for _, in := range l.index.all {
+		if in.floor > in.marked {
+			return &CorruptError{File: l.path(l.first, liveSuffix), Detail: fmt.Sprintf(
+				"entries %d to %d of instance %d are missing", in.marked+1, in.floor, in.id)}
+		}
+	}
+	return nil
+}
+
+// evidence looks for the header of a batch that was written when the expected one was
+// known to be durable; -1 if there is none. The bytes of records may look like a header
+// only if somebody stores the future of this very log in it.
+func (r *recovery) evidence(s *segment, from int64) (int64, error) {
+	const step = 256 << 10
+	for from < s.capacity {
+		b, err := r.window.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
+		if err != nil {
+			return 0, fmt.Errorf("wal: read %s: %w", r.l.path(s.seq, liveSuffix), err)
+		}
+		for at := 0; at < len(b); at++ {
+			k := bytes.Index(b[at:], batchMagic)
+			if k < 0 {
+				break
+			}
+			at += k
+			h, ok := decodeBatchHeader(b[at:], r.l.identity, s.seq, from+int64(at))
+			if ok && h.durable >= r.expect {
+				return from + int64(at), nil
+			}
+		}
+		from += step
+	}
+	return -1, nil
+}
+
+// record puts a record of the log into the index.
+func (r *recovery) record(s *segment, h recordHeader, at place) error {
+	l := r.l
+	wrong := func(format string, args ...any) error {
+		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: int64(at.off), Detail: fmt.Sprintf(format, args...)}
+	}
+	if h.kind == KindMark && h.flag != markFloor {
+		return nil
+	}
+	in := l.index.get(h.instance)
+	carried := h.kind == KindBase && h.flag == flagCarried || h.kind == KindMark
+	switch {
+	case h.kind == KindState && h.index == 0:
+		in.state = at
+	case h.kind == KindEntry:
+		r.begin(in, h.index)
+		if h.index <= in.floor || h.index > in.next() {
+			return wrong("entry %d of instance %d where %d to %d can be", h.index, h.instance, in.floor+1, in.next())
+		}
+		in.entry(h.index, at)
+	case h.kind == KindBase && !carried:
+		in.startAt(h.index, at)
+	case carried:
+		if h.kind == KindBase {
+			in.base, in.baseIndex = at, h.index
+		}
+		in.raise(h.index, at)
+	default:
+		return wrong("a record of kind %d and index %d", h.kind, h.index)
+	}
+	return nil
+}
+
+// begin lets an instance's entries begin at index although the ones before it are
+// missing: they may have been in segments that are gone. Then a mark, which is still to
+// come, gave them up; or else entries, which are still to come, replace these.
+func (r *recovery) begin(in *instance, index uint64) {
+	hole := in.entries.n == 0 && index > in.floor+1
+	replaced := in.floor > in.marked && index <= in.floor && index > in.marked
+	if hole || replaced {
+		in.entries.truncate(0)
+		in.floor = index - 1
+	}
+}
+
+// scanner reads the batches of one segment in order, until there is none.
+type scanner struct {
+	window   *window
+	seg      *segment
+	identity []byte
+	life     uint32 // of the last batch
+	next     uint64 // the number of the batch after the last; 0: there was none
+}
+
+// run calls visit for all records of good batches, beginning with batch number expect (0:
+// any), and returns where the first batch that is not good would be. A batch counts whole
+// or not at all.
+func (s *scanner) run(expect uint64, visit func(recordHeader, place) error) (int64, error) {
+	s.seg.lives = nil
+	offset := int64(segmentHeaderSize)
+	for {
+		h, body, err := s.batch(offset, expect)
+		if err != nil {
+			return 0, err
+		}
+		if h.number == 0 {
+			return offset, nil
+		}
+		seed := salt(s.identity, h.seq, h.life)
+		if h.life != s.life || s.seg.lives == nil {
+			s.seg.lives = append(s.seg.lives, lifeSpan{from: offset, salt: seed})
+			s.life = h.life
+		}
+		at := uint32(offset) + batchHeaderSize
+		for len(body) > 0 {
+			rh := decodeRecordHeader(body)
+			if err := visit(rh, place{seg: uint32(h.seq), off: at, len: rh.length}); err != nil {
+				return 0, err
+			}
+			at += recordHeaderSize + rh.length
+			body = body[recordHeaderSize+rh.length:]
+		}
+		expect = h.number + 1
+		s.next = expect
+		offset = h.end()
+	}
+}
+
+// batch returns the batch at an offset, all of its records checked; number 0 if there is no
+// good one. An error is one of reading.
+func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte, err error) {
+	b, err := s.window.bytes(s.seg.file, offset, batchHeaderSize)
+	if err != nil {
+		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
+	}
+	h, ok := decodeBatchHeader(b, s.identity, s.seg.seq, offset)
+	if !ok || expect > 0 && h.number != expect || h.life < s.life || h.end() > s.seg.capacity {
+		return batchHeader{}, nil, nil
+	}
+	b, err = s.window.bytes(s.seg.file, offset, batchHeaderSize+int(h.length))
+	if err != nil {
+		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
+	}
+	if len(b) < batchHeaderSize+int(h.length) || !goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.life)) {
+		return batchHeader{}, nil, nil
+	}
+	return h, b[batchHeaderSize:], nil
+}
+
+// goodRecords reports whether b is just count good records.
+func goodRecords(b []byte, count uint32, salt uint32) bool {
+	for ; count > 0; count-- {
+		_, _, rest, err := decodeRecord(b, salt)
+		if err != nil {
+			return false
+		}
+		b = rest
+	}
+	return len(b) == 0
+}
+
+// window reads files in large steps.
+type window struct {
+	file vfs.File
+	buf  []byte
+	at   int64
+	step int // bytes to read at once
+}
+
+// windowBytes is how much is read at once of files of usual size.
+const windowBytes = 1 << 20
+
+func (l *Log) newWindow() window { return window{step: int(min(windowBytes, l.segmentBytes))} }
+
+// bytes returns n bytes from an offset on, or fewer where the file ends. They are valid
+// until the next call.
+func (w *window) bytes(f vfs.File, offset int64, n int) ([]byte, error) {
+	if w.file == f && offset >= w.at && offset+int64(n) <= w.at+int64(len(w.buf)) {
+		i := int(offset - w.at)
+		return w.buf[i : i+n], nil
+	}
+	size := max(n, w.step)
+	if cap(w.buf) < size {
+		w.buf = make([]byte, size)
+	}
+	w.buf = w.buf[:size]
+	got, err := readFull(f, w.buf, offset)
+	if err != nil {
+		w.file = nil
+		return nil, err
+	}
+	w.file, w.at, w.buf = f, offset, w.buf[:got]
+	return w.buf[:min(n, got)], nil
+}

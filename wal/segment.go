@@ -1,0 +1,233 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// category tells file systems that keep count what the bytes are for.
+const category = vfs.WriteCategoryUnspecified
+
+const (
+	liveSuffix = ".wal"  // a segment of the log
+	freeSuffix = ".free" // a file to be used again; dropped by Open
+	tempSuffix = ".tmp"  // a file not yet finished; dropped by Open
+	lockName   = "LOCK"
+
+	// minFree is how many files may always wait for being used again.
+	minFree = 4
+)
+
+// segment is one file of the log.
+type segment struct {
+	seq      uint64
+	file     vfs.File
+	capacity int64 // bytes of the file
+	// filled: bytes before it were written once, so that writing them again changes no
+	// metadata; see the package's comment for what that is worth.
+	filled int64
+	lives  []lifeSpan // ascending by offset
+	refs   int        // readers; guarded by Log.mu
+	// removed: the file has no name any more; its last reader closes it. Guarded by Log.mu.
+	removed bool
+}
+
+// lifeSpan says from which offset on checksums have which seed.
+type lifeSpan struct {
+	from int64
+	salt uint32
+}
+
+func (s *segment) saltAt(offset int64) uint32 {
+	for i := len(s.lives) - 1; i > 0; i-- {
+		if s.lives[i].from <= offset {
+			return s.lives[i].salt
+		}
+	}
+	return s.lives[0].salt
+}
+
+func segmentName(seq uint64, suffix string) string { return fmt.Sprintf("%016x%s", seq, suffix) }
+
+// parseName returns the number of a live segment's file.
+func parseName(name string) (seq uint64, ok bool) {
+	hex, ok := strings.CutSuffix(name, liveSuffix)
+	if !ok || len(hex) != 16 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(hex, 16, 64)
+	return seq, err == nil && seq > 0
+}
+
+func (l *Log) path(seq uint64, suffix string) string {
+	return l.fs.PathJoin(l.dir, segmentName(seq, suffix))
+}
+
+// createSegment makes segment seq durable under its name, with nothing in it: either from
+// a free file or anew. Its space is reserved, so that a full disk is met here and not in
+// the middle of a batch. It may run beside Append, once at a time.
+func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
+	s, err := l.takeFree(seq, capacity)
+	if err == nil && s == nil {
+		s, err = l.newFile(seq, capacity)
+	}
+	if err != nil {
+		return nil, l.fullError(err, capacity)
+	}
+	if err := syncDir(l.fs, l.dir); err != nil {
+		s.file.Close()
+		return nil, &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", l.dir, err)}
+	}
+	return s, nil
+}
+
+// takeFree turns a free file of this size into segment seq; nil if there is none.
+func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
+	l.mu.Lock()
+	var old *segment
+	for i, s := range l.free {
+		if s.capacity == capacity && s.refs == 0 {
+			old = s
+			l.free = append(l.free[:i], l.free[i+1:]...)
+			break
+		}
+	}
+	l.mu.Unlock()
+	if old == nil {
+		return nil, nil
+	}
+	s := &segment{seq: seq, file: old.file, capacity: capacity, filled: old.filled}
+	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
+	from, to := l.path(old.seq, freeSuffix), l.path(seq, liveSuffix)
+	op, err := "write", writeAt(s.file, h.encode(), 0)
+	if err == nil {
+		op, err = "sync", s.file.SyncData()
+	}
+	if err == nil {
+		op, err = "rename", l.fs.Rename(from, to)
+	}
+	if err != nil {
+		s.file.Close()
+		return nil, &FailedError{Op: op, Err: fmt.Errorf("%s: %w", from, err)}
+	}
+	return s, nil
+}
+
+func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
+	temp, name := l.path(seq, tempSuffix), l.path(seq, liveSuffix)
+	f, err := l.fs.Create(temp, category)
+	if err != nil {
+		return nil, &FailedError{Op: "create", Err: err}
+	}
+	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
+	op, err := "preallocate", preallocate(f, capacity)
+	if err == nil {
+		op, err = "write", writeAt(f, h.encode(), 0)
+	}
+	if err == nil {
+		// The last byte gives the file its length for good.
+		err = writeAt(f, []byte{0}, capacity-1)
+	}
+	if err == nil {
+		op, err = "sync", f.Sync()
+	}
+	if err == nil {
+		op, err = "rename", l.fs.Rename(temp, name)
+	}
+	if err != nil {
+		f.Close()
+		// Best effort: Open drops what is left of it.
+		_ = l.fs.Remove(temp)
+		return nil, &FailedError{Op: op, Err: fmt.Errorf("%s: %w", temp, err)}
+	}
+	return &segment{seq: seq, file: f, capacity: capacity, filled: segmentHeaderSize}, nil
+}
+
+// preallocate reserves the space; a file system that cannot is no error.
+func preallocate(f vfs.File, capacity int64) error {
+	err := f.Preallocate(0, capacity)
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+		return nil
+	}
+	return err
+}
+
+// fullError names the directory and the need if the disk is full.
+func (l *Log) fullError(err error, need int64) error {
+	var failed *FailedError
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	full := &FullError{Dir: l.dir, Need: need, Err: err}
+	if errors.As(err, &failed) {
+		full.Err = failed.Err
+		return &FailedError{Op: failed.Op, Err: full}
+	}
+	return full
+}
+
+// release gives the file of a segment that the log no longer needs to the pool, or away.
+func (l *Log) release(s *segment) error {
+	l.mu.Lock()
+	keep := len(l.free) < max(minFree, l.maxFree) && s.capacity == l.segmentBytes
+	l.mu.Unlock()
+	if !keep {
+		return l.remove(s)
+	}
+	name := l.path(s.seq, liveSuffix)
+	if err := l.fs.Rename(name, l.path(s.seq, freeSuffix)); err != nil {
+		return &FailedError{Op: "rename", Err: fmt.Errorf("%s: %w", name, err)}
+	}
+	l.mu.Lock()
+	l.free = append(l.free, s)
+	l.mu.Unlock()
+	return nil
+}
+
+// remove deletes a segment's file. It is closed now or by its last reader.
+func (l *Log) remove(s *segment) error {
+	name := l.path(s.seq, liveSuffix)
+	if err := l.fs.Remove(name); err != nil {
+		return &FailedError{Op: "remove", Err: fmt.Errorf("%s: %w", name, err)}
+	}
+	l.mu.Lock()
+	s.removed = true
+	idle := s.refs == 0
+	l.mu.Unlock()
+	if idle {
+		s.file.Close()
+	}
+	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}
+
+func writeAt(f vfs.File, b []byte, offset int64) error {
+	n, err := f.WriteAt(b, offset)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// readFull reads up to len(b) bytes; fewer only at the end of the file.
+func readFull(f vfs.File, b []byte, offset int64) (int, error) {
+	n, err := f.ReadAt(b, offset)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}

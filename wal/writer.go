@@ -1,0 +1,238 @@
+package wal
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// sealAfter is how long a log is idle before it is sealed.
+const sealAfter = 100 * time.Millisecond
+
+// Writer is group commit around a Log: one goroutine, which syncs at once when it has
+// nothing else to do, and covers with one sync whatever was submitted while the last one
+// ran, by all instances. The Log's own ReadEntry, Size and Instances stay safe; its other
+// methods are the writer's until Close.
+type Writer struct {
+	log  *Log
+	wake chan struct{} // holds one token while the queue is not empty
+	done chan struct{} // closed when the goroutine has ended
+
+	mu     sync.Mutex
+	queue  []job
+	spare  []job // the other half of a pair of buffers
+	closed bool
+	stats  WriterStats
+}
+
+// job is one call of Submit or Compact.
+type job struct {
+	records  []Record
+	done     func(error)
+	bytes    int
+	compact  bool
+	instance uint32
+	index    uint64
+}
+
+// LatencyBuckets is how many buckets the histogram of sync latencies has.
+const LatencyBuckets = 32
+
+// WriterStats are counts since the writer began.
+type WriterStats struct {
+	Submits uint64 // calls of Submit that are durable or failed
+	Records uint64
+	Bytes   uint64 // of records' parts, without headers
+	Syncs   uint64
+	// SyncTime is the time spent in writing and syncing; SyncMax the longest of them.
+	SyncTime, SyncMax time.Duration
+	// SyncLatency[i] counts the syncs that took less than 2^i microseconds, and not less
+	// than half of that; the last also counts longer ones.
+	SyncLatency [LatencyBuckets]uint64
+	// SyncStart is when the sync that runs now began; zero if none runs. A disk that stands
+	// still shows here.
+	SyncStart time.Time
+	// QueuedBytes wait for the sync that runs now to end; PendingBytes are covered by it.
+	QueuedBytes, PendingBytes int64
+	// Failed is why the log is shut, or nil.
+	Failed error
+}
+
+// NewWriter starts group commit on a log, which must not be used otherwise from then on.
+func NewWriter(l *Log) *Writer {
+	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// Submit hands over records to be made durable, and never blocks. The records and their
+// parts are the writer's until done was called. done is called from the writer's goroutine,
+// in the order of submission, with nil when the records and all submitted before are
+// durable, else with *FailedError; after Close it is called at once with ErrClosed. It must
+// not block. Submit without records is a barrier. How many bytes may wait is the
+// caller's to bound: see WriterStats.
+func (w *Writer) Submit(records []Record, done func(error)) {
+	j := job{records: records, done: done}
+	for i := range records {
+		j.bytes += records[i].size()
+	}
+	if !w.add(j) && done != nil {
+		done(ErrClosed)
+	}
+}
+
+// Compact is Log.Compact, in the order of submission. It never blocks. An error shows in
+// what is submitted later.
+func (w *Writer) Compact(instance uint32, index uint64) {
+	w.add(job{compact: true, instance: instance, index: index})
+}
+
+func (w *Writer) add(j job) bool {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return false
+	}
+	w.queue = append(w.queue, j)
+	w.stats.QueuedBytes += int64(j.bytes)
+	first := len(w.queue) == 1
+	w.mu.Unlock()
+	if first {
+		w.wakeUp()
+	}
+	return true
+}
+
+func (w *Writer) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Metrics returns the counts up to now.
+func (w *Writer) Metrics() WriterStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stats
+}
+
+// Close makes durable what was submitted and ends the goroutine. The Log stays open. It
+// returns the log's *FailedError if it had failed.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.wakeUp()
+	<-w.done
+	return w.log.err
+}
+
+func (w *Writer) run() {
+	defer close(w.done)
+	idle := time.NewTimer(sealAfter)
+	defer idle.Stop()
+	for {
+		batch, closed := w.take()
+		if len(batch) > 0 {
+			w.commit(batch)
+			idle.Reset(sealAfter)
+			continue
+		}
+		if closed {
+			return
+		}
+		select {
+		case <-w.wake:
+		case <-idle.C:
+			w.seal()
+		}
+	}
+}
+
+// seal seals an idle log. An error shuts it for what is submitted next.
+func (w *Writer) seal() {
+	if err := w.log.seal(); err != nil {
+		w.mu.Lock()
+		w.stats.Failed = err
+		w.mu.Unlock()
+	}
+}
+
+// take empties the queue.
+func (w *Writer) take() (batch []job, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	batch = w.queue
+	w.queue, w.spare = w.spare[:0], batch
+	w.stats.PendingBytes, w.stats.QueuedBytes = w.stats.QueuedBytes, 0
+	if len(batch) > 0 {
+		w.stats.SyncStart = time.Now()
+	}
+	return batch, w.closed
+}
+
+// commit writes a batch of jobs, syncs once, and tells them.
+func (w *Writer) commit(batch []job) {
+	l := w.log
+	var err error
+	for i := range batch {
+		if j := &batch[i]; j.compact {
+			err = l.Compact(j.instance, j.index)
+		} else {
+			err = l.gatherRecords(j.records)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = l.Sync()
+	}
+	w.count(batch, err)
+	for i := range batch {
+		if done := batch[i].done; done != nil {
+			done(err)
+		}
+	}
+	clear(batch)
+	if err == nil {
+		l.prepareBeside()
+	}
+}
+
+func (w *Writer) count(batch []job, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.stats
+	took := time.Since(s.SyncStart)
+	s.SyncStart, s.PendingBytes = time.Time{}, 0
+	s.Syncs++
+	s.SyncTime += took
+	s.SyncMax = max(s.SyncMax, took)
+	s.SyncLatency[min(bits.Len64(uint64(took.Microseconds())), LatencyBuckets-1)]++
+	for i := range batch {
+		if batch[i].compact {
+			continue
+		}
+		s.Submits++
+		s.Records += uint64(len(batch[i].records))
+		s.Bytes += uint64(batch[i].bytes)
+	}
+	s.Failed = err
+}
+
+// prepareBeside makes the next segment in a goroutine once the current one is half full,
+// so that nobody waits for it.
+func (l *Log) prepareBeside() {
+	cur := l.current()
+	if l.next != nil || l.preparing != nil || l.end < cur.capacity/2 {
+		return
+	}
+	ready := make(chan prepared, 1)
+	l.preparing = ready
+	go func() {
+		s, err := l.createSegment(cur.seq+1, l.segmentBytes)
+		ready <- prepared{seg: s, err: err}
+	}()
+}
