@@ -1,0 +1,114 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+)
+
+// dial makes a connection to the peer, up to the end of the handshake.
+func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint32) (net.Conn, error) {
+	fail := func(err error) error {
+		var h *HandshakeError
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		} else if errors.As(err, &h) {
+			return h
+		}
+		return &LinkError{Peer: p.id, Op: "dial " + addr, Err: err}
+	}
+	if p.cut() {
+		return nil, fail(ErrCut)
+	}
+	t := p.t
+	raw, err := t.dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fail(err)
+	}
+	emulated := t.shaper
+	if emulated == nil && p.extraDelay() > 0 {
+		emulated = newShaper(t, Emulation{})
+	}
+	below := emulated.wrap(raw, stream, p.extraDelay)
+	unhook := context.AfterFunc(ctx, func() { below.Close() })
+	conn, err := t.agree(below, addr, &hello{
+		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,
+		settings: t.opt.SettingsHash, stream: stream,
+	})
+	if !unhook() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		hangUp(conn)
+		return nil, fail(err)
+	}
+	p.counted.connects.Add(1)
+	return conn, nil
+}
+
+// agree makes the dialer's side of TLS and of the handshake, all under one deadline.
+func (t *Transport) agree(conn net.Conn, addr string, h *hello) (net.Conn, error) {
+	if err := deadline(conn, t.timing.handshake); err != nil {
+		return conn, err
+	}
+	if t.tlsOut != nil {
+		c := t.tlsOut
+		if c.ServerName == "" {
+			host, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return conn, err
+			}
+			c = c.Clone()
+			c.ServerName = host
+		}
+		conn = tls.Client(conn, c)
+	}
+	if err := t.greet(conn, h); err != nil {
+		return conn, err
+	}
+	return conn, deadline(conn, 0)
+}
+
+// hangUp closes a connection. Under TLS that says good-bye first, which may not take long
+// when the peer does not read.
+func hangUp(conn net.Conn) {
+	if c, ok := conn.(*tls.Conn); ok {
+		defer time.AfterFunc(goodbye, func() { c.NetConn().Close() }).Stop()
+	}
+	conn.Close()
+}
+
+// goodbye is how long ending a connection may take.
+const goodbye = 200 * time.Millisecond
+
+// mutual derives both sides' settings: each verifies the other.
+func mutual(c *tls.Config) (in, out *tls.Config, err error) {
+	if c == nil {
+		return nil, nil, nil
+	}
+	if c.InsecureSkipVerify && c.VerifyConnection == nil && c.VerifyPeerCertificate == nil {
+		return nil, nil, errors.New("transport: TLS with InsecureSkipVerify authenticates nobody")
+	}
+	if len(c.Certificates) == 0 && (c.GetCertificate == nil || c.GetClientCertificate == nil) {
+		return nil, nil, errors.New("transport: TLS needs a certificate for both sides")
+	}
+	if c.RootCAs == nil && c.ClientCAs == nil {
+		return nil, nil, errors.New("transport: TLS needs RootCAs or ClientCAs, not the system's")
+	}
+	in, out = c.Clone(), c.Clone()
+	in.ClientAuth = tls.RequireAndVerifyClientCert
+	if in.ClientCAs == nil {
+		in.ClientCAs = c.RootCAs
+	}
+	if out.RootCAs == nil {
+		out.RootCAs = c.ClientCAs
+	}
+	in.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	out.MinVersion = in.MinVersion
+	return in, out, nil
+}
+
+// keepAlive finds dead hosts on connections that nobody reads with a deadline.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 4}

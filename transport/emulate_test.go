@@ -1,0 +1,217 @@
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseEmulation(t *testing.T) {
+	const ms = time.Millisecond
+	for s, want := range map[string]Emulation{
+		"":            {},
+		" ":           {},
+		"latency=5ms": {Latency: 5 * ms},
+		"latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%,nics=2": {5 * ms, ms / 10, 250e6, 0.1, 2},
+		" egress = 1.5gbit , loss=0":                                  {Egress: 15e8},
+		"bandwidth=10MB/s":                                            {Egress: 80e6},
+		"bandwidth=100kbitps":                                         {Egress: 100e3},
+		"bandwidth=1GB/s,nics=3":                                      {Egress: 8e9, NICs: 3},
+		"bandwidth=1001bit":                                           {Egress: 1001},
+		"egress=2000B/s":                                              {Egress: 16e3},
+	} {
+		e, err := ParseEmulation(s)
+		if err != nil || e != want {
+			t.Errorf("%q: got %+v, %v", s, e, err)
+		}
+		if again, err := ParseEmulation(e.String()); err != nil || again != e {
+			t.Errorf("%q: printed as %q, read as %+v, %v", s, e.String(), again, err)
+		}
+	}
+	for s, want := range map[string]string{
+		"latency":                       "key=value",
+		"latency=":                      "key=value",
+		"latency=5":                     "missing unit",
+		"latency=-5ms":                  "within 0 and 1m",
+		"latency=2h":                    "within 0 and 1m",
+		"speed=5ms":                     "known are latency",
+		"bandwidth=5":                   "lacks a unit",
+		"bandwidth=-5mbit":              "above 0",
+		"bandwidth=xmbit":               "above 0",
+		"bandwidth=nanmbit":             "above 0",
+		"bandwidth=1bit":                "at least 1kbit",
+		"bandwidth=1mbit,egress=1mbit":  "given twice",
+		"loss=5":                        "lacks the % sign",
+		"loss=100%":                     "below 100",
+		"loss=NaN%":                     "below 100",
+		"nics=0":                        "number of network cards",
+		"nics=9999":                     "within 1 and 1024",
+		"latency=1ms,,bandwidth=1mbit":  "key=value",
+		"latency=1ms;bandwidth=250mbit": "unknown unit",
+	} {
+		if _, err := ParseEmulation(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want something with %q", s, err, want)
+		}
+	}
+}
+
+// emulated starts two connected members with emulated links.
+func emulated(t testing.TB, spec string, handle func(received)) (a, b *member) {
+	t.Helper()
+	e, err := ParseEmulation(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(o *Options, h *testHandler) {
+		o.Net = e
+		if handle != nil {
+			h.frame = func(from uint64, stream uint32, frame []byte) { handle(received{from, stream, frame}) }
+		}
+	}
+	return pairOf(t, defaultTiming, change)
+}
+
+// oneWay measures how long single frames take, sorted.
+func oneWay(t testing.TB, a, b *member, n int) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	for range n {
+		began := time.Now()
+		if !a.Send(b.id, 0, [][]byte{[]byte("x")}) {
+			t.Fatal("not sent")
+		}
+		get(t, b.frames, "frame")
+		all = append(all, time.Since(began))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEmulatedLatency(t *testing.T) {
+	a, b := emulated(t, "latency=4ms", nil)
+	d := oneWay(t, a, b, 50)
+	t.Logf("4 ms: min %v, median %v, max %v", d[0], d[25], d[49])
+	if d[0] < 4*time.Millisecond || d[25] > 6*time.Millisecond {
+		t.Errorf("min %v, median %v; want 4 ms", d[0], d[25])
+	}
+}
+
+func TestEmulatedJitterKeepsOrder(t *testing.T) {
+	a, b := emulated(t, "latency=2ms,jitter=2ms,loss=2%", nil)
+	const n = 500
+	for i := range uint32(n) {
+		a.Send(2, 0, [][]byte{binary.LittleEndian.AppendUint32(nil, i)})
+		if i%10 == 0 {
+			get(t, b.frames, "frame")
+		}
+	}
+	for i := range n - n/10 {
+		if f := get(t, b.frames, "frame"); int(binary.LittleEndian.Uint32(f.frame)) != i+n/10 {
+			t.Fatalf("frame %d is % x", i, f.frame)
+		}
+	}
+}
+
+// TestEmulatedEgress: the card's budget is shared by streams, and the cards have one each.
+func TestEmulatedEgress(t *testing.T) {
+	const frames, size = 20, 50_000
+	for _, c := range []struct {
+		spec string
+		rate float64 // bytes/s of both streams together
+	}{
+		{"bandwidth=80mbit", 10e6},
+		{"bandwidth=80mbit,nics=2", 20e6},
+		{"bandwidth=80mbit,latency=30ms", 10e6},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			arrived := make(chan time.Time, 2*frames)
+			a, _ := emulated(t, c.spec, func(received) { arrived <- time.Now() })
+			ideal := time.Duration(2 * frames * size / c.rate * 1e9)
+			burst := func() time.Duration {
+				began := time.Now()
+				for range frames {
+					for stream := range uint32(2) {
+						if !a.Send(2, stream, [][]byte{make([]byte, size)}) {
+							t.Fatal("not sent")
+						}
+					}
+				}
+				var last time.Time
+				for range 2 * frames {
+					last = get(t, arrived, "frame")
+				}
+				return last.Sub(began) - a.opt.Net.Latency
+			}
+			burst() // the second stream connects
+			best := burst()
+			for range 10 { // a busy machine may be late, but not always
+				if best < ideal*110/100 {
+					break
+				}
+				best = min(best, burst())
+			}
+			t.Logf("%v, ideal %v", best, ideal)
+			if best < ideal*95/100 || best > ideal*110/100 {
+				t.Errorf("took %v, want %v", best, ideal)
+			}
+		})
+	}
+}
+
+func TestEmulatedLossDelays(t *testing.T) {
+	a, b := emulated(t, "latency=1ms,loss=50%", nil)
+	d := oneWay(t, a, b, 10)
+	if d[0] < time.Millisecond || d[9] < 200*time.Millisecond {
+		t.Errorf("with half of all packets lost: %v", d)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	a, b := pairOf(t, quick, nil)
+	a.SetLink(2, LinkFault{Drop: true})
+	a.Send(2, 0, [][]byte{[]byte("lost")})
+	b.Send(1, 0, [][]byte{[]byte("one way")})
+	if f := get(t, a.frames, "frame"); string(f.frame) != "one way" {
+		t.Errorf("got %q", f.frame)
+	}
+	// The receiver misses the pings and ends the connection; no other is made.
+	for err := a.expectDown(t, 2); !errors.Is(err, ErrCut); {
+		err = a.expectDown(t, 2)
+	}
+	a.SetLink(2, LinkFault{Delay: 5 * time.Millisecond})
+	a.expectUp(t, 2)
+	if d := oneWay(t, a, b, 3); d[0] < 5*time.Millisecond {
+		t.Errorf("delayed by %v", d[0])
+	}
+	a.SetLink(2, LinkFault{})
+	if d := oneWay(t, a, b, 20); d[0] > 5*time.Millisecond {
+		t.Errorf("still delayed by %v", d[0])
+	}
+	if s := a.Stats().Peers[0]; s.Drops == 0 {
+		t.Errorf("stats are %+v", s)
+	}
+}
+
+// TestEmulatedCardIsShared: a small frame does not wait for all that others have queued.
+func TestEmulatedCardIsShared(t *testing.T) {
+	a, b := emulated(t, "bandwidth=80mbit", nil)
+	for range 10 { // a second of work for the card
+		if !a.Send(2, 1, [][]byte{make([]byte, 1e6)}) {
+			t.Fatal("not sent")
+		}
+	}
+	get(t, b.frames, "frame of the bulk")
+	began := time.Now()
+	a.Send(2, 0, [][]byte{[]byte("x")})
+	for f := get(t, b.frames, "frame"); f.stream != 0; {
+		f = get(t, b.frames, "frame")
+	}
+	d := time.Since(began)
+	t.Logf("after %v", d)
+	if d > 200*time.Millisecond {
+		t.Errorf("a small frame came after %v", d)
+	}
+}

@@ -1,0 +1,220 @@
+package transport
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"time"
+)
+
+// version of the links' formats. Members of different versions do not talk.
+const version = 1
+
+// purpose is what a connection is for.
+type purpose uint8
+
+const (
+	forFrames purpose = iota + 1
+	forRequests
+	forSnapshot
+)
+
+func (p purpose) String() string {
+	return [...]string{"?", "frames", "requests", "snapshot"}[min(p, forSnapshot)]
+}
+
+// hello is what the dialer says first.
+type hello struct {
+	purpose  purpose
+	cluster  uint64
+	from, to uint64
+	settings uint64
+	stream   uint32
+}
+
+// reply is what the listening side answers: 0 and who it is, or why not. The same bytes
+// end a connection later, when the listening side has a reason to.
+type reply struct {
+	reason   Reason
+	cluster  uint64
+	self     uint64
+	settings uint64
+}
+
+const (
+	helloMagic = 0x6d_62_72_64 // "drbm"
+	replyMagic = 0x61_62_72_64
+	helloSize  = 4 + 2 + 1 + 1 + 4*8 + 4 + 4
+	replySize  = 4 + 2 + 1 + 1 + 3*8 + 4
+)
+
+func (h *hello) encode() []byte {
+	b := make([]byte, 0, helloSize)
+	b = binary.LittleEndian.AppendUint32(b, helloMagic)
+	b = binary.LittleEndian.AppendUint16(b, version)
+	b = append(b, byte(h.purpose), 0)
+	for _, v := range [...]uint64{h.cluster, h.from, h.to, h.settings} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	b = binary.LittleEndian.AppendUint32(b, h.stream)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// decodeHello returns the hello, or a reason to refuse it and what is wrong.
+func decodeHello(b []byte) (h hello, reason Reason, detail string) {
+	if binary.LittleEndian.Uint32(b) != helloMagic {
+		return h, ReasonGarbage, "looks like " + looksLike(b)
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v != version {
+		return h, ReasonVersion, fmt.Sprintf("version %d, this is %d", v, version)
+	}
+	if crc32.Checksum(b[:helloSize-4], castagnoli) != binary.LittleEndian.Uint32(b[helloSize-4:]) {
+		return h, ReasonGarbage, "wrong checksum"
+	}
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
+	h = hello{purpose(b[6]), u(0), u(1), u(2), u(3), binary.LittleEndian.Uint32(b[40:])}
+	if h.purpose < forFrames || h.purpose > forSnapshot {
+		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
+	}
+	return h, 0, ""
+}
+
+func (r *reply) encode() []byte {
+	b := make([]byte, 0, replySize)
+	b = binary.LittleEndian.AppendUint32(b, replyMagic)
+	b = binary.LittleEndian.AppendUint16(b, version)
+	b = append(b, byte(r.reason), 0)
+	for _, v := range [...]uint64{r.cluster, r.self, r.settings} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func decodeReply(b []byte) (r reply, ok bool) {
+	if binary.LittleEndian.Uint32(b) != replyMagic ||
+		crc32.Checksum(b[:replySize-4], castagnoli) != binary.LittleEndian.Uint32(b[replySize-4:]) {
+		return r, false
+	}
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
+	return reply{Reason(b[6]), u(0), u(1), u(2)}, true
+}
+
+// looksLike guesses what a stranger speaks, for the log.
+func looksLike(b []byte) string {
+	switch {
+	case b[0] == 0x16 && b[1] == 3:
+		return "TLS, but this port is plain"
+	case string(b[:4]) == "GET ", string(b[:4]) == "POST", string(b[:4]) == "HEAD", string(b[:4]) == "PUT ":
+		return "HTTP"
+	case string(b[:4]) == "PRI ":
+		return "HTTP/2 or gRPC"
+	}
+	return fmt.Sprintf("% x", b[:8])
+}
+
+// greet is the dialer's side of the handshake.
+func (t *Transport) greet(conn net.Conn, h *hello) error {
+	if _, err := conn.Write(h.encode()); err != nil {
+		return err
+	}
+	b := make([]byte, replySize)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return fmt.Errorf("no answer to the handshake: %w", err)
+	}
+	refused := func(reason Reason, byPeer bool, detail string) error {
+		return &HandshakeError{Peer: h.to, Addr: conn.RemoteAddr().String(), Reason: reason, ByPeer: byPeer, Detail: detail}
+	}
+	r, ok := decodeReply(b)
+	switch {
+	case !ok:
+		return refused(ReasonGarbage, false, "answer looks like "+looksLike(b))
+	case r.reason != 0:
+		return refused(r.reason, true, t.explain(h, &r))
+	case r.cluster != h.cluster:
+		return refused(ReasonCluster, false, fmt.Sprintf("cluster %x, this is %x", r.cluster, h.cluster))
+	case r.self != h.to:
+		return refused(ReasonMember, false, fmt.Sprintf("member %x answered", r.self))
+	case r.settings != h.settings:
+		return refused(ReasonSettings, false, fmt.Sprintf("hash %x, here %x", r.settings, h.settings))
+	}
+	return nil
+}
+
+// explain adds what is known on this side to a peer's refusal.
+func (t *Transport) explain(h *hello, r *reply) string {
+	switch r.reason {
+	case ReasonCluster:
+		return fmt.Sprintf("this is cluster %x", h.cluster)
+	case ReasonMember:
+		return fmt.Sprintf("it is member %x", r.self)
+	case ReasonSettings:
+		return fmt.Sprintf("hash %x there, %x here", r.settings, h.settings)
+	}
+	return ""
+}
+
+// welcome is the listening side's: it reads the hello and decides, without answering yet.
+// On refusal the error is a *HandshakeError and r what to answer (nothing if r is nil).
+func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
+	addr := conn.RemoteAddr().String()
+	b := make([]byte, helloSize)
+	// The magic first: a stranger that says little is told apart at once.
+	n, err := io.ReadAtLeast(conn, b, 8)
+	if err != nil {
+		return h, nil, fmt.Errorf("no handshake from %s: %d bytes, then: %w", addr, n, err)
+	}
+	if binary.LittleEndian.Uint32(b) != helloMagic {
+		return h, nil, &HandshakeError{Addr: addr, Reason: ReasonGarbage, Detail: "looks like " + looksLike(b)}
+	}
+	if _, err := io.ReadFull(conn, b[n:]); err != nil {
+		return h, nil, fmt.Errorf("half a handshake from %s: %w", addr, err)
+	}
+	h, reason, detail := decodeHello(b)
+	if reason == 0 {
+		reason, detail = t.judge(&h)
+	}
+	if reason == 0 {
+		return h, &reply{cluster: t.opt.Cluster, self: t.opt.Self, settings: t.opt.SettingsHash}, nil
+	}
+	err = &HandshakeError{Peer: h.from, Addr: addr, Reason: reason, Detail: detail}
+	switch reason {
+	case ReasonGarbage:
+		return h, nil, err
+	case ReasonVersion, ReasonCluster: // a stranger learns nothing about this cluster
+		return h, &reply{reason: reason}, err
+	}
+	return h, &reply{reason: reason, self: t.opt.Self, settings: t.opt.SettingsHash}, err
+}
+
+// judge decides whether to talk to whoever says h.
+func (t *Transport) judge(h *hello) (Reason, string) {
+	o := &t.opt
+	switch {
+	case h.cluster != o.Cluster:
+		return ReasonCluster, fmt.Sprintf("cluster %x, this is %x", h.cluster, o.Cluster)
+	case h.to != o.Self:
+		return ReasonMember, fmt.Sprintf("it looks for member %x, this is %x", h.to, o.Self)
+	case h.from == o.Self:
+		return ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from)
+	case h.settings != o.SettingsHash:
+		return ReasonSettings, fmt.Sprintf("hash %x there, %x here", h.settings, o.SettingsHash)
+	case !t.mayTalk(h.from):
+		return ReasonUnknown, ""
+	}
+	return 0, ""
+}
+
+// mayTalk reports whether a member's connections are accepted.
+func (t *Transport) mayTalk(id uint64) bool {
+	return t.peer(id) != nil || t.opt.AcceptUnknown != nil && t.opt.AcceptUnknown(id)
+}
+
+// deadline sets one deadline for both directions, or none for 0.
+func deadline(conn net.Conn, d time.Duration) error {
+	if d == 0 {
+		return conn.SetDeadline(time.Time{})
+	}
+	return conn.SetDeadline(time.Now().Add(d))
+}

@@ -1,0 +1,292 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHandshakeRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		expect uint64 // the id that member 1 expects at 2's address
+		knows  uint64 // whom member 2 knows
+		reason Reason
+	}{
+		{"cluster", func(o *Options) { o.Cluster = 5 }, 2, 1, ReasonCluster},
+		{"member", func(*Options) {}, 3, 1, ReasonMember},
+		{"settings", func(o *Options) { o.SettingsHash = 5 }, 2, 1, ReasonSettings},
+		{"unknown", func(*Options) {}, 2, 9, ReasonUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			noLeaks(t)
+			a := start(t, 1, calm, "", nil)
+			b := start(t, 2, calm, "", func(o *Options, _ *testHandler) { c.change(o) })
+			b.SetPeers([]Peer{{ID: c.knows}})
+			a.SetPeers([]Peer{{c.expect, []string{b.addr}}})
+			a.expectRefused(t, c.expect, c.reason, true)
+			eventually(t, "the refusing side logs why and whom", func() bool {
+				log := b.logs.String()
+				return strings.Contains(log, c.reason.String()) && strings.Contains(log, "127.0.0.1:")
+			})
+			if !strings.Contains(a.logs.String(), c.reason.String()) {
+				t.Errorf("the refused side logged:\n%s", a.logs)
+			}
+			if s := a.Stats().Peers[0]; s.Connected || !strings.Contains(s.LastError, c.reason.String()) {
+				t.Errorf("stats are %+v", s)
+			}
+			// It is tried again and again, but told once.
+			refused := b.Stats().Refused
+			eventually(t, "more attempts", func() bool { return b.Stats().Refused > refused+3 })
+			select {
+			case e := <-a.events:
+				t.Errorf("told again: %+v", e)
+			default:
+			}
+		})
+	}
+}
+
+func TestDialerChecksWhoAnswers(t *testing.T) {
+	for reason, r := range map[Reason]reply{
+		ReasonCluster:  {cluster: 5, self: 2, settings: 7},
+		ReasonMember:   {cluster: testCluster, self: 5, settings: 7},
+		ReasonSettings: {cluster: testCluster, self: 2, settings: 5},
+	} {
+		t.Run(reason.String(), func(t *testing.T) {
+			noLeaks(t)
+			a := start(t, 1, calm, "", nil)
+			a.SetPeers([]Peer{{2, []string{impostor(t, r.encode())}}})
+			a.expectRefused(t, 2, reason, false)
+		})
+	}
+	t.Run("garbage", func(t *testing.T) {
+		noLeaks(t)
+		a := start(t, 1, calm, "", nil)
+		a.SetPeers([]Peer{{2, []string{impostor(t, []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))}}})
+		a.expectRefused(t, 2, ReasonGarbage, false)
+	})
+	t.Run("silence", func(t *testing.T) {
+		noLeaks(t)
+		a := start(t, 1, quick, "", nil)
+		a.SetPeers([]Peer{{2, []string{impostor(t, nil)}}})
+		if err := a.expectDown(t, 2); !isTimeout(err) {
+			t.Errorf("got %v, want a deadline", err)
+		}
+	})
+}
+
+func TestPeersThatComeAndGo(t *testing.T) {
+	a, b := pair(t, nil)
+	b.SetPeers(nil) // 2 removes 1, and tells it
+	a.expectRefused(t, 2, ReasonUnknown, true)
+	if a.Send(2, 0, nil); b.Send(1, 0, nil) {
+		t.Error("sent to a removed peer")
+	}
+	if n := len(b.Stats().Peers); n != 0 {
+		t.Errorf("%d peers are left", n)
+	}
+	connect(a, b)
+	a.expectUp(t, 2)
+	b.expectUp(t, 1)
+	connect(a, b) // nothing changes
+	before := a.Stats().Peers[0].Connects
+	if !a.Send(2, 0, [][]byte{[]byte("x")}) {
+		t.Fatal("not sent")
+	}
+	get(t, b.frames, "frame")
+	if after := a.Stats().Peers[0].Connects; after != before {
+		t.Errorf("%d connections were made by SetPeers with the same peers", after-before)
+	}
+}
+
+func TestPeerMoves(t *testing.T) {
+	a, b := pair(t, nil)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b2 := start(t, 2, calm, "", nil)
+	connect(a, b2)
+	a.expectUp(t, 2)
+}
+
+func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
+	noLeaks(t)
+	a := start(t, 1, calm, "", nil)
+	b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
+		o.AcceptUnknown = func(id uint64) bool { return id == 1 }
+	})
+	c := start(t, 3, calm, "", nil)
+	a.SetPeers([]Peer{{2, []string{b.addr}}})
+	a.expectUp(t, 2)
+	a.Send(2, 4, [][]byte{[]byte("hello")})
+	if f := get(t, b.frames, "frame"); f.from != 1 || f.stream != 4 {
+		t.Errorf("got %+v", f)
+	}
+	c.SetPeers([]Peer{{2, []string{b.addr}}})
+	c.expectRefused(t, 2, ReasonUnknown, true)
+}
+
+// TestStrangers lets strangers do what they like; the cluster goes on.
+func TestStrangers(t *testing.T) {
+	hi := (&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()
+	bad := func(change func(b []byte)) []byte {
+		b := bytes.Clone(hi)
+		change(b)
+		return b
+	}
+	frame := func(h header) []byte { return append(bytes.Clone(hi), appendHeader(nil, h)...) }
+	for _, c := range []struct {
+		name, log string
+		say       []byte
+		hang      bool // stays connected and says nothing more
+	}{
+		{"nothing", "0 bytes", nil, true},
+		{"closes at once", "0 bytes", nil, false},
+		{"http", "looks like HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), true},
+		{"grpc", "HTTP/2 or gRPC", []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), true},
+		{"tls", "port is plain", append([]byte{0x16, 3, 1, 2, 0}, make([]byte, 512)...), true},
+		{"garbage", "looks like", bytes.Repeat([]byte{0xff}, 4096), true},
+		{"half a handshake", "half a handshake", hi[:20], true},
+		{"half a handshake, closed", "half a handshake", hi[:20], false},
+		{"wrong version", ReasonVersion.String(), bad(func(b []byte) { b[4] = 99 }), true},
+		{"flipped bit", "wrong checksum", bad(func(b []byte) { b[30] ^= 1 }), true},
+		{"half a frame", "nothing came for", append(frame(header{kindFrame, 9, 100}), "half"...), true},
+		{"half a frame, closed", "unexpected EOF", append(frame(header{kindFrame, 9, 100}), "half"...), false},
+		{"oversized frame", "the limit is", frame(header{kindFrame, 9, 1 << 31}), true},
+		{"frame of another stream", "on the connection of stream 9", frame(header{kindFrame, 8, 0}), true},
+		{"frame of no kind", "unknown kind", frame(header{77, 9, 0}), true},
+		{"garbage after the handshake", "begins with", append(bytes.Clone(hi), bytes.Repeat([]byte("garbage!"), 9)...), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := pairOf(t, quick, nil)
+			conn := stranger(t, a.addr, nil)
+			if _, err := conn.Write(c.say); err != nil {
+				t.Fatal(err)
+			}
+			if c.hang {
+				expectClosed(t, conn)
+			} else {
+				conn.(interface{ CloseWrite() error }).CloseWrite()
+			}
+			eventually(t, "a log line with "+c.log, func() bool {
+				return strings.Contains(a.logs.String(), c.log) && strings.Contains(a.logs.String(), conn.LocalAddr().String())
+			})
+			b.Send(1, 3, [][]byte{[]byte("undisturbed")})
+			if f := get(t, a.frames, "frame"); string(f.frame) != "undisturbed" {
+				t.Errorf("got %q", f.frame)
+			}
+		})
+	}
+}
+
+// TestSlowStranger says one byte at a time, always within any single read's deadline.
+func TestSlowStranger(t *testing.T) {
+	a, _ := pairOf(t, quick, nil)
+	conn := stranger(t, a.addr, nil)
+	began := time.Now()
+	for _, b := range (&hello{forFrames, testCluster, 2, 1, 7, 9}).encode() {
+		if _, err := conn.Write([]byte{b}); err != nil {
+			break
+		}
+		<-time.After(quick.handshake / 20)
+	}
+	expectClosed(t, conn)
+	if d := time.Since(began); d > 10*quick.handshake {
+		t.Errorf("held on for %v", d)
+	}
+}
+
+// TestFloodOfStrangers opens more connections than may be in the handshake.
+func TestFloodOfStrangers(t *testing.T) {
+	noLeaks(t)
+	slow := quick
+	slow.handshake = patience
+	a := start(t, 1, slow, "", nil)
+	for range maxHandshakes + 20 {
+		stranger(t, a.addr, nil)
+	}
+	eventually(t, "the oldest are closed", func() bool { return a.Stats().Refused >= 20 })
+	b := start(t, 2, slow, "", nil)
+	connect(a, b)
+	a.expectUp(t, 2)
+	b.expectUp(t, 1)
+	if n := strings.Count(a.logs.String(), "incoming connection refused"); n > 15 {
+		t.Errorf("%d lines logged", n)
+	}
+}
+
+// TestSecondConnectionReplacesFirst: frames of two connections are never handled at once.
+func TestSecondConnectionReplacesFirst(t *testing.T) {
+	noLeaks(t)
+	a := start(t, 1, calm, "", nil)
+	a.SetPeers([]Peer{{ID: 2}})
+	open := func() io.ReadWriteCloser {
+		conn := stranger(t, a.addr, nil)
+		if _, err := conn.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, replySize)
+		if _, err := io.ReadFull(conn, b); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	first := open()
+	second := open()
+	b, err := io.ReadAll(first)
+	if len(b) != replySize {
+		t.Fatalf("the first got % x, %v", b, err)
+	}
+	if r, ok := decodeReply(b); !ok || r.reason != ReasonReplaced {
+		t.Errorf("the first was told %+v", r)
+	}
+	if _, err := second.Write(append(appendHeader(nil, header{kindFrame, 9, 2}), "ok"...)); err != nil {
+		t.Fatal(err)
+	}
+	if f := get(t, a.frames, "frame"); string(f.frame) != "ok" {
+		t.Errorf("got %q", f.frame)
+	}
+}
+
+func TestDecodersTakeNoGarbage(t *testing.T) {
+	h := header{kindAnswer, 77, 1234}
+	good := appendHeader(nil, h)
+	if got, err := parseHeader(good, 1234); err != nil || got != h {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for bit := range headerSize * 8 {
+		b := bytes.Clone(good)
+		b[bit/8] ^= 1 << (bit % 8)
+		if got, err := parseHeader(b, 1<<30); err == nil {
+			t.Errorf("bit %d flipped: got %+v", bit, got)
+		}
+	}
+	r := reply{ReasonBusy, 1, 2, 3}
+	if got, ok := decodeReply(r.encode()); !ok || got != r {
+		t.Errorf("got %+v", got)
+	}
+	hi := hello{forSnapshot, 1, 2, 3, 4, 5}
+	enc := hi.encode()
+	if got, reason, _ := decodeHello(enc); reason != 0 || got != hi {
+		t.Errorf("got %+v, %v", got, reason)
+	}
+	for bit := range len(enc) * 8 {
+		b := bytes.Clone(enc)
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, reason, detail := decodeHello(b); reason != ReasonGarbage && reason != ReasonVersion || detail == "" {
+			t.Errorf("bit %d flipped: %v %s", bit, reason, detail)
+		}
+	}
+	if binary.LittleEndian.Uint32(enc) == binary.LittleEndian.Uint32((&reply{}).encode()) {
+		t.Error("both sides begin alike")
+	}
+	if s := fmt.Sprint(Reason(200)); s != "reason 200" {
+		t.Error(s)
+	}
+}

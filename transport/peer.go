@@ -1,0 +1,187 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// peer is the way to one member.
+type peer struct {
+	t       *Transport
+	id      uint64
+	ctx     context.Context // ends when the peer is removed, with the cause
+	cancel  context.CancelCauseFunc
+	counted *counters
+	state   linkState
+	calls   caller
+	fault   atomic.Pointer[LinkFault]
+	addrs   atomic.Pointer[[]string]
+
+	// senders is replaced as a whole, under mu, so that Send need not lock.
+	mu      sync.Mutex
+	senders atomic.Pointer[map[uint32]*sender]
+}
+
+func newPeer(t *Transport, p Peer) *peer {
+	n := &peer{t: t, id: p.ID, counted: &counters{total: &t.totals}}
+	n.ctx, n.cancel = context.WithCancelCause(t.ctx)
+	n.state = linkState{peer: n}
+	n.calls.peer = n
+	n.senders.Store(&map[uint32]*sender{})
+	addrs := slices.Clone(p.Addrs)
+	n.addrs.Store(&addrs)
+	return n
+}
+
+// sender returns the way out for a stream, which begins to connect when first asked for;
+// nil if the peer is gone or has too many.
+func (p *peer) sender(stream uint32) *sender {
+	if s := (*p.senders.Load())[stream]; s != nil {
+		return s
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := *p.senders.Load()
+	if s := old[stream]; s != nil {
+		return s
+	}
+	if len(old) >= p.t.opt.MaxStreams {
+		return nil
+	}
+	s := newSender(p, stream)
+	if !p.t.spawn(s.run) {
+		return nil
+	}
+	all := maps.Clone(old)
+	all[stream] = s
+	p.senders.Store(&all)
+	return s
+}
+
+// move changes the addresses; connections to addresses no longer listed are made anew.
+func (p *peer) move(addrs []string) {
+	if slices.Equal(*p.addrs.Load(), addrs) {
+		return
+	}
+	addrs = slices.Clone(addrs)
+	p.addrs.Store(&addrs)
+	for _, s := range *p.senders.Load() {
+		s.moved(addrs)
+	}
+	p.retry()
+}
+
+// retry ends the pauses between attempts: there is reason to believe that the peer is back.
+func (p *peer) retry() {
+	for _, s := range *p.senders.Load() {
+		select {
+		case s.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// addr is where a stream connects to at an attempt. A stream keeps to its network card
+// while that works.
+func (p *peer) addr(stream uint32, attempt int) (string, error) {
+	addrs := *p.addrs.Load()
+	if len(addrs) == 0 {
+		return "", errors.New("no address is known")
+	}
+	return addrs[(uint64(stream)+uint64(attempt))%uint64(len(addrs))], nil
+}
+
+// cut reports whether what is sent to the peer is to be lost.
+func (p *peer) cut() bool {
+	f := p.fault.Load()
+	return f != nil && f.Drop
+}
+
+// extraDelay is what SetLink adds to the way to the peer.
+func (p *peer) extraDelay() time.Duration {
+	if f := p.fault.Load(); f != nil {
+		return f.Delay
+	}
+	return 0
+}
+
+// linkState tells the handler when a peer comes and goes. The link is up while all streams
+// that were used are connected: whatever broke, something may be lost.
+type linkState struct {
+	peer *peer
+	tell sync.Mutex // held while the handler is told, so that it is told in order
+
+	mu      sync.Mutex
+	live    int // streams that are connected
+	failing int // streams that are not, after they were or could not be
+	up      bool
+	class   string // what kind of error was told last, while down
+	last    error
+}
+
+// connected notes that a stream is connected; was says whether it counted as failing.
+func (l *linkState) connected(was bool) {
+	l.tell.Lock()
+	defer l.tell.Unlock()
+	l.mu.Lock()
+	l.live++
+	if was {
+		l.failing--
+	}
+	news := !l.up && l.failing == 0
+	if news {
+		l.up, l.class = true, ""
+	}
+	l.mu.Unlock()
+	if news && l.peer.ctx.Err() == nil {
+		l.peer.t.opt.Handler.PeerUp(l.peer.id)
+	}
+}
+
+// lost notes that a stream is no longer connected (lived) or could not be. The handler is
+// told when the link goes down, and again when the kind of error changes.
+func (l *linkState) lost(err error, lived, was bool) {
+	l.tell.Lock()
+	defer l.tell.Unlock()
+	class := errorClass(err)
+	l.mu.Lock()
+	if lived {
+		l.live--
+	}
+	if !was {
+		l.failing++
+	}
+	news := l.up || class != l.class
+	l.up, l.class, l.last = false, class, err
+	l.mu.Unlock()
+	if news && l.peer.ctx.Err() == nil {
+		l.peer.t.log.Warn("link down", "peer", hexID(l.peer.id), "err", err)
+		l.peer.t.opt.Handler.PeerDown(l.peer.id, err)
+	}
+}
+
+func (l *linkState) describe() (up bool, last string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil {
+		last = l.last.Error()
+	}
+	return l.up, last
+}
+
+// errorClass groups errors, so that the same trouble is told once.
+func errorClass(err error) string {
+	var h *HandshakeError
+	switch {
+	case errors.As(err, &h):
+		return "handshake " + h.Reason.String()
+	case errors.Is(err, ErrCut):
+		return "cut"
+	}
+	return "connection"
+}

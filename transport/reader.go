@@ -1,0 +1,146 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+const readBuffer = 64 << 10
+
+// reader takes frames from a connection: many small ones with one read, and the body of a
+// large one straight to where it stays.
+type reader struct {
+	conn    net.Conn
+	limit   int           // of a body
+	idle    time.Duration // without a byte
+	until   time.Time     // the deadline that is set
+	counted *counters
+	buf     []byte
+	r, w    int // buf[r:w] is read, not yet consumed
+}
+
+func newReader(conn net.Conn, limit int, idle time.Duration, c *counters) *reader {
+	return &reader{conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
+}
+
+// read reads something, under the idle deadline.
+func (r *reader) read(b []byte) (int, error) {
+	if now := time.Now(); r.until.Sub(now) < r.idle*3/4 {
+		r.until = now.Add(r.idle)
+		if err := r.conn.SetReadDeadline(r.until); err != nil {
+			return 0, err
+		}
+	}
+	n, err := r.conn.Read(b)
+	r.counted.read(n)
+	if n > 0 {
+		return n, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("nothing came for %v: %w", r.idle, err)
+	}
+	return 0, err
+}
+
+// header reads the next header. A connection that ends between frames is io.EOF.
+func (r *reader) header() (header, error) {
+	for r.w-r.r < headerSize {
+		if r.r > 0 {
+			copy(r.buf, r.buf[r.r:r.w])
+			r.w -= r.r
+			r.r = 0
+		}
+		n, err := r.read(r.buf[r.w:])
+		if err != nil {
+			return header{}, r.within(err)
+		}
+		r.w += n
+	}
+	h, err := parseHeader(r.buf[r.r:r.r+headerSize], r.limit)
+	r.r += headerSize
+	if r.r == r.w {
+		r.r, r.w = 0, 0
+	}
+	return h, err
+}
+
+// within tells an end inside of something from an end between frames.
+func (r *reader) within(err error) error {
+	if err == io.EOF && r.w > r.r {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// body fills dst from the connection.
+func (r *reader) body(dst []byte) error {
+	n := copy(dst, r.buf[r.r:r.w])
+	r.r += n
+	if r.r == r.w {
+		r.r, r.w = 0, 0
+	}
+	for n < len(dst) {
+		m, err := r.read(dst[n:])
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		n += m
+	}
+	return nil
+}
+
+// frame reads the next frame that is not a ping, into memory of its own.
+func (r *reader) frame() (header, []byte, error) {
+	for {
+		h, err := r.header()
+		if err != nil {
+			return h, nil, err
+		}
+		if h.kind == kindPing {
+			if h.length != 0 {
+				return h, nil, &FrameError{"ping with a body"}
+			}
+			continue
+		}
+		b := make([]byte, h.length)
+		r.counted.framesIn.Add(1)
+		return h, b, r.body(b)
+	}
+}
+
+// readFrames hands a stream's frames to the handler, in order.
+func (t *Transport) readFrames(in *inbound) error {
+	r := newReader(in.conn, t.opt.MaxFrameBytes, t.timing.idle, in.counted)
+	for {
+		h, b, err := r.frame()
+		if err == nil && (h.kind != kindFrame || h.stream != in.key.stream) {
+			err = &FrameError{fmt.Sprintf("kind %d of stream %d on the connection of stream %d", h.kind, h.stream, in.key.stream)}
+		}
+		if err != nil {
+			t.complain(in, err)
+			return err
+		}
+		if in.ctx.Err() != nil {
+			return nil
+		}
+		t.opt.Handler.HandleFrame(in.key.from, in.key.stream, b)
+	}
+}
+
+// complain logs an end that is not an ordinary one.
+func (t *Transport) complain(in *inbound, err error) {
+	if in.ctx.Err() != nil || err == io.EOF {
+		return
+	}
+	if ok, skipped := t.strange.allow(); ok {
+		t.log.Warn("incoming connection failed", "peer", hexID(in.key.from), "addr", in.conn.RemoteAddr(),
+			"for", in.key.what, "stream", in.key.stream, "err", err, "not_logged", skipped)
+	}
+}

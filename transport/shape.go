@@ -1,0 +1,341 @@
+package transport
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	packet       = 1460             // bytes that are lost together
+	minPiece     = 1 << 10          // a card is reserved in pieces, so that streams take turns
+	maxPiece     = 64 << 10         //
+	pieceTime    = time.Millisecond // about what a piece takes
+	cardQueue    = 3 * time.Millisecond
+	lineBytes    = 64 << 20 // may be under way on a connection, as a TCP window
+	ackTimeout   = 200 * time.Millisecond
+	fastRetransm = 3 // packets behind a lost one that make its loss known within a round trip
+)
+
+// shaper emulates this member's side of all links.
+type shaper struct {
+	t     *Transport
+	e     Emulation
+	cards []card
+	piece int
+}
+
+func newShaper(t *Transport, e Emulation) *shaper {
+	s := &shaper{t: t, e: e, piece: maxPiece}
+	if e.Egress > 0 {
+		s.cards = make([]card, max(1, e.NICs))
+		for i := range s.cards {
+			s.cards[i].perByte = 8e9 / float64(e.Egress)
+		}
+		s.piece = min(max(int(float64(pieceTime)/s.cards[0].perByte), minPiece), maxPiece)
+	}
+	return s
+}
+
+// card is the sending side of a network card: bytes leave one after the other.
+type card struct {
+	perByte float64 // ns
+
+	mu   sync.Mutex
+	free time.Time // when what is reserved will have left
+}
+
+// reserve enters n bytes and returns when the last of them leaves.
+func (c *card) reserve(now time.Time, n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.free.Before(now) {
+		c.free = now
+	}
+	c.free = c.free.Add(time.Duration(float64(n) * c.perByte))
+	return c.free
+}
+
+// wrap puts the emulation under a connection; extra (may be nil) is added to its latency.
+func (s *shaper) wrap(raw net.Conn, card uint32, extra func() time.Duration) net.Conn {
+	if s == nil {
+		return raw
+	}
+	c := &shapedConn{
+		Conn: raw, s: s, extra: extra, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		closed: make(chan struct{}), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	}
+	if len(s.cards) > 0 {
+		c.card = &s.cards[card%uint32(len(s.cards))]
+	}
+	if !s.t.spawn(c.deliver) {
+		c.fail(ErrClosed)
+		raw.Close()
+	}
+	return c
+}
+
+func isShaped(c net.Conn) bool {
+	if n, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = n.NetConn()
+	}
+	_, ok := c.(*shapedConn)
+	return ok
+}
+
+// shapedConn delays what is written. Writers wait for the card; a line carries the bytes to
+// the socket when the emulated network would have.
+type shapedConn struct {
+	net.Conn
+	s      *shaper
+	card   *card // nil: no bound
+	extra  func() time.Duration
+	wake   chan struct{} // the line has something new
+	room   chan struct{} // the line has become shorter
+	closed chan struct{}
+
+	writing sync.Mutex // one Write at a time
+	random  *rand.Rand // under writing
+
+	mu     sync.Mutex
+	line   []parcel // by due
+	bytes  int      // in line or being delivered; ≤ lineBytes + a piece
+	last   time.Time
+	shut   bool // Close was called
+	broken error
+}
+
+// parcel is bytes that arrive together.
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+// Write returns when all of b is on its way: the card has almost got to its end. Write
+// deadlines do not apply; the socket's own are kept by deliver.
+func (c *shapedConn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	data := append([]byte(nil), b...)
+	for at := 0; at < len(data); {
+		n := min(len(data)-at, c.s.piece)
+		now := time.Now()
+		due := now
+		late, again := c.lose(n, len(data)-at-n)
+		if c.card != nil {
+			due = c.card.reserve(now, n+again)
+		}
+		if err := c.push(data[at:at+n], due.Add(c.delay()+late)); err != nil {
+			return at, err
+		}
+		if err := c.await(due.Add(-cardQueue)); err != nil {
+			return at, err
+		}
+		at += n
+	}
+	return len(b), nil
+}
+
+// delay draws the latency of a piece.
+func (c *shapedConn) delay() time.Duration {
+	d := c.latency()
+	if j := c.s.e.Jitter; j > 0 {
+		d += time.Duration(c.random.Int64N(2*int64(j)+1)) - j
+	}
+	return max(d, 0)
+}
+
+func (c *shapedConn) latency() time.Duration {
+	if c.extra == nil {
+		return c.s.e.Latency
+	}
+	return c.s.e.Latency + c.extra()
+}
+
+// lose draws whether a packet of a piece of n bytes, with more behind it, is lost: how late
+// that makes it and how many bytes are sent again.
+func (c *shapedConn) lose(n, more int) (late time.Duration, again int) {
+	if c.s.e.Loss <= 0 {
+		return 0, 0
+	}
+	packets := (n + packet - 1) / packet
+	if c.random.Float64() < math.Pow(1-c.s.e.Loss/100, float64(packets)) {
+		return 0, 0
+	}
+	late = 2 * c.latency()
+	if behind := c.random.IntN(packets) + more/packet; behind < fastRetransm {
+		late += ackTimeout
+	}
+	return late, min(n, packet)
+}
+
+// push appends to the line. It waits while too much is under way.
+func (c *shapedConn) push(b []byte, due time.Time) error {
+	for {
+		c.mu.Lock()
+		if err := c.err(); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		if c.bytes < lineBytes {
+			if due.Before(c.last) {
+				due = c.last // TCP does not reorder
+			}
+			c.last = due
+			c.line = append(c.line, parcel{b, due})
+			c.bytes += len(b)
+			c.mu.Unlock()
+			notify(c.wake)
+			return nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.room:
+		case <-c.closed:
+		}
+	}
+}
+
+// err is why nothing more can be written. mu is held.
+func (c *shapedConn) err() error {
+	if c.broken != nil {
+		return c.broken
+	}
+	if c.shut {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// await waits until a time, roughly.
+func (c *shapedConn) await(until time.Time) error {
+	d := time.Until(until)
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.closed:
+		return net.ErrClosed
+	}
+}
+
+// deliver writes the line to the socket as it falls due, and closes the socket when the
+// connection is closed and what was under way has arrived.
+func (c *shapedConn) deliver() {
+	defer c.Conn.Close()
+	clock, err := newSleeper(c.s.t.ctx)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	defer clock.close()
+	for c.s.t.ctx.Err() == nil {
+		first, ok := c.first()
+		if ok {
+			if d := time.Until(first); d > 0 && clock.sleep(d) != nil {
+				break
+			}
+			if err := c.arrive(); err != nil {
+				c.fail(err)
+				return
+			}
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-c.closed:
+			if _, more := c.first(); !more {
+				return
+			}
+		case <-c.s.t.ctx.Done():
+		}
+	}
+	c.fail(ErrClosed)
+}
+
+// first returns when the next parcel is due.
+func (c *shapedConn) first() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.line) == 0 {
+		return time.Time{}, false
+	}
+	return c.line[0].due, true
+}
+
+// arrive writes all that is due.
+func (c *shapedConn) arrive() error {
+	c.mu.Lock()
+	now := time.Now()
+	var bufs net.Buffers
+	n := 0
+	for len(c.line) > 0 && len(bufs) < groupParts && !c.line[0].due.After(now) {
+		bufs = append(bufs, c.line[0].data)
+		n += len(c.line[0].data)
+		c.line[0] = parcel{}
+		c.line = c.line[1:]
+	}
+	c.mu.Unlock()
+	if err := c.Conn.SetWriteDeadline(now.Add(c.s.t.timing.write)); err != nil {
+		return err
+	}
+	_, err := bufs.WriteTo(c.Conn)
+	c.mu.Lock()
+	c.bytes -= n
+	c.mu.Unlock()
+	notify(c.room)
+	return err
+}
+
+// fail ends the connection with what is under way.
+func (c *shapedConn) fail(err error) {
+	c.mu.Lock()
+	if c.broken == nil {
+		c.broken = err
+	}
+	c.line = nil
+	c.mu.Unlock()
+	c.Close()
+}
+
+// Close ends reading at once and writing when what is under way has arrived.
+func (c *shapedConn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shut {
+		return nil
+	}
+	c.shut = true
+	close(c.closed)
+	if err := c.Conn.SetReadDeadline(time.Unix(1, 0)); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (c *shapedConn) SetReadDeadline(d time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shut {
+		return net.ErrClosed
+	}
+	return c.Conn.SetReadDeadline(d)
+}
+
+func (c *shapedConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *shapedConn) SetDeadline(d time.Time) error { return c.SetReadDeadline(d) }
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

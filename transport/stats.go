@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+)
+
+// Stats is what a transport counted since it began.
+type Stats struct {
+	Peers []PeerStats // by ID
+	// EgressBytes and IngressBytes are all bytes of established connections, headers
+	// included, handshakes and TLS not.
+	EgressBytes, IngressBytes int64
+	// Refused counts incoming connections that were refused or said nothing sensible.
+	Refused int64
+}
+
+// PeerStats is what was exchanged with one peer since it was first listed.
+type PeerStats struct {
+	ID        uint64
+	Connected bool // all streams that were used are connected
+	// Bytes and frames of frames, requests and snapshots together.
+	BytesIn, BytesOut, FramesIn, FramesOut int64
+	QueueBytes                             int64 // waiting or being written, all streams
+	Drops                                  int64 // frames given up: queue full, too large, or the connection broke
+	Connects                               int64 // outgoing connections made
+	LastError                              string
+}
+
+// counters are a peer's; total is shared by all.
+type counters struct {
+	bytesIn, bytesOut, framesIn, framesOut, drops, connects atomic.Int64
+
+	total *totals
+}
+
+type totals struct {
+	in, out, refused atomic.Int64
+}
+
+func (c *counters) wrote(n int) {
+	c.bytesOut.Add(int64(n))
+	c.total.out.Add(int64(n))
+}
+
+func (c *counters) read(n int) {
+	c.bytesIn.Add(int64(n))
+	c.total.in.Add(int64(n))
+}
+
+// Stats returns what was counted. It is safe for concurrent use and cheap.
+func (t *Transport) Stats() Stats {
+	s := Stats{
+		EgressBytes: t.totals.out.Load(), IngressBytes: t.totals.in.Load(), Refused: t.totals.refused.Load(),
+	}
+	for _, p := range *t.peers.Load() {
+		s.Peers = append(s.Peers, p.stats())
+	}
+	slices.SortFunc(s.Peers, func(a, b PeerStats) int { return cmp.Compare(a.ID, b.ID) })
+	return s
+}
+
+func (p *peer) stats() PeerStats {
+	c := p.counted
+	s := PeerStats{
+		ID: p.id, BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
+		FramesIn: c.framesIn.Load(), FramesOut: c.framesOut.Load(),
+		Drops: c.drops.Load(), Connects: c.connects.Load(),
+	}
+	for _, l := range *p.senders.Load() {
+		s.QueueBytes += int64(l.q.bytes())
+	}
+	s.Connected, s.LastError = p.state.describe()
+	return s
+}

@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// authority is a certificate authority in memory.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool()}
+	var der []byte
+	der, a.key = certificate(t, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil)
+	var err error
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// certificate signs c by a, or by itself.
+func certificate(t testing.TB, c *x509.Certificate, a *authority) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SerialNumber = big.NewInt(time.Now().UnixNano())
+	c.Subject = pkix.Name{CommonName: "test"}
+	c.BasicConstraintsValid = true
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := c, key
+	if a != nil {
+		parent, signer = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+// member returns the settings of a member with a certificate of a.
+func (a *authority) member(t testing.TB) *tls.Config {
+	t.Helper()
+	der, key := certificate(t, &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a)
+	return &tls.Config{
+		RootCAs:      a.pool,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+	}
+}
+
+func TestTLS(t *testing.T) {
+	ca := newAuthority(t)
+	a, b := pairOf(t, defaultTiming, func(o *Options, h *testHandler) {
+		o.TLS = ca.member(t)
+		h.request = echo
+		h.snapshot = func(_ uint64, _ []byte, body io.Reader) error {
+			all, err := io.ReadAll(body)
+			if err == nil && !bytes.Equal(all, noise(1<<20)) {
+				t.Error("the snapshot is not what was sent")
+			}
+			return err
+		}
+	})
+	big := noise(1 << 20)
+	for range 20 {
+		a.Send(2, 1, [][]byte{[]byte("small"), big, []byte("end")})
+	}
+	for range 20 {
+		if f := get(t, b.frames, "frame"); !bytes.Equal(f.frame[5:len(f.frame)-3], big) {
+			t.Fatal("the frame is not what was sent")
+		}
+	}
+	if r, err := a.Request(t.Context(), 2, []byte("x")); err != nil || string(r) != "answer to: x" {
+		t.Errorf("%q, %v", r, err)
+	}
+	if err := b.SendSnapshot(t.Context(), 1, nil, send(big)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTLSGivesStrangersNothing: not a byte of braid's for who has no certificate of ours.
+func TestTLSGivesStrangersNothing(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	a, b := pairOf(t, defaultTiming, func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
+	trusting := func(c *tls.Config) *tls.Config {
+		c.RootCAs = ca.pool
+		return c
+	}
+	for name, c := range map[string]*tls.Config{
+		"none":          trusting(&tls.Config{}),
+		"another's":     trusting(other.member(t)),
+		"none, TLS 1.2": trusting(&tls.Config{MaxVersion: tls.VersionTLS12}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := tls.Dial("tcp", a.addr, c)
+			if err != nil {
+				return // refused in the TLS handshake
+			}
+			defer conn.Close()
+			conn.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode())
+			if said := expectClosed(t, conn); len(said) > 0 {
+				t.Errorf("was told % x", said)
+			}
+		})
+	}
+	plain := stranger(t, a.addr, nil)
+	if _, err := plain.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()); err != nil {
+		t.Fatal(err)
+	}
+	if said := expectClosed(t, plain); len(said) >= replySize {
+		t.Errorf("a plain stranger was told % x", said)
+	}
+	eventually(t, "log lines", func() bool { return strings.Contains(a.logs.String(), "tls") })
+	b.Send(1, 3, [][]byte{[]byte("undisturbed")})
+	get(t, a.frames, "frame")
+}
+
+// TestTLSDialerVerifies: a member does not talk to a listener of another authority.
+func TestTLSDialerVerifies(t *testing.T) {
+	noLeaks(t)
+	ca, other := newAuthority(t), newAuthority(t)
+	a := start(t, 1, calm, "", func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
+	b := start(t, 2, calm, "", func(o *Options, _ *testHandler) { o.TLS = other.member(t) })
+	connect(a, b)
+	for _, m := range []*member{a, b} {
+		if err := m.expectDown(t, 3-m.id); !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestTLSOptions(t *testing.T) {
+	ca := newAuthority(t)
+	for name, change := range map[string]func(*tls.Config){
+		"no certificate":  func(c *tls.Config) { c.Certificates = nil },
+		"no authority":    func(c *tls.Config) { c.RootCAs = nil },
+		"no verification": func(c *tls.Config) { c.InsecureSkipVerify = true },
+	} {
+		c := ca.member(t)
+		change(c)
+		if _, err := New(Options{Self: 1, Handler: newHandler(), TLS: c}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Peer is a member and where it listens.
+type Peer struct {
+	ID    uint64
+	Addrs []string // host:port, one per network card
+}
+
+// Options of a transport. Self, Cluster and Handler are required.
+type Options struct {
+	Self, Cluster uint64
+	// SettingsHash is a hash of the settings that must be equal on all members.
+	SettingsHash uint64
+	// Listen are the listeners, one per network card. Close closes them.
+	Listen []net.Listener
+	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,
+	// so it needs a certificate and RootCAs (and ClientCAs, which default to RootCAs).
+	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
+	// changed without a restart. ServerName defaults to the host that is dialed.
+	TLS *tls.Config
+	// QueueBytes bounds what waits per (peer, stream); default 64 MiB.
+	QueueBytes int
+	// MaxFrameBytes bounds a frame, a request and an answer; default 64 MiB.
+	MaxFrameBytes int
+	// MaxStreams bounds the streams of a peer, per direction; default 1024.
+	MaxStreams int
+	// MaxRequests bounds the requests under way with a peer, per direction; default 1024.
+	// Their bytes are bounded by QueueBytes.
+	MaxRequests int
+	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
+	SnapshotBytesPerSecond int64
+	// Net is the emulation of links; the zero value is none.
+	Net     Emulation
+	Logger  *slog.Logger
+	Handler Handler
+	// AcceptUnknown says whether to accept connections from a member that SetPeers does
+	// not list; nil: never. It is called concurrently, without locks held.
+	AcceptUnknown func(id uint64) bool
+}
+
+// Handler gets what peers send. Its methods are called concurrently, except where said
+// otherwise. Close waits for them, so they must return, and must not call Close.
+type Handler interface {
+	// HandleFrame gets a frame, which it owns. Calls are in order per (peer, stream); until
+	// it returns, no further frame of the stream is read.
+	HandleFrame(from uint64, stream uint32, frame []byte)
+	// HandleSnapshot gets a snapshot. Reading body returns io.EOF only after all of it was
+	// received and verified. Returning nil tells the sender that it arrived, also if body
+	// was not read to its end; an error is told as text.
+	HandleSnapshot(from uint64, meta []byte, body io.Reader) error
+	// HandleRequest answers a request, which it owns. An error is told as text. ctx ends
+	// when the caller no longer waits.
+	HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error)
+	// PeerUp says that all streams to a peer that are in use are connected. PeerDown says
+	// that one of them broke (frames may be lost) or cannot be connected; it is called
+	// again when the reason changes. They are called in order per peer, and no more after
+	// the peer was removed, except for a call that is under way.
+	PeerUp(id uint64)
+	PeerDown(id uint64, err error)
+}
+
+// Transport links a member with its peers. Its methods are safe for concurrent use.
+type Transport struct {
+	opt     Options
+	log     *slog.Logger
+	timing  timing
+	dialer  net.Dialer
+	tlsIn   *tls.Config
+	tlsOut  *tls.Config
+	shaper  *shaper // nil: no emulation
+	totals  totals
+	strange limiter // of logs about strangers
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelCauseFunc
+	done   sync.WaitGroup
+	peers  atomic.Pointer[map[uint64]*peer] // replaced as a whole, under mu
+
+	mu      sync.Mutex
+	closed  bool
+	faults  map[uint64]LinkFault
+	waiting []net.Conn           // in the handshake, oldest first; ≤ maxHandshakes
+	inbound map[inKey]*inbound   // accepted
+	guests  map[uint64]*counters // of accepted members that are not peers
+}
+
+// New begins to listen. Peers are given by SetPeers.
+func New(o Options) (*Transport, error) { return newTransport(o, defaultTiming) }
+
+func newTransport(o Options, tm timing) (*Transport, error) {
+	switch {
+	case o.Handler == nil:
+		return nil, errors.New("transport: Options.Handler is missing")
+	case o.QueueBytes < 0 || o.MaxFrameBytes < 0 || o.MaxStreams < 0 || o.MaxRequests < 0 || o.SnapshotBytesPerSecond < 0:
+		return nil, errors.New("transport: a limit is negative")
+	case o.MaxFrameBytes > 1<<31-1:
+		return nil, fmt.Errorf("transport: MaxFrameBytes %d is above 2 GiB", o.MaxFrameBytes)
+	}
+	if err := o.Net.check(); err != nil {
+		return nil, err
+	}
+	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 64<<20)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 1024)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
+	t := &Transport{
+		opt: o, log: o.Logger, timing: tm,
+		faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
+	}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if t.tlsIn, t.tlsOut, err = mutual(o.TLS); err != nil {
+		return nil, err
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.dialer = net.Dialer{Timeout: tm.dial, KeepAliveConfig: keepAlive, Control: controlSocket}
+	t.strange = limiter{every: tm.logEvery, burst: 10}
+	if o.Net.Enabled() {
+		t.shaper = newShaper(t, o.Net)
+	}
+	t.peers.Store(&map[uint64]*peer{})
+	for i, l := range o.Listen {
+		t.spawn(func() { t.listen(uint32(i), l) })
+	}
+	return t, nil
+}
+
+// spawn runs f in a goroutine that Close waits for; false if it is too late for that.
+func (t *Transport) spawn(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.done.Go(f)
+	return true
+}
+
+func (t *Transport) peer(id uint64) *peer { return (*t.peers.Load())[id] }
+
+// SetPeers says who the other members are. It connects to those that are new, ends the
+// links with those that are not listed, and may be called as often as one likes; this
+// member itself is ignored. It does not wait for anything.
+func (t *Transport) SetPeers(peers []Peer) {
+	for _, p := range t.replacePeers(peers) {
+		p.sender(0) // connects at once, so that trouble shows before it matters
+	}
+	t.dismiss()
+}
+
+func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	old := *t.peers.Load()
+	all := make(map[uint64]*peer, len(peers))
+	for _, p := range peers {
+		if p.ID == t.opt.Self {
+			continue
+		}
+		if known := old[p.ID]; known != nil {
+			all[p.ID] = known
+			known.move(p.Addrs)
+			continue
+		}
+		n := newPeer(t, p)
+		if c := t.guests[p.ID]; c != nil { // it was talking before it became a peer
+			n.counted = c
+			delete(t.guests, p.ID)
+		}
+		if f, ok := t.faults[p.ID]; ok {
+			n.fault.Store(&f)
+		}
+		all[p.ID] = n
+		fresh = append(fresh, n)
+	}
+	t.peers.Store(&all)
+	for id, p := range old {
+		if all[id] != p {
+			p.cancel(ErrRemoved)
+		}
+	}
+	return fresh
+}
+
+// Send queues one frame, made of parts, for a peer's stream. The parts must not change
+// until they were written; the slice that lists them is not kept. It never blocks. False:
+// the frame is dropped, because there is no such peer, the queue is full, or it is larger
+// than MaxFrameBytes. True promises nothing: the connection may break.
+func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
+	p := t.peer(to)
+	if p == nil {
+		return false
+	}
+	s := p.sender(stream)
+	n := 0
+	for _, b := range parts {
+		n += len(b)
+	}
+	if s == nil || n > t.opt.MaxFrameBytes || !s.q.put(kindFrame, stream, parts...) {
+		p.counted.drops.Add(1)
+		return false
+	}
+	return true
+}
+
+// LinkFault is trouble on the way to a peer, for tests and fault injection.
+type LinkFault struct {
+	// Drop loses all frames, requests and answers to the peer, and no new connection to
+	// it is made. Connections stay until the peer misses the pings.
+	Drop bool
+	// Delay is added to the latency of everything sent to the peer.
+	Delay time.Duration
+}
+
+// SetLink puts a fault on the way to a peer; the zero value heals it. Only what this member
+// sends to the peer is affected, not what it receives.
+func (t *Transport) SetLink(to uint64, f LinkFault) {
+	t.mu.Lock()
+	t.faults[to] = f
+	p := t.peer(to)
+	t.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.fault.Store(&f)
+	if f.Delay > 0 {
+		for _, s := range *p.senders.Load() {
+			s.makeShapeable()
+		}
+	}
+	if !f.Drop {
+		p.retry()
+	}
+}
+
+// Close ends all links and waits until no handler is running any more. What is queued is
+// lost.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		t.done.Wait()
+		return nil
+	}
+	t.closed = true
+	t.cancel(ErrClosed)
+	waiting := slices.Clone(t.waiting)
+	inbound := maps.Clone(t.inbound)
+	t.mu.Unlock()
+	var errs []error
+	for _, l := range t.opt.Listen {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range waiting {
+		c.Close()
+	}
+	for _, in := range inbound {
+		in.end(ErrClosed)
+	}
+	t.done.Wait()
+	return errors.Join(errs...)
+}
