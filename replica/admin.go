@@ -1,0 +1,284 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+	"github.com/braidlog/braid/wal"
+)
+
+// Requests between members start with a byte that says whom they are for.
+const (
+	askProgram  byte = 'p' // Options.Answer
+	askChange   byte = 'c' // the leader: change the membership
+	askTransfer byte = 't' // the leader: hand leadership over
+)
+
+// refusal is how a refused request travels back as an answer.
+type refusal struct {
+	Reason protocol.Reason   `json:"reason,omitempty"`
+	Leader protocol.MemberID `json:"leader,omitempty"`
+}
+
+func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error) {
+	if len(request) == 0 {
+		return nil, errors.New("empty request")
+	}
+	var err error
+	switch body := request[1:]; request[0] {
+	case askProgram:
+		if r.opt.Answer == nil {
+			return nil, errors.New("this member answers no requests")
+		}
+		return r.opt.Answer(ctx, from, body)
+	case askChange:
+		var changes []protocol.Change
+		if err := json.Unmarshal(body, &changes); err != nil {
+			return nil, err
+		}
+		err = r.change(ctx, changes)
+	case askTransfer:
+		var to protocol.MemberID
+		if err := json.Unmarshal(body, &to); err != nil {
+			return nil, err
+		}
+		err = r.transfer(ctx, to)
+	default:
+		return nil, fmt.Errorf("unknown request %q", request[0])
+	}
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return json.Marshal(refusal{refused.Reason, refused.Leader})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(refusal{})
+}
+
+// Ask sends a request to another member's Options.Answer.
+func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte) ([]byte, error) {
+	if to == r.opt.Self {
+		return r.answer(ctx, to, append([]byte{askProgram}, request...))
+	}
+	return r.links.Request(ctx, uint64(to), append([]byte{askProgram}, request...))
+}
+
+// atLeader runs an administrative request here, if this member leads, or at the leader.
+// It asks again while there is none, it changes or another change is under way, until ctx
+// ends.
+func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any, here func(context.Context) error) error {
+	body, err := json.Marshal(arg)
+	if err != nil {
+		return err
+	}
+	pause := time.NewTicker(max(r.opt.Heartbeat/2, time.Millisecond))
+	defer pause.Stop()
+	for {
+		leader := r.loop.status.Load().Leader
+		switch leader {
+		case 0:
+			err = &RefusedError{What: what, Reason: protocol.ReasonNoLeader}
+		case r.opt.Self:
+			err = here(ctx)
+		default:
+			err = r.askLeader(ctx, leader, what, append([]byte{kind}, body...))
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) || !passing(refused.Reason) {
+			return err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-r.stop:
+			return r.stopped()
+		}
+	}
+}
+
+// passing reports whether a refusal is of the kind that a short wait cures.
+func passing(r protocol.Reason) bool {
+	return r == protocol.ReasonNoLeader || r == protocol.ReasonNotLeader || r == protocol.ReasonChangePending || r == protocol.ReasonTransferring
+}
+
+func (r *Replica) askLeader(ctx context.Context, leader protocol.MemberID, what string, request []byte) error {
+	reply, err := r.links.Request(ctx, uint64(leader), request)
+	if err != nil {
+		return fmt.Errorf("%s at leader %s: %w", what, leader, err)
+	}
+	var ref refusal
+	if err := json.Unmarshal(reply, &ref); err != nil {
+		return err
+	}
+	if ref.Reason != protocol.ReasonNone {
+		return &RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
+	}
+	return nil
+}
+
+// ChangeMembers makes membership changes, several at once jointly, and returns when they
+// are in force on this member.
+func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
+	err := r.atLeader(ctx, "membership change", askChange, changes, func(ctx context.Context) error { return r.change(ctx, changes) })
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.Kind == protocol.RemoveMember && c.Member.ID == r.opt.Self {
+			return nil // in force at the leader; this member may never hear of it
+		}
+	}
+	return r.apply.whenConfig(ctx, func(c *protocol.Config) bool { return inForce(c, changes) })
+}
+
+func inForce(c *protocol.Config, changes []protocol.Change) bool {
+	for _, ch := range changes {
+		m := c.Find(ch.Member.ID)
+		switch ch.Kind {
+		case protocol.RemoveMember:
+			if m != nil {
+				return false
+			}
+		case protocol.AddVoter:
+			if m == nil || m.Learner {
+				return false
+			}
+		default:
+			if m == nil || ch.Kind == protocol.UpdateMember && !slices.Equal(m.PeerURLs, ch.Member.PeerURLs) {
+				return false
+			}
+		}
+	}
+	return !c.Joint()
+}
+
+// change proposes a membership change at this member, which leads, and waits for it.
+func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
+	token, refused, forget := r.awaitRefusal()
+	defer forget()
+	applied := make(chan error, 1)
+	r.loop.input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		applied <- r.apply.whenConfig(wait, func(c *protocol.Config) bool { return inForce(c, changes) })
+	}()
+	select {
+	case ref := <-refused:
+		return &RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
+	case err := <-applied:
+		return err
+	}
+}
+
+// awaitRefusal gives a request to the core a context and a channel on which its refusal
+// would come.
+func (r *Replica) awaitRefusal() (token uint64, refused <-chan protocol.Rejection, forget func()) {
+	token = r.contexts.Add(1) | 1<<63 // apart from the contexts of reads
+	c := make(chan protocol.Rejection, 1)
+	r.cmu.Lock()
+	defer r.cmu.Unlock()
+	r.changes[token] = c
+	return token, c, func() {
+		r.cmu.Lock()
+		defer r.cmu.Unlock()
+		delete(r.changes, token)
+	}
+}
+
+// refused tells a change or transfer that it was refused.
+func (r *Replica) refused(ref protocol.Rejection) {
+	r.cmu.Lock()
+	defer r.cmu.Unlock()
+	if c := r.changes[ref.Context]; c != nil {
+		select {
+		case c <- ref:
+		default:
+		}
+	}
+}
+
+// TransferLeader hands leadership to a voter (0: the most advanced) and returns when this
+// member sees another leader.
+func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
+	if to != 0 && r.loop.status.Load().Leader == to {
+		return nil
+	}
+	return r.atLeader(ctx, "leadership transfer", askTransfer, to, func(ctx context.Context) error { return r.transfer(ctx, to) })
+}
+
+// transfer hands leadership over from this member, which leads.
+func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
+	st := r.loop.status.Load()
+	if to != 0 && !st.Config.Voter(to) {
+		return &RefusedError{What: "leadership transfer", Reason: protocol.ReasonInvalidChange, Leader: st.Leader}
+	}
+	if to == r.opt.Self {
+		return nil
+	}
+	token, refused, forget := r.awaitRefusal()
+	defer forget()
+	r.loop.input(protocol.Transfer{To: to, Context: token}, 0)
+	poll := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
+	defer poll.Stop()
+	limit := time.NewTimer(3 * r.opt.ElectionTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case <-poll.C:
+			if now := r.loop.status.Load(); now.Leader != 0 && now.Leader != r.opt.Self && (to == 0 || now.Leader == to) {
+				return nil
+			}
+		case ref := <-refused:
+			return &RefusedError{What: "leadership transfer", Reason: ref.Reason, Leader: ref.Leader}
+		case <-limit.C:
+			return &StalledError{What: "leadership transfer", For: 3 * r.opt.ElectionTimeout}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.stop:
+			return r.stopped()
+		}
+	}
+}
+
+// What the rooms below count.
+type (
+	LogStats  = wal.WriterStats
+	LinkStats = transport.Stats
+)
+
+// Status is what a member knows of itself and its cluster.
+type Status struct {
+	Instances []protocol.Status
+	Applied   order.Cursor
+	Config    protocol.Config // as applied
+	LogBytes  int64
+	Log       LogStats
+	Links     LinkStats
+	// PendingBytes are proposals of this member that are not settled.
+	PendingBytes int64
+	// Commits counts committed entries in this life; Dropped messages that found the
+	// inbox full; Snapshots those written.
+	Commits, Dropped, Snapshots uint64
+}
+
+// Status describes the member.
+func (r *Replica) Status() Status {
+	st := r.loop.status.Load()
+	cursor, config := r.apply.at()
+	return Status{
+		Instances: []protocol.Status{*st}, Applied: cursor, Config: config,
+		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(),
+		PendingBytes: r.proposer.pendingBytes(),
+		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
+	}
+}

@@ -1,0 +1,19 @@
+// Package replica is the corridor between the rooms: it runs the protocol instances of
+// one member, makes what they want durable, sends what they say, merges what they commit
+// and applies it to a state machine.
+//
+// Its rules are pure and run in the simulator as they run here:
+//
+//   - batch.go: the commands of one entry on the member that proposed them.
+//   - sessions.go: at most once: which proposals took effect already.
+//   - instance.go: a core with what surrounds it: messages held back until the disk is
+//     done, this member's pending proposals and reads, and their repetition.
+//   - applier.go: order, at-most-once and state machine: committed entries in, results out.
+//   - meta.go, recover.go: what a snapshot says; from disk to a running member.
+//
+// Around them is what waits: replica.go opens and closes a member, loop.go is an
+// instance's event loop, applyloop.go the apply goroutine, propose.go and read.go the
+// clients' side, snapshots.go and snapfile.go files and streams, links.go the transport.
+//
+// May import: protocol, order, wal, transport.
+package replica

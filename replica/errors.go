@@ -1,0 +1,62 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Errors of proposals and reads. Each says whether a retry is safe.
+var (
+	// ErrMaybeCommitted: no answer in time; the command may or may not take effect, now
+	// or later. A retry is safe only if the command is idempotent.
+	ErrMaybeCommitted = errors.New("braid: no answer in time, the command may have been committed")
+	// ErrResultUnknown: the command took effect exactly once, but this member skipped over
+	// it with a snapshot and does not know its result. Do not retry.
+	ErrResultUnknown = errors.New("braid: committed, but the result is not known on this member")
+	// ErrNoLeader: no leader was known for the whole time allowed; nothing happened. Retry later.
+	ErrNoLeader = errors.New("braid: no leader")
+	// ErrOverloaded: a queue is at its limit in bytes; nothing happened. Retry after a pause.
+	ErrOverloaded = errors.New("braid: overloaded, too many bytes pending")
+	// ErrTooLarge: the command exceeds the limit; nothing happened. Do not retry.
+	ErrTooLarge = errors.New("braid: command too large")
+	// ErrStopped: the member is stopped or stopping. Commands under way may have been
+	// committed; ask another member.
+	ErrStopped = errors.New("braid: member stopped")
+	// ErrReadTimeout: leadership could not be confirmed in time. Retry is safe.
+	ErrReadTimeout = errors.New("braid: read not confirmed in time")
+)
+
+// RefusedError is a membership change or transfer that was refused. Nothing happened.
+type RefusedError struct {
+	What   string
+	Reason protocol.Reason
+	Leader protocol.MemberID // who to ask instead, if known
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("braid: %s refused: %s", e.What, e.Reason)
+}
+
+// Retryable reports whether the same request may succeed later.
+func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
+
+// DirError is a data directory that cannot be used. Nothing in it was changed.
+type DirError struct {
+	Dir    string
+	Detail string
+}
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("braid: data directory %s: %s", e.Dir, e.Detail)
+}
+
+// StalledError says that a deadline of the member itself passed.
+type StalledError struct {
+	What string
+	For  time.Duration
+}
+
+func (e *StalledError) Error() string { return fmt.Sprintf("braid: %s stalled for %s", e.What, e.For) }

@@ -1,0 +1,185 @@
+package replica
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+func metaAt(position protocol.Position, index protocol.Index, term protocol.Term) Meta {
+	return Meta{
+		Cursor: order.Cursor{Position: position, Points: []order.Point{{Instance: 1, Index: index, Term: term}}},
+		Config: protocol.Config{Members: []protocol.Member{{ID: 1}}},
+	}
+}
+
+func writeState(s string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+}
+
+func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	_, ok, err := s.Newest()
+	require.NoError(t, err)
+	require.False(t, ok)
+
+	broken := func(w io.Writer) error { writeState("half")(w); return io.ErrUnexpectedEOF }
+	require.ErrorIs(t, s.Write(SnapshotHeader{Meta: metaAt(3, 3, 1), HasState: true}, broken), io.ErrUnexpectedEOF)
+	names, err := fs.List("snapshots")
+	require.NoError(t, err)
+	require.Empty(t, names)
+
+	for _, p := range []protocol.Position{5, 9} {
+		require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(p, protocol.Index(p), 1), HasState: true}, writeState("state")))
+	}
+	h, ok, err := s.Newest()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, metaAt(9, 9, 1), h.Meta)
+	require.NoError(t, s.Prune(9))
+	f, err := s.At(protocol.Base{Index: 9, Term: 1}, 1)
+	require.NoError(t, err)
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "state", string(b))
+	require.NoError(t, f.Verify())
+	require.NoError(t, f.Close())
+	_, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
+	require.Error(t, err, "pruned")
+}
+
+func TestDamagedSnapshotsAreNoticed(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState(strings.Repeat("x", 50))))
+	name := s.path(1)
+	whole := readAll(t, fs, name)
+	for i := range whole {
+		damaged := append([]byte(nil), whole...)
+		damaged[i] ^= 4
+		writeAll(t, fs, name, damaged)
+		f, err := s.Open(1)
+		if err == nil {
+			err = f.Verify()
+			require.NoError(t, f.Close())
+		}
+		require.Error(t, err, "byte %d of %d", i, len(whole))
+	}
+	for _, n := range []int{0, 10, 20, len(whole) - 1} {
+		writeAll(t, fs, name, whole[:n])
+		_, err := s.Open(1)
+		require.Error(t, err, "cut to %d bytes", n)
+	}
+}
+
+func readAll(t *testing.T, fs vfs.FS, name string) []byte {
+	f, err := fs.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	return b
+}
+
+func writeAll(t *testing.T, fs vfs.FS, name string, b []byte) {
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(append([]byte(nil), b...))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// logOf is a log on disk with entries from … to of one term.
+func logOf(t *testing.T, term protocol.Term, from, to protocol.Index) *wal.Log {
+	l, err := wal.Open(wal.Options{FS: vfs.NewMem(), Dir: "log", SegmentBytes: 1 << 16})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	for i := from; i <= to; i++ {
+		e := sealed(uint64(i), "c").Entry
+		e.Seal(i, term, make([]byte, protocol.HeadSize))
+		require.NoError(t, l.Append([]wal.Record{walRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: e})}))
+	}
+	state := protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: term, Vote: 2, Commit: 1}}
+	require.NoError(t, l.Append([]wal.Record{walRecord(1, &state)}))
+	require.NoError(t, l.Sync())
+	return l
+}
+
+func indexes(rec protocol.Recovered) (out []protocol.Index) {
+	for i := range rec.Entries {
+		out = append(out, rec.Entries[i].Index)
+	}
+	return out
+}
+
+func TestRecoverJoinsSnapshotAndLog(t *testing.T) {
+	rec, err := Recover(logOf(t, 3, 1, 5), 1, metaAt(2, 2, 3))
+	require.NoError(t, err)
+	require.Equal(t, []protocol.Index{3, 4, 5}, indexes(rec))
+	require.Equal(t, protocol.HardState{Term: 3, Vote: 2, Commit: 2}, rec.State)
+	require.Equal(t, []byte("\x01c"), rec.Entries[0].Payload)
+
+	rec, err = Recover(logOf(t, 3, 1, 5), 1, Meta{})
+	require.NoError(t, err)
+	require.Len(t, rec.Entries, 5)
+}
+
+func TestRecoverPrefersTheLeadersSnapshot(t *testing.T) {
+	for name, l := range map[string]*wal.Log{
+		"the log ends before it":          logOf(t, 3, 1, 5),
+		"the log has another entry there": logOf(t, 3, 1, 9),
+	} {
+		rec, err := Recover(l, 1, metaAt(8, 8, 4))
+		require.NoError(t, err, name)
+		require.Empty(t, rec.Entries, name)
+		require.EqualValues(t, 8, rec.State.Commit, name)
+		// The log on disk begins after it as well: the next entry is 9.
+		again, err := Recover(l, 1, metaAt(8, 8, 4))
+		require.NoError(t, err, name)
+		require.Empty(t, again.Entries, name)
+	}
+}
+
+func TestRecoverRefusesAGap(t *testing.T) {
+	var corrupt *protocol.CorruptError
+	l := logOf(t, 3, 1, 9)
+	require.NoError(t, l.Compact(1, 6))
+	_, err := Recover(l, 1, metaAt(4, 4, 3))
+	require.ErrorAs(t, err, &corrupt, "the log was cut under a snapshot that is gone")
+
+	l = logOf(t, 3, 1, 2)
+	base := protocol.Record{Kind: protocol.RecordBase, Base: protocol.Base{Index: 8, Term: 3}}
+	require.NoError(t, l.Append([]wal.Record{walRecord(1, &base)}))
+	require.NoError(t, l.Sync())
+	_, err = Recover(l, 1, metaAt(2, 2, 3))
+	require.ErrorAs(t, err, &corrupt)
+}
+
+func TestADirectoryBelongsToOneMember(t *testing.T) {
+	fs := vfs.NewMem()
+	life, lock, err := Enter(fs, "d", 7, 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, life.Incarnation)
+	var dir *DirError
+	_, _, err = Enter(fs, "d", 7, 1)
+	require.ErrorAs(t, err, &dir, "in use")
+	require.NoError(t, lock.Close())
+	_, _, err = Enter(fs, "d", 8, 1)
+	require.ErrorAs(t, err, &dir)
+	_, _, err = Enter(fs, "d", 7, 2)
+	require.ErrorAs(t, err, &dir)
+	life, lock, err = Enter(fs, "d", 7, 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, life.Incarnation, "each life has its own session")
+	require.NoError(t, lock.Close())
+}

@@ -1,0 +1,81 @@
+package replica
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// identity says whose data directory it is, and counts the lives of the member.
+type identity struct {
+	Format  int               `json:"format"`
+	Cluster uint64            `json:"cluster"`
+	Member  protocol.MemberID `json:"member"`
+	// Incarnation is raised and made durable before the member proposes anything, so
+	// that a session is never used by two lives.
+	Incarnation uint64 `json:"incarnation"`
+}
+
+const (
+	identityFile   = "member.json"
+	identityFormat = 1
+)
+
+// Enter locks the directory for this process, checks that it is the member's own, and
+// begins a new life, whose session it returns.
+func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (life protocol.Session, lock io.Closer, err error) {
+	if err := makeDir(fs, dir); err != nil {
+		return life, nil, err
+	}
+	lock, err = fs.Lock(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		return life, nil, &DirError{dir, fmt.Sprintf("is in use by another process (%v)", err)}
+	}
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err == nil {
+		id.Incarnation++
+		err = writeIdentity(fs, dir, id)
+	}
+	if err != nil {
+		return life, nil, errors.Join(err, lock.Close())
+	}
+	return protocol.Session{Member: self, Incarnation: id.Incarnation}, lock, nil
+}
+
+func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {
+	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
+	if errors.Is(err, os.ErrNotExist) {
+		return identity{Format: identityFormat, Cluster: cluster, Member: self}, nil
+	}
+	if err != nil {
+		return id, err
+	}
+	if err := json.Unmarshal(b, &id); err != nil {
+		return id, &DirError{dir, identityFile + " is damaged: " + err.Error()}
+	}
+	switch {
+	case id.Format != identityFormat:
+		return id, &DirError{dir, fmt.Sprintf("has format %d, this program knows %d", id.Format, identityFormat)}
+	case id.Cluster != cluster:
+		return id, &DirError{dir, fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
+	case id.Member != self:
+		return id, &DirError{dir, fmt.Sprintf("belongs to member %s, not to %s", id.Member, self)}
+	}
+	return id, nil
+}
+
+func writeIdentity(fs vfs.FS, dir string, id identity) error {
+	b, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return wal.WriteFile(fs, filepath.Join(dir, identityFile), append(b, '\n'))
+}

@@ -1,0 +1,419 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// InstanceConfig says how an instance treats its member's own proposals and reads.
+type InstanceConfig struct {
+	Self     protocol.MemberID
+	Instance protocol.InstanceID
+	Session  protocol.Session
+	// RetryAfter is how long a proposal or read that was forwarded may go unanswered
+	// before it is repeated; GiveUp is how long it is tried at all.
+	RetryAfter, GiveUp time.Duration
+	// Depth is how many batches may be under way at once; 0: adaptive (see Room).
+	Depth int
+	// MutantReleaseEarly makes answers leave before the disk is done: loses data, for the
+	// simulator to catch.
+	MutantReleaseEarly bool
+}
+
+// Instance is the pure half of an instance's event loop: a core, the messages that wait
+// for the disk, and this member's proposals and reads until they are settled. Not safe
+// for concurrent use.
+type Instance struct {
+	cfg    InstanceConfig
+	core   protocol.Core
+	eff    protocol.Effects
+	leader protocol.MemberID
+	term   protocol.Term
+	role   protocol.Role
+
+	// recorded is the sequence number of the last step that had records; durable the
+	// last one that is durable. durable ≤ recorded unless later steps had no records.
+	recorded, durable uint64
+	// held waits for the disk, ascending by after; every after > durable.
+	held []heldMessage
+
+	// pending are batches proposed and not committed as far as is known here, ascending
+	// by sequence number.
+	pending []*Batch
+	reads   []pendingRead
+	lastAt  time.Duration // when a batch was last taken
+}
+
+type heldMessage struct {
+	after uint64
+	msg   *protocol.Message
+}
+
+type pendingRead struct {
+	context  uint64
+	born, at time.Duration
+	refused  bool
+}
+
+// NewInstance wraps a core.
+func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
+	in := &Instance{cfg: cfg, core: core}
+	in.observe()
+	return in
+}
+
+// Core returns the wrapped core.
+func (in *Instance) Core() protocol.Core { return in.core }
+
+// Leader returns the known leader (0: none) and the current term.
+func (in *Instance) Leader() (protocol.MemberID, protocol.Term) { return in.leader, in.term }
+
+// Pending returns how many batches are under way.
+func (in *Instance) Pending() int { return len(in.pending) }
+
+// Step tells the instance what happened and collects in out what follows from it.
+func (in *Instance) Step(now time.Duration, input protocol.Input, out *Outbox) {
+	in.step(now, input, out)
+	in.collect(now, out)
+	if _, ok := input.(protocol.Tick); ok {
+		in.repeat(now, out)
+	}
+}
+
+// StepAll is Step for several inputs at once: what follows from all of them is said in
+// fewer messages.
+func (in *Instance) StepAll(now time.Duration, inputs []protocol.Input, out *Outbox) {
+	for _, input := range inputs {
+		in.step(now, input, out)
+	}
+	in.collect(now, out)
+}
+
+func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
+	if p, ok := input.(protocol.Persisted); ok {
+		in.release(p.Seq, out)
+	}
+	in.core.Step(now, input, &in.eff)
+}
+
+// Propose hands a sealed batch of this member to the core and keeps it until it is
+// committed or given up.
+func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
+	if n := len(in.pending); n > 0 && in.pending[n-1].Entry.ID.Seq >= b.Entry.ID.Seq {
+		panic("replica: batches out of order")
+	}
+	in.pending = append(in.pending, b)
+	in.lastAt = now
+	if in.leader != 0 {
+		in.propose(now, out, b)
+	}
+}
+
+// Read asks for a read point; the answer comes as a ReadPoint with this context.
+func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
+	in.reads = append(in.reads, pendingRead{context: context, born: now, at: now})
+	in.Step(now, protocol.Read{Context: context}, out)
+}
+
+// Low is the oldest sequence number of this session that is not settled, or next if all are.
+func (in *Instance) Low(next uint64) uint64 {
+	if len(in.pending) > 0 {
+		return in.pending[0].Entry.ID.Seq
+	}
+	return next
+}
+
+// The adaptive depth: while one batch is under way everything else waits and makes the
+// next one bigger (batches are dear, commands are cheap). Where the way to a quorum is
+// long or the disk is slow, waiting would cost, so a batch also leaves when the last one
+// left a while ago. The interval was measured: with none a lone burst over a link of
+// 1.5 ms waits too long, with a shorter one closed loops on one machine lose throughput.
+// Batches that are large or full gain nothing by waiting; their number and bytes are
+// limited elsewhere too.
+const (
+	adaptiveDepth    = 1
+	adaptiveMax      = 256
+	adaptiveInterval = 250 * time.Microsecond
+	largeBatch       = 64 << 10
+)
+
+// Room reports whether the next batch, of so many bytes and full or not, should be
+// proposed now. If not, wait says after which time to ask again (0: only when something
+// was committed).
+func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
+	n := len(in.pending)
+	if in.cfg.Depth > 0 {
+		return n < in.cfg.Depth, 0
+	}
+	switch {
+	case n < adaptiveDepth, (full || bytes >= largeBatch) && n < adaptiveMax:
+		return true, 0
+	case n >= adaptiveMax:
+		return false, 0
+	}
+	wait = in.lastAt + adaptiveInterval - now
+	return wait <= 0, max(wait, 0)
+}
+
+// propose hands batches to the core in one step.
+func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
+	entries := make([]protocol.Entry, len(batches))
+	for i, b := range batches {
+		entries[i] = b.Entry
+		b.proposed++
+		if b.to == in.leader && b.term == in.term {
+			b.repeats++
+		} else {
+			b.repeats = 0
+		}
+		b.at, b.to, b.term, b.refused = now, in.leader, in.term, false
+	}
+	in.core.Step(now, protocol.Propose{Entries: entries}, &in.eff)
+	// What the core refuses right here went no further. A refusal that comes later may be
+	// of another copy, or an old one: then only time tells whether it happened.
+	for _, r := range in.eff.Reject {
+		if at, ok := in.find(r.ID); ok {
+			in.pending[at].proposed--
+		}
+	}
+	in.collect(now, out)
+}
+
+func (in *Instance) find(id protocol.ProposalID) (at int, ok bool) {
+	at, ok = slices.BinarySearchFunc(in.pending, id.Seq, bySeq)
+	return at, ok && id.Session == in.cfg.Session
+}
+
+// collect moves the core's effects to the outbox.
+func (in *Instance) collect(now time.Duration, out *Outbox) {
+	eff := &in.eff
+	for i := range eff.Persist {
+		out.Persist = append(out.Persist, walRecord(in.cfg.Instance, &eff.Persist[i]))
+	}
+	if len(eff.Persist) > 0 {
+		in.recorded = eff.Seq
+	}
+	out.Seq = eff.Seq
+	out.Send = append(out.Send, eff.Send...)
+	for _, m := range eff.Release {
+		if in.recorded <= in.durable || in.cfg.MutantReleaseEarly {
+			out.Send = append(out.Send, m)
+		} else {
+			in.held = append(in.held, heldMessage{after: in.recorded, msg: m})
+		}
+	}
+	commits := eff.Commit
+	if base := eff.Install; base != nil {
+		in.installed(base, out)
+		for len(commits) > 0 && commits[0].Index <= base.Index {
+			commits = commits[1:] // the snapshot stands for it
+		}
+	}
+	in.committed(commits, out)
+	for _, r := range eff.Reads {
+		if in.dropRead(r.Context) {
+			out.Reads = append(out.Reads, r)
+		}
+	}
+	in.rejected(eff.Reject, out)
+	out.Snapshots = append(out.Snapshots, eff.Snapshots...)
+	changed := eff.Changed
+	eff.Reset()
+	if changed {
+		out.Changed = true
+		in.observe()
+		in.again(now, out, false)
+	}
+}
+
+func (in *Instance) release(seq uint64, out *Outbox) {
+	in.durable = max(in.durable, seq)
+	n := 0
+	for n < len(in.held) && in.held[n].after <= in.durable {
+		out.Send = append(out.Send, in.held[n].msg)
+		n++
+	}
+	in.held = slices.Delete(in.held, 0, n)
+}
+
+func (in *Instance) observe() {
+	st := in.core.Status()
+	in.leader, in.term, in.role = st.Leader, st.Term, st.Role
+}
+
+// installed voids what the same effects committed before, and forgets which leader has
+// which pending batch: some may be behind the snapshot, so all are proposed again.
+func (in *Instance) installed(base *protocol.Base, out *Outbox) {
+	b := *base
+	out.Install = &b
+	out.Commit = nil
+	for _, batch := range out.Own {
+		i, _ := slices.BinarySearchFunc(in.pending, batch.Entry.ID.Seq, bySeq)
+		in.pending = slices.Insert(in.pending, i, batch)
+	}
+	out.Own = nil
+	for _, batch := range in.pending {
+		batch.refused = true
+	}
+}
+
+func bySeq(b *Batch, seq uint64) int {
+	switch {
+	case b.Entry.ID.Seq < seq:
+		return -1
+	case b.Entry.ID.Seq > seq:
+		return 1
+	}
+	return 0
+}
+
+func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
+	out.Commit = append(out.Commit, entries...)
+	for i := range entries {
+		if entries[i].Kind != protocol.EntryBatch {
+			continue
+		}
+		if at, ok := in.find(entries[i].ID); ok {
+			out.Own = append(out.Own, in.pending[at])
+			in.pending = slices.Delete(in.pending, at, at+1)
+		}
+	}
+}
+
+func (in *Instance) rejected(list []protocol.Rejection, out *Outbox) {
+	for _, r := range list {
+		switch {
+		case r.Context == 0:
+			in.rejectedBatch(r, out)
+		case in.rejectedRead(r.Context):
+		default:
+			out.Refused = append(out.Refused, r)
+		}
+	}
+}
+
+func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
+	at, ok := in.find(r.ID)
+	if !ok {
+		return
+	}
+	b := in.pending[at]
+	b.refused, b.reason = true, r.Reason
+	if r.Reason.Retryable() {
+		return
+	}
+	var err error = &RefusedError{What: "proposal", Reason: r.Reason, Leader: r.Leader}
+	if b.proposed > 0 {
+		err = errors.Join(ErrMaybeCommitted, err)
+	}
+	in.pending = slices.Delete(in.pending, at, at+1)
+	out.Failed = append(out.Failed, FailedBatch{b, err})
+}
+
+func (in *Instance) rejectedRead(context uint64) bool {
+	for i := range in.reads {
+		if in.reads[i].context == context {
+			in.reads[i].refused = true
+			return true
+		}
+	}
+	return false
+}
+
+func (in *Instance) dropRead(context uint64) bool {
+	for i := range in.reads {
+		if in.reads[i].context == context {
+			in.reads = slices.Delete(in.reads, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// repeat gives up what is too old and repeats what was refused or went unanswered.
+func (in *Instance) repeat(now time.Duration, out *Outbox) {
+	in.giveUp(now, out)
+	in.again(now, out, true)
+}
+
+func (in *Instance) giveUp(now time.Duration, out *Outbox) {
+	keep := in.pending[:0]
+	for _, b := range in.pending {
+		if now-b.born < in.cfg.GiveUp {
+			keep = append(keep, b)
+			continue
+		}
+		out.Failed = append(out.Failed, FailedBatch{b, b.givenUp()})
+	}
+	clear(in.pending[len(keep):])
+	in.pending = keep
+	in.reads = slices.DeleteFunc(in.reads, func(r pendingRead) bool {
+		if now-r.born < in.cfg.GiveUp {
+			return false
+		}
+		out.FailedReads = append(out.FailedReads, r.context)
+		return true
+	})
+}
+
+// again repeats pending batches and reads: after a change of leader those that another
+// leader got, at a tick (late) also those that were refused or went unanswered.
+func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
+	if in.leader == 0 {
+		return
+	}
+	var batches []*Batch
+	for _, b := range in.pending {
+		if in.due(now, b, late) {
+			batches = append(batches, b)
+		}
+	}
+	if len(batches) > 0 {
+		in.propose(now, out, batches...)
+	}
+	var contexts []uint64
+	for i := range in.reads {
+		r := &in.reads[i]
+		if !late && r.refused || late && (r.refused || now-r.at >= in.cfg.RetryAfter) {
+			r.at, r.refused = now, false
+			contexts = append(contexts, r.context)
+		}
+	}
+	for _, c := range contexts {
+		in.core.Step(now, protocol.Read{Context: c}, &in.eff)
+		in.collect(now, out)
+	}
+}
+
+func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
+	switch {
+	case b.to != in.leader, b.term != in.term:
+		return true
+	case !late:
+		return false
+	case b.refused, b.proposed == 0:
+		return true
+	}
+	// A leader that is only slow has the earlier copy still: asking ever less often keeps
+	// repetition from becoming the load.
+	return in.leader != in.cfg.Self && now-b.at >= in.cfg.RetryAfter<<min(b.repeats, 8)
+}
+
+// Check verifies the invariants of the instance and its core.
+func (in *Instance) Check() error {
+	for i, h := range in.held {
+		if h.after <= in.durable || i > 0 && in.held[i-1].after > h.after {
+			return fmt.Errorf("instance %d: message held after %d while %d is durable", in.cfg.Instance, h.after, in.durable)
+		}
+	}
+	for i := 1; i < len(in.pending); i++ {
+		if in.pending[i-1].Entry.ID.Seq >= in.pending[i].Entry.ID.Seq {
+			return fmt.Errorf("instance %d: pending batches out of order", in.cfg.Instance)
+		}
+	}
+	return in.core.Check()
+}

@@ -1,0 +1,101 @@
+package replica
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+)
+
+// HandleFrame implements transport.Handler. A frame that is not what a member would send
+// is dropped: links may fail, and the protocol repeats itself.
+func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
+	m, err := protocol.DecodeMessage(frame)
+	switch {
+	case err != nil:
+		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)
+	case m.From != protocol.MemberID(from) || m.To != r.opt.Self || m.Instance != r.instance:
+		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
+	case !r.loop.input(m, len(frame)):
+		r.metrics.dropped.Add(1)
+	}
+}
+
+// HandleRequest implements transport.Handler.
+func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error) {
+	return r.answer(ctx, protocol.MemberID(from), request)
+}
+
+// PeerUp implements transport.Handler.
+func (r *Replica) PeerUp(id uint64) { r.log.Info("link up", "member", protocol.MemberID(id)) }
+
+// PeerDown implements transport.Handler. The links log why.
+func (r *Replica) PeerDown(id uint64, _ error) {
+	r.loop.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
+}
+
+// removedLinger is how long links to members that left are kept, so that they learn it.
+const removedLinger = 5 * time.Second
+
+// relink makes the links follow the configuration. It runs in the loop.
+func (r *Replica) relink(now time.Duration, c *protocol.Config) {
+	if len(c.Members) == 0 {
+		return // joining: the addresses given at start serve until the log tells better
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.ID != r.opt.Self {
+			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}
+		}
+	}
+	for id, p := range r.known {
+		if c.Find(id) != nil || c.Voter(id) {
+			continue
+		}
+		if p.leftAt == 0 {
+			p.leftAt = now
+			r.known[id] = p
+		} else if now-p.leftAt > removedLinger {
+			delete(r.known, id)
+		}
+	}
+	r.setPeers()
+}
+
+// knownPeer is a member with a link; leftAt is when it left the configuration.
+type knownPeer struct {
+	addrs  []string
+	leftAt time.Duration
+}
+
+// lingering reports whether a link is kept only for a member that left.
+func (r *Replica) lingering() bool {
+	for _, p := range r.known {
+		if p.leftAt > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Replica) setPeers() {
+	peers := make([]transport.Peer, 0, len(r.known))
+	for id, p := range r.known {
+		peers = append(peers, transport.Peer{ID: uint64(id), Addrs: p.addrs})
+	}
+	r.links.SetPeers(peers)
+}
+
+// addresses turns URLs, as etcd writes them, into host:port.
+func addresses(urls []string) []string {
+	var out []string
+	for _, s := range urls {
+		if u, err := url.Parse(s); err == nil && u.Host != "" {
+			out = append(out, u.Host)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,361 @@
+package replica
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// loop is an instance's event loop: one goroutine that feeds the instance and carries
+// out what it wants.
+type loop struct {
+	r    *Replica
+	inst *Instance
+	out  Outbox
+
+	mu     sync.Mutex
+	inputs []protocol.Input
+	jobs   []func(now time.Duration) // other things to do in the loop
+	bytes  int                       // of messages in inputs; ≤ inboxBytes
+	reads  *readGroup                // gathers reads not asked for yet; nil if none
+	closed bool
+	wake   chan struct{}
+
+	// The loop's own:
+	groups    map[uint64]*readGroup // asked for, by context
+	context   uint64
+	submitted uint64    // last Seq handed to the log
+	durable   uint64    // last Seq that the instance was told is durable
+	previous  Meta      // the snapshot before the newest: the log is kept from there
+	room      time.Time // when a waiting batch may leave; zero if it need not be timed
+
+	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
+
+	status atomic.Pointer[protocol.Status]
+}
+
+// inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
+const inboxBytes = 256 << 20
+
+func newLoop(r *Replica, inst *Instance) *loop {
+	l := &loop{r: r, inst: inst, wake: make(chan struct{}, 1), groups: map[uint64]*readGroup{}}
+	l.publish()
+	return l
+}
+
+// input queues something that happened. It reports false if the queue is full.
+func (l *loop) input(in protocol.Input, bytes int) bool {
+	l.mu.Lock()
+	if bytes > 0 && l.bytes+bytes > inboxBytes || l.closed {
+		l.mu.Unlock()
+		return false
+	}
+	l.bytes += bytes
+	l.inputs = append(l.inputs, in)
+	l.mu.Unlock()
+	poke(l.wake)
+	return true
+}
+
+// do runs f in the loop, soon.
+func (l *loop) do(f func(now time.Duration)) {
+	l.mu.Lock()
+	l.jobs = append(l.jobs, f)
+	l.mu.Unlock()
+	poke(l.wake)
+}
+
+// joinRead adds a reader to the group that is asked for next.
+func (l *loop) joinRead() (*readGroup, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, l.r.stopped()
+	}
+	g := l.reads
+	fresh := g == nil
+	if fresh {
+		g = &readGroup{done: make(chan struct{})}
+		l.reads = g
+	}
+	l.mu.Unlock()
+	if fresh {
+		poke(l.wake)
+	}
+	return g, nil
+}
+
+func (l *loop) run() {
+	defer l.r.done.Done()
+	period := max(l.r.opt.Heartbeat/10, time.Millisecond)
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var inputs []protocol.Input
+	for {
+		tick := false
+		if !l.room.IsZero() {
+			timer.Reset(time.Until(l.room))
+		}
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		case <-ticker.C:
+			tick = true
+		case <-l.r.stop:
+			l.shut()
+			return
+		}
+		l.mu.Lock()
+		inputs, l.inputs = l.inputs, inputs[:0]
+		jobs := l.jobs
+		l.jobs, l.bytes = nil, 0
+		l.mu.Unlock()
+		l.turn(inputs, jobs, tick)
+		clear(inputs)
+	}
+}
+
+// turn takes in everything that happened, then lets this member's proposals and reads
+// in, then carries out what came of it, all at once.
+func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bool) {
+	now := l.r.now()
+	if seq := l.persisted.Load(); seq > l.durable {
+		l.durable = seq
+		l.inst.Step(now, protocol.Persisted{Seq: seq}, &l.out)
+	}
+	l.inst.StepAll(now, inputs, &l.out)
+	for _, job := range jobs {
+		job(now)
+	}
+	if tick {
+		l.tick(now)
+	}
+	l.propose(now)
+	l.read(now)
+	l.flush(now)
+	if tick {
+		st := l.publish()
+		if l.r.lingering() {
+			l.r.relink(now, &st.Config)
+		}
+	}
+}
+
+func (l *loop) tick(now time.Duration) {
+	l.inst.Step(now, protocol.Tick{Random: rand.Uint64()}, &l.out)
+	for _, b := range l.r.proposer.expired(now, l.r.opt.GiveUp()) {
+		l.out.Failed = append(l.out.Failed, FailedBatch{b, b.givenUp()})
+	}
+}
+
+// propose takes this member's batches while there is room for them.
+func (l *loop) propose(now time.Duration) {
+	l.room = time.Time{}
+	p := l.r.proposer
+	for bytes, full := p.waiting(); bytes > 0; bytes, full = p.waiting() {
+		ok, wait := l.inst.Room(now, bytes, full)
+		if !ok {
+			if wait > 0 {
+				l.room = time.Now().Add(wait)
+			}
+			return
+		}
+		b := p.take()
+		b.Seal(p.session, p.next, l.inst.Low(p.next))
+		p.next += uint64(b.Entry.Count)
+		l.inst.Propose(now, b, &l.out)
+	}
+}
+
+// read asks for a read point on behalf of the readers that gathered.
+func (l *loop) read(now time.Duration) {
+	if len(l.groups) >= maxReadGroups {
+		return
+	}
+	l.mu.Lock()
+	g := l.reads
+	l.reads = nil
+	l.mu.Unlock()
+	if g == nil {
+		return
+	}
+	l.context++
+	l.groups[l.context] = g
+	l.inst.Read(now, l.context, &l.out)
+}
+
+// flush carries out the outbox until nothing is left: what is finished makes room for
+// what waits.
+func (l *loop) flush(now time.Duration) {
+	for out := &l.out; !out.Empty() || out.Seq != l.submitted; {
+		l.carryOut(out)
+		changed := out.Changed
+		out.Reset()
+		if changed {
+			st := l.publish()
+			l.r.relink(now, &st.Config)
+			l.r.changed()
+		}
+		l.propose(now)
+		l.read(now)
+	}
+}
+
+// carryOut sends first, so that the followers and the own disk work in parallel.
+func (l *loop) carryOut(out *Outbox) {
+	if out.Install != nil { // before the log is cut under the commits that wait
+		l.previous = Meta{}
+		l.r.apply.pushInstall(out.Install)
+	}
+	l.send(out.Send)
+	l.persist(out)
+	if len(out.Commit) > 0 {
+		l.commit(Commitment{Instance: l.r.instance, Entries: out.Commit, Own: out.Own})
+	}
+	for _, f := range out.Failed {
+		f.Batch.Fail(f.Err)
+	}
+	l.finishReads(out)
+	for _, refused := range out.Refused {
+		l.r.refused(refused)
+	}
+	_, term := l.inst.Leader()
+	for _, to := range out.Snapshots {
+		l.r.spawn(func(ctx context.Context) { l.r.sendSnapshot(ctx, to, term) })
+	}
+}
+
+func (l *loop) persist(out *Outbox) {
+	if out.Seq == l.submitted {
+		return
+	}
+	seq := out.Seq
+	l.submitted = seq
+	l.r.writer.Submit(out.Persist, func(err error) { l.wrote(seq, err) })
+}
+
+// wrote is called by the log's goroutine when everything up to seq is durable.
+func (l *loop) wrote(seq uint64, err error) {
+	if err != nil {
+		l.r.fail(err)
+		return
+	}
+	l.persisted.Store(seq)
+	poke(l.wake)
+}
+
+func (l *loop) commit(c Commitment) {
+	l.r.metrics.commits.Add(uint64(len(c.Entries)))
+	it := applyItem{commit: c}
+	if l.r.opt.SyncApply { // replication waits for the state machine
+		it.applied = make(chan struct{})
+	}
+	l.r.apply.push(it)
+	if it.applied != nil {
+		select {
+		case <-it.applied:
+		case <-l.r.stop:
+		}
+	}
+}
+
+func (l *loop) finishReads(out *Outbox) {
+	for _, p := range out.Reads {
+		if g := l.groups[p.Context]; g != nil {
+			delete(l.groups, p.Context)
+			l.r.apply.whenApplied(p.Index, g)
+		}
+	}
+	for _, context := range out.FailedReads {
+		if g := l.groups[context]; g != nil {
+			delete(l.groups, context)
+			g.finish(ErrReadTimeout)
+		}
+	}
+}
+
+// send hands messages to the links: head, then each entry's bytes from where they are.
+func (l *loop) send(messages []*protocol.Message) {
+	for _, m := range messages {
+		parts, err := l.r.frame(m)
+		if err != nil {
+			// The log was cut meanwhile: the follower needs a snapshot instead.
+			l.r.log.Info("entries to send cannot be read", "to", m.To, "err", err)
+		}
+		if err != nil || !l.r.links.Send(uint64(m.To), uint32(m.Instance), parts) {
+			l.input(protocol.Unreachable{Member: m.To}, 0)
+		}
+	}
+}
+
+// frame lists a message's bytes. Payloads that are not resident are read from the log.
+func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
+	parts := make([][]byte, 1, 1+2*len(m.Entries))
+	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if !e.Resident() {
+			full := *e
+			if err := r.load(m.Instance, &full); err != nil {
+				return nil, err
+			}
+			e = &full
+		}
+		parts = append(parts, e.Head())
+		if len(e.Payload) > 0 {
+			parts = append(parts, e.Payload)
+		}
+	}
+	return parts, nil
+}
+
+// snapshotWritten cuts the log at the previous snapshot: a follower that is less than a
+// snapshot behind then still catches up from the log.
+func (l *loop) snapshotWritten(meta Meta) {
+	l.do(func(now time.Duration) {
+		cut := l.previous.Cursor.Point(l.r.instance).Index
+		l.previous = meta
+		if cut > 0 {
+			l.inst.Step(now, protocol.Compact{Index: cut}, &l.out)
+			l.r.writer.Compact(uint32(l.r.instance), uint64(cut))
+		}
+		if err := l.r.snaps.Prune(meta.Cursor.Position); err != nil {
+			l.r.log.Warn("old snapshots cannot be removed", "err", err)
+		}
+	})
+}
+
+// publish makes the instance's status visible to others.
+func (l *loop) publish() *protocol.Status {
+	st := l.inst.Core().Status()
+	l.status.Store(&st)
+	return &st
+}
+
+// shut ends the loop: nothing more will be answered.
+func (l *loop) shut() {
+	l.mu.Lock()
+	l.closed = true
+	g := l.reads
+	l.reads = nil
+	l.mu.Unlock()
+	err := l.r.stopped()
+	if g != nil {
+		g.finish(err)
+	}
+	for _, g := range l.groups {
+		g.finish(err)
+	}
+	for _, b := range l.inst.pending {
+		b.Fail(ErrStopped)
+	}
+	for _, b := range l.r.proposer.close(err) {
+		b.Fail(ErrStopped)
+	}
+}

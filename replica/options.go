@@ -1,0 +1,63 @@
+package replica
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"hash/fnv"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Options opens a member. All fields are set; the root package knows the defaults.
+type Options struct {
+	Self    protocol.MemberID
+	Cluster uint64
+	Dir     string
+	FS      vfs.FS
+	Members []protocol.Member // the initial cluster, or whom a joining member may dial
+	Join    bool
+
+	// Core makes the protocol's core from what the disk held.
+	Core func(protocol.Recovered) (protocol.Core, error)
+	// Settings names what must be equal on every member; it is hashed and compared when
+	// members connect.
+	Settings string
+
+	Heartbeat, ElectionTimeout time.Duration
+	Depth                      int // batches under way; 0: adaptive
+	MaxBatchBytes              int
+	MaxBatchCommands           int // 0: no limit
+	MaxCommandBytes            int
+	MaxPendingBytes            int64
+	SnapshotBytes              int64
+	SyncApply                  bool // apply in the event loop (asynchronous apply off)
+
+	Listen []net.Listener // for other members; the replica closes them
+	TLS    *tls.Config
+	Net    string // link emulation
+	Logger *slog.Logger
+	Answer func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
+}
+
+// GiveUp is how long a proposal or read is tried before it fails.
+func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
+
+func (o *Options) settingsHash() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(o.Settings))
+	return h.Sum64()
+}
+
+// identity is what the log's files say of whom they belong to.
+func (o *Options) identity() []byte {
+	b := append([]byte("braid log "), make([]byte, 16)...)
+	binary.BigEndian.PutUint64(b[10:], o.Cluster)
+	binary.BigEndian.PutUint64(b[18:], uint64(o.Self))
+	return b
+}

@@ -1,0 +1,135 @@
+package replica
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// recoverResident is how many payload bytes recovery keeps resident; the applier reads
+// the rest again when it gets there, so that a long log does not need memory.
+const recoverResident = 64 << 20
+
+// Recover reads what an instance needs to start from its log and its newest snapshot. A
+// snapshot may be ahead of the log (it came from the leader, and the crash was before the
+// log was started anew): then it wins, for it is committed.
+func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Recovered, error) {
+	r := recovery{instance: instance}
+	r.Base = meta.Base(instance)
+	if err := log.Replay(uint32(instance), r.record); err != nil {
+		return protocol.Recovered{}, fmt.Errorf("recover instance %d: %w", instance, err)
+	}
+	if r.logBase.Index > r.Base.Index {
+		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+			"instance %d begins after index %d, but the newest snapshot is at %d", instance, r.logBase.Index, r.Base.Index)}
+	}
+	restart, err := r.join()
+	if err != nil {
+		return protocol.Recovered{}, err
+	}
+	if restart {
+		base := protocol.Record{Kind: protocol.RecordBase, Base: r.Base}
+		if err := log.Append([]wal.Record{walRecord(instance, &base)}); err != nil {
+			return protocol.Recovered{}, err
+		}
+		if err := log.Sync(); err != nil {
+			return protocol.Recovered{}, err
+		}
+	}
+	r.State.Commit = max(r.State.Commit, r.Base.Index)
+	return r.Recovered, nil
+}
+
+type recovery struct {
+	protocol.Recovered
+	instance protocol.InstanceID
+	logBase  protocol.Base
+	// at is the log's entry at the snapshot's index, if it has one.
+	at       protocol.Entry
+	found    bool
+	resident int // payload bytes kept in memory
+}
+
+func (r *recovery) record(kind wal.Kind, index uint64, data []byte) (err error) {
+	switch kind {
+	case wal.KindState:
+		r.State, err = decodeState(data)
+	case wal.KindBase:
+		r.logBase, err = decodeBase(data)
+	case wal.KindEntry:
+		err = r.entry(protocol.Index(index), data)
+	}
+	return err
+}
+
+func (r *recovery) entry(index protocol.Index, data []byte) error {
+	e, rest, err := protocol.DecodeEntry(data, true)
+	if err != nil {
+		return err
+	}
+	if e.Index != index || len(rest) > 0 {
+		return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf("record of index %d holds entry %d and %d bytes more", index, e.Index, len(rest))}
+	}
+	if index < r.Base.Index {
+		return nil
+	}
+	if index == r.Base.Index {
+		r.at, r.found = protocol.Entry{Index: e.Index, Term: e.Term}, true
+		return nil
+	}
+	r.keep(e)
+	return nil
+}
+
+// keep copies an entry out of the buffer that replay lends.
+func (r *recovery) keep(e protocol.Entry) {
+	payload := e.Payload
+	e.Payload = nil
+	if e.Kind != protocol.EntryBatch || r.resident+len(payload) <= recoverResident {
+		e.Payload = append([]byte(nil), payload...)
+		r.resident += len(payload)
+	}
+	// Sealing with the same place gives the same bytes, in memory of our own.
+	e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+	r.Entries = append(r.Entries, e)
+}
+
+// join drops the log's entries where they do not continue the snapshot, and reports
+// whether the log on disk must then be started anew after the snapshot.
+func (r *recovery) join() (restart bool, err error) {
+	for i := range r.Entries {
+		if want := r.Base.Index + 1 + protocol.Index(i); r.Entries[i].Index != want {
+			return false, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+				"instance %d: entry %d follows %d (snapshot at %d)", r.instance, r.Entries[i].Index, want-1, r.Base.Index)}
+		}
+	}
+	// Entries right after the snapshot without the one at it: the log was cut there,
+	// which happens only under a snapshot of this very log.
+	continues := r.found && r.at.Term == r.Base.Term || !r.found && len(r.Entries) > 0 || r.logBase.Index == r.Base.Index
+	if continues || r.Base.Index == 0 {
+		return false, nil
+	}
+	r.Entries = nil
+	return true, nil
+}
+
+// LoadFrom returns a Loader that reads payloads from a log.
+func LoadFrom(log *wal.Log) Loader {
+	return func(instance protocol.InstanceID, e *protocol.Entry) error {
+		data, err := log.ReadEntry(uint32(instance), uint64(e.Index))
+		if err != nil {
+			return err
+		}
+		full, _, err := protocol.DecodeEntry(data, true)
+		if err != nil {
+			return err
+		}
+		if full.Term != e.Term || full.Digest != e.Digest {
+			return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+				"index %d has term %d, want %d", e.Index, full.Term, e.Term)}
+		}
+		e.Payload = full.Payload
+		return nil
+	}
+}

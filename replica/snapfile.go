@@ -1,0 +1,302 @@
+package replica
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A snapshot file: magic, length and CRC of the meta, the meta as JSON, then the state as
+// the state machine wrote it, then the state's length and CRC. A state machine that keeps
+// its own state on disk has checkpoints: snapshot files without state.
+//
+//	magic 8 | meta length 4 | meta crc 4 | meta … | state … | state length 8 | state crc 4 | end 4
+const (
+	snapMagic   = "braidsn1"
+	snapEnd     = 0x62726469
+	snapTrailer = 16
+	snapBuffer  = 64 << 10
+	snapSuffix  = ".snap"
+)
+
+// SnapshotHeader is what a snapshot file begins with.
+type SnapshotHeader struct {
+	Meta
+	// HasState is false for a checkpoint of a state machine that keeps its own state.
+	HasState bool `json:"has_state"`
+}
+
+// Snapshots is the directory of a member's snapshot files. The newest complete one counts.
+//
+// Its methods are safe for concurrent use.
+type Snapshots struct {
+	fs     vfs.FS
+	dir    string
+	writes atomic.Uint64 // numbers the temporary files
+}
+
+// OpenSnapshots makes the directory if it is missing, and removes what a crash left half
+// written.
+func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
+	if err := makeDir(fs, dir); err != nil {
+		return nil, err
+	}
+	s := &Snapshots{fs: fs, dir: dir}
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tmp") {
+			if err := fs.Remove(filepath.Join(dir, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// makeDir makes a directory that is still there after a loss of power.
+func makeDir(fs vfs.FS, dir string) error {
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (s *Snapshots) path(p protocol.Position) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", uint64(p), snapSuffix))
+}
+
+// positions lists the complete snapshots, ascending.
+func (s *Snapshots) positions() ([]protocol.Position, error) {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []protocol.Position
+	for _, name := range names {
+		var p uint64
+		if n, _ := fmt.Sscanf(name, "%020d.snap", &p); n == 1 && strings.HasSuffix(name, snapSuffix) {
+			out = append(out, protocol.Position(p))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Newest returns the newest snapshot's header; ok is false if there is none.
+func (s *Snapshots) Newest() (h SnapshotHeader, ok bool, err error) {
+	all, err := s.positions()
+	if err != nil || len(all) == 0 {
+		return h, false, err
+	}
+	f, err := s.Open(all[len(all)-1])
+	if err != nil {
+		return h, false, err
+	}
+	defer f.Close()
+	return f.Header, true, nil
+}
+
+// Prune removes all snapshots older than p.
+func (s *Snapshots) Prune(p protocol.Position) error {
+	all, err := s.positions()
+	if err != nil {
+		return err
+	}
+	for _, old := range all {
+		if old < p {
+			if err := s.fs.Remove(s.path(old)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Write makes a snapshot durable under its position: complete or not at all.
+func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) (err error) {
+	final := s.path(h.Cursor.Position)
+	tmp := fmt.Sprintf("%s.%d.tmp", final, s.writes.Add(1))
+	f, err := s.fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("snapshot %s: %w", final, err), f.Close(), s.fs.Remove(tmp))
+		}
+	}()
+	if err = writeSnapshot(f, h, state); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if err = s.fs.Rename(tmp, final); err != nil {
+		return err
+	}
+	return syncDir(s.fs, s.dir)
+}
+
+func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) error {
+	meta, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, snapBuffer)
+	head := append([]byte(snapMagic), make([]byte, 8)...)
+	binary.LittleEndian.PutUint32(head[8:], uint32(len(meta)))
+	binary.LittleEndian.PutUint32(head[12:], protocol.Digest(meta))
+	if _, err := w.Write(append(head, meta...)); err != nil {
+		return err
+	}
+	sum := &summer{w: w, crc: newCRC()}
+	if state != nil {
+		if err := state(sum); err != nil {
+			return err
+		}
+	}
+	tail := binary.LittleEndian.AppendUint64(nil, sum.n)
+	tail = binary.LittleEndian.AppendUint32(tail, sum.crc.Sum32())
+	tail = binary.LittleEndian.AppendUint32(tail, snapEnd)
+	if _, err := w.Write(tail); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func newCRC() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
+
+// summer counts and sums what goes through it.
+type summer struct {
+	w   io.Writer
+	r   io.Reader
+	crc hash.Hash32
+	n   uint64
+}
+
+func (s *summer) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.crc.Write(b[:n])
+	s.n += uint64(n)
+	return n, err
+}
+
+func (s *summer) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.crc.Write(b[:n])
+	s.n += uint64(n)
+	return n, err
+}
+
+// SnapshotReader reads a snapshot file: the header is read, the state is next.
+type SnapshotReader struct {
+	Header SnapshotHeader
+	file   vfs.File
+	state  *summer
+	size   uint64
+	want   uint32
+	path   string
+}
+
+// Open opens the snapshot at a position and verifies its header.
+func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
+	path := s.path(p)
+	f, err := s.fs.Open(path, vfs.SequentialReadsOption)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	corrupt := func(detail string) error { return &protocol.CorruptError{What: "snapshot " + path, Detail: detail} }
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var head [16]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil || string(head[:8]) != snapMagic {
+		return nil, corrupt("not a snapshot")
+	}
+	metaLen := int64(binary.LittleEndian.Uint32(head[8:]))
+	size := info.Size() - 16 - metaLen - snapTrailer
+	if size < 0 {
+		return nil, corrupt(fmt.Sprintf("%d bytes are too few", info.Size()))
+	}
+	meta := make([]byte, metaLen)
+	if _, err := f.ReadAt(meta, 16); err != nil || protocol.Digest(meta) != binary.LittleEndian.Uint32(head[12:]) {
+		return nil, corrupt("meta checksum mismatch")
+	}
+	r = &SnapshotReader{file: f, size: uint64(size), path: path}
+	if err := json.Unmarshal(meta, &r.Header); err != nil {
+		return nil, corrupt(err.Error())
+	}
+	var tail [snapTrailer]byte
+	if _, err := f.ReadAt(tail[:], 16+metaLen+size); err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint64(tail[:]) != r.size || binary.LittleEndian.Uint32(tail[12:]) != snapEnd {
+		return nil, corrupt("trailer mismatch")
+	}
+	r.want = binary.LittleEndian.Uint32(tail[8:])
+	r.state = &summer{r: bufio.NewReaderSize(io.NewSectionReader(f, 16+metaLen, size), snapBuffer), crc: newCRC()}
+	return r, nil
+}
+
+// Read reads the state, as the state machine wrote it.
+func (r *SnapshotReader) Read(b []byte) (int, error) { return r.state.Read(b) }
+
+// Verify reports whether the state that was read is what was written. It reads the
+// rest of it first.
+func (r *SnapshotReader) Verify() error {
+	if _, err := io.Copy(io.Discard, r.state); err != nil {
+		return err
+	}
+	if r.state.n != r.size || r.state.crc.Sum32() != r.want {
+		return &protocol.CorruptError{What: "snapshot " + r.path, Detail: "state checksum mismatch"}
+	}
+	return nil
+}
+
+// Close closes the file.
+func (r *SnapshotReader) Close() error { return r.file.Close() }
+
+// stream is a snapshot's header as it goes to another member: with the sender's term.
+type stream struct {
+	Term protocol.Term `json:"term"`
+	SnapshotHeader
+}
+
+// writeView adapts a state machine's Snapshot to snapshots.write.
+func writeView(ctx context.Context, view Snapshot) func(io.Writer) error {
+	return func(w io.Writer) error { return view.WriteTo(ctx, w) }
+}
