@@ -1,0 +1,207 @@
+// Package braid is a replicated log that runs a state machine of yours on every member of
+// a cluster: open a [Node], propose commands, read, change the membership.
+//
+// A command that Propose acknowledged survives any minority of crashes and the loss of
+// power on all members at once. It takes effect exactly once, in the same order on every
+// member. A local read after ReadBarrier is linearizable.
+//
+//	node, err := braid.Open(braid.Options{Self: 1, Cluster: 7, Dir: "data", Members: members, ListenPeer: addrs}, machine)
+//	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
+//	err = node.ReadBarrier(ctx)               // then read the machine's state
+package braid
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/replica"
+)
+
+// The contract's types, by their names here.
+type (
+	MemberID            = protocol.MemberID
+	Member              = protocol.Member
+	Position            = protocol.Position
+	Change              = protocol.Change
+	Command             = replica.Command
+	StateMachine        = replica.StateMachine
+	DurableStateMachine = replica.DurableStateMachine
+	Snapshot            = replica.Snapshot
+	RefusedError        = replica.RefusedError
+	DirError            = replica.DirError
+)
+
+// Kinds of membership change.
+const (
+	AddVoter     = protocol.AddVoter
+	AddLearner   = protocol.AddLearner
+	RemoveMember = protocol.RemoveMember
+	UpdateMember = protocol.UpdateMember
+)
+
+// Errors of proposals and reads; each says whether a retry is safe.
+var (
+	ErrMaybeCommitted = replica.ErrMaybeCommitted
+	ErrResultUnknown  = replica.ErrResultUnknown
+	ErrNoLeader       = replica.ErrNoLeader
+	ErrOverloaded     = replica.ErrOverloaded
+	ErrTooLarge       = replica.ErrTooLarge
+	ErrStopped        = replica.ErrStopped
+	ErrReadTimeout    = replica.ErrReadTimeout
+)
+
+// Node is a member of a running cluster. Its methods are safe for concurrent use.
+type Node struct {
+	r   *replica.Replica
+	opt Options
+}
+
+// Open starts a member from its directory; it joins its cluster in the background. sm is
+// empty, or, if it keeps its state on disk, as it was when the member stopped.
+func Open(o Options, sm StateMachine) (*Node, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	listeners := o.PeerListeners
+	if listeners == nil {
+		var err error
+		if listeners, err = listen(o.ListenPeer); err != nil {
+			return nil, err
+		}
+	}
+	r, err := replica.Open(o.replica(listeners), sm)
+	if err != nil {
+		for _, l := range listeners {
+			l.Close()
+		}
+		return nil, err
+	}
+	return &Node{r: r, opt: o}, nil
+}
+
+func listen(addrs []string) ([]net.Listener, error) {
+	var out []net.Listener
+	for _, a := range addrs {
+		l, err := net.Listen("tcp", a)
+		if err != nil {
+			for _, l := range out {
+				l.Close()
+			}
+			return nil, fmt.Errorf("braid: listen for members: %w", err)
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// core makes this member's Raft instance from what the disk held.
+func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
+	c := raft.Config{
+		Self: o.Self, Instance: 1, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
+		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
+		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads,
+	}
+	if o.NoBatching {
+		c.MaxFrameEntries = 1
+	}
+	return raft.New(c, rec)
+}
+
+// replica translates the options for the corridor.
+func (o *Options) replica(listeners []net.Listener) replica.Options {
+	r := replica.Options{
+		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
+		Settings:  fmt.Sprintf("braid/1 raft placement=copy order=single command=%d", o.MaxCommandBytes),
+		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
+		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
+		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes),
+		SyncApply: o.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
+		Listen: listeners, TLS: o.PeerTLS, Net: o.Net,
+	}
+	if o.NoBatching {
+		r.MaxBatchCommands = 1
+	}
+	if o.NoPipeline {
+		r.Depth = 1
+	}
+	return r
+}
+
+// Propose replicates a command and returns the result of applying it on this member. When
+// ctx ends first, the error is [ErrMaybeCommitted] and ctx's.
+func (n *Node) Propose(ctx context.Context, command []byte) (any, error) {
+	return n.r.Propose(ctx, command)
+}
+
+// ProposeAsync is Propose without waiting: done is called once, from an internal loop,
+// and must not block. It is not called if ProposeAsync returns an error: then the command
+// was refused and nothing happened. The command is copied.
+func (n *Node) ProposeAsync(command []byte, done func(result any, err error)) error {
+	return n.r.ProposeAsync(command, done)
+}
+
+// ReadBarrier returns when this member's state machine includes everything that was
+// acknowledged anywhere before the call: a local read after it is linearizable.
+func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
+
+// ChangeMembers makes membership changes, several at once jointly, and waits until they
+// are in force. It may be called on any member. A [RefusedError] says why not.
+func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
+	return n.r.ChangeMembers(ctx, changes)
+}
+
+// TransferLeader hands leadership to a voter (0: the most advanced) and waits for it. It
+// may be called on any member.
+func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
+	return n.r.TransferLeader(ctx, to)
+}
+
+// Ask sends a request to another member's Options.Answer over the members' links.
+func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, error) {
+	return n.r.Ask(ctx, to, request)
+}
+
+// Changes returns a channel that holds a token after leader, term or membership changed.
+func (n *Node) Changes() <-chan struct{} { return n.r.Changes() }
+
+// Done is closed when the member stopped completely, by Close or because it cannot go on.
+func (n *Node) Done() <-chan struct{} { return n.r.Done() }
+
+// Err tells why the member stopped: nil while it runs and after Close.
+func (n *Node) Err() error { return n.r.Err() }
+
+// Close stops the member and waits until its files and links are closed. What was
+// acknowledged is durable already.
+func (n *Node) Close() error { return n.r.Close() }
+
+// MemberIDOf derives a member's id from its name and its cluster's token.
+func MemberIDOf(name, token string) MemberID {
+	return MemberID(max(digest("member", name, token), 1))
+}
+
+// ClusterIDOf derives a cluster's id from its initial members and its token: members that
+// were given different lists do not talk to each other.
+func ClusterIDOf(members []Member, token string) uint64 {
+	sorted := slices.Clone(members)
+	slices.SortFunc(sorted, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	parts := []string{"cluster", token}
+	for _, m := range sorted {
+		parts = append(parts, m.ID.String(), m.Name)
+	}
+	return max(digest(parts...), 1)
+}
+
+func digest(parts ...string) uint64 {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s,", len(p), p)
+	}
+	return binary.BigEndian.Uint64(h.Sum(nil))
+}

@@ -1,0 +1,355 @@
+package braid_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// ledger is a state machine for tests: it counts how often each command was applied.
+type ledger struct {
+	mu      sync.Mutex
+	applied map[string]int
+	last    braid.Position
+}
+
+func newLedger() *ledger { return &ledger{applied: map[string]int{}} }
+
+func (l *ledger) Apply(commands []braid.Command) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range commands {
+		if commands[i].Position <= l.last {
+			return fmt.Errorf("position %d after %d", commands[i].Position, l.last)
+		}
+		l.last = commands[i].Position
+		l.applied[string(commands[i].Data)]++
+		commands[i].Result = len(l.applied)
+	}
+	return nil
+}
+
+func (l *ledger) Snapshot() (braid.Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return ledgerView(maps.Clone(l.applied)), nil
+}
+
+func (l *ledger) Restore(r io.Reader) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.applied, l.last = map[string]int{}, 0
+	return json.NewDecoder(r).Decode(&l.applied)
+}
+
+func (l *ledger) count(command string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.applied[command]
+}
+
+type ledgerView map[string]int
+
+func (v ledgerView) WriteTo(_ context.Context, w io.Writer) error {
+	return json.NewEncoder(w).Encode(map[string]int(v))
+}
+func (v ledgerView) Close() error { return nil }
+
+// cluster is members in this process, on loopback, each with a directory of its own.
+type cluster struct {
+	t       testing.TB
+	members []braid.Member
+	dirs    map[braid.MemberID]string
+	nodes   map[braid.MemberID]*braid.Node
+	ledgers map[braid.MemberID]*ledger
+	tune    func(*braid.Options)
+}
+
+func newCluster(t testing.TB, size int, tune func(*braid.Options)) *cluster {
+	c := &cluster{t: t, tune: tune, dirs: map[braid.MemberID]string{}, nodes: map[braid.MemberID]*braid.Node{}, ledgers: map[braid.MemberID]*ledger{}}
+	for i := range size {
+		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
+		c.dirs[braid.MemberID(i+1)] = t.TempDir()
+	}
+	for _, m := range c.members {
+		c.start(m, false)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			n.Close()
+		}
+	})
+	return c
+}
+
+func freeURL(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+func (c *cluster) start(m braid.Member, join bool) {
+	o := braid.Options{
+		Self: m.ID, Cluster: 42, Dir: c.dirs[m.ID], Members: append([]braid.Member(nil), c.members...), Join: join,
+		ListenPeer: []string{m.PeerURLs[0][len("http://"):]},
+		Heartbeat:  20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if c.tune != nil {
+		c.tune(&o)
+	}
+	sm := newLedger()
+	n, err := braid.Open(o, sm)
+	require.NoError(c.t, err)
+	c.nodes[m.ID], c.ledgers[m.ID] = n, sm
+}
+
+// testWriter logs to the test; lines after its end are dropped.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	defer func() { _ = recover() }()
+	w.t.Log(string(bytes.TrimSpace(b)))
+	return len(b), nil
+}
+
+func (c *cluster) stop(id braid.MemberID) {
+	require.NoError(c.t, c.nodes[id].Close())
+	delete(c.nodes, id)
+}
+
+// leader waits until every running member knows the same running leader.
+func (c *cluster) leader() braid.MemberID {
+	c.t.Helper()
+	var leader braid.MemberID
+	require.Eventually(c.t, func() bool {
+		leader = 0
+		for _, n := range c.nodes {
+			st := n.Status()
+			if c.nodes[st.Leader()] == nil || leader != 0 && st.Leader() != leader {
+				return false
+			}
+			leader = st.Leader()
+		}
+		return true
+	}, 20*time.Second, 5*time.Millisecond, "no common leader")
+	return leader
+}
+
+func (c *cluster) any() *braid.Node {
+	for _, m := range c.members {
+		if n := c.nodes[m.ID]; n != nil {
+			return n
+		}
+	}
+	c.t.Fatal("no member runs")
+	return nil
+}
+
+func (c *cluster) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	c.t.Cleanup(cancel)
+	return ctx
+}
+
+// fill proposes commands through all members at once and returns those acknowledged.
+func (c *cluster) fill(name string, count int) []string {
+	c.t.Helper()
+	var mu sync.Mutex
+	var acked []string
+	var wg sync.WaitGroup
+	for id, n := range c.nodes {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range count {
+				command := fmt.Sprintf("%s-%d-%d", name, id, i)
+				if _, err := n.Propose(c.ctx(), []byte(command)); err == nil {
+					mu.Lock()
+					acked = append(acked, command)
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	return acked
+}
+
+// verify demands that every member has every acknowledged command exactly once.
+func (c *cluster) verify(acked []string) {
+	c.t.Helper()
+	for id, n := range c.nodes {
+		require.NoError(c.t, n.ReadBarrier(c.ctx()), "member %s", id)
+		for _, command := range acked {
+			require.Equal(c.t, 1, c.ledgers[id].count(command), "member %s, command %s", id, command)
+		}
+	}
+}
+
+func TestEveryMemberTakesProposalsAndReads(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	c.leader()
+	acked := c.fill("x", 50)
+	require.Len(t, acked, 150)
+	c.verify(acked)
+}
+
+func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){
+		"batching":        func(o *braid.Options) { o.NoBatching = true },
+		"pipeline":        func(o *braid.Options) { o.NoPipeline = true },
+		"parallel append": func(o *braid.Options) { o.NoParallelAppend = true },
+		"asynchronous":    func(o *braid.Options) { o.NoAsyncApply = true },
+		"all": func(o *braid.Options) {
+			o.NoBatching, o.NoPipeline, o.NoParallelAppend, o.NoAsyncApply = true, true, true, true
+		},
+		"tiny frames":      func(o *braid.Options) { o.MaxFrameBytes, o.MaxBatchBytes = 64, 32 },
+		"fixed depth":      func(o *braid.Options) { o.PipelineDepth = 4 },
+		"reads by a lease": func(o *braid.Options) { o.LeaseReads = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, tune)
+			c.leader()
+			c.verify(c.fill("x", 30))
+		})
+	}
+}
+
+func TestNothingIsLostWhenTheLeaderStops(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.leader()
+	acked := c.fill("before", 20)
+	c.stop(leader)
+	acked = append(acked, c.fill("after", 20)...)
+	require.Len(t, acked, 100, "proposals at the others survive the change of leader")
+	c.verify(acked)
+	c.start(c.members[leader-1], false)
+	c.leader()
+	c.verify(acked)
+}
+
+func TestEverythingIsThereAfterAFullRestart(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	c.leader()
+	acked := c.fill("x", 50)
+	for _, m := range c.members {
+		c.stop(m.ID)
+	}
+	for _, m := range c.members {
+		c.start(m, false)
+	}
+	c.leader()
+	c.verify(acked)
+	c.verify(c.fill("y", 10))
+}
+
+func TestARestartedMemberServesReadsInAnIdleCluster(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.leader()
+	acked := c.fill("x", 3)
+	follower := leader%3 + 1
+	c.stop(follower) // before it could note what is committed
+	c.start(c.members[follower-1], false)
+	c.verify(acked)
+}
+
+func TestALaggardCatchesUpBySnapshot(t *testing.T) {
+	c := newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
+	leader := c.leader()
+	behind := leader%3 + 1
+	c.stop(behind)
+	acked := c.fill("x", 400)
+	first := c.nodes[leader].Status().Instances[0].First
+	require.Greater(t, uint64(first), uint64(1), "the log was cut")
+	c.start(c.members[behind-1], false)
+	c.leader()
+	c.verify(acked)
+	for _, m := range c.members { // and everybody recovers from snapshots
+		c.stop(m.ID)
+	}
+	for _, m := range c.members {
+		c.start(m, false)
+	}
+	c.leader()
+	c.verify(acked)
+}
+
+func TestMembershipChanges(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	c.leader()
+	acked := c.fill("x", 20)
+	fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
+	c.dirs[4] = t.TempDir()
+	c.members = append(c.members, fourth)
+
+	learner := fourth
+	learner.Learner = true
+	require.NoError(t, c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddLearner, Member: learner}))
+	c.start(fourth, true)
+	require.Eventually(t, func() bool {
+		return c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
+	}, 20*time.Second, 20*time.Millisecond, "promotion once it caught up")
+	acked = append(acked, c.fill("y", 20)...)
+	c.verify(acked)
+
+	leader := c.leader()
+	require.NoError(t, c.nodes[leader].ChangeMembers(c.ctx(), braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: leader}}))
+	c.stop(leader)
+	c.leader()
+	acked = append(acked, c.fill("z", 20)...)
+	c.verify(acked)
+	require.Len(t, c.any().Status().Members, 3)
+
+	err := c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: leader, PeerURLs: []string{freeURL(t)}}})
+	var refused *braid.RefusedError
+	require.ErrorAs(t, err, &refused, "ids never come back")
+}
+
+func TestLeadershipIsHandedOver(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.leader()
+	to := leader%3 + 1
+	require.NoError(t, c.any().TransferLeader(c.ctx(), to))
+	require.Equal(t, to, c.leader())
+	err := c.any().TransferLeader(c.ctx(), 9)
+	var refused *braid.RefusedError
+	require.ErrorAs(t, err, &refused)
+}
+
+func TestBadInput(t *testing.T) {
+	c := newCluster(t, 1, func(o *braid.Options) { o.MaxCommandBytes, o.MaxPendingBytes = 100, 1000 })
+	c.leader()
+	_, err := c.any().Propose(c.ctx(), make([]byte, 101))
+	require.ErrorIs(t, err, braid.ErrTooLarge)
+
+	dir := c.dirs[1]
+	open := func(o braid.Options) error {
+		o.Logger = slog.New(slog.DiscardHandler)
+		n, err := braid.Open(o, newLedger())
+		if err == nil {
+			n.Close()
+		}
+		return err
+	}
+	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 42, Dir: dir, Members: c.members}), "in use")
+	c.stop(1)
+	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 43, Dir: dir, Members: c.members}), "belongs to cluster 2a")
+	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: dir, Members: []braid.Member{{ID: 2}}}), "belongs to member 1")
+	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: dir, Members: c.members}), "do not include")
+	require.ErrorContains(t, open(braid.Options{Cluster: 42, Dir: dir}), "Self")
+	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 42, Dir: dir, Members: c.members, Heartbeat: time.Second, ElectionTimeout: time.Second}), "heartbeats")
+}

@@ -1,0 +1,108 @@
+package braid
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Options opens a member. The zero value of an optional field means its default.
+type Options struct {
+	Self    MemberID // required, see [MemberIDOf]
+	Cluster uint64   // cluster id, required, see [ClusterIDOf]
+	Dir     string   // directory for log and snapshots, required; made if missing
+	// Members is the initial cluster, with an id and a peer URL each. Once Dir holds a
+	// log, or with Join, they only say whom to dial first.
+	Members []Member
+	Join    bool // begin empty and wait to be added by a running cluster
+	// ListenPeer are the addresses (host:port) to accept other members on, one per
+	// network card. A cluster of one needs none.
+	ListenPeer []string
+	// PeerListeners are open listeners to use instead of ListenPeer; the node closes them.
+	PeerListeners []net.Listener
+	PeerTLS       *tls.Config // mutual TLS between members; nil: plain TCP
+
+	Heartbeat       time.Duration // default 100 ms
+	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats
+	LeaseReads      bool          // reads without a round trip, by clocks of bounded drift
+
+	// Raft's four optimisations (papers/raft-optimizations.txt). All are on and need no
+	// tuning; each can be turned off or fixed, to measure what it brings.
+	NoBatching       bool // one command per entry, one entry per frame
+	NoPipeline       bool // one frame under way per follower
+	NoParallelAppend bool // the leader writes to its disk before it sends
+	NoAsyncApply     bool // replication waits for the state machine
+	MaxBatchBytes    int  // payload bytes at which an entry is full; default 1 MiB
+	MaxBatchCommands int  // commands at which an entry is full; default no limit
+	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
+	PipelineDepth    int  // frames and batches under way; default adaptive
+
+	MaxCommandBytes int // default 32 MiB
+	MaxPendingBytes int // proposals of this member waiting or under way; default 256 MiB
+	SnapshotBytes   int // log bytes between snapshots; default 256 MiB
+
+	Net    string       // link emulation, as the flag --net
+	FS     vfs.FS       // default the operating system's
+	Logger *slog.Logger // default slog.Default()
+	// Answer serves the requests that another member's program sent with [Node.Ask].
+	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
+}
+
+// OptionError is an option that makes no sense. Nothing was started.
+type OptionError struct{ Option, Detail string }
+
+func (e *OptionError) Error() string { return "braid: option " + e.Option + ": " + e.Detail }
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	o.Heartbeat = cmp.Or(o.Heartbeat, 100*time.Millisecond)
+	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
+	o.MaxBatchBytes = cmp.Or(o.MaxBatchBytes, 1<<20)
+	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 1<<20)
+	o.MaxCommandBytes = cmp.Or(o.MaxCommandBytes, 32<<20)
+	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
+	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	o.Members = slices.Clone(o.Members) // callers may share one list between members
+	slices.SortFunc(o.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return o.check()
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Self == 0:
+		return &OptionError{"Self", "is required"}
+	case o.Cluster == 0:
+		return &OptionError{"Cluster", "is required"}
+	case o.Dir == "":
+		return &OptionError{"Dir", "is required"}
+	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
+		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
+	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
+		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0:
+		return &OptionError{"limits", "must not be negative"}
+	}
+	if o.Join {
+		return nil
+	}
+	c := protocol.Config{Members: o.Members}
+	if err := c.Validate(); err != nil {
+		return &OptionError{"Members", err.Error()}
+	}
+	if c.Find(o.Self) == nil {
+		return &OptionError{"Members", "do not include member " + o.Self.String()}
+	}
+	return nil
+}
