@@ -1,0 +1,116 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+)
+
+// Command is one command and its place in the order.
+type Command struct {
+	// Position is strictly increasing and equal on every member. Positions may be left out.
+	Position uint64
+	// Data was made by this package. It is not kept after Apply returns.
+	Data []byte
+	// Result is set by Apply to a *[Result], or left alone if the state includes the
+	// command already.
+	Result any
+}
+
+// Result is what a command did.
+type Result struct {
+	// Resp is etcd's response. Its header holds the revision at most.
+	Resp proto.Message
+	// Err is one of etcd's errors (mvcc, lease, auth, etcdserver/errors), [ErrBadCommand] or
+	// [ErrNotPrimary].
+	Err error
+	// Physical, of a compaction, is closed when the old revisions are gone.
+	Physical <-chan struct{}
+	// Trace tells where the time went.
+	Trace *traceutil.Trace
+}
+
+// Apply applies commands in order and sets their results. Commands at positions that the
+// state includes are skipped, so that it is harmless to apply a part of the order again.
+// An error is fatal (see [FatalError]): then some of the commands may not be applied.
+func (s *Store) Apply(commands []Command) error {
+	err := s.latch.guard(func() error { return s.applyEntries(commands) })
+	if err != nil {
+		return err
+	}
+	s.waiting.Trigger(s.applied.Load())
+	return nil
+}
+
+// applyEntries bears its name because etcd's checks look for it on the stack.
+func (s *Store) applyEntries(commands []Command) error {
+	for i := range commands {
+		c := &commands[i]
+		if c.Position <= s.applied.Load() {
+			continue
+		}
+		s.db.index.SetConsistentApplyingIndex(c.Position, term)
+		result := s.applyOne(c)
+		// Not every command writes; the index moves all the same.
+		if s.db.index.ConsistentIndex() < c.Position {
+			s.db.index.SetConsistentIndex(c.Position, term)
+		}
+		s.applied.Store(c.Position)
+		c.Result = result
+	}
+	return nil
+}
+
+// applyOne carries out one command. What it does depends on the state and the command only.
+func (s *Store) applyOne(c *Command) *Result {
+	if len(c.Data) == 0 {
+		return &Result{}
+	}
+	cmd, err := decode(c.Data)
+	if err != nil {
+		return &Result{Err: err}
+	}
+	switch cmd.kind {
+	case kindClaim:
+		cmd.claim.position = c.Position
+		s.applyClaim(cmd.claim)
+		return &Result{}
+	case kindGuarded:
+		if cmd.guard != s.primary.position.Load() {
+			return &Result{Err: ErrNotPrimary}
+		}
+		cmd.request.Header = s.rootHeader()
+	}
+	if cmd.request.Authenticate != nil {
+		// The token will name the consistent index, and members that see the token wait for
+		// that position: it has to be this one. Nothing is written, so it may move now.
+		s.db.index.SetConsistentIndex(c.Position, term)
+	}
+	return s.applyRequest(cmd.request)
+}
+
+func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
+	out := s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)
+	if out == nil {
+		return &Result{Err: fmt.Errorf("%w: etcd has no answer", ErrBadCommand)}
+	}
+	if errors.Is(out.Err, etcderrors.ErrNoSpace) {
+		s.wantNoSpaceAlarm()
+	}
+	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, Trace: out.Trace}
+}
+
+// rootHeader lets the store's own requests pass where users need permission.
+func (s *Store) rootHeader() *pb.RequestHeader {
+	if !s.auth.IsAuthEnabled() {
+		return nil
+	}
+	return &pb.RequestHeader{Username: "root", AuthRevision: s.auth.Revision()}
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/auth"
+)
+
+// enableAuth makes root, a user bob who may write and read [a, b), and turns auth on.
+func enableAuth(n *node) {
+	n.must(&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root", Password: "r"}})
+	n.must(&pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}})
+	n.must(&pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "as"}})
+	n.must(&pb.InternalRaftRequest{AuthRoleGrantPermission: &pb.AuthRoleGrantPermissionRequest{Name: "as",
+		Perm: &authpb.Permission{PermType: authpb.READWRITE, Key: []byte("a"), RangeEnd: []byte("b")}}})
+	n.must(&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "bob", Password: "b"}})
+	n.must(&pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "bob", Role: "as"}})
+	n.must(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
+}
+
+// login returns the context of a user's calls.
+func (n *node) login(name, password string) context.Context {
+	n.t.Helper()
+	l, err := n.Login(&pb.AuthenticateRequest{Name: name, Password: password})
+	require.NoError(n.t, err)
+	res := n.raw(l.Command)[0]
+	require.NoError(n.t, res.Err)
+	require.Equal(n.t, l.Revision, n.Auth().Revision())
+	return withToken(res.Resp.(*pb.AuthenticateResponse).Token)
+}
+
+func withToken(token string) context.Context {
+	return metadata.NewIncomingContext(context.Background(), metadata.Pairs(rpctypes.TokenFieldNameGRPC, token))
+}
+
+func (n *node) doAs(ctx context.Context, r *pb.InternalRaftRequest) error {
+	n.t.Helper()
+	data, err := n.Encode(ctx, r)
+	if err != nil {
+		return err
+	}
+	return n.raw(data)[0].Err
+}
+
+func TestAuth(t *testing.T) {
+	n := openTemp(t)
+	_, err := n.Login(&pb.AuthenticateRequest{Name: "root", Password: "r"})
+	require.ErrorIs(t, err, auth.ErrAuthNotEnabled)
+	enableAuth(n)
+	nobody := context.Background()
+	_, err = n.Login(&pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
+	require.ErrorIs(t, err, auth.ErrAuthFailed)
+	root, bob := n.login("root", "r"), n.login("bob", "b")
+
+	require.NoError(t, n.doAs(bob, put("a1", "x")))
+	require.ErrorIs(t, n.doAs(bob, put("c1", "x")), auth.ErrPermissionDenied)
+	require.ErrorIs(t, n.doAs(nobody, put("a1", "x")), auth.ErrUserEmpty)
+	require.ErrorIs(t, n.doAs(withToken("nonsense.1"), put("a1", "x")), auth.ErrInvalidAuthToken)
+	require.NoError(t, n.doAs(root, put("c1", "x")))
+
+	_, err = n.Range(bob, &pb.RangeRequest{Key: []byte("a1")})
+	require.NoError(t, err)
+	_, err = n.Range(bob, &pb.RangeRequest{Key: []byte("c1")})
+	require.ErrorIs(t, err, auth.ErrPermissionDenied)
+	require.ErrorIs(t, n.CheckRange(bob, []byte("c1"), nil), auth.ErrPermissionDenied)
+	require.NoError(t, n.RequireAdmin(root))
+	require.ErrorIs(t, n.RequireAdmin(bob), auth.ErrPermissionDenied)
+	require.ErrorIs(t, n.RequireAuth(nobody), auth.ErrUserEmpty)
+	require.NoError(t, n.RequireAuth(bob))
+
+	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "bb"}}))
+	n.login("bob", "bb")
+	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
+	require.NoError(t, n.RequireAdmin(nobody))
+}
+
+// TestAuthLeases keeps users from leases on keys that they may not write; the store's own
+// commands pass.
+func TestAuthLeases(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	n := openTemp(t)
+	enableAuth(n)
+	root, bob := n.login("root", "r"), n.login("bob", "b")
+	require.NoError(t, n.doAs(root, grant(7, 1)))
+	require.NoError(t, n.doAs(root, putLease("c1", "x", 7)))
+	n.raw(n.ClaimLeases())
+	_, err := n.LeaseRenew(bob, 7)
+	require.ErrorIs(t, err, auth.ErrPermissionDenied)
+	_, err = n.LeaseTimeToLive(bob, &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
+	require.ErrorIs(t, err, auth.ErrPermissionDenied)
+	_, err = n.LeaseLeases(bob)
+	require.ErrorIs(t, err, auth.ErrPermissionDenied)
+	require.ErrorIs(t, n.doAs(bob, revoke(7)), auth.ErrPermissionDenied)
+	_, err = n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	require.ErrorIs(t, err, auth.ErrUserEmpty)
+
+	require.NoError(t, n.raw(within(t, n.Wanted()))[0].Err)
+	got, err := n.Range(root, &pb.RangeRequest{Key: []byte("c1")})
+	require.NoError(t, err)
+	require.Empty(t, got.Kvs)
+}
+
+// TestSimpleTokenElsewhere uses a token on another member than the one that made it.
+func TestSimpleTokenElsewhere(t *testing.T) {
+	one, two := openTemp(t), openTemp(t)
+	var log [][]byte
+	record := func(r *pb.InternalRaftRequest) { log = append(log, one.encode(r)) }
+	record(&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root", Password: "r"}})
+	record(&pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}})
+	record(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
+	one.raw(log...)
+	two.raw(log...)
+	l, err := one.Login(&pb.AuthenticateRequest{Name: "root", Password: "r"})
+	require.NoError(t, err)
+	token := one.raw(l.Command)[0].Resp.(*pb.AuthenticateResponse).Token
+
+	// The token names its position, and the member waits until it gets there.
+	answer := make(chan error, 1)
+	go func() { answer <- two.RequireAdmin(withToken(token)) }()
+	two.raw(l.Command)
+	require.NoError(t, within(t, answer))
+}

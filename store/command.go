@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/crypto/bcrypt"
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// A command is one byte that says its kind, and what the kind needs:
+//
+//	request   an etcd request, as etcd's log holds it (a protobuf InternalRaftRequest)
+//	claim     the id of the member that wants to be the primary lessor, and a random number
+//	          (8 bytes each, big endian)
+//	guarded   the claim's position (8 bytes) and a request, which counts only while that
+//	          claim is the newest one
+//
+// A command of no bytes does nothing.
+const (
+	kindRequest = 'r'
+	kindClaim   = 'c'
+	kindGuarded = 'g'
+)
+
+// ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
+// would take for an impossible situation. It has no effect, on any member.
+var ErrBadCommand = errors.New("store: malformed command")
+
+// command is a decoded command.
+type command struct {
+	kind    byte
+	claim   claim  // claim: member and nonce
+	guard   uint64 // guarded: position of the claim
+	request *pb.InternalRaftRequest
+}
+
+func decode(data []byte) (c command, err error) {
+	c.kind, data = data[0], data[1:]
+	switch {
+	case c.kind == kindClaim && len(data) == 16:
+		c.claim.member = binary.BigEndian.Uint64(data)
+		c.claim.nonce = binary.BigEndian.Uint64(data[8:])
+		return c, nil
+	case c.kind == kindGuarded && len(data) >= 8:
+		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
+	case c.kind != kindRequest:
+		return c, fmt.Errorf("%w: %d bytes of kind %q", ErrBadCommand, len(data), c.kind)
+	}
+	c.request = new(pb.InternalRaftRequest)
+	if err := proto.Unmarshal(data, c.request); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrBadCommand, err)
+	}
+	return c, checkOrdered(c.request)
+}
+
+// encode prepends a prefix to a request.
+func encode(prefix []byte, r *pb.InternalRaftRequest) ([]byte, error) {
+	data := make([]byte, len(prefix), len(prefix)+proto.Size(r))
+	copy(data, prefix)
+	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(data, r)
+}
+
+func guardedPrefix(position uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kindGuarded}, position)
+}
+
+// Encode returns the command that carries out a request for the user whose token or
+// certificate ctx carries. It sets r.Header, draws an id for a lease that has none, and puts
+// the hash of a password in its place, which takes time on purpose (bcrypt). Errors: etcd's
+// for a bad token, [ErrBadCommand] for a request that no state machine accepts.
+func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) ([]byte, error) {
+	if err := check(r); err != nil {
+		return nil, err
+	}
+	r.Header = nil
+	if r.Authenticate == nil {
+		user, err := s.AuthInfo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if user != nil {
+			r.Header = &pb.RequestHeader{Username: user.Username, AuthRevision: user.Revision}
+		}
+	}
+	if err := s.complete(r); err != nil {
+		return nil, err
+	}
+	return encode([]byte{kindRequest}, r)
+}
+
+// complete decides before ordering what members could not decide alike afterwards.
+func (s *Store) complete(r *pb.InternalRaftRequest) (err error) {
+	switch {
+	case r.LeaseGrant != nil && r.LeaseGrant.ID == 0:
+		r.LeaseGrant = proto.Clone(r.LeaseGrant).(*pb.LeaseGrantRequest)
+		r.LeaseGrant.ID = randomLeaseID()
+	case r.AuthUserAdd != nil && (r.AuthUserAdd.Options == nil || !r.AuthUserAdd.Options.NoPassword):
+		r.AuthUserAdd = proto.Clone(r.AuthUserAdd).(*pb.AuthUserAddRequest)
+		r.AuthUserAdd.HashedPassword, err = s.hash(r.AuthUserAdd.Password)
+		r.AuthUserAdd.Password = ""
+	case r.AuthUserChangePassword != nil && r.AuthUserChangePassword.Password != "":
+		r.AuthUserChangePassword = proto.Clone(r.AuthUserChangePassword).(*pb.AuthUserChangePasswordRequest)
+		r.AuthUserChangePassword.HashedPassword, err = s.hash(r.AuthUserChangePassword.Password)
+		r.AuthUserChangePassword.Password = ""
+	}
+	return err
+}
+
+func (s *Store) hash(password string) (string, error) {
+	hashed, err := bcrypt.GenerateFromPassword([]byte(password), s.auth.BcryptCost())
+	return base64.StdEncoding.EncodeToString(hashed), err
+}
+
+// randomLeaseID returns a positive id. That it is in use is unlikely beyond concern, and the
+// grant would fail.
+func randomLeaseID() int64 { return int64(random()>>1) | 1 }
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// Login is a checked password on its way to a token.
+type Login struct {
+	// Command makes the token; propose it.
+	Command []byte
+	// Revision of the users when the password was checked. If [Store.Auth]'s revision is
+	// another one once Command is applied, the password may be out of date: login again.
+	Revision uint64
+}
+
+// Login checks a password. Read linearizably before.
+func (s *Store) Login(r *pb.AuthenticateRequest) (Login, error) {
+	revision, err := s.auth.CheckPassword(r.Name, r.Password)
+	if err != nil {
+		return Login{}, err
+	}
+	token, err := s.auth.GenTokenPrefix()
+	if err != nil {
+		return Login{}, err
+	}
+	data, err := encode([]byte{kindRequest}, &pb.InternalRaftRequest{
+		Authenticate: &pb.InternalAuthenticateRequest{Name: r.Name, SimpleToken: token},
+	})
+	return Login{Command: data, Revision: revision}, err
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coreos/go-semver/semver"
+	"go.uber.org/zap"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/version"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/etcdserver/api"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
+	"go.etcd.io/etcd/server/v3/etcdserver/cindex"
+	"go.etcd.io/etcd/server/v3/storage"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// term stands where etcd keeps raft's. The global order has one position per command and
+// no term, but etcd takes a database without a term for one of version 3.4.
+const term = 1
+
+// openTimeout is how long to wait for another process to let go of the database.
+const openTimeout = time.Second
+
+// database is an open database file and the position it includes.
+type database struct {
+	be    backend.Backend
+	index cindex.ConsistentIndexer
+}
+
+// openDatabase opens or makes a database file. Each has a consistent index of its own, so
+// that one which Restore replaced never writes the index of its successor.
+func openDatabase(path string, o *Options, lg *zap.Logger) (*database, error) {
+	index := cindex.NewConsistentIndex(nil)
+	config := backend.DefaultBackendConfig(lg)
+	config.Path = path
+	config.BatchLimit = o.BackendBatchLimit
+	config.BatchInterval = o.BackendBatchInterval
+	config.BackendFreelistType = bolt.FreelistMapType
+	config.UnsafeNoFsync = o.NoSync
+	config.Timeout = openTimeout
+	config.Hooks = storage.NewBackendHooks(lg, index)
+	db := &database{be: backend.New(config), index: index}
+	index.SetBackend(db.be)
+	if err := db.prepare(lg); err != nil {
+		return nil, errors.Join(err, db.be.Close())
+	}
+	return db, nil
+}
+
+// prepare brings a fresh or older database to this version's layout.
+func (db *database) prepare(lg *zap.Logger) error {
+	schema.CreateMetaBucket(db.be.BatchTx())
+	current := schema.ReadStorageVersion(db.be.ReadTx())
+	if current == nil || current.LessThan(storageVersion()) {
+		tx := db.be.BatchTx()
+		tx.LockOutsideApply()
+		v := storageVersion()
+		schema.UnsafeSetStorageVersion(tx, &v)
+		tx.Unlock()
+		db.be.ForceCommit()
+	}
+	return schema.Validate(lg, db.be.ReadTx())
+}
+
+// hook makes each write transaction of an apply carry the position of its command.
+func (db *database) hook() {
+	db.be.SetTxPostLockInsideApplyHook(func() {
+		position, term := db.index.ConsistentApplyingIndex()
+		if position > db.index.UnsafeConsistentIndex() {
+			db.index.SetConsistentIndex(position, term)
+		}
+	})
+}
+
+// storageVersion is the layout of the database, which is that of the etcd module in use.
+func storageVersion() semver.Version {
+	v := semver.New(version.Version)
+	return semver.Version{Major: v.Major, Minor: v.Minor}
+}
+
+// openCluster makes the little that etcd's appliers need to know of a cluster: its id and
+// its version. The members are not kept here.
+func (s *Store) openCluster() {
+	s.cluster = membership.NewCluster(s.lg)
+	s.cluster.SetID(types.ID(s.opts.MemberID), types.ID(s.opts.ClusterID))
+	s.recoverCluster()
+}
+
+func (s *Store) recoverCluster() {
+	s.cluster.SetBackend(schema.NewMembershipBackend(s.lg, s.db.be))
+	s.cluster.Recover(api.UpdateCapability)
+	if s.cluster.Version() == nil {
+		v := storageVersion()
+		s.cluster.SetVersion(&v, api.UpdateCapability, membership.ApplyBoth)
+		s.db.be.ForceCommit()
+	}
+}
+
+func (s *Store) openAuth() error {
+	tokens, err := auth.NewTokenProvider(s.lg, s.opts.AuthToken, s.waiting.Wait, s.opts.AuthTokenTTL)
+	if err != nil {
+		return fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
+	}
+	s.auth = auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost)
+	return nil
+}
+
+// openAppliers makes what depends on the database by value: alarms, quota and appliers.
+func (s *Store) openAppliers() (err error) {
+	if s.alarms, err = v3alarm.NewAlarmStore(s.lg, schema.NewAlarmBackend(s.lg, s.db.be)); err != nil {
+		return err
+	}
+	s.quota = storage.NewBackendQuota(s.lg, s.opts.QuotaBytes, s.db.be, "store")
+	s.applier = apply.NewUberApplier(apply.ApplierOptions{
+		Logger:                       s.lg,
+		KV:                           s.kv,
+		AlarmStore:                   s.alarms,
+		AuthStore:                    s.auth,
+		Lessor:                       s.lessor,
+		Cluster:                      s.cluster,
+		RaftStatus:                   status{s},
+		SnapshotServer:               status{s},
+		ConsistentIndex:              s.db.index,
+		TxnModeWriteWithSharedBuffer: true,
+		Backend:                      s.db.be,
+		QuotaBackendBytesCfg:         s.opts.QuotaBytes,
+		WarningApplyDuration:         s.opts.WarnApplyDuration,
+	})
+	return nil
+}
+
+// status answers what etcd's appliers ask of their server. Responses carry none of it but
+// the revision; the rest of a header is for the one who answers a client.
+type status struct{ s *Store }
+
+func (t status) MemberID() types.ID     { return types.ID(t.s.opts.MemberID) }
+func (t status) Leader() types.ID       { return types.ID(t.s.Primary()) }
+func (t status) CommittedIndex() uint64 { return t.s.Applied() }
+func (t status) AppliedIndex() uint64   { return t.s.Applied() }
+func (t status) Term() uint64           { return 0 }
+
+// ForceSnapshot is for etcd's log of an older version, which there is none of.
+func (t status) ForceSnapshot() {}
+
+// removeLeftovers deletes files that a crash during Restore or Defragment left behind.
+func removeLeftovers(dir string) error {
+	for _, pattern := range []string{restorePattern, "db.tmp.*"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// ImportOptions says how to take over a database.
+type ImportOptions struct {
+	// SkipHashCheck takes a file without a digest: a database copied from a member's
+	// directory instead of one that a client saved.
+	SkipHashCheck bool
+}
+
+// Import puts the keys, leases, users and alarms of an etcd snapshot, or of one of this
+// package, into a directory that has no store yet, as the state before the first command.
+// Every member of the new cluster has to start from the same file.
+func Import(file, dir string, o ImportOptions) (err error) {
+	target := filepath.Join(dir, "db")
+	if _, err := os.Stat(target); err == nil {
+		return fmt.Errorf("store: import: %s exists", target)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("store: import: %w", err)
+	}
+	part, err := os.CreateTemp(dir, restorePattern)
+	if err != nil {
+		return fmt.Errorf("store: import: %w", err)
+	}
+	defer os.Remove(part.Name()) // of no effect once it has its final name
+	if err := errors.Join(copyDatabase(part, file, o), part.Sync(), part.Close()); err != nil {
+		return fmt.Errorf("store: import %s: %w", file, err)
+	}
+	if err := forget(part.Name()); err != nil {
+		return fmt.Errorf("store: import %s: %w", file, err)
+	}
+	if err := errors.Join(os.Rename(part.Name(), target), syncDir(dir)); err != nil {
+		return fmt.Errorf("store: import %s: %w", file, err)
+	}
+	return nil
+}
+
+// copyDatabase copies a database and checks its digest if it has one. A database's length
+// is a multiple of 512 bytes; what is more is a digest.
+func copyDatabase(w io.Writer, file string, o ImportOptions) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	size, hashed := info.Size(), info.Size()%512 == sha256.Size
+	if hashed {
+		size -= sha256.Size
+	}
+	digest := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(w, digest), in, size); err != nil {
+		return err
+	}
+	if o.SkipHashCheck {
+		return nil
+	}
+	if !hashed {
+		return errors.New("the file has no digest at its end: it is damaged, or a copy of a database and not a saved snapshot")
+	}
+	want := make([]byte, sha256.Size)
+	if _, err := io.ReadFull(in, want); err != nil {
+		return err
+	}
+	if sum := digest.Sum(nil); string(sum) != string(want) {
+		return fmt.Errorf("SHA-256 is %x, should be %x", sum, want)
+	}
+	return nil
+}
+
+// forget removes what a database knows of the cluster that it comes from: its place in the
+// order, its members, their version, who its primary lessor was.
+func forget(path string) error {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		for _, name := range [][]byte{schema.Cluster.Name(), schema.Members.Name(), schema.MembersRemoved.Name()} {
+			if err := tx.DeleteBucket(name); err != nil && tx.Bucket(name) != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(schema.Meta.Name())
+		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
+			return errors.New("this is no database of etcd's")
+		}
+		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey} {
+			if err := meta.Delete(key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, db.Close())
+}

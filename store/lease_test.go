@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/lease"
+)
+
+func TestLeases(t *testing.T) {
+	n := openTemp(t)
+	n.must(grant(7, 100))
+	require.ErrorIs(t, n.do(grant(7, 100)).Err, lease.ErrLeaseExists)
+	drawn := n.must(grant(0, 100)).Resp.(*pb.LeaseGrantResponse)
+	require.Positive(t, drawn.ID)
+	n.must(putLease("a", "1", 7))
+	n.must(putLease("b", "2", 7))
+
+	leases, err := n.LeaseLeases(context.Background())
+	require.NoError(t, err)
+	require.Len(t, leases.Leases, 2)
+
+	n.must(revoke(7))
+	require.Equal(t, "", n.get("a"))
+	require.Equal(t, "", n.get("b"))
+	require.ErrorIs(t, n.do(revoke(7)).Err, lease.ErrLeaseNotFound)
+}
+
+// TestPrimary follows the office of the primary lessor through the order.
+func TestPrimary(t *testing.T) {
+	n := openTemp(t)
+	n.must(grant(7, 100))
+	_, err := n.LeaseRenew(context.Background(), 7)
+	require.ErrorIs(t, err, ErrNotPrimary)
+	_, err = n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	require.ErrorIs(t, err, ErrNotPrimary)
+
+	n.raw(n.ClaimLeases())
+	require.True(t, n.IsPrimary())
+	require.EqualValues(t, 0xa1, n.Primary())
+	ttl, err := n.LeaseRenew(context.Background(), 7)
+	require.NoError(t, err)
+	require.EqualValues(t, 100, ttl)
+	n.must(putLease("a", "1", 7))
+	left, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
+	require.NoError(t, err)
+	require.InDelta(t, 100, left.TTL, 5)
+	require.Equal(t, [][]byte{[]byte("a")}, left.Keys)
+	_, err = n.LeaseRenew(context.Background(), 8)
+	require.ErrorIs(t, err, lease.ErrLeaseNotFound)
+
+	n.raw(claimCommand(0xb2, 5)) // another member
+	require.False(t, n.IsPrimary())
+	require.EqualValues(t, 0xb2, n.Primary())
+	_, err = n.LeaseRenew(context.Background(), 7)
+	require.ErrorIs(t, err, ErrNotPrimary)
+}
+
+// TestClaimGivenUp lets a claim be applied after its member stopped being the leader.
+func TestClaimGivenUp(t *testing.T) {
+	n := openTemp(t)
+	claim := n.ClaimLeases()
+	n.Demote()
+	n.raw(claim)
+	require.False(t, n.IsPrimary())
+	require.EqualValues(t, 0xa1, n.Primary())
+}
+
+// TestClaimOfAFormerLife applies, after a restart, a claim that was made before it.
+func TestClaimOfAFormerLife(t *testing.T) {
+	former, n := openTemp(t), openTemp(t)
+	old := former.ClaimLeases()
+	claim := n.ClaimLeases()
+	n.raw(old)
+	require.False(t, n.IsPrimary())
+	n.raw(claim)
+	require.True(t, n.IsPrimary())
+}
+
+// TestClaimInSnapshot restores a state that includes this member's claim.
+func TestClaimInSnapshot(t *testing.T) {
+	other, n := openTemp(t), openTemp(t)
+	other.must(grant(7, 100))
+	other.raw(n.ClaimLeases())
+	require.NoError(t, n.Restore(snapshotReader(other)))
+	require.True(t, n.IsPrimary())
+	ttl, err := n.LeaseRenew(context.Background(), 7)
+	require.NoError(t, err)
+	require.EqualValues(t, 100, ttl)
+
+	n.Demote()
+	require.NoError(t, n.Restore(snapshotReader(other)))
+	require.False(t, n.IsPrimary())
+}
+
+func TestExpiredLeaseIsRevoked(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	n := openTemp(t)
+	n.must(grant(7, 1))
+	n.must(putLease("a", "1", 7))
+	n.raw(n.ClaimLeases())
+	end := within(t, n.Wanted())
+	require.Equal(t, "1", n.get("a"))
+	require.NoError(t, n.raw(end)[0].Err)
+	require.Equal(t, "", n.get("a"))
+}
+
+// TestDeposedPrimaryRevokesNothing delays what a primary decided until there is a newer one.
+func TestDeposedPrimaryRevokesNothing(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	n := openTemp(t)
+	n.must(grant(7, 1))
+	n.must(putLease("a", "1", 7))
+	n.raw(n.ClaimLeases())
+	end := within(t, n.Wanted())
+	n.raw(claimCommand(0xb2, 5))
+	require.ErrorIs(t, n.raw(end)[0].Err, ErrNotPrimary)
+	require.Equal(t, "1", n.get("a"))
+}
+
+// TestCheckpointSurvives has a lease's age ordered, so that a new primary knows it, also
+// after a restart.
+func TestCheckpointSurvives(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	o := testOptions(t.TempDir())
+	o.LeaseCheckpointInterval = time.Second
+	n := open(t, o)
+	n.must(grant(7, 1000))
+	n.raw(n.ClaimLeases())
+	checkpoint := within(t, n.Wanted())
+	c, err := decode(checkpoint)
+	require.NoError(t, err)
+	require.NotNil(t, c.request.LeaseCheckpoint)
+	c.request.LeaseCheckpoint.Checkpoints[0].Remaining_TTL = 300 // as if 700 s had passed
+	checkpoint, err = encode(guardedPrefix(n.primary.position.Load()), c.request)
+	require.NoError(t, err)
+	require.NoError(t, n.raw(checkpoint)[0].Err)
+	require.NoError(t, n.Close())
+
+	n = open(t, o)
+	n.raw(n.ClaimLeases())
+	left, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	require.NoError(t, err)
+	require.InDelta(t, 300, left.TTL, 5)
+	require.EqualValues(t, 1000, left.GrantedTTL)
+	require.NoError(t, n.Close())
+}
+
+func TestWantedIsBounded(t *testing.T) {
+	var w wanted
+	w.init()
+	big := make([]byte, wantedBytes/4)
+	accepted := 0
+	for range 20 {
+		if w.add(big) {
+			accepted++
+		}
+	}
+	require.Less(t, accepted, 10) // four, and what was taken out meanwhile
+	require.NotZero(t, accepted)
+	w.close()
+	w.close()
+	require.False(t, w.add([]byte("x")))
+	for range w.c {
+		require.LessOrEqual(t, accepted, 10)
+	}
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/version"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+)
+
+// FinishCompaction waits until a compaction has removed the old revisions, and makes that
+// durable: without it a restarted member would do it again.
+func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
+	if r.Physical == nil {
+		return nil
+	}
+	select {
+	case <-r.Physical:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.latch.failed:
+		return s.latch.get()
+	case <-s.stop:
+		return ErrClosed
+	}
+	return s.using(func(be backend.Backend) error {
+		be.ForceCommit()
+		return nil
+	})
+}
+
+// Hash returns a checksum of the database file's content, which is equal on members that
+// applied the same and compacted the same.
+func (s *Store) Hash() (hash uint32, revision int64, err error) {
+	err = s.latch.guard(func() error {
+		hash, revision, err = s.kv.HashStorage().Hash()
+		return err
+	})
+	return hash, revision, err
+}
+
+// HashKV is a checksum of the keys and their history.
+type HashKV struct {
+	Hash uint32
+	// CompactRevision and HashRevision are the history that Hash covers. Members with the
+	// same two must have the same hash.
+	CompactRevision, HashRevision int64
+	Revision                      int64 // newest revision at that moment
+}
+
+// HashKV returns the checksum up to a revision (0: the newest). Errors: etcd's for a
+// revision that is gone or not there yet.
+func (s *Store) HashKV(revision int64) (h HashKV, err error) {
+	err = s.latch.guard(func() error {
+		hash, newest, err := s.kv.HashStorage().HashByRev(revision)
+		h = HashKV{hash.Hash, hash.CompactRevision, hash.Revision, newest}
+		return err
+	})
+	return h, err
+}
+
+// Defragment rewrites the database file without its holes. Meanwhile nothing is read or
+// applied. It waits for open snapshots first, until ctx is done.
+func (s *Store) Defragment(ctx context.Context) error {
+	if err := s.frozen.exclude(ctx); err != nil {
+		return err
+	}
+	defer s.frozen.admit()
+	return s.using(func(be backend.Backend) error { return be.Defrag() })
+}
+
+// DBSize returns the size of the database file in bytes.
+func (s *Store) DBSize() int64 { return s.Backend().Size() }
+
+// DBSizeInUse returns how many bytes of the database file hold something.
+func (s *Store) DBSizeInUse() int64 { return s.Backend().SizeInUse() }
+
+// ClusterVersion returns the version that all members understand, as "3.7".
+func (s *Store) ClusterVersion() string {
+	if v := s.cluster.Version(); v != nil {
+		return version.Cluster(v.String())
+	}
+	return ""
+}
+
+// StorageVersion returns the version of the database's layout, as "3.7.0".
+func (s *Store) StorageVersion() string {
+	v := storageVersion() // older ones are brought to it when they are opened
+	return v.String()
+}
+
+func (s *Store) alarmStore() *v3alarm.AlarmStore {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.alarms
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/crypto/bcrypt"
+
+	"go.etcd.io/etcd/server/v3/storage"
+)
+
+// Options opens a store. The zero value of every optional field means its default.
+type Options struct {
+	// Dir holds the database file, "db". It is created if needed. Required.
+	Dir string
+	// ClusterID and MemberID appear in metrics and name who raised an alarm. Required.
+	ClusterID, MemberID uint64
+	// Logger receives etcd's own messages. Default: none.
+	Logger *zap.Logger
+
+	// QuotaBytes is the size of the database above which writes are refused. 0: 2 GiB;
+	// negative: no limit.
+	QuotaBytes int64
+	// ReserveBytes of free disk space are kept: with less left, writes are refused like
+	// above the quota, before the disk is full. 0: 32 MiB; negative: no limit.
+	ReserveBytes int64
+
+	// MinLeaseTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
+	// be equal on every member. Default 1.
+	MinLeaseTTL int64
+	// LeaseExtension is added to every lease when this member becomes the primary lessor:
+	// the time during which nobody may have been there to renew them.
+	LeaseExtension time.Duration
+	// LeaseCheckpointInterval is how often the primary lessor orders what is left of long
+	// leases, so that a new primary does not start them anew. Default 5 min.
+	LeaseCheckpointInterval time.Duration
+	// LeaseRetryInterval is how often an expired lease that is still there is reported
+	// again. Default 3 s.
+	LeaseRetryInterval time.Duration
+
+	// AuthToken chooses the tokens as etcd's --auth-token does: "simple" (default) or
+	// "jwt,pub-key=…,priv-key=…,sign-method=…".
+	AuthToken string
+	// AuthTokenTTL is the life of a simple token that is not used. Default 5 min.
+	AuthTokenTTL time.Duration
+	// BcryptCost of password hashes, 4 to 31. Default 10.
+	BcryptCost int
+	// ClientCertAuth makes the common name of a client's certificate its user.
+	ClientCertAuth bool
+
+	// BackendBatchLimit (writes) and BackendBatchInterval bound what the database file
+	// lacks; see [Store.Sync]. A larger limit makes writes a little faster and reads
+	// between writes slower, since each copies what is not committed. Defaults 1000 and
+	// 100 ms.
+	BackendBatchLimit    int
+	BackendBatchInterval time.Duration
+	// CompactionBatchLimit (revisions) and CompactionSleepInterval pace the removal of old
+	// revisions. Defaults 1000 and 10 ms.
+	CompactionBatchLimit    int
+	CompactionSleepInterval time.Duration
+	// WarnApplyDuration is the time above which applying a command is logged. Default 100 ms.
+	WarnApplyDuration time.Duration
+
+	// NoSync leaves out every fsync. A crash of the machine may then lose the store. For tests.
+	NoSync bool
+
+	// OnFatal is called once, from any goroutine, when the store cannot go on because its
+	// disk failed. The process should end soon: whoever needs the database waits for ever.
+	// Without it, a failure outside of Apply panics.
+	OnFatal func(error)
+}
+
+// setDefaults fills what is left out and reports what cannot be.
+func (o *Options) setDefaults() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("store: Options.Dir is empty")
+	case o.ClusterID == 0 || o.MemberID == 0:
+		return errors.New("store: Options.ClusterID and Options.MemberID must not be 0")
+	case o.BcryptCost != 0 && (o.BcryptCost < bcrypt.MinCost || o.BcryptCost > bcrypt.MaxCost):
+		return fmt.Errorf("store: Options.BcryptCost is %d, must be %d to %d", o.BcryptCost, bcrypt.MinCost, bcrypt.MaxCost)
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	orDefault(&o.QuotaBytes, storage.DefaultQuotaBytes)
+	orDefault(&o.ReserveBytes, 32<<20)
+	orDefault(&o.MinLeaseTTL, 1)
+	orDefault(&o.AuthToken, "simple")
+	orDefault(&o.AuthTokenTTL, 5*time.Minute)
+	orDefault(&o.BcryptCost, bcrypt.DefaultCost)
+	orDefault(&o.BackendBatchLimit, 1000)
+	orDefault(&o.BackendBatchInterval, 100*time.Millisecond)
+	orDefault(&o.WarnApplyDuration, 100*time.Millisecond)
+	return nil
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

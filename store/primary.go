@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// Leases expire by a clock, and only one member's clock may count: that of the primary
+// lessor. It is chosen through the order: a member claims the office by a command, and the
+// newest claim holds. What a primary decides (this lease expired, this much of it is left)
+// travels as a command guarded by the position of its claim, and has no effect once there
+// is a newer one. So a deposed primary can extend or end nothing, however late it notices.
+
+// ErrNotPrimary is the result of what a member ordered that is not the primary lessor any
+// more, and the answer of one that is not to questions about time. Ask the primary.
+var ErrNotPrimary = lease.ErrNotPrimary
+
+// primaryKey holds the newest claim in the meta bucket.
+var primaryKey = []byte("braidLeasePrimary")
+
+// claim is a member's claim to be the primary lessor.
+type claim struct {
+	member   uint64
+	position uint64 // 0: there was no claim yet
+	// nonce tells this claim from one that the same member made before it was restarted or
+	// demoted, and that is only applied now.
+	nonce uint64
+}
+
+func (c claim) encode() []byte {
+	b := binary.BigEndian.AppendUint64(nil, c.member)
+	b = binary.BigEndian.AppendUint64(b, c.position)
+	return binary.BigEndian.AppendUint64(b, c.nonce)
+}
+
+// readClaim returns the newest claim that a database holds.
+func readClaim(be backend.Backend) (c claim) {
+	tx := be.ReadTx()
+	tx.RLock()
+	defer tx.RUnlock()
+	_, values := tx.UnsafeRange(schema.Meta, primaryKey, nil, 1)
+	if len(values) == 0 || len(values[0]) != 24 {
+		return c
+	}
+	c.member = binary.BigEndian.Uint64(values[0])
+	c.position = binary.BigEndian.Uint64(values[0][8:])
+	c.nonce = binary.BigEndian.Uint64(values[0][16:])
+	return c
+}
+
+// primary is the newest claim, and whether this member acts on it.
+type primary struct {
+	mu sync.Mutex
+	// nonce of the claim that this member made last; 0 if it gave up since.
+	nonce    uint64
+	acting   atomic.Bool   // the newest claim is that one
+	member   atomic.Uint64 // who made the newest claim
+	position atomic.Uint64 // of the newest claim
+}
+
+// ClaimLeases returns the command that makes this member the primary lessor. A member
+// proposes it when it becomes the leader; with several leaders, the first one does.
+func (s *Store) ClaimLeases() []byte {
+	s.primary.mu.Lock()
+	defer s.primary.mu.Unlock()
+	s.primary.nonce = random() | 1
+	return claimCommand(s.opts.MemberID, s.primary.nonce)
+}
+
+func claimCommand(member, nonce uint64) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{kindClaim}, member)
+	return binary.BigEndian.AppendUint64(b, nonce)
+}
+
+// Demote ends this member's term as the primary lessor: it stops to answer for time and to
+// end leases. It is always safe, and due when the member stops being the leader.
+func (s *Store) Demote() {
+	s.primary.mu.Lock()
+	defer s.primary.mu.Unlock()
+	s.primary.nonce = 0
+	s.demote()
+}
+
+func (s *Store) demote() {
+	if s.primary.acting.Swap(false) {
+		s.lessor.Demote()
+	}
+}
+
+// IsPrimary reports whether this member acts as the primary lessor.
+func (s *Store) IsPrimary() bool { return s.primary.acting.Load() }
+
+// Primary returns the member that claimed leases last, 0 if none did.
+func (s *Store) Primary() uint64 { return s.primary.member.Load() }
+
+func (s *Store) applyClaim(c claim) {
+	tx := s.db.be.BatchTx()
+	tx.LockInsideApply()
+	tx.UnsafePut(schema.Meta, primaryKey, c.encode())
+	tx.Unlock()
+	s.follow(c)
+}
+
+// follow makes a claim the newest one, and this member act on it or not.
+func (s *Store) follow(c claim) {
+	s.primary.mu.Lock()
+	defer s.primary.mu.Unlock()
+	s.demote()
+	s.primary.member.Store(c.member)
+	s.primary.position.Store(c.position)
+	if c.member == s.opts.MemberID && c.nonce != 0 && c.nonce == s.primary.nonce {
+		s.lessor.Promote(s.opts.LeaseExtension)
+		s.primary.acting.Store(true)
+	}
+}
+
+// checkpoint is called by the lessor, on the primary, to have what is left of leases ordered.
+func (s *Store) checkpoint(_ context.Context, r *pb.LeaseCheckpointRequest) error {
+	return s.wantGuarded(&pb.InternalRaftRequest{LeaseCheckpoint: r})
+}
+
+// pump has the leases ended that the lessor finds expired.
+func (s *Store) pump() {
+	defer close(s.pumped)
+	for {
+		select {
+		case expired := <-s.lessor.ExpiredLeasesC():
+			for _, l := range expired {
+				// Not accepted: the lessor reports it again.
+				_ = s.wantGuarded(&pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: int64(l.ID)}})
+			}
+		case <-s.stop:
+			return
+		}
+	}
+}

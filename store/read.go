@@ -1,0 +1,141 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
+	"go.etcd.io/etcd/server/v3/etcdserver/txn"
+)
+
+// Range reads keys from this member's state. Errors: etcd's for a revision that is gone or
+// not there yet, for permissions, and [ErrBadCommand] for an order that does not exist.
+func (s *Store) Range(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeResponse, err error) {
+	if err := checkRange(r); err != nil {
+		return nil, err
+	}
+	allowed := func(user *auth.AuthInfo) error { return s.auth.IsRangePermitted(user, r.Key, r.RangeEnd) }
+	err = s.permitted(ctx, allowed, func() error {
+		resp, _, err = txn.Range(ctx, s.lg, s.kv, r, true)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// RangeStream reads keys, in ascending order, in chunks of about chunkBytes. All chunks
+// show one revision. The last one has the header, the count and whether there is more.
+// It neither sorts nor filters by revision.
+func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, send func(*pb.RangeResponse) error) error {
+	if err := checkRange(r); err != nil {
+		return err
+	}
+	allowed := func(user *auth.AuthInfo) error { return s.auth.IsRangePermitted(user, r.Key, r.RangeEnd) }
+	return s.permitted(ctx, allowed, func() error {
+		if r.CountOnly {
+			return s.streamCount(ctx, r, send)
+		}
+		return s.stream(ctx, proto.Clone(r).(*pb.RangeRequest), chunkBytes, send)
+	})
+}
+
+func (s *Store) streamCount(ctx context.Context, r *pb.RangeRequest, send func(*pb.RangeResponse) error) error {
+	resp, _, err := txn.Range(ctx, s.lg, s.kv, r, true)
+	if err != nil {
+		return err
+	}
+	return send(&pb.RangeResponse{Header: resp.Header, Count: resp.Count})
+}
+
+// firstChunk is how many keys are read before their size is known.
+const firstChunk = 16
+
+func (s *Store) stream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, send func(*pb.RangeResponse) error) error {
+	left := r.Limit
+	if left <= 0 {
+		left = math.MaxInt64
+	}
+	var sent, newest int64
+	for chunk := int64(firstChunk); ; {
+		r.Limit = min(chunk, left)
+		resp, _, err := txn.Range(ctx, s.lg, s.kv, r, false)
+		if err != nil {
+			return err
+		}
+		if newest == 0 { // the first chunk pins the revision for the others
+			newest = resp.Header.Revision
+			if r.Revision == 0 {
+				r.Revision = newest
+			}
+		}
+		n := int64(len(resp.Kvs))
+		sent, left = sent+n, left-n
+		out := &pb.RangeResponse{Kvs: resp.Kvs}
+		if resp.More {
+			r.Key = append(bytes.Clone(resp.Kvs[n-1].Key), 0)
+		}
+		if !resp.More || left == 0 {
+			return s.lastChunk(ctx, r, out, resp.More, sent, newest, send)
+		}
+		if err := send(out); err != nil {
+			return err
+		}
+		chunk = nextChunk(n, proto.Size(out), chunkBytes)
+	}
+}
+
+// lastChunk adds what holds for the whole stream.
+func (s *Store) lastChunk(ctx context.Context, r *pb.RangeRequest, out *pb.RangeResponse, more bool, sent, newest int64, send func(*pb.RangeResponse) error) error {
+	out.Header = &pb.ResponseHeader{Revision: newest}
+	out.More = more
+	out.Count = sent
+	if more {
+		rest, err := txn.Count(ctx, s.lg, s.kv, r.Key, r.RangeEnd, r.Revision)
+		if err != nil {
+			return err
+		}
+		out.Count += rest
+	}
+	return send(out)
+}
+
+// nextChunk is how many keys of the size just seen fit the target; it at most quadruples,
+// since the next ones may be larger.
+func nextChunk(keys int64, size, target int) int64 {
+	perKey := max(int64(size)/max(keys, 1), 1)
+	return min(max(int64(target)/perKey, 1), 4*max(keys, 1))
+}
+
+// IsReadOnly reports whether a transaction writes nothing, so that [Store.Txn] can run it
+// without ordering it. One that holds another transaction counts as writing.
+func IsReadOnly(r *pb.TxnRequest) bool { return txn.IsTxnReadonly(r) }
+
+// IsSerializable reports whether all reads of a transaction may be out of date.
+func IsSerializable(r *pb.TxnRequest) bool { return txn.IsTxnSerializable(r) }
+
+// Txn runs a read-only transaction on this member's state.
+func (s *Store) Txn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, err error) {
+	if !IsReadOnly(r) {
+		return nil, fmt.Errorf("%w: a transaction that writes has to be ordered", ErrBadCommand)
+	}
+	if err := checkTxn(r); err != nil {
+		return nil, err
+	}
+	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.auth, user, s.lessor, r) }
+	err = s.permitted(ctx, allowed, func() error {
+		resp, _, err = txn.Txn(ctx, s.lg, r, true, s.kv, s.lessor, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}

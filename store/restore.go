@@ -1,0 +1,138 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.etcd.io/etcd/pkg/v3/traceutil"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// ErrBadSnapshot is returned for a stream that is not a whole snapshot. The state is
+// unchanged; a retry with another stream is safe.
+var ErrBadSnapshot = errors.New("store: bad snapshot")
+
+// restorePattern matches files that Restore has not finished.
+const restorePattern = "db.restore.*"
+
+// Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what
+// happened in between, or are told that it is compacted. The state is unchanged if the
+// stream is bad; another error is fatal.
+func (s *Store) Restore(r io.Reader) error {
+	if err := s.latch.get(); err != nil {
+		return err
+	}
+	name, err := s.receive(r)
+	if err != nil {
+		return err
+	}
+	return s.latch.guard(func() error { return s.replace(name) })
+}
+
+// receive writes the database of a snapshot into a file of its own, durably.
+func (s *Store) receive(r io.Reader) (name string, err error) {
+	f, err := os.CreateTemp(s.opts.Dir, restorePattern)
+	if err != nil {
+		return "", fmt.Errorf("store: restore: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err := copySnapshot(f, r); err != nil {
+		return "", err
+	}
+	if s.opts.NoSync {
+		return f.Name(), nil
+	}
+	return f.Name(), f.Sync()
+}
+
+// copySnapshot copies the database out of a snapshot and checks the snapshot's digest.
+func copySnapshot(w io.Writer, r io.Reader) error {
+	digest := sha256.New()
+	in := io.TeeReader(r, digest)
+	header := make([]byte, snapshotHeader)
+	if _, err := io.ReadFull(in, header); err != nil {
+		return fmt.Errorf("%w: header: %w", ErrBadSnapshot, err)
+	}
+	if !bytes.HasPrefix(header, []byte(snapshotMagic)) {
+		return fmt.Errorf("%w: it starts with %q", ErrBadSnapshot, header[:len(snapshotMagic)])
+	}
+	size := binary.BigEndian.Uint64(header[len(snapshotMagic)+8:])
+	if size > 1<<62 {
+		return fmt.Errorf("%w: a database of %d bytes", ErrBadSnapshot, size)
+	}
+	n, err := io.CopyN(w, in, int64(size))
+	if err != nil {
+		return fmt.Errorf("%w: %d of %d bytes: %w", ErrBadSnapshot, n, size, err)
+	}
+	want := make([]byte, sha256.Size)
+	sum := digest.Sum(nil)
+	if _, err := io.ReadFull(r, want); err != nil {
+		return fmt.Errorf("%w: digest: %w", ErrBadSnapshot, err)
+	}
+	if !bytes.Equal(sum, want) {
+		return fmt.Errorf("%w: SHA-256 is %x, should be %x", ErrBadSnapshot, sum, want)
+	}
+	return nil
+}
+
+// replace puts a database in the place of the store's. A crash leaves the old one or the
+// new one. Leases come before the keys that hang on them; the hook and the appliers last.
+func (s *Store) replace(name string) error {
+	err := os.Rename(name, s.path())
+	if err == nil && !s.opts.NoSync {
+		err = syncDir(s.opts.Dir)
+	}
+	if err != nil {
+		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
+	}
+	db, err := openDatabase(s.path(), &s.opts, s.lg)
+	if err != nil {
+		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "open a snapshot", Cause: err})
+	}
+	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
+	if err := s.kv.Restore(db.be); err != nil {
+		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
+	}
+	old := s.adopt(db)
+	s.follow(readClaim(db.be))
+	s.closing.Add(1)
+	go func() { // waits for the snapshots that are open on it
+		defer s.closing.Done()
+		_ = old.be.Close() // its file is gone already
+	}()
+	return s.latch.get()
+}
+
+// adopt makes everything but keys and leases use a new database, and returns the old one.
+func (s *Store) adopt(db *database) (old *database) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.db = s.db, db
+	s.auth.Recover(schema.NewAuthBackend(s.lg, db.be))
+	s.recoverCluster()
+	if err := s.openAppliers(); err != nil {
+		s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read the alarms of a snapshot", Cause: err})
+	}
+	s.setApplied(db.index.ConsistentIndex())
+	db.hook()
+	return old
+}
+
+func syncDir(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"go.etcd.io/etcd/server/v3/storage/backend"
+)
+
+// A snapshot between members is a magic, the position and the length of the database (8
+// bytes each, big endian), the database file, and the SHA-256 of all that.
+const (
+	snapshotMagic  = "braidst1"
+	snapshotHeader = len(snapshotMagic) + 8 + 8
+)
+
+// Snapshot is a frozen view of a store: its database at a position.
+type Snapshot struct {
+	view
+	position uint64
+}
+
+// ClientSnapshot is a frozen view for clients: the database and its SHA-256, as etcdctl
+// saves it and etcdutl restores it.
+type ClientSnapshot struct{ view }
+
+// view is an open read transaction on a database.
+type view struct {
+	store *Store
+	be    backend.Snapshot
+	size  int64
+	once  *sync.Once
+}
+
+// Snapshot returns a view of the state as it is now, for another member. It must be closed.
+func (s *Store) Snapshot() (*Snapshot, error) {
+	position := s.applied.Load()
+	v, err := s.view()
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{v, position}, nil
+}
+
+// SnapshotForClients returns a view of the state as it is now, for a client to keep. It
+// must be closed.
+func (s *Store) SnapshotForClients() (*ClientSnapshot, error) {
+	v, err := s.view()
+	if err != nil {
+		return nil, err
+	}
+	return &ClientSnapshot{v}, nil
+}
+
+func (s *Store) view() (v view, err error) {
+	if err := s.frozen.enter(); err != nil {
+		return v, err
+	}
+	err = s.using(func(be backend.Backend) error {
+		v = view{store: s, be: be.Snapshot(), once: new(sync.Once)}
+		v.size = v.be.Size()
+		return nil
+	})
+	if err != nil {
+		s.frozen.leave()
+	}
+	return v, err
+}
+
+// Close frees the view. The database file cannot shrink before.
+func (v *view) Close() (err error) {
+	v.once.Do(func() {
+		err = v.be.Close()
+		v.store.frozen.leave()
+	})
+	return err
+}
+
+// Position returns the position of the last command that the snapshot includes.
+func (s *Snapshot) Position() uint64 { return s.position }
+
+// WriteTo writes the view; Apply may go on meanwhile. It stops with ctx's error when ctx is
+// done.
+func (s *Snapshot) WriteTo(ctx context.Context, w io.Writer) error {
+	header := []byte(snapshotMagic)
+	header = binary.BigEndian.AppendUint64(header, s.position)
+	header = binary.BigEndian.AppendUint64(header, uint64(s.size))
+	return s.write(ctx, w, header)
+}
+
+// Size returns how many bytes WriteTo writes.
+func (s *ClientSnapshot) Size() int64 { return s.size + sha256.Size }
+
+// WriteTo writes the database and its SHA-256. It stops with ctx's error when ctx is done.
+func (s *ClientSnapshot) WriteTo(ctx context.Context, w io.Writer) error {
+	return s.write(ctx, w, nil)
+}
+
+// write writes a header, the database and the digest of both.
+func (v *view) write(ctx context.Context, w io.Writer, header []byte) error {
+	digest := sha256.New()
+	out := &contextWriter{ctx, io.MultiWriter(w, digest)}
+	if _, err := out.Write(header); err != nil {
+		return err
+	}
+	n, err := v.be.WriteTo(out)
+	if err != nil {
+		return err
+	}
+	if n != v.size {
+		return fmt.Errorf("store: snapshot of %d bytes, expected %d", n, v.size)
+	}
+	_, err = w.Write(digest.Sum(nil))
+	return err
+}
+
+// contextWriter stops writing when its context is done.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c *contextWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+// errDefragmenting is the answer to a snapshot while the file is rewritten. A retry is safe.
+var errDefragmenting = errors.New("store: the database is being defragmented, no snapshot now")
+
+// frozen counts open views. A database with open views cannot be closed, and defragmenting
+// closes it under all its locks: so it waits for them before taking any.
+type frozen struct {
+	mu    sync.Mutex
+	open  int
+	alone bool          // no new view: defragmenting, or about to
+	left  chan struct{} // holds a token when the last view was closed
+}
+
+func (f *frozen) init() { f.left = make(chan struct{}, 1) }
+
+func (f *frozen) enter() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.alone {
+		return errDefragmenting
+	}
+	f.open++
+	return nil
+}
+
+func (f *frozen) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open--; f.open == 0 && f.alone {
+		f.left <- struct{}{}
+	}
+}
+
+// exclude keeps new views out and waits until the open ones are closed.
+func (f *frozen) exclude(ctx context.Context) error {
+	f.mu.Lock()
+	if f.alone {
+		f.mu.Unlock()
+		return errDefragmenting
+	}
+	f.alone = true
+	open := f.open
+	f.mu.Unlock()
+	if open == 0 {
+		return nil
+	}
+	select {
+	case <-f.left:
+		return nil
+	case <-ctx.Done():
+		f.admit()
+		return ctx.Err()
+	}
+}
+
+func (f *frozen) admit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alone = false
+	select { // a token that came too late
+	case <-f.left:
+	default:
+	}
+}

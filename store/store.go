@@ -1,0 +1,258 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/pkg/v3/wait"
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+)
+
+// ErrClosed is returned by a store after Close. A retry is of no use.
+var ErrClosed = errors.New("store: closed")
+
+// Store is etcd's state machine on a directory. Apply, Sync, Snapshot and Restore are
+// called from one goroutine; every other method is safe for concurrent use, Close excepted,
+// which comes last.
+type Store struct {
+	opts  Options
+	lg    *zap.Logger
+	latch *latch
+
+	// mu guards the fields that Restore replaces.
+	mu     sync.RWMutex
+	db     *database
+	alarms *v3alarm.AlarmStore
+	quota  storage.Quota
+
+	cluster *membership.RaftCluster
+	lessor  lease.Lessor
+	kv      mvcc.WatchableKV
+	auth    auth.AuthStore
+	applier apply.UberApplier // used by the apply goroutine only
+
+	// applied is the position of the last command applied; it never decreases, but in
+	// Restore. The consistent index of db equals it between calls of Apply.
+	applied atomic.Uint64
+	waiting wait.WaitTime // for positions to be applied
+
+	primary primary
+	wanted  wanted
+	frozen  frozen
+	space   space
+
+	// closing holds databases that Restore replaced until they are closed.
+	closing sync.WaitGroup
+	stop    chan struct{} // closed by Close
+	pumped  chan struct{} // closed when the pump has ended
+}
+
+// Open opens the store in a directory, which is made if it does not exist. A second store
+// on the same directory is refused.
+func Open(o Options) (*Store, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s := &Store{
+		opts:    o,
+		latch:   newLatch(o.Dir, o.Logger, o.OnFatal),
+		waiting: wait.NewTimeList(),
+		stop:    make(chan struct{}),
+		pumped:  make(chan struct{}),
+	}
+	s.lg = s.latch.logger(o.Logger)
+	s.wanted.init()
+	s.frozen.init()
+	// What goes wrong while opening is an error to the caller, not a failure to shout about.
+	err := newLatch(o.Dir, o.Logger, nil).guard(s.open)
+	if err != nil {
+		s.abandon(err)
+		return nil, openError(o.Dir, err)
+	}
+	go s.pump()
+	return s, nil
+}
+
+// open builds the parts in the order in which they depend on each other: leases must be
+// there before the keys that hang on them, and the hook comes last, since it is for applying.
+func (s *Store) open() (err error) {
+	if err := removeLeftovers(s.opts.Dir); err != nil {
+		return err
+	}
+	if s.db, err = openDatabase(s.path(), &s.opts, s.lg); err != nil {
+		return err
+	}
+	s.openCluster()
+	s.lessor = lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
+		MinLeaseTTL:                s.opts.MinLeaseTTL,
+		CheckpointInterval:         s.opts.LeaseCheckpointInterval,
+		CheckpointPersist:          true,
+		ExpiredLeasesRetryInterval: s.opts.LeaseRetryInterval,
+	})
+	s.kv = mvcc.New(s.lg, s.db.be, s.lessor, mvcc.StoreConfig{
+		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
+		CompactionSleepInterval: s.opts.CompactionSleepInterval,
+	})
+	if err := s.openAuth(); err != nil {
+		return err
+	}
+	if err := s.openAppliers(); err != nil {
+		return err
+	}
+	s.lessor.SetCheckpointer(s.checkpoint)
+	s.follow(readClaim(s.db.be))
+	s.setApplied(s.db.index.ConsistentIndex())
+	s.db.hook()
+	return nil
+}
+
+func (s *Store) path() string { return filepath.Join(s.opts.Dir, "db") }
+
+// openError says what kept a store from opening.
+func openError(dir string, err error) error {
+	var fatal *FatalError
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("store: %s is in use by another process", dir)
+	case errors.As(err, &fatal) && fatal.Cause != nil:
+		return fmt.Errorf("store: open %s: %s: %w", dir, fatal.Op, fatal.Cause)
+	case errors.As(err, &fatal):
+		return fmt.Errorf("store: open %s: %s", dir, fatal.Op)
+	}
+	return fmt.Errorf("store: open %s: %w", dir, err)
+}
+
+// abandon frees what a failed open left. If etcd's code panicked, its locks may be held for
+// ever, so its parts are left as they are.
+func (s *Store) abandon(err error) {
+	s.wanted.close()
+	if fatal := (*FatalError)(nil); errors.As(err, &fatal) {
+		return
+	}
+	if s.lessor != nil {
+		s.lessor.Stop()
+	}
+	if s.kv != nil {
+		s.kv.Close()
+	}
+	if s.auth != nil {
+		s.auth.Close()
+	}
+	if s.db != nil {
+		s.db.be.Close()
+	}
+}
+
+// Close ends the store. Watchers, snapshots and other users must have ended before. What
+// was applied is on disk afterwards. A store that failed is left as it is: the process
+// has to end anyway.
+func (s *Store) Close() error {
+	close(s.stop)
+	s.wanted.close()
+	if s.latch.get() != nil {
+		return nil
+	}
+	s.lessor.Stop()
+	<-s.pumped
+	err := s.latch.guard(func() error {
+		return errors.Join(s.kv.Close(), s.auth.Close(), s.db.be.Close())
+	})
+	s.closing.Wait()
+	s.latch.once.Do(func() {
+		s.latch.err = ErrClosed
+		close(s.latch.failed)
+	})
+	return err
+}
+
+// Failed is closed when the store cannot go on; Err tells why.
+func (s *Store) Failed() <-chan struct{} { return s.latch.failed }
+
+// Err returns the error that stopped the store, nil while it works.
+func (s *Store) Err() error { return s.latch.get() }
+
+// Applied returns the position of the last command that the state includes.
+func (s *Store) Applied() uint64 { return s.applied.Load() }
+
+func (s *Store) setApplied(position uint64) {
+	s.applied.Store(position)
+	s.waiting.Trigger(position)
+}
+
+// WaitApplied waits until the state includes a position.
+func (s *Store) WaitApplied(ctx context.Context, position uint64) error {
+	select {
+	case <-s.waiting.Wait(position):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.latch.failed:
+		return s.latch.get()
+	case <-s.stop:
+		return ErrClosed
+	}
+}
+
+// Sync makes everything applied so far durable.
+func (s *Store) Sync() error {
+	return s.latch.guard(func() error {
+		s.kv.Commit()
+		return nil
+	})
+}
+
+// KV returns the keys. Reads through it are not checked for permission.
+func (s *Store) KV() mvcc.WatchableKV { return s.kv }
+
+// Lessor returns the leases.
+func (s *Store) Lessor() lease.Lessor { return s.lessor }
+
+// Auth returns users and roles.
+func (s *Store) Auth() auth.AuthStore { return s.auth }
+
+// Backend returns the database of the moment. Restore replaces and closes it, so only one
+// that calls Restore itself, or never, may do more with it than ask for its size.
+func (s *Store) Backend() backend.Backend { return s.database().be }
+
+// using runs f on the database and keeps Restore from replacing it meanwhile. f must not
+// ask the store for its database again.
+func (s *Store) using(f func(backend.Backend) error) error {
+	return s.latch.guard(func() error {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return f(s.db.be)
+	})
+}
+
+func (s *Store) database() *database {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.db
+}
+
+// Revision returns the newest revision.
+func (s *Store) Revision() int64 { return s.kv.Rev() }
+
+// CompactRevision returns the revision up to which history is gone, -1 if it is whole.
+func (s *Store) CompactRevision() int64 { return s.kv.FirstRev() }
+
+// ConsistentIndex is Applied as the database records it.
+func (s *Store) ConsistentIndex() uint64 { return s.database().index.ConsistentIndex() }

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// errBusy makes the lessor try again later.
+var errBusy = errors.New("store: too many commands of its own are waiting to be ordered")
+
+// wantGuarded has a request ordered that counts only while this member is the primary lessor.
+func (s *Store) wantGuarded(r *pb.InternalRaftRequest) error {
+	if !s.primary.acting.Load() {
+		return ErrNotPrimary
+	}
+	data, err := encode(guardedPrefix(s.primary.position.Load()), r)
+	if err != nil {
+		return err
+	}
+	if !s.wanted.add(data) {
+		return errBusy
+	}
+	return nil
+}
+
+// Wanted yields the commands that the store itself wants ordered: ends of leases,
+// checkpoints of leases, alarms. Propose each; the results are of no interest. One that got
+// lost is wanted again after a while. Close closes the channel.
+func (s *Store) Wanted() <-chan []byte { return s.wanted.c }
+
+// wantedBytes bounds what waits in Wanted.
+const wantedBytes = 4 << 20
+
+// wanted is the queue behind [Store.Wanted]. It is bounded: what does not fit is refused,
+// and its maker comes again.
+type wanted struct {
+	mu     sync.Mutex
+	closed bool
+	queue  [][]byte
+	bytes  int
+	wake   chan struct{}
+	c      chan []byte
+	done   chan struct{}
+
+	alarmed time.Time // when the alarm was last put in
+}
+
+func (w *wanted) init() {
+	w.wake = make(chan struct{}, 1)
+	w.c = make(chan []byte)
+	w.done = make(chan struct{})
+	go w.run()
+}
+
+// add puts a command in, and reports whether there was room for it.
+func (w *wanted) add(data []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.bytes+len(data) > wantedBytes {
+		return false
+	}
+	w.queue = append(w.queue, data)
+	w.bytes += len(data)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (w *wanted) take() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	queue := w.queue
+	w.queue, w.bytes = nil, 0
+	return queue
+}
+
+func (w *wanted) run() {
+	defer close(w.c)
+	for {
+		select {
+		case <-w.wake:
+		case <-w.done:
+			return
+		}
+		for _, data := range w.take() {
+			select {
+			case w.c <- data:
+			case <-w.done:
+				return
+			}
+		}
+	}
+}
+
+func (w *wanted) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.done)
+	}
+}
