@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/lease"
+
+	"github.com/braidlog/braid"
+)
+
+// What members ask each other: a byte that says what, the user for whom (an etcd request
+// header after its length) and the request. The user was authenticated by the member that
+// asks; what the user may do is checked by the one that answers. The reply begins with a
+// gRPC code; the answer or the error's text follows.
+const (
+	askRenew      = 'r'
+	askTimeToLive = 't'
+	askPromote    = 'p'
+)
+
+// askRetry is the longest pause before the one to ask is looked up again.
+const askRetry = 20 * time.Millisecond
+
+// errNotTheOne is a member's reply to what another one should have been asked.
+var errNotTheOne = status.Error(codes.FailedPrecondition, "etcdserver: asked the wrong member")
+
+// ask has the member that who names answer a request: directly if it is this one, over
+// the link otherwise. It follows a change of that member until the request's deadline.
+func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
+	user, err := s.store.AuthInfo(ctx)
+	if err != nil {
+		return reply, toStatus(err)
+	}
+	question, err := encodeAsk(what, user, request)
+	if err != nil {
+		return reply, toStatus(err)
+	}
+	answer, err := s.askUntil(ctx, who, question)
+	if err != nil {
+		return reply, err
+	}
+	return reply, toStatus(proto.Unmarshal(answer, reply))
+}
+
+func encodeAsk(what byte, user *auth.AuthInfo, request proto.Message) ([]byte, error) {
+	header := &pb.RequestHeader{}
+	if user != nil {
+		header.Username, header.AuthRevision = user.Username, user.Revision
+	}
+	out := binary.AppendUvarint([]byte{what}, uint64(proto.Size(header)))
+	out, err := proto.MarshalOptions{}.MarshalAppend(out, header)
+	if err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(out, request)
+}
+
+func decodeAsk(b []byte) (what byte, user *auth.AuthInfo, body []byte, err error) {
+	malformed := status.Error(codes.InvalidArgument, "etcdserver: malformed request of a member")
+	if len(b) < 2 {
+		return 0, nil, nil, malformed
+	}
+	n, width := binary.Uvarint(b[1:])
+	if width <= 0 || n > uint64(len(b)-1-width) {
+		return 0, nil, nil, malformed
+	}
+	header := new(pb.RequestHeader)
+	rest := b[1+width:]
+	if err := proto.Unmarshal(rest[:n], header); err != nil {
+		return 0, nil, nil, malformed
+	}
+	return b[0], &auth.AuthInfo{Username: header.Username, Revision: header.AuthRevision}, rest[n:], nil
+}
+
+func (s *Server) askUntil(ctx context.Context, who func() braid.MemberID, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	last := rpctypes.ErrGRPCNoLeader
+	for {
+		if to := who(); to != 0 {
+			answer, err := s.askMember(ctx, to, request)
+			if err == nil || !mayDiffer(err) {
+				return answer, err
+			}
+			last = err
+		}
+		select {
+		case <-time.After(askRetry):
+		case <-ctx.Done():
+			if errors.Is(last, errNotTheOne) {
+				last = rpctypes.ErrGRPCLeaderChanged
+			}
+			return nil, last
+		case <-s.stopping:
+			return nil, rpctypes.ErrGRPCStopped
+		}
+	}
+}
+
+// mayDiffer tells errors that asking again may cure.
+func mayDiffer(err error) bool {
+	return errors.Is(err, errNotTheOne) || status.Code(err) == codes.Unavailable
+}
+
+func (s *Server) askMember(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error) {
+	if to == s.id {
+		return s.serveAsked(ctx, request)
+	}
+	reply, err := s.log.Ask(ctx, to, request)
+	switch {
+	case err != nil:
+		return nil, status.Error(codes.Unavailable, fmt.Sprintf("etcdserver: asking member %s: %v", to, err))
+	case len(reply) == 0:
+		return nil, status.Error(codes.Internal, fmt.Sprintf("etcdserver: empty reply of member %s", to))
+	case codes.Code(reply[0]) != codes.OK:
+		return nil, status.Error(codes.Code(reply[0]), string(reply[1:]))
+	}
+	return reply[1:], nil
+}
+
+// answer serves another member's question; it is the log's Options.Answer.
+func (s *Server) answer(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
+	select {
+	case <-s.started:
+	case <-s.stopping:
+		return nil, braid.ErrStopped
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	out, err := s.serveAsked(ctx, request)
+	if err != nil {
+		st := status.Convert(err)
+		return append([]byte{byte(st.Code())}, st.Message()...), nil
+	}
+	return append([]byte{byte(codes.OK)}, out...), nil
+}
+
+func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error) {
+	what, user, body, err := decodeAsk(request)
+	if err != nil {
+		return nil, err
+	}
+	switch what {
+	case askRenew:
+		return serveProto(ctx, user, body, new(pb.LeaseKeepAliveRequest), s.lease.renewHere)
+	case askTimeToLive:
+		return serveProto(ctx, user, body, new(pb.LeaseTimeToLiveRequest), s.lease.timeToLiveHere)
+	case askPromote:
+		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.promoteHere)
+	}
+	return nil, status.Error(codes.Unimplemented, fmt.Sprintf("etcdserver: a member asked for unknown %q", what))
+}
+
+func serveProto[Q, A proto.Message](ctx context.Context, user *auth.AuthInfo, body []byte, request Q,
+	serve func(context.Context, *auth.AuthInfo, Q) (A, error),
+) ([]byte, error) {
+	if err := proto.Unmarshal(body, request); err != nil {
+		return nil, status.Error(codes.InvalidArgument, "etcdserver: malformed request of a member: "+err.Error())
+	}
+	answer, err := serve(ctx, user, request)
+	switch {
+	case errors.Is(err, lease.ErrNotPrimary):
+		return nil, errNotTheOne
+	case err != nil:
+		return nil, toStatus(err)
+	}
+	return proto.Marshal(answer)
+}

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/auth"
+
+	"github.com/braidlog/braid"
+)
+
+// clusterService implements pb.ClusterServer on the membership that the log keeps.
+type clusterService struct {
+	pb.UnsafeClusterServer
+	s *Server
+}
+
+// JoinedMemberID is the id of a member that is added while the cluster runs. The client
+// that adds it gives its peer URLs and no more, so it is derived from them; a member that
+// starts in order to join derives the same one.
+func JoinedMemberID(peerURLs []string, token string) braid.MemberID {
+	sorted := slices.Clone(peerURLs)
+	slices.Sort(sorted)
+	return braid.MemberIDOf("joined "+strings.Join(sorted, ","), token)
+}
+
+// MemberList implements pb.ClusterServer.
+func (c *clusterService) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if err := c.s.readable(ctx, !r.Linearizable); err != nil {
+		return nil, err
+	}
+	if err := c.s.store.RequireAuth(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.MemberListResponse{Header: c.header(), Members: c.members()}, nil
+}
+
+// MemberAdd implements pb.ClusterServer.
+func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+	if err := c.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	urls, err := types.NewURLs(r.PeerURLs)
+	if err != nil {
+		return nil, rpctypes.ErrGRPCMemberBadURLs
+	}
+	if err := c.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
+	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken), PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
+	if err := c.mayAdd(&m); err != nil {
+		return nil, err
+	}
+	kind := braid.AddVoter
+	if r.IsLearner {
+		kind = braid.AddLearner
+	}
+	if err := c.change(ctx, braid.Change{Kind: kind, Member: m}); err != nil {
+		return nil, err
+	}
+	return &pb.MemberAddResponse{Header: c.header(), Member: toProtoMember(&m), Members: c.members()}, nil
+}
+
+func (c *clusterService) mayAdd(m *braid.Member) error {
+	st := c.s.log.Status()
+	if len(st.Instances) > 0 && slices.Contains(st.Instances[0].Config.Removed, m.ID) {
+		return status.Error(codes.FailedPrecondition, fmt.Sprintf(
+			"etcdserver: the member with peer URLs %s was removed and cannot come back as it was; give it another URL", strings.Join(m.PeerURLs, ",")))
+	}
+	learners := 0
+	for i := range st.Members {
+		o := &st.Members[i]
+		if o.ID == m.ID {
+			return rpctypes.ErrGRPCMemberExist
+		}
+		if o.Learner {
+			learners++
+		}
+		for _, url := range m.PeerURLs {
+			if slices.Contains(o.PeerURLs, url) {
+				return rpctypes.ErrGRPCPeerURLExist
+			}
+		}
+	}
+	if m.Learner && learners >= c.s.cfg.MaxLearners {
+		return rpctypes.ErrGRPCTooManyLearners
+	}
+	return nil
+}
+
+// MemberRemove implements pb.ClusterServer.
+func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	if err := c.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	if err := c.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
+	if c.find(r.ID) == nil {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	change := braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: braid.MemberID(r.ID)}}
+	if err := c.change(ctx, change); err != nil {
+		return nil, err
+	}
+	return &pb.MemberRemoveResponse{Header: c.header(), Members: c.members()}, nil
+}
+
+// MemberUpdate implements pb.ClusterServer: it changes a member's peer URLs.
+func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+	if err := c.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	urls, err := types.NewURLs(r.PeerURLs)
+	if err != nil {
+		return nil, rpctypes.ErrGRPCMemberBadURLs
+	}
+	if err := c.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
+	m := c.find(r.ID)
+	if m == nil {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	m.PeerURLs = urls.StringSlice()
+	if err := c.change(ctx, braid.Change{Kind: braid.UpdateMember, Member: *m}); err != nil {
+		return nil, err
+	}
+	return &pb.MemberUpdateResponse{Header: c.header(), Members: c.members()}, nil
+}
+
+// MemberPromote implements pb.ClusterServer. Only the leader knows whether a learner has
+// caught up, so the leader decides.
+func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	if err := c.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	leader := func() braid.MemberID { return c.s.self.Load().leader }
+	if _, err := ask(ctx, c.s, leader, askPromote, r, new(pb.MemberPromoteResponse)); err != nil {
+		return nil, err
+	}
+	if err := c.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
+	return &pb.MemberPromoteResponse{Header: c.header(), Members: c.members()}, nil
+}
+
+func (c *clusterService) promoteHere(ctx context.Context, _ *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	if !c.s.self.Load().isLeader() {
+		return nil, errNotTheOne
+	}
+	if err := c.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
+	m := c.find(r.ID)
+	switch {
+	case m == nil:
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	case !m.Learner:
+		return nil, rpctypes.ErrGRPCMemberNotLearner
+	case !c.caughtUp(m.ID):
+		return nil, rpctypes.ErrGRPCLearnerNotReady
+	}
+	m.Learner = false
+	if err := c.change(ctx, braid.Change{Kind: braid.AddVoter, Member: *m}); err != nil {
+		return nil, err
+	}
+	return &pb.MemberPromoteResponse{}, nil
+}
+
+// caughtUp: a learner is ready when it holds nine tenths of the log.
+func (c *clusterService) caughtUp(id braid.MemberID) bool {
+	st := c.s.log.Status()
+	for i := range st.Instances {
+		in := &st.Instances[i]
+		ready := false
+		for _, p := range in.Peers {
+			ready = ready || p.ID == id && float64(p.Match) >= 0.9*float64(in.Last)
+		}
+		if !ready {
+			return false
+		}
+	}
+	return len(st.Instances) > 0
+}
+
+// change makes a membership change and waits until it shows here.
+func (c *clusterService) change(ctx context.Context, change braid.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, c.s.timeout)
+	defer cancel()
+	if err := c.s.log.ChangeMembers(ctx, change); err != nil {
+		return toStatus(err)
+	}
+	c.s.logger.Info("membership changed", "kind", int(change.Kind), "member", change.Member.ID.String())
+	return nil
+}
+
+func (c *clusterService) find(id uint64) *braid.Member {
+	members := c.s.log.Status().Members
+	for i := range members {
+		if uint64(members[i].ID) == id {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+func (c *clusterService) members() []*pb.Member {
+	members := c.s.log.Status().Members
+	out := make([]*pb.Member, len(members))
+	for i := range members {
+		out[i] = toProtoMember(&members[i])
+	}
+	return out
+}
+
+// header has no revision, as etcd's answers about members have none.
+func (c *clusterService) header() *pb.ResponseHeader { return c.s.header(0) }
+
+func toProtoMember(m *braid.Member) *pb.Member {
+	return &pb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.Learner}
+}

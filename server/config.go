@@ -1,0 +1,95 @@
+package server
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
+)
+
+// Config starts a [Server]. Optional fields may be zero, which means their default.
+type Config struct {
+	// Node opens the log. Its Answer and Logger are set by Start.
+	Node braid.Options
+	// Store opens the state machine. Its ids and OnFatal are set by Start.
+	Store store.Options
+
+	// Name and AdvertiseClientURLs are published in the member list.
+	Name                string
+	AdvertiseClientURLs []string
+	// ClusterToken makes ids of members that are added; see [JoinedMemberID].
+	ClusterToken string
+
+	// ListenClient are where clients connect: gRPC, JSON, health and metrics on the same
+	// port. At least one. The server closes them.
+	ListenClient []net.Listener
+	// ListenMetrics serve health and metrics only, without TLS. The server closes them.
+	ListenMetrics []net.Listener
+	// TLS of ListenClient; nil: plain. Its GetCertificate, or GetConfigForClient, may
+	// give a new certificate to every connection.
+	TLS *tls.Config
+
+	MaxRequestBytes      int           // of an encoded request; default 1.5 MiB
+	MaxTxnOps            int           // operations of a transaction; default 128
+	MaxConcurrentStreams uint32        // calls under way on a connection; default no limit
+	MaxLearners          int           // default 1
+	RequestTimeout       time.Duration // default 5 s and two election timeouts
+	// WatchProgressInterval is how often a watch that asked for it and had no events is
+	// told the revision; default 10 min, at least 100 ms.
+	WatchProgressInterval time.Duration
+	AutoCompaction        AutoCompaction
+	// NoGateway leaves out the services as JSON under /v3/.
+	NoGateway bool
+
+	Logger *slog.Logger // default slog.Default()
+	// Registry takes this server's metrics; default one of its own. /metrics serves it
+	// and, unless NoProcessMetrics, the process's default registry, where etcd's packages
+	// keep theirs.
+	Registry         *prometheus.Registry
+	NoProcessMetrics bool
+
+	// openLog is replaced by tests; default [braid.Open].
+	openLog func(braid.Options, braid.DurableStateMachine) (Log, error)
+}
+
+// complete fills in the defaults.
+func (c *Config) complete() error {
+	if len(c.ListenClient) == 0 {
+		return errors.New("server: no address to serve clients on")
+	}
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 3<<19)
+	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
+	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, math.MaxUint32)
+	c.MaxLearners = cmp.Or(c.MaxLearners, 1)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
+	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
+	c.Node.Logger = cmp.Or(c.Node.Logger, c.Logger)
+	if c.MaxRequestBytes < 0 || c.MaxTxnOps < 0 || c.MaxLearners < 0 || c.RequestTimeout < 0 {
+		return errors.New("server: limits must not be negative")
+	}
+	if err := c.AutoCompaction.check(); err != nil {
+		return err
+	}
+	if c.openLog == nil {
+		c.openLog = func(o braid.Options, sm braid.DurableStateMachine) (Log, error) { return braid.Open(o, sm) }
+	}
+	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))
+	c.Node.Members = slices.Clone(c.Node.Members) // opening the log sorts them
+	c.Store.ClusterID, c.Store.MemberID = c.Node.Cluster, uint64(c.Node.Self)
+	c.Store.LeaseExtension = cmp.Or(c.Store.LeaseExtension, c.electionTimeout())
+	return nil
+}
+
+func (c *Config) electionTimeout() time.Duration { return cmp.Or(c.Node.ElectionTimeout, time.Second) }

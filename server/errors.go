@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/auth"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid"
+)
+
+// statuses says what clients are told for an error. clientv3 decides by code and text
+// whether to try again: what may have happened must never look like what did not.
+var statuses = []struct{ err, status error }{
+	{mvcc.ErrCompacted, rpctypes.ErrGRPCCompacted},
+	{mvcc.ErrFutureRev, rpctypes.ErrGRPCFutureRev},
+	{etcderrors.ErrKeyNotFound, rpctypes.ErrGRPCKeyNotFound},
+	{etcderrors.ErrNoSpace, rpctypes.ErrGRPCNoSpace},
+	{etcderrors.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
+	{etcderrors.ErrRequestTooLarge, rpctypes.ErrGRPCRequestTooLarge},
+	{etcderrors.ErrStopped, rpctypes.ErrGRPCStopped},
+
+	{lease.ErrLeaseNotFound, rpctypes.ErrGRPCLeaseNotFound},
+	{lease.ErrLeaseExists, rpctypes.ErrGRPCLeaseExist},
+	{lease.ErrLeaseTTLTooLarge, rpctypes.ErrGRPCLeaseTTLTooLarge},
+	{lease.ErrNotPrimary, rpctypes.ErrGRPCLeaderChanged},
+
+	{auth.ErrRootUserNotExist, rpctypes.ErrGRPCRootUserNotExist},
+	{auth.ErrRootRoleNotExist, rpctypes.ErrGRPCRootRoleNotExist},
+	{auth.ErrUserAlreadyExist, rpctypes.ErrGRPCUserAlreadyExist},
+	{auth.ErrUserEmpty, rpctypes.ErrGRPCUserEmpty},
+	{auth.ErrUserNotFound, rpctypes.ErrGRPCUserNotFound},
+	{auth.ErrRoleAlreadyExist, rpctypes.ErrGRPCRoleAlreadyExist},
+	{auth.ErrRoleNotFound, rpctypes.ErrGRPCRoleNotFound},
+	{auth.ErrRoleEmpty, rpctypes.ErrGRPCRoleEmpty},
+	{auth.ErrAuthFailed, rpctypes.ErrGRPCAuthFailed},
+	{auth.ErrNoPasswordUser, rpctypes.ErrGRPCAuthFailed},
+	{auth.ErrPermissionNotGiven, rpctypes.ErrGRPCPermissionNotGiven},
+	{auth.ErrPermissionDenied, rpctypes.ErrGRPCPermissionDenied},
+	{auth.ErrRoleNotGranted, rpctypes.ErrGRPCRoleNotGranted},
+	{auth.ErrPermissionNotGranted, rpctypes.ErrGRPCPermissionNotGranted},
+	{auth.ErrAuthNotEnabled, rpctypes.ErrGRPCAuthNotEnabled},
+	{auth.ErrInvalidAuthToken, rpctypes.ErrGRPCInvalidAuthToken},
+	{auth.ErrInvalidAuthMgmt, rpctypes.ErrGRPCInvalidAuthMgmt},
+	{auth.ErrAuthOldRevision, rpctypes.ErrGRPCAuthOldRevision},
+
+	{braid.ErrOverloaded, rpctypes.ErrGRPCRequestTooManyRequests},
+	{braid.ErrTooLarge, rpctypes.ErrGRPCRequestTooLarge},
+	{braid.ErrNoLeader, rpctypes.ErrGRPCNoLeader},
+	{braid.ErrMaybeCommitted, rpctypes.ErrGRPCTimeout},
+	{braid.ErrResultUnknown, rpctypes.ErrGRPCTimeout},
+	{braid.ErrReadTimeout, rpctypes.ErrGRPCTimeout},
+	{braid.ErrStopped, rpctypes.ErrGRPCStopped},
+}
+
+// toStatus turns any error into the gRPC status that etcd gives it; nil stays nil.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, already := status.FromError(err); already {
+		return err
+	}
+	for i := range statuses {
+		if errors.Is(err, statuses[i].err) {
+			return statuses[i].status
+		}
+	}
+	var refused *braid.RefusedError
+	if errors.As(err, &refused) {
+		return refusal(refused)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return rpctypes.ErrGRPCCanceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return rpctypes.ErrGRPCDeadlineExceeded
+	}
+	return status.Error(codes.Unknown, err.Error())
+}
+
+// refusal is the status of a refused membership change or transfer. The reason's text is
+// kept where etcd has no word for it.
+func refusal(r *braid.RefusedError) error {
+	code := codes.FailedPrecondition
+	if r.Retryable() {
+		code = codes.Unavailable
+	}
+	return status.Error(code, "etcdserver: "+r.Error())
+}

@@ -1,0 +1,215 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
+)
+
+// fakeLog is a log of one member in memory: it applies what is proposed, in batches, in
+// one goroutine. Leadership and membership are what the test says.
+type fakeLog struct {
+	sm      braid.DurableStateMachine
+	options braid.Options
+
+	mu       sync.Mutex
+	queue    []fakeProposal
+	closed   bool
+	wake     chan struct{}
+	position braid.Position
+	leader   braid.MemberID
+	term     uint64
+	members  []braid.Member
+	removed  []braid.MemberID
+	peers    []protocol.PeerStatus
+	// refuse, if set, is what proposals get.
+	refuse error
+	// barrier, if set, is what read barriers get.
+	barrier error
+	// stuck: proposals are taken and never answered.
+	stuck bool
+	// transferred is where leadership was last handed to.
+	transferred braid.MemberID
+	barriers    int
+
+	changes chan struct{}
+	done    chan struct{}
+	failure error
+}
+
+type fakeProposal struct {
+	command []byte
+	done    func(any, error)
+}
+
+func openFakeLog(o braid.Options, sm braid.DurableStateMachine) *fakeLog {
+	l := &fakeLog{
+		sm: sm, options: o, wake: make(chan struct{}, 1), position: sm.Applied(), leader: o.Self, term: 2,
+		members: o.Members, changes: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	go l.apply()
+	return l
+}
+
+func (l *fakeLog) apply() {
+	defer close(l.done)
+	for range l.wake {
+		l.mu.Lock()
+		queue, closed := l.queue, l.closed
+		l.queue = nil
+		commands := make([]braid.Command, len(queue))
+		for i := range queue {
+			l.position++
+			commands[i] = braid.Command{Position: l.position, Data: queue[i].command}
+		}
+		l.mu.Unlock()
+		err := l.sm.Apply(commands)
+		for i := range queue {
+			queue[i].done(commands[i].Result, err)
+		}
+		if err != nil {
+			l.failure = err
+		}
+		if closed || err != nil {
+			return
+		}
+	}
+}
+
+func (l *fakeLog) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *fakeLog) ProposeAsync(command []byte, done func(any, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return braid.ErrStopped
+	case l.refuse != nil:
+		return l.refuse
+	case l.stuck:
+		return nil
+	}
+	l.queue = append(l.queue, fakeProposal{append([]byte(nil), command...), done})
+	l.poke()
+	return nil
+}
+
+func (l *fakeLog) Propose(ctx context.Context, command []byte) (any, error) {
+	type outcome struct {
+		result any
+		err    error
+	}
+	ch := make(chan outcome, 1)
+	if err := l.ProposeAsync(command, func(r any, err error) { ch <- outcome{r, err} }); err != nil {
+		return nil, err
+	}
+	select {
+	case o := <-ch:
+		return o.result, o.err
+	case <-ctx.Done():
+		return nil, braid.ErrMaybeCommitted
+	}
+}
+
+func (l *fakeLog) ReadBarrier(ctx context.Context) error {
+	l.mu.Lock()
+	err := l.barrier
+	l.barriers++
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = l.Propose(ctx, nil)
+	return err
+}
+
+func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := protocol.Config{Members: l.members}
+	for _, change := range changes {
+		c = c.Clone()
+		m := c.Find(change.Member.ID)
+		change.Member.Learner = change.Kind == braid.AddLearner || change.Kind == braid.UpdateMember && m != nil && m.Learner
+		switch {
+		case change.Kind == braid.RemoveMember:
+			kept := c.Members[:0]
+			for _, o := range c.Members {
+				if o.ID != change.Member.ID {
+					kept = append(kept, o)
+				}
+			}
+			c.Members = kept
+			l.removed = append(l.removed, change.Member.ID)
+		case m != nil:
+			*m = change.Member
+		default:
+			c.Members = append(c.Members, change.Member)
+		}
+	}
+	l.members = c.Members
+	l.changed()
+	return nil
+}
+
+func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {
+	l.mu.Lock()
+	l.transferred = to
+	l.mu.Unlock()
+	return nil
+}
+
+// Ask has a second member answer that is this one: enough to go through the encoding.
+func (l *fakeLog) Ask(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
+	return l.options.Answer(ctx, l.options.Self, request)
+}
+
+func (l *fakeLog) Status() braid.Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in := protocol.Status{
+		Instance: 1, Self: l.options.Self, Term: protocol.Term(l.term), Leader: l.leader, Role: protocol.Leader,
+		Commit: protocol.Index(l.position), Last: protocol.Index(l.position), Peers: l.peers,
+		Config: protocol.Config{Members: l.members, Removed: l.removed},
+	}
+	c := in.Config.Clone()
+	return braid.Status{
+		Self: l.options.Self, Cluster: l.options.Cluster, Instances: []protocol.Status{in}, Applied: l.position,
+		AppliedIndex: protocol.Index(l.position), Members: c.Members, Ready: l.leader != 0,
+	}
+}
+
+// set changes what the log pretends.
+func (l *fakeLog) set(change func(l *fakeLog)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
+	l.changed()
+}
+
+func (l *fakeLog) changed() {
+	select {
+	case l.changes <- struct{}{}:
+	default:
+	}
+}
+
+func (l *fakeLog) Changes() <-chan struct{} { return l.changes }
+func (l *fakeLog) Done() <-chan struct{}    { return l.done }
+func (l *fakeLog) Err() error               { return l.failure }
+
+func (l *fakeLog) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.poke()
+	l.mu.Unlock()
+	<-l.done
+	return nil
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/braidlog/braid"
+)
+
+// selfView is what this member knew about itself and the leader at the last change. It
+// is never changed, only replaced, so requests read it without a lock.
+type selfView struct {
+	id, leader braid.MemberID
+	term       uint64
+	learner    bool
+}
+
+func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
+
+// leaderlessTimeouts is for how many election timeouts streams that require a leader are
+// kept open without one: to come back costs a client much more than to wait.
+const leaderlessTimeouts = 3
+
+// look takes a new view.
+func (s *Server) look() (old, now *selfView) {
+	st := s.log.Status()
+	now = &selfView{id: s.id, leader: st.Leader()}
+	for i := range st.Instances {
+		now.term = max(now.term, uint64(st.Instances[i].Term))
+	}
+	for i := range st.Members {
+		if st.Members[i].ID == s.id {
+			now.learner = st.Members[i].Learner
+		}
+	}
+	return s.self.Swap(now), now
+}
+
+// follow acts on changes of leader and membership, for the life of the server.
+func (s *Server) follow() {
+	leaderless := time.NewTimer(time.Hour)
+	leaderless.Stop()
+	s.lead(nil, s.self.Load(), leaderless)
+	for {
+		select {
+		case <-s.log.Changes():
+			old, now := s.look()
+			s.lead(old, now, leaderless)
+		case <-leaderless.C:
+			s.logger.Warn("no leader for too long, ending streams that require one")
+			s.streams.endLeaderless(rpctypes.ErrGRPCNoLeader)
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// lead hands the leases to the leader. Becoming the primary lessor goes through the log,
+// so that of two members that both think they lead, one at most is primary.
+func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
+	if old != nil && old.leader == now.leader && old.term == now.term {
+		return
+	}
+	switch {
+	case now.leader == 0:
+		leaderless.Reset(leaderlessTimeouts * s.cfg.electionTimeout())
+	case old == nil || old.leader != now.leader:
+		leaderless.Stop()
+		s.metrics.leaderChanges.Add(1)
+		s.logger.Info("leader", "leader", now.leader.String(), "term", now.term, "self", now.isLeader())
+	}
+	s.compactWhileLeading(now.isLeader())
+	if !now.isLeader() {
+		s.store.Demote()
+		return
+	}
+	s.background.Go(func() { s.claimLeases(now.term) })
+}
+
+// claimLeases tries until it succeeds or somebody else's term begins.
+func (s *Server) claimLeases(term uint64) {
+	for {
+		v := s.self.Load()
+		if !v.isLeader() || v.term != term {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		_, err := s.log.Propose(ctx, s.store.ClaimLeases())
+		cancel()
+		if err == nil {
+			return
+		}
+		s.logger.Warn("could not take over the leases, trying again", "err", err)
+		select {
+		case <-time.After(askRetry):
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// primary names the member that keeps the time of the leases, 0 if none is known.
+func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Primary()) }
+
+// orderWanted orders what the store itself wants: revocations of expired leases,
+// checkpoints, alarms. What is lost comes again, so results do not matter.
+func (s *Server) orderWanted() {
+	for command := range s.store.Wanted() {
+		err := s.log.ProposeAsync(command, func(any, error) {})
+		if err != nil {
+			s.logger.Debug("a command of the store was refused, it will come again", "err", err)
+		}
+	}
+}
+
+const (
+	publishRetry = 100 * time.Millisecond
+	publishPause = 2 * time.Second // the longest pause between attempts
+)
+
+// publish makes the member list show this member's name and client URLs.
+func (s *Server) publish() {
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-time.After(pause):
+		case <-s.stopping:
+			return
+		}
+		pause = min(max(2*pause, publishRetry), publishPause)
+		m := s.cluster.find(uint64(s.id))
+		if m == nil {
+			continue // not added yet
+		}
+		wanted := *m
+		if s.cfg.Name != "" {
+			wanted.Name = s.cfg.Name
+		}
+		wanted.ClientURLs = s.cfg.AdvertiseClientURLs
+		if wanted.Name == m.Name && slices.Equal(wanted.ClientURLs, m.ClientURLs) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		err := s.log.ChangeMembers(ctx, braid.Change{Kind: braid.UpdateMember, Member: wanted})
+		cancel()
+		if err != nil {
+			s.logger.Debug("could not publish name and client URLs, trying again", "err", err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election"
+	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock"
+	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+)
+
+const (
+	// streamWorkers run the handlers of gRPC calls. A worker's stack has grown to what a
+	// handler needs, a new goroutine's has not; so there are more workers than calls are
+	// usually under way. Not many more, since garbage collection shrinks the stacks of idle
+	// ones. Above this number calls still run, each in a new goroutine.
+	streamWorkers = 1280
+	// connBuffer is the size of a connection's read and write buffers.
+	connBuffer = 64 << 10
+	// streamWindow and connWindow are how many bytes a client may send unasked. Fixed
+	// windows also save the pings by which gRPC would estimate them.
+	streamWindow = 1 << 20
+	connWindow   = 8 << 20
+	// frameOverhead is added to the request limit for the message around a request, so
+	// that a request a little above it is refused by name and not by gRPC.
+	frameOverhead = 512 << 10
+)
+
+// newGRPC makes the gRPC server with all services.
+func (s *Server) newGRPC() *grpc.Server {
+	g := grpc.NewServer(
+		grpc.Creds(greeted{}),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.ReadBufferSize(connBuffer),
+		grpc.WriteBufferSize(connBuffer),
+		grpc.InitialWindowSize(streamWindow),
+		grpc.InitialConnWindowSize(connWindow),
+		grpc.MaxRecvMsgSize(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead)+frameOverhead),
+		grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.MaxConcurrentStreams(s.cfg.MaxConcurrentStreams),
+		grpc.ConnectionTimeout(sniffTimeout),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Hour, Timeout: 20 * time.Second}),
+		grpc.UnaryInterceptor(s.interceptUnary),
+		grpc.StreamInterceptor(s.interceptStream),
+		grpc.WaitForHandlers(true),
+	)
+	s.health = health.NewServer()
+	healthpb.RegisterHealthServer(g, s.health)
+	pb.RegisterKVServer(g, s.kv)
+	pb.RegisterWatchServer(g, s.watch)
+	pb.RegisterLeaseServer(g, s.lease)
+	pb.RegisterClusterServer(g, s.cluster)
+	pb.RegisterAuthServer(g, s.auth)
+	pb.RegisterMaintenanceServer(g, s.maintenance)
+	epb.RegisterElectionServer(g, v3election.NewElectionServer(s.client))
+	lpb.RegisterLockServer(g, v3lock.NewLockServer(s.client))
+	reflection.Register(g)
+	s.metrics.register(g)
+	return g
+}
+
+// interceptUnary is the one thing every unary call passes.
+func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	count := s.metrics.methods[info.FullMethod]
+	count.started.Add(1)
+	err := s.admit(ctx, false)
+	if err == nil && s.self.Load().learner && !servedByLearner(req) {
+		err = rpctypes.ErrGRPCNotSupportedForLearner
+	}
+	var resp any
+	if err == nil {
+		resp, err = handler(ctx, req)
+	}
+	count.end(err)
+	return resp, err
+}
+
+// admit counts a call by its client's version and honours its wish not to be served by a
+// member that knows no leader.
+func (s *Server) admit(ctx context.Context, stream bool) error {
+	version := "unknown"
+	if v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataClientAPIVersionKey); len(v) > 0 {
+		version = v[0]
+	}
+	if !utf8.ValidString(version) {
+		return rpctypes.ErrGRPCInvalidClientAPIVersion
+	}
+	s.metrics.client(stream, version)
+	if s.self.Load().leader == 0 && requiresLeader(ctx) {
+		return rpctypes.ErrGRPCNoLeader
+	}
+	return nil
+}
+
+func requiresLeader(ctx context.Context) bool {
+	v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataRequireLeaderKey)
+	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
+}
+
+// servedByLearner tells which unary requests a learner answers: those that promise
+// nothing about the rest of the cluster.
+func servedByLearner(req any) bool {
+	switch r := req.(type) {
+	case *pb.StatusRequest, *healthpb.HealthCheckRequest, *pb.HashKVRequest:
+		return true
+	case *pb.RangeRequest:
+		return r.Serializable
+	}
+	return false
+}
+
+const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
+
+// interceptStream is the one thing every stream passes.
+func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	count := s.metrics.methods[info.FullMethod]
+	count.started.Add(1)
+	err := s.runStream(srv, ss, info, handler, count)
+	count.end(err)
+	return err
+}
+
+func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler, count *methodCount) error {
+	if s.self.Load().learner && info.FullMethod != snapshotMethod {
+		return rpctypes.ErrGRPCNotSupportedForLearner
+	}
+	if err := s.admit(ss.Context(), true); err != nil {
+		return err
+	}
+	ctx, cancel := s.streams.enter(ss.Context(), requiresLeader(ss.Context()))
+	defer cancel(nil)
+	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count})
+	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) {
+		return cause
+	}
+	return err
+}
+
+// serverStream counts messages and ends with the server's context, too.
+type serverStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	count *methodCount
+}
+
+// Context implements grpc.ServerStream.
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+// SendMsg implements grpc.ServerStream.
+func (s *serverStream) SendMsg(m any) error {
+	err := s.ServerStream.SendMsg(m)
+	if err == nil {
+		s.count.sent.Add(1)
+	}
+	return err
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *serverStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.count.received.Add(1)
+	}
+	return err
+}

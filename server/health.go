@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// healthCheck is one question of /livez or /readyz.
+type healthCheck struct {
+	name string
+	ask  func(ctx context.Context) error
+}
+
+// handleHealth registers /health, which answers as JSON, and /livez and /readyz, which
+// answer in words, each check also on its own as /readyz/NAME.
+func (s *Server) handleHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /health", s.serveHealth)
+	local := healthCheck{"serializable_read", func(ctx context.Context) error { return s.checkRead(ctx, true) }}
+	s.handleChecks(mux, "/livez", []healthCheck{local})
+	s.handleChecks(mux, "/readyz", []healthCheck{
+		{"data_corruption", func(context.Context) error {
+			return s.checkAlarms(func(a pb.AlarmType) bool { return a != pb.AlarmType_CORRUPT })
+		}},
+		local,
+		{"linearizable_read", func(ctx context.Context) error { return s.checkRead(ctx, false) }},
+		{"non_learner", func(context.Context) error {
+			if s.self.Load().learner {
+				return errors.New("not supported for learner")
+			}
+			return nil
+		}},
+	})
+}
+
+// serveHealth answers whether this member can serve: no alarm but those in ?exclude=, a
+// leader, and a read; with ?serializable=true only whether it can read locally.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
+	excluded, serializable := r.URL.Query()["exclude"], r.URL.Query().Get("serializable") == "true"
+	err := s.checkAlarms(func(a pb.AlarmType) bool { return slices.Contains(excluded, a.String()) })
+	if err == nil && !serializable && s.self.Load().leader == 0 {
+		err = errors.New("RAFT NO LEADER")
+	}
+	if err == nil {
+		if err = s.checkRead(r.Context(), serializable); err != nil {
+			err = fmt.Errorf("RANGE ERROR:%w", err)
+		}
+	}
+	answer := struct {
+		Health string `json:"health"`
+		Reason string `json:"reason"`
+	}{Health: "true"}
+	if err == nil {
+		s.metrics.healthOK.Add(1)
+		writeJSON(w, answer)
+		return
+	}
+	s.metrics.healthNo.Add(1)
+	answer.Health, answer.Reason = "false", err.Error()
+	body, _ := json.Marshal(answer) // two strings: cannot fail
+	http.Error(w, string(body), http.StatusServiceUnavailable)
+}
+
+func (s *Server) checkAlarms(excluded func(pb.AlarmType) bool) error {
+	for _, a := range s.store.Alarms() {
+		if !excluded(a.Alarm) {
+			return errors.New("ALARM " + a.Alarm.String())
+		}
+	}
+	return nil
+}
+
+// checkRead reads a key that need not exist.
+func (s *Server) checkRead(ctx context.Context, serializable bool) error {
+	ctx, cancel := context.WithTimeout(s.store.Auth().WithRoot(ctx), s.timeout)
+	defer cancel()
+	_, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1, Serializable: serializable})
+	return err
+}
+
+func (s *Server) handleChecks(mux *http.ServeMux, path string, checks []healthCheck) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		excluded := r.URL.Query()["exclude"]
+		wanted := slices.DeleteFunc(slices.Clone(checks), func(c healthCheck) bool { return slices.Contains(excluded, c.name) })
+		serveChecks(w, r, wanted)
+	})
+	for _, c := range checks {
+		mux.HandleFunc("GET "+path+"/"+c.name, func(w http.ResponseWriter, r *http.Request) { serveChecks(w, r, []healthCheck{c}) })
+	}
+}
+
+// serveChecks says "ok", and what was checked if that is asked for or failed.
+func serveChecks(w http.ResponseWriter, r *http.Request, checks []healthCheck) {
+	var said strings.Builder
+	failed := false
+	for _, c := range checks {
+		if err := c.ask(r.Context()); err != nil {
+			failed = true
+			fmt.Fprintf(&said, "[-]%s failed: %v\n", c.name, err)
+		} else {
+			fmt.Fprintf(&said, "[+]%s ok\n", c.name)
+		}
+	}
+	if failed {
+		http.Error(w, said.String(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !r.URL.Query().Has("verbose") {
+		said.Reset()
+	}
+	fmt.Fprint(w, said.String()+"ok\n")
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid"
+)
+
+// fetch gets a path and returns status and body.
+func (f *fixture) fetch(t testing.TB, path string) (int, string) {
+	t.Helper()
+	return do(t, http.DefaultClient, http.MethodGet, "http://"+f.addr+path, nil)
+}
+
+func do(t testing.TB, c *http.Client, method, url string, body io.Reader) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(testContext(t), method, url, body)
+	require.NoError(t, err)
+	req.Close = true
+	resp, err := c.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(got)
+}
+
+func TestHTTPEndpoints(t *testing.T) {
+	f := start(t)
+	_, err := f.client.Put(testContext(t), "k", "v")
+	require.NoError(t, err)
+	for path, want := range map[string]string{
+		"/version":                  `{"etcdserver":"3.7.3","etcdcluster":"3.7.0","storage":"3.7.0"}`,
+		"/health":                   `{"health":"true","reason":""}`,
+		"/health?serializable=true": `{"health":"true","reason":""}`,
+		"/livez":                    "ok\n",
+		"/readyz":                   "ok\n",
+		"/readyz?verbose":           "[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n",
+		"/readyz/linearizable_read": "ok\n",
+	} {
+		code, body := f.fetch(t, path)
+		require.Equal(t, http.StatusOK, code, path)
+		require.Equal(t, want, body, path)
+	}
+	code, _ := f.fetch(t, "/nowhere")
+	require.Equal(t, http.StatusNotFound, code)
+	code, _ = do(t, http.DefaultClient, http.MethodPost, "http://"+f.addr+"/health", nil)
+	require.Equal(t, http.StatusMethodNotAllowed, code)
+}
+
+func TestUnhealthy(t *testing.T) {
+	f := start(t)
+	f.fake.set(func(l *fakeLog) { l.leader, l.barrier = 0, braid.ErrReadTimeout })
+	eventually(t, "the loss of the leader", func() bool { return f.self.Load().leader == 0 })
+	code, body := f.fetch(t, "/health")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.JSONEq(t, `{"health":"false","reason":"RAFT NO LEADER"}`, body)
+	code, body = f.fetch(t, "/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "[-]linearizable_read failed: ")
+	code, _ = f.fetch(t, "/readyz?exclude=linearizable_read")
+	require.Equal(t, http.StatusOK, code)
+	code, _ = f.fetch(t, "/livez")
+	require.Equal(t, http.StatusOK, code)
+	f.fake.set(func(l *fakeLog) { l.leader, l.barrier = 0x10, nil })
+}
+
+func TestMetrics(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	for range 5 {
+		_, err := f.client.Put(ctx, "k", "v")
+		require.NoError(t, err)
+	}
+	_, err := f.kvClient().Put(ctx, &pb.PutRequest{})
+	require.Error(t, err)
+	code, body := f.fetch(t, "/metrics")
+	require.Equal(t, http.StatusOK, code)
+	for _, want := range []string{
+		"etcd_server_has_leader 1", "etcd_server_is_leader 1", "etcd_server_leader_changes_seen_total 1",
+		"etcd_server_proposals_committed_total ", "etcd_server_proposals_applied_total ", "etcd_server_proposals_pending 0",
+		"etcd_server_proposals_failed_total 0", `etcd_server_id{server_id="10"} 1`,
+		`etcd_server_version{server_version="3.7.3"} 1`,
+		`grpc_server_handled_total{grpc_code="OK",grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 5`,
+		`grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 1`,
+		`grpc_server_started_total{grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 6`,
+		`etcd_server_client_requests_total{client_api_version="3.7",type="unary"}`,
+		`braid_term{instance="1"} 2`, `braid_members{role="voter"} 1`,
+		"etcd_mvcc_put_total", "etcd_disk_backend_commit_duration_seconds_count", // of etcd's own packages
+	} {
+		require.True(t, strings.Contains(body, want), want)
+	}
+}
+
+func TestStatusPage(t *testing.T) {
+	f := start(t)
+	eventually(t, "the name", func() bool { return f.view().Members[0].Name == "one" })
+	code, body := f.fetch(t, "/")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "<td>leader</td>")
+	code, body = f.fetch(t, "/braid/status")
+	require.Equal(t, http.StatusOK, code)
+	var v statusView
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	require.True(t, v.IsLeader && v.Ready)
+	require.Equal(t, "10", v.Leader)
+	require.Equal(t, "one", v.Members[0].Name)
+}
+
+func TestGateway(t *testing.T) {
+	f := start(t)
+	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	post := func(path, body string) (int, string) {
+		return do(t, http.DefaultClient, http.MethodPost, "http://"+f.addr+path, strings.NewReader(body))
+	}
+	code, body := post("/v3/kv/put", `{"key":"`+b64("k")+`","value":"`+b64("v")+`"}`)
+	require.Equal(t, http.StatusOK, code, body)
+	code, body = post("/v3/kv/range", `{"key":"`+b64("k")+`"}`)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, `"value":"`+b64("v")+`"`)
+	code, body = post("/v3/kv/put", `{}`)
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, body, "key is not provided")
+	code, _ = post("/v3/kv/put", `{"key":`)
+	require.Equal(t, http.StatusBadRequest, code)
+
+	req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+f.addr+"/v3/watch",
+		strings.NewReader(`{"create_request":{"key":"`+b64("k")+`","start_revision":"2"}}`))
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	require.True(t, lines.Scan())
+	require.Contains(t, lines.Text(), `"created":true`)
+	require.True(t, lines.Scan())
+	require.Contains(t, lines.Text(), `"mod_revision":"2"`)
+}
+
+// Whatever comes in on the client port: it ends or waits alone, and others are served.
+func TestGarbageOnTheClientPort(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	for name, bytes := range map[string][]byte{
+		"nothing":              nil,
+		"noise":                []byte("\x00\xff\x13\x37 not a protocol \r\n\r\n"),
+		"half a preface":       []byte("PRI * HT"),
+		"preface and noise":    []byte(preface + strings.Repeat("\xff", 100)),
+		"half a frame":         []byte(preface + "\x00\x00\x10\x01\x04"),
+		"huge frame announced": []byte(preface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01"),
+		"half a request":       []byte("GET /health HTTP/1.1\r\nHost: x\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", f.addr)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = conn.Write(bytes)
+			require.NoError(t, err)
+			_, err = f.client.Put(ctx, "k", "v")
+			require.NoError(t, err)
+		})
+	}
+	conn := f.client.ActiveConnection()
+	err := conn.Invoke(ctx, "/etcdserverpb.KV/Put", &pb.WatchProgressRequest{}, &pb.PutResponse{})
+	requireStatus(t, rpctypes.ErrGRPCEmptyKey, err)
+	require.Error(t, conn.Invoke(ctx, "/etcdserverpb.KV/Nothing", &pb.PutRequest{}, &pb.PutResponse{}))
+	require.Error(t, conn.Invoke(ctx, "/nowhere/at.all", &pb.PutRequest{}, &pb.PutResponse{}))
+}
+
+func TestTLS(t *testing.T) {
+	ca, pair := certificate(t, "server")
+	_, clientPair := certificate(t, "reader")
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	clients := x509.NewCertPool()
+	clients.AddCert(clientPair.Leaf)
+	// A server with TLS on its only port, and metrics without.
+	l2, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	secure := start(t, func(c *Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
+		c.ListenMetrics = []net.Listener{l2}
+		c.Store.ClientCertAuth = true
+	})
+	ctx := testContext(t)
+	trusting := &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	secure.tls = trusting
+	c := secure.dial(t, clientv3.Config{})
+	_, err = c.Put(ctx, "k", "v")
+	require.NoError(t, err)
+	for _, http2 := range []bool{false, true} { // a browser offers both
+		web := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: http2}}
+		code, body := do(t, web, http.MethodGet, "https://"+secure.addr+"/health", nil)
+		require.Equal(t, http.StatusOK, code, body)
+	}
+	code, body := do(t, http.DefaultClient, http.MethodGet, "http://"+l2.Addr().String()+"/metrics", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "etcd_server_has_leader 1")
+
+	// The certificate's name is a user.
+	secure.client = c
+	root, _ := secure.enableAuth(t, ctx)
+	named := trusting.Clone()
+	named.Certificates = []tls.Certificate{clientPair}
+	reader := secure.dial(t, clientv3.Config{TLS: named})
+	_, err = root.Put(ctx, "r", "v")
+	require.NoError(t, err)
+	got, err := reader.Get(ctx, "r")
+	require.NoError(t, err)
+	require.Len(t, got.Kvs, 1)
+	_, err = reader.Put(ctx, "r", "w")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+}
+
+// certificate makes a certificate that signs itself.
+func certificate(t testing.TB, name string) (*x509.Certificate, tls.Certificate) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return leaf, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// sniffTimeout is how long a new connection may take to finish its TLS handshake and
+// show the beginning of its first request.
+const sniffTimeout = 10 * time.Second
+
+// http2Preface begins every HTTP/2 connection; gRPC is the only HTTP/2 spoken here.
+const http2Preface = "PRI * HTTP/2.0"
+
+// sniffer accepts client connections and deals them out to the gRPC and the HTTP server
+// by their first bytes. One that is silent, or sends half a greeting, is closed after
+// [sniffTimeout] and holds up nobody.
+type sniffer struct {
+	tls        *tls.Config // nil: plain
+	grpc, http *connQueue
+
+	mu sync.Mutex
+	// pending are connections that said nothing yet; closed on stop.
+	pending map[net.Conn]struct{}
+	stopped bool
+	busy    sync.WaitGroup
+}
+
+func newSniffer(config *tls.Config, addr net.Addr) *sniffer {
+	s := &sniffer{grpc: newConnQueue(addr), http: newConnQueue(addr), pending: map[net.Conn]struct{}{}}
+	if config != nil {
+		s.tls = chooseProtocol(config)
+	}
+	return s
+}
+
+// chooseProtocol makes clients that also speak HTTP/1.1 (browsers, curl) use it, so that
+// HTTP/2 connections are gRPC without looking into their requests.
+func chooseProtocol(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	pick := func(c *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
+		c = c.Clone()
+		c.NextProtos = []string{"h2"}
+		if len(hello.SupportedProtos) == 0 || slices.Contains(hello.SupportedProtos, "http/1.1") {
+			c.NextProtos = []string{"http/1.1"}
+		}
+		c.GetConfigForClient = nil
+		return c
+	}
+	inner := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if inner != nil {
+			c, err := inner(hello)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				return pick(c, hello), nil
+			}
+		}
+		return pick(config, hello), nil
+	}
+	return config
+}
+
+// serve accepts connections from l until l is closed. Running out of file descriptors
+// is no reason to stop: it tries again after a pause. Several listeners may be served.
+func (s *sniffer) serve(l net.Listener) {
+	const shortest, longest = 5 * time.Millisecond, time.Second
+	pause := shortest
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			select {
+			case <-time.After(pause):
+				pause = min(2*pause, longest)
+				continue
+			case <-s.grpc.done:
+				return
+			}
+		}
+		pause = shortest
+		if !s.admit(conn) {
+			conn.Close()
+			continue
+		}
+		go func() {
+			defer s.busy.Done()
+			s.deal(conn)
+		}()
+	}
+}
+
+func (s *sniffer) admit(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.pending[conn] = struct{}{}
+	s.busy.Add(1)
+	return true
+}
+
+// deal finds out what a connection speaks and hands it over.
+func (s *sniffer) deal(raw net.Conn) {
+	conn, isGRPC, err := s.greet(raw)
+	s.mu.Lock()
+	delete(s.pending, raw)
+	s.mu.Unlock()
+	queue := s.http
+	if isGRPC {
+		queue = s.grpc
+	}
+	if err != nil || !queue.put(conn) {
+		raw.Close()
+	}
+}
+
+func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
+	if err := raw.SetDeadline(time.Now().Add(sniffTimeout)); err != nil {
+		return nil, false, err
+	}
+	out := &sniffedConn{Conn: raw}
+	if s.tls != nil {
+		secure := tls.Server(raw, s.tls)
+		if err := secure.HandshakeContext(context.Background()); err != nil {
+			return nil, false, err
+		}
+		out.Conn, out.tls = secure, secure
+	}
+	isGRPC, err = out.sniff()
+	if err != nil {
+		return nil, false, err
+	}
+	return out, isGRPC, raw.SetDeadline(time.Time{})
+}
+
+// stop closes connections that are still being greeted and ends both queues.
+func (s *sniffer) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	for conn := range s.pending {
+		conn.Close()
+	}
+	s.mu.Unlock()
+	s.busy.Wait()
+	s.grpc.Close()
+	s.http.Close()
+}
+
+// sniffedConn is a connection whose first bytes were read ahead.
+type sniffedConn struct {
+	net.Conn
+	tls   *tls.Conn // nil: plain
+	ahead []byte
+}
+
+// sniff reads until the first bytes cannot be, or are, the HTTP/2 preface.
+func (c *sniffedConn) sniff() (isHTTP2 bool, err error) {
+	buf := make([]byte, 0, len(http2Preface))
+	for len(buf) < cap(buf) {
+		n, err := c.Conn.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if string(buf) != http2Preface[:len(buf)] {
+			c.ahead = buf
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	c.ahead = buf
+	return true, nil
+}
+
+// Read implements net.Conn.
+func (c *sniffedConn) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// connQueue is a net.Listener whose connections are put into it.
+type connQueue struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newConnQueue(addr net.Addr) *connQueue {
+	return &connQueue{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (q *connQueue) put(conn net.Conn) bool {
+	select {
+	case q.conns <- conn:
+		return true
+	case <-q.done:
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (q *connQueue) Accept() (net.Conn, error) {
+	select {
+	case conn := <-q.conns:
+		return conn, nil
+	case <-q.done:
+		return nil, io.EOF
+	}
+}
+
+// Close implements net.Listener.
+func (q *connQueue) Close() error {
+	q.once.Do(func() { close(q.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (q *connQueue) Addr() net.Addr { return q.addr }
+
+// greeted are the transport credentials of connections that went through a sniffer: the
+// handshake is over, only its outcome is to be told.
+type greeted struct{}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (greeted) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	sniffed, ok := conn.(*sniffedConn)
+	if !ok || sniffed.tls == nil {
+		return conn, nil, nil
+	}
+	return conn, credentials.TLSInfo{
+		State:          sniffed.tls.ConnectionState(),
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
+	}, nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials; servers never call it.
+func (greeted) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("server: not a client's credentials")
+}
+
+// Info implements credentials.TransportCredentials.
+func (greeted) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "greeted"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (g greeted) Clone() credentials.TransportCredentials { return g }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (greeted) OverrideServerName(string) error { return nil }

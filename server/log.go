@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+
+	"github.com/braidlog/braid"
+)
+
+// Log is what the services need of a replicated log. *braid.Node is one.
+type Log interface {
+	// Propose orders a command and returns what applying it here gave.
+	Propose(ctx context.Context, command []byte) (any, error)
+	// ProposeAsync is Propose that calls back, once, unless it returns an error.
+	ProposeAsync(command []byte, done func(result any, err error)) error
+	// ReadBarrier returns when this member has applied everything acknowledged before.
+	ReadBarrier(ctx context.Context) error
+	ChangeMembers(ctx context.Context, changes ...braid.Change) error
+	TransferLeader(ctx context.Context, to braid.MemberID) error
+	// Ask sends a request to another member, whose Options.Answer replies.
+	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
+	Status() braid.Status
+	// Changes holds a token whenever leader, term or membership changed.
+	Changes() <-chan struct{}
+	Done() <-chan struct{}
+	Err() error
+	Close() error
+}
+
+var _ Log = (*braid.Node)(nil)

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"io"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
+)
+
+// machine makes a store a state machine of the log. It is the one place where the two
+// meet: positions of the global log are what the store calls positions.
+type machine struct {
+	store *store.Store
+	// commands is reused from one Apply to the next.
+	commands []store.Command
+}
+
+var _ braid.DurableStateMachine = (*machine)(nil)
+
+// Apply implements braid.StateMachine. The name applyEntries of the part that changes
+// the database is what etcd's own consistency checks look for on the stack.
+func (m *machine) Apply(commands []braid.Command) error { return m.applyEntries(commands) }
+
+func (m *machine) applyEntries(commands []braid.Command) error {
+	m.commands = m.commands[:0]
+	for i := range commands {
+		m.commands = append(m.commands, store.Command{Position: uint64(commands[i].Position), Data: commands[i].Data})
+	}
+	err := m.store.Apply(m.commands)
+	for i := range m.commands {
+		commands[i].Result = m.commands[i].Result
+	}
+	clear(m.commands)
+	return err
+}
+
+// Snapshot implements braid.StateMachine.
+func (m *machine) Snapshot() (braid.Snapshot, error) {
+	snapshot, err := m.store.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return frozen{snapshot}, nil
+}
+
+// Restore implements braid.StateMachine.
+func (m *machine) Restore(r io.Reader) error { return m.store.Restore(r) }
+
+// Applied implements braid.DurableStateMachine.
+func (m *machine) Applied() braid.Position { return braid.Position(m.store.Applied()) }
+
+// Sync implements braid.DurableStateMachine.
+func (m *machine) Sync() error { return m.store.Sync() }
+
+// frozen is a store's snapshot as the log wants it.
+type frozen struct{ *store.Snapshot }
+
+// WriteTo implements braid.Snapshot.
+func (f frozen) WriteTo(ctx context.Context, w io.Writer) error { return f.Snapshot.WriteTo(ctx, w) }

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/api/v3/version"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+
+	"github.com/braidlog/braid"
+)
+
+// maintenanceService implements pb.MaintenanceServer.
+type maintenanceService struct {
+	pb.UnsafeMaintenanceServer
+	s *Server
+}
+
+// Status implements pb.MaintenanceServer.
+func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	if err := m.s.store.RequireAuth(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	st, self := m.s.log.Status(), m.s.self.Load()
+	resp := &pb.StatusResponse{
+		Header: m.s.header(m.s.store.Revision()), Version: version.Version, StorageVersion: m.s.store.StorageVersion(),
+		Leader: uint64(self.leader), RaftTerm: self.term, RaftAppliedIndex: uint64(st.AppliedIndex), IsLearner: self.learner,
+		DbSize: m.s.store.DBSize(), DbSizeInUse: m.s.store.DBSizeInUse(), DbSizeQuota: m.s.store.QuotaBytes(),
+		DowngradeInfo: &pb.DowngradeInfo{},
+	}
+	if len(st.Instances) > 0 {
+		resp.RaftIndex = max(uint64(st.Instances[0].Commit), resp.RaftAppliedIndex)
+	}
+	if self.leader == 0 {
+		resp.Errors = append(resp.Errors, etcderrors.ErrNoLeader.Error())
+	}
+	for _, a := range m.s.store.Alarms() {
+		resp.Errors = append(resp.Errors, a.String())
+	}
+	return resp, nil
+}
+
+// Alarm implements pb.MaintenanceServer.
+func (m *maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	permitted := m.s.store.RequireAdmin
+	if r.Action == pb.AlarmRequest_GET {
+		permitted = m.s.store.RequireAuth
+	}
+	if err := permitted(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	if _, known := pb.AlarmRequest_AlarmAction_name[int32(r.Action)]; !known {
+		return nil, status.Error(codes.InvalidArgument, "etcdserver: unknown alarm action")
+	}
+	resp, err := propose[*pb.AlarmResponse](ctx, m.s, &pb.InternalRaftRequest{Alarm: r})
+	if err != nil {
+		return nil, err
+	}
+	resp.Header = m.s.fill(resp.Header)
+	return resp, nil
+}
+
+// Defragment implements pb.MaintenanceServer. It rewrites this member's database; reads
+// and writes of this member wait meanwhile.
+func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	m.s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	defer m.s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+	if err := m.s.store.Defragment(ctx); err != nil {
+		m.s.logger.Error("defragmentation failed", "err", err)
+		return nil, toStatus(err)
+	}
+	return &pb.DefragmentResponse{Header: m.s.header(m.s.store.Revision())}, nil
+}
+
+// Hash implements pb.MaintenanceServer.
+func (m *maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResponse, error) {
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	hash, revision, err := m.s.store.Hash()
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.HashResponse{Header: m.s.header(revision), Hash: hash}, nil
+}
+
+// HashKV implements pb.MaintenanceServer.
+func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	hash, err := m.s.store.HashKV(r.Revision)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.HashKVResponse{
+		Header: m.s.header(hash.Revision), Hash: hash.Hash, CompactRevision: hash.CompactRevision, HashRevision: hash.HashRevision,
+	}, nil
+}
+
+// snapshotChunk is how many bytes of a snapshot travel in one message.
+const snapshotChunk = 64 << 10
+
+// Snapshot implements pb.MaintenanceServer: the database as it is now, then its digest.
+func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
+	ctx := stream.Context()
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return toStatus(err)
+	}
+	snapshot, err := m.s.store.SnapshotForClients()
+	if err != nil {
+		return toStatus(err)
+	}
+	defer snapshot.Close()
+	out := &snapshotSender{stream: stream, left: snapshot.Size(), version: m.s.store.StorageVersion()}
+	if err := snapshot.WriteTo(ctx, out); err != nil {
+		return toStatus(err)
+	}
+	return toStatus(out.flush())
+}
+
+// snapshotSender cuts what is written to it into messages.
+type snapshotSender struct {
+	stream  pb.Maintenance_SnapshotServer
+	version string
+	left    int64 // bytes not sent yet
+	buf     []byte
+}
+
+// Write implements io.Writer. Messages own their bytes: sending one goes on after Send.
+func (w *snapshotSender) Write(p []byte) (int, error) {
+	written := len(p)
+	for len(p) > 0 {
+		if w.buf == nil {
+			w.buf = make([]byte, 0, snapshotChunk)
+		}
+		n := min(cap(w.buf)-len(w.buf), len(p))
+		w.buf, p = append(w.buf, p[:n]...), p[n:]
+		if len(w.buf) == cap(w.buf) {
+			if err := w.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func (w *snapshotSender) flush() error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	w.left -= int64(len(w.buf))
+	blob := w.buf
+	w.buf = nil
+	return w.stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(max(w.left, 0)), Blob: blob, Version: w.version})
+}
+
+// MoveLeader implements pb.MaintenanceServer. As in etcd, only the leader can be asked.
+func (m *maintenanceService) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	if !m.s.self.Load().isLeader() {
+		return nil, rpctypes.ErrGRPCNotLeader
+	}
+	target := m.s.cluster.find(r.TargetID)
+	if target == nil || target.Learner {
+		return nil, rpctypes.ErrGRPCBadLeaderTransferee
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.s.timeout)
+	defer cancel()
+	if err := m.s.log.TransferLeader(ctx, braid.MemberID(r.TargetID)); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.MoveLeaderResponse{Header: m.s.header(m.s.store.Revision())}, nil
+}
+
+// Downgrade implements pb.MaintenanceServer.
+func (m *maintenanceService) Downgrade(ctx context.Context, _ *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	if err := m.s.store.RequireAdmin(ctx); err != nil {
+		return nil, toStatus(err)
+	}
+	return nil, status.Error(codes.Unimplemented, "braid: there is no older version to downgrade to; restore a snapshot with the version you want")
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"testing"
+
+	"github.com/coreos/go-semver/semver"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+func TestStatus(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	_, err := f.client.Put(ctx, "k", "v")
+	require.NoError(t, err)
+	st, err := f.client.Status(ctx, f.addr)
+	require.NoError(t, err)
+	v, err := semver.NewVersion(st.Version)
+	require.NoError(t, err)
+	require.False(t, v.LessThan(*semver.New("3.5.13")))
+	require.EqualValues(t, 0x10, st.Leader)
+	require.EqualValues(t, 2, st.RaftTerm)
+	require.Positive(t, st.DbSize)
+	require.Positive(t, st.DbSizeInUse)
+	require.Positive(t, st.DbSizeQuota)
+	require.GreaterOrEqual(t, st.RaftIndex, st.RaftAppliedIndex)
+	require.Positive(t, st.RaftAppliedIndex)
+	require.Empty(t, st.Errors)
+	f.fake.set(func(l *fakeLog) { l.leader = 0 })
+	eventually(t, "an error in the status", func() bool {
+		st, err := f.client.Status(ctx, f.addr)
+		return err == nil && len(st.Errors) == 1 && st.Errors[0] == "etcdserver: no leader"
+	})
+}
+
+func TestHashes(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	_, err := f.client.Put(ctx, "k", "v")
+	require.NoError(t, err)
+	m := pb.NewMaintenanceClient(f.client.ActiveConnection())
+	whole, err := m.Hash(ctx, &pb.HashRequest{})
+	require.NoError(t, err)
+	require.NotZero(t, whole.Hash)
+	before, err := f.client.HashKV(ctx, f.addr, 0)
+	require.NoError(t, err)
+	_, err = f.client.Put(ctx, "k", "w")
+	require.NoError(t, err)
+	after, err := f.client.HashKV(ctx, f.addr, 2)
+	require.NoError(t, err)
+	require.Equal(t, before.Hash, after.Hash, "the hash at a revision does not change")
+	require.EqualValues(t, 2, after.HashRevision)
+	_, err = f.client.HashKV(ctx, f.addr, 50)
+	require.ErrorIs(t, err, rpctypes.ErrFutureRev)
+}
+
+func TestSnapshot(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	_, err := f.client.Put(ctx, "k", string(make([]byte, 300<<10)))
+	require.NoError(t, err)
+	r, err := f.client.SnapshotWithVersion(ctx)
+	require.NoError(t, err)
+	data, err := io.ReadAll(r.Snapshot)
+	require.NoError(t, err)
+	require.Equal(t, "3.7.0", r.Version)
+	require.Equal(t, sha256.Size, len(data)%512, "a database of whole pages and its digest")
+	db, digest := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	sum := sha256.Sum256(db)
+	require.True(t, bytes.Equal(sum[:], digest))
+}
+
+func TestAlarms(t *testing.T) {
+	f := start(t, func(c *Config) { c.Store.QuotaBytes = 1 << 20 })
+	ctx := testContext(t)
+	eventually(t, "the quota to be reached", func() bool {
+		_, err := f.client.Put(ctx, "k", string(make([]byte, 100<<10)))
+		if err != nil {
+			require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+		}
+		return err != nil
+	})
+	eventually(t, "the alarm", func() bool {
+		list, err := f.client.AlarmList(ctx)
+		return err == nil && len(list.Alarms) == 1 && list.Alarms[0].Alarm == pb.AlarmType_NOSPACE
+	})
+	_, err := f.client.Put(ctx, "small", "")
+	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+	_, err = f.client.Delete(ctx, "", withAll()...)
+	require.NoError(t, err, "deleting is how space is made")
+	_, err = f.client.Compact(ctx, f.store.Revision())
+	require.NoError(t, err)
+	_, err = f.client.Defragment(ctx, f.addr)
+	require.NoError(t, err)
+	list, err := f.client.AlarmList(ctx)
+	require.NoError(t, err)
+	_, err = f.client.AlarmDisarm(ctx, (*clientAlarm)(list.Alarms[0]))
+	require.NoError(t, err)
+	_, err = f.client.Put(ctx, "small", "")
+	require.NoError(t, err)
+	_, err = pb.NewMaintenanceClient(f.client.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{Action: 9})
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+}
+
+func TestMoveLeader(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	_, err := f.client.MoveLeader(ctx, 0x99)
+	require.ErrorIs(t, err, rpctypes.ErrBadLeaderTransferee)
+	_, err = f.client.MoveLeader(ctx, 0x10)
+	require.NoError(t, err)
+	require.EqualValues(t, 0x10, f.fake.transferred)
+	f.fake.set(func(l *fakeLog) { l.leader = 0x20 })
+	eventually(t, "the change", func() bool { return !f.self.Load().isLeader() })
+	_, err = f.client.MoveLeader(ctx, 0x10)
+	require.ErrorIs(t, err, rpctypes.ErrNotLeader)
+}
+
+func TestDowngradeIsRefused(t *testing.T) {
+	f := start(t)
+	_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Downgrade(testContext(t), &pb.DowngradeRequest{Version: "3.6"})
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+}
+
+func TestHealthAndReflection(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	h, err := healthpb.NewHealthClient(f.client.ActiveConnection()).Check(ctx, &healthpb.HealthCheckRequest{})
+	require.NoError(t, err)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, h.Status)
+	r, err := reflectionpb.NewServerReflectionClient(f.client.ActiveConnection()).ServerReflectionInfo(ctx)
+	require.NoError(t, err)
+	require.NoError(t, r.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
+	list, err := r.Recv()
+	require.NoError(t, err)
+	var names []string
+	for _, s := range list.GetListServicesResponse().Service {
+		names = append(names, s.Name)
+	}
+	require.Contains(t, names, "etcdserverpb.KV")
+	require.Contains(t, names, "v3lockpb.Lock")
+}

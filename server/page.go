@@ -1,0 +1,154 @@
+package server
+
+import (
+	"cmp"
+	"html/template"
+	"net/http"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/version"
+
+	"github.com/braidlog/braid"
+)
+
+// statusView is what /braid/status says of a member and of what it knows.
+type statusView struct {
+	Name     string `json:"name,omitempty"`
+	ID       string `json:"id"`
+	Cluster  string `json:"cluster"`
+	Version  string `json:"etcd_api_version"`
+	Leader   string `json:"leader,omitempty"`
+	IsLeader bool   `json:"is_leader"`
+	Term     uint64 `json:"term"`
+	Ready    bool   `json:"ready"`
+
+	Revision     int64          `json:"revision"`
+	Applied      uint64         `json:"applied_position"`
+	LogBytes     int64          `json:"log_bytes"`
+	PendingBytes int64          `json:"pending_bytes"`
+	DBBytes      int64          `json:"db_bytes"`
+	DBInUse      int64          `json:"db_in_use_bytes"`
+	Alarms       []string       `json:"alarms,omitempty"`
+	Instances    []instanceView `json:"instances"`
+	Members      []memberView   `json:"members"`
+}
+
+type instanceView struct {
+	Instance uint64 `json:"instance"`
+	Role     string `json:"role"`
+	Leader   string `json:"leader,omitempty"`
+	Term     uint64 `json:"term"`
+	First    uint64 `json:"first_index"`
+	Last     uint64 `json:"last_index"`
+	Durable  uint64 `json:"durable_index"`
+	Commit   uint64 `json:"commit_index"`
+	Applied  uint64 `json:"applied_index"`
+	// ApplyLag is how many entries are committed and not yet applied here.
+	ApplyLag uint64 `json:"apply_lag"`
+}
+
+type memberView struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name,omitempty"`
+	Role       string   `json:"role"`
+	PeerURLs   []string `json:"peer_urls"`
+	ClientURLs []string `json:"client_urls,omitempty"`
+	// What the leader knows; absent elsewhere.
+	Active        *bool   `json:"active,omitempty"`
+	Match         *uint64 `json:"match_index,omitempty"`
+	Lag           *uint64 `json:"lag,omitempty"`
+	InflightBytes *int    `json:"inflight_bytes,omitempty"`
+}
+
+func name(id braid.MemberID) string {
+	if id == 0 {
+		return ""
+	}
+	return id.String()
+}
+
+func (s *Server) view() statusView {
+	st, self := s.log.Status(), s.self.Load()
+	v := statusView{
+		Name: s.cfg.Name, ID: s.id.String(), Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), Version: version.Version,
+		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: st.Ready,
+		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
+		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(),
+	}
+	for _, a := range s.store.Alarms() {
+		v.Alarms = append(v.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())
+	}
+	for i := range st.Instances {
+		in := &st.Instances[i]
+		view := instanceView{
+			Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
+			First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
+		}
+		if i == 0 {
+			view.Applied = uint64(st.AppliedIndex)
+			view.ApplyLag = view.Commit - min(view.Applied, view.Commit)
+		}
+		v.Instances = append(v.Instances, view)
+	}
+	for i := range st.Members {
+		v.Members = append(v.Members, viewMember(&st, &st.Members[i], self.leader))
+	}
+	slices.SortFunc(v.Members, func(a, b memberView) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return v
+}
+
+func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) memberView {
+	v := memberView{ID: m.ID.String(), Name: m.Name, Role: "follower", PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs}
+	switch {
+	case m.ID == leader:
+		v.Role = "leader"
+	case m.Learner:
+		v.Role = "learner"
+	}
+	if len(st.Instances) == 0 {
+		return v
+	}
+	in := &st.Instances[0]
+	for i := range in.Peers {
+		p := &in.Peers[i]
+		if p.ID == m.ID {
+			match, lag := uint64(p.Match), uint64(in.Last)-min(uint64(p.Match), uint64(in.Last))
+			v.Active, v.Match, v.Lag, v.InflightBytes = &p.Active, &match, &lag, &p.InflightBytes
+		}
+	}
+	return v
+}
+
+func (s *Server) serveStatusJSON(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.view()) }
+
+func (s *Server) serveStatusPage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = statusPage.Execute(w, s.view()) // the client's loss
+}
+
+var statusPage = template.Must(template.New("status").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>braid {{.Name}}</title>
+<style>
+body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em;color:#222}
+table{border-collapse:collapse;width:100%;margin:1em 0}th,td{text-align:left;padding:.3em .7em;border-bottom:1px solid #ddd}
+th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-size:13px}
+@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}th,td{border-color:#333}th{color:#999}}
+</style></head><body>
+<h1>braid {{.Name}}</h1>
+<p>Member <code>{{.ID}}</code> of cluster <code>{{.Cluster}}</code>:
+{{if .Ready}}<b class="good">ready</b>{{else}}<b class="bad">not ready</b>{{end}},
+{{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
+in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}.
+Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
+{{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}
+<table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>lag</th></tr>
+{{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>
+<td>{{range .ClientURLs}}{{.}} {{end}}</td><td>{{range .PeerURLs}}{{.}} {{end}}</td>
+<td>{{if .Lag}}{{.Lag}}{{if .Active}}{{else}} <span class="bad">silent</span>{{end}}{{end}}</td></tr>{{end}}</table>
+<table><tr><th>instance</th><th>role</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th></tr>
+{{range .Instances}}<tr><td>{{.Instance}}</td><td>{{.Role}}</td><td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td>
+<td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td></tr>{{end}}</table>
+<p><a href="/braid/status">as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz?verbose">checks</a></p>
+</body></html>
+`))

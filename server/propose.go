@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
+)
+
+// waiter waits for one command. Waiters are used again and again: a call costs no
+// channel, timer or context of its own.
+type waiter struct {
+	ready chan struct{} // holds a token once result and err are set
+	timer *time.Timer
+
+	result any
+	err    error
+	// done is w.set, bound once.
+	done func(result any, err error)
+}
+
+var waiters = sync.Pool{New: func() any {
+	w := &waiter{ready: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	w.done = func(result any, err error) {
+		w.result, w.err = result, err
+		w.ready <- struct{}{}
+	}
+	return w
+}}
+
+// order replicates a command and returns what applying it here gave. It never waits
+// longer than the server's request timeout.
+func (s *Server) order(ctx context.Context, command []byte) (*store.Result, error) {
+	if len(command) > s.cfg.MaxRequestBytes {
+		return nil, rpctypes.ErrGRPCRequestTooLarge
+	}
+	w := waiters.Get().(*waiter)
+	s.metrics.pending.Add(1)
+	defer s.metrics.pending.Add(-1)
+	if err := s.log.ProposeAsync(command, w.done); err != nil {
+		waiters.Put(w)
+		return nil, s.failed(err)
+	}
+	w.timer.Reset(s.timeout)
+	select {
+	case <-w.ready:
+	case <-w.timer.C:
+		return nil, s.failed(braid.ErrMaybeCommitted) // w is not reused: done is still to come
+	case <-ctx.Done():
+		w.timer.Stop()
+		return nil, s.failed(ctx.Err())
+	}
+	w.timer.Stop()
+	result, err := w.result, w.err
+	w.result, w.err = nil, nil
+	waiters.Put(w)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	applied, ok := result.(*store.Result)
+	if !ok {
+		return nil, s.failed(fmt.Errorf("%w: applied without a result", braid.ErrResultUnknown))
+	}
+	return applied, nil
+}
+
+func (s *Server) failed(err error) error {
+	s.metrics.failed.Add(1)
+	if errors.Is(err, braid.ErrMaybeCommitted) && s.self.Load().leader == 0 {
+		return rpctypes.ErrGRPCTimeoutDueToLeaderFail
+	}
+	return toStatus(err)
+}
+
+// propose encodes and orders a request and returns its response.
+func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
+	var none R
+	command, err := s.store.Encode(ctx, r)
+	if err != nil {
+		return none, toStatus(err)
+	}
+	result, err := s.order(ctx, command)
+	if err != nil {
+		return none, err
+	}
+	if result.Err != nil {
+		return none, toStatus(result.Err)
+	}
+	resp, ok := result.Resp.(R)
+	if !ok {
+		return none, toStatus(fmt.Errorf("etcdserver: a %T in answer to a request", result.Resp))
+	}
+	return resp, nil
+}
+
+// proposeSpace is propose for a request that makes the database grow.
+func proposeSpace[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
+	if err := s.store.CheckQuota(r); err != nil {
+		var none R
+		return none, toStatus(err)
+	}
+	return propose[R](ctx, s, r)
+}

@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3compactor"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
+)
+
+// Server is a member of a cluster that serves the etcd API.
+type Server struct {
+	cfg    Config
+	id     braid.MemberID
+	logger *slog.Logger
+	// timeout bounds every wait for the cluster.
+	timeout time.Duration
+
+	store   *store.Store
+	log     Log
+	barrier *barrier
+	metrics *metrics
+	streams *openStreams
+
+	// self is what the last change told about this member; see follow.go.
+	self atomic.Pointer[selfView]
+	// started is closed when log and services are set.
+	started chan struct{}
+
+	kv          *kvService
+	watch       *watchService
+	lease       *leaseService
+	cluster     *clusterService
+	auth        *authService
+	maintenance *maintenanceService
+	client      *clientv3.Client
+	health      *health.Server
+	compactor   v3compactor.Compactor // nil if history is kept
+
+	grpc     *grpc.Server
+	http     *http.Server
+	gateway  *gateway
+	sniffers []*sniffer
+
+	// stopping is closed when the server begins to stop, done when it has stopped. err
+	// is set before done is closed.
+	stopping, done chan struct{}
+	stopOnce       sync.Once
+	err            error
+	// background are goroutines that end by themselves once stopping is closed.
+	background sync.WaitGroup
+	// fatal holds the first error that the server cannot go on with.
+	fatal chan error
+}
+
+// Start opens the state machine and the log and serves clients. It returns as soon as it
+// listens; the member joins its cluster in the background. The listeners are closed if it
+// fails. It may be called for several members in one process, whose metrics of etcd's
+// packages are then mixed.
+func Start(cfg Config) (*Server, error) {
+	s := &Server{
+		started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
+		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self,
+	}
+	err := cfg.complete()
+	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
+	if err == nil {
+		err = s.open()
+	}
+	if err != nil {
+		closeAll(cfg.ListenClient)
+		closeAll(cfg.ListenMetrics)
+		return nil, err
+	}
+	s.serve()
+	if s.compactor != nil {
+		s.compactor.Pause()
+		s.compactor.Run()
+	}
+	s.background.Go(s.follow)
+	s.background.Go(s.publish)
+	s.background.Go(s.orderWanted)
+	go s.supervise()
+	return s, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// open opens store and log and makes the services.
+func (s *Server) open() error {
+	s.self.Store(&selfView{id: s.id})
+	s.cfg.Store.OnFatal = s.fail
+	st, err := store.Open(s.cfg.Store)
+	if err != nil {
+		return fmt.Errorf("server: open the store: %w", err)
+	}
+	s.store = st
+	s.cfg.Node.Answer = s.answer
+	s.log, err = s.cfg.openLog(s.cfg.Node, &machine{store: st})
+	if err != nil {
+		st.Close()
+		return err
+	}
+	s.barrier = newBarrier(s.log.ReadBarrier, s.timeout)
+	s.look()
+	s.kv, s.watch, s.lease = &kvService{s: s}, &watchService{s: s}, &leaseService{s: s}
+	s.cluster, s.auth, s.maintenance = &clusterService{s: s}, &authService{s: s}, &maintenanceService{s: s}
+	s.client = s.newClient()
+	close(s.started)
+	s.compactor, err = s.newCompactor()
+	if err == nil {
+		err = s.cfg.Registry.Register(newCollector(s))
+	}
+	if err == nil {
+		s.grpc = s.newGRPC()
+		s.gateway, err = s.newGateway()
+	}
+	if err != nil {
+		return errors.Join(err, s.log.Close(), st.Close())
+	}
+	s.http = s.newHTTP()
+	return nil
+}
+
+// serve begins to accept clients.
+func (s *Server) serve() {
+	for _, l := range s.cfg.ListenClient {
+		sniff := newSniffer(s.cfg.TLS, l.Addr())
+		s.sniffers = append(s.sniffers, sniff)
+		s.background.Go(func() { sniff.serve(l) })
+		s.background.Go(func() { s.grpc.Serve(sniff.grpc) })
+		s.background.Go(func() { s.http.Serve(sniff.http) })
+	}
+	for _, l := range s.cfg.ListenMetrics {
+		s.background.Go(func() { s.http.Serve(l) })
+	}
+	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+}
+
+// fail makes the server stop because of an error.
+func (s *Server) fail(err error) {
+	select {
+	case s.fatal <- err:
+	default:
+	}
+}
+
+// supervise stops the server once it is told to, or once a part of it cannot go on.
+func (s *Server) supervise() {
+	select {
+	case <-s.stopping:
+	case err := <-s.fatal:
+		s.err = err
+	case <-s.log.Done():
+		s.err = s.log.Err()
+	}
+	if s.err != nil {
+		s.logger.Error("the member cannot go on", "err", s.err)
+	}
+	s.begin()
+	s.stop()
+	close(s.done)
+}
+
+// begin tells everything that waits to give up.
+func (s *Server) begin() { s.stopOnce.Do(func() { close(s.stopping) }) }
+
+// stop ends everything in the order in which one part uses the next.
+func (s *Server) stop() {
+	s.health.Shutdown()
+	if s.compactor != nil {
+		s.compactor.Stop()
+	}
+	closeAll(s.cfg.ListenClient)
+	closeAll(s.cfg.ListenMetrics)
+	s.streams.stop(rpctypes.ErrGRPCStopped)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+	s.gateway.close()
+	logErr := s.log.Close() // ends the proposals and reads that calls wait for
+	s.grpc.Stop()
+	for _, sniff := range s.sniffers {
+		sniff.stop()
+	}
+	s.client.Close()
+	storeErr := s.store.Close() // also ends orderWanted
+	s.background.Wait()
+	s.err = errors.Join(s.err, logErr, storeErr)
+}
+
+// Close stops serving and waits until store and log are closed. What was acknowledged is
+// durable already.
+func (s *Server) Close() error {
+	s.begin()
+	<-s.done
+	return s.err
+}
+
+// Done is closed when the server has stopped.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err tells why the server stopped: nil while it runs and after a clean Close.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// ID returns the member's id.
+func (s *Server) ID() braid.MemberID { return s.id }
+
+// Status describes the member as the log sees it.
+func (s *Server) Status() braid.Status { return s.log.Status() }
+
+// header makes a response's header at a revision.
+func (s *Server) header(revision int64) *pb.ResponseHeader {
+	return &pb.ResponseHeader{
+		ClusterId: s.cfg.Node.Cluster, MemberId: uint64(s.id), RaftTerm: s.self.Load().term, Revision: revision,
+	}
+}
+
+// fill completes a header that the state machine made.
+func (s *Server) fill(h *pb.ResponseHeader) *pb.ResponseHeader {
+	if h == nil {
+		return s.header(s.store.Revision())
+	}
+	h.ClusterId, h.MemberId, h.RaftTerm = s.cfg.Node.Cluster, uint64(s.id), s.self.Load().term
+	if h.Revision == 0 {
+		h.Revision = s.store.Revision()
+	}
+	return h
+}
