@@ -1,0 +1,201 @@
+package check
+
+import "fmt"
+
+// RecordKind says what a [Record] does to a member's log.
+type RecordKind uint8
+
+const (
+	// EntryRecord puts an entry at its index; everything from there on is replaced.
+	EntryRecord RecordKind = 1 + iota
+	// StateRecord sets the member's term and vote.
+	StateRecord
+	// BaseRecord says that a snapshot stands for everything up to its index.
+	BaseRecord
+)
+
+// Record is one thing that a member makes durable.
+type Record struct {
+	Kind  RecordKind
+	Index uint64 // Entry, Base
+	Term  uint64
+	// Digest identifies an entry's content.
+	Digest uint64
+	Vote   uint64 // State: whom the member voted for in Term
+	// Voters is set for entries that change the membership, and for bases.
+	Voters *Voters
+}
+
+// Voters decides what a quorum is: a majority of Incoming and, unless empty, of Outgoing.
+type Voters struct{ Incoming, Outgoing []uint64 }
+
+// Quorum reports whether those members for which has is true can decide.
+func (v *Voters) Quorum(has func(member uint64) bool) bool {
+	return majority(v.Incoming, has) && (len(v.Outgoing) == 0 || majority(v.Outgoing, has))
+}
+
+func majority(members []uint64, has func(uint64) bool) bool {
+	n := 0
+	for _, m := range members {
+		if has(m) {
+			n++
+		}
+	}
+	return n > len(members)/2
+}
+
+// image is a log as one medium holds it: memory or disk.
+type image struct {
+	base, baseTerm uint64
+	baseVoters     *Voters
+	entries        []Record // base+1 …
+	term, vote     uint64
+	// matched is an index up to which the image is known to agree with what was decided;
+	// see Ledger.match.
+	matched uint64
+}
+
+func (m *image) last() uint64 { return m.base + uint64(len(m.entries)) }
+
+// known is the latest term that the image knows of: the one noted, or that of an entry or
+// a snapshot, which may outlive the note.
+func (m *image) known() uint64 {
+	last, _ := m.termAt(m.last())
+	return max(m.term, last)
+}
+
+// at returns the entry at an index, nil if it is not here.
+func (m *image) at(index uint64) *Record {
+	if index <= m.base || index > m.last() {
+		return nil
+	}
+	return &m.entries[index-m.base-1]
+}
+
+// termAt returns the term at an index; ok is false where it is not known.
+func (m *image) termAt(index uint64) (term uint64, ok bool) {
+	if index == m.base {
+		return m.baseTerm, true
+	}
+	if e := m.at(index); e != nil {
+		return e.Term, true
+	}
+	return 0, false
+}
+
+// configuration is the membership in force, the last one in the log, and its index.
+func (m *image) configuration() (*Voters, uint64) {
+	for i := len(m.entries) - 1; i >= 0; i-- {
+		if m.entries[i].Voters != nil {
+			return m.entries[i].Voters, m.entries[i].Index
+		}
+	}
+	return m.baseVoters, m.base
+}
+
+func (m *image) apply(r *Record) error {
+	switch r.Kind {
+	case StateRecord:
+		m.term, m.vote = r.Term, r.Vote
+	case EntryRecord:
+		if r.Index <= m.base || r.Index > m.last()+1 {
+			return fmt.Errorf("entry %d does not fit a log of %d…%d", r.Index, m.base+1, m.last())
+		}
+		m.entries = append(m.entries[:r.Index-m.base-1], *r)
+		m.matched = min(m.matched, r.Index-1)
+	case BaseRecord:
+		m.rebase(r)
+	}
+	return nil
+}
+
+// rebase starts the log after a snapshot. What follows the snapshot's place stays if the
+// log agrees with the snapshot there (Raft §7), else it is void.
+func (m *image) rebase(r *Record) {
+	if t, ok := m.termAt(r.Index); ok && t == r.Term {
+		m.entries = append([]Record(nil), m.entries[r.Index-m.base:]...)
+	} else {
+		m.entries = nil
+		m.matched = 0
+	}
+	m.base, m.baseTerm, m.baseVoters = r.Index, r.Term, r.Voters
+}
+
+// same reports where two images differ in what a restart must preserve; "" if nowhere.
+func (m *image) same(o *image) string {
+	switch {
+	case m.term != o.term || m.vote != o.vote:
+		return fmt.Sprintf("term %d vote %x, not term %d vote %x", o.term, o.vote, m.term, m.vote)
+	case m.base != o.base || m.baseTerm != o.baseTerm:
+		return fmt.Sprintf("base %d of term %d, not %d of term %d", o.base, o.baseTerm, m.base, m.baseTerm)
+	case m.last() != o.last():
+		return fmt.Sprintf("last index %d, not %d", o.last(), m.last())
+	}
+	for i := range m.entries {
+		if a, b := &m.entries[i], &o.entries[i]; a.Term != b.Term || a.Digest != b.Digest {
+			return fmt.Sprintf("entry %d of term %d digest %x, not term %d digest %x", b.Index, b.Term, b.Digest, a.Term, a.Digest)
+		}
+	}
+	return ""
+}
+
+func (m *image) clone() image {
+	c := *m
+	c.entries = append([]Record(nil), m.entries...)
+	return c
+}
+
+// copyOf is one member's log: as its process sees it and as its disk holds it.
+type copyOf struct {
+	memory, disk image
+	// pending is what was handed to the disk and is not known to be durable, in order.
+	pending []pendingRecord
+}
+
+type pendingRecord struct {
+	seq    uint64
+	record Record
+}
+
+// durable moves what is durable from pending to the disk's image.
+func (c *copyOf) durable(seq uint64) error {
+	n := 0
+	for n < len(c.pending) && c.pending[n].seq <= seq {
+		if err := c.disk.apply(&c.pending[n].record); err != nil {
+			return err
+		}
+		n++
+	}
+	c.pending = append(c.pending[:0], c.pending[n:]...)
+	return nil
+}
+
+// restart judges what a member found on its disk: everything durable, and of what was
+// pending a beginning, whole records only, in order.
+//
+// The member may know of a later base: a snapshot that the log was not told of yet.
+func (c *copyOf) restart(found *image) error {
+	first := ""
+	for i := 0; ; i++ {
+		expect := c.disk.clone()
+		if found.base > expect.base {
+			expect.rebase(&Record{Kind: BaseRecord, Index: found.base, Term: found.baseTerm, Voters: found.baseVoters})
+		}
+		diff := expect.same(found)
+		if diff == "" {
+			break
+		}
+		if i == 0 {
+			first = diff
+		}
+		if i == len(c.pending) {
+			return fmt.Errorf("found on disk: %s", first)
+		}
+		if err := c.disk.apply(&c.pending[i].record); err != nil {
+			return err
+		}
+	}
+	c.pending = nil
+	c.disk, c.memory = found.clone(), found.clone()
+	return nil
+}

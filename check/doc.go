@@ -1,0 +1,14 @@
+// Package check judges what a cluster did: did its members agree, is everything that was
+// acknowledged still there, did anything happen twice, does the history that clients saw
+// have an order that explains it.
+//
+// Judges know nothing of how the cluster works. They are fed plain facts (a member wrote
+// this entry, applied that command, a client saw that result) and return an error at the
+// first fact that cannot be. The simulator feeds them after every step; a load generator
+// feeds the client-side ones from a real cluster.
+//
+// How to read: history.go (what clients saw) and linear.go (has it an order?); ledger.go
+// and copy.go (what members wrote, voted and decided); sequence.go (what members applied).
+//
+// Imports nothing of braid.
+package check

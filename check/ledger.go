@@ -1,0 +1,278 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Ledger knows what every member of one instance wrote, voted and decided, and judges
+// Raft's safety by it: election safety, log matching, leader completeness, one vote a
+// term, nothing said before it is durable, nothing decided ever lost.
+//
+// All its methods return an error at the first fact that cannot be.
+type Ledger struct {
+	leaders map[uint64]uint64 // term → leader
+	votes   map[ballot]uint64 // → candidate
+	written map[slot]fact
+	decided []decision // index 1 …
+	config  uint64     // index of the last decided entry that changes the membership
+	copies  map[uint64]*copyOf
+}
+
+type ballot struct{ member, term uint64 }
+
+type slot struct{ index, term uint64 }
+
+// fact is what (index, term) determines: the entry and, by induction, all before it.
+type fact struct{ digest, before uint64 }
+
+type decision struct {
+	term, digest uint64
+	in           uint64  // the term of the leader that decided it
+	by           *Voters // whose quorum decided it
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger {
+	return &Ledger{leaders: map[uint64]uint64{}, votes: map[ballot]uint64{}, written: map[slot]fact{}, copies: map[uint64]*copyOf{}}
+}
+
+// Start notes that a member starts from what it found on its disk: state, base and
+// entries, as records. A member seen before must find all that was durable there.
+func (l *Ledger) Start(member uint64, found []Record) error {
+	var img image
+	for i := range found {
+		if err := img.apply(&found[i]); err != nil {
+			return fmt.Errorf("member %x restarts: %w", member, err)
+		}
+	}
+	if err := l.base(member, img.base, img.baseTerm); err != nil {
+		return err
+	}
+	c := l.copies[member]
+	if c == nil {
+		c = &copyOf{disk: img, memory: img.clone()}
+		l.copies[member] = c
+		return nil
+	}
+	if err := c.restart(&img); err != nil {
+		return fmt.Errorf("member %x restarts: %w", member, err)
+	}
+	if err := l.vote(member, c.disk.term, c.disk.vote); err != nil {
+		return err
+	}
+	return l.Retained()
+}
+
+// Write notes that a member has handed a record to its disk in step seq.
+func (l *Ledger) Write(member, seq uint64, r Record) error {
+	c := l.copies[member]
+	switch r.Kind {
+	case EntryRecord:
+		if err := l.writeEntry(member, c, &r); err != nil {
+			return err
+		}
+	case BaseRecord:
+		if err := l.base(member, r.Index, r.Term); err != nil {
+			return err
+		}
+	case StateRecord:
+		if r.Term < c.memory.term {
+			return fmt.Errorf("member %x goes back from term %d to term %d", member, c.memory.term, r.Term)
+		}
+	}
+	if err := c.memory.apply(&r); err != nil {
+		return fmt.Errorf("member %x: %w", member, err)
+	}
+	c.pending = append(c.pending, pendingRecord{seq, r})
+	return nil
+}
+
+func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
+	if held := l.match(&c.memory); r.Index <= held {
+		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index, r.Term)
+	}
+	before, ok := c.memory.termAt(r.Index - 1)
+	if !ok {
+		return fmt.Errorf("member %x writes entry %d after %d", member, r.Index, c.memory.last())
+	}
+	key, f := slot{r.Index, r.Term}, fact{r.Digest, before}
+	if known, ok := l.written[key]; ok && known != f {
+		return fmt.Errorf("log matching: member %x has (%d, term %d) with digest %x after term %d, elsewhere it is %x after term %d",
+			member, r.Index, r.Term, f.digest, f.before, known.digest, known.before)
+	}
+	l.written[key] = f
+	return nil
+}
+
+// base judges that a snapshot stands for something decided.
+func (l *Ledger) base(member, index, term uint64) error {
+	if index > uint64(len(l.decided)) || index > 0 && l.decided[index-1].term != term {
+		return fmt.Errorf("member %x bases its log on index %d of term %d, which was not decided", member, index, term)
+	}
+	return nil
+}
+
+// vote notes a vote that is durable or was told: one that did not leave memory may be
+// forgotten and cast again.
+func (l *Ledger) vote(member, term, candidate uint64) error {
+	if candidate == 0 {
+		return nil
+	}
+	key := ballot{member, term}
+	if known, ok := l.votes[key]; ok && known != candidate {
+		return fmt.Errorf("member %x votes for %x in term %d after voting for %x", member, candidate, term, known)
+	}
+	l.votes[key] = candidate
+	return nil
+}
+
+// Durable notes that everything that a member wrote up to step seq is durable.
+func (l *Ledger) Durable(member, seq uint64) error {
+	c := l.copies[member]
+	if err := c.durable(seq); err != nil {
+		return fmt.Errorf("member %x: disk: %w", member, err)
+	}
+	return l.vote(member, c.disk.term, c.disk.vote)
+}
+
+// SayVote notes that a member tells a candidate that it has its vote.
+func (l *Ledger) SayVote(member, term, candidate uint64) error {
+	if err := l.vote(member, term, candidate); err != nil {
+		return err
+	}
+	if d := &l.copies[member].disk; d.known() < term || d.known() == term && (d.term != term || d.vote != candidate) {
+		return fmt.Errorf("member %x tells %x of its vote in term %d; its disk says term %d, vote %x", member, candidate, term, d.term, d.vote)
+	}
+	return nil
+}
+
+// SayStored notes that a member tells the leader of a term that it holds everything up
+// to index.
+func (l *Ledger) SayStored(member, term, index uint64) error {
+	d := &l.copies[member].disk
+	if d.known() < term || d.known() == term && d.last() < index {
+		return fmt.Errorf("member %x tells the leader of term %d that it holds %d; its disk says term %d, last %d",
+			member, term, index, d.known(), d.last())
+	}
+	return nil
+}
+
+// SayTerm notes that a member speaks in a term.
+func (l *Ledger) SayTerm(member, term uint64) error {
+	if d := &l.copies[member].disk; d.known() < term {
+		return fmt.Errorf("member %x speaks in term %d; its disk says term %d", member, term, d.known())
+	}
+	return nil
+}
+
+// Lead notes that a member leads a term.
+func (l *Ledger) Lead(member, term uint64) error {
+	if known, ok := l.leaders[term]; ok {
+		if known != member {
+			return fmt.Errorf("election safety: %x and %x lead term %d", known, member, term)
+		}
+		return nil
+	}
+	l.leaders[term] = member
+	m := &l.copies[member].memory
+	for i := l.match(m); i < uint64(len(l.decided)); i++ {
+		if l.decided[i].in < term {
+			return fmt.Errorf("leader completeness: %x leads term %d without entry %d, which was decided in term %d",
+				member, term, i+1, l.decided[i].in)
+		}
+	}
+	return nil
+}
+
+// Decide notes that a member holds the entry (index, term) for decided, while in term in.
+func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
+	if n := uint64(len(l.decided)); index <= n {
+		if d := &l.decided[index-1]; d.term != term || d.digest != digest {
+			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index, term, digest, d.term, d.digest)
+		}
+		return nil
+	} else if index > n+1 {
+		return fmt.Errorf("member %x decides entry %d; %d is next", member, index, n+1)
+	}
+	if l.leaders[in] != member {
+		return fmt.Errorf("member %x decides entry %d without being the leader of term %d", member, index, in)
+	}
+	memory := &l.copies[member].memory
+	by, _ := memory.configuration()
+	if e := memory.at(index); e != nil && e.Voters != nil {
+		l.config = index
+		by = e.Voters // nothing else is in force before it is decided
+	}
+	l.decided = append(l.decided, decision{term: term, digest: digest, in: in, by: by})
+	return l.held(index, "decided")
+}
+
+// Retained judges that what was decided last, and so all before it, is still on the disks
+// of a quorum of those who decided it.
+func (l *Ledger) Retained() error {
+	if len(l.decided) == 0 {
+		return nil
+	}
+	return l.held(uint64(len(l.decided)), "decided earlier")
+}
+
+func (l *Ledger) held(index uint64, how string) error {
+	by := l.decided[index-1].by
+	if by == nil || !by.Quorum(func(m uint64) bool {
+		c := l.copies[m]
+		return c != nil && l.match(&c.disk) >= index
+	}) {
+		return fmt.Errorf("entry %d, %s, is not on the disks of a quorum of %v: %s", index, how, by, l.disks())
+	}
+	return nil
+}
+
+func (l *Ledger) disks() string {
+	s := ""
+	for _, id := range l.members() {
+		s += fmt.Sprintf("%x:%d ", id, l.match(&l.copies[id].disk))
+	}
+	return s
+}
+
+// match returns the index up to which an image agrees with what was decided.
+func (l *Ledger) match(m *image) uint64 {
+	n := uint64(len(l.decided))
+	if m.base > n || m.base > 0 && l.decided[m.base-1].term != m.baseTerm {
+		return 0
+	}
+	m.matched = max(m.matched, m.base)
+	for m.matched < n {
+		e, d := m.at(m.matched+1), &l.decided[m.matched]
+		if e == nil || e.Term != d.term || e.Digest != d.digest {
+			break
+		}
+		m.matched++
+	}
+	return m.matched
+}
+
+// Decided is how many entries were decided so far.
+func (l *Ledger) Decided() uint64 { return uint64(len(l.decided)) }
+
+// DurableLast is the last index on a member's disk.
+func (l *Ledger) DurableLast(member uint64) uint64 { return l.copies[member].disk.last() }
+
+// Configurations returns the memberships that may be in force on some disk: the last
+// decided one and those after it.
+func (l *Ledger) Configurations() []*Voters {
+	var out []*Voters
+	for _, id := range l.members() {
+		c := l.copies[id]
+		for _, m := range [...]*image{&c.disk, &c.memory} {
+			if v, index := m.configuration(); v != nil && index >= l.config && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func (l *Ledger) members() []uint64 { return slices.Sorted(maps.Keys(l.copies)) }

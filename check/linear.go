@@ -1,0 +1,148 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// NotLinearizableError says that no order of the operations on a key explains what its
+// clients saw.
+type NotLinearizableError struct {
+	Key string
+	Ops []Operation // every operation on the key that counted, by call
+}
+
+func (e *NotLinearizableError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "history of key %q is not linearizable:", e.Key)
+	for i := range e.Ops {
+		fmt.Fprintf(&b, "\n  %s", e.Ops[i])
+	}
+	return b.String()
+}
+
+// UndecidedError says that the search for an order took longer than allowed.
+type UndecidedError struct{ Key string }
+
+func (e *UndecidedError) Error() string {
+	return fmt.Sprintf("history of key %q: no verdict in the time allowed", e.Key)
+}
+
+// Linearizable reports whether every key's operations could have happened one at a time,
+// each between its call and its return. Operations of unknown outcome may have happened
+// at any time after their call, or never. It spends at most timeout on a key (0: no
+// limit) and returns a [*NotLinearizableError], an [*UndecidedError] or nil.
+func Linearizable(history []Operation, timeout time.Duration) error {
+	for _, ops := range byKey(history) {
+		ops = relevant(ops)
+		switch porcupine.CheckOperationsTimeout(register, operations(ops), timeout) {
+		case porcupine.Illegal:
+			return &NotLinearizableError{Key: ops[0].Key, Ops: ops}
+		case porcupine.Unknown:
+			return &UndecidedError{Key: ops[0].Key}
+		}
+	}
+	return nil
+}
+
+// byKey splits a history by key, keys in order of first use.
+func byKey(history []Operation) [][]Operation {
+	at := map[string]int{}
+	var keys [][]Operation
+	for _, op := range history {
+		i, ok := at[op.Key]
+		if !ok {
+			i = len(keys)
+			at[op.Key] = i
+			keys = append(keys, nil)
+		}
+		keys[i] = append(keys[i], op)
+	}
+	return keys
+}
+
+// relevant drops operations that cannot change the verdict on one key: those that failed,
+// reads that were not answered, and writes without an answer that nobody ever saw. The
+// last are what makes the search explode. Dropping them is sound: if an order exists, the
+// operations between an unseen write and the next write were no reads, so the order
+// without it explains as much; and without it, it may be put at the very end. A Swap
+// observes without reading, and so does whoever is told a version: then all writes stay.
+func relevant(ops []Operation) []Operation {
+	observed := slices.ContainsFunc(ops, func(o Operation) bool { return o.Kind == Swap || o.Version != 0 })
+	seen := func(v string) bool {
+		return slices.ContainsFunc(ops, func(o Operation) bool {
+			return o.Kind == Get && o.Outcome == OK && strings.Contains(o.Result, v)
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(o Operation) bool {
+		switch {
+		case o.Outcome == OK:
+			return false
+		case o.Outcome == Failed || o.Kind == Get:
+			return true
+		}
+		return !observed && (o.Kind == Put || o.Kind == Append) && !seen(o.Value)
+	})
+}
+
+func operations(ops []Operation) []porcupine.Operation {
+	out := make([]porcupine.Operation, len(ops))
+	for i := range ops {
+		o := &ops[i]
+		out[i] = porcupine.Operation{ClientId: o.Client, Input: o, Call: o.Call, Return: o.Return}
+		if o.Outcome == Unknown {
+			out[i].Return = math.MaxInt64
+		}
+	}
+	return out
+}
+
+// value is the state of one key.
+type value struct {
+	text    string
+	found   bool
+	version uint64
+}
+
+// register is the sequential specification of one key. The operation carries its result,
+// so the output is not used.
+var register = porcupine.Model{
+	Init: func() any { return value{} },
+	Step: func(state, input, _ any) (bool, any) {
+		ok, next := step(state.(value), input.(*Operation))
+		return ok, next
+	},
+	DescribeOperation: func(input, _ any) string { return input.(*Operation).String() },
+}
+
+func step(v value, o *Operation) (bool, value) {
+	if o.Kind == Get {
+		return o.Found == v.found && o.Result == v.text && (o.Version == 0 || o.Version == v.version), v
+	}
+	v.version++
+	if o.Version != 0 && o.Version != v.version {
+		return false, v
+	}
+	switch o.Kind {
+	case Put:
+		v.text, v.found = o.Value, true
+	case Append:
+		v.text, v.found = v.text+o.Value, true
+	case Delete:
+		v.text, v.found = "", false
+	case Swap:
+		match := v.found && v.text == o.Expect
+		if o.Outcome == OK && o.Found != match {
+			return false, v
+		}
+		if match {
+			v.text = o.Value
+		}
+	}
+	return true, v
+}

@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Protocols lists what can be simulated.
+var Protocols = []string{"raft"}
+
+// Campaign is many runs.
+type Campaign struct {
+	Protocol  string
+	Nodes     int
+	Placement string // "" or "copy"
+	Order     string // "" or "single"
+	Mutant    string
+	Without   []string
+	// First … Last are the seeds, both included.
+	First, Last uint64
+	// Duration, if > 0, ends the campaign early: no run begins after it.
+	Duration time.Duration
+	// Workers is how many runs go on at once; 0: one a processor.
+	Workers int
+	// Failures is after how many violations it ends; 0: after the first.
+	Failures int
+	// Progress, if set, is called now and then, from one goroutine at a time.
+	Progress func(Summary)
+}
+
+// Summary is what came of a campaign.
+type Summary struct {
+	Protocol string `json:"protocol"`
+	Nodes    int    `json:"nodes"`
+	Mutant   string `json:"mutant,omitempty"`
+	Runs     int    `json:"runs"`
+	// Wanted is how many runs were asked for.
+	Wanted     uint64        `json:"wanted"`
+	Steps      int           `json:"steps"`
+	Messages   int           `json:"messages"`
+	Operations int           `json:"operations"`
+	Acked      int           `json:"acknowledged_writes"`
+	Virtual    time.Duration `json:"virtual_ns"`
+	Elapsed    time.Duration `json:"elapsed_ns"`
+	Events     Events        `json:"events"`
+	RunsPerS   float64       `json:"runs_per_s"`
+	Failed     []Failure     `json:"failed"`
+}
+
+// Failure is a run that violated something.
+type Failure struct {
+	Seed   uint64 `json:"seed"`
+	Error  string `json:"error"`
+	Replay string `json:"replay"`
+}
+
+// OptionError says which setting of a campaign is wrong.
+type OptionError struct{ Detail string }
+
+func (e *OptionError) Error() string { return "sim: " + e.Detail }
+
+// Validate reports what is wrong with a campaign.
+func (c *Campaign) Validate() error {
+	if !slices.Contains(Protocols, c.Protocol) {
+		return &OptionError{fmt.Sprintf("protocol %q cannot be simulated; there is: %v", c.Protocol, Protocols)}
+	}
+	if c.Nodes < 1 || c.Nodes > 9 {
+		return &OptionError{fmt.Sprintf("%d nodes: want 1 … 9", c.Nodes)}
+	}
+	if c.Placement != "" && c.Placement != "copy" {
+		return &OptionError{fmt.Sprintf("placement %q cannot be simulated; there is: copy", c.Placement)}
+	}
+	if c.Order != "" && c.Order != "single" {
+		return &OptionError{fmt.Sprintf("order %q cannot be simulated; there is: single", c.Order)}
+	}
+	if c.First > c.Last {
+		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
+	}
+	if c.Mutant != "" && !slices.Contains(Mutants(), c.Mutant) {
+		return &OptionError{fmt.Sprintf("mutant %q is not known; there are: %v", c.Mutant, Mutants())}
+	}
+	for _, f := range c.Without {
+		if f != linkFaults && !slices.Contains(FaultKinds(), f) {
+			return &OptionError{fmt.Sprintf("fault %q is not known; there are: %v and %s", f, FaultKinds(), linkFaults)}
+		}
+	}
+	return nil
+}
+
+// Options returns what runs one seed of the campaign.
+func (c *Campaign) Options(seed uint64) Options {
+	return Options{Seed: seed, Nodes: c.Nodes, Mutant: c.Mutant, Without: c.Without}
+}
+
+// Replay is the command that runs one seed again and prints its conversation.
+func (c *Campaign) Replay(seed uint64) string {
+	text := fmt.Sprintf("braid sim --protocol %s --nodes %d --seeds %d-%d --trace", c.Protocol, c.Nodes, seed, seed)
+	if c.Mutant != "" {
+		text += " --mutant " + c.Mutant
+	}
+	for _, f := range c.Without {
+		text += " --without " + f
+	}
+	return text
+}
+
+// Run runs the campaign. Stop ends it early when closed; it may be nil.
+func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
+	if err := c.Validate(); err != nil {
+		return Summary{}, err
+	}
+	r := &campaignRun{c: c, began: time.Now()}
+	r.sum = Summary{Protocol: c.Protocol, Nodes: c.Nodes, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.next.Store(c.First)
+	workers := c.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var all sync.WaitGroup
+	for range workers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			r.work(stop)
+		}()
+	}
+	all.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.measure()
+	return r.sum, nil
+}
+
+type campaignRun struct {
+	c     *Campaign
+	began time.Time
+	next  atomic.Uint64
+	over  atomic.Bool
+
+	mu    sync.Mutex
+	sum   Summary
+	shown time.Time
+}
+
+func (r *campaignRun) work(stop <-chan struct{}) {
+	for !r.over.Load() {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		seed := r.next.Add(1) - 1
+		if seed > r.c.Last || r.c.Duration > 0 && time.Since(r.began) > r.c.Duration {
+			return
+		}
+		r.add(Run(r.c.Options(seed)))
+	}
+}
+
+func (r *campaignRun) add(res Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.sum
+	s.Runs++
+	s.Steps += res.Steps
+	s.Messages += res.Messages
+	s.Operations += res.Operations
+	s.Acked += res.Acked
+	s.Virtual += res.Virtual
+	s.Events.add(&res.Events)
+	if res.Violation != nil {
+		s.Failed = append(s.Failed, Failure{Seed: res.Seed, Error: res.Violation.Error(), Replay: r.c.Replay(res.Seed)})
+		if len(s.Failed) >= max(1, r.c.Failures) {
+			r.over.Store(true)
+		}
+	}
+	if r.c.Progress != nil && time.Since(r.shown) > 200*time.Millisecond {
+		r.shown = time.Now()
+		r.measure()
+		r.c.Progress(*s)
+	}
+}
+
+func (r *campaignRun) measure() {
+	r.sum.Elapsed = time.Since(r.began)
+	r.sum.RunsPerS = float64(r.sum.Runs) / r.sum.Elapsed.Seconds()
+}
+
+// Shrink finds kinds of faults without which the seed still fails, and returns the
+// options that leave them out together with the failing run.
+func Shrink(o Options) (Options, Result) {
+	o.Trace = nil
+	res := Run(o)
+	if res.Violation == nil {
+		return o, res
+	}
+	for _, f := range append([]string{linkFaults}, FaultKinds()...) {
+		if slices.Contains(o.Without, f) {
+			continue
+		}
+		less := o
+		less.Without = append(append([]string(nil), o.Without...), f)
+		if r := Run(less); r.Violation != nil {
+			o, res = less, r
+		}
+	}
+	return o, res
+}

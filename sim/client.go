@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+// operation is one operation of a client, with what only the world knows of it.
+type operation struct {
+	check.Operation
+	id    int // in the history
+	ended bool
+	// tookEffect is when its command was applied first; answer is the result there.
+	tookEffect time.Duration
+	effective  bool
+	answer     answer
+	// elections is how many there had been when it was called.
+	elections int
+	// refused is a certain failure: it must not take effect any more.
+	refused error
+}
+
+// client sends one operation after the other to some member, as a program would.
+type client struct {
+	w      *World
+	number int
+	home   protocol.MemberID
+	seen   string // what it read last, for Swap
+	key    string
+}
+
+// open starts the clients.
+func (w *World) openClients() {
+	for i := range w.set.Clients {
+		c := &client{w: w, number: i, home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
+		w.after(w.between(0, w.set.Election), c.next)
+	}
+}
+
+// next begins the next operation, unless there were enough.
+func (c *client) next() {
+	w := c.w
+	if w.calm || len(w.ops) >= w.set.Operations {
+		return
+	}
+	m := c.member()
+	if m == nil {
+		w.after(w.set.Heartbeat, c.next)
+		return
+	}
+	op := c.draw(len(w.ops))
+	c.perform(m, op, w.set.Patience, func() { w.after(w.between(0, w.set.Think), c.next) })
+}
+
+// member is whom the client talks to: the same as before, while that works.
+func (c *client) member() *Member {
+	if m := c.w.member(c.home); m.up && !c.w.chance(0.05) {
+		return m
+	}
+	var up []*Member
+	for _, m := range c.w.members {
+		if m.up {
+			up = append(up, m)
+		}
+	}
+	if len(up) == 0 {
+		return nil
+	}
+	m := up[c.w.pick(len(up))]
+	c.home = m.id
+	return m
+}
+
+func (c *client) draw(number int) *operation {
+	w := c.w
+	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: fmt.Sprintf("k%d", w.pick(w.set.Keys)), Value: fmt.Sprintf("%d,", number)}}
+	switch x := w.rng.Float64(); {
+	case w.chance(w.set.Reads):
+		op.Kind, op.Value = check.Get, ""
+	case x < 0.05:
+		op.Kind = check.Put
+	case x < 0.07:
+		op.Kind, op.Value = check.Delete, ""
+	case x < 0.15 && c.seen != "":
+		op.Kind, op.Key, op.Expect = check.Swap, c.key, c.seen
+	}
+	return op
+}
+
+// perform sends an operation to a member and calls then when it ended or patience did.
+func (c *client) perform(m *Member, op *operation, patience time.Duration, then func()) {
+	w := c.w
+	number := len(w.ops)
+	op.Call, op.elections = int64(w.now), w.events.Elections
+	op.id = w.history.Begin(op.Operation)
+	w.ops = append(w.ops, op)
+	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
+	end := func() {
+		if !op.ended {
+			op.ended = true
+			w.after(0, then) // never inside of what the member is doing
+		}
+	}
+	w.after(patience, end)
+	if op.Kind == check.Get {
+		m.Read(func(ok bool) { c.read(m, op, ok); end() })
+		return
+	}
+	padding := 0
+	if !w.calm {
+		padding = w.pick(w.set.Padding + 1)
+	}
+	m.Propose(command(number, op.Operation, padding), func(result any, err error) {
+		c.wrote(op, number, result, err)
+		end()
+	})
+}
+
+func (c *client) read(m *Member, op *operation, ok bool) {
+	if op.ended {
+		return
+	}
+	if !ok {
+		c.w.history.Fail(op.id)
+		return
+	}
+	v := m.machine.values[op.Key]
+	c.seen, c.key = v.text, op.Key
+	c.w.tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, v.text)
+	c.w.events.Reads++
+	c.w.history.End(op.id, int64(c.w.now), v.text, v.found, v.version)
+}
+
+// wrote judges an answer: a success must have taken effect, a certain failure must not.
+func (c *client) wrote(op *operation, number int, result any, err error) {
+	w := c.w
+	if err != nil {
+		w.tracef("client %d is refused %d: %v", c.number, number, err)
+		if !errors.Is(err, replica.ErrMaybeCommitted) && !errors.Is(err, replica.ErrResultUnknown) {
+			op.refused = err
+			w.events.Refused++
+			w.judgeRefused(op, number)
+		}
+		return
+	}
+	if !op.effective {
+		w.violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", number))
+		return
+	}
+	w.tracef("client %d has %d done: %v", c.number, number, result)
+	w.acked++
+	if w.events.Elections > op.elections {
+		w.events.Failovers++
+	}
+	a := result.(answer)
+	if a != op.answer {
+		w.violate(0, fmt.Errorf("command %d was answered by %v; it took effect with %v", number, a, op.answer))
+	}
+	if !op.ended {
+		w.history.End(op.id, int64(w.now), "", a.done, a.version)
+	}
+}
+
+// applied notes that some member applied a command.
+func (w *World) applied(number int, a answer) {
+	if op := w.ops[number]; !op.effective {
+		op.effective, op.answer, op.tookEffect = true, a, w.now
+		w.judgeRefused(op, number)
+	}
+}
+
+func (w *World) judgeRefused(op *operation, number int) {
+	if op.effective && op.refused != nil {
+		w.violate(0, fmt.Errorf("command %d took effect and was answered by: %w", number, op.refused))
+	}
+}
+
+// resolve tells the history what became of the operations that got no answer: the world
+// knows. One that took effect did so by the time it was first applied; the others never
+// will, for the run is over.
+func (w *World) resolve() []check.Operation {
+	for _, op := range w.ops {
+		switch {
+		case op.Kind == check.Get:
+		case w.history.Operation(op.id).Outcome == check.Unknown && op.effective:
+			w.events.Unknown++
+			w.history.End(op.id, int64(op.tookEffect), "", op.answer.done, op.answer.version)
+		case !op.effective:
+			w.history.Fail(op.id)
+		}
+	}
+	return w.history.History()
+}

@@ -1,0 +1,445 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is a file system that can lose power. It keeps what was written apart from what
+// was synced: contents per file, names per directory. crash yields the disk that the next
+// life of the member finds: everything synced, and of the rest what the seed left.
+//
+// It is a vfs.FS like the one in production, so the log runs on it as it is. Unlike
+// pebble's MemFS it is deterministic, tears writes at any byte, and its syncs can fail.
+type disk struct {
+	names map[string]*inode // by cleaned path
+	// journal is the changes of names that are not synced, in order; metadata reaches the
+	// platter in order, as journalling file systems see to.
+	journal []renaming
+	locked  map[string]bool
+	// failSync makes every sync fail, as a dying disk does.
+	failSync bool
+	// power, if > 0, is after how many more writes and syncs the power fails.
+	power   int
+	written int64 // bytes, over the disk's life
+}
+
+// renaming is one atomic change of names; nil stands for "no such file".
+type renaming struct{ changes []nameChange }
+
+type nameChange struct {
+	name   string
+	before *inode
+	after  *inode
+}
+
+// inode is a file's content, or a directory.
+type inode struct {
+	dir  bool
+	data []byte
+	// undo is the writes since the last sync, in order, with what they replaced.
+	undo []overwrite
+}
+
+type overwrite struct {
+	off, n  int
+	old     []byte // what stood there
+	oldSize int    // the file's size before
+}
+
+var (
+	errSync  = errors.New("simulated I/O error on sync")
+	errPower = errors.New("simulated loss of power")
+)
+
+// draw takes power for one operation.
+func (d *disk) draw() error {
+	if d.power == 1 {
+		return errPower
+	}
+	d.power = max(0, d.power-1)
+	return nil
+}
+
+func newDisk() *disk {
+	return &disk{names: map[string]*inode{"/": {dir: true}, dataDir: {dir: true}}, locked: map[string]bool{}}
+}
+
+func clean(name string) string { return path.Clean("/" + name) }
+
+func notExist(op, name string) error { return &os.PathError{Op: op, Path: name, Err: os.ErrNotExist} }
+
+func (d *disk) set(changes ...nameChange) {
+	for i := range changes {
+		c := &changes[i]
+		c.before = d.names[c.name]
+		if c.after == nil {
+			delete(d.names, c.name)
+		} else {
+			d.names[c.name] = c.after
+		}
+	}
+	d.journal = append(d.journal, renaming{changes})
+}
+
+// crash returns the disk as it is after power was lost at this moment.
+func (d *disk) crash(rng *rand.Rand) *disk {
+	out := newDisk()
+	keep := rng.IntN(len(d.journal) + 1)
+	if rng.IntN(3) == 0 {
+		keep = 0
+	}
+	names := make(map[string]*inode, len(d.names))
+	for name, n := range d.names {
+		names[name] = n
+	}
+	for i := len(d.journal) - 1; i >= keep; i-- {
+		for _, c := range slices.Backward(d.journal[i].changes) {
+			if c.before == nil {
+				delete(names, c.name)
+			} else {
+				names[c.name] = c.before
+			}
+		}
+	}
+	sorted := make([]string, 0, len(names))
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted) // the order in which chance is drawn
+	for _, name := range sorted {
+		if parent := out.names[path.Dir(name)]; parent != nil && parent.dir {
+			out.names[name] = names[name].crash(rng)
+		}
+	}
+	return out
+}
+
+// crash returns what power loss leaves of a file: what was synced, and of the writes
+// since then nothing, all, a beginning torn at any byte, or any of their sectors.
+func (n *inode) crash(rng *rand.Rand) *inode {
+	out := &inode{dir: n.dir, data: slices.Clone(n.data)}
+	if n.dir || len(n.undo) == 0 {
+		return out
+	}
+	switch rng.IntN(4) {
+	case 0:
+		out.revert(n.undo, 0)
+	case 1:
+		k := rng.IntN(len(n.undo))
+		out.revert(n.undo, k+1)
+		w := n.undo[k]
+		fresh := slices.Clone(out.data[w.off : w.off+w.n])
+		out.revert(n.undo[:k+1], k)
+		out.put(w.off, fresh[:rng.IntN(w.n+1)])
+	case 2:
+		out.revert(n.undo, 0)
+		out.sectors(n, rng)
+	}
+	return out
+}
+
+// revert takes back all writes from number from on.
+func (n *inode) revert(undo []overwrite, from int) {
+	for i := len(undo) - 1; i >= from; i-- {
+		copy(n.data[undo[i].off:], undo[i].old)
+		n.data = n.data[:undo[i].oldSize]
+	}
+}
+
+const sector = 512
+
+// sectors copies each sector that was written to since the last sync, or not, as chance has it.
+func (n *inode) sectors(now *inode, rng *rand.Rand) {
+	for _, w := range now.undo {
+		for at := w.off / sector * sector; at < w.off+w.n; at += sector {
+			if end := min(at+sector, len(now.data)); at < end && rng.IntN(2) == 0 {
+				n.put(at, now.data[at:end])
+			}
+		}
+	}
+}
+
+// put writes without a trace in undo.
+func (n *inode) put(off int, p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	if grow := off + len(p) - len(n.data); grow > 0 {
+		n.data = append(n.data, make([]byte, grow)...)
+	}
+	copy(n.data[off:], p)
+}
+
+func (n *inode) write(off int, p []byte) {
+	w := overwrite{off: off, n: len(p), oldSize: len(n.data)}
+	if off < len(n.data) {
+		w.old = slices.Clone(n.data[off:min(off+len(p), len(n.data))])
+	}
+	n.undo = append(n.undo, w)
+	n.put(off, p)
+}
+
+// file is an open file.
+type file struct {
+	d    *disk
+	n    *inode
+	name string
+	pos  int
+}
+
+func (f *file) Close() error { return nil }
+
+func (f *file) Read(p []byte) (int, error) {
+	k, err := f.ReadAt(p, int64(f.pos))
+	f.pos += k
+	if k > 0 {
+		err = nil
+	}
+	return k, err
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(f.n.data)) {
+		return 0, io.EOF
+	}
+	k := copy(p, f.n.data[off:])
+	if k < len(p) {
+		return k, io.EOF
+	}
+	return k, nil
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	k, err := f.WriteAt(p, int64(f.pos))
+	f.pos += k
+	return k, err
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.d.draw(); err != nil {
+		return 0, err
+	}
+	f.n.write(int(off), p)
+	f.d.written += int64(len(p))
+	return len(p), nil
+}
+
+func (f *file) Sync() error {
+	if f.d.failSync {
+		return errSync
+	}
+	if err := f.d.draw(); err != nil {
+		return err
+	}
+	if f.n.dir {
+		f.d.syncNames(clean(f.name))
+	}
+	f.n.undo = nil
+	return nil
+}
+
+// syncNames makes the names in a directory durable.
+func (d *disk) syncNames(dir string) {
+	d.journal = slices.DeleteFunc(d.journal, func(r renaming) bool {
+		return path.Dir(r.changes[0].name) == dir
+	})
+}
+
+func (f *file) SyncData() error                 { return f.Sync() }
+func (f *file) SyncTo(int64) (bool, error)      { return true, f.Sync() }
+func (f *file) Preallocate(_, _ int64) error    { return nil }
+func (f *file) Prefetch(_ int64, _ int64) error { return nil }
+func (f *file) Fd() uintptr                     { return vfs.InvalidFd }
+
+func (f *file) Stat() (vfs.FileInfo, error) { return fileInfo{path.Base(f.name), f.n}, nil }
+
+type fileInfo struct {
+	name string
+	n    *inode
+}
+
+func (i fileInfo) Name() string           { return i.name }
+func (i fileInfo) Size() int64            { return int64(len(i.n.data)) }
+func (i fileInfo) ModTime() time.Time     { return time.Time{} }
+func (i fileInfo) IsDir() bool            { return i.n.dir }
+func (i fileInfo) Sys() any               { return nil }
+func (i fileInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }
+func (i fileInfo) Mode() os.FileMode {
+	if i.n.dir {
+		return os.ModeDir | 0o755
+	}
+	return 0o644
+}
+
+// The file system, as vfs.FS.
+
+func (d *disk) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	n := &inode{}
+	if err := d.enter("create", name, n); err != nil {
+		return nil, err
+	}
+	return &file{d: d, n: n, name: name}, nil
+}
+
+func (d *disk) enter(op, name string, n *inode) error {
+	name = clean(name)
+	if parent := d.names[path.Dir(name)]; parent == nil || !parent.dir {
+		return notExist(op, name)
+	}
+	d.set(nameChange{name: name, after: n})
+	return nil
+}
+
+func (d *disk) Link(oldname, newname string) error {
+	n := d.names[clean(oldname)]
+	if n == nil {
+		return notExist("link", oldname)
+	}
+	if d.names[clean(newname)] != nil {
+		return &os.PathError{Op: "link", Path: newname, Err: os.ErrExist}
+	}
+	return d.enter("link", newname, n)
+}
+
+func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	n := d.names[clean(name)]
+	if n == nil {
+		return nil, notExist("open", name)
+	}
+	f := &file{d: d, n: n, name: name}
+	for _, o := range opts {
+		o.Apply(f)
+	}
+	return f, nil
+}
+
+func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if d.names[clean(name)] == nil {
+		return d.Create(name, c)
+	}
+	return d.Open(name, opts...)
+}
+
+func (d *disk) OpenDir(name string) (vfs.File, error) { return d.Open(name) }
+
+func (d *disk) Remove(name string) error {
+	name = clean(name)
+	n := d.names[name]
+	if n == nil {
+		return notExist("remove", name)
+	}
+	if n.dir && len(d.children(name)) > 0 {
+		return &os.PathError{Op: "remove", Path: name, Err: errors.New("directory not empty")}
+	}
+	d.set(nameChange{name: name})
+	return nil
+}
+
+func (d *disk) RemoveAll(name string) error {
+	name = clean(name)
+	for _, child := range d.children(name) {
+		if err := d.RemoveAll(path.Join(name, child)); err != nil {
+			return err
+		}
+	}
+	if d.names[name] != nil {
+		d.set(nameChange{name: name})
+	}
+	return nil
+}
+
+func (d *disk) Rename(oldname, newname string) error {
+	oldname, newname = clean(oldname), clean(newname)
+	n := d.names[oldname]
+	if n == nil {
+		return notExist("rename", oldname)
+	}
+	d.set(nameChange{name: newname, after: n}, nameChange{name: oldname})
+	return nil
+}
+
+func (d *disk) ReuseForWrite(oldname, newname string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := d.Rename(oldname, newname); err != nil {
+		return nil, err
+	}
+	return d.Open(newname)
+}
+
+func (d *disk) MkdirAll(dir string, perm os.FileMode) error {
+	dir = clean(dir)
+	if n := d.names[dir]; n != nil {
+		if !n.dir {
+			return &os.PathError{Op: "mkdir", Path: dir, Err: errors.New("not a directory")}
+		}
+		return nil
+	}
+	if err := d.MkdirAll(path.Dir(dir), perm); err != nil {
+		return err
+	}
+	return d.enter("mkdir", dir, &inode{dir: true})
+}
+
+type unlock func()
+
+func (u unlock) Close() error { u(); return nil }
+
+func (d *disk) Lock(name string) (io.Closer, error) {
+	name = clean(name)
+	if d.locked[name] {
+		return nil, fmt.Errorf("lock %s: held by this process", name)
+	}
+	if d.names[name] == nil {
+		if err := d.enter("lock", name, &inode{}); err != nil {
+			return nil, err
+		}
+	}
+	d.locked[name] = true
+	return unlock(func() { delete(d.locked, name) }), nil
+}
+
+func (d *disk) children(dir string) []string {
+	prefix := strings.TrimSuffix(dir, "/") + "/"
+	var out []string
+	for name := range d.names {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && !strings.Contains(rest, "/") {
+			out = append(out, rest)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (d *disk) List(dir string) ([]string, error) {
+	dir = clean(dir)
+	if n := d.names[dir]; n == nil || !n.dir {
+		return nil, notExist("list", dir)
+	}
+	return d.children(dir), nil
+}
+
+func (d *disk) Stat(name string) (vfs.FileInfo, error) {
+	n := d.names[clean(name)]
+	if n == nil {
+		return nil, notExist("stat", name)
+	}
+	return fileInfo{path.Base(clean(name)), n}, nil
+}
+
+func (d *disk) PathBase(p string) string       { return path.Base(p) }
+func (d *disk) PathJoin(elem ...string) string { return path.Join(elem...) }
+func (d *disk) PathDir(p string) string        { return path.Dir(p) }
+func (d *disk) Unwrap() vfs.FS                 { return nil }
+
+func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}, nil
+}

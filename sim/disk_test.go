@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var _ vfs.FS = (*disk)(nil)
+
+const category = vfs.WriteCategoryUnspecified
+
+func contents(t *testing.T, d *disk, name string) (string, bool) {
+	t.Helper()
+	f, err := d.Open(name)
+	if err != nil {
+		require.ErrorContains(t, err, "not exist")
+		return "", false
+	}
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	return string(b), true
+}
+
+func syncDir(t *testing.T, d *disk, dir string) {
+	t.Helper()
+	f, err := d.OpenDir(dir)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+}
+
+func TestDiskKeepsWhatWasSynced(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDisk()
+	f, err := d.Create("/data/a", category)
+	require.NoError(t, err)
+	_, err = f.Write([]byte("synced"))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	syncDir(t, d, "/data")
+	_, err = f.Write([]byte("-lost"))
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("SYN"), 0)
+	require.NoError(t, err)
+
+	seen := map[string]bool{}
+	for range 1000 {
+		got, ok := contents(t, d.crash(rng), "/data/a")
+		require.True(t, ok)
+		seen[got] = true
+	}
+	for _, want := range []string{"synced", "synced-lost", "SYNced-lost", "synced-lo", "SYnced-lost"} {
+		require.True(t, seen[want], "never left %q on disk; left %v", want, seen)
+	}
+	for got := range seen {
+		require.Subset(t, []byte("SYNsynced-lost"), []byte(got))
+		require.GreaterOrEqual(t, len(got), len("synced"))
+	}
+	got, _ := contents(t, d, "/data/a")
+	require.Equal(t, "SYNced-lost", got, "a crash is of the copy")
+}
+
+func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDisk()
+	f, err := d.Create("/data/old", category)
+	require.NoError(t, err)
+	_, err = f.Write([]byte("1"))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	syncDir(t, d, "/data")
+
+	g, err := d.Create("/data/tmp", category)
+	require.NoError(t, err)
+	_, err = g.Write([]byte("2"))
+	require.NoError(t, err)
+	require.NoError(t, g.Sync())
+	require.NoError(t, d.Rename("/data/tmp", "/data/old"))
+	seen := map[string]int{}
+	for range 300 {
+		c := d.crash(rng)
+		got, ok := contents(t, c, "/data/old")
+		require.True(t, ok, "a rename is atomic")
+		seen[got]++
+	}
+	require.Len(t, seen, 2)
+	syncDir(t, d, "/data")
+	for range 100 {
+		got, _ := contents(t, d.crash(rng), "/data/old")
+		require.Equal(t, "2", got)
+	}
+}
+
+func TestDiskDirectories(t *testing.T) {
+	d := newDisk()
+	_, err := d.Create("/data/none/a", category)
+	require.Error(t, err)
+	require.NoError(t, d.MkdirAll("/data/x/y", 0o700))
+	_, err = d.Create("/data/x/y/b", category)
+	require.NoError(t, err)
+	_, err = d.Create("/data/x/y/a", category)
+	require.NoError(t, err)
+	names, err := d.List("/data/x/y")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	require.ErrorContains(t, d.Remove("/data/x"), "not empty")
+	require.NoError(t, d.RemoveAll("/data/x"))
+	_, err = d.Stat("/data/x/y/a")
+	require.Error(t, err)
+	l, err := d.Lock("/data/LOCK")
+	require.NoError(t, err)
+	_, err = d.Lock("/data/LOCK")
+	require.ErrorContains(t, err, "held")
+	require.NoError(t, l.Close())
+	_, err = d.Lock("/data/LOCK")
+	require.NoError(t, err)
+}
+
+func TestDiskWhoseSyncsFail(t *testing.T) {
+	d := newDisk()
+	f, err := d.Create("/data/a", category)
+	require.NoError(t, err)
+	d.failSync = true
+	require.ErrorIs(t, f.Sync(), errSync)
+}
+
+func TestQueueOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var q queue
+	for range 1000 {
+		q.push(time.Duration(rng.IntN(50)), func() {})
+	}
+	last := event{at: -1}
+	for range 1000 {
+		e := q.pop()
+		require.True(t, last.before(&e))
+		last = e
+	}
+	require.Empty(t, q.heap)
+}

@@ -1,0 +1,392 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// faultKind is a kind of thing that goes wrong, or that an operator does.
+type faultKind int
+
+const (
+	faultCrash     faultKind = iota // one member loses power
+	faultPower                      // all members lose power at once
+	faultPause                      // a process stands still, as for garbage collection
+	faultPartition                  // the cluster falls into two parts
+	faultIsolate                    // the leader is alone, in one or both directions
+	faultOneWay                     // one link works in one direction only
+	faultBurst                      // many messages are lost for a while
+	faultSlowDisk                   // a disk becomes slow
+	faultStallDisk                  // a disk stands still
+	faultDeadSync                   // a disk fails its syncs
+	faultTransfer                   // the operator moves leadership
+	faultChange                     // the operator changes the membership
+	faultClock                      // a clock's rate changes, a stopped member's clock jumps
+	faultKinds
+)
+
+var faultNames = [faultKinds]string{
+	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
+	"transfer", "change", "clock",
+}
+
+// drawFaults chooses which faults a run has and how often.
+func (s *Settings) drawFaults(d dice) {
+	if d.yes(0.05) {
+		return // a quiet run
+	}
+	for k := range s.Faults {
+		if d.yes(0.45) {
+			s.Faults[k] = s.Election * time.Duration(2+d.below(20))
+		}
+	}
+}
+
+// openFaults plans the first fault of each kind.
+func (w *World) openFaults() {
+	for k, every := range w.set.Faults {
+		if every > 0 {
+			w.planFault(faultKind(k), every)
+		}
+	}
+}
+
+func (w *World) planFault(k faultKind, every time.Duration) {
+	w.after(time.Duration(w.rng.ExpFloat64()*float64(every)), func() {
+		if w.calm {
+			return
+		}
+		w.fault(k)
+		w.planFault(k, every)
+	})
+}
+
+// fault lets one fault happen.
+func (w *World) fault(k faultKind) {
+	victim := w.victim()
+	if victim == nil {
+		return
+	}
+	switch k {
+	case faultCrash:
+		w.stop(victim)
+	case faultPower:
+		w.powerLoss()
+	case faultPause:
+		victim.paused = w.now + w.between(0, 3*w.set.Election)
+		w.tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
+	case faultPartition, faultIsolate, faultOneWay:
+		w.cut(k)
+	case faultBurst:
+		w.burst = w.rng.Float64()
+		w.tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
+		w.after(w.between(0, 3*w.set.Election), func() { w.burst = 0 })
+	case faultSlowDisk, faultStallDisk, faultDeadSync:
+		w.hurtDisk(k, victim)
+	case faultTransfer:
+		if leader := w.leader(); leader != nil && w.chance(0.8) {
+			victim = leader
+		}
+		w.transfer(victim)
+	case faultChange:
+		w.changeMembers()
+	case faultClock:
+		victim.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
+	}
+}
+
+// victim draws a member that runs; often the leader.
+func (w *World) victim() *Member {
+	var up []*Member
+	for _, m := range w.members {
+		if m.up {
+			up = append(up, m)
+			if m.role() == protocol.Leader && w.chance(0.3) {
+				return m
+			}
+		}
+	}
+	if len(up) == 0 {
+		return nil
+	}
+	return up[w.pick(len(up))]
+}
+
+// leader is the member that leads the latest term, or nil.
+func (w *World) leader() (leader *Member) {
+	for _, m := range w.members {
+		if m.up && m.role() == protocol.Leader && (leader == nil || m.witness.status.Term > leader.witness.status.Term) {
+			leader = m
+		}
+	}
+	return leader
+}
+
+// stop lets a member lose power, at once or in the middle of a write soon, and sees to it
+// that it comes back.
+func (w *World) stop(m *Member) {
+	if w.chance(0.4) {
+		m.disk.power = 1 + w.pick(20)
+		w.tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.power)
+		return
+	}
+	w.tracef("FAULT %s loses power", m.id)
+	m.crash()
+	w.startLater(m, w.between(0, 6*w.set.Election))
+}
+
+func (w *World) powerLoss() {
+	w.tracef("FAULT everybody loses power")
+	for _, m := range w.members {
+		if m.up {
+			m.crash()
+			w.startLater(m, w.between(0, w.set.Election))
+		}
+	}
+}
+
+// startLater starts a member after a while.
+func (w *World) startLater(m *Member, d time.Duration) {
+	w.after(d, func() { w.startMember(m) })
+}
+
+// startMember starts a member. Now and then it loses power in the middle of its recovery,
+// or right after it.
+func (w *World) startMember(m *Member) {
+	if m.up || m.gone || w.broken != nil {
+		return
+	}
+	m.disk.failSync = false // a new disk controller, the same platters
+	m.disk.power = 0
+	if !w.calm && w.chance(0.1) {
+		m.disk.power = 1 + w.pick(20) // it may get through that and further
+	}
+	w.tracef("FAULT %s starts", m.id)
+	err := m.start()
+	if errors.Is(err, errPower) {
+		w.tracef("FAULT %s loses power while it starts", m.id)
+		w.events.HalfStarts++
+		m.disk = m.disk.crash(w.rng)
+		w.startLater(m, w.between(0, w.set.Election))
+		return
+	}
+	if err != nil {
+		w.violate(m.id, fmt.Errorf("does not start: %w", err))
+		return
+	}
+}
+
+// cut cuts links; they work again after a while.
+func (w *World) cut(k faultKind) {
+	w.heal()
+	alone := w.leader()
+	if alone == nil || k == faultOneWay {
+		alone = w.victim()
+	}
+	side := func(m *Member) bool { return m == alone }
+	if k == faultPartition {
+		part := w.rng.Uint64()
+		side = func(m *Member) bool { return part>>m.id&1 == 0 }
+	}
+	both := k == faultPartition && w.chance(0.8) || k == faultIsolate && w.chance(0.5)
+	outward := w.chance(0.5)
+	other := protocol.MemberID(1 + w.pick(len(w.members)))
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a == b || side(a) == side(b) || k == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
+				continue
+			}
+			w.link(a.id, b.id).cut = both || side(a) == outward
+		}
+	}
+	w.tracef("FAULT links are cut:%s", w.describeCuts())
+	if w.chance(0.7) {
+		w.after(w.between(0, 8*w.set.Election), w.heal)
+	}
+}
+
+func (w *World) describeCuts() string {
+	text := ""
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a != b && w.link(a.id, b.id).cut {
+				text += " " + a.id.String() + "→" + b.id.String()
+			}
+		}
+	}
+	return text
+}
+
+// heal makes all links work.
+func (w *World) heal() {
+	for _, a := range w.members {
+		for _, b := range w.members {
+			w.link(a.id, b.id).cut = false
+		}
+	}
+}
+
+func (w *World) hurtDisk(k faultKind, m *Member) {
+	switch k {
+	case faultSlowDisk:
+		m.slow = !m.slow
+		w.tracef("FAULT the disk of %s is slow: %t", m.id, m.slow)
+	case faultStallDisk:
+		m.stalled = w.now + w.between(0, 5*w.set.Election)
+		w.tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
+	case faultDeadSync:
+		m.disk.failSync = true
+		w.tracef("FAULT the disk of %s fails its syncs", m.id)
+		w.startLater(m, w.between(w.set.Election, 6*w.set.Election))
+	}
+}
+
+func (w *World) transfer(m *Member) {
+	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
+	w.tracef("FAULT %s is told to hand leadership to %s", m.id, to)
+	m.whenAwake(func() { m.step(protocol.Transfer{To: to}) })
+}
+
+// setRate changes how fast the clock runs from now on; it does not jump.
+func (m *Member) setRate(rate float64) {
+	now := m.clock()
+	m.rate = rate
+	m.offset += now - m.clock()
+	m.w.tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
+}
+
+// changeMembers does what operators do: it adds learners, promotes, replaces and removes.
+func (w *World) changeMembers() {
+	m := w.leader()
+	if m == nil || w.chance(0.2) {
+		m = w.victim()
+	}
+	config := m.witness.status.Config
+	changes := w.drawChange(&config)
+	if len(changes) == 0 {
+		return
+	}
+	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
+	m.Change(changes, func(err error) { w.tracef("%s   refuses: %v", m.id, err) })
+}
+
+// maxAdded is how many members may join in one run beyond the first ones.
+const maxAdded = 4
+
+func (w *World) drawChange(config *protocol.Config) []protocol.Change {
+	voters := config.Voters()
+	if len(voters) == 0 {
+		return nil
+	}
+	var learners []protocol.MemberID
+	for i := range config.Members {
+		if config.Members[i].Learner {
+			learners = append(learners, config.Members[i].ID)
+		}
+	}
+	some := protocol.Member{ID: voters[w.pick(len(voters))]}
+	spare := len(w.members) < w.set.Nodes+maxAdded
+	switch x := w.pick(6); {
+	case x == 0 && len(learners) > 0:
+		return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: learners[0]}}}
+	case x <= 2 && len(learners) > 0:
+		return w.promote(learners, some)
+	case x == 3 && len(voters) > 1 && len(voters) > w.set.Nodes/2:
+		return []protocol.Change{{Kind: protocol.RemoveMember, Member: some}}
+	case x == 4 && spare:
+		return []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}, {Kind: protocol.RemoveMember, Member: some}}
+	case x == 5:
+		some.Name = "renamed"
+		return []protocol.Change{{Kind: protocol.UpdateMember, Member: some}}
+	case spare:
+		kind := protocol.AddLearner
+		if w.chance(0.3) {
+			kind = protocol.AddVoter
+		}
+		return []protocol.Change{{Kind: kind, Member: w.addMember()}}
+	}
+	return nil
+}
+
+// promote makes learners voters, half of the time in the place of another voter.
+func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
+	for _, id := range learners {
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
+		if w.chance(0.5) {
+			break
+		}
+	}
+	if w.chance(0.5) {
+		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: some})
+	}
+	return changes
+}
+
+// addMember starts a process with an empty disk that waits to be told of its cluster.
+func (w *World) addMember() protocol.Member {
+	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m.join = true
+	w.members = append(w.members, m)
+	w.startLater(m, w.between(0, w.set.Election))
+	return protocol.Member{ID: m.id}
+}
+
+func describeChanges(changes []protocol.Change) string {
+	names := [...]string{protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove", protocol.UpdateMember: "update"}
+	text := ""
+	for _, c := range changes {
+		text += names[c.Kind] + " " + c.Member.ID.String() + " "
+	}
+	return text
+}
+
+// retire stops members for good that were removed by a decided configuration.
+func (w *World) retire(removed []protocol.MemberID) {
+	for _, id := range removed {
+		m := w.member(id)
+		if m.gone || m.retiring {
+			continue
+		}
+		m.retiring = true
+		w.events.Retired++
+		w.after(w.between(0, 10*w.set.Election), func() {
+			w.tracef("FAULT %s is switched off: it was removed", m.id)
+			m.crash()
+			m.gone = true
+		})
+	}
+}
+
+// core draws the members that live in the second phase: all, or some with which every
+// configuration that may still be in force can decide.
+func (w *World) core() []*Member {
+	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone })
+	if w.chance(0.5) {
+		return alive
+	}
+	for range len(alive) {
+		i := w.pick(len(alive))
+		less := slices.Delete(slices.Clone(alive), i, i+1)
+		if w.decisive(less) {
+			alive = less
+		}
+	}
+	return alive
+}
+
+// decisive reports whether the members are a quorum of every configuration that stands in
+// some log.
+func (w *World) decisive(members []*Member) bool {
+	for _, v := range w.ledger.Configurations() {
+		if !v.Quorum(func(id uint64) bool {
+			return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
+		}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// link carries frames from one member to another.
+type link struct {
+	// cut loses everything; a link is one way, so the other way may work.
+	cut bool
+	// last is when the frame sent last arrives: links keep order unless the seed says
+	// otherwise.
+	last time.Duration
+}
+
+type linkKey struct{ from, to protocol.MemberID }
+
+func (w *World) link(from, to protocol.MemberID) *link {
+	k := linkKey{from, to}
+	l := w.links[k]
+	if l == nil {
+		l = &link{}
+		w.links[k] = l
+	}
+	return l
+}
+
+// send puts a message on its way: encoded here, decoded where it arrives.
+func (w *World) send(m *protocol.Message) {
+	w.messages++
+	frame := encode(m)
+	l := w.link(m.From, m.To)
+	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
+	if w.tracing() {
+		w.tracef("%s → %s %s%s", m.From, m.To, describeMessage(m), mark(lost, "  (lost)"))
+	}
+	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Index), uint64(len(frame)))
+	if lost {
+		w.events.Lost++
+		w.lost(m)
+		return
+	}
+	w.carry(l, m, frame)
+	if w.chance(w.set.Duplicate) {
+		w.carry(l, m, frame)
+	}
+}
+
+// lost tells the sender now and then that a peer is out of reach, as a transport would.
+func (w *World) lost(m *protocol.Message) {
+	if !w.chance(0.3) {
+		return
+	}
+	from, to := m.From, m.To
+	life := w.member(from).life
+	w.after(0, func() {
+		if s := w.member(from); s.up && s.life == life {
+			s.step(protocol.Unreachable{Member: to})
+		}
+	})
+}
+
+func (w *World) carry(l *link, m *protocol.Message, frame []byte) {
+	at := w.now + w.between(w.set.DelayMin, w.set.DelayMax)
+	if !w.set.Reorder {
+		at = max(at, l.last)
+		l.last = at
+	}
+	damaged := w.chance(w.set.Corrupt)
+	if damaged {
+		w.events.Damaged++
+		frame = slices.Clone(frame)
+		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
+	}
+	to := m.To
+	w.queue.push(at, func() {
+		w.member(to).receive(frame, damaged)
+	})
+}
+
+// encode writes a message as the transport writes it: head, then the entries' own bytes.
+func encode(m *protocol.Message) []byte {
+	n := protocol.MessageHeadSize
+	for i := range m.Entries {
+		n += m.Entries[i].Bytes()
+	}
+	b := m.AppendHead(make([]byte, 0, n))
+	for i := range m.Entries {
+		b = append(b, m.Entries[i].Head()...)
+		b = append(b, m.Entries[i].Payload...)
+	}
+	return b
+}

@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+// machine is the state machine of a simulated member: a few keys with text values. Every
+// command that it applies is judged against what the others applied.
+type machine struct {
+	w      *World
+	member *Member
+
+	values map[string]value
+	// commands and chain stand for everything applied; they are part of the state.
+	commands, chain uint64
+	position        protocol.Position
+	cursor          check.Cursor
+	// durable: the state machine keeps its state on disk by itself, in Member.saved.
+	durable bool
+}
+
+func newMachine(m *Member) *machine {
+	s := &machine{w: m.w, member: m, values: map[string]value{}, durable: m.w.set.Durable}
+	if f := m.saved; f != nil {
+		s.commands, s.chain, s.position, s.values, s.cursor = f.commands, f.chain, f.position, maps.Clone(f.values), f.cursor
+	}
+	return s
+}
+
+// asStateMachine is the machine as the replica sees it.
+func (s *machine) asStateMachine() replica.StateMachine {
+	if s.durable {
+		return durableMachine{s}
+	}
+	return s
+}
+
+// durableMachine is a machine that keeps its state on disk by itself.
+type durableMachine struct{ *machine }
+
+// Applied implements replica.DurableStateMachine.
+func (d durableMachine) Applied() protocol.Position { return d.position }
+
+// Sync implements replica.DurableStateMachine.
+func (d durableMachine) Sync() error {
+	d.member.saved = d.freeze()
+	return nil
+}
+
+// command is an operation as it stands in the log: number, kind, key, value, expectation,
+// separated by spaces; then, after a bar, bytes that only take room.
+func command(number int, op check.Operation, padding int) []byte {
+	b := fmt.Appendf(nil, "%d %d %s %s %s|", number, op.Kind, op.Key, op.Value, op.Expect)
+	for range padding {
+		b = append(b, '.')
+	}
+	return b
+}
+
+func parseCommand(b []byte) (number int, op check.Operation, err error) {
+	text, _, _ := bytes.Cut(b, []byte{'|'})
+	f := strings.Split(string(text), " ")
+	if len(f) != 5 {
+		return 0, op, fmt.Errorf("command %q: %d fields", b, len(f))
+	}
+	number, err = strconv.Atoi(f[0])
+	if err != nil {
+		return 0, op, err
+	}
+	kind, err := strconv.Atoi(f[1])
+	return number, check.Operation{Kind: check.Kind(kind), Key: f[2], Value: f[3], Expect: f[4]}, err
+}
+
+// Apply implements replica.StateMachine.
+func (s *machine) Apply(commands []replica.Command) error {
+	for i := range commands {
+		if err := s.apply(&commands[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *machine) apply(c *replica.Command) error {
+	number, op, err := parseCommand(c.Data)
+	if err != nil {
+		s.w.violate(s.member.id, err)
+		return err
+	}
+	text := string(c.Data[:bytes.IndexByte(c.Data, '|')])
+	err = s.w.sequence.Apply(uint64(s.member.id), &s.cursor, uint64(c.Position), text)
+	if err == nil && c.Position <= s.position {
+		err = fmt.Errorf("member %s applied position %d after %d", s.member.id, c.Position, s.position)
+	}
+	if err != nil {
+		s.w.violate(s.member.id, err)
+		return err
+	}
+	s.commands++
+	s.chain = check.Chain(s.chain, text)
+	s.position = c.Position
+	c.Result = s.execute(&op)
+	s.w.applied(number, c.Result.(answer))
+	if s.w.tracing() {
+		s.w.tracef("%s   applies %d: %s", s.member.id, c.Position, text)
+	}
+	return nil
+}
+
+// value is the state of one key; see check.Operation for the version.
+type value struct {
+	text    string
+	found   bool
+	version uint64
+}
+
+// answer is the result of a command: whether it was done (Swap) and the key's version.
+type answer struct {
+	done    bool
+	version uint64
+}
+
+func (s *machine) execute(op *check.Operation) answer {
+	v := s.values[op.Key]
+	v.version++
+	done := true
+	switch op.Kind {
+	case check.Put:
+		v.text, v.found = op.Value, true
+	case check.Append:
+		v.text, v.found = v.text+op.Value, true
+	case check.Delete:
+		v.text, v.found = "", false
+	case check.Swap:
+		if done = v.found && v.text == op.Expect; done {
+			v.text = op.Value
+		}
+	}
+	s.values[op.Key] = v
+	return answer{done, v.version}
+}
+
+// frozen is a view of the state.
+type frozen struct {
+	commands, chain uint64
+	position        protocol.Position
+	values          map[string]value
+	cursor          check.Cursor
+}
+
+func (s *machine) freeze() *frozen {
+	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values), cursor: s.cursor}
+}
+
+// Snapshot implements replica.StateMachine.
+func (s *machine) Snapshot() (replica.Snapshot, error) { return s.freeze(), nil }
+
+// WriteTo implements replica.Snapshot.
+func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%d %d %d\n", f.commands, f.chain, f.position); err != nil {
+		return err
+	}
+	for _, k := range slices.Sorted(maps.Keys(f.values)) {
+		v := f.values[k]
+		if _, err := fmt.Fprintf(w, "%s %d %t %s\n", k, v.version, v.found, v.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close implements replica.Snapshot.
+func (f *frozen) Close() error { return nil }
+
+// Restore implements replica.StateMachine.
+func (s *machine) Restore(r io.Reader) error {
+	in := bufio.NewReader(r)
+	if _, err := fmt.Fscanf(in, "%d %d %d\n", &s.commands, &s.chain, &s.position); err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	s.values = map[string]value{}
+	for {
+		line, err := in.ReadString('\n')
+		if err == io.EOF && line == "" {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("state: %w", err)
+		}
+		var k string
+		var v value
+		if _, err := fmt.Sscanf(line, "%s %d %t", &k, &v.version, &v.found); err != nil {
+			return fmt.Errorf("state: %q: %w", line, err)
+		}
+		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 4)[3], "\n")
+		s.values[k] = v
+	}
+	cursor, err := s.w.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
+	if err != nil {
+		s.w.violate(s.member.id, err)
+		return err
+	}
+	s.cursor = cursor
+	if s.durable {
+		s.member.saved = s.freeze()
+	}
+	return nil
+}

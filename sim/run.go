@@ -1,0 +1,349 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Options says which world to run.
+type Options struct {
+	Seed  uint64
+	Nodes int // voters at the beginning, 1 … 9
+	// Mutant is a known-unsafe variant of the protocol or the replica; "" is none.
+	Mutant string
+	// Without turns kinds of faults off (see FaultKinds), to find out which ones matter.
+	Without []string
+	// Trace, if set, is told the whole conversation.
+	Trace io.Writer
+}
+
+// Result is what came of a run.
+type Result struct {
+	Seed       uint64
+	Hash       uint64 // equal for equal runs
+	Steps      int
+	Messages   int
+	Operations int           // that clients began
+	Acked      int           // writes that were acknowledged
+	Virtual    time.Duration // simulated time
+	Events     Events
+	// Violation is nil if everything was as it must be.
+	Violation *Violation
+}
+
+// FaultKinds lists the names of the kinds of faults.
+func FaultKinds() []string { return slices.Clone(faultNames[:]) }
+
+// linkFaults turns off what links do to single messages; it is a kind for Options.Without.
+const linkFaults = "links"
+
+// stream is the second half of the generator's seed: change it and all seeds mean other runs.
+const stream = 0x6272616964
+
+// Run runs one simulated cluster: first under faults, then healed, then judged.
+func Run(o Options) (res Result) {
+	w := open(o)
+	defer func() {
+		if p := recover(); p != nil {
+			w.violate(0, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+		res = w.result()
+	}()
+	w.begin()
+	w.run(w.set.Chaos)
+	w.recover()
+	return res
+}
+
+// open makes the world of the options.
+func open(o Options) *World {
+	rng := rand.New(rand.NewPCG(o.Seed, stream))
+	set := draw(o.Seed, o.Nodes, o.Mutant, rng)
+	for _, name := range o.Without {
+		if k := slices.Index(faultNames[:], name); k >= 0 {
+			set.Faults[k] = 0
+		} else if name == linkFaults {
+			set.perfectLinks()
+		}
+	}
+	var t *trace
+	if o.Trace != nil {
+		t = newTrace(o.Trace)
+		fmt.Fprintf(t.out, "seed %d: %s\n", o.Seed, &set)
+	}
+	return newWorld(set, rng, t)
+}
+
+func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBreaks = 0, 0, 0, 0 }
+
+// timely makes everything quick enough for elections to succeed: progress is promised only
+// where messages and disks are faster than election timeouts.
+func (s *Settings) timely() {
+	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
+	s.ApplyMax = 0
+}
+
+// begin starts members, clients and faults.
+func (w *World) begin() {
+	for _, m := range w.members {
+		m.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
+		m.offset = time.Duration(w.pick(1 << 40))
+		w.startLater(m, w.between(0, w.set.Election))
+	}
+	w.openClients()
+	w.openFaults()
+}
+
+func (w *World) result() Result {
+	r := Result{Seed: w.set.Seed, Hash: w.hash, Steps: w.steps, Messages: w.messages, Operations: len(w.ops),
+		Acked: w.acked, Virtual: w.now, Events: w.events, Violation: w.broken}
+	if w.out != nil {
+		if w.broken != nil {
+			fmt.Fprintf(w.out.out, "VIOLATION %v\n", w.broken)
+		}
+		if err := w.out.out.Flush(); err != nil && w.broken == nil {
+			r.Violation = &Violation{Seed: w.set.Seed, Err: err}
+		}
+	}
+	return r
+}
+
+// recover is the second phase: faults end, enough members live, and now there must be
+// progress; in the end everything is judged.
+func (w *World) recover() {
+	if w.broken != nil {
+		return
+	}
+	alive := w.calmDown()
+	w.demandProgress(alive, true)
+	if w.broken == nil && w.chance(0.4) {
+		w.restartSome(alive)
+		w.demandProgress(alive, w.chance(0.5))
+	}
+	if w.broken == nil {
+		w.violate(0, w.finalVerdict(alive))
+	}
+}
+
+// restartSome lets some or all members lose power while nobody writes.
+func (w *World) restartSome(alive []*Member) {
+	all := w.chance(0.5)
+	for _, m := range alive {
+		if all || w.chance(0.5) {
+			w.tracef("FAULT %s loses power once more", m.id)
+			m.crash()
+			w.startLater(m, w.between(0, w.set.Election))
+		}
+	}
+}
+
+// calmDown ends all faults and returns the members that live.
+func (w *World) calmDown() []*Member {
+	w.calm = true
+	w.burst, w.pass = 0, nil
+	w.set.perfectLinks()
+	w.set.timely()
+	w.heal()
+	alive := w.core()
+	for _, m := range w.members {
+		m.setRate(1)
+		m.paused, m.stalled, m.disk.failSync, m.disk.power = 0, 0, false, 0
+		if !slices.Contains(alive, m) {
+			m.crash()
+			m.gone = true
+		}
+	}
+	w.tracef("CALM: %s live", ids(alive))
+	for _, m := range alive {
+		w.startMember(m)
+	}
+	return alive
+}
+
+func ids(members []*Member) string {
+	text := ""
+	for i, m := range members {
+		text += mark(i > 0, ", ") + m.id.String()
+	}
+	return text
+}
+
+// demandProgress gives the living members a bounded time in which every one of them must
+// get a write (if asked for) and a read through and come to the same state.
+func (w *World) demandProgress(alive []*Member, writes bool) {
+	probes := make(map[*Member]*probe)
+	for _, m := range alive {
+		p := &probe{client: client{w: w, number: w.set.Clients + int(m.id), home: m.id}, m: m}
+		probes[m] = p
+		if writes {
+			w.after(0, p.write)
+		} else {
+			w.after(0, p.read)
+		}
+	}
+	limit := w.now + w.patience()
+	done := w.runUntil(limit, func() bool {
+		for _, m := range w.serving(alive) {
+			if !probes[m].done || m.behind() {
+				return false
+			}
+		}
+		return len(w.serving(alive)) > 0
+	})
+	if !done && w.broken == nil {
+		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.patience(), w.describeMembers(alive)))
+	}
+}
+
+// patience is how long recovery may take: some elections, and time to send, write and
+// apply the whole log once more in the smallest possible pieces.
+func (w *World) patience() time.Duration {
+	s := &w.set
+	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
+	return 80*s.Election + time.Duration(w.ledger.Decided()+100)*piece
+}
+
+// serving is those of the living who must make progress: the members by the last
+// configuration that any of them has applied.
+func (w *World) serving(alive []*Member) []*Member {
+	var last *Member
+	for _, m := range alive {
+		if m.up && (last == nil || m.applier.Cursor().Position > last.applier.Cursor().Position) {
+			last = m
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	config := last.applier.Config()
+	if config.Joint() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return config.Find(m.id) == nil })
+}
+
+func (m *Member) behind() bool {
+	return !m.up || uint64(m.applier.Cursor().Points[0].Index) < m.w.ledger.Decided()
+}
+
+func (w *World) describeMembers(members []*Member) string {
+	text := ""
+	for _, m := range members {
+		if !m.up {
+			text += fmt.Sprintf("\n  %s is down", m.id)
+			continue
+		}
+		st := m.inst.Core().Status()
+		text += fmt.Sprintf("\n  %s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
+			m.id, st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
+			m.applier.Cursor().Points[0].Index, st.Config.All(), st.Config.Outgoing)
+	}
+	return text
+}
+
+// probe is a client that insists: one write, then one read, at one member. It asks ever
+// less often, so that it is not itself the load that it waits behind.
+type probe struct {
+	client
+	m     *Member
+	tries int
+	done  bool
+}
+
+func (p *probe) write() { p.try(check.Append, p.read) }
+func (p *probe) read()  { p.try(check.Get, func() { p.done = true }) }
+
+func (p *probe) try(kind check.Kind, then func()) {
+	w := p.w
+	if !p.m.up {
+		w.after(w.set.Heartbeat, func() { p.try(kind, then) })
+		return
+	}
+	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: "k0"}}
+	if kind == check.Append {
+		op.Value = fmt.Sprintf("%d,", len(w.ops))
+	}
+	p.perform(p.m, op, w.set.GiveUp+10*w.set.Election, func() {
+		if w.history.Operation(op.id).Outcome == check.OK {
+			then()
+			return
+		}
+		p.tries++
+		w.after(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, then) })
+	})
+}
+
+// linearTime bounds the search for an order, in real time; a run whose history cannot be
+// decided in it passes.
+const linearTime = 20 * time.Second
+
+// finalVerdict judges the end: same state everywhere, nothing acknowledged lost, and a
+// history that has an order.
+func (w *World) finalVerdict(alive []*Member) error {
+	if err := w.ledger.Retained(); err != nil {
+		return err
+	}
+	var first *Member
+	for _, m := range w.serving(alive) {
+		if first == nil {
+			first = m
+		}
+		if m.machine.chain != first.machine.chain || !maps.Equal(m.machine.values, first.machine.values) {
+			return fmt.Errorf("members %s and %s end in different states", first.id, m.id)
+		}
+		if n := w.sequence.Behind(m.machine.cursor); n != 0 {
+			return fmt.Errorf("member %s ends %d commands behind what was applied", m.id, n)
+		}
+		if err := m.judgeLogSize(); err != nil {
+			return err
+		}
+	}
+	err := check.Linearizable(w.resolve(), linearTime)
+	var undecided *check.UndecidedError
+	if errors.As(err, &undecided) {
+		return nil
+	}
+	return err
+}
+
+// judgeMember judges what a member holds on to, now and then.
+func (w *World) judgeMember(m *Member) {
+	config := m.applier.Config()
+	if !config.Joint() && len(config.Removed) > 0 {
+		w.retire(config.Removed)
+	}
+	st := &m.witness.status
+	if st.Role != protocol.Leader {
+		return
+	}
+	limit := max(w.set.Raft.MaxInflightBytes, w.set.Raft.MaxFrameBytes) + maxEntryBytes
+	for _, p := range m.inst.Core().Status().Peers {
+		if p.InflightBytes > limit {
+			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
+		}
+	}
+}
+
+// judgeLogSize judges that snapshots keep the log short. What may remain is the log back
+// to the snapshot before the last one, in whole segments, and some segments to spare.
+func (m *Member) judgeLogSize() error {
+	s := &m.w.set
+	limit := 8*int64(s.SnapshotBytes) + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
+	if size := m.log.Size(); size > limit {
+		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
+	}
+	return nil
+}
+
+// maxEntryBytes is the largest entry that clients make: one batch.
+const maxEntryBytes = 8 << 20

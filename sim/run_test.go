@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // many small worlds
+	os.Exit(m.Run())
+}
+
+func TestSeeds(t *testing.T) {
+	for _, nodes := range []int{1, 2, 3, 4, 5, 7} {
+		c := Campaign{Protocol: "raft", Nodes: nodes, First: 1, Last: 60, Failures: 5}
+		sum, err := c.Run(nil)
+		require.NoError(t, err)
+		for _, f := range sum.Failed {
+			t.Errorf("%s\nreplay: %s", f.Error, f.Replay)
+		}
+		require.Equal(t, 60, sum.Runs)
+		require.Positive(t, sum.Acked)
+	}
+}
+
+// TestEverythingHappens: what never happens is not tested.
+func TestEverythingHappens(t *testing.T) {
+	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 300}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.Empty(t, sum.Failed)
+	for _, f := range sum.Events.fields() {
+		require.Greater(t, *f.count, 10, f.name)
+	}
+	require.Contains(t, sum.Events.String(), "joint configurations")
+}
+
+func TestSavedSeeds(t *testing.T) {
+	text, err := os.ReadFile("testdata/seeds")
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		var nodes int
+		var seed uint64
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		_, err := fmt.Sscan(line, &nodes, &seed)
+		require.NoError(t, err, line)
+		if v := Run(Options{Seed: seed, Nodes: nodes}).Violation; v != nil {
+			t.Errorf("%v\nonce: %s", v, line)
+		}
+		n++
+	}
+	require.Positive(t, n)
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	seen := map[uint64]bool{}
+	for seed := uint64(1); seed <= 20; seed++ {
+		var first, second bytes.Buffer
+		a := Run(Options{Seed: seed, Nodes: 3, Trace: &first})
+		b := Run(Options{Seed: seed, Nodes: 3, Trace: &second})
+		require.Equal(t, a, b)
+		require.Equal(t, first.String(), second.String(), "byte by byte")
+		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3}).Hash, "tracing changes nothing")
+		seen[a.Hash] = true
+	}
+	require.Len(t, seen, 20, "different seeds are different runs")
+}
+
+func TestTraceIsReadable(t *testing.T) {
+	var b bytes.Buffer
+	res := Run(Options{Seed: 1, Nodes: 3, Mutant: "no-sessions", Trace: &b})
+	for _, want := range []string{"seed 1: 3 nodes", "1 → 2 ", " asks ", "durable up to", "is leader of term", "applies", "FAULT"} {
+		require.Contains(t, b.String(), want)
+	}
+	if res.Violation != nil {
+		require.Contains(t, b.String(), "VIOLATION seed 1")
+	}
+}
+
+func TestCampaignRefusesNonsense(t *testing.T) {
+	good := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 1}
+	require.NoError(t, good.Validate())
+	for _, c := range []struct {
+		change func(*Campaign)
+		want   string
+	}{
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft]`},
+		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
+		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
+		{func(c *Campaign) { c.Placement = "code" }, "there is: copy"},
+		{func(c *Campaign) { c.Order = "iss" }, "there is: single"},
+		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
+		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},
+		{func(c *Campaign) { c.Without = []string{"rain"} }, "partition"},
+	} {
+		bad := good
+		c.change(&bad)
+		_, err := bad.Run(nil)
+		var wrong *OptionError
+		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestCampaignPrintsHowToReplay(t *testing.T) {
+	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 50, Mutant: "truncate-always", Without: []string{"pause"}}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, sum.Failed)
+	f := sum.Failed[0]
+	require.Equal(t, fmt.Sprintf("braid sim --protocol raft --nodes 3 --seeds %d-%d --trace --mutant truncate-always --without pause", f.Seed, f.Seed), f.Replay)
+	again := Run(c.Options(f.Seed))
+	require.NotNil(t, again.Violation)
+	require.Equal(t, f.Error, again.Violation.Error())
+
+	less, res := Shrink(c.Options(f.Seed))
+	require.NotNil(t, res.Violation)
+	require.True(t, slices.Contains(less.Without, "pause"))
+	require.Equal(t, res, Run(less), "the shrunk run is a run")
+}
+
+func TestCampaignStops(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 1 << 40}
+	sum, err := c.Run(stop)
+	require.NoError(t, err)
+	require.Zero(t, sum.Runs)
+}

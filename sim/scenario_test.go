@@ -1,0 +1,430 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// stage is a world without chance in which a scenario is played by hand: links take a
+// millisecond, disks two, and nothing fails unless the scenario says so. With SIM_TRACE
+// set the conversation goes to standard error.
+type stage struct {
+	t *testing.T
+	*World
+	client client
+}
+
+const (
+	stageHeartbeat = 50 * time.Millisecond
+	stageElection  = 500 * time.Millisecond
+)
+
+func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *stage {
+	t.Helper()
+	set := Settings{
+		Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
+		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
+		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
+	}
+	set.Raft = raft.Config{Instance: instance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
+	if !slices.Contains(ReplicaMutants, mutant) {
+		set.Raft.Mutant = raft.Mutant(mutant)
+	}
+	if tweak != nil {
+		tweak(&set)
+	}
+	var out *trace
+	if os.Getenv("SIM_TRACE") != "" {
+		out = newTrace(io.Writer(os.Stderr))
+	}
+	s := &stage{t: t, World: newWorld(set, rand.New(rand.NewPCG(1, stream)), out)}
+	s.client = client{w: s.World, number: 1}
+	for _, m := range s.members {
+		s.startMember(m)
+	}
+	return s
+}
+
+// until lets time pass until done, and fails the test if that takes more than a minute.
+func (s *stage) until(what string, done func() bool) {
+	s.t.Helper()
+	if !s.runUntil(s.now+time.Minute, done) && s.broken == nil {
+		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.members))
+	}
+}
+
+// pause lets so many election timeouts pass.
+func (s *stage) wait(timeouts float64) {
+	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
+}
+
+// elect waits until a member leads. Only it may stand meanwhile.
+func (s *stage) elect(id protocol.MemberID) {
+	s.t.Helper()
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if (m.Type == protocol.MsgPreVote || m.Type == protocol.MsgVote) && m.From != id {
+			return false
+		}
+		return before == nil || before(m)
+	}
+	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.member(id); return m.up && m.role() == protocol.Leader })
+	s.pass = before
+}
+
+// put asks a member for a write and returns at once.
+func (s *stage) put(id protocol.MemberID) *operation {
+	op := &operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.ops))}}
+	s.client.perform(s.member(id), op, time.Hour, func() {})
+	return op
+}
+
+// get asks a member for a read and returns at once.
+func (s *stage) get(id protocol.MemberID) *operation {
+	op := &operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
+	s.client.perform(s.member(id), op, time.Hour, func() {})
+	return op
+}
+
+// acked reports whether the operation was answered with success.
+func (s *stage) acked(op *operation) bool { return s.history.Operation(op.id).Outcome == check.OK }
+
+func (s *stage) mustAck(op *operation) {
+	s.t.Helper()
+	s.until("the operation is acknowledged", func() bool { return s.acked(op) })
+}
+
+// split cuts all links between the given members and the others.
+func (s *stage) split(ids ...protocol.MemberID) {
+	s.heal()
+	in := func(m *Member) bool {
+		for _, id := range ids {
+			if m.id == id {
+				return true
+			}
+		}
+		return false
+	}
+	for _, a := range s.members {
+		for _, b := range s.members {
+			s.link(a.id, b.id).cut = in(a) != in(b)
+		}
+	}
+}
+
+func (s *stage) crash(ids ...protocol.MemberID) {
+	for _, id := range ids {
+		s.member(id).crash()
+	}
+}
+
+func (s *stage) start(ids ...protocol.MemberID) {
+	for _, id := range ids {
+		s.startMember(s.member(id))
+	}
+}
+
+// end heals everything, demands progress and judges the run; it returns what was violated.
+func (s *stage) end() *Violation {
+	if s.broken == nil {
+		s.recover()
+	}
+	if s.out != nil {
+		require.NoError(s.t, s.out.out.Flush())
+	}
+	return s.broken
+}
+
+func (s *stage) passes() {
+	s.t.Helper()
+	if v := s.end(); v != nil {
+		require.NoError(s.t, v)
+	}
+}
+
+// figure8 is the scenario of figure 8 of the Raft paper: an entry of an old term stands on
+// a majority, and a member without it can still win an election.
+func figure8(s *stage) {
+	s.elect(1)
+	s.wait(0.2)
+	s.split(1, 2)
+	s.put(1)
+	s.wait(0.1)
+	s.crash(1, 2)
+	s.heal()
+
+	// 5 leads a term of its own and tells nobody.
+	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != protocol.MsgAppend }
+	s.elect(5)
+	s.wait(0.1)
+	s.crash(5)
+
+	// 1 leads again, and the old entry reaches a majority; nothing of the new term does.
+	s.pass = nil
+	s.start(1, 2)
+	limit := s.member(5).witness.status.Term
+	s.pass = func(m *protocol.Message) bool {
+		return m.Type != protocol.MsgAppend || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
+	}
+	s.elect(1)
+	s.wait(0.5)
+	s.crash(1, 2)
+
+	// 5 may win against all who hold the entry, and replaces it.
+	s.pass = nil
+	s.start(5)
+	s.elect(5)
+	s.wait(1)
+	s.start(1, 2)
+}
+
+// jointHalf brings a change from three members to three, two of them new, into a leader's
+// log while the old members are out of reach.
+func jointHalf(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	for range 2 {
+		added := s.addMember()
+		s.until("the learner is let in", func() bool {
+			if m := s.member(1).witness.status.Config; m.Find(added.ID) != nil {
+				return true
+			}
+			s.member(1).Change([]protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
+			s.wait(1)
+			return false
+		})
+	}
+	s.wait(4)
+	s.split(1, 4, 5)
+	s.member(1).Change([]protocol.Change{
+		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
+		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
+	}, func(err error) { s.tracef("refused: %v", err) })
+	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.broken != nil, "the change was refused")
+	lost := s.put(1)
+	s.wait(0.5)
+	s.pass = nil
+	s.elect(2)
+	s.mustAck(s.put(3))
+	if s.broken == nil {
+		require.False(s.t, s.acked(lost), "decided without the outgoing voters")
+	}
+}
+
+// oldLease leaves a leader (with its lease) alone while the others, whose clocks run fast,
+// elect another one.
+func oldLease(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(2)
+	s.member(2).setRate(1.8)
+	s.member(3).setRate(1.8)
+	s.split(1)
+	began := s.now
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.tracef("the others went on after %s", s.now-began)
+	s.get(1)
+	s.wait(0.5)
+}
+
+// oldLeader lets a leader stand still with a read in its inbox while the others go on.
+func oldLeader(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).paused = s.now + 10*stageElection
+	s.get(1)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.wait(10)
+}
+
+func TestOldLeaderThatStoodStill(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	oldLeader(s)
+	s.passes()
+}
+
+func TestFigure8(t *testing.T) {
+	s := newStage(t, 5, "", nil)
+	figure8(s)
+	s.passes()
+}
+
+func TestJointChangeNeedsBothHalves(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	jointHalf(s)
+	s.passes()
+}
+
+func leases(drift float64) func(*Settings) {
+	return func(s *Settings) {
+		s.Raft.LeaseReads = true
+		s.Raft.MaxClockDrift = time.Duration(drift * float64(stageElection))
+	}
+}
+
+func TestOldLeaderWithALease(t *testing.T) {
+	s := newStage(t, 3, "", leases(0.9))
+	oldLease(s)
+	s.passes()
+}
+
+// TestLeaderCrashAfterPartialReplication: what only a minority holds may survive or not,
+// but once it was seen it stays.
+func TestLeaderCrashAfterPartialReplication(t *testing.T) {
+	for _, successor := range []protocol.MemberID{2, 3, 4} {
+		s := newStage(t, 5, "", nil)
+		s.elect(1)
+		s.mustAck(s.put(1))
+		s.split(1, 2)
+		op := s.put(1)
+		s.wait(0.1)
+		require.False(t, s.acked(op))
+		s.crash(1)
+		s.heal()
+		if successor == 2 {
+			s.elect(2)
+			s.wait(0.5)
+			require.True(t, op.effective, "2 holds it and led")
+		} else {
+			s.split(1, 2)
+			s.elect(successor)
+			s.mustAck(s.put(successor))
+			require.False(t, op.effective)
+		}
+		s.start(1)
+		s.passes()
+	}
+}
+
+func TestPowerLossOfEverybody(t *testing.T) {
+	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += 500 * time.Microsecond {
+		s := newStage(t, 3, "", nil)
+		s.elect(1)
+		op := s.put(1)
+		s.run(s.now + delay)
+		answered := s.acked(op)
+		s.crash(1, 2, 3)
+		s.wait(1)
+		s.start(1, 2, 3)
+		s.passes()
+		require.True(t, op.effective || !answered, "acknowledged and lost with a delay of %s", delay)
+	}
+}
+
+func TestLeaderWithAStalledDiskIsReplaced(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).stalled = s.now + time.Hour
+	op := s.put(1)
+	s.until("another leader", func() bool {
+		return s.member(1).role() != protocol.Leader && (s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader)
+	})
+	s.mustAck(op) // by the others
+	s.member(1).stalled = 0
+	s.passes()
+}
+
+func TestFailedSyncStopsTheMember(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).disk.failSync = true
+	op := s.put(1)
+	s.until("the member stops", func() bool { return !s.member(1).up })
+	s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+	require.False(t, s.acked(op))
+	s.start(1)
+	s.passes()
+}
+
+// TestLeaderHeardButDeaf: a leader whose answers do not arrive must not keep the others
+// from electing one that hears them; and one that nobody hears must not disturb.
+func TestOneWayLinks(t *testing.T) {
+	for _, outward := range []bool{true, false} {
+		s := newStage(t, 3, "", nil)
+		s.elect(1)
+		s.mustAck(s.put(1))
+		for _, other := range []protocol.MemberID{2, 3} {
+			s.link(1, other).cut = outward
+			s.link(other, 1).cut = !outward
+		}
+		s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+		s.wait(20) // a member behind a link of one way only stands again and again
+		terms := s.member(2).witness.status.Term
+		s.mustAck(s.put(2))
+		s.wait(20)
+		require.Equal(t, terms, s.member(2).witness.status.Term, "the cut member disturbs")
+		s.passes()
+	}
+}
+
+func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes, set.Durable = 2000, own })
+		s.elect(1)
+		s.split(3)
+		for range 100 {
+			s.mustAck(s.put(1))
+		}
+		first := s.member(1).inst.Core().Status().First
+		require.Greater(t, first, s.member(3).witness.status.Last+1, "the log was not cut")
+		s.heal()
+		s.until("the follower has it", func() bool { return !s.member(3).behind() })
+		s.crash(3)
+		s.start(3)
+		s.passes()
+	}
+}
+
+func TestReplaceAMemberUnderFaults(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s.elect(1)
+	for range 50 {
+		s.mustAck(s.put(1))
+	}
+	s.crash(3) // for ever: its machine is gone
+	added := s.addMember()
+	change := func(changes ...protocol.Change) {
+		for _, m := range s.members {
+			if m.up && m.role() == protocol.Leader {
+				m.Change(changes, func(error) {})
+			}
+		}
+		s.wait(1)
+	}
+	in := func(ids int) func() bool {
+		return func() bool {
+			c := s.member(2).applier.Config()
+			return !c.Joint() && len(c.Voters()) == ids && c.Find(added.ID) != nil
+		}
+	}
+	s.until("the learner is let in", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		return in(3)()
+	})
+	s.crash(1) // the leader, in the middle
+	s.start(1)
+	s.until("the new member replaced the old one", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}})
+		c := s.member(2).applier.Config()
+		return in(3)() && c.Find(3) == nil
+	})
+	s.crash(1)
+	op := s.put(2)
+	s.mustAck(op) // 2 and the new member are a majority
+	s.passes()
+}

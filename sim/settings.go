@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// Mutants of the replica, beside those of the protocol (raft.Mutants).
+const (
+	// MutantReleaseEarly lets answers leave before the disk is done.
+	MutantReleaseEarly = "release-before-durable"
+	// MutantNoSessions applies a proposal as often as it stands in the log.
+	MutantNoSessions = "no-sessions"
+	// MutantForgetSessions restarts and installs snapshots without the table of sessions.
+	MutantForgetSessions = "forget-sessions"
+)
+
+// ReplicaMutants lists the mutants of the replica.
+var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions}
+
+// Settings is everything about a run that the seed draws before it begins: sizes, rates,
+// latencies, limits. Swarm testing: each run has its own mix, many features are off.
+type Settings struct {
+	Seed   uint64
+	Nodes  int
+	Mutant string
+
+	Heartbeat, Election, Tick time.Duration
+	Chaos                     time.Duration // how long the first phase lasts
+
+	// clients
+	Clients, Keys int
+	Operations    int // at most, over the run
+	Think         time.Duration
+	Reads         float64 // share of reads
+	Padding       int     // most bytes that a command carries for nothing
+	Patience      time.Duration
+	GiveUp        time.Duration
+
+	// links
+	DelayMin, DelayMax       time.Duration
+	Drop, Duplicate, Corrupt float64
+	Reorder                  bool
+	StreamBreaks             float64
+
+	// disks
+	SyncMin, SyncMax time.Duration
+	SegmentBytes     int64
+	SnapshotBytes    int
+
+	ApplyMax time.Duration // most that applying a commitment takes
+	Durable  bool          // the state machine keeps its own state on disk
+
+	Depth, BatchCommands, BatchBytes int
+
+	Drift float64 // most that a clock runs fast or slow, as a share
+	Raft  raft.Config
+
+	// Faults is the mean time between faults of a kind; 0: never.
+	Faults [faultKinds]time.Duration
+}
+
+// draw makes the settings of a seed.
+func draw(seed uint64, nodes int, mutant string, rng *rand.Rand) Settings {
+	d := dice{rng}
+	s := Settings{Seed: seed, Nodes: nodes, Mutant: mutant}
+	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
+	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
+	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
+	s.Chaos = s.Election * time.Duration(10+d.below(30))
+	s.drawClients(d)
+	s.drawLinks(d)
+	s.drawDisks(d)
+	s.drawRaft(d)
+	s.drawFaults(d)
+	switch d.below(10) {
+	case 0:
+		s.churn(d)
+	case 1:
+		s.strand(d)
+	}
+	return s
+}
+
+func (s *Settings) drawClients(d dice) {
+	s.Clients = 1 + d.below(6)
+	s.Keys = 1 + d.below(4)
+	s.Operations = 20 + d.below(280)
+	s.Think = d.duration(0, s.Chaos/20)
+	s.Reads = d.share()
+	s.Padding = d.limit(0, 100, 3000)
+	s.Patience = s.Election * time.Duration(1+d.below(6))
+	s.GiveUp = s.Election * time.Duration(2+d.below(10))
+	s.Depth = d.limit(0, 1, 4)
+	s.BatchCommands = d.limit(1, 3, 1000)
+	s.BatchBytes = d.limit(1, 500, 1<<20)
+	if d.yes(0.4) {
+		s.ApplyMax = d.duration(0, s.Election)
+	}
+}
+
+func (s *Settings) drawLinks(d dice) {
+	s.DelayMin = d.duration(0, s.Heartbeat/4)
+	s.DelayMax = s.DelayMin + d.duration(0, s.Heartbeat)
+	s.Drop = d.rate(0.2)
+	s.Duplicate = d.rate(0.2)
+	s.Corrupt = d.rate(0.02)
+	s.Reorder = d.yes(0.5)
+	s.StreamBreaks = d.rate(0.8)
+}
+
+func (s *Settings) drawDisks(d dice) {
+	s.SyncMin = d.duration(0, s.Heartbeat/10)
+	s.SyncMax = s.SyncMin + d.duration(0, s.Heartbeat)
+	s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10))
+	s.SnapshotBytes = d.limit(300, 5000, 1<<30)
+	s.Durable = d.yes(0.3)
+}
+
+func (s *Settings) drawRaft(d dice) {
+	s.Raft = raft.Config{
+		Instance: instance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
+		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
+		MaxFrameEntries:     d.limit(0, 1, 3),
+		PipelineDepth:       d.limit(0, 1, 3),
+		MaxInflightBytes:    d.limit(1, 5000, 32<<20),
+		MaxUncommittedBytes: d.limit(1, 8, 1<<10) * s.Clients * (s.Padding + 500), // one batch at least
+		CacheBytes:          d.limit(1, 2000, 64<<20),
+		NoParallelAppend:    d.yes(0.2),
+		NoPipeline:          d.yes(0.2),
+		LeaseReads:          d.yes(0.3),
+	}
+	s.drawClocks(d)
+	if !slices.Contains(ReplicaMutants, s.Mutant) {
+		s.Raft.Mutant = raft.Mutant(s.Mutant)
+	}
+}
+
+// drawClocks draws how far clocks may go wrong.
+func (s *Settings) drawClocks(d dice) {
+	if d.yes(0.5) {
+		s.setDrift(s.mostDrift() * d.share())
+	}
+}
+
+// mostDrift is how wrong clocks may be at most. Leases are safe only within bounds that
+// all members know; without leases any clock will do.
+func (s *Settings) mostDrift() float64 {
+	if s.Raft.LeaseReads {
+		return 0.3
+	}
+	return 0.6
+}
+
+func (s *Settings) setDrift(drift float64) {
+	s.Drift = drift
+	if s.Raft.LeaseReads {
+		// While the slowest clock runs an election timeout, the fastest runs this much more.
+		s.Raft.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
+	}
+}
+
+// churn makes leaders come and go faster than they can replicate.
+func (s *Settings) churn(d dice) {
+	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
+	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
+	s.DelayMax = s.DelayMin + 2*s.Heartbeat
+	s.Raft.MaxFrameEntries, s.Raft.NoPipeline = 1, true
+	s.Think = s.Heartbeat
+	s.Chaos *= 2
+}
+
+// strand leaves leaders alone with clients who read, while clocks are as wrong as may be.
+func (s *Settings) strand(d dice) {
+	s.Faults[faultIsolate] = s.Election * time.Duration(2+d.below(3))
+	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6, 1, 300, 0.5, s.Heartbeat
+	s.Patience = s.Election
+	s.setDrift(s.mostDrift())
+}
+
+// newCore makes the protocol's core of a member.
+func (s *Settings) newCore(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
+	c := s.Raft
+	c.Self = self
+	return raft.New(c, rec)
+}
+
+// firstConfig is the membership that the cluster begins with.
+func (s *Settings) firstConfig() protocol.Config {
+	var c protocol.Config
+	for i := range s.Nodes {
+		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(i + 1)})
+	}
+	return c
+}
+
+func (s *Settings) String() string {
+	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n", s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
+	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, patience %s, give up %s, padding ≤ %d\n",
+		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
+	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
+		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
+	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
+		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
+	r := &s.Raft
+	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
+		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
+		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)
+	for k, every := range s.Faults {
+		if every > 0 {
+			text += fmt.Sprintf(" %s every %s;", faultNames[k], every.Round(time.Millisecond))
+		}
+	}
+	return text
+}
+
+// dice draws settings.
+type dice struct{ rng *rand.Rand }
+
+func (d dice) below(n int) int { return d.rng.IntN(n) }
+
+func (d dice) yes(p float64) bool { return d.rng.Float64() < p }
+
+func (d dice) share() float64 { return d.rng.Float64() }
+
+// rate draws a probability below most: often none, usually small.
+func (d dice) rate(most float64) float64 {
+	if d.yes(0.4) {
+		return 0
+	}
+	f := d.share()
+	return f * f * f * most
+}
+
+func (d dice) duration(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(d.share()*float64(hi-lo))
+}
+
+// limit draws one of three sizes: tiny, small, large.
+func (d dice) limit(tiny, small, large int) int {
+	return [...]int{tiny, small, large}[d.below(3)]
+}
+
+// Mutants lists the known-unsafe variants that the simulator can run, of the protocol and
+// of the replica.
+func Mutants() []string {
+	var out []string
+	for i := range raft.Mutants {
+		out = append(out, string(raft.Mutants[i].Name))
+	}
+	return append(out, ReplicaMutants...)
+}

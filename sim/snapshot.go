@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+const (
+	dataDir = "/data"
+	snapDir = "/data/snapshots"
+	logDir  = "/data/log"
+)
+
+// snapshot is a snapshot on its way: into a file or to another member.
+type snapshot struct {
+	replica.SnapshotHeader
+	state []byte // nil for a checkpoint of a state machine that keeps its own state
+}
+
+func (s *snapshot) index() protocol.Index { return s.Cursor.Point(instance).Index }
+
+// view is a snapshot of the state as it is now.
+func (m *Member) view() (*snapshot, error) {
+	v, err := m.machine.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := v.WriteTo(context.Background(), &b); err != nil {
+		return nil, err
+	}
+	return &snapshot{replica.SnapshotHeader{Meta: m.applier.Meta(), HasState: true}, b.Bytes()}, nil
+}
+
+// checkpoint is what stands for the state of a machine on disk, after making it durable.
+func (m *Member) checkpoint(d replica.DurableStateMachine) (*snapshot, error) {
+	if err := d.Sync(); err != nil {
+		return nil, err
+	}
+	return &snapshot{SnapshotHeader: replica.SnapshotHeader{Meta: m.applier.Meta()}}, nil
+}
+
+// store makes a snapshot durable; then, if the process still runs, it calls done. Where
+// it stops in between, the file may be there or not.
+func (m *Member) store(s *snapshot, done func()) {
+	var state func(io.Writer) error
+	if s.state != nil {
+		state = func(w io.Writer) error { _, err := w.Write(s.state); return err }
+	}
+	m.later(m.syncTime(), func() {
+		if err := m.snaps.Write(s.SnapshotHeader, state); err != nil {
+			m.fail(err)
+			return
+		}
+		// The process goes on a little later: it may stop right here.
+		m.later(m.w.between(0, m.w.set.Heartbeat), done)
+	})
+}
+
+// restore opens the snapshots and brings the state machine to the newest. A new member
+// first writes one of nothing, with those whom it takes for the members.
+func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position, err error) {
+	if r.snaps, err = replica.OpenSnapshots(m.disk, snapDir); err != nil {
+		return meta, 0, err
+	}
+	if _, ok, err := r.snaps.Newest(); err != nil {
+		return meta, 0, err
+	} else if !ok {
+		first := m.w.set.firstConfig()
+		if m.join {
+			first.Members = nil
+		}
+		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(instance, first.Members)}, nil); err != nil {
+			return meta, 0, err
+		}
+	}
+	return replica.Restore(r.snaps, r.machine.asStateMachine())
+}
+
+// install replaces the state by the received snapshot with this base.
+func (m *Member) install(base protocol.Base) error {
+	f, err := m.snaps.At(base, instance)
+	if err != nil {
+		return err
+	}
+	m.w.events.Installs++
+	m.w.tracef("%s   installs the snapshot at %d", m.id, base.Index)
+	meta := f.Header.Meta
+	if m.w.set.Mutant == MutantForgetSessions {
+		meta.Sessions = nil
+	}
+	if err := m.applier.Install(order.NewSingle(instance, meta.Cursor), meta, f); err != nil {
+		return err
+	}
+	m.logged = 0
+	return errors.Join(f.Verify(), m.snaps.Prune(meta.Cursor.Position))
+}
+
+// maybeSnapshot begins a snapshot when enough was applied since the last one.
+func (m *Member) maybeSnapshot() {
+	if m.saving || m.logged < m.w.set.SnapshotBytes {
+		return
+	}
+	m.saving = true
+	m.logged = 0
+	var s *snapshot
+	var err error
+	if d, ok := m.machine.asStateMachine().(replica.DurableStateMachine); ok {
+		s, err = m.checkpoint(d)
+	} else {
+		s, err = m.view()
+	}
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	m.store(s, func() { m.stored(s) })
+}
+
+// stored cuts the log under a durable snapshot: where the one before it was, or right
+// there.
+func (m *Member) stored(s *snapshot) {
+	m.saving = false
+	m.w.events.Snapshots++
+	cut := m.previous
+	if m.w.chance(0.5) {
+		cut = s.index()
+	}
+	m.previous = s.index()
+	m.w.tracef("%s   has a snapshot at %d, cuts the log at %d", m.id, s.index(), cut)
+	if err := m.snaps.Prune(s.Cursor.Position); err != nil {
+		m.fail(err)
+		return
+	}
+	m.step(protocol.Compact{Index: cut})
+	if m.up && cut > 0 {
+		m.cut = cut
+		m.write()
+	}
+}
+
+// sendSnapshot streams the state as it is now to a member that is behind the log.
+func (m *Member) sendSnapshot(to protocol.MemberID) {
+	s, err := m.view()
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	w, life, term := m.w, m.life, m.witness.status.Term
+	w.events.Streams++
+	w.tracef("%s   streams a snapshot at %d to %s", m.id, s.index(), to)
+	ended := false
+	report := func(index protocol.Index) {
+		if ended {
+			return
+		}
+		ended = true
+		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+			if m.up && m.life == life {
+				m.step(protocol.SnapshotSent{To: to, Index: index})
+			}
+		})
+	}
+	broken := w.chance(w.set.StreamBreaks)
+	w.after(w.streamTime(len(s.state)), func() {
+		r := w.member(to)
+		if broken && !w.calm || w.link(m.id, to).cut || !r.up {
+			w.events.BrokenStream++
+			w.tracef("%s   stream of the snapshot at %d breaks", to, s.index())
+			report(0)
+			return
+		}
+		r.received(m.id, term, s, func() { report(s.index()) })
+		w.watchStream(r, &ended, report)
+	})
+}
+
+// streamTime is how long a snapshot stream takes.
+func (w *World) streamTime(bytes int) time.Duration {
+	return w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat) + time.Duration(bytes)*time.Microsecond
+}
+
+// watchStream reports a failure when the receiver stops before it has answered.
+func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index)) {
+	life := r.life
+	w.after(w.set.Election, func() {
+		switch {
+		case *ended:
+		case r.up && r.life == life:
+			w.watchStream(r, ended, report)
+		default:
+			report(0)
+		}
+	})
+}
+
+// received makes a snapshot durable and offers it to the core. The sender learns of the
+// end of it only from an answer.
+func (m *Member) received(from protocol.MemberID, term protocol.Term, s *snapshot, answer func()) {
+	offer := func() {
+		m.step(protocol.SnapshotReceived{From: from, Term: term, Base: s.Base(instance)})
+		answer()
+	}
+	if s.Cursor.Position <= m.applier.Cursor().Position {
+		offer()
+		return
+	}
+	m.store(s, offer)
+}

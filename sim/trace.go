@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// trace prints the conversation of a run.
+type trace struct {
+	out   *bufio.Writer
+	ticks bool
+}
+
+func newTrace(w io.Writer) *trace { return &trace{out: bufio.NewWriter(w)} }
+
+func (t *trace) printf(at time.Duration, format string, args ...any) {
+	fmt.Fprintf(t.out, "%12.6f  ", at.Seconds())
+	fmt.Fprintf(t.out, format, args...)
+	t.out.WriteByte('\n')
+}
+
+func mark(on bool, text string) string {
+	if on {
+		return text
+	}
+	return ""
+}
+
+// describeMessage writes what matters in a message.
+func describeMessage(m *protocol.Message) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s term %d", m.Type, m.Term)
+	switch m.Type {
+	case protocol.MsgAppend:
+		fmt.Fprintf(&b, " after (%d, %d) commit %d", m.Index, m.LogTerm, m.Commit)
+	case protocol.MsgVote, protocol.MsgPreVote:
+		fmt.Fprintf(&b, " log (%d, %d)%s", m.Index, m.LogTerm, mark(m.Force, " force"))
+	case protocol.MsgAppendResp:
+		fmt.Fprintf(&b, " index %d", m.Index)
+		if m.Reject {
+			fmt.Fprintf(&b, " hint (%d, %d)", m.Hint, m.HintTerm)
+		}
+	default:
+		for _, f := range []struct {
+			name  string
+			value uint64
+		}{{"index", uint64(m.Index)}, {"commit", uint64(m.Commit)}, {"round", m.Round}, {"context", m.Context}} {
+			if f.value != 0 {
+				fmt.Fprintf(&b, " %s %d", f.name, f.value)
+			}
+		}
+	}
+	if m.Reject {
+		b.WriteString(" reject")
+	}
+	if m.Reason != protocol.ReasonNone {
+		fmt.Fprintf(&b, " (%s)", m.Reason)
+	}
+	if n := len(m.Entries); n > 0 {
+		b.WriteString(" [")
+		for i := range m.Entries {
+			if i == 8 {
+				fmt.Fprintf(&b, " … %d in all", n)
+				break
+			}
+			b.WriteString(mark(i > 0, " ") + describeEntry(&m.Entries[i]))
+		}
+		b.WriteByte(']')
+	}
+	return b.String()
+}
+
+func describeEntry(e *protocol.Entry) string {
+	text := fmt.Sprintf("(%d, %d) %s", e.Index, e.Term, e.Kind)
+	if e.Kind == protocol.EntryBatch {
+		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Incarnation, e.ID.Seq)
+	}
+	return text
+}

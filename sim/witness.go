@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// witness is a core that is watched: everything that it decides goes to the judges first.
+type witness struct {
+	protocol.Core
+	m      *Member
+	status protocol.Status // as of the last change
+}
+
+func newWitness(m *Member, core protocol.Core) *witness {
+	return &witness{Core: core, m: m, status: core.Status()}
+}
+
+// Step implements protocol.Core. Effects are empty before it: the instance collects them
+// after every step.
+func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	c.Core.Step(now, in, out)
+	if err := c.judge(out); err != nil {
+		c.m.w.violate(c.m.id, err)
+	}
+}
+
+func (c *witness) judge(out *protocol.Effects) error {
+	if err := c.Core.Check(); err != nil {
+		return fmt.Errorf("invariant: %w", err)
+	}
+	id, ledger := uint64(c.m.id), c.m.w.ledger
+	for i := range out.Persist {
+		r := recordOf(&out.Persist[i])
+		if err := ledger.Write(id, out.Seq, r); err != nil {
+			return err
+		}
+		if r.Kind == check.EntryRecord && r.Voters != nil && c.status.Role == protocol.Leader {
+			c.m.w.events.Changes++
+			if len(r.Voters.Outgoing) > 0 {
+				c.m.w.events.Joint++
+			}
+		}
+	}
+	if out.Changed {
+		c.changed()
+	}
+	if c.status.Role == protocol.Leader {
+		if err := ledger.Lead(id, uint64(c.status.Term)); err != nil {
+			return err
+		}
+	}
+	if out.Install != nil {
+		return nil // what was committed before it is void
+	}
+	for i := range out.Commit {
+		e := &out.Commit[i]
+		if err := ledger.Decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), entryDigest(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *witness) changed() {
+	was := c.status
+	c.status = c.Core.Status()
+	w := c.m.w
+	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
+		w.events.Elections++
+	}
+	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
+		w.tracef("%s   is %s of term %d, leader %s", c.m.id, c.status.Role, c.status.Term, c.status.Leader)
+	}
+}
+
+// entryDigest identifies an entry by its envelope, which covers the payload's digest.
+func entryDigest(e *protocol.Entry) uint64 {
+	return uint64(binary.LittleEndian.Uint32(e.Head()))<<32 | uint64(e.Digest)
+}
+
+func votersOf(c *protocol.Config) *check.Voters {
+	v := &check.Voters{}
+	for _, id := range c.Voters() {
+		v.Incoming = append(v.Incoming, uint64(id))
+	}
+	for _, id := range c.Outgoing {
+		v.Outgoing = append(v.Outgoing, uint64(id))
+	}
+	return v
+}
+
+func recordOf(r *protocol.Record) check.Record {
+	switch r.Kind {
+	case protocol.RecordEntry:
+		return entryRecord(&r.Entry)
+	case protocol.RecordState:
+		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
+	}
+	return check.Record{Kind: check.BaseRecord, Index: uint64(r.Base.Index), Term: uint64(r.Base.Term), Voters: votersOf(&r.Base.Config)}
+}
+
+func entryRecord(e *protocol.Entry) check.Record {
+	c := check.Record{Kind: check.EntryRecord, Index: uint64(e.Index), Term: uint64(e.Term), Digest: entryDigest(e)}
+	if e.Kind == protocol.EntryConfig {
+		if config, err := protocol.DecodeConfig(e.Payload); err == nil {
+			c.Voters = votersOf(&config)
+		}
+	}
+	return c
+}
+
+// foundRecords is what a member found on its disk, as records.
+func foundRecords(rec *protocol.Recovered) []check.Record {
+	out := []check.Record{
+		recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
+		recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: rec.Base}),
+	}
+	for i := range rec.Entries {
+		out = append(out, entryRecord(&rec.Entries[i]))
+	}
+	return out
+}
+
+// judgeSaid judges a message that leaves a member: what it asserts must be durable.
+func (w *World) judgeSaid(m *protocol.Message) {
+	from, to, term := uint64(m.From), uint64(m.To), uint64(m.Term)
+	var err error
+	switch m.Type {
+	case protocol.MsgVote:
+		err = w.ledger.SayVote(from, term, from)
+	case protocol.MsgVoteResp:
+		if !m.Reject {
+			err = w.ledger.SayVote(from, term, to)
+		}
+	case protocol.MsgAppend:
+		err = w.ledger.SayTerm(from, term)
+	case protocol.MsgAppendResp:
+		if !m.Reject {
+			err = w.ledger.SayStored(from, term, uint64(m.Index))
+		}
+	}
+	w.violate(m.From, err)
+}

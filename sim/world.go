@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// World is one simulated cluster with its clients, links, disks, clocks and faults. One
+// seed decides everything that happens in it. It runs in one goroutine.
+type World struct {
+	set   Settings
+	rng   *rand.Rand
+	now   time.Duration
+	queue queue
+	steps int
+
+	members []*Member // ids 1 …, in order; those added later too
+	links   map[linkKey]*link
+	burst   float64 // extra loss of messages right now
+	// pass, if set, decides which messages links carry; for directed scenarios.
+	pass func(*protocol.Message) bool
+
+	ledger   *check.Ledger
+	sequence check.Sequence
+	history  check.Recorder
+	ops      []*operation // by number
+	// acked is how many writes were acknowledged.
+	acked int
+	calm  bool // no more faults: the second phase
+
+	events   Events
+	messages int    // sent so far
+	hash     uint64 // of everything that happened
+	out      *trace
+	broken   *Violation
+}
+
+// Violation is something that must not happen, and did.
+type Violation struct {
+	Seed   uint64
+	At     time.Duration
+	Step   int
+	Member protocol.MemberID // 0: the cluster
+	Err    error
+}
+
+func (v *Violation) Error() string {
+	who := "cluster"
+	if v.Member != 0 {
+		who = "member " + v.Member.String()
+	}
+	return fmt.Sprintf("seed %d, %s (step %d), %s: %v", v.Seed, v.At.Round(time.Microsecond), v.Step, who, v.Err)
+}
+
+func (v *Violation) Unwrap() error { return v.Err }
+
+// newWorld makes the world of some settings; nothing has happened yet.
+func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
+	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, ledger: check.NewLedger(), out: out}
+	for i := range set.Nodes {
+		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
+	}
+	return w
+}
+
+// violate notes a violation; the first one ends the run.
+func (w *World) violate(member protocol.MemberID, err error) {
+	if w.broken == nil && err != nil {
+		w.broken = &Violation{Seed: w.set.Seed, At: w.now, Step: w.steps, Member: member, Err: err}
+	}
+}
+
+// after plans do for d from now.
+func (w *World) after(d time.Duration, do func()) { w.queue.push(w.now+max(d, 0), do) }
+
+// run lets everything happen until the given time or the first violation.
+func (w *World) run(until time.Duration) {
+	for w.broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
+		e := w.queue.pop()
+		w.now = e.at
+		w.steps++
+		w.mix(uint64(e.at), e.seq)
+		e.do()
+	}
+	w.now = max(w.now, until)
+}
+
+// runUntil lets things happen until done, the given time or the first violation, and
+// reports whether it was done.
+func (w *World) runUntil(until time.Duration, done func() bool) bool {
+	for !done() {
+		if w.broken != nil || w.now >= until {
+			return false
+		}
+		w.run(min(until, w.now+w.set.Tick))
+	}
+	return true
+}
+
+// member returns the member with that id.
+func (w *World) member(id protocol.MemberID) *Member { return w.members[id-1] }
+
+// chance is true with probability p.
+func (w *World) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
+
+// between draws a time from lo … hi; short times are likelier, long ones do happen.
+func (w *World) between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	f := w.rng.Float64()
+	return lo + time.Duration(f*f*f*float64(hi-lo))
+}
+
+// pick draws a number below n.
+func (w *World) pick(n int) int { return w.rng.IntN(n) }
+
+// mix adds what happened to the run's hash (FNV-1a on words).
+func (w *World) mix(words ...uint64) {
+	for _, v := range words {
+		w.hash = (w.hash ^ v) * 1099511628211
+	}
+}
+
+func (w *World) tracing() bool { return w.out != nil }
+
+func (w *World) tracef(format string, args ...any) {
+	if w.out != nil {
+		w.out.printf(w.now, format, args...)
+	}
+}
