@@ -1,0 +1,300 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options say what to run.
+type Options struct {
+	Dir  string // data directory; made if missing
+	Spec Spec
+	// Command is the command line of a member's process: the program and its arguments.
+	Command func(manifest *Manifest, member Member, dir string) []string
+	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
+	// for a directory that holds a cluster already.
+	Prepare func(dir string) error
+	// Healthy, if set, says what a member that answers /health well still lacks.
+	Healthy func(ctx context.Context, member Member) error
+	Restart bool // start members that die again
+	// ReadyTimeout is how long the members may take to become healthy.
+	ReadyTimeout time.Duration
+	// StopTimeout is how long they may take to end before they are killed.
+	StopTimeout time.Duration
+	// Report is told what happens, one event at a time.
+	Report func(Event)
+}
+
+// EventKind is what happened.
+type EventKind string
+
+// Kinds of events.
+const (
+	Prepared EventKind = "prepared" // the manifest is known, nothing runs yet
+	Started  EventKind = "started"  // a member's process runs
+	Ready    EventKind = "ready"    // every member is healthy and knows a leader
+	Died     EventKind = "died"     // a member's process ended although nobody asked it to
+	Serving  EventKind = "serving"  // a member that was started again is healthy
+	Stopping EventKind = "stopping"
+	Stopped  EventKind = "stopped" // no process is left
+)
+
+// Event is told to Options.Report.
+type Event struct {
+	Kind     EventKind
+	Manifest *Manifest // of Prepared and Ready
+	Dir      string    // Prepared: the data directory
+	Resumed  bool      // Prepared: the directory held a cluster already
+	Member   Member    // of Started, Died, Serving
+	PID      int       // of Started, Died, Serving
+	LogFile  string    // of Started, Died
+	How      string    // Died: how it ended
+	Log      []string  // Died: the last lines that it logged
+}
+
+// cluster is a running set of members.
+type cluster struct {
+	Options
+	manifest *Manifest
+	reports  sync.Mutex // serialises Report
+
+	members []*member
+	died    chan *member // buffered for all: a member whose process is gone for good
+}
+
+// member is a member's supervisor. how and log are written by supervise and read by who
+// received the member from cluster.died.
+type member struct {
+	Member
+	c   *cluster
+	how string   // how the last life ended
+	log []string // its last lines
+}
+
+// Run starts the cluster and watches over it until ctx ends or no member is left. No
+// process is left when it returns.
+func Run(ctx context.Context, o Options) error {
+	held, err := lock(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	manifest, resumed, err := loadOrCreate(o.Dir, o.Spec)
+	if err == nil && !resumed && o.Prepare != nil {
+		err = prepare(manifest, o)
+	}
+	if err != nil {
+		return err
+	}
+	if err := manifest.waitPorts(ctx); err != nil {
+		return err
+	}
+	c := &cluster{Options: o, manifest: manifest, died: make(chan *member, len(manifest.Members))}
+	c.report(Event{Kind: Prepared, Manifest: manifest, Dir: o.Dir, Resumed: resumed})
+
+	running, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, spec := range manifest.Members {
+		m := &member{Member: spec, c: c}
+		c.members = append(c.members, m)
+		all.Go(func() { m.supervise(running) })
+	}
+	err = c.watch(running)
+	c.report(Event{Kind: Stopping})
+	stop()
+	all.Wait()
+	c.report(Event{Kind: Stopped})
+	return err
+}
+
+// prepare fills the directories of a new cluster, or leaves nothing behind.
+func prepare(m *Manifest, o Options) error {
+	for _, member := range m.Members {
+		if err := o.Prepare(filepath.Join(o.Dir, member.Name)); err != nil {
+			return errors.Join(err, m.remove(o.Dir))
+		}
+	}
+	return nil
+}
+
+func (c *cluster) report(e Event) {
+	c.reports.Lock()
+	defer c.reports.Unlock()
+	if c.Report != nil {
+		c.Report(e)
+	}
+}
+
+// watch waits until the cluster is ready, and then until ctx ends or the last member dies.
+func (c *cluster) watch(ctx context.Context) error {
+	if err := c.waitReady(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop: that is no failure
+		}
+		return err
+	}
+	c.report(Event{Kind: Ready, Manifest: c.manifest})
+	for left := len(c.members); left > 0; left-- {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.died:
+		}
+	}
+	return errors.New("no member is left")
+}
+
+// waitReady returns when every member is healthy, or with the reason why that will not be.
+func (c *cluster) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.ReadyTimeout,
+		fmt.Errorf("the members were not healthy within %s", c.ReadyTimeout))
+	defer cancel()
+	healthy := make(chan error, len(c.members))
+	for _, m := range c.members {
+		go func() { healthy <- m.waitHealthy(ctx) }()
+	}
+	for range c.members {
+		select {
+		case m := <-c.died:
+			return fmt.Errorf("%s %s before the cluster was ready%s", m.Name, m.how, quote(m.log))
+		case err := <-healthy:
+			if err != nil {
+				return fmt.Errorf("%w%s", context.Cause(ctx), err)
+			}
+		}
+	}
+	return nil
+}
+
+// quote shows the last lines of a member's log below a message.
+func quote(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return ":\n    " + strings.Join(lines, "\n    ")
+}
+
+// waitHealthy asks the member for its health, which includes that it knows a leader.
+func (m *member) waitHealthy(ctx context.Context) error {
+	const pause = 50 * time.Millisecond
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		err := m.askHealth(ctx, client)
+		if err == nil && m.c.Healthy != nil {
+			err = m.c.Healthy(ctx, m.Member)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("; %s: %w", m.Name, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (m *member) askHealth(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.ClientURL()+"/health", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+	}
+	return nil
+}
+
+// supervise runs the member until ctx ends; it restarts it if the cluster says so.
+func (m *member) supervise(ctx context.Context) {
+	runtime.LockOSThread() // see start
+	const shortest, longest = 200 * time.Millisecond, 10 * time.Second
+	pause := shortest
+	for life := 0; ; life++ {
+		began := time.Now()
+		m.live(ctx, life > 0)
+		if ctx.Err() != nil {
+			return
+		}
+		if !m.c.Restart {
+			m.c.died <- m
+			return
+		}
+		if time.Since(began) > longest {
+			pause = shortest
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// live runs the member's process once, from its start to its end.
+func (m *member) live(ctx context.Context, again bool) {
+	dir := filepath.Join(m.c.Dir, m.Name)
+	logFile := dir + ".log"
+	p, err := start(m.c.Command(m.c.manifest, m.Member, dir), logFile)
+	if err != nil {
+		m.end(ctx, 0, logFile, "could not be started: "+err.Error(), nil)
+		return
+	}
+	pid := p.cmd.Process.Pid
+	m.c.report(Event{Kind: Started, Member: m.Member, PID: pid, LogFile: logFile})
+
+	life, ended := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { m.stopWith(ctx, life, p) })
+	if again {
+		helpers.Go(func() { m.reportServing(life, pid) })
+	}
+	how, lines := p.wait()
+	ended()
+	helpers.Wait()
+	m.end(ctx, pid, logFile, how, lines)
+}
+
+// stopWith ends the process when ctx ends: politely first. It returns when life ends.
+func (m *member) stopWith(ctx, life context.Context, p *process) {
+	<-life.Done()
+	if ctx.Err() == nil {
+		return // it ended by itself
+	}
+	p.signal(syscall.SIGTERM)
+	deadline := time.NewTimer(m.c.StopTimeout)
+	defer deadline.Stop()
+	select {
+	case <-p.ended:
+	case <-deadline.C:
+		p.signal(syscall.SIGKILL)
+	}
+}
+
+func (m *member) reportServing(life context.Context, pid int) {
+	if m.waitHealthy(life) == nil {
+		m.c.report(Event{Kind: Serving, Member: m.Member, PID: pid})
+	}
+}
+
+// end notes how a life ended and reports it, unless it was asked to.
+func (m *member) end(ctx context.Context, pid int, logFile, how string, lines []string) {
+	m.how, m.log = how, lines
+	if ctx.Err() == nil {
+		m.c.report(Event{Kind: Died, Member: m.Member, PID: pid, LogFile: logFile, How: how, Log: lines})
+	}
+}

@@ -1,0 +1,9 @@
+package launch
+
+import "syscall"
+
+// attributes give a member a process group of its own, so that Ctrl-C in a terminal reaches
+// the launcher alone, and have the kernel kill it when the thread that started it ends.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,223 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets this binary be a member: one that serves /health on its client port, or one
+// that fails.
+func TestMain(m *testing.M) {
+	switch os.Getenv("LAUNCH_TEST_MEMBER") {
+	case "healthy":
+		os.Exit(healthyMember(os.Args[1]))
+	case "failing":
+		fmt.Println("the disk is on fire")
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+func healthyMember(addr string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	WatchParent(func() { os.Exit(4) })
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	go http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	<-ctx.Done()
+	return 0
+}
+
+// harness runs a cluster in the background and gives its events out one by one.
+type harness struct {
+	t      *testing.T
+	dir    string
+	events chan Event
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harness {
+	t.Helper()
+	t.Setenv("LAUNCH_TEST_MEMBER", kind)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &harness{t: t, dir: dir, events: make(chan Event, 100), stop: cancel, ended: make(chan error, 1)}
+	o := Options{
+		Dir: dir, Spec: Spec{Nodes: 3, BasePort: AnyPort, Protocol: "raft", Placement: "copy", Instances: 1},
+		Command: func(_ *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr()} },
+		Report:  func(e Event) { h.events <- e }, ReadyTimeout: 20 * time.Second, StopTimeout: 10 * time.Second,
+	}
+	if change != nil {
+		change(&o)
+	}
+	go func() { h.ended <- Run(ctx, o) }()
+	t.Cleanup(cancel)
+	return h
+}
+
+// next returns the next event of a kind.
+func (h *harness) next(kind EventKind) Event {
+	h.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case e := <-h.events:
+			if e.Kind == kind {
+				return e
+			}
+		case <-deadline:
+			require.Fail(h.t, "no event", "%s", kind)
+		}
+	}
+}
+
+func (h *harness) end() error {
+	h.t.Helper()
+	h.stop()
+	return h.result()
+}
+
+func (h *harness) result() error {
+	h.t.Helper()
+	select {
+	case err := <-h.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		require.Fail(h.t, "the cluster did not end")
+		return nil
+	}
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestRunUntilStopped(t *testing.T) {
+	h := launchMembers(t, "healthy", t.TempDir(), nil)
+	pids := []int{h.next(Started).PID, h.next(Started).PID, h.next(Started).PID}
+	h.next(Ready)
+	require.NoError(t, h.end())
+	for _, pid := range pids {
+		require.True(t, gone(pid), "process %d", pid)
+	}
+}
+
+func TestResumeKeepsNamesAndPorts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	h := launchMembers(t, "healthy", dir, nil)
+	first := h.next(Prepared)
+	require.False(t, first.Resumed)
+	h.next(Ready)
+	require.NoError(t, h.end())
+
+	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = Spec{BasePort: AnyPort} })
+	again := h.next(Prepared)
+	require.True(t, again.Resumed)
+	require.Equal(t, first.Manifest, again.Manifest)
+	h.next(Ready)
+	require.NoError(t, h.end())
+
+	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec.Nodes = 5 })
+	var conflict *ConflictError
+	require.ErrorAs(t, h.result(), &conflict)
+	require.Contains(t, conflict.Error(), "nodes 3, not 5")
+}
+
+func TestDeathIsReported(t *testing.T) {
+	h := launchMembers(t, "healthy", t.TempDir(), nil)
+	victim := h.next(Started)
+	h.next(Ready)
+	require.NoError(t, syscall.Kill(victim.PID, syscall.SIGKILL))
+	died := h.next(Died)
+	require.Equal(t, victim.Member, died.Member)
+	require.Equal(t, victim.PID, died.PID)
+	require.Equal(t, "was killed by signal 9 (killed)", died.How)
+	require.NoError(t, h.end())
+}
+
+func TestRestart(t *testing.T) {
+	h := launchMembers(t, "healthy", t.TempDir(), func(o *Options) { o.Restart = true })
+	victim := h.next(Started)
+	h.next(Ready)
+	require.NoError(t, syscall.Kill(victim.PID, syscall.SIGKILL))
+	h.next(Died)
+	again := h.next(Started)
+	require.Equal(t, victim.Member, again.Member)
+	require.NotEqual(t, victim.PID, again.PID)
+	require.Equal(t, again.PID, h.next(Serving).PID)
+	require.NoError(t, h.end())
+	require.True(t, gone(again.PID))
+}
+
+func TestFailureBeforeReady(t *testing.T) {
+	h := launchMembers(t, "failing", t.TempDir(), nil)
+	err := h.result()
+	require.ErrorContains(t, err, "ended with exit code 3 before the cluster was ready")
+	require.ErrorContains(t, err, "the disk is on fire")
+}
+
+func TestAllDead(t *testing.T) {
+	h := launchMembers(t, "healthy", t.TempDir(), nil)
+	pids := []int{h.next(Started).PID, h.next(Started).PID, h.next(Started).PID}
+	h.next(Ready)
+	for _, pid := range pids {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	require.ErrorContains(t, h.result(), "no member is left")
+}
+
+func TestTakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", host+":0")
+	require.NoError(t, err)
+	defer l.Close()
+	dir := t.TempDir()
+	h := launchMembers(t, "healthy", dir, func(o *Options) { o.Spec.BasePort = l.Addr().(*net.TCPAddr).Port })
+	err = h.result()
+	require.ErrorContains(t, err, l.Addr().String()+" is taken by launch.test (process ")
+	require.NoFileExists(t, manifestFile(dir))
+}
+
+func TestForeignDirectory(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
+	require.ErrorContains(t, launchMembers(t, "healthy", dir, nil).result(), `has "thesis.tex"`)
+
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(manifestFile(dir), []byte("{"), 0o600))
+	require.ErrorContains(t, launchMembers(t, "healthy", dir, nil).result(), "not a manifest of braid")
+}
+
+func TestDirectoryInUse(t *testing.T) {
+	dir := t.TempDir()
+	h := launchMembers(t, "healthy", dir, nil)
+	h.next(Ready)
+	_, err := lock(dir)
+	require.ErrorContains(t, err, fmt.Sprintf("is in use by another running cluster (process %d)", os.Getpid()))
+	require.NoError(t, h.end())
+}
+
+func TestMembersEndWithTheirLauncher(t *testing.T) {
+	t.Setenv("LAUNCH_TEST_MEMBER", "healthy")
+	free, err := net.Listen("tcp", host+":0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	p, err := start([]string{os.Args[0], addr}, filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	require.NoError(t, p.alive.Close()) // what the end of the launcher does
+	how, _ := p.wait()
+	require.Equal(t, "ended with exit code 4", how)
+}

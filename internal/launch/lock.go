@@ -1,0 +1,46 @@
+package launch
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Files of a data directory that say which launcher uses it.
+const (
+	lockName  = "LOCK"
+	ownerName = "owner"
+)
+
+// InUseError is a data directory that another launcher uses. Nothing was done.
+type InUseError struct{ Dir, Owner string }
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("%s is in use by another running cluster (%s): stop it, or choose another --data", e.Dir, e.Owner)
+}
+
+// lock makes dir if it is missing and keeps other launchers out until the result is closed
+// or this process ends, however it ends.
+func lock(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	l, err := vfs.Default.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		owner, readErr := os.ReadFile(filepath.Join(dir, ownerName))
+		if readErr != nil {
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+		return nil, &InUseError{dir, strings.TrimSpace(string(owner))}
+	}
+	owner := fmt.Sprintf("process %d\n", os.Getpid())
+	if err := os.WriteFile(filepath.Join(dir, ownerName), []byte(owner), 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}

@@ -1,0 +1,274 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/internal/ports"
+)
+
+// host is where the members of a local cluster listen.
+const host = "127.0.0.1"
+
+// portStep is the distance between the ports of neighbouring members.
+const portStep = 10
+
+// Spec is the cluster that is wanted. In an existing data directory the zero value of a
+// field means what the directory says.
+type Spec struct {
+	Nodes     int
+	BasePort  int // first client port; the peer port is the next one. AnyPort: free ones
+	Protocol  string
+	Placement string
+	Instances int
+}
+
+// AnyPort as Spec.BasePort lets launch choose free ports.
+const AnyPort = -1
+
+// Manifest is what stays the same over the life of a data directory.
+type Manifest struct {
+	Format    int      `json:"format"` // manifestFormat
+	Token     string   `json:"token"`  // drawn at random: clusters never mix
+	Protocol  string   `json:"protocol"`
+	Placement string   `json:"placement"`
+	Instances int      `json:"instances"`
+	Members   []Member `json:"members"`
+}
+
+const manifestFormat = 1
+
+// Member is one process of the cluster. Names and ports are unique in a manifest.
+type Member struct {
+	Name       string `json:"name"`
+	ClientPort int    `json:"client_port"`
+	PeerPort   int    `json:"peer_port"`
+}
+
+// ClientAddr is the host:port for clients.
+func (m Member) ClientAddr() string { return net.JoinHostPort(host, strconv.Itoa(m.ClientPort)) }
+
+// ClientURL is the URL for clients.
+func (m Member) ClientURL() string { return "http://" + m.ClientAddr() }
+
+// PeerAddr is the host:port for other members.
+func (m Member) PeerAddr() string { return net.JoinHostPort(host, strconv.Itoa(m.PeerPort)) }
+
+// PeerURL is the URL for other members.
+func (m Member) PeerURL() string { return "http://" + m.PeerAddr() }
+
+// InitialCluster is the list of members in the form of etcd's flag.
+func (m *Manifest) InitialCluster() string {
+	var parts []string
+	for _, member := range m.Members {
+		parts = append(parts, member.Name+"="+member.PeerURL())
+	}
+	return strings.Join(parts, ",")
+}
+
+// Endpoints are the client addresses of all members.
+func (m *Manifest) Endpoints() []string {
+	var out []string
+	for _, member := range m.Members {
+		out = append(out, member.ClientAddr())
+	}
+	return out
+}
+
+// ConflictError is a wish that contradicts what the data directory holds. Nothing was done.
+type ConflictError struct{ Dir, What, Has, Wanted string }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s holds a cluster with %s %s, not %s: leave the flag out to resume it, or choose another --data",
+		e.Dir, e.What, e.Has, e.Wanted)
+}
+
+// manifestFile is where the manifest lies in a data directory.
+func manifestFile(dir string) string { return filepath.Join(dir, "braid.json") }
+
+// Exists reports whether dir holds a cluster.
+func Exists(dir string) bool {
+	_, err := os.Stat(manifestFile(dir))
+	return err == nil
+}
+
+// ReadManifest returns the manifest of a data directory.
+func ReadManifest(dir string) (*Manifest, error) {
+	data, err := os.ReadFile(manifestFile(dir))
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s: not a manifest of braid: %w", manifestFile(dir), err)
+	}
+	if m.Format != manifestFormat || len(m.Members) == 0 {
+		return nil, fmt.Errorf("%s: format %d with %d members, this braid knows format %d", manifestFile(dir), m.Format, len(m.Members), manifestFormat)
+	}
+	return m, nil
+}
+
+// loadOrCreate returns the manifest of dir, a new one if there is none.
+func loadOrCreate(dir string, spec Spec) (m *Manifest, resumed bool, err error) {
+	m, err = ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		m, err = create(dir, spec)
+		return m, false, err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return m, true, m.conflict(dir, spec)
+}
+
+// conflict compares what is wanted with what is there.
+func (m *Manifest) conflict(dir string, spec Spec) error {
+	number := func(what string, has, wanted int) error {
+		if wanted == 0 || wanted == has {
+			return nil
+		}
+		return &ConflictError{dir, what, strconv.Itoa(has), strconv.Itoa(wanted)}
+	}
+	text := func(what, has, wanted string) error {
+		if wanted == "" || wanted == has {
+			return nil
+		}
+		return &ConflictError{dir, what, has, wanted}
+	}
+	base := spec.BasePort
+	if base == AnyPort {
+		base = 0
+	}
+	return errors.Join(
+		number("nodes", len(m.Members), spec.Nodes),
+		number("base-port", m.Members[0].ClientPort, base),
+		number("instances", m.Instances, spec.Instances),
+		text("protocol", m.Protocol, spec.Protocol),
+		text("placement", m.Placement, spec.Placement),
+	)
+}
+
+func create(dir string, spec Spec) (*Manifest, error) {
+	if err := empty(dir); err != nil {
+		return nil, err
+	}
+	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
+		Protocol: spec.Protocol, Placement: spec.Placement, Instances: spec.Instances}
+	all, err := choosePorts(spec)
+	if err != nil {
+		return nil, err
+	}
+	for i := range spec.Nodes {
+		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: all[2*i], PeerPort: all[2*i+1]})
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	// Ports first: a start that fails for a taken port leaves no data directory that
+	// insists on it.
+	if err := m.checkPorts(); err != nil {
+		return nil, err
+	}
+	temp := manifestFile(dir) + ".new"
+	if err := os.WriteFile(temp, append(data, '\n'), 0o600); err != nil {
+		return nil, err
+	}
+	return m, os.Rename(temp, manifestFile(dir))
+}
+
+// remove takes back a cluster that was never started.
+func (m *Manifest) remove(dir string) error {
+	errs := []error{os.Remove(manifestFile(dir))}
+	for _, member := range m.Members {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, member.Name)))
+	}
+	return errors.Join(errs...)
+}
+
+// empty refuses a directory that holds something else.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != lockName && e.Name() != ownerName && e.Name() != filepath.Base(manifestFile("."))+".new" {
+			return fmt.Errorf("%s is not empty and holds no cluster of braid (it has %q): choose another --data", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+func choosePorts(spec Spec) ([]int, error) {
+	if spec.BasePort == AnyPort {
+		return ports.Free(host, 2*spec.Nodes)
+	}
+	var out []int
+	for i := range spec.Nodes {
+		client := spec.BasePort + portStep*i
+		if client < 1 || client >= 1<<16-1 {
+			return nil, fmt.Errorf("port %d of member %d does not exist: choose a lower --base-port", client, i+1)
+		}
+		out = append(out, client, client+1)
+	}
+	return out, nil
+}
+
+// waitPorts is checkPorts, with patience for members that were killed a moment ago and are
+// not quite gone.
+func (m *Manifest) waitPorts(ctx context.Context) error {
+	const pause, longest = 50 * time.Millisecond, 5 * time.Second
+	for began := time.Now(); ; {
+		err := m.checkPorts()
+		if err == nil || !mayBeDying(err) || time.Since(began) > longest {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// mayBeDying reports whether some port's owner is unknown, as a process is whose files are
+// being closed, or runs this very program.
+func mayBeDying(err error) bool {
+	self := filepath.Base(os.Args[0])
+	if program, err := os.Executable(); err == nil {
+		self = filepath.Base(program)
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(joined.Unwrap(), func(err error) bool {
+		var busy *ports.BusyError
+		return errors.As(err, &busy) && busy.Owner.PID != os.Getpid() && (busy.Owner.PID == 0 || strings.HasPrefix(self, busy.Owner.Name))
+	})
+}
+
+// checkPorts names every port that is taken, and by what.
+func (m *Manifest) checkPorts() error {
+	var errs []error
+	for _, member := range m.Members {
+		for _, addr := range []string{member.ClientAddr(), member.PeerAddr()} {
+			if err := ports.Check(addr); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", member.Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

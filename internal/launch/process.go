@@ -1,0 +1,134 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// parentVariable names the file descriptor of the pipe that ends with the launcher.
+const parentVariable = "BRAID_PARENT_FD"
+
+// WatchParent calls ended when the launcher that started this process is gone. It does
+// nothing in a process that no launcher started.
+func WatchParent(ended func()) {
+	fd, err := strconv.Atoi(os.Getenv(parentVariable))
+	if err != nil || fd < 3 {
+		return
+	}
+	os.Unsetenv(parentVariable)
+	pipe := os.NewFile(uintptr(fd), "launcher")
+	go func() {
+		defer pipe.Close()
+		io.Copy(io.Discard, pipe) // nobody writes: it ends with the launcher
+		ended()
+	}()
+}
+
+// process is one life of a member.
+type process struct {
+	cmd      *exec.Cmd
+	log      *os.File
+	logStart int64    // where this life begins in the log
+	alive    *os.File // our end of the pipe that WatchParent reads
+	ended    chan struct{}
+}
+
+// maxLogBytes is the size at which a member's log is set aside at its next start.
+const maxLogBytes = 64 << 20
+
+// start starts a member. The calling goroutine must be locked to its thread and stay until
+// the process has ended: on Linux the process dies with the thread.
+func start(argv []string, logFile string) (*process, error) {
+	if info, err := os.Stat(logFile); err == nil && info.Size() > maxLogBytes {
+		if err := os.Rename(logFile, logFile+".old"); err != nil {
+			return nil, err
+		}
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{log: log, ended: make(chan struct{}), cmd: exec.Command(argv[0], argv[1:]...)}
+	if p.logStart, err = log.Seek(0, io.SeekEnd); err != nil {
+		log.Close()
+		return nil, err
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	defer theirs.Close()
+	p.alive = ours
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.ExtraFiles = []*os.File{theirs} // descriptor 3
+	p.cmd.Env = append(os.Environ(), parentVariable+"=3")
+	p.cmd.SysProcAttr = attributes()
+	if err := p.cmd.Start(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// wait returns how the process ended, in words, and the last lines that it logged.
+func (p *process) wait() (how string, lastLines []string) {
+	err := p.cmd.Wait()
+	close(p.ended)
+	lastLines = p.tail(10)
+	p.close()
+	return describe(err), lastLines
+}
+
+func (p *process) close() {
+	p.log.Close()
+	p.alive.Close()
+}
+
+// signal is for a process that may have ended: that is no error.
+func (p *process) signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+func describe(err error) string {
+	var exit *exec.ExitError
+	if err == nil {
+		return "ended"
+	}
+	if !errors.As(err, &exit) {
+		return err.Error()
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return fmt.Sprintf("was killed by signal %d (%s)", int(status.Signal()), status.Signal())
+	}
+	return fmt.Sprintf("ended with exit code %d", exit.ExitCode())
+}
+
+// tail returns at most n last lines of this life's log.
+func (p *process) tail(n int) []string {
+	const most = 16 << 10
+	end, err := p.log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	from := max(p.logStart, end-most)
+	data := make([]byte, end-from)
+	if _, err := p.log.ReadAt(data, from); err != nil {
+		return nil
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-n):]
+}

@@ -1,0 +1,83 @@
+package lint
+
+import (
+	"go/ast"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPureRoomsIterateNoMaps type-checks the pure rooms and refuses every range over a map:
+// the order of maps is random, and what a rule does must not be.
+func TestPureRoomsIterateNoMaps(t *testing.T) {
+	r := source(t)
+	folders := map[string][]*file{}
+	for _, f := range pureFiles(r) {
+		folders[f.dir()] = append(folders[f.dir()], f)
+	}
+	require.NotEmpty(t, folders)
+	check := &checker{r: r, folders: folders, standard: importer.ForCompiler(token.NewFileSet(), "source", nil), done: map[string]*types.Package{}}
+	for folder := range folders {
+		_, err := check.Import(module + "/" + folder)
+		require.NoError(t, err)
+	}
+	for at, over := range check.types {
+		statement, ok := at.(*ast.RangeStmt)
+		if ok {
+			t.Errorf("%s: range over %s in a pure room", r.set.Position(statement.Pos()), over)
+		}
+	}
+}
+
+// checker type-checks packages of the pure rooms from their syntax.
+type checker struct {
+	r        *repository
+	folders  map[string][]*file
+	standard types.Importer
+	done     map[string]*types.Package
+	types    map[ast.Node]types.Type // statements that range over a map
+}
+
+// Import implements types.Importer.
+func (c *checker) Import(name string) (*types.Package, error) {
+	if p := c.done[name]; p != nil {
+		return p, nil
+	}
+	folder, ours := trimModule(name)
+	if !ours {
+		return c.standard.Import(name)
+	}
+	var syntax []*ast.File
+	for _, f := range c.folders[folder] {
+		syntax = append(syntax, f.syntax)
+	}
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	config := types.Config{Importer: c}
+	p, err := config.Check(name, c.r.set, syntax, info)
+	if err != nil {
+		return nil, err
+	}
+	c.done[name] = p
+	for _, f := range syntax {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if statement, ok := n.(*ast.RangeStmt); ok {
+				c.note(statement, info.TypeOf(statement.X))
+			}
+			return true
+		})
+	}
+	return p, nil
+}
+
+func (c *checker) note(statement *ast.RangeStmt, over types.Type) {
+	if _, isMap := over.Underlying().(*types.Map); !isMap {
+		return
+	}
+	if c.types == nil {
+		c.types = map[ast.Node]types.Type{}
+	}
+	c.types[statement] = over
+}

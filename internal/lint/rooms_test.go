@@ -1,0 +1,105 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is a folder's share of the design: which of braid's packages it may import.
+type room struct {
+	folder string
+	may    []string // folders; "" is the root package
+	all    bool
+}
+
+// rooms are tried in their order: the first folder that contains a file rules it.
+var rooms = []room{
+	{folder: "cmd", all: true},
+	{folder: "protocol/conformance", may: []string{"protocol"}},
+	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
+	{folder: "protocol/quorum", may: []string{"protocol"}},
+	{folder: "protocol"},
+	{folder: "order", may: []string{"protocol"}},
+	{folder: "wal"},
+	{folder: "transport"},
+	{folder: "store"},
+	{folder: "check"},
+	{folder: "replica", may: []string{"protocol", "order", "wal", "transport"}},
+	{folder: "server", may: []string{"", "store"}},
+	{folder: "sim", may: []string{"replica", "protocol", "order", "wal", "check"}},
+	{folder: "bench", may: []string{"", "check", "protocol"}},
+	{folder: "internal/launch", may: []string{"internal/ports"}},
+	{folder: "internal"},
+	{folder: "examples", may: []string{""}},
+	{folder: ".", may: []string{"replica", "order", "protocol", "protocol/raft"}},
+}
+
+func roomOf(f *file) *room {
+	for i := range rooms {
+		if rooms[i].folder == "." && f.dir() == "." || f.in(rooms[i].folder) {
+			return &rooms[i]
+		}
+	}
+	return nil
+}
+
+// allows reports whether a room may import a folder. Its own subfolders it always may.
+func (r *room) allows(f *file, folder string) bool {
+	if r.all || folder == r.folder || strings.HasPrefix(folder, r.folder+"/") || folder == f.dir() {
+		return true
+	}
+	if f.isTest() && (strings.HasPrefix(folder, "internal/") || folder == "protocol" || folder == "" && r.folder == ".") {
+		return true // helpers of tests, and the words of the contract
+	}
+	return slices.ContainsFunc(r.may, func(m string) bool { return folder == m || m != "" && strings.HasPrefix(folder, m+"/") })
+}
+
+func TestRoomsImportWhatTheyMay(t *testing.T) {
+	r := source(t)
+	for _, f := range r.files {
+		room := roomOf(f)
+		if room == nil {
+			t.Errorf("%s is in no room: add it to rooms", f.path)
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			if imported != module && !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			folder := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+			if !room.allows(f, folder) {
+				t.Errorf("%s: %s may not import %q", r.at(f, spec), room.folder, imported)
+			}
+		}
+	}
+}
+
+// serverOnly are packages outside braid that belong to certain rooms.
+var serverOnly = []struct {
+	prefix  string
+	folders []string
+}{
+	{"go.etcd.io/etcd/server/", []string{"store", "server", "bench"}},
+	{"google.golang.org/grpc", []string{"store", "server", "bench", "cmd"}},
+	{"github.com/spf13/cobra", []string{"cmd"}},
+	{"github.com/cockroachdb/pebble/", []string{"wal", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
+}
+
+func TestPackagesStayInTheirRooms(t *testing.T) {
+	r := source(t)
+	for _, f := range r.files {
+		for _, spec := range f.syntax.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			for _, rule := range serverOnly {
+				if blank := spec.Name != nil && spec.Name.Name == "_"; blank {
+					continue
+				}
+				if strings.HasPrefix(imported, rule.prefix) && !f.in(rule.folders...) && !slices.Contains(rule.folders, f.dir()) {
+					t.Errorf("%s imports %s, which belongs to %v", r.at(f, spec), imported, rule.folders)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// Package ports finds free TCP ports and says which process has taken one.
+//
+// It reads the operating system's tables (on Linux /proc/net/tcp and the files that
+// processes hold open) and imports nothing of braid. Read ports.go, then owner_linux.go.
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// Process is one that listens on a port. PID is 0 if the system would not say.
+type Process struct {
+	PID  int
+	Name string
+}
+
+// BusyError is a port that is taken. It is safe to try again once its owner has gone.
+type BusyError struct {
+	Addr  string // host:port
+	Owner Process
+}
+
+func (e *BusyError) Error() string {
+	if e.Owner.PID == 0 {
+		return fmt.Sprintf("%s is taken by a process that this user may not see", e.Addr)
+	}
+	return fmt.Sprintf("%s is taken by %s (process %d)", e.Addr, e.Owner.Name, e.Owner.PID)
+}
+
+// Check returns a [BusyError] if addr (host:port) cannot be listened on because it is taken.
+func Check(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return Explain(err)
+	}
+	return l.Close()
+}
+
+// Explain turns an error of net.Listen about a taken port into a [BusyError] and returns
+// every other error as it is.
+func Explain(err error) error {
+	var op *net.OpError
+	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || op.Addr == nil {
+		return err
+	}
+	busy := &BusyError{Addr: op.Addr.String()}
+	if _, port, splitErr := net.SplitHostPort(busy.Addr); splitErr == nil {
+		if n, convErr := strconv.Atoi(port); convErr == nil {
+			busy.Owner = Owner(n)
+		}
+	}
+	return busy
+}
+
+// Free returns n ports on which nothing listens on host. They lie below the range that
+// systems hand out to outgoing connections, so they stay free until somebody asks for them.
+func Free(host string, n int) ([]int, error) {
+	const low, high = 10000, 32000
+	var found []int
+	var held []net.Listener // keeps a port from being found twice
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	for range 100 * n {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(low+rand.IntN(high-low))))
+		if err != nil {
+			continue
+		}
+		held = append(held, l)
+		found = append(found, l.Addr().(*net.TCPAddr).Port)
+		if len(found) == n {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("no %d free ports on %s between %d and %d", n, host, low, high)
+}

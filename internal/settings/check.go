@@ -1,0 +1,293 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Peer is a member of the initial cluster.
+type Peer struct {
+	Name string
+	URLs []string
+}
+
+// complete fills in what follows from other settings.
+func (s *Settings) complete() {
+	if s.DataDir == "" {
+		s.DataDir = s.Name + ".braid"
+	}
+	if len(s.AdvertiseClient) == 0 {
+		s.AdvertiseClient = slices.Clone(s.ListenClient)
+	}
+	if len(s.AdvertisePeer) == 0 {
+		s.AdvertisePeer = slices.Clone(s.ListenPeer)
+	}
+	if s.InitialCluster == "" {
+		var own []string
+		for _, u := range s.AdvertisePeer {
+			own = append(own, s.Name+"="+u)
+		}
+		s.InitialCluster = strings.Join(own, ",")
+	}
+}
+
+// check returns everything that is wrong, or nil.
+func (s *Settings) check() error {
+	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkProtocol())
+}
+
+func (s *Settings) checkNames() error {
+	if s.Name == "" || strings.ContainsAny(s.Name, ",= \t\n") {
+		return fmt.Errorf("--name %q: a name is not empty and holds no space, comma or =", s.Name)
+	}
+	if s.InitialState != StateNew && s.InitialState != StateExisting {
+		return fmt.Errorf("--initial-cluster-state %q: it is new or existing", s.InitialState)
+	}
+	if _, err := parseURLs("--join", s.Join, false); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Settings) checkURLs() error {
+	var errs []error
+	seen := map[string]string{} // host:port to the flag that listens there
+	for _, l := range []struct {
+		flag   string
+		urls   []string
+		listen bool
+		tls    TLS
+		plain  bool // metrics: never TLS
+	}{
+		{"--listen-client-urls", s.ListenClient, true, s.ClientTLS, false},
+		{"--advertise-client-urls", s.AdvertiseClient, false, s.ClientTLS, false},
+		{"--listen-peer-urls", s.ListenPeer, true, s.PeerTLS, false},
+		{"--initial-advertise-peer-urls", s.AdvertisePeer, false, s.PeerTLS, false},
+		{"--listen-metrics-urls", s.ListenMetrics, true, TLS{}, true},
+	} {
+		urls, err := parseURLs(l.flag, l.urls, l.listen)
+		errs = append(errs, err)
+		for _, u := range urls {
+			errs = append(errs, checkScheme(l.flag, u, l.tls))
+			if !l.listen {
+				continue
+			}
+			if other, taken := seen[u.Host]; taken {
+				errs = append(errs, fmt.Errorf("%s: %s is already in %s", l.flag, u.Host, other))
+			}
+			seen[u.Host] = l.flag
+		}
+		if len(l.urls) == 0 && !l.plain {
+			errs = append(errs, fmt.Errorf("%s is empty", l.flag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkScheme(flag string, u *url.URL, tls TLS) error {
+	switch {
+	case u.Scheme == "https" && !tls.Enabled():
+		return fmt.Errorf("%s: %s needs a certificate and a key", flag, u)
+	case u.Scheme == "http" && tls.Enabled():
+		return fmt.Errorf("%s: %s is plain although a certificate is given: write https", flag, u)
+	}
+	return nil
+}
+
+// parseURLs accepts what can be listened on or dialled: scheme, host and port alone. An
+// address to listen on must be an IP address or localhost, as in etcd.
+func parseURLs(flag string, texts []string, listen bool) ([]*url.URL, error) {
+	var urls []*url.URL
+	var errs []error
+	for _, text := range texts {
+		u, err := parseURL(strings.TrimSpace(text), listen)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q: %w", flag, text, err))
+			continue
+		}
+		urls = append(urls, u)
+	}
+	for _, u := range urls {
+		if u.Scheme != urls[0].Scheme {
+			errs = append(errs, fmt.Errorf("%s mixes %s and %s", flag, urls[0].Scheme, u.Scheme))
+			break
+		}
+	}
+	return urls, errors.Join(errs...)
+}
+
+func parseURL(text string, listen bool) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("must begin with http:// or https://")
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	if err != nil || port == "" {
+		return nil, errors.New("must name a host and a port")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 1<<16-1 {
+		return nil, fmt.Errorf("port %q does not exist", port)
+	}
+	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return nil, errors.New("must hold nothing after the port")
+	}
+	if listen && host != "" && host != "localhost" && net.ParseIP(host) == nil {
+		return nil, fmt.Errorf("to listen, give an IP address or localhost, not the name %q", host)
+	}
+	u.Path = ""
+	return u, nil
+}
+
+// Peers returns the initial cluster, sorted by name.
+func (s *Settings) Peers() ([]Peer, error) {
+	var peers []Peer
+	for part := range strings.SplitSeq(s.InitialCluster, ",") {
+		name, address, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--initial-cluster: %q is not NAME=URL", part)
+		}
+		u, err := parseURL(address, false)
+		if err != nil {
+			return nil, fmt.Errorf("--initial-cluster: %s: %q: %w", name, address, err)
+		}
+		i := slices.IndexFunc(peers, func(p Peer) bool { return p.Name == name })
+		if i < 0 {
+			i = len(peers)
+			peers = append(peers, Peer{Name: name})
+		}
+		peers[i].URLs = append(peers[i].URLs, u.String())
+	}
+	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	return peers, nil
+}
+
+func (s *Settings) checkCluster() error {
+	peers, err := s.Peers()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	owner := map[string]string{}
+	var own *Peer
+	for i, p := range peers {
+		if p.Name == s.Name {
+			own = &peers[i]
+		}
+		for _, u := range p.URLs {
+			if other, taken := owner[u]; taken {
+				errs = append(errs, fmt.Errorf("--initial-cluster: %s belongs to %s and to %s", u, other, p.Name))
+			}
+			owner[u] = p.Name
+			if strings.HasPrefix(u, "https:") != strings.HasPrefix(peers[0].URLs[0], "https:") {
+				errs = append(errs, errors.New("--initial-cluster mixes http and https"))
+			}
+		}
+	}
+	if own == nil {
+		errs = append(errs, fmt.Errorf("--initial-cluster does not include this member, %q: its members are %s", s.Name, names(peers)))
+	} else if !SameURLs(own.URLs, s.AdvertisePeer) {
+		errs = append(errs, fmt.Errorf("--initial-cluster says that %s is at %s, --initial-advertise-peer-urls says %s",
+			s.Name, strings.Join(own.URLs, ","), strings.Join(s.AdvertisePeer, ",")))
+	}
+	return errors.Join(errs...)
+}
+
+func names(peers []Peer) string {
+	var out []string
+	for _, p := range peers {
+		out = append(out, p.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// SameURLs compares lists of URLs without regard to their order.
+func SameURLs(a, b []string) bool {
+	normal := func(urls []string) []string {
+		var out []string
+		for _, u := range urls {
+			out = append(out, strings.TrimSuffix(strings.TrimSpace(u), "/"))
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(normal(a), normal(b))
+}
+
+func (s *Settings) checkLimits() error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	bad(s.HeartbeatMS == 0, "--heartbeat-interval is 0")
+	bad(s.ElectionMS < 3*s.HeartbeatMS, "--election-timeout %d is less than 3 heartbeats of %d ms", s.ElectionMS, s.HeartbeatMS)
+	bad(s.ElectionMS > 50000, "--election-timeout %d is more than 50000 ms", s.ElectionMS)
+	bad(s.SnapshotBytes <= 0, "--snapshot-bytes must be positive")
+	bad(s.MaxRequestBytes == 0 || s.MaxRequestBytes > 1<<30, "--max-request-bytes must be 1 to %d", 1<<30)
+	bad(s.MaxTxnOps == 0, "--max-txn-ops is 0")
+	bad(s.BcryptCost < 4 || s.BcryptCost > 31, "--bcrypt-cost must be 4 to 31")
+	bad(s.GCPercent < 10, "--gc-percent must be at least 10")
+	bad(s.MemoryLimit < 0, "--memory-limit-bytes is negative")
+	bad(s.LogFormat != "text" && s.LogFormat != "json", "--log-format %q: it is text or json", s.LogFormat)
+	bad(new(slog.Level).UnmarshalText([]byte(s.LogLevel)) != nil, "--log-level %q: it is debug, info, warn or error", s.LogLevel)
+	_, _, err := s.Retention()
+	return errors.Join(append(errs, err)...)
+}
+
+// Retention is what automatic compaction keeps: a period or a number of revisions, by the
+// mode; both 0: everything.
+func (s *Settings) Retention() (period time.Duration, revisions int64, err error) {
+	n, numberErr := strconv.ParseInt(s.AutoCompactionRetention, 10, 64)
+	isNumber := numberErr == nil && n >= 0
+	switch s.AutoCompactionMode {
+	case "revision":
+		if !isNumber {
+			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode revision it is a number of revisions", s.AutoCompactionRetention)
+		}
+		return 0, n, nil
+	case "periodic":
+		if isNumber && n < 1<<20 {
+			return time.Duration(n) * time.Hour, 0, nil
+		}
+		d, err := time.ParseDuration(s.AutoCompactionRetention)
+		if err != nil || d < 0 {
+			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode periodic it is a number of hours or a duration such as 30m", s.AutoCompactionRetention)
+		}
+		return d, 0, nil
+	}
+	return 0, 0, fmt.Errorf("--auto-compaction-mode %q: it is periodic or revision", s.AutoCompactionMode)
+}
+
+func (s *Settings) checkProtocol() error { return CheckProtocol(s.Protocol, s.Placement, s.Instances) }
+
+// CheckProtocol refuses what this version does not have.
+func CheckProtocol(protocol, placement string, instances int) error {
+	switch {
+	case protocol != "raft":
+		return fmt.Errorf("--protocol %q: this version has raft", protocol)
+	case placement != "copy":
+		return fmt.Errorf("--placement %q: this version has copy", placement)
+	case instances != 1:
+		return fmt.Errorf("--instances %d: raft runs 1 instance", instances)
+	}
+	return nil
+}
+
+// Hosts returns the host:port of URLs that were checked.
+func Hosts(urls []string) []string {
+	var out []string
+	for _, text := range urls {
+		if u, err := parseURL(strings.TrimSpace(text), false); err == nil {
+			out = append(out, u.Host)
+		}
+	}
+	return out
+}

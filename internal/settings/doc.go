@@ -1,0 +1,9 @@
+// Package settings turns flags, environment variables and a configuration file into the
+// settings of one member, and says clearly what is wrong with them.
+//
+// Names are etcd's where etcd has one, so that its manifests and habits carry over.
+// settings.go holds the fields and their flags, sources.go the file and the variables,
+// check.go what makes sense together, tls.go the certificates.
+//
+// It imports nothing of braid: what the settings mean to a server is wired in cmd/braid.
+package settings

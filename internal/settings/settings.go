@@ -1,0 +1,168 @@
+package settings
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// States of --initial-cluster-state.
+const (
+	StateNew      = "new"
+	StateExisting = "existing"
+)
+
+// Settings are those of one member. Sizes are in bytes.
+type Settings struct {
+	Name    string
+	DataDir string
+
+	ListenClient, AdvertiseClient []string // URLs
+	ListenPeer, AdvertisePeer     []string // URLs
+	ListenMetrics                 []string // URLs
+
+	InitialCluster string // name=URL,name=URL…
+	InitialState   string // StateNew or StateExisting
+	Token          string
+	Join           []string // client URLs of a running cluster, for StateExisting
+
+	ClientTLS, PeerTLS TLS
+
+	HeartbeatMS, ElectionMS uint
+	SnapshotBytes           int
+	QuotaBytes              int64
+	MaxRequestBytes         uint
+	MaxTxnOps               uint
+	MaxConcurrentStreams    uint32
+	WatchProgressInterval   time.Duration
+	AutoCompactionMode      string // periodic or revision
+	AutoCompactionRetention string // hours or a duration; a number of revisions; "0": off
+	AuthToken               string
+	AuthTokenTTL            uint // seconds
+	BcryptCost              uint
+	LeaseReads              bool
+	EnableGRPCGateway       bool
+	Protocol, Placement     string
+	Instances               int
+	Net                     string // link emulation
+	LogLevel, LogFormat     string
+	GCPercent               int
+	MemoryLimit             int64 // 0: half of the machine's
+	ignored                 []*pflag.Flag
+	configFile              string
+	ignoredText             string
+}
+
+// TLS names the files of one side's certificates.
+type TLS struct {
+	CertFile, KeyFile, TrustedCAFile string
+	ClientCertAuth                   bool
+}
+
+// Enabled reports whether there is a certificate.
+func (t TLS) Enabled() bool { return t.CertFile != "" || t.KeyFile != "" }
+
+// Flags registers the settings' flags; parsing them fills in s.
+func (s *Settings) Flags(f *pflag.FlagSet) {
+	s.memberFlags(f)
+	s.tlsFlags(f)
+	s.limitFlags(f)
+	s.protocolFlags(f)
+	s.ignoredFlags(f)
+}
+
+func (s *Settings) memberFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.Name, "name", "default", "name of this member, as in --initial-cluster")
+	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
+	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
+	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil, "URLs where clients reach this member (default --listen-client-urls)")
+	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"}, "URLs to accept other members on, one per network card")
+	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil, "URLs where other members reach this one (default --listen-peer-urls)")
+	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil, "further URLs for /metrics and /health, without TLS")
+	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
+	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew, "new: make the cluster; existing: join a running one, see --join")
+	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
+	f.StringSliceVar(&s.Join, "join", nil, "client URLs of the running cluster to join")
+	f.StringVar(&s.configFile, "config-file", "", "YAML file with these flags' names as keys")
+}
+
+func (s *Settings) tlsFlags(f *pflag.FlagSet) {
+	for _, side := range []struct {
+		tls          *TLS
+		prefix, what string
+	}{{&s.ClientTLS, "", "clients"}, {&s.PeerTLS, "peer-", "other members"}} {
+		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to show to "+side.what)
+		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
+		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "", "authority that must have signed the certificates of "+side.what)
+		f.BoolVar(&side.tls.ClientCertAuth, side.prefix+"client-cert-auth", false, "demand a certificate of "+side.what)
+	}
+}
+
+func (s *Settings) limitFlags(f *pflag.FlagSet) {
+	f.UintVar(&s.HeartbeatMS, "heartbeat-interval", 100, "milliseconds between a leader's heartbeats")
+	f.UintVar(&s.ElectionMS, "election-timeout", 1000, "milliseconds without a leader before an election, at least 3 heartbeats")
+	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
+	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
+	f.UintVar(&s.MaxRequestBytes, "max-request-bytes", 3<<19, "largest request of a client")
+	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
+	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
+	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")
+	f.StringVar(&s.AutoCompactionMode, "auto-compaction-mode", "periodic", "periodic or revision")
+	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0", "what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
+	f.StringVar(&s.AuthToken, "auth-token", "simple", "simple, or jwt,pub-key=…,priv-key=…,sign-method=…")
+	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", 300, "seconds until an unused simple token ends")
+	f.UintVar(&s.BcryptCost, "bcrypt-cost", 10, "cost of hashing passwords, 4 to 31")
+	f.BoolVar(&s.EnableGRPCGateway, "enable-grpc-gateway", true, "serve the API as JSON under /v3/ too")
+}
+
+func (s *Settings) protocolFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.Protocol, "protocol", "raft", "protocol of the log: raft")
+	f.StringVar(&s.Placement, "placement", "copy", "where payloads live: copy")
+	f.IntVar(&s.Instances, "instances", 1, "instances of the protocol: 1")
+	f.BoolVar(&s.LeaseReads, "lease-reads", false, "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip")
+	f.StringVar(&s.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
+	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent; the variable GOGC wins")
+	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0, "heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
+}
+
+// ignoredFlags are flags of etcd that its users have in their manifests and that have no
+// meaning here. Giving one is no error; [Settings.Ignored] tells why it does nothing.
+func (s *Settings) ignoredFlags(f *pflag.FlagSet) {
+	for name, why := range map[string]string{
+		"snapshot-count":                     "snapshots are taken by bytes of log, see --snapshot-bytes",
+		"logger":                             "there is one logger, see --log-format",
+		"log-outputs":                        "the log goes to standard error",
+		"experimental-initial-corrupt-check": "the log checks every record that it reads",
+		"strict-reconfig-check":              "unsafe changes of the membership are always refused",
+		"feature-gates":                      "there are none",
+	} {
+		f.StringVar(&s.ignoredText, name, "", why)
+		flag := f.Lookup(name)
+		flag.Hidden, flag.NoOptDefVal = true, "true"
+		s.ignored = append(s.ignored, flag)
+	}
+}
+
+// Ignored returns a line for every flag that was given and does nothing.
+func (s *Settings) Ignored() []string {
+	var out []string
+	for _, f := range s.ignored {
+		if f.Changed {
+			out = append(out, "--"+f.Name+" does nothing: "+f.Usage)
+		}
+	}
+	return out
+}
+
+// Level is the log level as a number.
+func (s *Settings) Level() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return slog.LevelInfo // check refused it
+	}
+	return level
+}

@@ -1,0 +1,216 @@
+package settings
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.uber.org/zap"
+)
+
+func load(args []string, environ ...string) (*Settings, error) {
+	s := &Settings{}
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.Flags(f)
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	return s, s.Load(f, environ)
+}
+
+func TestDefaultsAreAClusterOfOne(t *testing.T) {
+	s, err := load(nil)
+	require.NoError(t, err)
+	require.Equal(t, "default.braid", s.DataDir)
+	require.Equal(t, []string{"http://localhost:2379"}, s.AdvertiseClient)
+	peers, err := s.Peers()
+	require.NoError(t, err)
+	require.Equal(t, []Peer{{"default", []string{"http://localhost:2380"}}}, peers)
+	require.Equal(t, []string{"localhost:2380"}, Hosts(s.ListenPeer))
+}
+
+func TestInitialClusterKeepsSeveralURLsOfAMember(t *testing.T) {
+	s, err := load([]string{
+		"--name=b", "--listen-peer-urls=http://127.0.0.1:1,http://127.0.0.2:1",
+		"--initial-cluster=b=http://127.0.0.1:1,a=http://h:2,b=http://127.0.0.2:1",
+	})
+	require.NoError(t, err)
+	peers, err := s.Peers()
+	require.NoError(t, err)
+	require.Equal(t, []Peer{
+		{"a", []string{"http://h:2"}}, {"b", []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}},
+	}, peers)
+}
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--name=", `--name ""`},
+		{"--name=a=b", "holds no space"},
+		{"--initial-cluster=a=http://h:1", `does not include this member, "default": its members are a`},
+		{"--initial-cluster=default=http://h:1", "says that default is at http://h:1"},
+		{"--initial-cluster=default", `"default" is not NAME=URL`},
+		{"--initial-cluster=default=http://localhost:2380,b=http://localhost:2380", "http://localhost:2380 belongs to b and to default"},
+		{"--initial-cluster=default=http://localhost:2380,b=https://h:2380", "mixes http and https"},
+		{"--initial-cluster-state=old", "it is new or existing"},
+		{"--listen-client-urls=localhost:1", "must begin with http://"},
+		{"--listen-client-urls=http://localhost", "must name a host and a port"},
+		{"--listen-client-urls=http://localhost:99999", "does not exist"},
+		{"--listen-client-urls=http://localhost:1/x", "nothing after the port"},
+		{"--listen-client-urls=http://example.com:1", "IP address or localhost"},
+		{"--listen-client-urls=http://localhost:1,https://localhost:2", "mixes http and https"},
+		{"--listen-client-urls=http://localhost:2380", "localhost:2380 is already in --listen-client-urls"},
+		{"--listen-client-urls=https://localhost:1", "needs a certificate"},
+		{"--cert-file=c --key-file=k", "write https"},
+		{"--cert-file=c", "go together"},
+		{"--client-cert-auth --cert-file=c --key-file=k", "needs --trusted-ca-file"},
+		{"--trusted-ca-file=ca", "without --cert-file"},
+		{"--peer-cert-file=c --peer-key-file=k", "--peer-trusted-ca-file is missing"},
+		{"--election-timeout=200", "less than 3 heartbeats"},
+		{"--election-timeout=60000", "more than 50000"},
+		{"--heartbeat-interval=0", "--heartbeat-interval is 0"},
+		{"--max-request-bytes=0", "--max-request-bytes"},
+		{"--log-level=loud", `--log-level "loud"`},
+		{"--log-format=xml", `--log-format "xml"`},
+		{"--auto-compaction-mode=never", `--auto-compaction-mode "never"`},
+		{"--auto-compaction-retention=soon", "a number of hours or a duration"},
+		{"--auto-compaction-mode=revision --auto-compaction-retention=1h", "a number of revisions"},
+		{"--protocol=epaxos", "this version has raft"},
+		{"--placement=code", "this version has copy"},
+		{"--instances=2", "raft runs 1 instance"},
+	} {
+		_, err := load(strings.Fields(c.args))
+		require.ErrorContains(t, err, c.want, c.args)
+	}
+}
+
+func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
+	_, err := load([]string{"--name=", "--election-timeout=1", "--log-level=loud"})
+	require.ErrorContains(t, err, "--name")
+	require.ErrorContains(t, err, "--election-timeout")
+	require.ErrorContains(t, err, "--log-level")
+}
+
+func TestRetention(t *testing.T) {
+	s, err := load([]string{"--auto-compaction-retention=2"})
+	require.NoError(t, err)
+	period, revisions, err := s.Retention()
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, period)
+	require.Zero(t, revisions)
+	s, err = load([]string{"--auto-compaction-mode=revision", "--auto-compaction-retention=2000"})
+	require.NoError(t, err)
+	period, revisions, err = s.Retention()
+	require.NoError(t, err)
+	require.Zero(t, period)
+	require.EqualValues(t, 2000, revisions)
+}
+
+func TestSourcesInTheirOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "braid.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+name: from-file
+heartbeat-interval: 50
+quota-backend-bytes: 8589934592
+listen-client-urls: http://127.0.0.1:1,http://127.0.0.1:2
+listen-metrics-urls: [http://127.0.0.1:3]
+lease-reads: true
+client-transport-security:
+  client-cert-auth: false
+peer-transport-security:
+  client-cert-auth: false
+`), 0o600))
+	s, err := load([]string{"--config-file=" + file, "--heartbeat-interval=70"},
+		"ETCD_NAME=from-variable", "ETCD_ELECTION_TIMEOUT=2000", "ETCD_UNRELATED=1")
+	require.NoError(t, err)
+	require.Equal(t, "from-file", s.Name)
+	require.EqualValues(t, 70, s.HeartbeatMS)
+	require.EqualValues(t, 2000, s.ElectionMS)
+	require.EqualValues(t, 8<<30, s.QuotaBytes)
+	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, s.ListenClient)
+	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
+	require.True(t, s.LeaseReads)
+
+	s, err = load(nil, "ETCD_CONFIG_FILE="+file)
+	require.NoError(t, err)
+	require.Equal(t, "from-file", s.Name)
+}
+
+func TestBadSources(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "braid.yaml")
+	for content, want := range map[string]string{
+		"nmae: x":                          `unknown key "nmae"`,
+		"heartbeat-interval: [x]":          "heartbeat-interval: ",
+		"name: {a: b}":                     "is no text",
+		"peer-transport-security: {ca: x}": `unknown key "peer-transport-security.ca"`,
+		"name: [":                          "yaml",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		_, err := load([]string{"--config-file=" + file})
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, file)
+	}
+	_, err := load(nil, "ETCD_HEARTBEAT_INTERVAL=x")
+	require.ErrorContains(t, err, "variable ETCD_HEARTBEAT_INTERVAL")
+	_, err = load([]string{"--config-file=" + file + ".missing"})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestFlagsOfEtcdThatDoNothing(t *testing.T) {
+	s, err := load([]string{"--snapshot-count=10000", "--experimental-initial-corrupt-check=true"})
+	require.NoError(t, err)
+	require.Len(t, s.Ignored(), 2)
+	require.Contains(t, strings.Join(s.Ignored(), "\n"), "--snapshot-count does nothing: ")
+}
+
+func TestCertificatesOfBothSides(t *testing.T) {
+	cert, err := transport.SelfCert(zap.NewNop(), t.TempDir(), []string{"127.0.0.1:1"}, 1, x509.ExtKeyUsageClientAuth)
+	require.NoError(t, err)
+	files := TLS{CertFile: cert.CertFile, KeyFile: cert.KeyFile, TrustedCAFile: cert.CertFile}
+
+	mutual, err := files.Mutual()
+	require.NoError(t, err)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", mutual)
+	require.NoError(t, err)
+	defer listener.Close()
+	served := make(chan error, 1)
+	go func() { served <- serveOne(listener) }()
+	conn, err := tls.Dial("tcp", listener.Addr().String(), mutual)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, <-served)
+
+	none, err := TLS{}.Mutual()
+	require.NoError(t, err)
+	require.Nil(t, none)
+	_, err = TLS{CertFile: "missing", KeyFile: "missing"}.Server()
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// serveOne demands a certificate of the next connection.
+func serveOne(l net.Listener) error {
+	conn, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	secure := conn.(*tls.Conn)
+	if err := secure.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	if err := secure.Handshake(); err != nil {
+		return err
+	}
+	if len(secure.ConnectionState().PeerCertificates) == 0 {
+		return errors.New("the other side showed no certificate")
+	}
+	return nil
+}

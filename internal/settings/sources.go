@@ -1,0 +1,131 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// Load completes parsed flags: what the command line does not say comes from the
+// configuration file, then from variables ETCD_NAME, ETCD_DATA_DIR and so on. The result
+// is checked. Errors name the source and the key.
+func (s *Settings) Load(f *pflag.FlagSet, environ []string) error {
+	given := map[string]bool{}
+	f.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	if !given["config-file"] {
+		s.configFile = lookup(environ, "ETCD_CONFIG_FILE")
+	}
+	if s.configFile != "" {
+		if err := s.readFile(f, given); err != nil {
+			return err
+		}
+	}
+	if err := readVariables(f, given, environ); err != nil {
+		return err
+	}
+	s.complete()
+	return s.check()
+}
+
+func lookup(environ []string, name string) string {
+	for _, pair := range environ {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// sections are the parts of etcd's file that hold flags under shorter names.
+var sections = map[string]string{"client-transport-security": "", "peer-transport-security": "peer-"}
+
+func (s *Settings) readFile(f *pflag.FlagSet, given map[string]bool) error {
+	data, err := os.ReadFile(s.configFile)
+	if err != nil {
+		return err
+	}
+	var content map[string]any
+	if err := yaml.UnmarshalStrict(data, &content); err != nil {
+		return fmt.Errorf("%s: %w", s.configFile, err)
+	}
+	var errs []error
+	for key, value := range content {
+		prefix, isSection := sections[key]
+		inner, isMap := value.(map[string]any)
+		switch {
+		case isSection && isMap:
+			for k, v := range inner {
+				errs = append(errs, s.setFromFile(f, given, key+"."+k, prefix+k, v))
+			}
+		default:
+			errs = append(errs, s.setFromFile(f, given, key, key, value))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return errors.Join(errs...)
+}
+
+func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, name string, value any) error {
+	flag := f.Lookup(name)
+	if flag == nil || name == "config-file" || name == "help" {
+		return fmt.Errorf("%s: unknown key %q", s.configFile, key)
+	}
+	if given[name] {
+		return nil // the command line wins
+	}
+	text, err := plain(value)
+	if err == nil {
+		err = f.Set(name, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", s.configFile, key, err)
+	}
+	given[name] = true
+	return nil
+}
+
+// plain writes a value of the file as a flag takes it.
+func plain(value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		return fmt.Sprint(v), nil
+	case float64: // every number of YAML comes as one
+		if v == float64(int64(v)) {
+			return fmt.Sprint(int64(v)), nil
+		}
+		return fmt.Sprint(v), nil
+	case []any:
+		var parts []string
+		for _, element := range v {
+			part, err := plain(element)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", fmt.Errorf("%v is no text, number, truth value or list of them", value)
+}
+
+func readVariables(f *pflag.FlagSet, given map[string]bool, environ []string) error {
+	var errs []error
+	f.VisitAll(func(flag *pflag.Flag) {
+		variable := "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		value := lookup(environ, variable)
+		if value == "" || given[flag.Name] || flag.Name == "config-file" {
+			return
+		}
+		if err := f.Set(flag.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("variable %s: %w", variable, err))
+		}
+	})
+	return errors.Join(errs...)
+}

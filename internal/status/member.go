@@ -1,0 +1,167 @@
+package status
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// maxAnswer bounds what is read from a member.
+const maxAnswer = 16 << 20
+
+type asker struct {
+	http    *http.Client
+	tls     *tls.Config
+	timeout time.Duration
+}
+
+// errNotBraid is a server that has no /braid/status.
+var errNotBraid = errors.New("not a member of braid")
+
+// one asks one member. What went wrong is in the result.
+func (a *asker) one(ctx context.Context, endpoint string) Member {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	m := Member{Endpoint: endpoint}
+	err := a.askBraid(ctx, &m)
+	if errors.Is(err, errNotBraid) {
+		err = a.askEtcd(ctx, &m)
+	}
+	if err != nil {
+		return Member{Endpoint: endpoint, Error: err.Error()}
+	}
+	if err := a.addMetrics(ctx, &m); err != nil {
+		m.Error = "metrics: " + err.Error()
+	}
+	return m
+}
+
+func (a *asker) url(endpoint, path string) string {
+	scheme := "http://"
+	if a.tls != nil {
+		scheme = "https://"
+	}
+	return scheme + address(endpoint) + path
+}
+
+func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := a.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		if response.StatusCode == http.StatusNotFound {
+			return nil, errNotBraid
+		}
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, maxAnswer), response.Body}, nil
+}
+
+func (a *asker) askBraid(ctx context.Context, m *Member) error {
+	endpoint := m.Endpoint
+	body, err := a.get(ctx, a.url(endpoint, "/braid/status"))
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(m); err != nil {
+		return fmt.Errorf("/braid/status: %w", err)
+	}
+	m.Endpoint, m.Kind = endpoint, "braid"
+	for _, p := range m.Members {
+		m.Learner = m.Learner || p.ID == m.ID && p.Role == "learner"
+	}
+	return nil
+}
+
+// askEtcd uses the Status call, which every server of the etcd API has.
+func (a *asker) askEtcd(ctx context.Context, m *Member) error {
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{m.Endpoint}, TLS: a.tls, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	s, err := client.Status(ctx, m.Endpoint)
+	if err != nil {
+		return err
+	}
+	hex := func(id uint64) string { return strconv.FormatUint(id, 16) }
+	m.Kind, m.ID, m.Cluster, m.Version = "etcd", hex(s.Header.MemberId), hex(s.Header.ClusterId), s.Version
+	m.Leader, m.IsLeader, m.Learner = hex(s.Leader), s.Leader == s.Header.MemberId, s.IsLearner
+	m.Ready, m.Term, m.Revision, m.Alarms = s.Leader != 0, s.RaftTerm, s.Header.Revision, s.Errors
+	m.Applied, m.DBBytes, m.DBInUse = s.RaftAppliedIndex, s.DbSize, s.DbSizeInUse
+	role := "follower"
+	switch {
+	case m.IsLeader:
+		role = "leader"
+	case m.Learner:
+		role = "learner"
+	}
+	m.Instances = []Instance{{Instance: 1, Role: role, Leader: m.Leader, Term: s.RaftTerm, Last: s.RaftIndex,
+		Commit: s.RaftIndex, Applied: s.RaftAppliedIndex, ApplyLag: s.RaftIndex - min(s.RaftIndex, s.RaftAppliedIndex)}}
+	return nil
+}
+
+// addMetrics adds what disk and network did.
+func (a *asker) addMetrics(ctx context.Context, m *Member) error {
+	body, err := a.get(ctx, a.url(m.Endpoint, "/metrics"))
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(body)
+	if err != nil {
+		return err
+	}
+	m.SentBytes = sum(families["etcd_network_peer_sent_bytes_total"])
+	m.ReceivedBytes = sum(families["etcd_network_peer_received_bytes_total"])
+	if fsync := families["etcd_disk_wal_fsync_duration_seconds"]; fsync != nil {
+		for _, metric := range fsync.Metric {
+			m.Fsyncs += float64(metric.GetHistogram().GetSampleCount())
+			m.FsyncSeconds += metric.GetHistogram().GetSampleSum()
+		}
+	}
+	return nil
+}
+
+func sum(family *dto.MetricFamily) float64 {
+	total := 0.0
+	for _, metric := range family.GetMetric() {
+		total += metric.GetCounter().GetValue()
+	}
+	return total
+}
+
+// Bytes writes a size for people.
+func Bytes(n float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; n >= 1024 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	text := strconv.FormatFloat(n, 'f', 1, 64)
+	return strings.TrimSuffix(text, ".0") + " " + units[i]
+}

@@ -1,0 +1,134 @@
+// Package status asks members of a cluster how they are: /braid/status and /metrics of a
+// member of braid, the Status call of any other server of the etcd API.
+//
+// It imports nothing of braid, so that it also reads members of other versions. status.go
+// asks all members, member.go one.
+package status
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Member is what is known of one member. Numbers are of its present life; bytes and counts
+// that were not told are 0.
+type Member struct {
+	Endpoint string `json:"endpoint"`
+	Error    string `json:"error,omitempty"` // why nothing else is known
+	Kind     string `json:"kind,omitempty"`  // braid, or etcd if only the etcd API answers
+	Name     string `json:"name,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Cluster  string `json:"cluster,omitempty"`
+	Version  string `json:"etcd_api_version,omitempty"`
+	Leader   string `json:"leader,omitempty"`
+	IsLeader bool   `json:"is_leader"`
+	Learner  bool   `json:"is_learner"`
+	Ready    bool   `json:"ready"`
+	Term     uint64 `json:"term"`
+
+	Revision     int64      `json:"revision"`
+	Applied      uint64     `json:"applied_position"`
+	PendingBytes int64      `json:"pending_bytes"`
+	Alarms       []string   `json:"alarms,omitempty"`
+	Instances    []Instance `json:"instances"`
+	Members      []Peer     `json:"members,omitempty"`
+
+	LogBytes      int64   `json:"log_bytes"`
+	DBBytes       int64   `json:"db_bytes"`
+	DBInUse       int64   `json:"db_in_use_bytes"`
+	SentBytes     float64 `json:"sent_bytes"`     // to other members
+	ReceivedBytes float64 `json:"received_bytes"` // from other members
+	Fsyncs        float64 `json:"fsyncs"`
+	FsyncSeconds  float64 `json:"fsync_seconds"`
+}
+
+// Instance is one instance of the protocol on a member.
+type Instance struct {
+	Instance uint64 `json:"instance"`
+	Role     string `json:"role"`
+	Leader   string `json:"leader,omitempty"`
+	Term     uint64 `json:"term"`
+	First    uint64 `json:"first_index"`
+	Last     uint64 `json:"last_index"`
+	Durable  uint64 `json:"durable_index"`
+	Commit   uint64 `json:"commit_index"`
+	Applied  uint64 `json:"applied_index"`
+	ApplyLag uint64 `json:"apply_lag"`
+}
+
+// Peer is a member as another one sees it. The leader also knows how far it is.
+type Peer struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name,omitempty"`
+	Role       string   `json:"role"`
+	PeerURLs   []string `json:"peer_urls"`
+	ClientURLs []string `json:"client_urls,omitempty"`
+	Active     *bool    `json:"active,omitempty"`
+	Match      *uint64  `json:"match_index,omitempty"`
+	Lag        *uint64  `json:"lag,omitempty"`
+	Inflight   *int     `json:"inflight_bytes,omitempty"`
+}
+
+// Options say whom to ask and how.
+type Options struct {
+	Endpoints []string // host:port or URLs
+	// Only leaves out members that the endpoints name but that are not endpoints.
+	Only    bool
+	TLS     *tls.Config
+	Timeout time.Duration // for each member
+}
+
+// Ask asks all members at once. The result is sorted by name, unreachable ones included.
+func Ask(ctx context.Context, o Options) []Member {
+	a := asker{timeout: o.Timeout, tls: o.TLS, http: &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}}}
+	members := a.all(ctx, o.Endpoints)
+	if !o.Only {
+		members = append(members, a.all(ctx, missing(members))...)
+	}
+	slices.SortStableFunc(members, func(x, y Member) int { return strings.Compare(x.Name, y.Name) })
+	return slices.CompactFunc(members, func(x, y Member) bool { return x.ID != "" && x.ID == y.ID })
+}
+
+// missing returns an endpoint of every member that the answers name and that did not answer.
+func missing(answers []Member) []string {
+	answered := map[string]bool{}
+	for _, m := range answers {
+		answered[m.ID] = true
+		answered[address(m.Endpoint)] = true
+	}
+	var out []string
+	for _, m := range answers {
+		for _, p := range m.Members {
+			if len(p.ClientURLs) == 0 || answered[p.ID] || answered[address(p.ClientURLs[0])] {
+				continue
+			}
+			answered[p.ID] = true
+			out = append(out, p.ClientURLs[0])
+		}
+	}
+	return out
+}
+
+func (a *asker) all(ctx context.Context, endpoints []string) []Member {
+	out := make([]Member, len(endpoints))
+	var wait sync.WaitGroup
+	for i, endpoint := range endpoints {
+		wait.Go(func() { out[i] = a.one(ctx, endpoint) })
+	}
+	wait.Wait()
+	return out
+}
+
+// address is the host:port of an endpoint.
+func address(endpoint string) string {
+	_, rest, found := strings.Cut(endpoint, "://")
+	if !found {
+		rest = endpoint
+	}
+	return strings.TrimSuffix(rest, "/")
+}

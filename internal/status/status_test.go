@@ -1,0 +1,87 @@
+package status
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const metrics = `# TYPE etcd_network_peer_sent_bytes_total counter
+etcd_network_peer_sent_bytes_total{To="a"} 16
+etcd_network_peer_sent_bytes_total{To="b"} 20
+# TYPE etcd_network_peer_received_bytes_total counter
+etcd_network_peer_received_bytes_total{From="a"} 5
+# TYPE etcd_disk_wal_fsync_duration_seconds histogram
+etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} 4
+etcd_disk_wal_fsync_duration_seconds_sum 0.5
+etcd_disk_wal_fsync_duration_seconds_count 4
+`
+
+// fake is a member that says what it is told to say.
+func fake(t *testing.T, m *Member) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/braid/status":
+			json.NewEncoder(w).Encode(m)
+		case "/metrics":
+			w.Write([]byte(metrics))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestAskFindsTheOthers(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	var one, two Member
+	first, second := fake(t, &one), fake(t, &two)
+	all := []Peer{
+		{ID: "1", Name: "m1", Role: "leader", ClientURLs: []string{first.URL}},
+		{ID: "2", Name: "m2", Role: "learner", ClientURLs: []string{second.URL}},
+		{ID: "3", Name: "m3", Role: "follower", ClientURLs: []string{gone.URL}},
+	}
+	one = Member{Name: "m1", ID: "1", Ready: true, IsLeader: true, Members: all}
+	two = Member{Name: "m2", ID: "2", Ready: true, Members: all}
+
+	got := Ask(t.Context(), Options{Endpoints: []string{second.URL}, Timeout: 5 * time.Second})
+	require.Len(t, got, 3)
+	require.Contains(t, got[0].Error, "refused") // it has no name, so it is first
+	require.Equal(t, "m1", got[1].Name)
+	require.Equal(t, "braid", got[1].Kind)
+	require.Empty(t, got[1].Error)
+	require.EqualValues(t, 36, got[1].SentBytes)
+	require.EqualValues(t, 5, got[1].ReceivedBytes)
+	require.EqualValues(t, 4, got[1].Fsyncs)
+	require.Equal(t, 0.5, got[1].FsyncSeconds)
+	require.True(t, got[2].Learner)
+
+	require.Len(t, Ask(t.Context(), Options{Endpoints: []string{second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
+	require.Len(t, Ask(t.Context(), Options{Endpoints: []string{second.URL, second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
+}
+
+func TestAskOfSomethingElse(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) }))
+	defer other.Close()
+	got := Ask(t.Context(), Options{Endpoints: []string{other.URL}, Timeout: 5 * time.Second})
+	require.Len(t, got, 1)
+	require.Contains(t, got[0].Error, "/braid/status")
+
+	empty := httptest.NewServer(http.NotFoundHandler())
+	defer empty.Close()
+	got = Ask(t.Context(), Options{Endpoints: []string{empty.URL}, Timeout: 500 * time.Millisecond})
+	require.Len(t, got, 1)
+	require.NotEmpty(t, got[0].Error) // neither braid nor etcd
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[float64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 5 << 30: "5 GiB", 1 << 60: "1048576 TiB"} {
+		require.Equal(t, want, Bytes(n))
+	}
+}
