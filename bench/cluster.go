@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Cluster is a contestant of the log benchmark: a replicated log with all its members in
+// this process, each with a directory of its own and loopback TCP between them. Its
+// methods are safe for concurrent use.
+type Cluster interface {
+	// Propose replicates a command through the leader and returns when the leader has
+	// applied it. The command is not kept.
+	Propose(ctx context.Context, command []byte) error
+	// ProposeAsync is Propose without waiting: done is called once, possibly before
+	// ProposeAsync returns, and must not block. If ProposeAsync returns an error, done is
+	// never called and the command is certainly not in the log.
+	ProposeAsync(command []byte, done func(result any, err error)) error
+	// Leader returns the number (from 0) of the member that leads, -1 while none does.
+	Leader() int
+	// Stats returns what the members did since they started.
+	Stats() Stats
+	// Close stops all members.
+	Close() error
+}
+
+// Stats are running totals of a cluster.
+type Stats struct {
+	// EgressBytes is what each member wrote to its links.
+	EgressBytes []int64
+	// Fsyncs counts the times that any member made its log durable.
+	Fsyncs int64
+}
+
+// ClusterConfig is what every contestant is started with.
+type ClusterConfig struct {
+	// Dir is an empty directory; member i keeps its files in a subdirectory.
+	Dir string
+	// Machines are the members' state machines: one for each, so also their number.
+	Machines []*Machine
+	// PendingBytes is how many bytes of commands the load may have in flight.
+	PendingBytes int
+	// Concurrency is how many commands the load may have in flight.
+	Concurrency int
+	// Settings are the optimisations, as far as the contestant has them.
+	Settings Settings
+}
+
+// Settings are Raft's four optimisations. The zero value is all of them, at their defaults.
+type Settings struct {
+	NoBatching       bool `json:"no_batching,omitempty"`
+	NoPipeline       bool `json:"no_pipeline,omitempty"`
+	NoParallelAppend bool `json:"no_parallel_append,omitempty"`
+	NoAsyncApply     bool `json:"no_async_apply,omitempty"`
+	// MaxBatchBytes is where a batch is cut; 0 is the contestant's default.
+	MaxBatchBytes int `json:"max_batch_bytes,omitempty"`
+	// PipelineDepth is how many frames may be in flight to a follower; 0 is the
+	// contestant's default.
+	PipelineDepth int `json:"pipeline_depth,omitempty"`
+}
+
+const (
+	heartbeat       = 100 * time.Millisecond
+	electionTimeout = time.Second
+	// startTimeout bounds the wait for a first leader.
+	startTimeout = 30 * time.Second
+)
+
+// opener starts a contestant's cluster; members may still be without a leader.
+type opener func(ClusterConfig) (Cluster, error)
+
+// contestants are the protocols that the log benchmark can run.
+var contestants = map[string]struct {
+	open opener
+	peer bool // not braid's own
+}{
+	"raft":             {open: openBraid},
+	"etcd-raft":        {open: openEtcdRaft, peer: true},
+	"etcd-raft-packed": {open: openEtcdRaftPacked, peer: true},
+	"hashicorp-raft":   {open: openHashicorp, peer: true},
+}
+
+// Protocols returns the names that the log benchmark knows, sorted: braid's own protocols
+// or the peers to compare with.
+func Protocols(peers bool) []string {
+	var names []string
+	for name, c := range contestants {
+		if c.peer == peers {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// checkContestant returns an error if no contestant has this name.
+func checkContestant(name string) error {
+	if _, ok := contestants[name]; ok {
+		return nil
+	}
+	known := slices.Concat(Protocols(false), Protocols(true))
+	return fmt.Errorf("unknown protocol %q: the log benchmark knows %s", name, strings.Join(known, ", "))
+}
+
+// awaitLeader returns when the cluster has a leader.
+func awaitLeader(ctx context.Context, c Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for c.Leader() < 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("no leader: %w", ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Ratio compares the first contestant with another: above 1 the first is better.
+type Ratio struct {
+	Protocol   string  `json:"protocol"` // the other
+	Throughput float64 `json:"throughput"`
+	P50        float64 `json:"p50"`
+	P99        float64 `json:"p99"`
+	CPU        float64 `json:"cpu"`
+}
+
+// LogContest is the outcome of several contestants on the same load.
+type LogContest struct {
+	// LogResult is the first contestant's: in JSON a contest has the fields of a single run.
+	*LogResult
+	// Results are the medians over the rounds, in the order of the contestants.
+	Results []*LogResult   `json:"results"`
+	Ratios  []Ratio        `json:"ratios"`
+	Runs    [][]*LogResult `json:"runs"` // by contestant
+}
+
+// RunLogContest runs contestants in rounds, each round beginning with the next of them, so
+// that what changes on the machine meanwhile hits all alike. When ctx ends, or a run fails,
+// the result is of the runs before (nil if there are none), and so is the error.
+func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*LogContest, error) {
+	for i := range contestants {
+		if err := contestants[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	runs, err := alternate(ctx, len(contestants), rounds, func(ctx context.Context, i int) (*LogResult, error) {
+		return RunLog(ctx, contestants[i])
+	})
+	c := &LogContest{}
+	var figures []Figures
+	for _, of := range runs {
+		if len(of) == 0 {
+			continue
+		}
+		c.Runs = append(c.Runs, of)
+		c.Results = append(c.Results, medianLogResult(of))
+		figures = append(figures, c.Results[len(c.Results)-1].Figures)
+	}
+	c.Ratios = ratios(figures)
+	if len(c.Results) == 0 {
+		return nil, err
+	}
+	c.LogResult = c.Results[0]
+	return c, err
+}
+
+// alternate runs n contestants in rounds and returns their results by contestant.
+func alternate[T any](ctx context.Context, n, rounds int, run func(context.Context, int) (T, error)) ([][]T, error) {
+	results := make([][]T, n)
+	for round := range rounds {
+		for k := range n {
+			i := (round + k) % n
+			if ctx.Err() != nil {
+				return results, ctx.Err()
+			}
+			r, err := run(ctx, i)
+			if err != nil {
+				return results, err
+			}
+			results[i] = append(results[i], r)
+		}
+	}
+	return results, nil
+}
+
+func medianLogResult(runs []*LogResult) *LogResult {
+	m := *runs[0]
+	var figures []Figures
+	m.Violations, m.Verified, m.Refused, m.LatencySamples = nil, true, 0, 0
+	for _, r := range runs {
+		figures = append(figures, r.Figures)
+		m.Violations = append(m.Violations, r.Violations...)
+		m.Verified = m.Verified && r.Verified
+		m.Refused += r.Refused
+		m.LatencySamples += r.LatencySamples
+	}
+	m.Figures = medianFigures(figures)
+	m.Rounds, m.ThroughputSpread = len(runs), spread(figures)
+	return &m
+}
+
+// ratios compares the first with each of the others.
+func ratios(f []Figures) []Ratio {
+	of := func(a, b float64) float64 {
+		if b == 0 {
+			return 0
+		}
+		return a / b
+	}
+	var rs []Ratio
+	for i := 1; i < len(f); i++ {
+		rs = append(rs, Ratio{
+			Protocol:   f[i].Protocol,
+			Throughput: of(f[0].ThroughputPS, f[i].ThroughputPS),
+			P50:        of(f[i].LatencyMS.P50, f[0].LatencyMS.P50),
+			P99:        of(f[i].LatencyMS.P99, f[0].LatencyMS.P99),
+			CPU:        of(f[i].CPUMicrosOp, f[0].CPUMicrosOp),
+		})
+	}
+	return rs
+}
+
+// WriteText writes the contest as a table.
+func (c *LogContest) WriteText(w io.Writer) {
+	r := c.Results[0]
+	fmt.Fprintf(w, "%d members, %s, %d-byte commands, %.1f s, medians of %d rounds on %d cores, %s (%s)\n",
+		r.Nodes, r.describeLoad(), r.Payload, r.DurationS, r.Rounds, r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
+	var figures []Figures
+	var spreads [][2]float64
+	for _, r := range c.Results {
+		figures, spreads = append(figures, r.Figures), append(spreads, r.ThroughputSpread)
+	}
+	writeTable(w, "commands/s", figures, spreads, c.Ratios)
+	for _, r := range c.Results {
+		if r.Verified {
+			fmt.Fprintf(w, "%s: verified: all members applied the same commands, each acknowledged one exactly once\n", r.Protocol)
+		}
+		for _, v := range r.Violations {
+			fmt.Fprintf(w, "%s: VIOLATION: %s\n", r.Protocol, v)
+		}
+	}
+}
+
+// writeTable writes contestants below each other, with how far the first is ahead.
+func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float64, ratios []Ratio) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "\t%s\t(spread)\tp50 ms\tp99 ms\tCPU µs/op\tegress B/op\tdisk B/op\tfsyncs/s\terrors\tstolen %%\tothers %%\t\n", unit)
+	interrupted := Figures{}
+	for i, f := range figures {
+		interrupted.Interrupted = interrupted.Interrupted || f.Interrupted
+		fmt.Fprintf(tw, "%s\t%s\t%s – %s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t\n", f.Protocol,
+			number(f.ThroughputPS), number(spreads[i][0]), number(spreads[i][1]), number(f.LatencyMS.P50), number(f.LatencyMS.P99),
+			number(f.CPUMicrosOp), number(f.LeaderEgress), number(f.DiskBytesOp), number(f.FsyncsPS), f.Errors, f.StolenPercent, f.OthersPercent)
+	}
+	_ = tw.Flush()
+	interrupted.writeInterrupted(w)
+	for _, r := range ratios {
+		fmt.Fprintf(w, "%s against %s: throughput × %.2f, p50 × %.2f, p99 × %.2f, CPU × %.2f (above 1: %[1]s is better)\n",
+			figures[0].Protocol, r.Protocol, r.Throughput, r.P50, r.P99, r.CPU)
+	}
+}

@@ -1,0 +1,21 @@
+// Package bench measures replicated logs and key-value servers: braid's and its peers',
+// with the same load, on the same disk, over the same loopback.
+//
+// Read it in this order:
+//
+//	cluster.go     what a contestant is: a cluster of members in this process
+//	machine.go     the state machine that every member of every contestant drives
+//	load.go        the load: an open window, a closed loop, or a fixed rate
+//	log.go         one run on one contestant: start, warm up, measure, verify
+//	contest.go     several contestants, alternating in rounds; medians and ratios
+//	result.go      the figures, as JSON and as a table
+//	braid.go       the contestants: braid …
+//	etcdraft*.go   … go.etcd.io/raft with etcd's log on disk …
+//	hashicorp.go   … and hashicorp/raft with its own log on disk
+//	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
+//
+// A figure counts only if the run was right: at the end all members must have applied the
+// same commands in the same order, each acknowledged command exactly once.
+//
+// The package may import the root package and server clients, nothing deeper of braid.
+package bench

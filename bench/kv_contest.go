@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+)
+
+// serverKinds are the servers that the benchmark can start, by their names.
+var serverKinds = map[string]ServerKind{
+	"raft":     {Name: "raft", Args: []string{"serve", "--protocol", "raft"}},
+	"etcd":     {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+	"raft-map": {Name: "raft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "raft"}, API: MapAPI},
+}
+
+// ServerKinds returns the names of the servers that the benchmark can start, sorted.
+func ServerKinds() []string {
+	var names []string
+	for name := range serverKinds {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// KVContestConfig compares servers that the benchmark starts itself, one after the other.
+type KVContestConfig struct {
+	Servers    []string // of ServerKinds; the first is compared with the others
+	Nodes      int
+	Rounds     int
+	Executable string   // braid's own
+	Dir        string   // for the members' directories
+	Load       KVConfig // without endpoints
+}
+
+// KVContest is the outcome of several servers under the same load.
+type KVContest struct {
+	// KVResult is the first server's: in JSON a contest has the fields of a single run.
+	*KVResult
+	Results []*KVResult   `json:"results"` // medians over the rounds
+	Ratios  []Ratio       `json:"ratios"`
+	Runs    [][]*KVResult `json:"runs"` // by server
+}
+
+// Validate returns an error that says what is wrong with the configuration.
+func (c *KVContestConfig) Validate() error {
+	for _, s := range c.Servers {
+		if _, ok := serverKinds[s]; !ok {
+			return fmt.Errorf("unknown server %q: the benchmark can start %s", s, strings.Join(ServerKinds(), ", "))
+		}
+	}
+	if c.Nodes < 1 || c.Nodes > 15 {
+		return fmt.Errorf("%d members: must be between 1 and 15", c.Nodes)
+	}
+	for _, s := range c.Servers {
+		load := c.Load
+		load.API = serverKinds[s].API
+		if err := load.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// RunKVContest runs the servers in rounds. When ctx ends, or a run fails, the result is of
+// the runs before, nil if there are none.
+func RunKVContest(ctx context.Context, c KVContestConfig) (*KVContest, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	runs, err := alternate(ctx, len(c.Servers), c.Rounds, func(ctx context.Context, i int) (*KVResult, error) {
+		return c.runOne(ctx, c.Servers[i])
+	})
+	out := &KVContest{}
+	var figures []Figures
+	for _, of := range runs {
+		if len(of) == 0 {
+			continue
+		}
+		out.Runs = append(out.Runs, of)
+		out.Results = append(out.Results, medianKVResult(of))
+		figures = append(figures, out.Results[len(out.Results)-1].Figures)
+	}
+	out.Ratios = ratios(figures)
+	if len(out.Results) == 0 {
+		return nil, err
+	}
+	out.KVResult = out.Results[0]
+	return out, err
+}
+
+// runOne starts a cluster, loads it and stops it.
+func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, error) {
+	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	servers, err := StartServers(ctx, c.Executable, serverKinds[name], c.Nodes, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer servers.Stop()
+	load := c.Load
+	load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, serverKinds[name].API
+	r, err := RunKV(ctx, load)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.Machine = describeMachine(c.Dir)
+	return r, nil
+}
+
+func medianKVResult(runs []*KVResult) *KVResult {
+	m := *runs[0]
+	var figures []Figures
+	var client []float64
+	m.Violations, m.Backlog, m.NotFound, m.Conflicts, m.LatencySamples = nil, 0, 0, 0, 0
+	for _, r := range runs {
+		figures = append(figures, r.Figures)
+		client = append(client, r.ClientCPUMicrosOp)
+		m.Verified = m.Verified && r.Verified
+		m.Violations = append(m.Violations, r.Violations...)
+		m.Backlog += r.Backlog
+		m.NotFound += r.NotFound
+		m.Conflicts += r.Conflicts
+		m.LatencySamples += r.LatencySamples
+		if m.History != nil && m.History.Verdict == Linearizable {
+			m.History = r.History // the worst
+		}
+	}
+	m.Figures, m.ClientCPUMicrosOp = medianFigures(figures), median(client)
+	m.Rounds, m.ThroughputSpread = len(runs), spread(figures)
+	return &m
+}
+
+// WriteText writes the contest as a table.
+func (c *KVContest) WriteText(w io.Writer) {
+	r := c.Results[0]
+	fmt.Fprintf(w, "%d members, %s, %.1f s, medians of %d rounds on %d cores, %s\n",
+		r.Nodes, r.describeLoad(), r.DurationS, r.Rounds, r.Machine.Cores, r.Machine.Filesystem)
+	var figures []Figures
+	var spreads [][2]float64
+	for _, r := range c.Results {
+		figures, spreads = append(figures, r.Figures), append(spreads, r.ThroughputSpread)
+	}
+	writeTable(w, "requests/s", figures, spreads, c.Ratios)
+	for _, r := range c.Results {
+		fmt.Fprintf(w, "%s: the client itself used %s µs of CPU per request\n", r.Protocol, number(r.ClientCPUMicrosOp))
+		if r.History != nil {
+			fmt.Fprintf(w, "%s: %s\n", r.Protocol, r.History)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package bench
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/check"
+)
+
+const (
+	// historyLimit is how many operations a history may have: the judge needs them all in
+	// memory.
+	historyLimit = 4_000_000
+	// searchLimit is how many operations on one key the search for an order can take: its
+	// memory grows with the square.
+	searchLimit = 20_000
+)
+
+// Verdict is what a history was found to be.
+type Verdict struct {
+	Verdict    string `json:"verdict"` // Linearizable, NotLinearizable or Undecided
+	Operations int    `json:"operations"`
+	Unknown    int    `json:"unknown"` // of which the outcome is not known
+	Keys       int    `json:"keys"`
+	// ByRevision are keys that were judged by the server's revisions alone, without a
+	// search: they had too many operations, or the time was over.
+	ByRevision int     `json:"by_revision,omitempty"`
+	Detail     string  `json:"detail,omitempty"`
+	Seconds    float64 `json:"seconds"` // that the judge took
+}
+
+// The verdicts.
+const (
+	Linearizable    = "linearizable"
+	NotLinearizable = "not linearizable"
+	Undecided       = "undecided"
+)
+
+// kvHistory records what the clients of a run see. A nil history records nothing.
+type kvHistory struct {
+	r   check.Recorder
+	now func() int64
+}
+
+// fingerprint stands for a value in a history: its identity, checksum and length.
+func fingerprint(value []byte) string {
+	var f [16]byte
+	copy(f[:8], value)
+	binary.LittleEndian.PutUint32(f[8:], crc32.Checksum(value, castagnoli))
+	binary.LittleEndian.PutUint32(f[12:], uint32(len(value)))
+	return hex.EncodeToString(f[:])
+}
+
+// begin notes that a client begins a write and returns its number.
+func (h *kvHistory) begin(client int, kind check.Kind, key, value []byte, expect string) (id int) {
+	if h == nil {
+		return 0
+	}
+	op := check.Operation{Client: client, Kind: kind, Key: string(key), Expect: expect, Call: h.now()}
+	if kind != check.Delete {
+		op.Value = fingerprint(value)
+	}
+	return h.r.Begin(op)
+}
+
+// end notes that a write took effect.
+func (h *kvHistory) end(id int, revision int64) {
+	if h != nil {
+		h.r.End(id, h.now(), "", true, uint64(revision))
+	}
+}
+
+// saw notes what a client saw between an instant and now. Reads are noted once they are
+// answered: those that are not say nothing.
+func (h *kvHistory) saw(client int, call int64, s kvSeen) {
+	if h == nil {
+		return
+	}
+	id := h.r.Begin(check.Operation{Client: client, Kind: check.Get, Key: string(s.key), Call: call})
+	result := ""
+	if s.found {
+		result = fingerprint(s.value)
+	}
+	h.r.End(id, h.now(), result, s.found, uint64(s.revision))
+}
+
+// cancel notes that a write certainly did nothing.
+func (h *kvHistory) cancel(id int) {
+	if h != nil {
+		h.r.Fail(id)
+	}
+}
+
+// judge searches for an order that explains the history, key by key, for at most a time.
+func (h *kvHistory) judge(limit time.Duration) *Verdict {
+	began := time.Now()
+	history := h.r.History()
+	v := &Verdict{Verdict: Linearizable, Operations: len(history)}
+	for i := range history {
+		if history[i].Outcome == check.Unknown {
+			v.Unknown++
+		}
+	}
+	for _, ops := range historyByKey(history) {
+		v.Keys++
+		left := limit - time.Since(began)
+		searched, err := judgeKey(ops, left)
+		if !searched {
+			v.ByRevision++
+		}
+		var undecided *check.UndecidedError
+		switch {
+		case err == nil:
+			continue
+		case errors.As(err, &undecided):
+			v.Verdict, v.Detail = Undecided, err.Error()
+			continue // another key may be worse
+		}
+		v.Verdict, v.Detail = NotLinearizable, shorten(err.Error())
+		break
+	}
+	v.Seconds = time.Since(began).Seconds()
+	return v
+}
+
+// shorten keeps what a person will read of a long history.
+func shorten(text string) string {
+	const lines = 200
+	parts := strings.SplitAfterN(text, "\n", lines+1)
+	if len(parts) > lines {
+		parts[lines] = "  …"
+	}
+	return strings.Join(parts, "")
+}
+
+// historyByKey splits a history by key, in the order of keys, each in the order of calls.
+func historyByKey(history []check.Operation) [][]check.Operation {
+	slices.SortStableFunc(history, func(a, b check.Operation) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Call, b.Call))
+	})
+	var out [][]check.Operation
+	for len(history) > 0 {
+		n := 1
+		for n < len(history) && history[n].Key == history[0].Key {
+			n++
+		}
+		out = append(out, history[:n:n])
+		history = history[n:]
+	}
+	return out
+}
+
+// judgeKey judges one key. searched is false if the server's revisions decided alone.
+func judgeKey(ops []check.Operation, limit time.Duration) (searched bool, err error) {
+	search := limit > 0 && len(ops) <= searchLimit
+	ranked, ok := rank(ops)
+	switch {
+	case !ok && search:
+		return true, check.Linearizable(ranked, limit)
+	case !ok:
+		return true, &check.UndecidedError{Key: ops[0].Key}
+	}
+	if err := inOrder(ranked); err != nil || !search {
+		return false, err
+	}
+	return true, check.Linearizable(tighten(ranked), limit)
+}
+
+// tighten moves calls of ranked operations to where everything of a lower rank was called,
+// before which they cannot have happened. That excludes no order, and spares the search
+// those that end nowhere: with many clients on a key they are innumerable.
+func tighten(ops []check.Operation) []check.Operation {
+	ops = byRank(ops)
+	scale := int64(len(ops) + 1) // room for the order within an instant
+	latest := int64(math.MinInt64)
+	for i := range ops {
+		o := &ops[i]
+		latest = max(latest+1, o.Call*scale)
+		o.Call, o.Return = latest, o.Return*scale+scale-1
+	}
+	return ops
+}
+
+// byRank returns the operations in the order of their ranks; reads come after the write of
+// their rank, in the order of their calls.
+func byRank(ops []check.Operation) []check.Operation {
+	ops = slices.Clone(ops)
+	write := func(o *check.Operation) int {
+		if o.Kind == check.Get {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(ops, func(a, b check.Operation) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(write(&a), write(&b)), cmp.Compare(a.Call, b.Call))
+	})
+	return ops
+}
+
+// rank replaces the server's revisions by what the judges know: how many writes the key had
+// seen. With them there is only one order to try. It leaves out what has no bearing: what
+// failed, and writes of unknown outcome that nobody saw. ok is false if the revisions do
+// not say everything; then there are no ranks, and the operations are as they were.
+func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
+	ranked, revisions, ok := withRevisions(ops)
+	if !ok {
+		return unranked(ops), false
+	}
+	for i := range ranked {
+		o := &ranked[i]
+		if o.Version == 0 {
+			continue // a read of a key that was not there
+		}
+		at, known := slices.BinarySearch(revisions, o.Version)
+		if o.Version = uint64(at) + 1; !known {
+			o.Version = noRank
+		}
+	}
+	rankAbsent(ranked)
+	return ranked, true
+}
+
+// noRank is the rank of what was read, but written by nobody: it has no place.
+const noRank = math.MaxUint64
+
+// withRevisions leaves out what has no bearing, and finds the revisions of writes without
+// an answer by who read their values. It returns the revisions of all writes, sorted.
+func withRevisions(ops []check.Operation) (out []check.Operation, revisions []uint64, ok bool) {
+	seenAt := map[string]uint64{} // value → revision
+	for i := range ops {
+		if o := &ops[i]; o.Kind == check.Get && o.Found {
+			if o.Version == 0 {
+				return nil, nil, false // the service has no revisions
+			}
+			seenAt[o.Result] = o.Version
+		}
+	}
+	for _, o := range ops {
+		switch {
+		case o.Outcome == check.Failed:
+			continue
+		case o.Kind == check.Get:
+			out = append(out, o)
+			continue
+		case o.Outcome == check.Unknown && o.Kind == check.Delete:
+			return nil, nil, false // nobody can tell whether it was seen
+		case o.Outcome == check.Unknown:
+			if o.Version = seenAt[o.Value]; o.Version == 0 {
+				continue
+			}
+		case o.Version == 0:
+			return nil, nil, false
+		}
+		out, revisions = append(out, o), append(revisions, o.Version)
+	}
+	slices.Sort(revisions)
+	return out, revisions, true
+}
+
+// rankAbsent gives reads that found nothing, which tell no revision, the lowest rank that
+// real time leaves them: of the beginning, or of a delete. If there is an order at all,
+// there is one with these ranks: a lower rank than any other choice is never too late for
+// what comes after it, and of two such reads the earlier one gets no higher rank.
+func rankAbsent(ops []check.Operation) {
+	absent := []uint64{0} // ranks at which nothing is there, rising
+	var ranked []check.Operation
+	for _, o := range byRank(ops) {
+		if o.Kind == check.Delete {
+			absent = append(absent, o.Version)
+		}
+		if o.Version != 0 {
+			ranked = append(ranked, o)
+		}
+	}
+	// ends[i] is the first return among ranked[i:], none of which can come before an
+	// operation that was called after it.
+	ends := make([]int64, len(ranked)+1)
+	ends[len(ranked)] = math.MaxInt64
+	for i := len(ranked) - 1; i >= 0; i-- {
+		if ends[i] = ends[i+1]; ranked[i].Outcome == check.OK {
+			ends[i] = min(ends[i], ranked[i].Return)
+		}
+	}
+	for i := range ops {
+		o := &ops[i]
+		if o.Version != 0 || o.Kind != check.Get {
+			continue
+		}
+		lowest := uint64(0)
+		if n, _ := slices.BinarySearch(ends, o.Call); n > 0 { // ranked[:n] may have ended before
+			lowest = ranked[n-1].Version
+		}
+		at, _ := slices.BinarySearch(absent, lowest)
+		if o.Version = noRank; at < len(absent) {
+			o.Version = absent[at]
+		}
+	}
+}
+
+func unranked(ops []check.Operation) []check.Operation {
+	out := slices.Clone(ops)
+	for i := range out {
+		out[i].Version = 0
+	}
+	return out
+}
+
+// inOrder judges the operations on a key by their ranks: whether every operation saw the
+// value of its rank, and none had returned before one that comes earlier by rank was called.
+func inOrder(ops []check.Operation) error {
+	ops = byRank(ops)
+	value, found, rank := "", false, uint64(0)
+	latest := 0 // the operation so far that was called last
+	for i := range ops {
+		o := &ops[i]
+		late := o.Outcome == check.OK && o.Return < ops[latest].Call
+		if o.Call > ops[latest].Call {
+			latest = i
+		}
+		right := o.Version == rank+1 // a delete may have removed what nobody saw
+		switch o.Kind {
+		case check.Get:
+			right = o.Version == rank && o.Found == found && o.Result == value
+		case check.Swap:
+			right = right && found && o.Expect == value
+		}
+		if late || !right {
+			near := ops[max(0, min(i-20, latest)):min(len(ops), i+5)]
+			return &check.NotLinearizableError{Key: o.Key, Ops: slices.Clone(near)}
+		}
+		if o.Kind != check.Get {
+			value, found, rank = o.Value, o.Kind != check.Delete, o.Version
+		}
+	}
+	return nil
+}
+
+// String says the verdict for a person to read.
+func (v *Verdict) String() string {
+	s := fmt.Sprintf("history of %s operations on %s keys, %s of unknown outcome: %s (judged in %.1f s)",
+		number(float64(v.Operations)), number(float64(v.Keys)), number(float64(v.Unknown)), v.Verdict, v.Seconds)
+	if v.ByRevision > 0 {
+		s += fmt.Sprintf("\n%d keys were judged by the server's revisions alone: more than %s operations, or no time left to search", v.ByRevision, number(searchLimit))
+	}
+	if v.Detail != "" {
+		s += "\n" + v.Detail
+	}
+	return s
+}

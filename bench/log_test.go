@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every contestant must keep its promises in every mode, and fill in every figure.
+func TestContestants(t *testing.T) {
+	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
+		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
+			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
+				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, 500*time.Millisecond
+				dir := t.TempDir()
+				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkResult(t, r)
+				if left, _ := os.ReadDir(dir); len(left) > 0 {
+					t.Errorf("the run left %v behind", left)
+				}
+			})
+		}
+	}
+}
+
+func checkResult(t *testing.T, r *LogResult) {
+	t.Helper()
+	if !r.Verified {
+		t.Errorf("violations: %v", r.Violations)
+	}
+	if r.Errors > 0 {
+		t.Errorf("%d errors, for example %s", r.Errors, r.ErrorSample)
+	}
+	l := r.LatencyMS
+	if !(l.P50 > 0 && l.P50 <= l.P90 && l.P90 <= l.P99 && l.P99 <= l.P999 && l.P999 <= l.Max) {
+		t.Errorf("latencies %+v", l)
+	}
+	for _, f := range []struct {
+		name       string
+		value, low float64
+	}{
+		{"throughput", r.ThroughputPS, 10}, {"CPU", r.CPUMicrosOp, 0.01}, {"fsyncs", r.FsyncsPS, 1},
+		{"leader's egress", r.LeaderEgress, 2 * 16}, // two followers need every command
+	} {
+		if f.value < f.low {
+			t.Errorf("%s is %v, less than %v", f.name, f.value, f.low)
+		}
+	}
+	if r.DiskBytesOp < 3*16 && !inMemory(os.TempDir()) {
+		t.Errorf("%v bytes a command on three disks", r.DiskBytesOp)
+	}
+	if want := float64(r.Commands) / r.DurationS; r.ThroughputPS < want*0.99 || r.ThroughputPS > want*1.01 {
+		t.Errorf("throughput %v, but %v commands in %v s", r.ThroughputPS, r.Commands, r.DurationS)
+	}
+}
+
+func TestLargeCommands(t *testing.T) {
+	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
+		t.Run(name, func(t *testing.T) {
+			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}
+			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What was under way when the measurement began was sent before it.
+			least := 2 * float64(l.Payload) * float64(r.Commands-int64(l.Inflight))
+			if !r.Verified || r.Errors > 0 || r.LeaderEgress*float64(r.Commands) < least {
+				t.Errorf("verified %v, %d errors, egress %v: %v", r.Verified, r.Errors, r.LeaderEgress, r.Violations)
+			}
+		})
+	}
+}
+
+// The fields that others read are a promise.
+func TestResultFields(t *testing.T) {
+	r := &LogResult{Figures: Figures{Protocol: "raft", Nodes: 3, Payload: 16, ThroughputPS: 5}, Mode: "window", Inflight: 9, Verified: true}
+	var buf bytes.Buffer
+	if err := WriteJSON(&buf, r); err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(buf.Bytes(), &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields("protocol nodes payload throughput_per_s latency_ms errors cpu_us_per_op leader_egress_bytes_per_op disk_bytes_per_op fsyncs_per_s inflight duration_s commands machine date stolen_cpu_percent verified") {
+		if _, ok := fields[name]; !ok {
+			t.Errorf("the JSON lacks %q: %s", name, buf.String())
+		}
+	}
+	latency, _ := fields["latency_ms"].(map[string]any)
+	for _, name := range strings.Fields("p50 p90 p99 p999 max") {
+		if _, ok := latency[name]; !ok {
+			t.Errorf("latency_ms lacks %q", name)
+		}
+	}
+	buf.Reset()
+	r.WriteText(&buf)
+	if !strings.Contains(buf.String(), "throughput") || !strings.Contains(buf.String(), "verified") {
+		t.Errorf("the text says %q", buf.String())
+	}
+}
+
+func TestDataDir(t *testing.T) {
+	dir, remove, err := DataDir(t.TempDir())
+	if inMemory(os.TempDir()) {
+		if err == nil || !strings.Contains(err.Error(), "in memory") {
+			t.Fatalf("a directory in memory was taken: %q, %v", dir, err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+	if fs := Filesystem("/dev/shm"); fs == "tmpfs" {
+		if _, _, err := DataDir("/dev/shm"); err == nil || !strings.Contains(err.Error(), "tmpfs") {
+			t.Errorf("a directory in memory: error %v", err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/braidlog/braid"
+)
+
+// MinPayload is the size of the smallest command: it carries who sent it and its number.
+const MinPayload = 8
+
+// seqBits is how many bits of a command's identity are the sender's sequence number; the
+// others are the sender's number.
+const seqBits = 44
+
+// maxSenders is how many senders a run can have.
+const maxSenders = 1 << (64 - seqBits)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// putIdentity makes command the seq-th (from 0) of a sender.
+func putIdentity(command []byte, sender int, seq uint64) {
+	binary.LittleEndian.PutUint64(command, uint64(sender)<<seqBits|seq)
+}
+
+func identity(command []byte) (sender int, seq uint64) {
+	id := binary.LittleEndian.Uint64(command)
+	return int(id >> seqBits), id & (1<<seqBits - 1)
+}
+
+// Machine is the state machine of the log benchmark. It counts and hashes the commands, and
+// remembers which it has seen, which is what a run is judged by. All contestants drive it.
+type Machine struct {
+	mu sync.Mutex
+	s  tally
+}
+
+// tally is a Machine's state, with exported fields to be written into snapshots.
+type tally struct {
+	Count      uint64 // commands applied
+	Duplicates uint64 // of which had been applied before
+	Malformed  uint64 // of which carry no identity of this run
+	Hash       uint64 // over the commands in their order
+	Seen       []bitmap
+}
+
+// NewMachine returns the state machine of one member, for commands of this many senders.
+func NewMachine(senders int) *Machine {
+	return &Machine{s: tally{Seen: make([]bitmap, senders)}}
+}
+
+// mix returns a hash over what h stands for and a command. Short commands are mixed in by
+// words, which costs next to nothing; long ones by a checksum that the CPU computes.
+func mix(h uint64, command []byte) uint64 {
+	const odd, short = 0x9E3779B97F4A7C15, 64
+	h = (h ^ uint64(len(command))) * odd
+	if len(command) > short {
+		return (h ^ uint64(crc32.Checksum(command, castagnoli))) * odd
+	}
+	for ; len(command) >= 8; command = command[8:] {
+		h = (bits.RotateLeft64(h, 29) ^ binary.LittleEndian.Uint64(command)) * odd
+	}
+	for _, b := range command {
+		h = (h ^ uint64(b)) * odd
+	}
+	return h
+}
+
+// apply takes one command.
+func (t *tally) apply(command []byte) {
+	t.Count++
+	t.Hash = mix(t.Hash, command)
+	if len(command) < MinPayload {
+		t.Malformed++
+		return
+	}
+	sender, seq := identity(command)
+	switch {
+	case sender >= len(t.Seen):
+		t.Malformed++
+	case !t.Seen[sender].set(seq):
+		t.Duplicates++
+	}
+}
+
+// ApplyAll applies commands in order.
+func (m *Machine) ApplyAll(commands [][]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range commands {
+		m.s.apply(c)
+	}
+}
+
+// Apply implements [braid.StateMachine].
+func (m *Machine) Apply(commands []braid.Command) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range commands {
+		m.s.apply(commands[i].Data)
+	}
+	return nil
+}
+
+// Digest returns how many commands were applied, and the hash over them in their order.
+func (m *Machine) Digest() (count, hash uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.Count, m.s.Hash
+}
+
+// Snapshot implements [braid.StateMachine].
+func (m *Machine) Snapshot() (braid.Snapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.s
+	s.Seen = slices.Clone(m.s.Seen)
+	for i := range s.Seen {
+		s.Seen[i].Words = slices.Clone(s.Seen[i].Words)
+	}
+	return &machineSnapshot{s}, nil
+}
+
+// Restore implements [braid.StateMachine].
+func (m *Machine) Restore(r io.Reader) error {
+	var s tally
+	if err := gob.NewDecoder(r).Decode(&s); err != nil {
+		return fmt.Errorf("benchmark snapshot: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s = s
+	return nil
+}
+
+type machineSnapshot struct{ s tally }
+
+func (s *machineSnapshot) WriteTo(_ context.Context, w io.Writer) error {
+	return gob.NewEncoder(w).Encode(&s.s)
+}
+
+func (s *machineSnapshot) Close() error { return nil }
+
+// bitmap is a set of sequence numbers that are added in about their order: what is complete
+// at the front costs nothing.
+type bitmap struct {
+	Base  uint64   // all numbers below Base*64 are in the set
+	Words []uint64 // from Base on
+}
+
+// set adds n and reports whether it was new.
+func (b *bitmap) set(n uint64) bool {
+	word, bit := n/64, uint64(1)<<(n%64)
+	if word < b.Base {
+		return false
+	}
+	i := word - b.Base
+	for i >= uint64(len(b.Words)) {
+		b.Words = append(b.Words, 0)
+	}
+	if b.Words[i]&bit != 0 {
+		return false
+	}
+	b.Words[i] |= bit
+	if len(b.Words) >= 1024 && b.Words[0] == ^uint64(0) {
+		b.trim()
+	}
+	return true
+}
+
+// trim drops the full words at the front.
+func (b *bitmap) trim() {
+	n := 0
+	for n < len(b.Words) && b.Words[n] == ^uint64(0) {
+		n++
+	}
+	b.Base += uint64(n)
+	b.Words = append(b.Words[:0], b.Words[n:]...)
+}
+
+// has reports whether n is in the set.
+func (b *bitmap) has(n uint64) bool {
+	word := n / 64
+	if word < b.Base {
+		return true
+	}
+	i := word - b.Base
+	return i < uint64(len(b.Words)) && b.Words[i]&(1<<(n%64)) != 0
+}

@@ -1,0 +1,42 @@
+package mapkv
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// operation is what a command does.
+type operation byte
+
+const (
+	opPut operation = 1 + iota
+	opDelete
+	opAppend
+)
+
+// errCommand is a command that this package did not make.
+var errCommand = errors.New("mapkv: not a command")
+
+// command returns an operation, its key and value as one command:
+// operation, length of the key as a uvarint, key, value.
+func command(op operation, key string, value []byte) []byte {
+	c := make([]byte, 0, 1+binary.MaxVarintLen32+len(key)+len(value))
+	c = append(c, byte(op))
+	c = binary.AppendUvarint(c, uint64(len(key)))
+	c = append(c, key...)
+	return append(c, value...)
+}
+
+// parse takes a command apart; key and value are parts of it.
+func parse(c []byte) (op operation, key, value []byte, err error) {
+	if len(c) < 2 {
+		return 0, nil, nil, errCommand
+	}
+	op = operation(c[0])
+	n, used := binary.Uvarint(c[1:])
+	if op < opPut || op > opAppend || used <= 0 || n > uint64(len(c)-1-used) {
+		return 0, nil, nil, errCommand
+	}
+	c = c[1+used:]
+	return op, c[:n], c[n:], nil
+}

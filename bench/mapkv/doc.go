@@ -1,0 +1,21 @@
+// Package mapkv is a small key-value service over the library: a map as state machine,
+// HTTP in front of it. It is what the papers' experiments with clients run on, and what
+// measures a protocol with an application but without the cost of an etcd-compatible one.
+// Protocols that order only what conflicts can run it too: no command reads the state.
+//
+//	GET    /kv/KEY         the value, linearizable; with ?stale as this member has it
+//	PUT    /kv/KEY         the body becomes the value
+//	DELETE /kv/KEY         the key goes
+//	POST   /append         the body goes into the log as a command, and nowhere else;
+//	                       answers with its position in the log
+//	GET    /status         this member, the leader and the members, as JSON
+//
+// Status codes: 200 and 204 done; 404 no such key; 400 and 413 wrong requests, which did
+// nothing; 503 refused, which did nothing and may be repeated; 504 no answer in time, a
+// write may or may not take effect.
+//
+// Read it in this order: command.go (what goes into the log), machine.go and snapshot.go
+// (the state machine), http.go (the service), member.go (a node with its service).
+//
+// The package may import the root package, nothing deeper of braid.
+package mapkv

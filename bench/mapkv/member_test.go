@@ -1,0 +1,249 @@
+package mapkv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/check"
+)
+
+// patience is how long a test waits for what should take a moment.
+const patience = 30 * time.Second
+
+// cluster is members in this process.
+type cluster struct {
+	t       *testing.T
+	members []braid.Member
+	dirs    []string
+	peers   []string // addresses
+	clients []string
+	running []*Member // nil while stopped
+}
+
+func start(t *testing.T, n int) *cluster {
+	c := &cluster{t: t, running: make([]*Member, n)}
+	var peers, clients []net.Listener
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		return l
+	}
+	for i := range n {
+		peers, clients = append(peers, listen()), append(clients, listen())
+		c.peers, c.clients = append(c.peers, peers[i].Addr().String()), append(c.clients, clients[i].Addr().String())
+		c.dirs = append(c.dirs, t.TempDir())
+		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{"http://" + c.peers[i]}})
+	}
+	for i := range n {
+		c.open(i, peers[i], clients[i])
+	}
+	t.Cleanup(func() {
+		for i := range c.running {
+			c.stop(i)
+		}
+	})
+	return c
+}
+
+func (c *cluster) open(i int, peer, client net.Listener) {
+	m, err := Open(braid.Options{
+		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: append([]braid.Member(nil), c.members...),
+		PeerListeners: []net.Listener{peer}, Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
+		SnapshotBytes: 64 << 10, Logger: slog.New(slog.DiscardHandler),
+	}, client)
+	require.NoError(c.t, err)
+	c.running[i] = m
+}
+
+// reopen starts a stopped member where it was.
+func (c *cluster) reopen(i int) {
+	listen := func(address string) (l net.Listener) {
+		require.Eventually(c.t, func() (ok bool) {
+			var err error
+			l, err = net.Listen("tcp", address)
+			return err == nil
+		}, patience, 10*time.Millisecond)
+		return l
+	}
+	c.open(i, listen(c.peers[i]), listen(c.clients[i]))
+}
+
+func (c *cluster) stop(i int) {
+	if m := c.running[i]; m != nil {
+		c.running[i] = nil
+		require.NoError(c.t, m.Close())
+	}
+}
+
+func (c *cluster) url(i int, path string) string { return "http://" + c.clients[i] + path }
+
+// leader waits for a leader that runs.
+func (c *cluster) leader() (i int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for i = range c.running {
+			if m := c.running[i]; m != nil {
+				if s := m.Node.Status(); s.IsLeader() {
+					return true
+				}
+			}
+		}
+		return false
+	}, patience, 5*time.Millisecond)
+	return i
+}
+
+// insist repeats a request until it is answered with a code.
+func (c *cluster) insist(code int, method, url, body string) (answer string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		var got int
+		got, answer = ask(c.t, method, url, body)
+		return got == code
+	}, patience, 10*time.Millisecond)
+	return answer
+}
+
+func TestEveryMemberServes(t *testing.T) {
+	c := start(t, 3)
+	for i := range 3 {
+		key := fmt.Sprint("/kv/key", i)
+		c.insist(204, "PUT", c.url(i, key), "one")
+		for j := range 3 {
+			require.Equal(t, "one", c.insist(200, "GET", c.url(j, key), ""))
+		}
+		c.insist(204, "DELETE", c.url(i, key), "")
+		for j := range 3 {
+			c.insist(404, "GET", c.url(j, key), "")
+		}
+	}
+	first := c.insist(200, "POST", c.url(0, "/append"), "0123456789abcdef")
+	second := c.insist(200, "POST", c.url(1, "/append"), "0123456789abcdef")
+	var a, b int
+	_, err := fmt.Sscan(first+second, &a, &b)
+	require.NoError(t, err)
+	require.Greater(t, b, a)
+
+	var s Status
+	require.NoError(t, json.Unmarshal([]byte(c.insist(200, "GET", c.url(2, "/status"), "")), &s))
+	require.Equal(t, "3", s.Member)
+	require.NotEmpty(t, s.Leader)
+	require.Equal(t, 3, s.Members)
+}
+
+// A member that was away while the log was cut comes back by a snapshot of the map.
+func TestSnapshotsOfTheMap(t *testing.T) {
+	c := start(t, 3)
+	away := (c.leader() + 1) % 3
+	up := (away + 1) % 3
+	c.insist(204, "PUT", c.url(up, "/kv/first"), "one")
+	c.stop(away)
+	large := strings.Repeat("x", 16<<10)
+	require.Eventually(t, func() bool {
+		c.insist(204, "PUT", c.url(up, "/kv/large"), large)
+		return c.running[up].Node.Status().Snapshots > 1 && c.running[3-away-up].Node.Status().Snapshots > 1
+	}, patience, time.Millisecond)
+	c.insist(204, "PUT", c.url(up, "/kv/last"), "two")
+
+	c.reopen(away)
+	require.Equal(t, "two", c.insist(200, "GET", c.url(away, "/kv/last"), ""))
+	require.Equal(t, "one", c.insist(200, "GET", c.url(away, "/kv/first?stale"), ""))
+	require.Equal(t, large, c.insist(200, "GET", c.url(away, "/kv/large?stale"), ""))
+}
+
+// What clients see while the leader stops, and comes back, has an order that explains it.
+func TestLinearizableWhileTheLeaderStops(t *testing.T) {
+	c := start(t, 3)
+	first := c.leader()
+	var history check.Recorder
+	origin := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	phase := make(chan struct{}, 1000)
+	var clients sync.WaitGroup
+	for i := range 6 {
+		clients.Go(func() {
+			record(ctx, c, i, &history, origin, phase)
+		})
+	}
+	some := func() {
+		for range 150 {
+			select {
+			case <-phase:
+			case <-ctx.Done():
+				require.Fail(t, "the clients got stuck")
+			}
+		}
+	}
+	some()
+	c.stop(first)
+	some()
+	require.NotEqual(t, first, c.leader())
+	c.reopen(first)
+	some()
+	cancel()
+	clients.Wait()
+	require.NoError(t, check.Linearizable(history.History(), 10*time.Second))
+}
+
+// record puts and gets the same few keys as others do until ctx ends, at the next member
+// when one does not answer. done gets a token for each answer, as long as there is room.
+func record(ctx context.Context, c *cluster, client int, h *check.Recorder, origin time.Time, done chan<- struct{}) {
+	now := func() int64 { return int64(time.Since(origin)) }
+	member := client
+	for n := 0; ctx.Err() == nil; n++ {
+		op := check.Operation{Client: client, Key: fmt.Sprint("key", n%3), Kind: check.Get, Call: now()}
+		method := http.MethodGet
+		if (n+client)%2 == 0 {
+			op.Kind, op.Value, method = check.Put, fmt.Sprintf("%d/%d;", client, n), http.MethodPut
+		}
+		id := h.Begin(op)
+		code, answer, err := request(ctx, method, c.url(member%3, "/kv/"+op.Key), op.Value)
+		switch {
+		case err != nil:
+			member++
+			continue
+		case code == http.StatusOK || code == http.StatusNoContent:
+			h.End(id, now(), answer, true, 0)
+		case code == http.StatusNotFound:
+			h.End(id, now(), "", false, 0)
+		case code == http.StatusServiceUnavailable:
+			h.Fail(id)
+			continue
+		default:
+			continue
+		}
+		select {
+		case done <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func request(ctx context.Context, method, url, body string) (int, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	data, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(data), errors.Join(err, resp.Body.Close())
+}

@@ -1,0 +1,24 @@
+// Package paper runs the experiments of the papers that braid is built on, and puts the
+// papers' figures beside what it measures.
+//
+// An experiment is data: which settings it compares on which work, what it plots, what the
+// paper measured and what the paper claims. One runner runs them all, in rounds that
+// alternate between the contestants, and one report shows them. A new protocol joins by a
+// Setup with its name and a function that opens it; a new experiment by an entry in the
+// list of Experiments.
+//
+// Read it in this order:
+//
+//	experiment.go  what an experiment consists of
+//	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"
+//	run.go         the runner: clusters, rounds, time limit
+//	target.go      what the runner loads: a cluster of braid's in this process
+//	burst.go       the load: exactly so many requests, timed one by one
+//	machine.go     the state machine, whose applying can be made to cost something
+//	result.go      medians, and the form in which all of it is kept
+//	measure.go     how the figures of claims are computed
+//	report.go      the files: JSON, CSV, SVG and the page
+//	plot*.go       plots as SVG, with scale.go for their axes
+//
+// The package may import the root package and bench.
+package paper

@@ -1,0 +1,208 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Setup says how a cluster is set up. Cases with equal setups share a cluster.
+type Setup struct {
+	Protocol string // empty: raft
+	Members  int    // 0: 3
+
+	// Raft's four optimisations; the zero value is all of them at their defaults.
+	NoBatching       bool
+	NoPipeline       bool
+	NoParallelAppend bool
+	NoAsyncApply     bool
+	BatchCommands    int // commands at which a batch is full; 0: no limit
+	Depth            int // batches under way; 0: adaptive
+
+	Net       string        // link emulation, as the flag --net; empty: bare loopback
+	ApplyCost time.Duration // what applying one command takes, without using the CPU
+	Heartbeat time.Duration // 0: 250 ms
+}
+
+// Work is what is measured once: exactly Requests commands.
+type Work struct {
+	Requests int
+	Payload  int     // bytes of a command; 0: 16
+	Rate     float64 // requests a second; 0: all at once
+	Clients  int     // clients that each wait for an answer; 0: nobody waits
+}
+
+// Metric is one figure of a run.
+type Metric string
+
+// The figures that runs give.
+const (
+	// Runtime is from the first request until the last member has applied the last one.
+	Runtime Metric = "runtime_ms"
+	// Replicated is from the first request until all are committed, applied or not.
+	Replicated Metric = "replicated_ms"
+	Throughput Metric = "throughput_per_s"
+	P50        Metric = "latency_p50_ms"
+	P99        Metric = "latency_p99_ms"
+	// PerEntry is how many commands shared an entry, on average.
+	PerEntry Metric = "commands_per_entry"
+	// Syncs is how often the leader made its log durable, SyncTime how long that took in
+	// all, SyncMean each.
+	Syncs    Metric = "syncs"
+	SyncTime Metric = "sync_time_ms"
+	SyncMean Metric = "sync_mean_ms"
+	// MemberSync is the time that a member spent in making its log durable, the mean of all
+	// members: a batch waits for most of them, not for the leader alone.
+	MemberSync Metric = "member_sync_time_ms"
+	// CPU is this process's: all members and the load.
+	CPU Metric = "cpu_us_per_request"
+)
+
+// labels name metrics on axes and in tables.
+var labels = map[Metric]string{
+	Runtime: "runtime, ms", Replicated: "time until replicated, ms", Throughput: "requests/s",
+	P50: "median latency, ms", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
+	MemberSync: "time in fsyncs, mean of the members, ms",
+	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
+}
+
+func (m Metric) label() string {
+	if l, ok := labels[m]; ok {
+		return l
+	}
+	return string(m)
+}
+
+// Case is one point of one series: a setup that does some work.
+type Case struct {
+	Series string
+	// Part names x where it is not the experiment's XName: a side experiment, whose series
+	// are apart from others of the same name.
+	Part  string
+	X     float64
+	Setup Setup
+	Work  Work
+	// Times is how often the work is done in each round, for work that is short; 0: once.
+	Times int
+	// Full keeps the case out of quick runs.
+	Full bool
+}
+
+// Curve is what the paper measured.
+type Curve struct {
+	Name string
+	Like string // the series of ours that corresponds to it
+	X, Y []float64
+}
+
+// Plot is one picture.
+type Plot struct {
+	Kind       PlotKind
+	Title      string
+	Part       string // of which cases
+	XLabel     string
+	X          Metric // of Scatter and Tradeoff
+	Y          Metric
+	LogX, LogY bool
+	Series     []string // which; nil: all
+	Accent     []string // of Bars: the ones that stand out
+	Paper      []Curve  // of metric Y
+	Caption    string
+}
+
+// PlotKind says what a plot draws.
+type PlotKind string
+
+// The kinds of plots.
+const (
+	Lines   PlotKind = "lines"   // medians over Case.X, with the range of the rounds
+	Bars    PlotKind = "bars"    // a bar for each series, the median at its only point
+	Scatter PlotKind = "scatter" // a dot for each run: Y over X
+	// Tradeoff is a line through the medians of Y over those of X, in the order of Case.X.
+	Tradeoff PlotKind = "tradeoff"
+)
+
+// Claim is something that the paper says, and how to see whether it holds here.
+type Claim struct {
+	Text  string
+	Paper float64 // 0: the paper gives no figure
+	Unit  string
+	// Measure computes our figure; false if what it needs was not measured.
+	Measure func(*Result) (float64, bool)
+	// Holds judges the figure.
+	Holds func(measured float64) bool
+	// Note says how the figure is computed, or what limits it.
+	Note string
+}
+
+// Experiment is one experiment of a paper.
+type Experiment struct {
+	Name   string // as on the command line
+	Title  string
+	Source string // paper and section
+	// Short says in one line what is compared; Text explains it, a paragraph each, with
+	// what differs from the paper.
+	Short string
+	Text  []string
+	XName string // what Case.X is
+	Cases []Case
+	Plots []Plot
+	// Table lists the metrics of the table, the first of them with its range.
+	Table  []Metric
+	Claims []Claim
+	// Rounds is how often each case runs: in full, and in quick mode if there is time.
+	Rounds, QuickRounds int
+}
+
+// Experiments returns all experiments, in the order in which a report shows them.
+func Experiments() []*Experiment {
+	return []*Experiment{raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation()}
+}
+
+// UnknownError is the name of an experiment that does not exist.
+type UnknownError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("unknown experiment %q: there are %s, and all", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Select returns the experiments of these names; "all" stands for every one.
+func Select(names ...string) ([]*Experiment, error) {
+	all := Experiments()
+	var known []string
+	for _, e := range all {
+		known = append(known, e.Name)
+	}
+	for _, name := range names {
+		if name != "all" && !slices.Contains(known, name) {
+			return nil, &UnknownError{Name: name, Known: known}
+		}
+	}
+	if slices.Contains(names, "all") {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(e *Experiment) bool { return !slices.Contains(names, e.Name) }), nil
+}
+
+// cases returns what a run of the experiment runs.
+func (e *Experiment) cases(quick bool) []Case {
+	if !quick {
+		return e.Cases
+	}
+	return slices.DeleteFunc(slices.Clone(e.Cases), func(c Case) bool { return c.Full })
+}
+
+// seriesNames returns the names of the series, in the order of the cases.
+func (e *Experiment) seriesNames() []string {
+	var names []string
+	for i := range e.Cases {
+		if !slices.Contains(names, e.Cases[i].Series) {
+			names = append(names, e.Cases[i].Series)
+		}
+	}
+	return names
+}

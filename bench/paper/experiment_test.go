@@ -1,0 +1,128 @@
+package paper
+
+import (
+	"slices"
+	"testing"
+)
+
+// plentiful gives every figure, all of them different.
+type plentiful struct{ n float64 }
+
+func (p *plentiful) sample() Sample {
+	s := Sample{}
+	for m := range labels {
+		p.n++
+		s[m] = 1 + p.n/1000
+	}
+	return s
+}
+
+// measureAll is a result as it would be if everything were measured.
+func measureAll(e *Experiment, quick bool) *Result {
+	cases := e.cases(quick)
+	r := newResult(e, cases, Config{Quick: quick})
+	figures := &plentiful{}
+	for i := range cases {
+		for range 4 {
+			r.add(&cases[i], figures.sample())
+		}
+	}
+	r.finish(4)
+	return r
+}
+
+// What an experiment claims, plots and tabulates must be among what it measures, in quick
+// mode too.
+func TestExperimentsAreConsistent(t *testing.T) {
+	for _, e := range Experiments() {
+		for _, quick := range []bool{false, true} {
+			r := measureAll(e, quick)
+			if len(r.Claims) == 0 || len(e.Plots) == 0 || len(e.Text) == 0 || e.Short == "" || e.QuickRounds == 0 {
+				t.Errorf("%s lacks claims, plots, text or rounds", e.Name)
+			}
+			for _, c := range r.Claims {
+				if c.Measured == nil {
+					t.Errorf("%s (quick %v): claim %q needs what is not measured", e.Name, quick, c.Claim)
+				}
+			}
+			for i := range e.Plots {
+				checkPlot(t, r, &e.Plots[i])
+			}
+		}
+	}
+}
+
+func checkPlot(t *testing.T, r *Result, p *Plot) {
+	t.Helper()
+	series := p.collect(r)
+	if len(series) == 0 {
+		t.Errorf("%s: plot %q shows nothing", r.Experiment, p.Title)
+	}
+	names := r.e.seriesNames()
+	for _, name := range slices.Concat(p.Series, p.Accent) {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s: plot %q names the series %q, which does not exist", r.Experiment, p.Title, name)
+		}
+	}
+	for _, c := range p.Paper {
+		if !slices.Contains(names, c.Like) || len(c.X) != len(c.Y) {
+			t.Errorf("%s: the paper's curve %q belongs to no series or is not whole", r.Experiment, c.Name)
+		}
+	}
+}
+
+// No two cases may be the same point, and settings must be such that a cluster starts.
+func TestCasesAreDistinct(t *testing.T) {
+	type place struct {
+		series, part string
+		x            float64
+	}
+	for _, e := range Experiments() {
+		seen := map[place]bool{}
+		for _, c := range e.Cases {
+			p := place{c.Series, c.Part, c.X}
+			if seen[p] {
+				t.Errorf("%s: %+v is measured twice", e.Name, p)
+			}
+			seen[p] = true
+			if c.Work.Requests < 1 || c.Work.Clients > c.Work.Requests || c.Setup.NoPipeline && c.Setup.Depth > 1 {
+				t.Errorf("%s: %+v makes no sense", e.Name, c)
+			}
+		}
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	e := &Experiment{XName: "x", Cases: []Case{{Series: "a", X: 1}, {Series: "a", X: 2}, {Series: "b", X: 1}, {Series: "b", X: 2}}}
+	r := newResult(e, e.Cases, Config{})
+	for i, runs := range [][]float64{{10, 12, 11, 13}, {20, 20, 20, 20}, {5, 30, 5, 30}, {6, 31, 6, 31}} {
+		for k, v := range runs {
+			r.add(&e.Cases[i], Sample{Runtime: v, SyncTime: float64(k)})
+		}
+	}
+	r.finish(4)
+	a1, a2, b1, b2 := where{series: "a", x: 1}, where{series: "a", x: 2}, where{series: "b", x: 1}, where{series: "b", x: 2}
+	for _, c := range []struct {
+		name string
+		f    measure
+		want float64
+	}{
+		{"times", times(Runtime, a2, a1), 20 / 11.5},
+		{"quietly", quietly(Runtime, a2, a1), 20 / 10.75},
+		{"growth", growth(Runtime, "a", "b", 1, 2), 8.5},
+		{"spreadOver", spreadOver(Runtime, a1, a2), 20 / 10.75},
+		// Even runs choose b at 1 (5), odd ones compare: 12.5 against 30.
+		{"againstBest", againstBest(Runtime, a1, b1, b2), 12.5 / 30},
+		{"explained", explained(Runtime, SyncTime, a1), 64},
+	} {
+		if got, ok := c.f(r); !ok || got < c.want*0.999 || got > c.want*1.001 {
+			t.Errorf("%s: %v (%v), want %v", c.name, got, ok, c.want)
+		}
+	}
+	if _, ok := times(Runtime, a1, where{series: "c", x: 1})(r); ok {
+		t.Error("a ratio to what was not measured")
+	}
+	if _, ok := explained(Runtime, SyncTime, a2)(r); ok {
+		t.Error("a correlation with what does not vary")
+	}
+}

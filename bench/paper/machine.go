@@ -1,0 +1,83 @@
+package paper
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
+)
+
+// machine is a member's state machine: bench's, which tells what was applied in which
+// order, with a price for applying and a bell that rings when a command has been applied.
+type machine struct {
+	m    *bench.Machine
+	cost time.Duration // of one command
+	debt time.Duration // cost that was not slept for yet; only Apply uses it
+
+	mu      sync.Mutex
+	applied uint64
+	target  uint64
+	bell    chan time.Time // holds the instant at which applied reached target
+}
+
+func newMachine(cost time.Duration) *machine {
+	return &machine{m: bench.NewMachine(1), cost: cost, bell: make(chan time.Time, 1)}
+}
+
+// ringAt makes the bell ring when so many commands have been applied since the beginning.
+func (m *machine) ringAt(target uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.target = target
+	select {
+	case <-m.bell: // of a run that was given up
+	default:
+	}
+	if m.applied >= target {
+		m.bell <- time.Now()
+	}
+}
+
+// Apply implements [braid.StateMachine].
+func (m *machine) Apply(commands []braid.Command) error {
+	err := m.m.Apply(commands)
+	m.pay(len(commands))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.applied
+	m.applied += uint64(len(commands))
+	if before < m.target && m.applied >= m.target {
+		select {
+		case m.bell <- time.Now():
+		default:
+		}
+	}
+	return err
+}
+
+// pay sleeps for what commands cost. Short sleeps are not exact, so what is owed is saved
+// up, and what a sleep took too long is taken off.
+func (m *machine) pay(commands int) {
+	const least = 2 * time.Millisecond
+	m.debt += m.cost * time.Duration(commands)
+	if m.debt < least {
+		return
+	}
+	began := time.Now()
+	time.Sleep(m.debt)
+	m.debt -= time.Since(began)
+}
+
+// Snapshot implements [braid.StateMachine].
+func (m *machine) Snapshot() (braid.Snapshot, error) { return m.m.Snapshot() }
+
+// Restore implements [braid.StateMachine].
+func (m *machine) Restore(r io.Reader) error {
+	err := m.m.Restore(r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied, _ = m.m.Digest()
+	return err
+}

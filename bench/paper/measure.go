@@ -1,0 +1,157 @@
+package paper
+
+import (
+	"math"
+	"slices"
+)
+
+// Ways to compute what a claim speaks of.
+
+// measure is how a claim's figure is computed.
+type measure = func(*Result) (float64, bool)
+
+// where is a point of a series, of a part of the experiment if that is not empty.
+type where struct {
+	series string
+	x      float64
+	part   string
+}
+
+// times is how many times a figure at the one point is that at the other.
+func times(m Metric, one, other where) measure {
+	return func(r *Result) (float64, bool) {
+		a, b := r.at(one), r.at(other)
+		if a == nil || b == nil || b.Figures[m].Median == 0 {
+			return 0, false
+		}
+		return a.Figures[m].Median / b.Figures[m].Median, true
+	}
+}
+
+// growth is how many times as much one series grows between two x as another.
+func growth(m Metric, one, other string, from, to float64) measure {
+	return func(r *Result) (float64, bool) {
+		grown := func(series string) (float64, bool) {
+			a, b := r.at(where{series: series, x: from}), r.at(where{series: series, x: to})
+			if a == nil || b == nil {
+				return 0, false
+			}
+			return b.Figures[m].Median - a.Figures[m].Median, true
+		}
+		a, ok1 := grown(one)
+		b, ok2 := grown(other)
+		return a / b, ok1 && ok2 && b > 0
+	}
+}
+
+func atLeast(least float64) func(float64) bool { return func(v float64) bool { return v >= least } }
+func atMost(most float64) func(float64) bool   { return func(v float64) bool { return v <= most } }
+
+// againstBest is how many times the figure of one point, where less is better, is that of
+// the best of some others. Which one is best is decided by every other run and compared in
+// the rest, because the best of many noisy medians would be flattered.
+func againstBest(m Metric, one where, others ...where) measure {
+	return func(r *Result) (float64, bool) {
+		p := r.at(one)
+		if p == nil {
+			return 0, false
+		}
+		chosen, best := (*Point)(nil), math.Inf(1)
+		for _, o := range others {
+			q := r.at(o)
+			if q == nil {
+				continue
+			}
+			choose, _ := halves(q.Runs[m])
+			if v := median(choose); v < best {
+				chosen, best = q, v
+			}
+		}
+		if chosen == nil {
+			return 0, false
+		}
+		_, theirs := halves(chosen.Runs[m])
+		_, ours := halves(p.Runs[m])
+		return median(ours) / median(theirs), true
+	}
+}
+
+// halves splits runs by turns. A single run is both halves.
+func halves(runs []float64) (a, b []float64) {
+	if len(runs) < 2 {
+		return runs, runs
+	}
+	for i, v := range runs {
+		if i%2 == 0 {
+			a = append(a, v)
+		} else {
+			b = append(b, v)
+		}
+	}
+	return a, b
+}
+
+// quietly is like times with lower quartiles instead of medians: a quarter of the runs is
+// no longer. What other programs do to the machine then shows less, and what happens in
+// every run, or in most, still does.
+func quietly(m Metric, one, other where) measure {
+	return func(r *Result) (float64, bool) {
+		a, b := r.at(one), r.at(other)
+		if a == nil || b == nil || b.Figures[m].Low == 0 {
+			return 0, false
+		}
+		return a.Figures[m].Low / b.Figures[m].Low, true
+	}
+}
+
+// spreadOver is the greatest of some points' lower quartiles over the smallest.
+func spreadOver(m Metric, points ...where) measure {
+	return func(r *Result) (float64, bool) {
+		var v []float64
+		for _, w := range points {
+			p := r.at(w)
+			if p == nil {
+				return 0, false
+			}
+			v = append(v, p.Figures[m].Low)
+		}
+		return slices.Max(v) / slices.Min(v), slices.Min(v) > 0
+	}
+}
+
+// explained is the share of the variance of y among the runs of one point that x explains
+// (the square of their correlation), averaged over some points, in percent.
+func explained(y, x Metric, points ...where) measure {
+	return func(r *Result) (float64, bool) {
+		sum, n := 0.0, 0
+		for _, w := range points {
+			p := r.at(w)
+			if p == nil || len(p.Runs[y]) < 3 {
+				continue
+			}
+			if c := correlation(p.Runs[x], p.Runs[y]); !math.IsNaN(c) {
+				sum += c * c
+				n++
+			}
+		}
+		return 100 * sum / float64(n), n > 0
+	}
+}
+
+// correlation is Pearson's coefficient; NaN if one of the two does not vary.
+func correlation(x, y []float64) float64 {
+	n := min(len(x), len(y))
+	var mx, my float64
+	for i := range n {
+		mx, my = mx+x[i]/float64(n), my+y[i]/float64(n)
+	}
+	var xy, xx, yy float64
+	for i := range n {
+		dx, dy := x[i]-mx, y[i]-my
+		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+	}
+	if xx == 0 || yy == 0 {
+		return math.NaN()
+	}
+	return xy / math.Sqrt(xx*yy)
+}

@@ -1,0 +1,109 @@
+package paper
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+)
+
+//go:embed page.html
+var pageSource string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"number": number, "optional": optional, "label": Metric.label,
+}).Parse(pageSource))
+
+// section is an experiment on the page.
+type section struct {
+	*Result
+	Def    *Experiment
+	Claims []claimRow
+	Plots  []plotBox
+	Rows   []tableRow
+}
+
+type claimRow struct {
+	Judged
+	Note string
+}
+
+type plotBox struct {
+	SVG     template.HTML
+	Caption string
+}
+
+type tableRow struct {
+	Series string
+	First  bool // of its series
+	X      float64
+	Of     string // what X is
+	Count  int
+	Cells  []Figure
+	Known  []bool
+}
+
+// writePage writes a page that needs nothing else.
+func writePage(w io.Writer, results []*Result) error {
+	var sections []section
+	holds, claims := 0, 0
+	for _, r := range results {
+		s := section{Result: r, Def: r.e, Rows: r.rows()}
+		for _, j := range r.Claims {
+			claims++
+			if j.Holds {
+				holds++
+			}
+			s.Claims = append(s.Claims, claimRow{j, r.e.noteOf(j.Claim)})
+		}
+		for i := range r.e.Plots {
+			p := &r.e.Plots[i]
+			// Everything in the picture was escaped by SVG.
+			s.Plots = append(s.Plots, plotBox{SVG: template.HTML(p.SVG(r)), Caption: p.Caption}) //nolint:gosec
+		}
+		sections = append(sections, s)
+	}
+	return pageTemplate.Execute(w, map[string]any{"Sections": sections, "Holds": holds, "Claims": claims})
+}
+
+// noteOf returns how the figure of a claim is computed.
+func (e *Experiment) noteOf(claim string) string {
+	i := slices.IndexFunc(e.Claims, func(c Claim) bool { return c.Text == claim })
+	if i < 0 {
+		return ""
+	}
+	return e.Claims[i].Note
+}
+
+// rows lists the figures of the table's metrics.
+func (r *Result) rows() []tableRow {
+	var rows []tableRow
+	for _, s := range r.Series {
+		if s.Paper {
+			continue
+		}
+		for i, p := range s.Points {
+			row := tableRow{Series: s.Name, First: i == 0, X: p.X, Of: s.X, Count: p.Count}
+			for _, m := range r.e.Table {
+				f, ok := p.Figures[m]
+				row.Cells, row.Known = append(row.Cells, f), append(row.Known, ok)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// Where describes the machine in one line.
+func (m Machine) Where() string {
+	parts := []string{m.CPU, plural(m.Cores, "core"), m.Kernel, m.Filesystem, m.Go}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(float64(n)) + " " + what + "s"
+}

@@ -1,0 +1,342 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// Size of a plot; pictures scale with the page.
+const (
+	plotWidth   = 760.0
+	plotHeight  = 330.0 // of the area between the axes
+	marginLeft  = 74.0
+	marginRight = 36.0
+	headHeight  = 34.0
+	rowHeight   = 20.0 // of the legend
+	footHeight  = 52.0
+	charWidth   = 6.5 // of small text, about
+)
+
+// style makes a picture readable on light and on dark pages, and by itself. Colours are
+// numbered c0 …; the paper's curves have the colour of ours that they belong to.
+const style = `
+.plot{--bg:#fff;--fg:#1f2328;--soft:#656d76;--grid:#e4e8ec;--c0:#c2410c;--c1:#7c3aed;--c2:#0f766e;--c3:#2563eb;--c4:#be185d;--c5:#a16207;--c6:#475569;--c7:#15803d;
+font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif;background:var(--bg)}
+@media (prefers-color-scheme:dark){.plot{--bg:#14181d;--fg:#e6edf3;--soft:#9aa4af;--grid:#2a313a;--c0:#fb923c;--c1:#b794f6;--c2:#2dd4bf;--c3:#60a5fa;--c4:#f472b6;--c5:#facc15;--c6:#a3b1c2;--c7:#4ade80}}
+.plot text{fill:var(--fg);font-size:12px}.plot .title{font-size:15px;font-weight:600}.plot .soft{fill:var(--soft)}
+.plot .grid{stroke:var(--grid)}.plot .axis{stroke:var(--soft)}.plot .back{fill:var(--bg)}
+.plot .line{fill:none;stroke-width:2.2;stroke-linejoin:round}.plot .paper{stroke-dasharray:6 5;stroke-width:1.7}
+.plot .range{stroke-width:1.4;opacity:.65}.plot .dot{stroke:var(--bg);stroke-width:1.2}.plot .hollow{fill:var(--bg);stroke-width:1.6}
+`
+
+const (
+	blue  = "var(--c3)" // braid's default
+	plain = "var(--c6)" // bars that are not to stand out
+)
+
+// palette is the colours of the other series.
+var palette = []string{"var(--c0)", "var(--c1)", "var(--c2)", "var(--c4)", "var(--c5)", "var(--c7)", plain}
+
+// canvas is an SVG that is being written.
+type canvas struct{ strings.Builder }
+
+func (c *canvas) put(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+
+func (c *canvas) text(x, y float64, class, anchor, text string) {
+	c.put(`<text x="%.1f" y="%.1f" class="%s" text-anchor="%s">%s</text>`, x, y, class, anchor, html.EscapeString(text))
+}
+
+func (c *canvas) line(x1, y1, x2, y2 float64, class, stroke string) {
+	if stroke != "" {
+		stroke = ` stroke="` + stroke + `"`
+	}
+	c.put(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"%s/>`, x1, y1, x2, y2, class, stroke)
+}
+
+// drawn is a series as a plot shows it.
+type drawn struct {
+	name   string
+	colour string
+	paper  bool
+	points []dot
+}
+
+// dot is a point of a series: a figure and its range. In a trade-off, label is what is
+// written beside it.
+type dot struct{ x, y, lo, hi, label float64 }
+
+// SVG draws a plot of a result. Nothing is drawn of what was not measured.
+func (p *Plot) SVG(r *Result) string {
+	series := p.collect(r)
+	if p.Kind == Bars {
+		return p.bars(series)
+	}
+	c := &canvas{}
+	rows := legendRows(series)
+	top := headHeight + rowHeight*float64(len(rows)) + 10
+	height := top + plotHeight + footHeight
+	p.open(c, height)
+	legend(c, rows, p.Kind)
+	x, y := p.scales(series)
+	x.from, x.to = marginLeft, plotWidth-marginRight
+	y.from, y.to = top+plotHeight, top
+	p.axes(c, x, y, series)
+	for i := range series {
+		switch p.Kind {
+		case Scatter:
+			scatter(c, x, y, &series[i])
+		case Tradeoff:
+			p.tradeoff(c, x, y, &series[i])
+		default:
+			curve(c, x, y, &series[i], p.xLabel(), p.Y)
+		}
+	}
+	c.put("</svg>")
+	return c.String()
+}
+
+func (p *Plot) open(c *canvas, height float64) {
+	c.put(`<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(p.Title))
+	c.put("<style>%s</style>", style)
+	c.put(`<rect class="back" width="%.0f" height="%.0f"/>`, plotWidth, height)
+	c.text(16, 23, "title", "start", p.Title)
+}
+
+// collect gathers what the plot shows.
+func (p *Plot) collect(r *Result) []drawn {
+	var out []drawn
+	names := slices.DeleteFunc(r.e.seriesNames(), func(n string) bool { return n == adaptive })
+	colour := func(name string) string {
+		if name == adaptive {
+			return blue
+		}
+		return palette[max(0, slices.Index(names, name))%len(palette)]
+	}
+	for _, s := range r.Series {
+		if s.Paper || s.X != cmp.Or(p.Part, r.e.XName) || p.Series != nil && !slices.Contains(p.Series, s.Name) {
+			continue
+		}
+		if p.Kind == Scatter {
+			out = append(out, p.groups(&s)...)
+			continue
+		}
+		d := drawn{name: s.Name, colour: colour(s.Name)}
+		if p.Kind == Bars && !slices.Contains(p.Accent, s.Name) {
+			d.colour = plain
+		}
+		for _, pt := range s.Points {
+			d.points = append(d.points, p.dots(&pt)...)
+		}
+		if len(d.points) > 0 {
+			out = append(out, d)
+		}
+	}
+	for _, q := range p.Paper {
+		d := drawn{name: q.Name, colour: colour(q.Like), paper: true}
+		for i := range q.X {
+			d.points = append(d.points, dot{x: q.X[i], y: q.Y[i]})
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// groups are the points of a series, each with a colour of its own.
+func (p *Plot) groups(s *Series) (out []drawn) {
+	for i, pt := range s.Points {
+		d := drawn{name: s.X + " " + number(pt.X), colour: palette[i%len(palette)], points: p.dots(&pt)}
+		if len(d.points) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// dots are what the plot shows of a point.
+func (p *Plot) dots(pt *Point) (out []dot) {
+	f, ok := pt.Figures[p.Y]
+	switch {
+	case !ok:
+	case p.Kind == Scatter:
+		for i := range min(len(pt.Runs[p.X]), len(pt.Runs[p.Y])) {
+			out = append(out, dot{x: pt.Runs[p.X][i], y: pt.Runs[p.Y][i]})
+		}
+	case p.Kind == Tradeoff:
+		out = append(out, dot{x: pt.Figures[p.X].Median, y: f.Median, label: pt.X})
+	default:
+		out = append(out, dot{pt.X, f.Median, f.Low, f.High, 0})
+	}
+	return out
+}
+
+func (p *Plot) scales(series []drawn) (x, y scale) {
+	var xs, ys []float64
+	for _, s := range series {
+		for _, d := range s.points {
+			if !constant(&s, series) {
+				xs = append(xs, d.x)
+			}
+			ys = append(ys, d.y)
+			if d.hi > 0 {
+				ys = append(ys, d.lo, d.hi)
+			}
+		}
+	}
+	if len(xs) == 0 {
+		xs = []float64{0, 1}
+	}
+	if p.Kind != Lines {
+		return newScale(xs, p.LogX), newScale(ys, p.LogY)
+	}
+	return around(xs, p.LogX), newScale(ys, p.LogY)
+}
+
+// constant reports whether a series does not depend on x: it has one point, others more.
+func constant(s *drawn, all []drawn) bool {
+	return len(s.points) == 1 && slices.ContainsFunc(all, func(o drawn) bool { return len(o.points) > 1 })
+}
+
+func (p *Plot) axes(c *canvas, x, y scale, series []drawn) {
+	for _, v := range y.ticks() {
+		at := y.at(v)
+		c.line(x.from, at, x.to, at, "grid", "")
+		c.text(x.from-8, at+4, "soft", "end", number(v))
+	}
+	for _, v := range p.xTicks(x, series) {
+		at := x.at(v)
+		c.line(at, y.from, at, y.from+5, "axis", "")
+		c.text(at, y.from+20, "soft", "middle", number(v))
+	}
+	c.line(x.from, y.from, x.to, y.from, "axis", "")
+	c.text((x.from+x.to)/2, y.from+42, "soft", "middle", p.xLabel())
+	c.put(`<text class="soft" text-anchor="middle" transform="translate(18 %.1f) rotate(-90)">%s</text>`, (y.from+y.to)/2, html.EscapeString(p.Y.label()))
+}
+
+func (p *Plot) xLabel() string {
+	if p.XLabel == "" {
+		return p.X.label()
+	}
+	return p.XLabel
+}
+
+// xTicks are the x of the points themselves where these are few.
+func (p *Plot) xTicks(x scale, series []drawn) []float64 {
+	if p.Kind != Lines {
+		return x.ticks()
+	}
+	var xs []float64
+	for i := range series {
+		for _, d := range series[i].points {
+			if !constant(&series[i], series) && !slices.Contains(xs, d.x) {
+				xs = append(xs, d.x)
+			}
+		}
+	}
+	const few = 10
+	if len(xs) > few {
+		return x.ticks()
+	}
+	return xs
+}
+
+// curve draws a series as a line with the range of its rounds.
+func curve(c *canvas, x, y scale, s *drawn, xName string, m Metric) {
+	points := slices.Clone(s.points)
+	slices.SortFunc(points, func(a, b dot) int { return int(a.x - b.x) })
+	class := "line"
+	if s.paper {
+		class = "line paper"
+	}
+	var path strings.Builder
+	for i, d := range points {
+		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(d.x), y.at(d.y))
+	}
+	if only := points[0]; len(points) == 1 {
+		fmt.Fprintf(&path, "M%.1f %.1fL%.1f %.1f", x.from, y.at(only.y), x.to, y.at(only.y))
+		points[0].x = x.lo + (x.hi-x.lo)/2
+		if x.log {
+			points = nil
+		}
+	}
+	c.put(`<path class="%s" stroke="%s" d="%s"/>`, class, s.colour, path.String())
+	for _, d := range points {
+		px, py := x.at(d.x), y.at(d.y)
+		if d.hi > d.lo {
+			c.line(px, y.at(d.lo), px, y.at(d.hi), "range", s.colour)
+			c.line(px-4, y.at(d.lo), px+4, y.at(d.lo), "range", s.colour)
+			c.line(px-4, y.at(d.hi), px+4, y.at(d.hi), "range", s.colour)
+		}
+		hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, xName, number(d.x), m.label(), number(d.y))
+		if s.paper {
+			c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3.2" stroke="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+			continue
+		}
+		hint += fmt.Sprintf(" (%s – %s)", number(d.lo), number(d.hi))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+	}
+}
+
+// tradeoff draws a series as a line through its medians, each with its x beside it.
+func (p *Plot) tradeoff(c *canvas, x, y scale, s *drawn) {
+	var path strings.Builder
+	for i, d := range s.points {
+		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(d.x), y.at(d.y))
+	}
+	c.put(`<path class="line" stroke="%s" d="%s"/>`, s.colour, path.String())
+	for _, d := range s.points {
+		px, py := x.at(d.x), y.at(d.y)
+		hint := fmt.Sprintf("%s, %s %s: %s %s, %s %s", s.name, number(d.label), p.Part, number(d.x), p.X.label(), p.Y.label(), number(d.y))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+		c.text(px+7, py-7, "soft", "start", number(d.label))
+	}
+}
+
+// scatter draws the runs of a series as dots.
+func scatter(c *canvas, x, y scale, s *drawn) {
+	for _, d := range s.points {
+		hint := fmt.Sprintf("%s: %s, %s", s.name, number(d.x), number(d.y))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity=".8"><title>%s</title></circle>`, x.at(d.x), y.at(d.y), s.colour, html.EscapeString(hint))
+	}
+}
+
+// legendRows breaks the names of the series into rows.
+func legendRows(series []drawn) [][]drawn {
+	var rows [][]drawn
+	used := 0.0
+	for _, s := range series {
+		w := legendWidth(s.name)
+		if len(rows) == 0 || used+w > plotWidth-32 {
+			rows, used = append(rows, nil), 0
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], s)
+		used += w
+	}
+	return rows
+}
+
+func legendWidth(name string) float64 { return 50 + charWidth*float64(len([]rune(name))) }
+
+func legend(c *canvas, rows [][]drawn, kind PlotKind) {
+	for i, row := range rows {
+		x, y := 16.0, headHeight+rowHeight*float64(i)+9
+		for _, s := range row {
+			class := "line"
+			if s.paper {
+				class = "line paper"
+			}
+			if kind != Scatter {
+				c.line(x, y, x+26, y, class, s.colour)
+			}
+			if s.paper {
+				c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3" stroke="%s"/>`, x+13, y, s.colour)
+			} else {
+				c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4" fill="%s"/>`, x+13, y, s.colour)
+			}
+			c.text(x+32, y+4, "", "start", s.name)
+			x += legendWidth(s.name)
+		}
+	}
+}

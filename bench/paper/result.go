@@ -1,0 +1,184 @@
+package paper
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/bench"
+)
+
+// Result is what an experiment measured, in the form in which it is kept as JSON.
+type Result struct {
+	Experiment string   `json:"experiment"`
+	Machine    Machine  `json:"machine"`
+	Claims     []Judged `json:"claims"`
+	Series     []Series `json:"series"`
+
+	e *Experiment
+}
+
+// Machine says where, when and how an experiment ran.
+type Machine struct {
+	bench.MachineInfo
+	Date    time.Time `json:"date"`
+	Command string    `json:"command,omitempty"`
+	Quick   bool      `json:"quick"`
+	Rounds  int       `json:"rounds"` // complete ones
+	// Notes tell what went otherwise than planned.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Judged is a claim with what was measured. Paper is null if the paper gives no figure,
+// Measured if what it needs was not measured.
+type Judged struct {
+	Claim    string   `json:"claim"`
+	Paper    *float64 `json:"paper"`
+	Measured *float64 `json:"measured"`
+	Unit     string   `json:"unit"`
+	Holds    bool     `json:"holds"`
+}
+
+// Series is one contestant over a range of x, or what the paper measured.
+type Series struct {
+	Name   string  `json:"name"`
+	Paper  bool    `json:"paper,omitempty"`
+	X      string  `json:"x"` // what Point.X is
+	Points []Point `json:"points"`
+}
+
+// Point is what was measured at one x.
+type Point struct {
+	X       float64              `json:"x"`
+	Count   int                  `json:"count,omitempty"` // of the runs
+	Figures map[Metric]Figure    `json:"figures"`
+	Runs    map[Metric][]float64 `json:"runs,omitempty"` // in the order in which they ran
+}
+
+// Figure is a median over the runs, with the quartiles, the lowest and the highest.
+type Figure struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Low    float64 `json:"lower_quartile"`
+	High   float64 `json:"upper_quartile"`
+	Max    float64 `json:"max"`
+}
+
+func newResult(e *Experiment, cases []Case, c Config) *Result {
+	r := &Result{Experiment: e.Name, e: e, Claims: []Judged{}}
+	r.Machine.Date = time.Now().UTC().Truncate(time.Second)
+	r.Machine.MachineInfo = describeMachine(c.Dir)
+	r.Machine.Quick, r.Machine.Command = c.Quick, c.Command
+	for i := range cases {
+		r.point(&cases[i])
+	}
+	return r
+}
+
+// point returns where the figures of a case belong, and makes it if it is new.
+func (r *Result) point(c *Case) *Point {
+	x := cmp.Or(c.Part, r.e.XName)
+	i := slices.IndexFunc(r.Series, func(s Series) bool { return s.Name == c.Series && s.X == x && !s.Paper })
+	if i < 0 {
+		i = len(r.Series)
+		r.Series = append(r.Series, Series{Name: c.Series, X: x})
+	}
+	s := &r.Series[i]
+	k := slices.IndexFunc(s.Points, func(p Point) bool { return p.X == c.X })
+	if k < 0 {
+		k = len(s.Points)
+		s.Points = append(s.Points, Point{X: c.X, Runs: map[Metric][]float64{}})
+	}
+	return &s.Points[k]
+}
+
+func (r *Result) add(c *Case, s Sample) {
+	p := r.point(c)
+	p.Count++
+	for m, v := range s {
+		p.Runs[m] = append(p.Runs[m], v)
+	}
+}
+
+func (r *Result) note(text string) { r.Machine.Notes = append(r.Machine.Notes, text) }
+
+// finish computes medians, judges the claims and adds the paper's own figures.
+func (r *Result) finish(rounds int) {
+	r.Machine.Rounds = rounds
+	for i := range r.Series {
+		s := &r.Series[i]
+		s.Points = slices.DeleteFunc(s.Points, func(p Point) bool { return p.Count == 0 })
+		for k := range s.Points {
+			p := &s.Points[k]
+			p.Figures = map[Metric]Figure{}
+			for m, runs := range p.Runs {
+				p.Figures[m] = figureOf(runs)
+			}
+		}
+	}
+	r.Series = slices.DeleteFunc(r.Series, func(s Series) bool { return len(s.Points) == 0 })
+	for i := range r.e.Claims {
+		r.Claims = append(r.Claims, r.e.Claims[i].judge(r))
+	}
+	r.addPaper()
+}
+
+func (r *Result) addPaper() {
+	for _, p := range r.e.Plots {
+		for _, c := range p.Paper {
+			s := Series{Name: c.Name, Paper: true, X: cmp.Or(p.Part, r.e.XName)}
+			for i, x := range c.X {
+				s.Points = append(s.Points, Point{X: x, Figures: map[Metric]Figure{p.Y: figureOf(c.Y[i : i+1])}})
+			}
+			r.Series = append(r.Series, s)
+		}
+	}
+}
+
+// at returns a point of a series of ours, nil if it was not measured.
+func (r *Result) at(w where) *Point {
+	x := cmp.Or(w.part, r.e.XName)
+	for i := range r.Series {
+		s := &r.Series[i]
+		if s.Name != w.series || s.X != x || s.Paper {
+			continue
+		}
+		for k := range s.Points {
+			if s.Points[k].X == w.x {
+				return &s.Points[k]
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Claim) judge(r *Result) Judged {
+	j := Judged{Claim: c.Text, Unit: c.Unit}
+	if c.Paper != 0 {
+		j.Paper = &c.Paper
+	}
+	if v, ok := c.Measure(r); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		j.Measured = &v
+		j.Holds = c.Holds(v)
+	}
+	return j
+}
+
+func figureOf(runs []float64) Figure {
+	v := slices.Sorted(slices.Values(runs))
+	return Figure{Median: between(v, 0.5), Min: v[0], Low: between(v, 0.25), High: between(v, 0.75), Max: v[len(v)-1]}
+}
+
+func median(values []float64) float64 { return between(slices.Sorted(slices.Values(values)), 0.5) }
+
+// between is a quantile of ascending values, interpolated; NaN if there are none.
+func between(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	at := q * float64(len(v)-1)
+	i := min(int(at), len(v)-1)
+	next := v[min(i+1, len(v)-1)]
+	return v[i] + (next-v[i])*(at-float64(i))
+}

@@ -1,0 +1,281 @@
+package paper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Config says how experiments are run.
+type Config struct {
+	// Dir is where clusters keep their files; they are removed afterwards.
+	Dir string
+	// Quick is fewer cases and rounds, and a limit of time.
+	Quick bool
+	// Rounds is how often each case runs; 0: as the experiment says.
+	Rounds int
+	// Command is what the report says how it was made.
+	Command string
+	// Progress is called before every run; nil for nobody.
+	Progress func(Progress)
+	// Open starts clusters; nil: Open.
+	Open Opener
+	// Limit is how long an experiment may take; 0: quickLimit if Quick, else no limit.
+	Limit time.Duration
+}
+
+// Progress is how far an experiment is.
+type Progress struct {
+	Experiment  string
+	Doing       string // "starting", or the series and x that run
+	Done, Whole int    // runs
+}
+
+const (
+	// quickLimit is how long a quick experiment may take with its start and its end.
+	quickLimit = 52 * time.Second
+	// fullRounds is the least number of rounds outside of quick mode.
+	fullRounds = 3
+	// startTogether is how many clusters start at once; most of it is waiting for election
+	// timeouts.
+	startTogether = 12
+	// attempts is how often a run is tried that something outside disturbed.
+	attempts = 3
+)
+
+// Run runs an experiment. When ctx or the limit ends it early, the result is of what was
+// measured until then; an error comes without a result only if there is none.
+func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
+	if c.Open == nil {
+		c.Open = Open
+	}
+	if c.Limit == 0 && c.Quick && c.Rounds == 0 {
+		c.Limit = quickLimit
+	}
+	limited := ctx
+	if c.Limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, c.Limit)
+		defer cancel()
+	}
+	r := &runner{Config: c, e: e, cases: e.cases(c.Quick), targets: map[Setup]Target{}, began: time.Now()}
+	r.result = newResult(e, r.cases, c)
+	err := r.run(limited)
+	if verr := r.check(ctx); verr != nil {
+		r.result.note(violation + verr.Error())
+		err = errors.Join(verr, err)
+	}
+	if cerr := r.close(); err == nil {
+		err = cerr
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		r.result.note("stopped early: " + why(ctx, c))
+		if ctx.Err() == nil {
+			err = nil // the limit is how a quick run ends
+		}
+	}
+	if r.done == 0 {
+		return nil, cmp.Or(err, fmt.Errorf("%s: nothing was measured within %v", e.Name, c.Limit))
+	}
+	r.result.finish(r.complete)
+	return r.result, err
+}
+
+func why(ctx context.Context, c Config) string {
+	if ctx.Err() != nil {
+		return "interrupted"
+	}
+	return fmt.Sprintf("the limit of %v was reached", c.Limit)
+}
+
+type runner struct {
+	Config
+	e        *Experiment
+	cases    []Case
+	result   *Result
+	began    time.Time
+	done     int // runs
+	complete int // rounds
+
+	mu      sync.Mutex
+	targets map[Setup]Target
+}
+
+func (r *runner) rounds() int {
+	switch {
+	case r.Rounds > 0:
+		return r.Rounds
+	case r.Quick:
+		return max(1, r.e.QuickRounds)
+	}
+	return max(fullRounds, r.e.Rounds)
+}
+
+// run starts the clusters and goes through the rounds. Each round begins with another case,
+// so that what changes on the machine meanwhile hits all alike.
+func (r *runner) run(ctx context.Context) error {
+	r.report("starting")
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	longest := time.Duration(0)
+	for round := range r.rounds() {
+		if r.Limit > 0 && round > 0 && time.Since(r.began)+longest+longest/4 > r.Limit {
+			r.result.note(fmt.Sprintf("%d of %d rounds fitted into the time", round, r.rounds()))
+			return nil
+		}
+		began := time.Now()
+		if err := r.round(ctx, round); err != nil {
+			return err
+		}
+		longest = max(longest, time.Since(began))
+		r.complete++
+	}
+	return nil
+}
+
+// round runs every case as often as it wants, but never twice in a row while others want
+// to: what disturbs the machine for a moment should hit many cases once.
+func (r *runner) round(ctx context.Context, round int) error {
+	for turn, more := 0, true; more; turn++ {
+		more = false
+		for i := range r.cases {
+			c := &r.cases[(round+i)%len(r.cases)]
+			if turn >= max(1, c.Times) {
+				continue
+			}
+			if err := r.one(ctx, c); err != nil {
+				return err
+			}
+			more = true
+		}
+	}
+	return nil
+}
+
+// setups are those of all cases, each once.
+func (r *runner) setups() (out []Setup) {
+	for i := range r.cases {
+		if !slices.Contains(out, r.cases[i].Setup) {
+			out = append(out, r.cases[i].Setup)
+		}
+	}
+	return out
+}
+
+// start opens the clusters of all cases, some at a time.
+func (r *runner) start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slots := make(chan struct{}, startTogether)
+	var wg sync.WaitGroup
+	var errs []error
+	setups := r.setups()
+	if err := checkSpace(r.Dir, setups); err != nil {
+		return err
+	}
+	for _, setup := range setups {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := r.open(ctx, setup); err != nil {
+				r.mu.Lock()
+				errs = append(errs, err)
+				r.mu.Unlock()
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	return ctx.Err()
+}
+
+func (r *runner) open(ctx context.Context, s Setup) error {
+	dir, err := os.MkdirTemp(r.Dir, "cluster-")
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	t, err := r.Open(ctx, dir, s)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: starting a cluster: %w", r.e.Name, err), os.RemoveAll(dir))
+	}
+	r.mu.Lock()
+	r.targets[s] = t
+	r.mu.Unlock()
+	return nil
+}
+
+// one runs a case once. A run that fails, as when the machine stood still for so long that
+// the cluster elected another leader, is made again on a new cluster.
+func (r *runner) one(ctx context.Context, c *Case) error {
+	what := fmt.Sprintf("%s, %s %g", c.Series, cmp.Or(c.Part, r.e.XName), c.X)
+	r.report(what)
+	for try := 1; ; try++ {
+		sample, err := r.targets[c.Setup].Run(ctx, c.Work)
+		if err == nil {
+			r.result.add(c, sample)
+			r.done++
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if try == attempts {
+			return fmt.Errorf("%s: %s: %w", r.e.Name, what, err)
+		}
+		r.result.note(fmt.Sprintf("%s: run again: %v", what, err))
+		if err := errors.Join(r.targets[c.Setup].Close(), r.open(ctx, c.Setup)); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *runner) report(doing string) {
+	if r.Progress != nil {
+		whole := 0
+		for i := range r.cases {
+			whole += r.rounds() * max(1, r.cases[i].Times)
+		}
+		r.Progress(Progress{Experiment: r.e.Name, Doing: doing, Done: r.done, Whole: whole})
+	}
+}
+
+// check asks all clusters whether their members agree: otherwise no figure counts.
+func (r *runner) check(ctx context.Context) error {
+	for s, t := range r.targets {
+		if err := t.Check(ctx); err != nil {
+			return fmt.Errorf("%s: setup %+v: %w", r.e.Name, s, err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) close() error {
+	var wg sync.WaitGroup
+	var errs []error
+	for _, t := range r.targets {
+		wg.Go(func() {
+			if err := t.Close(); err != nil {
+				r.mu.Lock()
+				errs = append(errs, err)
+				r.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// violation begins the note that members of a cluster did not agree.
+const violation = "VIOLATION: "

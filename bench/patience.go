@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errImpatient ends a request that was not answered in time.
+var errImpatient = errors.New("not answered in time")
+
+// patience gives the requests of one goroutine, which come one after the other, a context
+// that ends between half of a limit and the whole limit after they began. A timer for each
+// request would cost as much as the request does elsewhere.
+type patience struct {
+	parent  context.Context
+	limit   time.Duration
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	renewed int64
+}
+
+// at returns the context for a request that begins now, in ns on any clock.
+func (p *patience) at(now int64) context.Context {
+	if p.ctx == nil || p.ctx.Err() != nil || now-p.renewed > int64(p.limit/2) {
+		p.renew()
+		p.renewed = now
+	}
+	return p.ctx
+}
+
+func (p *patience) renew() {
+	if p.timer != nil && p.timer.Stop() && p.ctx.Err() == nil {
+		p.timer.Reset(p.limit)
+		return
+	}
+	p.end()
+	ctx, cancel := context.WithCancelCause(p.parent)
+	p.ctx, p.cancel = ctx, cancel
+	p.timer = time.AfterFunc(p.limit, func() { cancel(errImpatient) })
+}
+
+// end frees what the context holds.
+func (p *patience) end() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.cancel(nil)
+	}
+}
+
+// explain makes what was cancelled for taking too long say so.
+func (p *patience) explain(err error) error {
+	if err != nil && errors.Is(context.Cause(p.ctx), errImpatient) {
+		return errors.Join(errImpatient, err)
+	}
+	return err
+}

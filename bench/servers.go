@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ServerKind is a server that the benchmark can start as processes on this machine.
+type ServerKind struct {
+	Name string
+	// Args are the arguments before the flags, which are etcd's.
+	Args []string
+	// API is how its clients speak with it: EtcdAPI unless set.
+	API string
+}
+
+// Servers are a cluster of server processes, on loopback and with a directory each.
+type Servers struct {
+	Endpoints []string
+	PIDs      []int
+	logs      []string
+	exits     []chan error // of each process, closed after it ended
+	procs     []*os.Process
+	release   chan struct{}
+}
+
+// StartServers starts a cluster of processes of an executable and waits until it has a
+// leader. The directory must be empty. The processes end with this one, whatever happens.
+func StartServers(ctx context.Context, executable string, kind ServerKind, nodes int, dir string) (*Servers, error) {
+	ports, err := freePorts(2 * nodes)
+	if err != nil {
+		return nil, err
+	}
+	s := &Servers{release: make(chan struct{})}
+	var peers []string
+	for i := range nodes {
+		s.Endpoints = append(s.Endpoints, fmt.Sprintf("127.0.0.1:%d", ports[i]))
+		peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", i+1, ports[nodes+i]))
+	}
+	started := make(chan error)
+	go s.hold(func() error {
+		for i := range nodes {
+			_, peerURL, _ := strings.Cut(peers[i], "=")
+			args := append(append([]string(nil), kind.Args...),
+				"--name", fmt.Sprintf("m%d", i+1), "--data-dir", filepath.Join(dir, fmt.Sprintf("m%d", i+1)),
+				"--listen-client-urls", "http://"+s.Endpoints[i], "--advertise-client-urls", "http://"+s.Endpoints[i],
+				"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
+				"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", "bench")
+			if err := s.startOne(executable, args, filepath.Join(dir, fmt.Sprintf("m%d.log", i+1))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, started)
+	if err := <-started; err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("starting %s: %w", kind.Name, err)
+	}
+	if err := awaitServers(ctx, kind.API, s.Endpoints, s.failed); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("starting %s: %w", kind.Name, err)
+	}
+	return s, nil
+}
+
+// hold starts the processes and keeps the thread that did: they are told to end with it.
+func (s *Servers) hold(start func() error, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started <- start()
+	<-s.release
+}
+
+func (s *Servers) startOne(executable string, args []string, log string) error {
+	out, err := os.Create(log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // the process has its own
+	cmd := exec.Command(executable, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = endWithParent()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	exit := make(chan error, 1)
+	go func() { exit <- cmd.Wait(); close(exit) }()
+	s.procs = append(s.procs, cmd.Process)
+	s.PIDs = append(s.PIDs, cmd.Process.Pid)
+	s.exits = append(s.exits, exit)
+	s.logs = append(s.logs, log)
+	return nil
+}
+
+// failed returns an error with the end of its log if a process has ended.
+func (s *Servers) failed() error {
+	for i, exit := range s.exits {
+		select {
+		case err := <-exit:
+			return fmt.Errorf("member %d ended (%v): %s", i+1, err, lastLines(s.logs[i]))
+		default:
+		}
+	}
+	return nil
+}
+
+// lastLines returns the end of a file.
+func lastLines(path string) string {
+	data, _ := os.ReadFile(path)
+	if len(data) > 1000 {
+		data = data[len(data)-1000:]
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Stop ends all processes: kindly, and after ten seconds by force.
+func (s *Servers) Stop() {
+	defer close(s.release)
+	for _, p := range s.procs {
+		_ = p.Signal(syscall.SIGTERM)
+	}
+	patience := time.NewTimer(10 * time.Second)
+	defer patience.Stop()
+	expired := false
+	for i, exit := range s.exits {
+		if !expired {
+			select {
+			case <-exit:
+				continue
+			case <-patience.C:
+				expired = true
+			}
+		}
+		_ = s.procs[i].Kill()
+		<-exit
+	}
+}
+
+// freePorts returns loopback ports that nobody listens on now.
+func freePorts(n int) ([]int, error) {
+	ls, err := listenLoopback(n)
+	if err != nil {
+		return nil, err
+	}
+	var ports []int
+	var errs []error
+	for _, l := range ls {
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		errs = append(errs, l.Close())
+	}
+	return ports, errors.Join(errs...)
+}

@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime returns the CPU time that this process has used, in user and kernel mode.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// writtenBytes returns the bytes that a process (0: this one) caused to be written to
+// disks, 0 where the kernel does not tell.
+func writtenBytes(pid int) int64 {
+	who := "self"
+	if pid != 0 {
+		who = strconv.Itoa(pid)
+	}
+	return procField(filepath.Join("/proc", who, "io"), "write_bytes:")
+}
+
+// procField returns the number behind a key in a file of lines "key number", 0 if absent.
+func procField(path, key string) int64 {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == key {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// processCPU returns the CPU time of a process, 0 where the kernel does not tell.
+func processCPU(pid int) time.Duration {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses may hold blanks: the fields are counted behind it.
+	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
+	f := strings.Fields(rest)
+	if !ok || len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * time.Second / ticksPerSecond
+}
+
+// cpuShares are the kernel's counters of time over all CPUs, in ticks.
+type cpuShares struct{ total, idle, stolen int64 }
+
+// Fields of the first line of /proc/stat.
+const (
+	idleField   = 4
+	iowaitField = 5
+	stolenField = 8
+)
+
+func readCPUShares() (s cpuShares) {
+	data, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(data), "\n")
+	f := strings.Fields(line)
+	for i := 1; i < len(f) && i <= stolenField; i++ {
+		n, _ := strconv.ParseInt(f[i], 10, 64)
+		s.total += n
+		switch i {
+		case idleField, iowaitField:
+			s.idle += n
+		case stolenField:
+			s.stolen = n
+		}
+	}
+	return s
+}
+
+// ticksPerSecond is USER_HZ, fixed in Linux's interface.
+const ticksPerSecond = 100
+
+// othersPercent is the share of CPU time between two readings that neither this benchmark
+// used, nor the host took away, nor was left over.
+func othersPercent(from, to cpuShares, own time.Duration) float64 {
+	if to.total <= from.total {
+		return 0
+	}
+	busy := float64(to.total - from.total - (to.idle - from.idle) - (to.stolen - from.stolen))
+	return max(0, 100*(busy-own.Seconds()*ticksPerSecond)/float64(to.total-from.total))
+}
+
+// stolenPercent is the share of CPU time between two readings that the host took away.
+func stolenPercent(from, to cpuShares) float64 {
+	if to.total <= from.total {
+		return 0
+	}
+	return 100 * float64(to.stolen-from.stolen) / float64(to.total-from.total)
+}
+
+// MachineInfo describes the machine that a figure was measured on.
+type MachineInfo struct {
+	Cores      int    `json:"cores"`
+	CPU        string `json:"cpu"`
+	Kernel     string `json:"kernel"`
+	Filesystem string `json:"filesystem"`
+	Go         string `json:"go"`
+	// GCPercent is how much this process's heap grows between garbage collections.
+	GCPercent uint64 `json:"gc_percent"`
+}
+
+// describeMachine describes this machine, with the file system that holds dir.
+func describeMachine(dir string) MachineInfo {
+	m := MachineInfo{Cores: runtime.NumCPU(), CPU: runtime.GOARCH, Filesystem: Filesystem(dir), Go: runtime.Version()}
+	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+				m.CPU = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	gc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	if metrics.Read(gc); gc[0].Value.Kind() == metrics.KindUint64 {
+		m.GCPercent = gc[0].Value.Uint64()
+	}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	}
+	return m
+}

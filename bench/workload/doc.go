@@ -1,0 +1,20 @@
+// Package workload decides what the clients of a benchmark ask for: which operation, on
+// which key, with how large a value, and when it is due.
+//
+// Everything is drawn from a seed: the same specification, seed and client give the same
+// operations in every run. Only [Keys] named "latest" and inserts depend on how far the
+// clients of a run have come together. Drawing an operation allocates nothing.
+//
+// Read it in this order:
+//
+//	workload.go  the specification, and the generator of one client's operations
+//	mix.go       shares of the operations; YCSB's workloads A–F
+//	keys.go      distributions of keys: uniform, conflict, normal, zipf, exponential, latest
+//	zipf.go      … of which Zipf's by rejection and inversion, for any skew
+//	sizes.go     sizes of values
+//	frontier.go  how many keys were inserted
+//	pace.go      when operations are due: open loop and throttle
+//	parse.go     name:parameter=value, as the command line has it
+//
+// Imports nothing of braid.
+package workload
