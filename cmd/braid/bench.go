@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid/bench"
+)
+
+func init() { commands = append(commands, newBenchCommand) }
+
+func newBenchCommand() *cobra.Command {
+	return group("bench", "measure the log and the server, and their peers",
+		newBenchLogCommand(), newBenchKVCommand(), newBenchPaperCommand(), newMapKVCommand(), newEtcdMemberCommand())
+}
+
+// benchLogFlags are the flags of braid bench log.
+type benchLogFlags struct {
+	config  bench.LogConfig
+	peers   []string
+	compare bool
+	rounds  int
+	data    string
+	profile string
+	gc      int
+	json    bool
+}
+
+func newBenchLogCommand() *cobra.Command {
+	var f benchLogFlags
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "commands straight into the log of a cluster in this process",
+		Long: `Starts a cluster with all its members in this process, each with a directory of its own,
+real fsyncs and loopback TCP between them, and proposes commands to the leader:
+
+  --inflight N    an open window of N commands (the default)
+  --proposers P   a closed loop: P goroutines, each waits for its command
+  --rate R        R commands a second; latency counts from when a command was due
+
+At the end it verifies that all members applied the same commands in the same order, each
+acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this process:
+all members and the load. Bytes on disk are those of all members.
+
+With --peer or --compare the same load runs on other libraries, in alternating rounds.`,
+		Example: `  braid bench log --nodes 3 --payload 16 --duration 10s --json
+  braid bench log --proposers 1000
+  braid bench log --rate 50000
+  braid bench log --peer etcd-raft --peer hashicorp-raft`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *benchLogFlags) register(cmd *cobra.Command) {
+	fl, c := cmd.Flags(), &f.config
+	all := strings.Join(slices.Concat(bench.Protocols(false), bench.Protocols(true)), ", ")
+	fl.StringVar(&c.Protocol, "protocol", "raft", "protocol to measure: "+all)
+	fl.StringArrayVar(&f.peers, "peer", nil, "also measure this one and compare; may be repeated: "+strings.Join(bench.Protocols(true), ", "))
+	fl.BoolVar(&f.compare, "compare", false, "compare with every peer")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant; the figures are medians (default 3 with peers, else 1)")
+	fl.IntVar(&c.Nodes, "nodes", 3, "members of the cluster")
+	fl.IntVar(&c.Load.Payload, "payload", 16, "bytes of a command, at least 8")
+	fl.IntVar(&c.Load.Inflight, "inflight", 0, "commands in flight (default 100000, or 64 MiB of them)")
+	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with so many proposers")
+	fl.Float64Var(&c.Load.Rate, "rate", 0, "commands a second, whether or not the cluster keeps up")
+	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second, "how long to measure")
+	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "load before the measurement begins")
+	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
+	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the variable GOGC wins")
+	fl.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run to this file")
+	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
+	s := &c.Settings
+	fl.BoolVar(&s.NoBatching, "no-batching", false, "an entry for each command")
+	fl.BoolVar(&s.NoPipeline, "no-pipeline", false, "one frame in flight to a follower")
+	fl.BoolVar(&s.NoParallelAppend, "no-parallel-append", false, "the leader writes its log before it sends")
+	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
+	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
+	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
+}
+
+// contestants are the configurations to run, the first of which is compared with the others.
+func (f *benchLogFlags) contestants() []bench.LogConfig {
+	names := append([]string{f.config.Protocol}, f.peers...)
+	if f.compare {
+		names = append(names, bench.Protocols(true)...)
+	}
+	var out []bench.LogConfig
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) {
+			c := f.config
+			c.Protocol = name
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// complete fills in defaults that depend on other flags, and checks.
+func (f *benchLogFlags) complete(cmd *cobra.Command) error {
+	for _, flag := range []string{"inflight", "proposers", "rate"} {
+		if v := cmd.Flags().Lookup(flag); v.Changed && (v.Value.String() == "0" || strings.HasPrefix(v.Value.String(), "-")) {
+			return usagef("--%s %s: must be positive", flag, v.Value)
+		}
+	}
+	if l := &f.config.Load; l.Inflight == 0 && l.Proposers == 0 {
+		const most, mostBytes = 100_000, 64 << 20
+		l.Inflight = min(most, max(16, mostBytes/max(l.Payload, 1)))
+	}
+	for _, c := range f.contestants() {
+		if err := c.Validate(); err != nil {
+			return usageError{err}
+		}
+	}
+	if f.gc < 1 {
+		return usagef("--gc-percent %d: must be at least 1", f.gc)
+	}
+	return completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(f.contestants()))
+}
+
+// completeRounds chooses the number of rounds where none was given.
+func completeRounds(rounds *int, given bool, contestants int) error {
+	switch {
+	case given && *rounds < 1:
+		return usagef("--rounds %d: must be at least 1", *rounds)
+	case !given && contestants > 1:
+		*rounds = 3
+	case !given:
+		*rounds = 1
+	}
+	return nil
+}
+
+func (f *benchLogFlags) run(cmd *cobra.Command) error {
+	if err := f.complete(cmd); err != nil {
+		return err
+	}
+	dir, remove, err := bench.DataDir(f.data)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	f.config.Dir = dir
+	progress := newProgress(f.json)
+	f.config.Progress = progress.show
+	if !f.json {
+		fmt.Fprintf(cmd.ErrOrStderr(), "members' directories in %s (%s)\n", dir, bench.Filesystem(dir))
+	}
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(f.gc))
+	}
+	stop, err := profileCPU(f.profile)
+	if err != nil {
+		return err
+	}
+	result, err := bench.RunLogContest(cmd.Context(), f.contestants(), f.rounds)
+	stop()
+	progress.clear()
+	if result == nil {
+		return err
+	}
+	if perr := f.print(cmd.OutOrStdout(), result); perr != nil {
+		return perr
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	for _, r := range result.Results {
+		if !r.Verified {
+			return fmt.Errorf("%s did not keep its promises: %s", r.Protocol, strings.Join(r.Violations, "; "))
+		}
+	}
+	return nil
+}
+
+// profileCPU writes a CPU profile to a file until it is stopped; to "" it does nothing.
+func profileCPU(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { pprof.StopCPUProfile(); _ = file.Close() }, nil
+}
+
+// print writes one result by itself, several as a contest.
+func (f *benchLogFlags) print(out io.Writer, c *bench.LogContest) error {
+	single := len(c.Results) == 1 && f.rounds == 1
+	switch {
+	case f.json && single:
+		return bench.WriteJSON(out, c.Results[0])
+	case f.json:
+		return bench.WriteJSON(out, c)
+	case single:
+		c.Results[0].WriteText(out)
+	default:
+		c.WriteText(out)
+	}
+	return nil
+}
+
+// progress shows how far a run is, on a terminal only.
+type progress struct{ on bool }
+
+func newProgress(json bool) *progress { return &progress{on: !json && isTerminal(os.Stderr)} }
+
+func (p *progress) show(s bench.Progress) {
+	if !p.on {
+		return
+	}
+	const width = 30
+	bar, whole := strings.Repeat(" ", width), ""
+	if s.Whole > 0 && s.Whole < math.MaxInt64/2 {
+		done := int(float64(width) * min(1, s.Elapsed.Seconds()/s.Whole.Seconds()))
+		bar = strings.Repeat("█", done) + strings.Repeat("░", width-done)
+		whole = fmt.Sprintf(" / %.0f s", s.Whole.Seconds())
+	}
+	fmt.Fprintf(os.Stderr, "\r\x1b[K%-16s %s %s %.0f%s  %.0f/s", s.Protocol, bar, s.Phase, s.Elapsed.Seconds(), whole, s.PerSecond)
+}
+
+func (p *progress) clear() {
+	if p.on {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+}

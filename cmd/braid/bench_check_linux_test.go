@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/launch"
+)
+
+// What the clients of bench kv see while the leader is killed has an order that explains it.
+func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
+	c := up(t, dataDir(t))
+	leader := c.leader()
+	var others []string
+	for name, url := range c.clients {
+		if name != leader {
+			others = append(others, strings.TrimPrefix(url, "http://"))
+		}
+	}
+	client := c.client(others...)
+	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
+		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	before := awaitRevision(t, client, 1000)
+	kill(t, c.pids[leader])
+	c.next(launch.Died)
+	awaitRevision(t, client, before+1000)
+	require.NoError(t, load.cmd.Process.Signal(os.Interrupt)) // it judges what it has seen
+	code, stderr := load.exit()
+	require.Zero(t, code, stderr)
+
+	var r bench.KVResult
+	require.NoError(t, json.Unmarshal([]byte(all(lines)), &r))
+	t.Logf("%s", r.History)
+	require.Equal(t, bench.Linearizable, r.History.Verdict)
+	require.True(t, r.Verified)
+	require.Greater(t, r.History.Operations, 2000)
+	require.Positive(t, r.Errors, "requests on their way to the leader have failed")
+	require.Positive(t, r.Conflicts)
+}
+
+// awaitRevision waits until the store has come to a revision, and returns the one it is at.
+func awaitRevision(t *testing.T, client *clientv3.Client, revision int64) (now int64) {
+	t.Helper()
+	eventually(t, "writes", func(ctx context.Context) bool {
+		if r, err := client.Get(ctx, "nothing"); err == nil {
+			now = r.Header.Revision
+		}
+		return now >= revision
+	})
+	return now
+}
+
+// all puts lines together, to the last.
+func all(lines <-chan string) string {
+	var text strings.Builder
+	for line := range lines {
+		text.WriteString(line + "\n")
+	}
+	return text.String()
+}
+
+// A program that is measured, and stopped, by bench kv as a server of its own kind.
+func TestBenchKVOnTheMapService(t *testing.T) {
+	dir := t.TempDir()
+	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
+		dir = "."
+	}
+	t.Setenv(beBraid, "1")
+	stdout := ok(t, "bench", "kv", "--protocol=raft-map", "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size=100",
+		"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)
+	var r bench.KVResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	require.True(t, r.Verified, "%v", r.History)
+	require.Equal(t, 3, r.Nodes)
+	require.Equal(t, int64(2000), r.Commands)
+	require.Zero(t, r.NotFound, "every key was put before the run")
+	require.Positive(t, r.FsyncsPS)
+	require.Positive(t, r.LeaderEgress)
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/bench/workload"
+)
+
+// benchKVFlags are the flags of braid bench kv.
+type benchKVFlags struct {
+	load              bench.KVConfig
+	values            string
+	distribution      string
+	mix, ycsb         string
+	writes            float64
+	protocol          string
+	peers             []string
+	nodes, rounds     int
+	data              string
+	cacert, cert, key string
+	consistency       string
+	json              bool
+	flags             *pflag.FlagSet
+}
+
+func newBenchKVCommand() *cobra.Command {
+	var f benchKVFlags
+	cmd := &cobra.Command{
+		Use:   "kv",
+		Short: "load on the endpoints of any etcd v3 server",
+		Long: `Loads the endpoints of a server that speaks etcd's API: braid, or etcd itself. Every client
+has one request at a time in flight; the clients share the connections.
+
+What the clients ask for:
+
+  --write-ratio W      puts and gets
+  --mix read=95%,...   shares of read, update, insert, scan, rmw (read, then put unless the
+                       key changed) and delete
+  --ycsb A ... F       a mix and a distribution of YCSB; the keys are put before the run
+  --distribution D     uniform; conflict:25% (a share on one hot key, the others on keys of
+                       the client's own; hot=N keys); normal:mean=M,deviation=D,move=K (the
+                       mean moves by K keys a second); zipf:0.99 (scatter=1: the popular
+                       keys lie anywhere); exponential:mean=M; latest
+  --val-size S         bytes of a value: 16, 1MiB, or 16-1MiB, each doubling alike
+
+When:
+
+  by default           a closed loop: the next request once the last is answered
+  --throttle R         a closed loop with at most R requests a second
+  --rate R             an open loop: R requests a second, whether or not the server keeps up.
+                       Latency counts from when a request was due: one that waits for a free
+                       client waits in the figures too
+
+--check records what every client sees, also through failures, and judges it: is there an
+order of the operations on each key that explains it? If not, the exit code is 1. A request
+without an answer may have happened at any time after, or never.
+
+Without --endpoints, and with --peer or --protocol, it starts the servers by itself: each
+cluster as processes of their own on this machine, one after the other in alternating
+rounds, with the CPU and disk use of the servers' processes.`,
+		Example: `  braid bench kv --endpoints 127.0.0.1:2379 --clients 100 --conns 100 --total 100000
+  braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
+  braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
+  braid bench kv --rate 5000 --distribution conflict:25% --val-size 16-64KiB
+  braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *benchKVFlags) register(cmd *cobra.Command) {
+	fl, l := cmd.Flags(), &f.load
+	f.flags = fl
+	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
+	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
+	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
+	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
+	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the temporary directory)")
+	fl.IntVar(&l.Clients, "clients", 100, "clients, each with one request in flight")
+	fl.IntVar(&l.Conns, "conns", 0, "connections (default: one for each client, at most 100)")
+	fl.Int64Var(&l.Total, "total", 0, "requests to make, warm-up included (0: no limit)")
+	fl.DurationVar(&l.Duration, "duration", 10*time.Second, "how long to measure (0: no limit)")
+	fl.DurationVar(&l.Warmup, "warmup", time.Second, "load before the measurement begins")
+	fl.IntVar(&l.KeySize, "key-size", 8, "bytes of a key")
+	fl.StringVar(&l.KeyPrefix, "key-prefix", "", "of all keys, part of their size (default with --check: one of this run)")
+	fl.StringVar(&f.values, "val-size", "8", "bytes of a value, or a range of them, up to 16MiB")
+	w := &l.Workload
+	fl.IntVar(&w.KeySpace, "key-space", 10_000, "different keys")
+	fl.Float64Var(&f.writes, "write-ratio", 1, "share of puts; the others are gets")
+	fl.StringVar(&f.mix, "mix", "", "shares of read, update, insert, scan, rmw and delete")
+	fl.StringVar(&f.ycsb, "ycsb", "", "workload of YCSB: A, B, C, D, E or F")
+	fl.StringVar(&f.distribution, "distribution", "uniform", "of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")
+	fl.IntVar(&w.ScanLimit, "scan-limit", 100, "keys of a scan at most")
+	fl.Uint64Var(&w.Seed, "seed", 1, "of everything that is drawn")
+	fl.BoolVar(&l.Load, "load", false, "put every key before the run (default with --ycsb)")
+	fl.BoolVar(&l.Check, "check", false, "record what the clients see and judge whether it is linearizable")
+	fl.DurationVar(&l.CheckLimit, "check-limit", time.Minute, "how long the judge may take")
+	fl.StringVar(&l.API, "api", "etcd", "what the endpoints speak: etcd, or map (that of mapkv-serve)")
+	fl.StringVar(&f.consistency, "consistency", "l", "of gets: l (linearizable) or s (serializable)")
+	fl.Float64Var(&l.Rate, "rate", 0, "open loop: requests a second over all clients; latency counts from when one was due")
+	fl.Float64Var(&l.Throttle, "throttle", 0, "closed loop: requests a second at most, over all clients")
+	fl.BoolVar(&l.TargetLeader, "target-leader", false, "send everything to the leader")
+	fl.IntSliceVar(&l.Servers, "server-pids", nil, "process ids of the servers, where they run on this machine, for their CPU and disk use")
+	fl.StringVar(&f.cacert, "cacert", "", "verify the servers with this CA bundle")
+	fl.StringVar(&f.cert, "cert", "", "identify with this certificate")
+	fl.StringVar(&f.key, "key", "", "identify with this key")
+	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
+}
+
+// complete fills in defaults that depend on other flags, and checks.
+func (f *benchKVFlags) complete(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	l := &f.load
+	if !given("conns") {
+		l.Conns = min(l.Clients, 100)
+	}
+	if given("total") && !given("duration") {
+		l.Duration = 0
+		if !given("warmup") {
+			l.Warmup = 0
+		}
+	}
+	switch f.consistency {
+	case "l":
+	case "s":
+		l.Serializable = true
+	default:
+		return usagef("--consistency %q: must be l or s", f.consistency)
+	}
+	if err := f.workload(given); err != nil {
+		return usageError{err}
+	}
+	var err error
+	if l.TLS, err = f.tls(); err != nil {
+		return usageError{err}
+	}
+	if err := l.Validate(); err != nil {
+		return usageError{err}
+	}
+	if len(l.Endpoints) > 0 {
+		for _, flag := range []string{"protocol", "peer", "nodes", "rounds", "data"} {
+			if given(flag) {
+				return usagef("--%s is for servers that are started here; --endpoints are there already", flag)
+			}
+		}
+	}
+	return nil
+}
+
+// workload makes what the clients ask for out of the flags.
+func (f *benchKVFlags) workload(given func(string) bool) (err error) {
+	l := &f.load
+	w := &l.Workload
+	for _, pair := range [][2]string{{"mix", "write-ratio"}, {"ycsb", "write-ratio"}, {"ycsb", "mix"}} {
+		if given(pair[0]) && given(pair[1]) {
+			return fmt.Errorf("--%s and --%s both say what share of requests writes: give one of them", pair[0], pair[1])
+		}
+	}
+	for _, flag := range []string{"rate", "throttle"} {
+		if v := f.flags.Lookup(flag).Value.String(); given(flag) && v == "0" {
+			return fmt.Errorf("--%s 0: must be positive", flag)
+		}
+	}
+	if w.Keys, err = workload.ParseKeys(f.distribution); err != nil {
+		return fmt.Errorf("--distribution: %w", err)
+	}
+	if w.Values, err = workload.ParseSizes(f.values); err != nil {
+		return fmt.Errorf("--val-size: %w", err)
+	}
+	switch {
+	case given("mix"):
+		w.Mix, err = workload.ParseMix(f.mix)
+	case given("ycsb"):
+		keys := w.Keys
+		if w.Mix, w.Keys, err = workload.YCSB(f.ycsb); given("distribution") {
+			w.Keys = keys
+		}
+		l.Load = l.Load || !given("load")
+	case !(f.writes >= 0 && f.writes <= 1):
+		return fmt.Errorf("write ratio %v: must be between 0 and 1", f.writes)
+	default:
+		w.Mix = workload.Ratio(f.writes)
+	}
+	if w.ScanLimit < 1 {
+		return fmt.Errorf("--scan-limit %d: must be at least 1", w.ScanLimit)
+	}
+	if l.API == "etcd" {
+		l.API = bench.EtcdAPI
+	}
+	if l.Check && !given("key-prefix") {
+		f.ownKeys(given("key-size"))
+	}
+	return err
+}
+
+// ownKeys makes the keys of a run that is checked its own: what earlier runs left behind
+// would be seen as written by nobody.
+func (f *benchKVFlags) ownKeys(sizeGiven bool) {
+	l := &f.load
+	l.KeyPrefix = fmt.Sprintf("check-%x/", time.Now().UnixNano())
+	if !sizeGiven {
+		l.KeySize += len(l.KeyPrefix)
+	}
+}
+
+func (f *benchKVFlags) tls() (*tls.Config, error) {
+	if f.cacert == "" && f.cert == "" && f.key == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.cacert != "" {
+		pem, err := os.ReadFile(f.cacert)
+		if err != nil {
+			return nil, fmt.Errorf("--cacert: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--cacert %s: no certificate in it", f.cacert)
+		}
+	}
+	if (f.cert == "") != (f.key == "") {
+		return nil, errors.New("--cert and --key belong together")
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert and --key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func (f *benchKVFlags) run(cmd *cobra.Command) error {
+	if err := f.complete(cmd); err != nil {
+		return err
+	}
+	progress := newProgress(f.json)
+	f.load.Progress = progress.show
+	defer progress.clear()
+	start := len(f.peers) > 0 || cmd.Flags().Changed("protocol")
+	if start && len(f.load.Endpoints) == 0 {
+		return f.contest(cmd, progress)
+	}
+	if len(f.load.Endpoints) == 0 {
+		f.load.Endpoints = []string{"127.0.0.1:2379"}
+	}
+	f.load.Protocol = "kv"
+	result, err := bench.RunKV(cmd.Context(), f.load)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if err := f.print(cmd.OutOrStdout(), &bench.KVContest{Results: []*bench.KVResult{result}}, 1); err != nil {
+		return err
+	}
+	return f.verdict(result)
+}
+
+// verdict returns an error unless what was to be checked was found to be right.
+func (f *benchKVFlags) verdict(results ...*bench.KVResult) error {
+	for _, r := range results {
+		if f.load.Check && !r.Verified {
+			return fmt.Errorf("%s: the history is %s", r.Protocol, r.History.Verdict)
+		}
+	}
+	return nil
+}
+
+// contest starts servers and compares them.
+func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
+	names := []string{f.protocol}
+	for _, p := range f.peers {
+		if !slices.Contains(names, p) {
+			names = append(names, p)
+		}
+	}
+	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(names)); err != nil {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load}
+	if err := c.Validate(); err != nil {
+		return usageError{err}
+	}
+	dir, remove, err := bench.DataDir(f.data)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	c.Dir = dir
+	if !f.json {
+		fmt.Fprintf(cmd.ErrOrStderr(), "members' directories in %s (%s)\n", dir, bench.Filesystem(dir))
+	}
+	result, err := bench.RunKVContest(cmd.Context(), c)
+	progress.clear()
+	if result == nil {
+		return err
+	}
+	if perr := f.print(cmd.OutOrStdout(), result, f.rounds); perr != nil {
+		return perr
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return f.verdict(result.Results...)
+}
+
+// print writes one result by itself, several as a contest.
+func (f *benchKVFlags) print(out io.Writer, c *bench.KVContest, rounds int) error {
+	single := len(c.Results) == 1 && rounds == 1
+	switch {
+	case f.json && single:
+		return bench.WriteJSON(out, c.Results[0])
+	case f.json:
+		return bench.WriteJSON(out, c)
+	case single:
+		c.Results[0].WriteText(out)
+	default:
+		c.WriteText(out)
+	}
+	return nil
+}
+
+// newEtcdMemberCommand runs an etcd member, for comparisons: bench kv starts it.
+func newEtcdMemberCommand() *cobra.Command {
+	var m bench.EtcdMember
+	var advertiseClient, advertisePeer string
+	cmd := &cobra.Command{
+		Use: "etcd-member", Short: "run a member of etcd, to compare with", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.Run(cmd.Context()) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&m.Name, "name", "default", "name of the member")
+	fl.StringVar(&m.DataDir, "data-dir", "", "data directory")
+	fl.StringVar(&m.ClientURL, "listen-client-urls", "", "URL for clients")
+	fl.StringVar(&advertiseClient, "advertise-client-urls", "", "same as --listen-client-urls")
+	fl.StringVar(&m.PeerURL, "listen-peer-urls", "", "URL for members")
+	fl.StringVar(&advertisePeer, "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
+	fl.StringVar(&m.InitialCluster, "initial-cluster", "", "members, as name=URL")
+	fl.StringVar(&m.Token, "initial-cluster-token", "", "token of the cluster")
+	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
+		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
+	}
+	return cmd
+}

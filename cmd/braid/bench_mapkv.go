@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench/mapkv"
+	"github.com/braidlog/braid/internal/settings"
+)
+
+// mapkvFlags are the flags of braid bench mapkv-serve, named as etcd's.
+type mapkvFlags struct {
+	name, dir, client, peer string
+	cluster, token          string
+	protocol, net           string
+	leaseReads              bool
+	advertised              [2]string // same as the URLs listened on
+}
+
+// newMapKVCommand runs a member of the small key-value service that protocols are measured
+// with: bench kv starts it.
+func newMapKVCommand() *cobra.Command {
+	var f mapkvFlags
+	cmd := &cobra.Command{
+		Use: "mapkv-serve", Short: "run a member of a small key-value service over the log, to measure", Hidden: true, Args: cobra.NoArgs,
+		Long: `Runs a member of a map with HTTP in front of it, over the log: GET, PUT and DELETE
+/kv/KEY (with ?stale for a read of this member's state as it is), POST /append and
+GET /status. "braid bench kv --protocol raft-map" starts a cluster of it and loads it.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.name, "name", "default", "name of the member")
+	fl.StringVar(&f.dir, "data-dir", "", "data directory")
+	fl.StringVar(&f.client, "listen-client-urls", "", "URL for clients")
+	fl.StringVar(&f.advertised[0], "advertise-client-urls", "", "same as --listen-client-urls")
+	fl.StringVar(&f.peer, "listen-peer-urls", "", "URL for members")
+	fl.StringVar(&f.advertised[1], "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
+	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL")
+	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
+	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft")
+	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
+	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
+		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
+	}
+	return cmd
+}
+
+func (f *mapkvFlags) run(cmd *cobra.Command) error {
+	o, clients, err := f.options()
+	if err != nil {
+		return usageError{err}
+	}
+	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	l, err := net.Listen("tcp", clients)
+	if err != nil {
+		return fmt.Errorf("listen for clients: %w", err)
+	}
+	m, err := mapkv.Open(o, l)
+	if err != nil {
+		return err
+	}
+	err = m.Wait(cmd.Context())
+	if cerr := m.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// options returns those of the node, and the address for clients.
+func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
+	if err := settings.CheckProtocol(f.protocol, "copy", 1); err != nil {
+		return o, "", err
+	}
+	if clients, err = hostOf(f.client); err != nil {
+		return o, "", fmt.Errorf("--listen-client-urls: %w", err)
+	}
+	peer, err := hostOf(f.peer)
+	if err != nil {
+		return o, "", fmt.Errorf("--listen-peer-urls: %w", err)
+	}
+	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: []string{peer}, LeaseReads: f.leaseReads, Net: f.net}
+	for part := range strings.SplitSeq(f.cluster, ",") {
+		name, peer, ok := strings.Cut(part, "=")
+		if !ok {
+			return o, "", fmt.Errorf("--initial-cluster: %q must be name=URL", part)
+		}
+		if _, err := hostOf(peer); err != nil {
+			return o, "", fmt.Errorf("--initial-cluster: %w", err)
+		}
+		o.Members = append(o.Members, braid.Member{ID: braid.MemberIDOf(name, f.token), Name: name, PeerURLs: []string{peer}})
+	}
+	o.Cluster = braid.ClusterIDOf(o.Members, f.token)
+	return o, clients, nil
+}
+
+// hostOf is the address of an http URL.
+func hostOf(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	if u.Scheme != "http" || u.Port() == "" {
+		return "", fmt.Errorf("%q must be http://HOST:PORT", text)
+	}
+	return u.Host, nil
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/braidlog/braid/internal/launch"
+)
+
+// beBraid makes this test binary be the program that it tests, with all its processes.
+const beBraid = "BRAID_TEST_BE_BRAID"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beBraid) == "1" {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a test waits for what should take a moment.
+const patience = 30 * time.Second
+
+// invocation is a run of braid. It ends with the test, however the test ends.
+type invocation struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // complete once ended is closed
+	ended  chan struct{}
+	err    error // of the process; set before ended is closed
+}
+
+// begin starts braid. lines gets its standard output line by line and is closed at its end.
+func begin(t *testing.T, stdin string, args ...string) (c *invocation, lines <-chan string) {
+	t.Helper()
+	c = &invocation{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), beBraid+"=1")
+	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(stdin), &c.stderr
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	out := make(chan string, 10000)
+	started := make(chan error)
+	go func() {
+		defer close(c.ended)
+		runtime.LockOSThread() // the process dies with the thread that started it
+		err := c.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		for scan := bufio.NewScanner(stdout); scan.Scan(); {
+			out <- scan.Text()
+		}
+		close(out)
+		c.err = c.cmd.Wait()
+	}()
+	require.NoError(t, <-started)
+	t.Cleanup(c.stop)
+	return c, out
+}
+
+// stop ends the process if it runs, and waits.
+func (c *invocation) stop() {
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := c.cmd.Process.Signal(s); errors.Is(err, os.ErrProcessDone) {
+			break
+		}
+		select {
+		case <-c.ended:
+			return
+		case <-time.After(20 * time.Second):
+		}
+	}
+	<-c.ended
+}
+
+// exit waits for the end and returns the exit code and what was written to standard error.
+func (c *invocation) exit() (code int, stderr string) {
+	c.t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		require.Fail(c.t, "the command does not end", "%v", c.cmd.Args)
+	}
+	return c.cmd.ProcessState.ExitCode(), c.stderr.String()
+}
+
+// do runs braid to its end.
+func do(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	c, lines := begin(t, stdin, args...)
+	code, stderr = c.exit()
+	var all []string
+	for line := range lines {
+		all = append(all, line)
+	}
+	return strings.Join(all, "\n"), stderr, code
+}
+
+// ok runs braid, demands success and returns the output.
+func ok(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := do(t, "", args...)
+	require.Zero(t, code, "%v: %s", args, stderr)
+	return stdout
+}
+
+// cluster is a run of braid up.
+type cluster struct {
+	*invocation
+	dir       string
+	events    chan eventView
+	endpoints []string
+	pids      map[string]int    // by name
+	clients   map[string]string // client URLs by name
+}
+
+func up(t *testing.T, dir string, args ...string) *cluster {
+	t.Helper()
+	c := launched(t, dir, args...)
+	ready := c.next(launch.Ready)
+	c.endpoints = ready.Endpoints
+	return c
+}
+
+// launched starts braid up without waiting for the cluster.
+func launched(t *testing.T, dir string, args ...string) *cluster {
+	t.Helper()
+	args = append([]string{"up", "--json", "--data", dir}, args...)
+	if !launch.Exists(dir) {
+		args = append(args, "--base-port=0")
+	}
+	process, lines := begin(t, "", args...)
+	c := &cluster{invocation: process, dir: dir, events: make(chan eventView, 1000), pids: map[string]int{}, clients: map[string]string{}}
+	go func() { // ends with the process
+		defer close(c.events)
+		for line := range lines {
+			var e eventView
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				e.How = line
+			}
+			c.events <- e
+		}
+	}()
+	return c
+}
+
+// next waits for an event of a kind and notes the processes that start meanwhile.
+func (c *cluster) next(kind launch.EventKind) eventView {
+	c.t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case e, running := <-c.events:
+			if !running {
+				<-c.ended
+				require.Fail(c.t, "braid up ended", "%s", c.stderr.String())
+			}
+			if e.Event == launch.Started {
+				c.pids[e.Member], c.clients[e.Member] = e.PID, e.Client
+			}
+			if e.Event == kind {
+				return e
+			}
+		case <-deadline:
+			require.Fail(c.t, "no event", "%s", kind)
+		}
+	}
+}
+
+// client returns a client of the given endpoints, of all members if none is given.
+func (c *cluster) client(endpoints ...string) *clientv3.Client {
+	c.t.Helper()
+	if len(endpoints) == 0 {
+		endpoints = c.endpoints
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: patience})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// leader returns the name of the member that leads by the word of a majority.
+func (c *cluster) leader() string {
+	c.t.Helper()
+	client := c.client()
+	var found string
+	eventually(c.t, "a leader", func(ctx context.Context) bool {
+		votes := map[uint64]int{}
+		ids := map[uint64]string{}
+		for name, url := range c.clients {
+			if s, err := client.Status(ctx, url); err == nil {
+				ids[s.Header.MemberId] = name
+				votes[s.Leader]++
+			}
+		}
+		for id, n := range votes {
+			if 2*n > len(c.clients) && ids[id] != "" {
+				found = ids[id]
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// eventually tries until it is so.
+func eventually(t *testing.T, what string, try func(context.Context) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		attempt, cancelAttempt := context.WithTimeout(ctx, 5*time.Second)
+		done := try(attempt)
+		cancelAttempt()
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			require.Fail(t, "it did not happen", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// kill ends a process as a crash does.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func dataDir(t *testing.T) string { return filepath.Join(t.TempDir(), "data") }

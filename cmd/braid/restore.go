@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid/store"
+)
+
+func init() { commands = append(commands, newRestoreCommand) }
+
+func newRestoreCommand() *cobra.Command {
+	var dataDir string
+	skip := false
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Prepare the data of a new member from a snapshot of braid or etcd",
+		Long: `restore puts the keys, leases, users and alarms of a snapshot into the data directory of a
+member that was not started yet. Do it with the same file for every member of a new cluster,
+then start them with "braid serve" and a new --initial-cluster-token. Revisions go on where
+the snapshot ends.
+
+"braid up --restore FILE" does all of it on this machine.`,
+		Example: `  braid ctl snapshot save backup.db
+  braid restore backup.db --data-dir m1.braid`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dataDir == "" {
+				return usagef("--data-dir is missing")
+			}
+			if err := restore(args[0], dataDir, skip); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s holds the keys of %s\n", dataDir, args[0])
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory of the member, new")
+	cmd.Flags().BoolVar(&skip, "skip-hash-check", false, "take a copy of a database, which has no digest at its end")
+	return cmd
+}
+
+// restore prepares a member's data directory.
+func restore(file, dir string, skipHashCheck bool) error {
+	if _, err := os.Stat(filepath.Join(dir, logDir)); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s belongs to a member that was started: restore into a new directory", dir)
+	}
+	return store.Import(file, filepath.Join(dir, storeDir), store.ImportOptions{SkipHashCheck: skipHashCheck})
+}

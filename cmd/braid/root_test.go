@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+func call(args ...string) (stdout, stderr string, code int) {
+	var out, err bytes.Buffer
+	code = run(args, &out, &err)
+	return out.String(), err.String(), code
+}
+
+func TestWrongUse(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"upp", `unknown command "upp"`},
+		{"statsu", "\tstatus"},
+		{"log dmup", `did you mean "dump"?`},
+		{"up --node 3", "did you mean --nodes?"},
+		{"up --nodes x", "invalid argument"},
+		{"up --nodes 0", "--nodes 0: it is 1 to 9"},
+		{"up --nodes 10", "--nodes 10: it is 1 to 9"},
+		{"up --base-port -1", "--base-port -1 does not exist"},
+		{"up --data=", "--data is empty"},
+		{"up --protocol paxos", `--protocol "paxos": this version has raft`},
+		{"up --placement code", `--placement "code": this version has copy`},
+		{"up --instances 4", "raft runs 1 instance"},
+		{"up --net latency=fast", "--net: "},
+		{"serve --net speed=1", "--net: "},
+		{"up now", "unknown command"},
+		{"serve --name=", `--name ""`},
+		{"serve --listen-client-url http://127.0.0.1:1", "did you mean --listen-client-urls?"},
+		{"version 2", "unknown command"},
+		{"log dump", "accepts 1 arg"},
+		{"log dump /nowhere", "/nowhere is no directory"},
+		{"status --endpoints=", "--endpoints is empty"},
+	} {
+		_, stderr, code := call(strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, code, "%s: %s", c.args, stderr)
+		require.Contains(t, stderr, c.want, c.args)
+		require.Contains(t, stderr, "--help", c.args)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	stdout, _, code := call("version")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "braid "+version+"\netcd API v3.7.")
+	stdout, _, code = call("version", "--json")
+	require.Zero(t, code)
+	require.Contains(t, stdout, `"braid":"`+version+`"`)
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Name() == "ctl" || c.Name() == "utl" || c.Name() == "help" || c.Name() == "completion" {
+			return // etcd's and cobra's
+		}
+		require.NotEmpty(t, c.Short, c.CommandPath())
+		if !c.HasSubCommands() && !c.Hidden {
+			require.NotEmpty(t, c.Example, c.CommandPath())
+			require.NotNil(t, c.Args, c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"node", "nodes", 1}, {"jsn", "json", 1}, {"abc", "cba", 2}} {
+		require.Equal(t, c.want, distance(c.a, c.b), "%s %s", c.a, c.b)
+	}
+}

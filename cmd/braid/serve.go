@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
+)
+
+func init() { commands = append(commands, newServeCommand) }
+
+// stopTimeout is how long a member may take to close its files when it is told to stop.
+// What was acknowledged is durable already.
+const stopTimeout = 10 * time.Second
+
+func newServeCommand() *cobra.Command {
+	s := &settings.Settings{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one member of a cluster",
+		Long: `serve runs one member until SIGINT or SIGTERM. Its flags have etcd's names. What the command
+line does not say comes from --config-file (YAML, the flags' names as keys), then from
+variables such as ETCD_NAME.
+
+The data directory belongs to one member of one cluster. A member that finds its data goes on
+where it stopped, and --initial-cluster is only compared.`,
+		Example: `  # one member alone
+  braid serve --name m1
+
+  # the first of three
+  braid serve --name m1 --initial-cluster-token shop \
+    --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380 \
+    --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380
+
+  # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380" was run
+  braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2379 \
+    --listen-client-urls http://10.0.0.4:2379 --listen-peer-urls http://10.0.0.4:2380`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(s.Load(cmd.Flags(), os.Environ()), checkNet(s.Net)); err != nil {
+				return usageError{err}
+			}
+			return serve(cmd.Context(), s, cmd.ErrOrStderr())
+		},
+	}
+	s.Flags(cmd.Flags())
+	return cmd
+}
+
+// serve runs the member until ctx ends, its launcher ends, or it cannot go on.
+func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	launch.WatchParent(stop)
+	tune(s)
+	logger := newLogger(s, stderr)
+	for _, line := range s.Ignored() {
+		logger.Warn(line)
+	}
+	config, err := serverConfig(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	member, err := server.Start(config)
+	if err != nil {
+		return fmt.Errorf("member %s: %w", s.Name, ports.Explain(err))
+	}
+	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient)
+	select {
+	case <-member.Done():
+		return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())
+	case <-ctx.Done():
+	}
+	logger.Info("stopping")
+	return closeInTime(member, logger)
+}
+
+func closeInTime(member *server.Server, logger *slog.Logger) error {
+	closed := make(chan error, 1)
+	go func() { closed <- member.Close() }()
+	select {
+	case err := <-closed:
+		logger.Info("stopped", "err", err)
+		return err
+	case <-time.After(stopTimeout):
+		return errors.New("the member did not stop in time; what it acknowledged is durable")
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
+	"github.com/braidlog/braid/store"
+)
+
+// The parts of a member's data directory.
+const (
+	logDir   = "replica"
+	storeDir = "store"
+)
+
+// serverConfig translates settings for the server. It listens for clients.
+func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
+	none := server.Config{}
+	if err := refuseEtcdData(s.DataDir); err != nil {
+		return none, err
+	}
+	clientTLS, err := s.ClientTLS.Server()
+	if err != nil {
+		return none, fmt.Errorf("certificate for clients: %w", err)
+	}
+	peerTLS, err := s.PeerTLS.Mutual()
+	if err != nil {
+		return none, fmt.Errorf("certificate for members: %w", err)
+	}
+	who, err := identify(ctx, s, clientTLS)
+	if err != nil {
+		return none, err
+	}
+	period, revisions, err := s.Retention()
+	if err != nil {
+		return none, err
+	}
+	c := server.Config{
+		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
+		Node:           nodeOptions(s, who, peerTLS),
+		Store: store.Options{
+			Dir: filepath.Join(s.DataDir, storeDir), Logger: newZapLogger(s), QuotaBytes: s.QuotaBytes,
+			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
+			ClientCertAuth: s.ClientTLS.ClientCertAuth,
+		},
+		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
+		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
+		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
+	}
+	if c.ListenClient, err = listenAll(settings.Hosts(s.ListenClient)); err != nil {
+		return none, fmt.Errorf("listen for clients: %w", err)
+	}
+	if c.ListenMetrics, err = listenAll(settings.Hosts(s.ListenMetrics)); err != nil {
+		closeListeners(c.ListenClient)
+		return none, fmt.Errorf("listen for metrics: %w", err)
+	}
+	return c, nil
+}
+
+func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
+	o := braid.Options{
+		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
+		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS,
+		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
+		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, Net: s.Net,
+	}
+	// A command is a request and what is known of its sender. The limit must be equal on
+	// every member, so it is left alone unless requests need more.
+	const usual, envelope = 32 << 20, 1 << 20
+	if need := int(s.MaxRequestBytes) + envelope; need > usual {
+		o.MaxCommandBytes = need
+	}
+	return o
+}
+
+// refuseEtcdData keeps braid out of a directory that holds a member of etcd.
+func refuseEtcdData(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, "member", "snap"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see docs/operations.md", dir)
+	}
+	return err
+}
+
+// identity is who this member is, and whom it knows.
+type identity struct {
+	self    braid.MemberID
+	cluster uint64
+	members []braid.Member
+	join    bool
+}
+
+// identify finds the member's ids: in its data directory, from a running cluster that it
+// joins, or from the initial cluster.
+func identify(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (identity, error) {
+	derived, err := derive(s)
+	if err != nil {
+		return identity{}, err
+	}
+	kept, found, err := readIdentity(s.DataDir)
+	if err != nil {
+		return identity{}, err
+	}
+	if found && s.InitialState == settings.StateExisting {
+		return rejoin(ctx, s, kept, clientTLS), nil
+	}
+	if found {
+		return derived, sameIdentity(s, kept, derived)
+	}
+	if s.InitialState == settings.StateExisting {
+		return askCluster(ctx, s, clientTLS, 10*time.Second)
+	}
+	return derived, nil
+}
+
+// rejoin goes on with the ids that the directory holds. The log there names the other
+// members, unless this one stopped before it got any of it: so the cluster is asked too, but
+// it need not answer.
+func rejoin(ctx context.Context, s *settings.Settings, kept identity, clientTLS *tls.Config) identity {
+	kept.join = true
+	if len(s.Join) == 0 {
+		return kept
+	}
+	if asked, err := askCluster(ctx, s, clientTLS, time.Second); err == nil && asked.cluster == kept.cluster {
+		kept.members = asked.members
+	}
+	return kept
+}
+
+// derive makes ids from the initial cluster: every member derives the same ones.
+func derive(s *settings.Settings) (identity, error) {
+	peers, err := s.Peers()
+	if err != nil {
+		return identity{}, err
+	}
+	who := identity{self: braid.MemberIDOf(s.Name, s.Token)}
+	for _, p := range peers {
+		who.members = append(who.members, braid.Member{ID: braid.MemberIDOf(p.Name, s.Token), Name: p.Name, PeerURLs: p.URLs})
+	}
+	who.cluster = braid.ClusterIDOf(who.members, s.Token)
+	return who, nil
+}
+
+// readIdentity reads whose data a directory holds.
+func readIdentity(dir string) (who identity, found bool, err error) {
+	file := filepath.Join(dir, logDir, "member.json")
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return who, false, nil
+	}
+	if err != nil {
+		return who, false, err
+	}
+	var content struct {
+		Cluster uint64         `json:"cluster"`
+		Member  braid.MemberID `json:"member"`
+	}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return who, false, fmt.Errorf("%s is damaged: %w", file, err)
+	}
+	return identity{self: content.Member, cluster: content.Cluster}, true, nil
+}
+
+// sameIdentity says in the operator's words what does not fit.
+func sameIdentity(s *settings.Settings, kept, derived identity) error {
+	if i := slices.IndexFunc(derived.members, func(m braid.Member) bool { return m.ID == kept.self }); i >= 0 && kept.self != derived.self {
+		return fmt.Errorf("data directory %s belongs to member %s, not to %s", s.DataDir, derived.members[i].Name, s.Name)
+	}
+	switch {
+	case kept.self != derived.self:
+		return fmt.Errorf("data directory %s belongs to member %s, which is neither %s nor another member of --initial-cluster with token %q (a member that joined a running cluster starts with --initial-cluster-state existing)",
+			s.DataDir, kept.self, s.Name, s.Token)
+	case kept.cluster != derived.cluster:
+		return fmt.Errorf("data directory %s belongs to cluster %x, the flags describe cluster %x: give --initial-cluster as it was when the cluster was made, or --initial-cluster-state existing",
+			s.DataDir, kept.cluster, derived.cluster)
+	}
+	return nil
+}
+
+// askCluster learns from a running cluster under which id it expects this member.
+func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config, patience time.Duration) (identity, error) {
+	if len(s.Join) == 0 {
+		return identity{}, errors.New("a new member of a running cluster needs --join with that cluster's client URLs")
+	}
+	if clientTLS != nil {
+		clientTLS = clientTLS.Clone()
+		clientTLS.RootCAs = clientTLS.ClientCAs
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: s.Join, TLS: clientTLS, Logger: zap.NewNop()})
+	if err != nil {
+		return identity{}, fmt.Errorf("--join: %w", err)
+	}
+	defer client.Close()
+	list, err := client.MemberList(ctx)
+	if err != nil {
+		return identity{}, fmt.Errorf("--join: ask %v for the members: %w", s.Join, err)
+	}
+	who := identity{cluster: list.Header.ClusterId, join: true}
+	for _, m := range list.Members {
+		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+		if settings.SameURLs(m.PeerURLs, s.AdvertisePeer) {
+			who.self = braid.MemberID(m.ID)
+		}
+	}
+	if who.self == 0 {
+		return identity{}, fmt.Errorf("the cluster at %v has no member with the peer URLs %v: first run \"braid ctl member add %s --peer-urls …\"", s.Join, s.AdvertisePeer, s.Name)
+	}
+	return who, nil
+}
+
+func listenAll(addrs []string) ([]net.Listener, error) {
+	var out []net.Listener
+	for _, addr := range addrs {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			closeListeners(out)
+			return nil, ports.Explain(err)
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func closeListeners(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/braidlog/braid/internal/settings"
+)
+
+// tune sets up the process: less garbage collection as long as there is memory, and at
+// least two processors' worth of goroutines, without which the loops starve each other.
+func tune(s *settings.Settings) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(s.GCPercent)
+	}
+	limit := s.MemoryLimit
+	if limit == 0 {
+		limit = machineMemory() / 2
+	}
+	if os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
+}
+
+// machineMemory is what this process may use, in bytes; 0 if that is not known.
+func machineMemory() int64 {
+	total := int64(0)
+	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if fields := strings.Fields(string(data)); len(fields) > 1 {
+			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+				total = kib << 10
+			}
+		}
+	}
+	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && (total == 0 || limit < total) {
+			total = limit
+		}
+	}
+	return total
+}
+
+func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.Level()}
+	if s.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// newZapLogger is for etcd's packages. They tell as information what braid tells itself, so
+// only their warnings are of interest.
+func newZapLogger(s *settings.Settings) *zap.Logger {
+	level := zapcore.WarnLevel
+	switch {
+	case s.Level() < slog.LevelInfo:
+		level = zapcore.InfoLevel // of every key that bbolt writes nobody wants to hear
+	case s.Level() > slog.LevelWarn:
+		level = zapcore.ErrorLevel
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewConsoleEncoder(encoding)
+	if s.LogFormat == "json" {
+		encoder = zapcore.NewJSONEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid/sim"
+)
+
+// simFlags are the flags of braid sim.
+type simFlags struct {
+	campaign     sim.Campaign
+	seeds        string
+	trace, json  bool
+	shrink, list bool
+}
+
+func init() { commands = append(commands, newSimCommand) }
+
+func newSimCommand() *cobra.Command {
+	var f simFlags
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "simulate clusters under faults and judge everything they do",
+		Long: `Runs simulated clusters, one a seed, on virtual time: links that delay, drop, repeat,
+reorder and cut messages, members that lose power with writes half done, slow and failing
+disks, clocks that drift, snapshots, membership changes. Everything is judged after every
+step and at the end. The same seed is the same run, always.
+
+A seed that fails is printed with the command that runs it again and prints its
+conversation. The exit code is 1 if any seed failed.`,
+		Example: `  braid sim --nodes 5 --seeds 1-2000
+  braid sim --nodes 3 --seeds 17-17 --trace
+  braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
+  braid sim --duration 5m --seeds 1-100000000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate")
+	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
+	fl.StringVar(&f.campaign.Placement, "placement", "copy", "where payloads are kept")
+	fl.StringVar(&f.campaign.Order, "order", "single", "how instances make one log")
+	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
+	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
+	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")
+	fl.IntVar(&f.campaign.Failures, "failures", 1, "stop after so many failing seeds")
+	fl.StringVar(&f.campaign.Mutant, "mutant", "", "run a known-unsafe variant (see --list)")
+	fl.StringSliceVar(&f.campaign.Without, "without", nil, "kinds of faults to leave out (see --list)")
+	fl.BoolVar(&f.trace, "trace", false, "print the conversation; one seed only")
+	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
+	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
+	fl.BoolVar(&f.list, "list", false, "list protocols, mutants and kinds of faults")
+	return cmd
+}
+
+func (f *simFlags) run(cmd *cobra.Command) error {
+	out := cmd.OutOrStdout()
+	if f.list {
+		return listSim(out)
+	}
+	if err := f.parseSeeds(); err != nil {
+		return err
+	}
+	if err := f.campaign.Validate(); err != nil {
+		return usageError{err}
+	}
+	debug.SetGCPercent(400) // many small worlds: collecting them less often is twice as fast
+	if f.trace {
+		return f.traceOne(out)
+	}
+	if !f.json && isTerminal(os.Stderr) {
+		f.campaign.Progress = func(s sim.Summary) { fmt.Fprint(os.Stderr, "\r"+progressLine(&s)) }
+	}
+	sum, err := f.campaign.Run(cmd.Context().Done())
+	if err != nil {
+		return err
+	}
+	if f.campaign.Progress != nil {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+	return f.report(out, &sum)
+}
+
+func listSim(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "protocols: %s\nmutants:   %s\nfaults:    links %s\n",
+		strings.Join(sim.Protocols, " "), strings.Join(sim.Mutants(), " "), strings.Join(sim.FaultKinds(), " "))
+	return err
+}
+
+func (f *simFlags) parseSeeds() error {
+	first, last, isRange := strings.Cut(f.seeds, "-")
+	if !isRange {
+		last = first
+	}
+	var err1, err2 error
+	f.campaign.First, err1 = strconv.ParseUint(first, 10, 64)
+	f.campaign.Last, err2 = strconv.ParseUint(last, 10, 64)
+	if err1 != nil || err2 != nil {
+		return usagef("--seeds %q: want FIRST-LAST, for example 1-2000", f.seeds)
+	}
+	return nil
+}
+
+// traceOne prints the conversation of one seed.
+func (f *simFlags) traceOne(out io.Writer) error {
+	if f.campaign.First != f.campaign.Last {
+		return usagef("--trace prints one seed; --seeds %s is %d", f.seeds, f.campaign.Last-f.campaign.First+1)
+	}
+	w := bufio.NewWriterSize(out, 1<<20)
+	o := f.campaign.Options(f.campaign.First)
+	o.Trace = w
+	res := sim.Run(o)
+	fmt.Fprintf(w, "%d steps, %d messages, %s simulated, %d operations, %d writes acknowledged, hash %016x\n",
+		res.Steps, res.Messages, res.Virtual.Round(time.Millisecond), res.Operations, res.Acked, res.Hash)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if res.Violation != nil {
+		return fmt.Errorf("violation: %w", res.Violation)
+	}
+	return nil
+}
+
+// report prints the summary, and every failing seed with how to run it again.
+func (f *simFlags) report(out io.Writer, sum *sim.Summary) error {
+	if f.json {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(sum); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "%s\n%s\n", progressLine(sum), sum.Events)
+		for _, failure := range sum.Failed {
+			fmt.Fprintf(out, "\nFAILED %s\nreplay: %s\n", failure.Error, failure.Replay)
+			if f.shrink {
+				o, res := sim.Shrink(f.campaign.Options(failure.Seed))
+				if res.Violation != nil {
+					fmt.Fprintf(out, "also without %s: %v\n", strings.Join(o.Without, ","), res.Violation)
+				}
+			}
+		}
+	}
+	if n := len(sum.Failed); n > 0 {
+		return fmt.Errorf("%d of %d runs violated a promise", n, sum.Runs)
+	}
+	return nil
+}
+
+func progressLine(s *sim.Summary) string {
+	return fmt.Sprintf("%s × %d: %d of %d seeds, %d failed, %d steps, %d writes acknowledged, %s simulated, %.0f seeds/s",
+		s.Protocol, s.Nodes, s.Runs, s.Wanted, len(s.Failed), s.Steps, s.Acked, s.Virtual.Round(time.Second), s.RunsPerS)
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/sim"
+)
+
+func TestSim(t *testing.T) {
+	stdout, stderr, code := call("sim", "--nodes", "3", "--seeds", "1-5")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "raft × 3: 5 of 5 seeds, 0 failed")
+
+	stdout, _, code = call("sim", "--nodes", "2", "--seeds", "7", "--json")
+	require.Zero(t, code)
+	var sum sim.Summary
+	require.NoError(t, json.Unmarshal([]byte(stdout), &sum))
+	require.Equal(t, 1, sum.Runs)
+	require.Equal(t, 2, sum.Nodes)
+	require.Empty(t, sum.Failed)
+}
+
+func TestSimSaysHowToReplayAFailure(t *testing.T) {
+	stdout, stderr, code := call("sim", "--nodes", "3", "--seeds", "1-100", "--mutant", "truncate-always", "--shrink")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "violated a promise")
+	_, replay, found := strings.Cut(stdout, "replay: braid ")
+	require.True(t, found, stdout)
+	replay, _, _ = strings.Cut(replay, "\n")
+
+	stdout, stderr, code = call(strings.Fields(replay)...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stdout, "VIOLATION seed")
+	require.Contains(t, stdout, " → ")
+	require.Contains(t, stderr, "violation: seed")
+}
+
+func TestSimWrongUse(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--protocol epaxos", `protocol "epaxos" cannot be simulated; there is: [raft]`},
+		{"--nodes 0", "0 nodes: want 1 … 9"},
+		{"--placement code", "there is: copy"},
+		{"--order iss", "there is: single"},
+		{"--seeds 5-1", "the first is after the last"},
+		{"--seeds many", `--seeds "many"`},
+		{"--seeds 1-3 --trace", "--trace prints one seed"},
+		{"--mutant none", "forget-vote"},
+		{"--without rain", "partition"},
+		{"now", "unknown command"},
+	} {
+		_, stderr, code := call(append([]string{"sim"}, strings.Fields(c.args)...)...)
+		require.Equal(t, exitUsage, code, "%s: %s", c.args, stderr)
+		require.Contains(t, stderr, c.want, c.args)
+	}
+}
+
+func TestSimLists(t *testing.T) {
+	stdout, _, code := call("sim", "--list")
+	require.Zero(t, code)
+	for _, want := range []string{"raft", "commit-old-term", "no-sessions", "one-way"} {
+		require.Contains(t, stdout, want)
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+
+	"github.com/braidlog/braid/internal/status"
+)
+
+func init() { commands = append(commands, newStatusCommand) }
+
+func newStatusCommand() *cobra.Command {
+	var o status.Options
+	var tls transport.TLSInfo
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show members, instances, leaders, lag, and use of disk and network",
+		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
+of a member's present life. Of servers other than braid it shows what the etcd API tells.
+
+The exit code is 1 if a member does not answer or is not ready.`,
+		Example: `  braid status
+  braid status --endpoints 10.0.0.1:2379 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.Endpoints) == 0 {
+				return usagef("--endpoints is empty")
+			}
+			if !tls.Empty() || tls.TrustedCAFile != "" {
+				config, err := tls.ClientConfig()
+				if err != nil {
+					return err
+				}
+				o.TLS = config
+			}
+			return showStatus(cmd.OutOrStdout(), status.Ask(cmd.Context(), o), asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "members' client addresses")
+	f.BoolVar(&o.Only, "only", false, "ask the endpoints alone, not the members that they name")
+	f.DurationVar(&o.Timeout, "timeout", 5*time.Second, "time for a member's answer")
+	f.StringVar(&tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
+	f.StringVar(&tls.CertFile, "cert", "", "file of the client's certificate")
+	f.StringVar(&tls.KeyFile, "key", "", "file of the client's key")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func showStatus(w io.Writer, members []status.Member, asJSON bool) error {
+	print := printStatus
+	if asJSON {
+		print = func(w io.Writer, members []status.Member) error { return json.NewEncoder(w).Encode(members) }
+	}
+	if err := print(w, members); err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Error != "" || !m.Ready {
+			return errors.New("not every member is ready")
+		}
+	}
+	return nil
+}
+
+func printStatus(w io.Writer, members []status.Member) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "MEMBER\tENDPOINT\tID\tREADY\tREVISION\tLOG\tDATABASE\tSENT\tRECEIVED\tFSYNCS\tALARMS")
+	for _, m := range members {
+		if m.ID == "" {
+			fmt.Fprintf(t, "-\t%s\t-\tno: %s\n", m.Endpoint, m.Error)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready), m.Revision,
+			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes), status.Bytes(m.ReceivedBytes),
+			fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
+	}
+	fmt.Fprintln(t, "\nMEMBER\tINSTANCE\tROLE\tLEADER\tTERM\tLAST\tDURABLE\tCOMMITTED\tAPPLIED\tBEHIND")
+	names := nameOf(members)
+	for _, m := range members {
+		for _, i := range m.Instances {
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), i.Instance, i.Role, names(i.Leader), i.Term,
+				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
+		}
+	}
+	return t.Flush()
+}
+
+// behind is how far the member is from its leader, by the leader's account, and how far
+// applying is from committing.
+func behind(members []status.Member, m status.Member, i status.Instance) string {
+	lag := "-"
+	for _, leader := range members {
+		for _, p := range leader.Members {
+			if leader.ID == i.Leader && p.ID == m.ID && p.Lag != nil {
+				lag = fmt.Sprint(*p.Lag)
+			}
+		}
+	}
+	if m.ID == i.Leader {
+		lag = "0"
+	}
+	return fmt.Sprintf("%s log, %d apply", lag, i.ApplyLag)
+}
+
+func fsyncs(m status.Member) string {
+	if m.Fsyncs == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.0f of %.2f ms", m.Fsyncs, 1000*m.FsyncSeconds/m.Fsyncs)
+}
+
+func nameOf(members []status.Member) func(id string) string {
+	names := map[string]string{}
+	for _, m := range members {
+		for _, p := range m.Members {
+			names[p.ID] = p.Name
+		}
+	}
+	return func(id string) string {
+		if name := names[id]; name != "" {
+			return name
+		}
+		return orDash(id)
+	}
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func orDash(text string) string {
+	if text == "" || text == "[]" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/transport"
+)
+
+func init() { commands = append(commands, newUpCommand) }
+
+// upFlags are the flags of braid up.
+type upFlags struct {
+	nodes, instances    int
+	protocol, placement string
+	data, net, logLevel string
+	restoreFile         string
+	basePort            int
+	restart, json       bool
+	readyTimeout        time.Duration
+}
+
+func newUpCommand() *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a cluster on this machine, each member a process",
+		Long: `up starts a cluster on this machine, each member as a process of its own, and prints its
+endpoints and "ready" once every member is healthy. Ctrl-C stops it. The members end with it.
+
+The data directory keeps the cluster: the same --data resumes it, with its members, names and
+ports. Each member's log is in the data directory, as m1.log, m2.log and so on.
+
+Member number i serves clients on --base-port + 10·(i-1) and other members on the next port.`,
+		Example: `  braid up                              # three members, in ./braid-data
+  braid up --nodes 5 --data /tmp/five --base-port 12379
+  braid up --restart                    # members that die are started again
+  braid up --restore backup.db --data new
+  braid up --net latency=5ms,loss=0.1%  # emulated links between the members`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
+	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft")
+	fl.IntVar(&f.instances, "instances", 1, "instances of the protocol: 1")
+	fl.StringVar(&f.placement, "placement", "copy", "where payloads live: copy")
+	fl.StringVar(&f.data, "data", "braid-data", "data directory")
+	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
+	fl.StringVar(&f.restoreFile, "restore", "", "begin a new cluster with the keys of this snapshot file")
+	fl.BoolVar(&f.restart, "restart", false, "start members that die again")
+	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
+	fl.DurationVar(&f.readyTimeout, "ready-timeout", time.Minute, "time for all members to become healthy")
+	fl.BoolVar(&f.json, "json", false, "print events as lines of JSON")
+	return cmd
+}
+
+func (f *upFlags) run(cmd *cobra.Command) error {
+	if err := f.check(); err != nil {
+		return usageError{err}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	report := printEvents(cmd.OutOrStdout())
+	if f.json {
+		report = printEventsJSON(cmd.OutOrStdout())
+	}
+	options := launch.Options{
+		Healthy: published,
+		Dir:     f.data, Spec: f.spec(cmd), Restart: f.restart, ReadyTimeout: f.readyTimeout,
+		StopTimeout: stopTimeout + time.Second, Report: report,
+		Command: func(m *launch.Manifest, member launch.Member, dir string) []string {
+			return append([]string{program, "serve"}, f.memberFlags(m, member, dir)...)
+		},
+	}
+	if f.restoreFile != "" {
+		options.Prepare = func(dir string) error { return restore(f.restoreFile, dir, false) }
+	}
+	err = launch.Run(cmd.Context(), options)
+	var conflict *launch.ConflictError
+	if errors.As(err, &conflict) {
+		return usageError{err}
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (f *upFlags) check() error {
+	switch {
+	case f.nodes < 1 || f.nodes > 9:
+		return fmt.Errorf("--nodes %d: it is 1 to 9", f.nodes)
+	case f.basePort < 0 || f.basePort > 1<<16-1:
+		return fmt.Errorf("--base-port %d does not exist", f.basePort)
+	case f.data == "":
+		return errors.New("--data is empty")
+	case f.readyTimeout <= 0:
+		return errors.New("--ready-timeout must be positive")
+	}
+	if f.restoreFile != "" && launch.Exists(f.data) {
+		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
+	}
+	return errors.Join(checkNet(f.net), settings.CheckProtocol(f.protocol, f.placement, f.instances))
+}
+
+// published waits until all members have told the cluster where their clients find them:
+// then the list of members is complete and free for changes.
+func published(ctx context.Context, member launch.Member) error {
+	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{member.ClientAddr()}, Only: true, Timeout: 2 * time.Second}) {
+		if m.Error != "" {
+			return errors.New(m.Error)
+		}
+		for _, p := range m.Members {
+			if len(p.ClientURLs) == 0 {
+				return fmt.Errorf("%s did not publish its addresses yet", p.PeerURLs)
+			}
+		}
+	}
+	return nil
+}
+
+// checkNet says what is wrong with --net.
+func checkNet(emulation string) error {
+	if _, err := transport.ParseEmulation(emulation); err != nil {
+		return fmt.Errorf("--net: %w", err)
+	}
+	return nil
+}
+
+// spec is what was asked for; in a directory that holds a cluster already, defaults ask for
+// nothing.
+func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
+	spec := launch.Spec{Nodes: f.nodes, BasePort: f.basePort, Protocol: f.protocol, Placement: f.placement, Instances: f.instances}
+	if f.basePort == 0 {
+		spec.BasePort = launch.AnyPort
+	}
+	if !launch.Exists(f.data) {
+		return spec
+	}
+	given := cmd.Flags().Changed
+	if !given("nodes") {
+		spec.Nodes = 0
+	}
+	if !given("base-port") {
+		spec.BasePort = 0
+	}
+	if !given("protocol") {
+		spec.Protocol = ""
+	}
+	if !given("placement") {
+		spec.Placement = ""
+	}
+	if !given("instances") {
+		spec.Instances = 0
+	}
+	return spec
+}
+
+// memberFlags are the flags of a member's own process.
+func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
+	flags := []string{
+		"--name=" + member.Name, "--data-dir=" + dir,
+		"--listen-client-urls=" + member.ClientURL(), "--advertise-client-urls=" + member.ClientURL(),
+		"--listen-peer-urls=" + member.PeerURL(), "--initial-advertise-peer-urls=" + member.PeerURL(),
+		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token, "--initial-cluster-state=new",
+		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
+		"--log-level=" + f.logLevel,
+	}
+	if f.net != "" {
+		flags = append(flags, "--net="+f.net)
+	}
+	if memory := machineMemory(); memory > 0 && runtime.GOOS == "linux" {
+		flags = append(flags, "--memory-limit-bytes="+strconv.FormatInt(memory/2/int64(len(m.Members)), 10))
+	}
+	return flags
+}

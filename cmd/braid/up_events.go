@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/braidlog/braid/internal/launch"
+)
+
+// printEvents tells a person what happens.
+func printEvents(w io.Writer) func(launch.Event) {
+	return func(e launch.Event) {
+		name := e.Member.Name
+		switch e.Kind {
+		case launch.Prepared:
+			did := "new cluster"
+			if e.Resumed {
+				did = "resuming the cluster"
+			}
+			m := e.Manifest
+			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, placement %s\n", did, e.Dir, len(m.Members), m.Protocol, m.Placement)
+		case launch.Started:
+			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), e.Member.PeerAddr(), e.LogFile)
+		case launch.Ready:
+			fmt.Fprintf(w, "endpoints %s\nstatus page %s/\nready\n", strings.Join(e.Manifest.Endpoints(), ","), e.Manifest.Members[0].ClientURL())
+		case launch.Died:
+			fmt.Fprintf(w, "%s  pid %d %s\n", name, e.PID, e.How)
+			if len(e.Log) > 0 {
+				fmt.Fprintf(w, "  the end of %s:\n    %s\n", e.LogFile, strings.Join(e.Log, "\n    "))
+			}
+		case launch.Serving:
+			fmt.Fprintf(w, "%s  pid %d serves again\n", name, e.PID)
+		case launch.Stopping:
+			fmt.Fprintln(w, "stopping")
+		case launch.Stopped:
+			fmt.Fprintln(w, "stopped")
+		}
+	}
+}
+
+// eventView is an event as a line of JSON.
+type eventView struct {
+	Event     launch.EventKind `json:"event"`
+	Dir       string           `json:"dir,omitempty"`
+	Resumed   bool             `json:"resumed,omitempty"`
+	Endpoints []string         `json:"endpoints,omitempty"`
+	Member    string           `json:"member,omitempty"`
+	PID       int              `json:"pid,omitempty"`
+	Client    string           `json:"client_url,omitempty"`
+	Peer      string           `json:"peer_url,omitempty"`
+	LogFile   string           `json:"log_file,omitempty"`
+	How       string           `json:"how,omitempty"`
+	Log       []string         `json:"log,omitempty"`
+}
+
+func printEventsJSON(w io.Writer) func(launch.Event) {
+	lines := json.NewEncoder(w)
+	return func(e launch.Event) {
+		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Log: e.Log}
+		if e.Manifest != nil {
+			v.Endpoints = e.Manifest.Endpoints()
+		}
+		if v.Member != "" {
+			v.Client, v.Peer = e.Member.ClientURL(), e.Member.PeerURL()
+		}
+		if err := lines.Encode(v); err != nil {
+			return // whoever read the events is gone; the cluster runs on
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/launch"
+)
+
+func TestUpPrintsReadyAndStops(t *testing.T) {
+	c, lines := begin(t, "", "up", "--base-port=0", "--data", dataDir(t))
+	var seen []string
+	for line := range lines {
+		seen = append(seen, line)
+		if line == "ready" {
+			require.NoError(t, c.cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	code, stderr := c.exit()
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr)
+	text := strings.Join(seen, "\n")
+	require.Contains(t, text, "new cluster in ")
+	require.Contains(t, text, "\nendpoints 127.0.0.1:")
+	require.True(t, strings.HasSuffix(text, "\nready\nstopping\nstopped"), text)
+}
+
+func TestUpLeavesNoProcess(t *testing.T) {
+	for name, end := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			c := up(t, dataDir(t))
+			require.Len(t, c.pids, 3)
+			require.NoError(t, c.cmd.Process.Signal(end))
+			<-c.ended
+			eventually(t, "the end of all members", func(context.Context) bool {
+				return gone(c.pids["m1"]) && gone(c.pids["m2"]) && gone(c.pids["m3"])
+			})
+		})
+	}
+}
+
+func TestUpOfOneMember(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=1")
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "a", "b")
+	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", c.endpoints[0], "get", "a"))
+}
+
+func TestCtlAgainstEveryMember(t *testing.T) {
+	c := up(t, dataDir(t))
+	for i, endpoint := range c.endpoints {
+		ctl := func(args ...string) string {
+			return ok(t, append([]string{"ctl", "--endpoints", endpoint}, args...)...)
+		}
+		key := "key" + strconv.Itoa(i)
+		watch, seen := begin(t, "", "ctl", "--endpoints", endpoint, "watch", "--rev=1", key)
+
+		require.Equal(t, "OK", ctl("put", key, "one"))
+		require.Equal(t, key+"\none", ctl("get", key))
+		txn, stderr, code := do(t, "value(\""+key+"\") = \"one\"\n\nput "+key+" two\nget "+key+"\n\nput "+key+" no\n\n",
+			"ctl", "--endpoints", endpoint, "txn")
+		require.Zero(t, code, stderr)
+		require.Equal(t, "SUCCESS\n\nOK\n\n"+key+"\ntwo", txn)
+		require.Equal(t, "1", ctl("del", key))
+		require.Empty(t, ctl("get", key))
+
+		for _, want := range []string{"PUT", key, "one", "PUT", key, "two", "DELETE", key, ""} {
+			require.Equal(t, want, <-seen)
+		}
+		watch.stop()
+	}
+	require.Contains(t, ok(t, "ctl", "--endpoints", strings.Join(c.endpoints, ","), "endpoint", "health"), "is healthy")
+	require.Len(t, strings.Split(ok(t, "ctl", "--endpoints", c.endpoints[0], "member", "list"), "\n"), 3)
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=1")
+	huge := filepath.Join(t.TempDir(), "huge")
+	require.NoError(t, os.WriteFile(huge, make([]byte, 2<<20-100), 0o600))
+	content, err := os.ReadFile(huge)
+	require.NoError(t, err)
+	_, stderr, code := do(t, string(content), "ctl", "--endpoints", c.endpoints[0], "put", "big")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "too large")
+	_, stderr, code = do(t, "", "ctl", "--endpoints", c.endpoints[0], "put", "", "x")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "key is not provided")
+	require.Equal(t, "OK", ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "a", "b"))
+}
+
+func TestStatus(t *testing.T) {
+	c := up(t, dataDir(t))
+	text := ok(t, "status", "--endpoints", c.endpoints[0])
+	for _, name := range []string{"m1", "m2", "m3", "leader", "follower"} {
+		require.Contains(t, text, name)
+	}
+	require.Contains(t, ok(t, "status", "--json", "--endpoints", c.endpoints[1]), `"is_leader":true`)
+
+	kill(t, c.pids["m3"])
+	c.next(launch.Died)
+	stdout, stderr, code := do(t, "", "status", "--endpoints", c.endpoints[0])
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "not every member is ready")
+	require.Contains(t, stdout, "refused")
+}
+
+func TestRestart(t *testing.T) {
+	c := up(t, dataDir(t), "--restart")
+	before := c.pids["m2"]
+	kill(t, before)
+	died := c.next(launch.Died)
+	require.Equal(t, "m2", died.Member)
+	require.Equal(t, "was killed by signal 9 (killed)", died.How)
+	again := c.next(launch.Serving)
+	require.Equal(t, "m2", again.Member)
+	require.NotEqual(t, before, again.PID)
+	ok(t, "ctl", "--endpoints", strings.TrimPrefix(c.clients["m2"], "http://"), "put", "a", "b")
+}
+
+func TestBusyPortNamesItsOwner(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	dir := dataDir(t)
+	_, stderr, code := do(t, "", "up", "--data", dir, "--base-port", port)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "m1: 127.0.0.1:"+port+" is taken by braid.test (process "+strconv.Itoa(os.Getpid())+")")
+
+	_, stderr, code = do(t, "", "serve", "--data-dir", dir, "--listen-client-urls", "http://127.0.0.1:"+port)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "is taken by braid.test (process "+strconv.Itoa(os.Getpid())+")")
+}
+
+func TestDataInUse(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=1")
+	_, stderr, code := do(t, "", "up", "--data", c.dir)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "is in use by another running cluster (process "+strconv.Itoa(c.cmd.Process.Pid)+")")
+}
+
+func TestResumeWithOtherWishes(t *testing.T) {
+	dir := dataDir(t)
+	up(t, dir, "--nodes=1").stop()
+	_, stderr, code := do(t, "", "up", "--data", dir, "--nodes=3")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "holds a cluster with nodes 1, not 3")
+}
+
+func TestSnapshotAndRestore(t *testing.T) {
+	c := up(t, dataDir(t))
+	for i := range 20 {
+		ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "k"+strconv.Itoa(i%5), strconv.Itoa(i))
+	}
+	file := filepath.Join(t.TempDir(), "backup.db")
+	ok(t, "ctl", "--endpoints", c.endpoints[1], "snapshot", "save", file)
+	require.Contains(t, ok(t, "utl", "snapshot", "status", file, "-w", "fields"), "\"Revision\" : 21")
+	c.stop()
+
+	_, stderr, code := do(t, "", "up", "--data", c.dir, "--restore", file)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "holds one: choose another --data")
+	bad := dataDir(t)
+	_, stderr, code = do(t, "", "up", "--data", bad, "--base-port=0", "--restore", os.Args[0])
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "import "+os.Args[0])
+	require.False(t, launch.Exists(bad))
+
+	again := up(t, bad, "--restore", file)
+	for _, endpoint := range again.endpoints {
+		require.Equal(t, "k4\n19", ok(t, "ctl", "--endpoints", endpoint, "get", "k4"))
+	}
+	ok(t, "ctl", "--endpoints", again.endpoints[0], "put", "k4", "new")
+	require.Contains(t, ok(t, "ctl", "--endpoints", again.endpoints[2], "get", "k4", "-w", "fields"), "\"Revision\" : 22")
+}
+
+func TestRestoreOfOneMember(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=1")
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "a", "b")
+	file := filepath.Join(t.TempDir(), "backup.db")
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "snapshot", "save", file)
+	c.stop()
+
+	_, stderr, code := do(t, "", "restore", file, "--data-dir", filepath.Join(c.dir, "m1"))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "belongs to a member that was started")
+	f := newServeFlags(t)
+	ok(t, "restore", file, "--data-dir", f.dir)
+	stopped(t, serving(t, f))
+	serving(t, f)
+	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", f.client, "get", "a"))
+}
