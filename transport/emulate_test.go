@@ -92,11 +92,15 @@ func oneWay(t testing.TB, a, b *member, n int) []time.Duration {
 
 func TestEmulatedLatency(t *testing.T) {
 	a, b := emulated(t, "latency=4ms", nil)
-	d := oneWay(t, a, b, 50)
-	t.Logf("4 ms: min %v, median %v, max %v", d[0], d[25], d[49])
-	if d[0] < 4*time.Millisecond || d[25] > 6*time.Millisecond {
-		t.Errorf("min %v, median %v; want 4 ms", d[0], d[25])
-	}
+	// A busy machine may be late, but not always.
+	eventually(t, "half of the frames within 6 ms", func() bool {
+		d := oneWay(t, a, b, 50)
+		t.Logf("4 ms: min %v, median %v, max %v", d[0], d[25], d[49])
+		if d[0] < 4*time.Millisecond {
+			t.Fatalf("a frame took %v", d[0])
+		}
+		return d[25] <= 6*time.Millisecond
+	})
 }
 
 func TestEmulatedJitterKeepsOrder(t *testing.T) {
@@ -147,10 +151,8 @@ func TestEmulatedEgress(t *testing.T) {
 			}
 			burst() // the second stream connects
 			best := burst()
-			for range 10 { // a busy machine may be late, but not always
-				if best < ideal*110/100 {
-					break
-				}
+			// A busy machine may be late, but not always.
+			for end := time.Now().Add(patience); best > ideal*110/100 && time.Now().Before(end); {
 				best = min(best, burst())
 			}
 			t.Logf("%v, ideal %v", best, ideal)
@@ -163,14 +165,19 @@ func TestEmulatedEgress(t *testing.T) {
 
 func TestEmulatedLossDelays(t *testing.T) {
 	a, b := emulated(t, "latency=1ms,loss=50%", nil)
-	d := oneWay(t, a, b, 10)
-	if d[0] < time.Millisecond || d[9] < 200*time.Millisecond {
-		t.Errorf("with half of all packets lost: %v", d)
-	}
+	eventually(t, "a packet lost, with half of all lost", func() bool {
+		d := oneWay(t, a, b, 10)
+		if d[0] < time.Millisecond {
+			t.Fatalf("a frame took %v", d[0])
+		}
+		return d[9] >= 200*time.Millisecond
+	})
 }
 
 func TestFaults(t *testing.T) {
-	a, b := pairOf(t, quick, nil)
+	tm := quick
+	tm.idle = 2 * time.Second // the links that are not cut must hold on a busy machine
+	a, b := pairOf(t, tm, nil)
 	a.SetLink(2, LinkFault{Drop: true})
 	a.Send(2, 0, [][]byte{[]byte("lost")})
 	b.Send(1, 0, [][]byte{[]byte("one way")})
@@ -187,9 +194,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("delayed by %v", d[0])
 	}
 	a.SetLink(2, LinkFault{})
-	if d := oneWay(t, a, b, 20); d[0] > 5*time.Millisecond {
-		t.Errorf("still delayed by %v", d[0])
-	}
+	eventually(t, "no delay", func() bool { return oneWay(t, a, b, 20)[0] < 5*time.Millisecond })
 	if s := a.Stats().Peers[0]; s.Drops == 0 {
 		t.Errorf("stats are %+v", s)
 	}
@@ -198,20 +203,25 @@ func TestFaults(t *testing.T) {
 // TestEmulatedCardIsShared: a small frame does not wait for all that others have queued.
 func TestEmulatedCardIsShared(t *testing.T) {
 	a, b := emulated(t, "bandwidth=80mbit", nil)
-	for range 10 { // a second of work for the card
+	const bulk = 50 // five seconds of work for the card
+	for range bulk {
 		if !a.Send(2, 1, [][]byte{make([]byte, 1e6)}) {
 			t.Fatal("not sent")
 		}
 	}
 	get(t, b.frames, "frame of the bulk")
-	began := time.Now()
-	a.Send(2, 0, [][]byte{[]byte("x")})
-	for f := get(t, b.frames, "frame"); f.stream != 0; {
-		f = get(t, b.frames, "frame")
+	came := 1
+	for came < bulk-10 { // a busy machine may be late, but not always
+		began := time.Now()
+		a.Send(2, 0, [][]byte{[]byte("x")})
+		for f := get(t, b.frames, "frame"); f.stream != 0; f = get(t, b.frames, "frame") {
+			came++
+		}
+		d := time.Since(began)
+		t.Logf("after %v", d)
+		if d <= 200*time.Millisecond {
+			return
+		}
 	}
-	d := time.Since(began)
-	t.Logf("after %v", d)
-	if d > 200*time.Millisecond {
-		t.Errorf("a small frame came after %v", d)
-	}
+	t.Errorf("%d large frames came, and no small one within 200 ms of them", came)
 }

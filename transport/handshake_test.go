@@ -177,10 +177,15 @@ func TestStrangers(t *testing.T) {
 			eventually(t, "a log line with "+c.log, func() bool {
 				return strings.Contains(a.logs.String(), c.log) && strings.Contains(a.logs.String(), conn.LocalAddr().String())
 			})
-			b.Send(1, 3, [][]byte{[]byte("undisturbed")})
-			if f := get(t, a.frames, "frame"); string(f.frame) != "undisturbed" {
-				t.Errorf("got %q", f.frame)
-			}
+			eventually(t, "a frame of the peer", func() bool {
+				b.Send(1, 3, [][]byte{[]byte("undisturbed")})
+				select {
+				case f := <-a.frames:
+					return string(f.frame) == "undisturbed"
+				default:
+					return false
+				}
+			})
 		})
 	}
 }

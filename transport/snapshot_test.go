@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 )
@@ -102,49 +103,65 @@ func TestSnapshotVerdictComesEarly(t *testing.T) {
 }
 
 func TestSnapshotWaitsForSlowEnds(t *testing.T) {
-	a, _ := pairOf(t, quick, func(_ *Options, h *testHandler) {
-		h.snapshot = func(_ uint64, _ []byte, body io.Reader) error {
+	const slow = "slow to store"
+	tm := quick
+	tm.idle = 2 * time.Second // a busy machine may well be late with a ping
+	wait := tm.idle * 3 / 2
+	a, _ := pairOf(t, tm, func(_ *Options, h *testHandler) {
+		h.snapshot = func(_ uint64, meta []byte, body io.Reader) error {
 			if _, err := io.Copy(io.Discard, body); err != nil {
 				return err
 			}
-			<-time.After(3 * quick.idle) // a slow disk
+			if string(meta) == slow {
+				<-time.After(wait)
+			}
 			return nil
 		}
 	})
-	err := a.SendSnapshot(t.Context(), 2, nil, func(w io.Writer) error {
-		<-time.After(3 * quick.idle)
-		_, err := w.Write(noise(100))
-		return err
+	var both sync.WaitGroup
+	both.Go(func() {
+		if err := a.SendSnapshot(t.Context(), 2, []byte(slow), send(noise(100))); err != nil {
+			t.Errorf("slow to store: %v", err)
+		}
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	both.Go(func() {
+		err := a.SendSnapshot(t.Context(), 2, nil, func(w io.Writer) error {
+			<-time.After(wait)
+			_, err := w.Write(noise(100))
+			return err
+		})
+		if err != nil {
+			t.Errorf("slow to write: %v", err)
+		}
+	})
+	both.Wait()
 }
 
 func TestSnapshotIsCancelled(t *testing.T) {
-	ended := make(chan error, 1)
+	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	a, b := pair(t, func(_ *Options, h *testHandler) {
 		h.snapshot = func(_ uint64, _ []byte, body io.Reader) error {
+			// What the sender wrote may be lost with its connection, also the beginning.
+			// With a byte of the body here, the handler has certainly begun.
+			if _, err := io.ReadFull(body, make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+			begun <- struct{}{}
 			_, err := io.Copy(io.Discard, body)
 			ended <- err
 			return err
 		}
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	begun := make(chan struct{})
-	stuck := func(w io.Writer) error {
-		if _, err := w.Write(noise(2 * snapshotChunk)); err != nil {
-			return err
-		}
-		close(begun)
-		for {
-			if _, err := w.Write(noise(snapshotChunk)); err != nil {
+	endless := func(w io.Writer) error {
+		for b := noise(snapshotChunk); ; {
+			if _, err := w.Write(b); err != nil {
 				return err
 			}
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
 	sent := make(chan error, 1)
-	go func() { sent <- a.SendSnapshot(ctx, 2, nil, stuck) }()
+	go func() { sent <- a.SendSnapshot(ctx, 2, nil, endless) }()
 	get(t, begun, "beginning")
 	cancel()
 	if err := get(t, sent, "end"); !errors.Is(err, context.Canceled) {
@@ -153,16 +170,22 @@ func TestSnapshotIsCancelled(t *testing.T) {
 	if err := get(t, ended, "end of the handler"); err == nil {
 		t.Error("the receiver saw no error")
 	}
-	begun = make(chan struct{})
-	go func() { sent <- a.SendSnapshot(t.Context(), 2, nil, stuck) }()
+	go func() { sent <- a.SendSnapshot(t.Context(), 2, nil, endless) }()
 	get(t, begun, "beginning")
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
+	select { // Close waits for handlers
+	case err := <-ended:
+		if err == nil {
+			t.Error("the receiver saw no error")
+		}
+	default:
+		t.Error("the handler outlived Close")
+	}
 	if err := get(t, sent, "end"); !errors.As(err, new(*LinkError)) && !errors.As(err, new(*RemoteError)) {
 		t.Errorf("got %v", err)
 	}
-	get(t, ended, "end of the handler")
 }
 
 func TestSnapshotRate(t *testing.T) {

@@ -35,7 +35,7 @@ var quick = func() timing {
 // calm is quick, but a machine that is busy with other things is not taken for dead.
 var calm = func() timing {
 	t := quick
-	t.handshake, t.idle = defaultTiming.handshake, defaultTiming.idle
+	t.handshake, t.idle, t.linger = defaultTiming.handshake, defaultTiming.idle, defaultTiming.linger
 	return t
 }()
 
