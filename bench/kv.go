@@ -210,11 +210,11 @@ type kvReading struct {
 	servers    time.Duration
 	written    int64
 	metrics    serverMetrics
-	shares     cpuShares
+	ticks      cpuTicks
 }
 
 func (r *kvRun) read() (n kvReading) {
-	n.at, n.ok, n.failed, n.client, n.shares = time.Now(), r.ok.Load(), r.failed.Load(), cpuTime(), readCPUShares()
+	n.at, n.ok, n.failed, n.client, n.ticks = time.Now(), r.ok.Load(), r.failed.Load(), CPUTime(), readCPUTicks()
 	for _, pid := range r.Servers {
 		n.servers += processCPU(pid)
 		n.written += writtenBytes(pid)

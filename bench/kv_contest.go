@@ -110,7 +110,7 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.Machine = describeMachine(c.Dir)
+	r.Machine = DescribeMachine(c.Dir)
 	return r, nil
 }
 

@@ -68,7 +68,7 @@ func (r *kvRun) result(from, to kvReading, cluster *kvCluster) *KVResult {
 		Distribution: w.Keys.String(), Mix: w.Mix.String(), WriteRatio: w.Mix.Writes(), Seed: w.Seed,
 		RatePS: r.Rate, ThrottlePS: r.Throttle, WarmupS: r.Warmup.Seconds(), TargetLeader: r.TargetLeader,
 		NotFound: r.notFound.Load(), Conflicts: r.conflicts.Load(),
-		Machine: describeMachine("."), Date: from.at.UTC().Truncate(time.Second),
+		Machine: DescribeMachine("."), Date: from.at.UTC().Truncate(time.Second),
 	}
 	if r.pace != nil {
 		out.Mode, out.Backlog = "rate", r.pace.Behind(to.at.Sub(r.origin)-time.Duration(r.loadFrom))
@@ -83,11 +83,12 @@ func (r *kvRun) result(from, to kvReading, cluster *kvCluster) *KVResult {
 		LeaderEgress: perOp(max(0, to.metrics.leaderEgress-from.metrics.leaderEgress)),
 		DiskBytesOp:  perOp(max(0, float64(to.written-from.written))),
 		FsyncsPS:     max(0, to.metrics.fsyncs-from.metrics.fsyncs) / seconds,
-		DurationS:    seconds, Commands: requests, StolenPercent: stolenPercent(from.shares, to.shares),
+		DurationS:    seconds, Commands: requests,
+		CPUShares: from.ticks.shares(to.ticks, to.client-from.client+to.servers-from.servers),
 	}
 	r.latencies(out)
-	if len(r.Servers) > 0 {
-		out.OthersPercent = othersPercent(from.shares, to.shares, to.client-from.client+to.servers-from.servers)
+	if len(r.Servers) == 0 {
+		out.OthersPercent = 0 // the servers themselves may be among the others
 	}
 	out.ThroughputSpread = [2]float64{out.ThroughputPS, out.ThroughputPS}
 	if e := r.lastErr.Load(); e != nil {

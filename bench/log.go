@@ -107,12 +107,12 @@ type reading struct {
 	cpu                        time.Duration
 	written                    int64
 	stats                      Stats
-	shares                     cpuShares
+	ticks                      cpuTicks
 }
 
 func (r *logRun) read() (n reading) {
 	n.completed, n.failed, n.refused = r.g.progress()
-	n.at, n.cpu, n.written, n.stats, n.shares = time.Now(), cpuTime(), writtenBytes(0), r.cluster.Stats(), readCPUShares()
+	n.at, n.cpu, n.written, n.stats, n.ticks = time.Now(), CPUTime(), writtenBytes(0), r.cluster.Stats(), readCPUTicks()
 	return n
 }
 
@@ -205,20 +205,19 @@ func (r *logRun) result(from, to reading, leader int) *LogResult {
 	out := &LogResult{
 		Figures: Figures{
 			Protocol: r.Protocol, Nodes: r.Nodes, Payload: r.Load.Payload,
-			ThroughputPS:  float64(commands) / seconds,
-			LatencyMS:     latencyOf(hist),
-			Errors:        to.failed - from.failed,
-			CPUMicrosOp:   perOp(float64((to.cpu - from.cpu).Nanoseconds()) / 1000),
-			DiskBytesOp:   perOp(float64(to.written - from.written)),
-			FsyncsPS:      float64(to.stats.Fsyncs-from.stats.Fsyncs) / seconds,
-			DurationS:     seconds,
-			Commands:      commands,
-			StolenPercent: stolenPercent(from.shares, to.shares),
-			OthersPercent: othersPercent(from.shares, to.shares, to.cpu-from.cpu),
+			ThroughputPS: float64(commands) / seconds,
+			LatencyMS:    latencyOf(hist),
+			Errors:       to.failed - from.failed,
+			CPUMicrosOp:  perOp(float64((to.cpu - from.cpu).Nanoseconds()) / 1000),
+			DiskBytesOp:  perOp(float64(to.written - from.written)),
+			FsyncsPS:     float64(to.stats.Fsyncs-from.stats.Fsyncs) / seconds,
+			DurationS:    seconds,
+			Commands:     commands,
+			CPUShares:    from.ticks.shares(to.ticks, to.cpu-from.cpu),
 		},
 		Mode: r.Load.Mode(), Inflight: r.Load.Inflight, Proposers: r.Load.Proposers, RatePS: r.Load.Rate,
 		WarmupS: r.Load.Warmup.Seconds(), Refused: to.refused - from.refused, LatencySamples: hist.TotalCount(),
-		Settings: r.Settings, DataDir: filepath.Clean(r.Dir), Machine: describeMachine(r.Dir), Date: from.at.UTC().Truncate(time.Second),
+		Settings: r.Settings, DataDir: filepath.Clean(r.Dir), Machine: DescribeMachine(r.Dir), Date: from.at.UTC().Truncate(time.Second),
 	}
 	if leader >= 0 {
 		out.LeaderEgress = perOp(float64(to.stats.EgressBytes[leader] - from.stats.EgressBytes[leader]))

@@ -32,24 +32,21 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 
 // Figures are what every run measures, of the log and of servers alike.
 type Figures struct {
-	Protocol      string  `json:"protocol"`
-	Nodes         int     `json:"nodes"`
-	Payload       int     `json:"payload"`
-	ThroughputPS  float64 `json:"throughput_per_s"`
-	LatencyMS     Latency `json:"latency_ms"`
-	Errors        int64   `json:"errors"`
-	CPUMicrosOp   float64 `json:"cpu_us_per_op"`
-	LeaderEgress  float64 `json:"leader_egress_bytes_per_op"`
-	DiskBytesOp   float64 `json:"disk_bytes_per_op"`
-	FsyncsPS      float64 `json:"fsyncs_per_s"`
-	DurationS     float64 `json:"duration_s"`
-	Commands      int64   `json:"commands"`
-	StolenPercent float64 `json:"stolen_cpu_percent"`
-	// OthersPercent is the share of the machine's CPU time that went to other processes:
-	// the higher, the less the figures are worth.
-	OthersPercent float64 `json:"others_cpu_percent"`
-	Interrupted   bool    `json:"interrupted,omitempty"`
-	ErrorSample   string  `json:"error_sample,omitempty"`
+	Protocol     string  `json:"protocol"`
+	Nodes        int     `json:"nodes"`
+	Payload      int     `json:"payload"`
+	ThroughputPS float64 `json:"throughput_per_s"`
+	LatencyMS    Latency `json:"latency_ms"`
+	Errors       int64   `json:"errors"`
+	CPUMicrosOp  float64 `json:"cpu_us_per_op"`
+	LeaderEgress float64 `json:"leader_egress_bytes_per_op"`
+	DiskBytesOp  float64 `json:"disk_bytes_per_op"`
+	FsyncsPS     float64 `json:"fsyncs_per_s"`
+	DurationS    float64 `json:"duration_s"`
+	Commands     int64   `json:"commands"`
+	CPUShares
+	Interrupted bool   `json:"interrupted,omitempty"`
+	ErrorSample string `json:"error_sample,omitempty"`
 }
 
 // LogResult is the outcome of one run of the log benchmark.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time that this process has used, in user and kernel mode.
-func cpuTime() time.Duration {
+// CPUTime returns the CPU time that this process has used, in user and kernel mode.
+func CPUTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
@@ -63,8 +63,29 @@ func processCPU(pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / ticksPerSecond
 }
 
-// cpuShares are the kernel's counters of time over all CPUs, in ticks.
-type cpuShares struct{ total, idle, stolen int64 }
+// CPUShares are what the machine's CPU time went to, besides what was measured: the higher
+// they are, the less the figures are worth.
+type CPUShares struct {
+	// StolenPercent is what the host took away.
+	StolenPercent float64 `json:"stolen_cpu_percent"`
+	// OthersPercent is what went to other processes.
+	OthersPercent float64 `json:"others_cpu_percent"`
+}
+
+// CPUMeter tells the shares of a time.
+type CPUMeter struct {
+	from cpuTicks
+	own  time.Duration
+}
+
+// StartCPUMeter begins to measure the shares; what is measured is this process alone.
+func StartCPUMeter() CPUMeter { return CPUMeter{from: readCPUTicks(), own: CPUTime()} }
+
+// Shares returns those since the meter was started.
+func (m CPUMeter) Shares() CPUShares { return m.from.shares(readCPUTicks(), CPUTime()-m.own) }
+
+// cpuTicks are the kernel's counters of time over all CPUs.
+type cpuTicks struct{ total, idle, stolen int64 }
 
 // Fields of the first line of /proc/stat.
 const (
@@ -73,7 +94,7 @@ const (
 	stolenField = 8
 )
 
-func readCPUShares() (s cpuShares) {
+func readCPUTicks() (s cpuTicks) {
 	data, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(data), "\n")
 	f := strings.Fields(line)
@@ -93,22 +114,17 @@ func readCPUShares() (s cpuShares) {
 // ticksPerSecond is USER_HZ, fixed in Linux's interface.
 const ticksPerSecond = 100
 
-// othersPercent is the share of CPU time between two readings that neither this benchmark
-// used, nor the host took away, nor was left over.
-func othersPercent(from, to cpuShares, own time.Duration) float64 {
-	if to.total <= from.total {
-		return 0
+// shares returns those between two readings, between which what is measured used own.
+func (from cpuTicks) shares(to cpuTicks, own time.Duration) (s CPUShares) {
+	total := float64(to.total - from.total)
+	if total <= 0 {
+		return s // the kernel does not tell
 	}
-	busy := float64(to.total - from.total - (to.idle - from.idle) - (to.stolen - from.stolen))
-	return max(0, 100*(busy-own.Seconds()*ticksPerSecond)/float64(to.total-from.total))
-}
-
-// stolenPercent is the share of CPU time between two readings that the host took away.
-func stolenPercent(from, to cpuShares) float64 {
-	if to.total <= from.total {
-		return 0
-	}
-	return 100 * float64(to.stolen-from.stolen) / float64(to.total-from.total)
+	stolen := float64(to.stolen - from.stolen)
+	busy := total - float64(to.idle-from.idle) - stolen
+	s.StolenPercent = 100 * stolen / total
+	s.OthersPercent = max(0, 100*(busy-own.Seconds()*ticksPerSecond)/total)
+	return s
 }
 
 // MachineInfo describes the machine that a figure was measured on.
@@ -122,8 +138,8 @@ type MachineInfo struct {
 	GCPercent uint64 `json:"gc_percent"`
 }
 
-// describeMachine describes this machine, with the file system that holds dir.
-func describeMachine(dir string) MachineInfo {
+// DescribeMachine describes this machine, with the file system that holds dir.
+func DescribeMachine(dir string) MachineInfo {
 	m := MachineInfo{Cores: runtime.NumCPU(), CPU: runtime.GOARCH, Filesystem: Filesystem(dir), Go: runtime.Version()}
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(data)) {

@@ -2,6 +2,7 @@ package paper
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -95,9 +96,12 @@ func (r *Result) rows() []tableRow {
 	return rows
 }
 
-// Where describes the machine in one line.
+// Where describes the machine in one line, and what else it did meanwhile.
 func (m Machine) Where() string {
 	parts := []string{m.CPU, plural(m.Cores, "core"), m.Kernel, m.Filesystem, m.Go}
+	if m.StolenPercent+m.OthersPercent > 0 {
+		parts = append(parts, fmt.Sprintf("of the CPU %.1f %% stolen by the host, %.1f %% used by others", m.StolenPercent, m.OthersPercent))
+	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 

@@ -138,7 +138,7 @@ func withEarlier(dir string, results []*Result) ([]*Result, error) {
 
 // WriteText writes a result for a person to read in a terminal.
 func (r *Result) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", r.Experiment, r.e.Short)
+	fmt.Fprintf(w, "%s: %s\n  on %s\n", r.Experiment, r.e.Short, r.Machine.Where())
 	for _, c := range r.Claims {
 		verdict := "holds"
 		switch {

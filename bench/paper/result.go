@@ -22,10 +22,11 @@ type Result struct {
 // Machine says where, when and how an experiment ran.
 type Machine struct {
 	bench.MachineInfo
-	Date    time.Time `json:"date"`
-	Command string    `json:"command,omitempty"`
-	Quick   bool      `json:"quick"`
-	Rounds  int       `json:"rounds"` // complete ones
+	bench.CPUShares           // while the experiment ran
+	Date            time.Time `json:"date"`
+	Command         string    `json:"command,omitempty"`
+	Quick           bool      `json:"quick"`
+	Rounds          int       `json:"rounds"` // complete ones
 	// Notes tell what went otherwise than planned.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -68,7 +69,7 @@ type Figure struct {
 func newResult(e *Experiment, cases []Case, c Config) *Result {
 	r := &Result{Experiment: e.Name, e: e, Claims: []Judged{}}
 	r.Machine.Date = time.Now().UTC().Truncate(time.Second)
-	r.Machine.MachineInfo = describeMachine(c.Dir)
+	r.Machine.MachineInfo = bench.DescribeMachine(c.Dir)
 	r.Machine.Quick, r.Machine.Command = c.Quick, c.Command
 	for i := range cases {
 		r.point(&cases[i])

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/braidlog/braid/bench"
 )
 
 // Config says how experiments are run.
@@ -65,7 +67,9 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	}
 	r := &runner{Config: c, e: e, cases: e.cases(c.Quick), targets: map[Setup]Target{}, began: time.Now()}
 	r.result = newResult(e, r.cases, c)
+	meter := bench.StartCPUMeter()
 	err := r.run(limited)
+	r.result.Machine.CPUShares = meter.Shares()
 	if verr := r.check(ctx); verr != nil {
 		r.result.note(violation + verr.Error())
 		err = errors.Join(verr, err)

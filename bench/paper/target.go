@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
 )
 
 // Sample is what one run measured.
@@ -163,7 +164,7 @@ func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 	for _, m := range t.machines {
 		m.ringAt(t.sent)
 	}
-	before, cpu, syncs := leader.Status(), cpuTime(), t.syncTime()
+	before, cpu, syncs := leader.Status(), bench.CPUTime(), t.syncTime()
 	commits := watchCommits(leader)
 	err = b.run(ctx)
 	if err != nil {
@@ -176,7 +177,7 @@ func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 		return nil, err
 	}
 	after := leader.Status()
-	s := sampleOf(b, last, &before, &after, cpuTime()-cpu)
+	s := sampleOf(b, last, &before, &after, bench.CPUTime()-cpu)
 	s[MemberSync] = ms(t.syncTime()-syncs) / float64(len(t.nodes))
 	s[Replicated] = ms(commits.stop().Sub(b.began))
 	if after.Instances[0].Term != before.Instances[0].Term || !after.IsLeader() {
@@ -299,15 +300,6 @@ func (t *braidTarget) Close() error {
 	}
 	closing.Wait()
 	return errors.Join(errors.Join(errs...), os.RemoveAll(t.dir))
-}
-
-// cpuTime returns the CPU time that this process has used.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // checkSpace refuses to start if the file system of dir has no room for clusters of these

@@ -39,7 +39,8 @@ func TestRealExperiment(t *testing.T) {
 	for _, s := range r.Series {
 		for _, p := range s.Points {
 			f := p.Figures
-			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median || f[Replicated].Min <= 0 || f[PerEntry].Min < 1 || f[SyncTime].Min <= 0 {
+			// The leader's own sync may end after the followers have committed a command with theirs.
+			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median || f[Replicated].Min <= 0 || f[PerEntry].Min < 1 || f[MemberSync].Min <= 0 {
 				t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p)
 			}
 		}
