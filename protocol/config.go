@@ -15,6 +15,9 @@ type Member struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
+	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
+	// history have the same one.
+	Slot uint8 `json:"slot,omitempty"`
 }
 
 // Config is a membership: who replicates, who decides. It travels whole in an entry of
@@ -28,6 +31,8 @@ type Config struct {
 	Outgoing []MemberID `json:"outgoing,omitempty"`
 	// Removed are ids that left and never may come back, sorted.
 	Removed []MemberID `json:"removed,omitempty"`
+	// Slots is the lowest slot that was never given to a member; ≤ [Rows].
+	Slots int `json:"slots,omitempty"`
 }
 
 // Voters returns the ids of the incoming voters, sorted.
@@ -83,7 +88,7 @@ func (c *Config) Voter(id MemberID) bool {
 
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
-	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed)}
+	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots}
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
 		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)

@@ -64,6 +64,21 @@ type SnapshotSent struct {
 	Index Index // the snapshot's base; 0 if it failed
 }
 
+// BodyMade brings the whole body of an entry that the core asked for (Effects.Want). The
+// owner has verified it against the entry's digest.
+type BodyMade struct {
+	Index Index
+	Term  Term
+	Body  []byte
+}
+
+// Bodies tells the core about this member's bodies of committed entries: how many that are
+// alive it does not hold in any form, and the largest k among those alive.
+type Bodies struct {
+	Missing int
+	MaxK    uint8
+}
+
 // Unreachable says that messages to a member were dropped by this side.
 type Unreachable struct{ Member MemberID }
 
@@ -83,6 +98,8 @@ func (Persisted) input()        {}
 func (Compact) input()          {}
 func (SnapshotReceived) input() {}
 func (SnapshotSent) input()     {}
+func (BodyMade) input()         {}
+func (Bodies) input()           {}
 func (Unreachable) input()      {}
 func (Transfer) input()         {}
 
@@ -107,6 +124,10 @@ type Effects struct {
 	Reads []ReadPoint
 	// Reject are refusals of inputs of this member.
 	Reject []Rejection
+	// Want asks to make bodies whole that this member holds a part of: fetch, decode,
+	// verify, and step a BodyMade for each. It is repeated until that happened, or the
+	// core does not need it any more.
+	Want []BodyRef
 	// Snapshots asks to send a snapshot to each of these members; every request is
 	// answered by a SnapshotSent.
 	Snapshots []MemberID
@@ -124,7 +145,7 @@ func (e *Effects) Reset() {
 	clear(e.Commit)
 	*e = Effects{
 		Persist: e.Persist[:0], Seq: e.Seq, Send: e.Send[:0], Release: e.Release[:0], Commit: e.Commit[:0],
-		Reads: e.Reads[:0], Reject: e.Reject[:0], Snapshots: e.Snapshots[:0],
+		Reads: e.Reads[:0], Reject: e.Reject[:0], Want: e.Want[:0], Snapshots: e.Snapshots[:0],
 	}
 }
 
@@ -138,12 +159,14 @@ const (
 	RecordState
 	// RecordBase starts the log anew after a snapshot: all entries before it are void.
 	RecordBase
+	// RecordBody replaces what is held of the body of an entry in the log, which stays.
+	RecordBody
 )
 
 // Record is one thing to make durable.
 type Record struct {
 	Kind  RecordKind
-	Entry Entry     // RecordEntry
+	Entry Entry     // RecordEntry, RecordBody: with its body in its form
 	State HardState // RecordState
 	Base  Base      // RecordBase
 }
@@ -164,7 +187,8 @@ type Base struct {
 }
 
 // Recovered is what a core is started from: hard state, base and the entries after the
-// base, contiguous. Payloads of batches need not be resident.
+// base, contiguous. Payloads and bodies of batches need not be resident; Form says what the
+// disk holds of each body.
 type Recovered struct {
 	State   HardState
 	Base    Base

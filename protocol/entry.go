@@ -50,15 +50,27 @@ type Entry struct {
 	// Digest is the payload's CRC-32C.
 	Digest uint32
 	Kind   EntryKind
-	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0).
+	// K is how many fragments make the body whole: k of SPECS §2. 1 if the body is not
+	// coded; 0 if there is none. The leader that appends the entry chooses it for ever.
+	K uint8
+	// BodySize and BodyDigest (CRC-32C) describe the whole body, in whatever form it is held.
+	BodySize, BodyDigest uint32
+	// Form is what is held of the body, or, in a message, what the receiver is to get.
+	Form Form
+	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
+	// member holds all of it: applying needs nothing else.
 	Payload []byte
+	// Body is the large part of a command, in some form, which applying does without. It is
+	// nil where it is not at hand. In a message that is not sent yet it may be whole where
+	// Form asks for a fragment: whoever sends cuts it.
+	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.
 	head []byte
 }
 
 // HeadSize is the length in bytes of an encoded envelope.
-const HeadSize = 72
+const HeadSize = 80
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -73,20 +85,39 @@ func (e *Entry) Width() uint64 {
 	return 1
 }
 
-// Bytes is what the entry costs on disk and on the wire: envelope and payload.
-func (e *Entry) Bytes() int { return HeadSize + int(e.Size) }
+// Bytes is what the entry costs on disk and on the wire: envelope, payload, and the body
+// in the form that is held.
+func (e *Entry) Bytes() int { return HeadSize + int(e.Size) + e.BodyLen() }
 
-// Resident reports whether the payload's bytes are at hand.
-func (e *Entry) Resident() bool { return len(e.Payload) == int(e.Size) }
+// BodyLen is the length in bytes of the body in the form that is held.
+func (e *Entry) BodyLen() int { return e.Form.Len(e.BodySize, e.K) }
+
+// Resident reports whether payload and body are at hand, the body in the entry's form.
+func (e *Entry) Resident() bool { return len(e.Payload) == int(e.Size) && len(e.Body) == e.BodyLen() }
+
+// Applicable reports whether the payload is at hand, which is all that applying needs.
+func (e *Entry) Applicable() bool { return len(e.Payload) == int(e.Size) }
+
+// Coded reports whether the body is one that fragments can stand for.
+func (e *Entry) Coded() bool { return e.K > 1 }
+
+// Ref names the entry's body.
+func (e *Entry) Ref(instance InstanceID) BodyRef {
+	return BodyRef{Instance: instance, Index: e.Index, Term: e.Term, K: e.K, Size: e.BodySize, Digest: e.BodyDigest}
+}
 
 // Head returns the encoded envelope; nil if the entry was not sealed yet.
 func (e *Entry) Head() []byte { return e.head }
 
-// SealPayload sets Size and Digest from Payload. The proposing member calls it once;
-// leaders and followers keep what it computed.
+// SealPayload sets sizes and digests from Payload and Body, which is whole. The proposing
+// member calls it once; leaders and followers keep what it computed.
 func (e *Entry) SealPayload() {
 	e.Size = uint32(len(e.Payload))
 	e.Digest = Digest(e.Payload)
+	e.K, e.Form, e.BodySize, e.BodyDigest = 0, FormNone, 0, 0
+	if len(e.Body) > 0 {
+		e.K, e.Form, e.BodySize, e.BodyDigest = 1, FormWhole, uint32(len(e.Body)), Digest(e.Body)
+	}
 }
 
 // Seal stamps the envelope with its place in the log and encodes it into buf, which must
@@ -99,12 +130,14 @@ func (e *Entry) Seal(index Index, term Term, buf []byte) {
 
 // The envelope, little-endian:
 //
-//	0 crc32c of bytes 4…71 | 4 kind | 5 form (0 = whole) | 6,7 reserved for fragments
+//	0 crc32c of bytes 4…79 | 4 kind | 5 k | 6,7 reserved
 //	8 index | 16 term | 24 member | 32 incarnation | 40 seq | 48 low
-//	56 count | 60 size | 64 digest | 68 bytes that follow on this medium
+//	56 count | 60 size | 64 digest | 68 body size | 72 body digest | 76 reserved
+//
+// What is held of the body is not part of it: the envelope is the same on all members.
 func (e *Entry) encodeHead(b []byte) {
 	le := binary.LittleEndian
-	b[4], b[5], b[6], b[7] = byte(e.Kind), 0, 0, 0
+	b[4], b[5], b[6], b[7] = byte(e.Kind), e.K, 0, 0
 	le.PutUint64(b[8:], uint64(e.Index))
 	le.PutUint64(b[16:], uint64(e.Term))
 	le.PutUint64(b[24:], uint64(e.ID.Session.Member))
@@ -114,12 +147,15 @@ func (e *Entry) encodeHead(b []byte) {
 	le.PutUint32(b[56:], e.Count)
 	le.PutUint32(b[60:], e.Size)
 	le.PutUint32(b[64:], e.Digest)
-	le.PutUint32(b[68:], e.Size)
+	le.PutUint32(b[68:], e.BodySize)
+	le.PutUint32(b[72:], e.BodyDigest)
+	le.PutUint32(b[76:], 0)
 	le.PutUint32(b[0:], Digest(b[4:HeadSize]))
 }
 
-// DecodeEntry reads one entry from the front of b and returns the rest. The entry aliases
-// b. With verify, the payload is checked against its digest; a head is always checked.
+// DecodeEntry reads one entry, envelope and payload, from the front of b and returns the
+// rest. The entry aliases b, and holds nothing of its body. With verify, the payload is
+// checked against its digest; a head is always checked.
 func DecodeEntry(b []byte, verify bool) (e Entry, rest []byte, err error) {
 	if len(b) < HeadSize {
 		return e, nil, &CorruptError{What: "entry head", Detail: fmt.Sprintf("%d bytes, need %d", len(b), HeadSize)}
@@ -138,14 +174,17 @@ func DecodeEntry(b []byte, verify bool) (e Entry, rest []byte, err error) {
 	e.Count = le.Uint32(b[56:])
 	e.Size = le.Uint32(b[60:])
 	e.Digest = le.Uint32(b[64:])
-	body := int(le.Uint32(b[68:]))
-	if body != int(e.Size) || len(b)-HeadSize < body {
+	e.K, e.BodySize, e.BodyDigest = b[5], le.Uint32(b[68:]), le.Uint32(b[72:])
+	if (e.BodySize == 0) != (e.K == 0) {
+		return e, nil, &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
+	}
+	if len(b)-HeadSize < int(e.Size) {
 		return e, nil, &CorruptError{What: "entry payload",
-			Detail: fmt.Sprintf("index %d: %d bytes at hand, %d announced, size %d", e.Index, len(b)-HeadSize, body, e.Size)}
+			Detail: fmt.Sprintf("index %d: %d bytes at hand, size %d", e.Index, len(b)-HeadSize, e.Size)}
 	}
 	e.head = b[:HeadSize:HeadSize]
-	end := HeadSize + body
-	if body > 0 {
+	end := HeadSize + int(e.Size)
+	if e.Size > 0 {
 		e.Payload = b[HeadSize:end:end]
 	}
 	if verify && Digest(e.Payload) != e.Digest {

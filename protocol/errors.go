@@ -29,6 +29,9 @@ const (
 	ReasonTooLarge
 	// ReasonRemoved: this member is not part of the cluster any more. Final.
 	ReasonRemoved
+	// ReasonBodies: with the members after the change, bodies of committed entries would
+	// have too few holders. Retry when members have caught up, or write the values again.
+	ReasonBodies
 )
 
 var reasonTexts = [...]string{
@@ -36,6 +39,7 @@ var reasonTexts = [...]string{
 	ReasonTransferring: "leadership transfer in progress", ReasonChangePending: "membership change in progress",
 	ReasonInvalidChange: "invalid membership change", ReasonUnsafeChange: "membership change would endanger the quorum",
 	ReasonTooLarge: "too large", ReasonRemoved: "member removed from the cluster",
+	ReasonBodies: "membership change would leave large values with too few holders",
 }
 
 func (r Reason) String() string {
@@ -48,7 +52,7 @@ func (r Reason) String() string {
 // Retryable reports whether the same request may succeed later.
 func (r Reason) Retryable() bool {
 	switch r {
-	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange:
+	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange, ReasonBodies:
 		return true
 	}
 	return false

@@ -26,6 +26,17 @@ const (
 	MsgReadResp
 	// MsgTimeoutNow tells a member to stand for election at once (leadership transfer).
 	MsgTimeoutNow
+	// MsgHoldings: a leader that was just elected asks in what form each member holds the
+	// bodies of the Holdings' entries (SPECS §2.5).
+	MsgHoldings
+	MsgHoldingsResp
+	// MsgBodies replaces what a follower holds of bodies of entries that it has, by more.
+	// It is answered by MsgAppendResp.
+	MsgBodies
+	// MsgFetch asks any member for what it holds of a body: Holdings[0]. It concerns no
+	// core: members answer it from their disks.
+	MsgFetch
+	MsgFetchResp
 	messageTypes
 )
 
@@ -33,7 +44,8 @@ var messageNames = [messageTypes]string{
 	MsgPreVote: "PreVote", MsgPreVoteResp: "PreVoteResp", MsgVote: "Vote", MsgVoteResp: "VoteResp",
 	MsgAppend: "Append", MsgAppendResp: "AppendResp", MsgHeartbeat: "Heartbeat", MsgHeartbeatResp: "HeartbeatResp",
 	MsgPropose: "Propose", MsgProposeResp: "ProposeResp", MsgRead: "Read", MsgReadResp: "ReadResp",
-	MsgTimeoutNow: "TimeoutNow",
+	MsgTimeoutNow: "TimeoutNow", MsgHoldings: "Holdings", MsgHoldingsResp: "HoldingsResp", MsgBodies: "Bodies",
+	MsgFetch: "Fetch", MsgFetchResp: "FetchResp",
 }
 
 func (t MessageType) String() string {
@@ -49,6 +61,7 @@ type Message struct {
 	Type     MessageType
 	Reject   bool
 	Force    bool // a vote asked for by a leadership transfer: stickiness does not apply
+	Lacking  bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
 	Reason   Reason
 	Instance InstanceID
 	From, To MemberID
@@ -70,20 +83,26 @@ type Message struct {
 	// ID is the refused proposal's id (ProposeResp).
 	ID      ProposalID
 	Entries []Entry
+	// Holdings: AppendResp: what the disk holds of the coded entries that it acknowledges.
+	// Holdings, HoldingsResp: the entries asked about. Fetch, FetchResp: the body.
+	Holdings []Holding
+	// Blob is the body that a FetchResp brings, in the form of Holdings[0].
+	Blob []byte
 }
 
 // MessageHeadSize is the length in bytes of an encoded message before its entries.
 const MessageHeadSize = 128
 
-// AppendHead appends the message's encoded head to dst. The entries follow it on the
-// wire as head, payload, head, payload …; the caller writes them from where they are.
+// AppendHead appends the message's encoded head to dst. What follows it on the wire the
+// caller writes from where it is: for each entry its head, its payload and, if it has a
+// body, [Entry.AppendBodyHead] and the body; then [Message.AppendHoldings]; then Blob.
 func (m *Message) AppendHead(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, MessageHeadSize)...)
 	b := dst[at:]
 	le := binary.LittleEndian
 	b[4] = byte(m.Type)
-	b[5] = bit(m.Reject) | bit(m.Force)<<1
+	b[5] = bit(m.Reject) | bit(m.Force)<<1 | bit(m.Lacking)<<2
 	b[6] = byte(m.Reason)
 	le.PutUint32(b[8:], uint32(m.Instance))
 	le.PutUint32(b[12:], uint32(len(m.Entries)))
@@ -94,9 +113,56 @@ func (m *Message) AppendHead(dst []byte) []byte {
 	} {
 		le.PutUint64(b[16+8*i:], v)
 	}
-	// 16 + 13·8 = 120; bytes 120…127 are reserved.
+	le.PutUint32(b[120:], uint32(len(m.Holdings)))
+	le.PutUint32(b[124:], uint32(len(m.Blob)))
 	le.PutUint32(b, Digest(b[4:]))
 	return dst
+}
+
+// AppendHoldings appends the message's encoded holdings to dst.
+func (m *Message) AppendHoldings(dst []byte) []byte {
+	if len(m.Holdings) == 0 {
+		return dst
+	}
+	from := len(dst)
+	for i := range m.Holdings {
+		dst = m.Holdings[i].append(dst)
+	}
+	return binary.LittleEndian.AppendUint32(dst, Digest(dst[from:]))
+}
+
+// decodeHoldings reads what AppendHoldings wrote.
+func (m *Message) decodeHoldings(b []byte, count int) (rest []byte, err error) {
+	if count == 0 {
+		return b, nil
+	}
+	if count > len(b)/holdingSize || len(b) < count*holdingSize+4 {
+		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d holdings in %d bytes", count, len(b))}
+	}
+	end := count * holdingSize
+	if Digest(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, &CorruptError{What: "message", Detail: "checksum of holdings"}
+	}
+	m.Holdings = make([]Holding, count)
+	for i := range m.Holdings {
+		m.Holdings[i] = decodeHolding(b[i*holdingSize:])
+	}
+	return b[end+4:], nil
+}
+
+// decodeBlob takes the rest of a message as its blob, of n bytes.
+func (m *Message) decodeBlob(b []byte, n int) error {
+	if len(b) != n {
+		return &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes after the entries, %d announced", len(b), n)}
+	}
+	if n == 0 {
+		return nil
+	}
+	if len(m.Holdings) != 1 || m.Holdings[0].Digest != Digest(b) {
+		return &CorruptError{What: "message", Detail: "checksum of a body"}
+	}
+	m.Blob = b
+	return nil
 }
 
 func bit(b bool) byte {
@@ -118,7 +184,7 @@ func DecodeMessage(b []byte) (*Message, error) {
 	}
 	u := func(i int) uint64 { return le.Uint64(b[16+8*i:]) }
 	m := &Message{
-		Type: MessageType(b[4]), Reject: b[5]&1 != 0, Force: b[5]&2 != 0, Reason: Reason(b[6]),
+		Type: MessageType(b[4]), Reject: b[5]&1 != 0, Force: b[5]&2 != 0, Lacking: b[5]&4 != 0, Reason: Reason(b[6]),
 		Instance: InstanceID(le.Uint32(b[8:])),
 		From:     MemberID(u(0)), To: MemberID(u(1)), Term: Term(u(2)), Index: Index(u(3)), LogTerm: Term(u(4)),
 		Hint: Index(u(5)), HintTerm: Term(u(6)), Commit: Index(u(7)), Round: u(8), Context: u(9),
@@ -137,12 +203,21 @@ func DecodeMessage(b []byte) (*Message, error) {
 	}
 	var err error
 	for i := range m.Entries {
-		if m.Entries[i], rest, err = DecodeEntry(rest, true); err != nil {
+		e := &m.Entries[i]
+		if *e, rest, err = DecodeEntry(rest, true); err != nil {
 			return nil, err
 		}
+		if e.BodySize > 0 {
+			if rest, err = e.decodeBody(rest); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if len(rest) != 0 {
-		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes too many", len(rest))}
+	if rest, err = m.decodeHoldings(rest, int(le.Uint32(b[120:]))); err != nil {
+		return nil, err
+	}
+	if err := m.decodeBlob(rest, int(le.Uint32(b[124:]))); err != nil {
+		return nil, err
 	}
 	return m, nil
 }

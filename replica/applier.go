@@ -76,7 +76,7 @@ func (a *Applier) Apply(c Commitment) error {
 
 func (a *Applier) place(p *order.Placed) error {
 	e := &p.Entry
-	if !e.Resident() {
+	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {
 			return fmt.Errorf("load entry %d of instance %d: %w", e.Index, p.Instance, err)
 		}

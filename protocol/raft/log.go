@@ -54,10 +54,10 @@ const (
 	chunkEntries = 512
 	chunkShare   = 16 // a chunk is full with 1/chunkShare of the cache
 	// entryCost is an entry's memory besides its payload: the struct and the encoded head.
-	entryCost = 112 + protocol.HeadSize
+	entryCost = 152 + protocol.HeadSize
 )
 
-func cost(e *protocol.Entry) int { return entryCost + len(e.Payload) }
+func cost(e *protocol.Entry) int { return entryCost + len(e.Payload) + len(e.Body) }
 
 func (c *chunk) last() protocol.Index { return c.lo + protocol.Index(c.n) - 1 }
 

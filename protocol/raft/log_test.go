@@ -135,7 +135,7 @@ func TestLogAgainstASlice(t *testing.T) {
 func TestFrameLimits(t *testing.T) {
 	l := newLog(0, 0, 1<<20)
 	for i := range 10 {
-		e := protocol.Entry{Kind: protocol.EntryBatch, Payload: make([]byte, 28)}
+		e := protocol.Entry{Kind: protocol.EntryBatch, Payload: make([]byte, 100-protocol.HeadSize)}
 		e.SealPayload()
 		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
 		l.append(e) // 100 bytes each

@@ -13,7 +13,9 @@ import (
 // pack encodes entries without their payloads. For each:
 //
 //	kind | uvarint term − the last one's | uvarint seq − low | zigzag seq − the last one's
-//	uvarint count | uvarint size | 4 bytes digest | a configuration's payload
+//	uvarint count | uvarint size | 4 bytes digest | k | a configuration's payload
+//
+// and where k is not 0: the body's size, digest and form, 4 + 4 + 1 bytes.
 //
 // with the high bit of kind set, and 16 bytes of session after it, where the session is
 // another than the last one's.
@@ -35,7 +37,11 @@ func pack(entries []protocol.Entry) []byte {
 		b = binary.AppendVarint(b, int64(e.ID.Seq-last.ID.Seq))
 		b = binary.AppendUvarint(b, uint64(e.Count))
 		b = binary.AppendUvarint(b, uint64(e.Size))
-		b = binary.LittleEndian.AppendUint32(b, e.Digest)
+		b = append(binary.LittleEndian.AppendUint32(b, e.Digest), e.K)
+		if e.K > 0 {
+			b = binary.LittleEndian.AppendUint32(b, e.BodySize)
+			b = append(binary.LittleEndian.AppendUint32(b, e.BodyDigest), byte(e.Form))
+		}
 		if e.Kind == protocol.EntryConfig {
 			b = append(b, e.Payload...)
 		}
@@ -73,8 +79,12 @@ func unpack(c *chunk) []protocol.Entry {
 		e.ID.Seq = last.ID.Seq + uint64(delta)
 		e.Low = e.ID.Seq - below
 		e.Count, e.Size = uint32(uvarint()), uint32(uvarint())
-		e.Digest = binary.LittleEndian.Uint32(b)
-		b = b[4:]
+		e.Digest, e.K = binary.LittleEndian.Uint32(b), b[4]
+		if b = b[5:]; e.K > 0 {
+			e.BodySize, e.BodyDigest = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+			e.Form = protocol.Form(b[8])
+			b = b[9:]
+		}
 		if e.Kind == protocol.EntryConfig {
 			e.Payload = b[:e.Size:e.Size]
 			b = b[e.Size:]
