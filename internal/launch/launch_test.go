@@ -9,11 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/ports"
 )
 
 // TestMain lets this binary be a member: one that serves /health on its client port, or one
@@ -43,6 +47,9 @@ func healthyMember(addr string) int {
 	return 0
 }
 
+// patience is how long a test waits for what should take a moment.
+const patience = time.Minute
+
 // harness runs a cluster in the background and gives its events out one by one.
 type harness struct {
 	t      *testing.T
@@ -60,7 +67,7 @@ func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harne
 	o := Options{
 		Dir: dir, Spec: Spec{Nodes: 3, BasePort: AnyPort, Protocol: "raft", Placement: "copy", Instances: 1},
 		Command: func(_ *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr()} },
-		Report:  func(e Event) { h.events <- e }, ReadyTimeout: 20 * time.Second, StopTimeout: 10 * time.Second,
+		Report:  func(e Event) { h.events <- e }, ReadyTimeout: patience, StopTimeout: 10 * time.Second,
 	}
 	if change != nil {
 		change(&o)
@@ -73,7 +80,7 @@ func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harne
 // next returns the next event of a kind.
 func (h *harness) next(kind EventKind) Event {
 	h.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for {
 		select {
 		case e := <-h.events:
@@ -97,7 +104,7 @@ func (h *harness) result() error {
 	select {
 	case err := <-h.ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		require.Fail(h.t, "the cluster did not end")
 		return nil
 	}
@@ -211,10 +218,11 @@ func TestDirectoryInUse(t *testing.T) {
 
 func TestMembersEndWithTheirLauncher(t *testing.T) {
 	t.Setenv("LAUNCH_TEST_MEMBER", "healthy")
-	free, err := net.Listen("tcp", host+":0")
+	free, err := ports.Free(host, 1)
 	require.NoError(t, err)
-	addr := free.Addr().String()
-	require.NoError(t, free.Close())
+	addr := net.JoinHostPort(host, strconv.Itoa(free[0]))
+	runtime.LockOSThread() // see start
+	defer runtime.UnlockOSThread()
 	p, err := start([]string{os.Args[0], addr}, filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	require.NoError(t, p.alive.Close()) // what the end of the launcher does

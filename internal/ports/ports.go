@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -57,24 +58,29 @@ func Explain(err error) error {
 	return busy
 }
 
+const low, high = 10000, 32000 // of Free
+
+// next counts the ports that Free has looked at, from a place of this process's own.
+var next = func() *atomic.Uint32 {
+	n := &atomic.Uint32{}
+	n.Store(rand.Uint32N(high - low))
+	return n
+}()
+
 // Free returns n ports on which nothing listens on host. They lie below the range that
 // systems hand out to outgoing connections, so they stay free until somebody asks for them.
+// Nor does Free itself give a port to two callers, until it has tried all others.
 func Free(host string, n int) ([]int, error) {
-	const low, high = 10000, 32000
 	var found []int
-	var held []net.Listener // keeps a port from being found twice
-	defer func() {
-		for _, l := range held {
-			l.Close()
-		}
-	}()
 	for range 100 * n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(low+rand.IntN(high-low))))
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(low+int(next.Add(1)%(high-low)))))
 		if err != nil {
 			continue
 		}
-		held = append(held, l)
 		found = append(found, l.Addr().(*net.TCPAddr).Port)
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
 		if len(found) == n {
 			return found, nil
 		}
