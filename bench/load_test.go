@@ -109,7 +109,7 @@ func every(n int) func(int) bool { return func(i int) bool { return i%n == 0 } }
 func fakeConfig(t *testing.T, l Load) LogConfig {
 	l.Payload = 16
 	if l.Duration == 0 {
-		l.Duration = 150 * time.Millisecond
+		l.Duration = 300 * time.Millisecond
 	}
 	return LogConfig{Protocol: "raft", Nodes: 3, Load: l, Dir: t.TempDir()}
 }

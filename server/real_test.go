@@ -67,7 +67,7 @@ func (c *realCluster) configure(m braid.Member, join bool) {
 	c.configs[m.ID] = &Config{
 		Node: braid.Options{
 			Self: m.ID, Cluster: braid.ClusterIDOf(c.members[:3], testToken), Dir: dir + "/log", Members: c.members, Join: join,
-			ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
+			ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		},
 		Store: store.Options{Dir: dir + "/store", BcryptCost: 4}, Name: m.Name, ClusterToken: testToken,
 		RequestTimeout: 2 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]}, Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,

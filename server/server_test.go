@@ -64,7 +64,7 @@ func (f *fixture) dial(t testing.TB, cfg clientv3.Config) *clientv3.Client {
 	if cfg.TLS != nil {
 		scheme = "https://"
 	}
-	cfg.Endpoints, cfg.Logger, cfg.DialTimeout = []string{scheme + f.addr}, zap.NewNop(), 5*time.Second
+	cfg.Endpoints, cfg.Logger, cfg.DialTimeout = []string{scheme + f.addr}, zap.NewNop(), 30*time.Second
 	c, err := clientv3.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
@@ -72,7 +72,7 @@ func (f *fixture) dial(t testing.TB, cfg clientv3.Config) *clientv3.Client {
 }
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -80,7 +80,7 @@ func testContext(t testing.TB) context.Context {
 // eventually polls until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, 20*time.Second, 2*time.Millisecond, "waited too long for "+what)
+	require.Eventually(t, holds, time.Minute, 2*time.Millisecond, "waited too long for "+what)
 }
 
 func TestPutGet(t *testing.T) {

@@ -36,8 +36,8 @@ func receive[T any](t *testing.T, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(10 * time.Second):
-		t.Fatal("nothing came in 10 s")
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came in 30 s")
 		panic("unreachable")
 	}
 }
@@ -125,7 +125,7 @@ func TestWriterSealsWhenIdle(t *testing.T) {
 			return nil
 		})
 		return err == nil && seals == 1
-	}, 10*time.Second, 10*time.Millisecond)
+	}, 30*time.Second, 10*time.Millisecond)
 	w.Compact(1, 1)
 	w.Submit([]Record{entry(1, 2, []byte("two"))}, func(err error) { durable <- err })
 	require.NoError(t, receive(t, durable))

@@ -191,12 +191,12 @@ func TestRunLimit(t *testing.T) {
 		return steady(s, k, n)
 	}}
 	began := time.Now()
-	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1000, Limit: 300 * time.Millisecond, Open: w.openTarget})
+	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1000, Limit: 2 * time.Second, Open: w.openTarget})
 	if err != nil || r.Machine.Rounds == 0 || r.Machine.Rounds == 1000 {
 		t.Fatalf("%+v, error %v", r, err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v with a limit of 300 ms", took)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("took %v with a limit of 2 s", took)
 	}
 	if len(r.Machine.Notes) != 1 {
 		t.Errorf("notes %q", r.Machine.Notes)
