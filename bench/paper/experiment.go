@@ -107,6 +107,7 @@ type Plot struct {
 	LogX, LogY bool
 	Series     []string // which; nil: all
 	Accent     []string // of Bars: the ones that stand out
+	Bare       bool     // of Tradeoff: without Case.X beside the dots
 	Paper      []Curve  // of metric Y
 	Caption    string
 }

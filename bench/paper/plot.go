@@ -290,7 +290,9 @@ func (p *Plot) tradeoff(c *canvas, x, y scale, s *drawn) {
 		px, py := x.at(d.x), y.at(d.y)
 		hint := fmt.Sprintf("%s, %s %s: %s %s, %s %s", s.name, number(d.label), p.Part, number(d.x), p.X.label(), p.Y.label(), number(d.y))
 		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
-		c.text(px+7, py-7, "soft", "start", number(d.label))
+		if !p.Bare {
+			c.text(px+7, py-7, "soft", "start", number(d.label))
+		}
 	}
 }
 

@@ -31,6 +31,11 @@ type benchLogFlags struct {
 	peers   []string
 	compare bool
 	rounds  int
+	rate    string
+	rates   []float64 // of --rate
+	curve   bool
+	maxP99  time.Duration
+	out     string
 	data    string
 	profile string
 	gc      int
@@ -49,6 +54,16 @@ real fsyncs and loopback TCP between them, and proposes commands to the leader:
   --proposers P   a closed loop: P goroutines, each waits for its command
   --rate R        R commands a second; latency counts from when a command was due
 
+How latency grows with throughput, each rate on a new cluster, latency from when due:
+
+  --rate R1,R2,…  these rates, which must rise
+  --curve         doubles the rate (from --rate R, by default 10000) until two in a row are
+                  too high, and then tries three between the highest that was kept up with
+                  and the lowest that was not. With peers each has a curve of its own
+
+A rate is too high when less than 95 % of what was due comes through, or when the p99 is
+above --max-p99. With --out DIR the curves are also drawn: curve.svg, and all figures.
+
 At the end it verifies that all members applied the same commands in the same order, each
 acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this process:
 all members and the load. Bytes on disk are those of all members.
@@ -57,6 +72,8 @@ With --peer or --compare the same load runs on other libraries, in alternating r
 		Example: `  braid bench log --nodes 3 --payload 16 --duration 10s --json
   braid bench log --proposers 1000
   braid bench log --rate 50000
+  braid bench log --rate 10000,100000,1000000 --duration 5s
+  braid bench log --curve --peer etcd-raft --out curves
   braid bench log --peer etcd-raft --peer hashicorp-raft`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -71,13 +88,16 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&c.Protocol, "protocol", "raft", "protocol to measure: "+all)
 	fl.StringArrayVar(&f.peers, "peer", nil, "also measure this one and compare; may be repeated: "+strings.Join(bench.Protocols(true), ", "))
 	fl.BoolVar(&f.compare, "compare", false, "compare with every peer")
-	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant; the figures are medians (default 3 with peers, else 1)")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant, or at each rate of a curve; the figures are medians (default 3 with peers and one rate, else 1)")
 	fl.IntVar(&c.Nodes, "nodes", 3, "members of the cluster")
 	fl.IntVar(&c.Load.Payload, "payload", 16, "bytes of a command, at least 8")
 	fl.IntVar(&c.Load.Inflight, "inflight", 0, "commands in flight (default 100000, or 64 MiB of them)")
 	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with so many proposers")
-	fl.Float64Var(&c.Load.Rate, "rate", 0, "commands a second, whether or not the cluster keeps up")
-	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second, "how long to measure")
+	fl.StringVar(&f.rate, "rate", "", "commands a second, whether or not the cluster keeps up; or several rates")
+	fl.BoolVar(&f.curve, "curve", false, "raise the rate until the cluster is saturated")
+	fl.DurationVar(&f.maxP99, "max-p99", 500*time.Millisecond, "with several rates: the p99 above which a cluster counts as saturated")
+	fl.StringVar(&f.out, "out", "", "with several rates: directory for pictures and figures; made if missing")
+	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second, "how long to measure, with --curve at each rate (default there 5s)")
 	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "load before the measurement begins")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
 	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the variable GOGC wins")
@@ -111,10 +131,13 @@ func (f *benchLogFlags) contestants() []bench.LogConfig {
 
 // complete fills in defaults that depend on other flags, and checks.
 func (f *benchLogFlags) complete(cmd *cobra.Command) error {
-	for _, flag := range []string{"inflight", "proposers", "rate"} {
+	for _, flag := range []string{"inflight", "proposers"} {
 		if v := cmd.Flags().Lookup(flag); v.Changed && (v.Value.String() == "0" || strings.HasPrefix(v.Value.String(), "-")) {
 			return usagef("--%s %s: must be positive", flag, v.Value)
 		}
+	}
+	if err := f.completeRates(cmd.Flags().Changed); err != nil {
+		return usageError{err}
 	}
 	if l := &f.config.Load; l.Inflight == 0 && l.Proposers == 0 {
 		const most, mostBytes = 100_000, 64 << 20
@@ -128,7 +151,18 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	if f.gc < 1 {
 		return usagef("--gc-percent %d: must be at least 1", f.gc)
 	}
-	return completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(f.contestants()))
+	contestants := len(f.contestants())
+	if f.several() {
+		contestants = 1 // rates beside each other confirm each other
+	}
+	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), contestants); err != nil || !f.several() {
+		return err
+	}
+	c := f.curves()
+	if err := c.Validate(); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // completeRounds chooses the number of rounds where none was given.
@@ -148,6 +182,11 @@ func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	if err := f.complete(cmd); err != nil {
 		return err
 	}
+	if f.out != "" {
+		if err := os.MkdirAll(f.out, 0o755); err != nil { // before minutes of measuring
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
 	dir, remove, err := bench.DataDir(f.data)
 	if err != nil {
 		return err
@@ -165,6 +204,9 @@ func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	stop, err := profileCPU(f.profile)
 	if err != nil {
 		return err
+	}
+	if f.several() {
+		return f.runCurves(cmd, progress, stop)
 	}
 	result, err := bench.RunLogContest(cmd.Context(), f.contestants(), f.rounds)
 	stop()

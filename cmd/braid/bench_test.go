@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,6 +27,21 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --proposers 3 --inflight 5", exitUsage, "either proposers or inflight"},
 		{"log --inflight 0", exitUsage, "--inflight 0"},
 		{"log --rate -3", exitUsage, "--rate -3"},
+		{"log --rate 0", exitUsage, "--rate 0"},
+		{"log --rate a,b", exitUsage, `"a" must be a positive number`},
+		{"log --rate 10,,20", exitUsage, `"" must be a positive number`},
+		{"log --rate NaN", exitUsage, "positive number"},
+		{"log --rate 10,Inf", exitUsage, "must be positive"},
+		{"log --rate 20,10", exitUsage, "rate 10 after 20: the rates must rise"},
+		{"log --rate 20,20", exitUsage, "the rates must rise"},
+		{"log --rate 10,20 --proposers 3", exitUsage, "closed loop"},
+		{"log --curve --proposers 3", exitUsage, "--curve and --proposers"},
+		{"log --curve --rate 10,20", exitUsage, "--curve finds its rates by itself"},
+		{"log --curve --rate 0", exitUsage, "--rate 0"},
+		{"log --curve --max-p99 0s", exitUsage, "99th percentile"},
+		{"log --curve --rounds 0", exitUsage, "--rounds 0"},
+		{"log --curve --peer zookeeper", exitUsage, `unknown protocol "zookeeper"`},
+		{"log --rate 10 --out somewhere", exitUsage, "--out is for several rates"},
 		{"log --duration -1s", exitUsage, "duration"},
 		{"log --rounds 0", exitUsage, "--rounds 0"},
 		{"log --no-pipeline --pipeline-depth 4", exitUsage, "no pipeline"},
@@ -66,6 +82,42 @@ func TestBenchLogJSON(t *testing.T) {
 	}
 	if r.Protocol != "raft" || r.Nodes != 3 || r.Payload != 16 || r.ThroughputPS <= 0 || !r.Verified {
 		t.Errorf("result %+v", r)
+	}
+}
+
+// A curve of a real cluster: too high a rate is found to be so, and the figures are kept.
+func TestBenchLogCurve(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
+		dir = "."
+	}
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("bench log --rate 1000,50000000 --peer etcd-raft --inflight 2000 --duration 300ms --warmup 100ms --max-p99 1h --json")
+	code := run(append(args, "--data", dir, "--out", out), &stdout, &stderr)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	var c bench.LogCurves
+	if err := json.Unmarshal(stdout.Bytes(), &c); err != nil {
+		t.Fatalf("%v: %s", err, stdout.String())
+	}
+	if len(c.Series) != 2 || c.Series[0].Protocol != "raft" || c.Series[1].Protocol != "etcd-raft" {
+		t.Fatalf("series %s", stdout.String())
+	}
+	for _, s := range c.Series {
+		if len(s.Points) != 2 || s.Points[0].RatePS != 1000 || !s.Points[1].Saturated || !s.Points[1].Verified || s.Points[1].LatencyMS.P99 <= 0 {
+			t.Errorf("curve %s", stdout.String())
+		}
+	}
+	for _, name := range []string{"curve.svg", "curve-2.svg", "curve.csv", "curve.json"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stdout.Reset()
+	code = run(strings.Fields("bench log --curve --rate 4000000 --inflight 500 --duration 200ms --warmup 50ms --nodes 1 --data "+dir), &stdout, &stderr)
+	if text := stdout.String(); code != exitOK || !strings.Contains(text, "offered/s") || !strings.Contains(text, "saturate") {
+		t.Errorf("exit code %d: %s%s", code, text, stderr.String())
 	}
 }
 
