@@ -200,6 +200,7 @@ func (s *snapSender) ping() {
 			s.mu.Unlock()
 			if idle {
 				if err := s.write(kindPing, nil, nil); err != nil {
+					_ = s.awaitEnd(s.p.t.timing.linger) // the verdict may be the reason
 					s.cancel(err)
 				}
 			}

@@ -137,6 +137,42 @@ func TestSnapshotWaitsForSlowEnds(t *testing.T) {
 	both.Wait()
 }
 
+// TestSnapshotVerdictStays: a verdict that comes long after the last byte waits for the
+// sender to take it. Pings that nobody read would make closing the connection take it back.
+func TestSnapshotVerdictStays(t *testing.T) {
+	noLeaks(t)
+	tm := quick
+	tm.idle, tm.linger = 100*time.Millisecond, patience
+	a := start(t, 1, tm, "", func(_ *Options, h *testHandler) {
+		h.snapshot = func(_ uint64, _ []byte, body io.Reader) error {
+			_, err := io.Copy(io.Discard, body)
+			<-time.After(3 * tm.idle)
+			return err
+		}
+	})
+	a.SetPeers([]Peer{{ID: 2}})
+	conn := stranger(t, a.addr, nil)
+	say := (&hello{forSnapshot, testCluster, 2, 1, 7, 0}).encode()
+	say = append(appendHeader(say, header{kind: kindSnapMeta, length: 1}), 'm')
+	say = append(appendHeader(say, header{kind: kindSnapEnd, length: 12}), make([]byte, 12)...)
+	if _, err := conn.Write(appendHeader(say, header{kind: kindPing})); err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(conn, maxErrorText, patience, &counters{total: &totals{}})
+	if err := r.body(make([]byte, replySize)); err != nil {
+		t.Fatal(err)
+	}
+	if h, _, err := r.frame(); err != nil || h.kind != kindSnapDone {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(3 * tm.idle)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !isTimeout(err) {
+		t.Errorf("the connection did not stay: %v", err)
+	}
+}
+
 func TestSnapshotIsCancelled(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	a, b := pair(t, func(_ *Options, h *testHandler) {

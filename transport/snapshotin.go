@@ -71,10 +71,12 @@ func (in *inbound) say(t *Transport, kind frameKind, body []byte) error {
 }
 
 // drain reads until the sender, who has the verdict now, closes. Closing with something
-// unread would take the verdict back.
+// unread would take the verdict back. The deadline is a new one: that of the body has passed
+// when the handler took long after reading the last of it.
 func (in *inbound) drain(t *Transport) {
-	limit := time.AfterFunc(t.timing.linger, func() { in.end(nil) })
-	defer limit.Stop()
+	if in.conn.SetReadDeadline(time.Now().Add(t.timing.linger)) != nil {
+		return
+	}
 	b := make([]byte, 16<<10)
 	for {
 		if _, err := in.conn.Read(b); err != nil {
