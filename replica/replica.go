@@ -105,7 +105,7 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 		return err
 	}
 	r.load = LoadFrom(r.wal)
-	r.writer = wal.NewWriter(r.wal)
+	r.writer = wal.NewWriter(r.wal, nil)
 	r.log.Info("recovered", "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries),
 		"commit", rec.State.Commit, "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
 	r.assemble(core, session, NewApplier(sm, order.NewSingle(r.instance, meta.Cursor), meta, session, skip, r.load))

@@ -53,7 +53,7 @@ func benchWriter(b *testing.B, inflight, size int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := NewWriter(l)
+	w := NewWriter(l, nil)
 	tokens := make(chan []Record, inflight)
 	for i := 0; i < inflight; i++ {
 		tokens <- []Record{{Instance: 1, Kind: KindEntry, Parts: [2][]byte{make([]byte, 48), make([]byte, size)}}}

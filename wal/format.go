@@ -21,6 +21,8 @@ const (
 	KindBase
 	// KindMark is the log's own: seals, lives, and what is still needed.
 	KindMark
+	// KindBody replaces what is held of an entry's body. Nothing of it is in the log.
+	KindBody
 )
 
 func (k Kind) String() string {
@@ -33,6 +35,8 @@ func (k Kind) String() string {
 		return "base"
 	case KindMark:
 		return "mark"
+	case KindBody:
+		return "body"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -41,8 +45,11 @@ func (k Kind) String() string {
 type Record struct {
 	Instance uint32
 	Kind     Kind
-	Index    uint64 // of an entry or a base; a state has none
+	Index    uint64 // of an entry, a base or a body; a state has none
 	Parts    [2][]byte
+	// Body, with an entry or alone, is for the Bodies beside the log, and durable before the
+	// record is written: see Writer. The log itself passes it over.
+	Body *Body
 }
 
 func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }

@@ -128,6 +128,9 @@ func (l *Log) gatherRecords(records []Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range records {
+		if records[i].Kind == KindBody {
+			continue
+		}
 		if err := l.appendRecord(&records[i]); err != nil {
 			return l.fail("append", err)
 		}

@@ -14,9 +14,10 @@ const sealAfter = 100 * time.Millisecond
 // ran, by all instances. The Log's own ReadEntry, Size and Instances stay safe; its other
 // methods are the writer's until Close.
 type Writer struct {
-	log  *Log
-	wake chan struct{} // holds one token while the queue is not empty
-	done chan struct{} // closed when the goroutine has ended
+	log    *Log
+	bodies *Bodies       // nil: records have none
+	wake   chan struct{} // holds one token while the queue is not empty
+	done   chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex
 	queue  []job
@@ -58,9 +59,10 @@ type WriterStats struct {
 	Failed error
 }
 
-// NewWriter starts group commit on a log, which must not be used otherwise from then on.
-func NewWriter(l *Log) *Writer {
-	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// NewWriter starts group commit on a log and the bodies beside it, which must not be used
+// otherwise from then on. bodies may be nil if no record has a body.
+func NewWriter(l *Log, bodies *Bodies) *Writer {
+	w := &Writer{log: l, bodies: bodies, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }

@@ -45,7 +45,7 @@ func receive[T any](t *testing.T, c <-chan T) T {
 func TestWriterCoversAllThatGathered(t *testing.T) {
 	gate, fs := newGate(vfs.NewMem())
 	l := openMem(t, fs)
-	w := NewWriter(l)
+	w := NewWriter(l, nil)
 	gate.held.Store(true)
 	order := make(chan int, 100)
 	submit := func(k int, r ...Record) {
@@ -83,7 +83,7 @@ func TestWriterCoversAllThatGathered(t *testing.T) {
 func TestWriterFailsForGood(t *testing.T) {
 	gate, fs := newGate(vfs.NewMem())
 	l := openMem(t, fs)
-	w := NewWriter(l)
+	w := NewWriter(l, nil)
 	gate.held.Store(true)
 	answers := make(chan error, 10)
 	done := func(err error) { answers <- err }
@@ -112,7 +112,7 @@ func TestWriterFailsForGood(t *testing.T) {
 func TestWriterSealsWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
-	w := NewWriter(l)
+	w := NewWriter(l, nil)
 	durable := make(chan error, 1)
 	w.Submit([]Record{entry(1, 1, []byte("one"))}, func(err error) { durable <- err })
 	require.NoError(t, receive(t, durable))
@@ -143,7 +143,7 @@ func TestWriterBesideReaders(t *testing.T) {
 	o := Options{Dir: dir + "/log", SegmentBytes: 256 << 10, Identity: []byte("me")}
 	l, err := Open(o)
 	require.NoError(t, err)
-	w := NewWriter(l)
+	w := NewWriter(l, nil)
 	const instances, entries = 4, 400
 	var group sync.WaitGroup
 	for i := uint32(0); i < instances; i++ {
