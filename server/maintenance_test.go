@@ -15,6 +15,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 func TestStatus(t *testing.T) {
@@ -97,7 +98,7 @@ func TestAlarms(t *testing.T) {
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
 	_, err = f.client.Delete(ctx, "", withAll()...)
 	require.NoError(t, err, "deleting is how space is made")
-	_, err = f.client.Compact(ctx, f.store.Revision())
+	_, err = f.client.Compact(ctx, f.store.Revision(), clientv3.WithCompactPhysical()) // before it is defragmented
 	require.NoError(t, err)
 	_, err = f.client.Defragment(ctx, f.addr)
 	require.NoError(t, err)
