@@ -8,7 +8,8 @@
 // feeds the client-side ones from a real cluster.
 //
 // How to read: history.go (what clients saw) and linear.go (has it an order?); ledger.go
-// and copy.go (what members wrote, voted and decided); sequence.go (what members applied).
+// and copy.go (what members wrote, voted and decided); bodies.go and bodies_decide.go (in what
+// form disks hold large values); sequence.go (what members applied).
 //
 // Imports nothing of braid.
 package check

@@ -93,6 +93,9 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	if held := l.match(&c.memory); r.Index <= held {
 		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index, r.Term)
 	}
+	if v, at := c.memory.configuration(); v != nil && at >= r.Index && l.leaders[r.Term] == member {
+		return fmt.Errorf("C8: member %x, leader of term %d, deletes the configuration at %d by writing (%d, term %d)", member, r.Term, at, r.Index, r.Term)
+	}
 	before, ok := c.memory.termAt(r.Index - 1)
 	if !ok {
 		return fmt.Errorf("member %x writes entry %d after %d", member, r.Index, c.memory.last())

@@ -1,0 +1,328 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Form is what is held of a body: nothing, all of it, or one row of its code.
+type Form uint8
+
+// Forms that are not rows.
+const (
+	NoBody Form = iota
+	WholeBody
+	firstRow
+)
+
+// RowForm is the form that holds row r.
+func RowForm(r uint8) Form { return firstRow + Form(r) }
+
+// Row returns which row the form holds; false if it is none.
+func (f Form) Row() (r uint8, ok bool) { return uint8(f - firstRow), f >= firstRow }
+
+func (f Form) String() string {
+	switch f {
+	case NoBody:
+		return "nothing"
+	case WholeBody:
+		return "the whole"
+	}
+	return fmt.Sprintf("row %d", uint8(f-firstRow))
+}
+
+// covers reports whether who holds f can say that it holds g.
+func (f Form) covers(g Form) bool { return f == g || f == WholeBody || g == NoBody }
+
+// Body is what a member holds of the body of the entry (Index, Term).
+type Body struct {
+	Index, Term uint64
+	// K is how many rows make the body whole; 1 if it is not coded, 0 if there is none.
+	K            uint8
+	Form         Form
+	Size, Digest uint32
+	// Bytes is the body in that form; nil where nobody looked.
+	Bytes []byte
+}
+
+// Bodies knows what every member's disk holds of the bodies of one instance's entries, and
+// judges SPECS §2.8 by it. All its methods return an error at the first fact that cannot be.
+//
+// A body is alive from when its entry is decided until the state machine drops it.
+type Bodies struct {
+	cut   func(body []byte, k, row uint8) ([]byte, error)
+	facts map[slot]*bodyFact
+	disks map[uint64]*bodyDisk
+	live  map[uint64]*liveBody // by index
+	// voters are those whose quorums must be able to make every live body whole.
+	voters []uint64
+	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
+	// read and write are the quorums of flexible ones; 0: majorities.
+	read, write int
+	// touched are live indexes whose holders changed since the last Check.
+	touched map[uint64]bool
+}
+
+// bodyFact is what (index, term) determines.
+type bodyFact struct {
+	k            uint8
+	size, digest uint32
+	whole        []byte
+	dropped      bool // nobody asks for it again
+}
+
+type liveBody struct {
+	term uint64
+	fact *bodyFact
+}
+
+// heldBody is what one medium holds at an index.
+type heldBody struct {
+	term uint64
+	form Form
+	bad  bool // damaged on purpose, and not repaired since
+}
+
+type bodyDisk struct {
+	memory, disk map[uint64]heldBody
+	top          uint64 // no key of either map is higher
+	pending      []pendingBody
+	// ever is everything that was written here: it may show up again after a crash.
+	ever map[uint64]map[heldBody]bool
+}
+
+// pendingBody is a write that is not known to be durable: an entry with what it holds, or
+// (alone) what is held of a body in the place of what was held before.
+type pendingBody struct {
+	seq   uint64
+	index uint64
+	held  heldBody
+	alone bool
+}
+
+// NewBodies returns a judge that knows of no bodies. cut makes rows, as the members do.
+func NewBodies(cut func(body []byte, k, row uint8) ([]byte, error)) *Bodies {
+	return &Bodies{cut: cut, facts: map[slot]*bodyFact{}, disks: map[uint64]*bodyDisk{}, live: map[uint64]*liveBody{},
+		slots: map[uint8]uint64{}, touched: map[uint64]bool{}}
+}
+
+// Flexible sets quorums that are not majorities.
+func (b *Bodies) Flexible(read, write int) { b.read, b.write = read, write }
+
+func (b *Bodies) of(member uint64) *bodyDisk {
+	d := b.disks[member]
+	if d == nil {
+		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}}
+		b.disks[member] = d
+	}
+	return d
+}
+
+// Entry notes that a member has handed an entry to its disk in step seq: everything from
+// its index on is replaced. Entries without a body count too (K 0).
+func (b *Bodies) Entry(member, seq uint64, e Body) error { return b.put(member, seq, e, false) }
+
+// Body notes that a member replaces, in step seq, what it holds of an entry's body.
+func (b *Bodies) Body(member, seq uint64, e Body) error { return b.put(member, seq, e, true) }
+
+func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
+	if err := b.same(member, &e); err != nil {
+		return err
+	}
+	d := b.of(member)
+	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone}
+	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
+		if err := b.mayPrune(member, &e, was.form); err != nil {
+			return err
+		}
+	}
+	d.write(d.memory, &p)
+	if d.ever[e.Index] == nil {
+		d.ever[e.Index] = map[heldBody]bool{}
+	}
+	d.ever[e.Index][p.held] = true
+	d.pending = append(d.pending, p)
+	return nil
+}
+
+// same judges that a body, and every row of it, is the same wherever it is held (C4).
+func (b *Bodies) same(member uint64, e *Body) error {
+	key := slot{e.Index, e.Term}
+	f := b.facts[key]
+	if f == nil {
+		f = &bodyFact{k: e.K, size: e.Size, digest: e.Digest}
+		b.facts[key] = f
+	}
+	if f.k != e.K || f.size != e.Size || f.digest != e.Digest {
+		return fmt.Errorf("C4: member %x has the body of (%d, term %d) with k=%d, %d bytes, digest %08x; elsewhere it has k=%d, %d bytes, digest %08x",
+			member, e.Index, e.Term, e.K, e.Size, e.Digest, f.k, f.size, f.digest)
+	}
+	row, isRow := e.Form.Row()
+	if isRow && e.K < 2 {
+		return fmt.Errorf("C4: member %x holds %s of (%d, term %d), which is not coded", member, e.Form, e.Index, e.Term)
+	}
+	if e.Form == NoBody || e.Bytes == nil || f.dropped {
+		return nil
+	}
+	if e.Form == WholeBody && f.whole == nil {
+		f.whole = e.Bytes
+	}
+	if f.whole == nil {
+		return fmt.Errorf("C4: member %x holds %s of (%d, term %d) before anybody held it whole", member, e.Form, e.Index, e.Term)
+	}
+	want, err := f.whole, error(nil)
+	if isRow {
+		if want, err = b.cut(f.whole, e.K, row); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(want, e.Bytes) {
+		return fmt.Errorf("C4: member %x holds %d bytes as %s of (%d, term %d), which are not that", member, len(e.Bytes), e.Form, e.Index, e.Term)
+	}
+	return nil
+}
+
+// mayPrune judges that less may be held than was (C9): the entry is decided, and without
+// this member's whole body there remains enough, whoever fails.
+func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
+	l := b.live[e.Index]
+	if l == nil || l.term != e.Term {
+		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form, e.Index, e.Term)
+	}
+	whole, rows := b.holders(e.Index, l.term, b.voters, func(m uint64, h heldBody) heldBody {
+		if m == member {
+			h = heldBody{term: e.Term, form: e.Form}
+		}
+		return h
+	})
+	if n := len(b.voters); whole+rows < n-b.reads(n)+int(e.K) {
+		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d) with k=%d; that leaves %d whole and %d rows",
+			member, was, e.Form, e.Index, e.Term, e.K, whole, rows)
+	}
+	return nil
+}
+
+// write does to a medium what the disk does.
+func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody) (changed []uint64) {
+	if !p.alone {
+		for i := p.index; i <= d.top; i++ {
+			if _, ok := m[i]; ok {
+				delete(m, i)
+				changed = append(changed, i)
+			}
+		}
+	}
+	d.top = max(d.top, p.index)
+	if p.held.form == NoBody {
+		delete(m, p.index)
+	} else {
+		m[p.index] = p.held
+	}
+	return append(changed, p.index)
+}
+
+// Durable notes that everything that a member wrote up to step seq is durable.
+func (b *Bodies) Durable(member, seq uint64) {
+	d := b.of(member)
+	n := 0
+	for n < len(d.pending) && d.pending[n].seq <= seq {
+		b.touch(d.write(d.disk, &d.pending[n]))
+		n++
+	}
+	d.pending = append(d.pending[:0], d.pending[n:]...)
+}
+
+func (b *Bodies) touch(indexes []uint64) {
+	for _, i := range indexes {
+		if b.live[i] != nil {
+			b.touched[i] = true
+		}
+	}
+}
+
+// Release notes that a member lets go of what it holds of the body of (index, term).
+func (b *Bodies) Release(member, index, term uint64) {
+	d := b.of(member)
+	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
+		if m[index].term == term {
+			delete(m, index)
+		}
+	}
+	b.touch([]uint64{index})
+}
+
+// Damage notes that what a member's disk holds at an index was spoilt on purpose.
+func (b *Bodies) Damage(member, index uint64) {
+	d := b.of(member)
+	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
+		if h, ok := m[index]; ok {
+			h.bad = true
+			m[index] = h
+		}
+	}
+}
+
+// Start notes what a member found on its disk: what was durable, and perhaps what was not.
+func (b *Bodies) Start(member uint64, found []Body) error {
+	d := b.of(member)
+	now := make(map[uint64]heldBody, len(found))
+	for i := range found {
+		f := &found[i]
+		h := heldBody{term: f.Term, form: f.Form}
+		if !d.ever[f.Index][h] {
+			return fmt.Errorf("member %x restarts: finds %s of (%d, term %d), which it never wrote", member, f.Form, f.Index, f.Term)
+		}
+		if err := b.same(member, f); err != nil {
+			return err
+		}
+		now[f.Index] = h
+	}
+	for _, index := range slices.Sorted(maps.Keys(d.disk)) {
+		was := d.disk[index]
+		h, ok := now[index]
+		switch l := b.live[index]; {
+		case was.bad && !ok:
+			now[index] = was // nothing that counts; the damage stands until it is repaired
+		case l == nil || l.term != was.term || ok && h.term == was.term && (h.form == was.form || d.replaces(index, h)):
+		default:
+			return fmt.Errorf("member %x restarts: has %s of (%d, term %d), which is decided; it had %s", member, h.form, index, was.term, was.form)
+		}
+		b.touch([]uint64{index})
+	}
+	for index := range now {
+		d.top = max(d.top, index)
+		b.touch([]uint64{index})
+	}
+	d.disk, d.memory, d.pending = now, maps.Clone(now), nil
+	return nil
+}
+
+// replaces reports whether a pending write is what was found.
+func (d *bodyDisk) replaces(index uint64, h heldBody) bool {
+	return slices.ContainsFunc(d.pending, func(p pendingBody) bool { return p.index == index && p.held == h })
+}
+
+// SayHolds notes that a member tells a leader what its disk holds of (index, term) (C7).
+func (b *Bodies) SayHolds(member, index, term uint64, form Form) error {
+	if h := b.on(member, index, term); !h.form.covers(form) {
+		return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
+	}
+	return nil
+}
+
+// AnswerHolds notes that a member answers a new leader that asks what it holds. To say less
+// than it holds would let that leader delete what was decided (C2).
+func (b *Bodies) AnswerHolds(member, index, term uint64, form Form) error {
+	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) {
+		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
+	}
+	return b.SayHolds(member, index, term, form)
+}
+
+func (b *Bodies) on(member, index, term uint64) heldBody {
+	if h := b.of(member).disk[index]; h.term == term {
+		return h
+	}
+	return heldBody{}
+}

@@ -1,0 +1,183 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Decide notes that the entry (index, term) was decided by the voters (nil: by those known):
+// from now on its body, if it has one, is alive.
+func (b *Bodies) Decide(index, term uint64, by *Voters) error {
+	f := b.facts[slot{index, term}]
+	if f == nil || f.k == 0 || b.live[index] != nil {
+		return nil
+	}
+	l := &liveBody{term: term, fact: f}
+	b.live[index] = l
+	b.touched[index] = true
+	halves := [][]uint64{b.voters}
+	if by != nil {
+		halves = [][]uint64{by.Incoming, by.Outgoing}
+	}
+	for _, voters := range halves {
+		if len(voters) == 0 {
+			continue
+		}
+		if whole, rows := b.holders(index, term, voters, nil); whole+rows < b.writes(len(voters)) {
+			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole, rows, voters)
+		}
+		if err := b.judge(index, l, voters); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop notes that nothing refers to the body at an index any more.
+func (b *Bodies) Drop(index uint64) {
+	if l := b.live[index]; l != nil {
+		l.fact.whole, l.fact.dropped = nil, true
+		delete(b.live, index)
+		delete(b.touched, index)
+	}
+}
+
+// Configure notes that a membership was decided: its voters, who must be able to make
+// everything alive whole (while joint, the outgoing ones still are), and its members' rows.
+func (b *Bodies) Configure(v *Voters, slots map[uint64]uint8) error {
+	for _, m := range slices.Sorted(maps.Keys(slots)) {
+		s := slots[m]
+		if other, ok := b.slots[s]; ok && other != m {
+			return fmt.Errorf("C5: members %x and %x have row %d", other, m, s)
+		}
+		b.slots[s] = m
+	}
+	b.voters = v.Incoming
+	if len(v.Outgoing) > 0 {
+		b.voters = v.Outgoing
+	}
+	for index := range b.live {
+		b.touched[index] = true
+	}
+	return nil
+}
+
+func (b *Bodies) reads(n int) int {
+	if b.read > 0 {
+		return b.read
+	}
+	return n/2 + 1
+}
+
+func (b *Bodies) writes(n int) int {
+	if b.write > 0 {
+		return b.write
+	}
+	return n/2 + 1
+}
+
+// holders counts |A| and |B| of SPECS §2.1: the voters whose disks hold the whole body, and
+// the distinct rows on the disks of the others. but, if set, changes what a disk holds.
+func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, heldBody) heldBody) (whole, rows int) {
+	var seen [256]bool
+	for _, m := range voters {
+		d := b.disks[m]
+		if d == nil {
+			continue
+		}
+		h := d.disk[index]
+		if but != nil {
+			h = but(m, h)
+		}
+		switch {
+		case h.term != term || h.form == NoBody:
+		case h.form == WholeBody:
+			whole++
+		case !seen[h.form]:
+			seen[h.form] = true
+			rows++
+		}
+	}
+	return whole, rows
+}
+
+// judge judges that any quorum of the voters can make a body whole (C1).
+func (b *Bodies) judge(index uint64, l *liveBody, voters []uint64) error {
+	whole, rows := b.holders(index, l.term, voters, nil)
+	if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
+		return nil
+	}
+	return fmt.Errorf("C1: the body of (%d, term %d), k=%d, is whole on %d and in %d rows on the disks of %x: %s",
+		index, l.term, l.fact.k, whole, rows, voters, b.where(index))
+}
+
+func (b *Bodies) where(index uint64) string {
+	text := ""
+	for _, m := range slices.Sorted(maps.Keys(b.disks)) {
+		if h, ok := b.disks[m].disk[index]; ok {
+			text += fmt.Sprintf("%x has %s of term %d; ", m, h.form, h.term)
+		}
+	}
+	return text
+}
+
+// Check judges every live body whose holders changed since the last call.
+func (b *Bodies) Check() error {
+	if len(b.touched) == 0 {
+		return nil
+	}
+	for _, index := range slices.Sorted(maps.Keys(b.touched)) {
+		delete(b.touched, index)
+		if l := b.live[index]; l != nil && len(b.voters) > 0 {
+			if err := b.judge(index, l, b.voters); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Live returns the indexes of all live bodies, ascending.
+func (b *Bodies) Live() []uint64 { return slices.Sorted(maps.Keys(b.live)) }
+
+// Holds returns what a member's disk holds undamaged of the live body at an index.
+func (b *Bodies) Holds(member, index uint64) Form {
+	l, d := b.live[index], b.disks[member]
+	if l == nil || d == nil {
+		return NoBody
+	}
+	if h := d.disk[index]; h.term == l.term && !h.bad {
+		return h.form
+	}
+	return NoBody
+}
+
+// Recoverable reports whether what those members' disks hold undamaged makes the live body
+// at an index whole. A body that is not alive needs nothing.
+func (b *Bodies) Recoverable(index uint64, members []uint64) bool {
+	l := b.live[index]
+	if l == nil {
+		return true
+	}
+	var seen [256]bool
+	rows := 0
+	for _, m := range members {
+		switch f := b.Holds(m, index); {
+		case f == WholeBody:
+			return true
+		case f != NoBody && !seen[f]:
+			seen[f] = true
+			rows++
+		}
+	}
+	return rows >= int(l.fact.k)
+}
+
+// Whole returns the live body at an index as it was proposed, nil if it is not known.
+func (b *Bodies) Whole(index uint64) []byte {
+	if l := b.live[index]; l != nil {
+		return l.fact.whole
+	}
+	return nil
+}
