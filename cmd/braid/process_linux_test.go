@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should take a moment.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // invocation is a run of braid. It ends with the test, however the test ends.
 type invocation struct {
