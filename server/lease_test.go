@@ -76,13 +76,15 @@ func TestKeepAliveFollowsThePrimary(t *testing.T) {
 	f.fake.set(func(l *fakeLog) { l.leader = 0x20 })
 	eventually(t, "demotion", func() bool { return !f.store.IsPrimary() })
 	renewed := make(chan error, 1)
-	go func() {
+	renew := func() {
 		_, err := c.KeepAliveOnce(ctx, granted.ID)
 		renewed <- err
-	}()
+	}
+	go renew()
 	select {
 	case err := <-renewed:
 		require.Error(t, err, "renewed by a member that is not the primary")
+		go renew()
 	case <-time.After(100 * time.Millisecond):
 	}
 	f.fake.set(func(l *fakeLog) { l.leader, l.term = 0x10, 3 })

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -30,6 +31,7 @@ type realCluster struct {
 	configs map[braid.MemberID]*Config
 	servers map[braid.MemberID]*Server
 	addrs   map[braid.MemberID]string
+	change  []func(*Config)
 }
 
 const testToken = "test"
@@ -41,8 +43,8 @@ func freeAddr(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", free[0])
 }
 
-func startReal(t testing.TB, n int) *realCluster {
-	c := &realCluster{t: t, configs: map[braid.MemberID]*Config{}, servers: map[braid.MemberID]*Server{}, addrs: map[braid.MemberID]string{}}
+func startReal(t testing.TB, n int, change ...func(*Config)) *realCluster {
+	c := &realCluster{t: t, change: change, configs: map[braid.MemberID]*Config{}, servers: map[braid.MemberID]*Server{}, addrs: map[braid.MemberID]string{}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)
 		c.members = append(c.members, braid.Member{ID: braid.MemberIDOf(name, testToken), Name: name, PeerURLs: []string{"http://" + freeAddr(t)}})
@@ -70,7 +72,10 @@ func (c *realCluster) configure(m braid.Member, join bool) {
 			ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		},
 		Store: store.Options{Dir: dir + "/store", BcryptCost: 4}, Name: m.Name, ClusterToken: testToken,
-		RequestTimeout: 2 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]}, Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,
+		RequestTimeout: 5 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]}, Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,
+	}
+	for _, change := range c.change {
+		change(c.configs[m.ID])
 	}
 }
 
@@ -135,7 +140,7 @@ func (c *realCluster) follower() braid.MemberID {
 func putUntil(t testing.TB, ctx context.Context, c *clientv3.Client, key, value string) {
 	t.Helper()
 	eventually(t, "a put to succeed", func() bool {
-		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		_, err := c.Put(attempt, key, value)
 		return err == nil
@@ -238,13 +243,16 @@ func TestRealMembership(t *testing.T) {
 		got, err := fourth.Get(ctx, "k")
 		return err == nil && len(got.Kvs) == 1
 	})
-	leader := c.leader()
 	target := c.follower()
-	_, err := c.client(leader).MoveLeader(ctx, uint64(target))
-	require.NoError(t, err)
-	require.Equal(t, target, c.leader())
-	_, err = all.MemberRemove(ctx, uint64(m.ID))
-	require.NoError(t, err)
+	for leader := c.leader(); leader != target; leader = c.leader() {
+		// On a busy machine another may be elected meanwhile.
+		_, err := c.client(leader).MoveLeader(ctx, uint64(target))
+		require.NoError(t, ctx.Err(), "leadership did not come to the member that was asked for: %v", err)
+	}
+	eventually(t, "the removal", func() bool {
+		_, err := all.MemberRemove(ctx, uint64(m.ID))
+		return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
+	})
 	list, err := all.MemberList(ctx)
 	require.NoError(t, err)
 	require.Len(t, list.Members, 3)
@@ -283,7 +291,7 @@ func TestRealRestart(t *testing.T) {
 
 // Each member alone has no quorum: it refuses in time, and says why.
 func TestRealWithoutQuorum(t *testing.T) {
-	c := startReal(t, 3)
+	c := startReal(t, 3, func(c *Config) { c.RequestTimeout = 2 * time.Second })
 	ctx := testContext(t)
 	leader := c.leader()
 	putUntil(t, ctx, c.client(), "k", "v")

@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 	for _, where := range []string{"sync", "background"} {
 		t.Run(where, func(t *testing.T) {
 			dir := t.TempDir()
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestFullDisk$", "-test.count=1")
 			child.Env = append(os.Environ(), "STORE_FULL_DISK="+dir, "STORE_FULL_DISK_WHERE="+where)

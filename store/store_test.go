@@ -181,7 +181,7 @@ func within[T any](t testing.TB, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "nothing came")
 		panic("not reached")
 	}
