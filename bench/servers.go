@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/braidlog/braid/internal/ports"
 )
 
 // ServerKind is a server that the benchmark can start as processes on this machine.
@@ -36,15 +36,15 @@ type Servers struct {
 // StartServers starts a cluster of processes of an executable and waits until it has a
 // leader. The directory must be empty. The processes end with this one, whatever happens.
 func StartServers(ctx context.Context, executable string, kind ServerKind, nodes int, dir string) (*Servers, error) {
-	ports, err := freePorts(2 * nodes)
+	free, err := ports.Free("127.0.0.1", 2*nodes)
 	if err != nil {
 		return nil, err
 	}
 	s := &Servers{release: make(chan struct{})}
 	var peers []string
 	for i := range nodes {
-		s.Endpoints = append(s.Endpoints, fmt.Sprintf("127.0.0.1:%d", ports[i]))
-		peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", i+1, ports[nodes+i]))
+		s.Endpoints = append(s.Endpoints, fmt.Sprintf("127.0.0.1:%d", free[i]))
+		peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", i+1, free[nodes+i]))
 	}
 	started := make(chan error)
 	go s.hold(func() error {
@@ -143,19 +143,4 @@ func (s *Servers) Stop() {
 		_ = s.procs[i].Kill()
 		<-exit
 	}
-}
-
-// freePorts returns loopback ports that nobody listens on now.
-func freePorts(n int) ([]int, error) {
-	ls, err := listenLoopback(n)
-	if err != nil {
-		return nil, err
-	}
-	var ports []int
-	var errs []error
-	for _, l := range ls {
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		errs = append(errs, l.Close())
-	}
-	return ports, errors.Join(errs...)
 }
