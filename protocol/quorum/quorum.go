@@ -10,6 +10,16 @@ type Set struct {
 	Incoming []protocol.MemberID
 	// Outgoing is empty unless the configuration is joint.
 	Outgoing []protocol.MemberID
+	// Need is how many of each half decide; 0: a majority.
+	Need int
+}
+
+// need is how many of n voters decide.
+func (s Set) need(n int) int {
+	if s.Need > 0 {
+		return s.Need
+	}
+	return Size(n)
 }
 
 // Of returns the set that decides under a configuration.
@@ -33,16 +43,16 @@ func has(ids []protocol.MemberID, id protocol.MemberID) bool {
 // one voter is: an index that is stored, a round that is confirmed, an instant that was
 // heard of. It is 0 for a set without voters, which never agrees on anything.
 func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
-	v := majority(s.Incoming, reached)
+	v := agreed(s.Incoming, s.need(len(s.Incoming)), reached)
 	if len(s.Outgoing) > 0 {
-		v = min(v, majority(s.Outgoing, reached))
+		v = min(v, agreed(s.Outgoing, s.need(len(s.Outgoing)), reached))
 	}
 	return v
 }
 
-// majority sorts in a fixed array: clusters are small, and this runs for every answer.
-func majority(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
-	if len(ids) == 0 {
+// agreed sorts in a fixed array: clusters are small, and this runs for every answer.
+func agreed(ids []protocol.MemberID, need int, reached func(protocol.MemberID) uint64) uint64 {
+	if need > len(ids) {
 		return 0
 	}
 	var fixed [16]uint64
@@ -56,7 +66,7 @@ func majority(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) u
 		}
 		sorted[i] = v
 	}
-	return sorted[len(sorted)-Size(len(sorted))]
+	return sorted[len(sorted)-need]
 }
 
 // Answer is what is known of one voter's vote.
@@ -83,11 +93,11 @@ func (r Result) String() string { return [...]string{"open", "won", "lost"}[r] }
 
 // Vote counts. A vote is lost as soon as it cannot be won any more.
 func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
-	in := count(s.Incoming, answer)
+	in := count(s.Incoming, s.need(len(s.Incoming)), answer)
 	if len(s.Outgoing) == 0 {
 		return in
 	}
-	out := count(s.Outgoing, answer)
+	out := count(s.Outgoing, s.need(len(s.Outgoing)), answer)
 	switch {
 	case in == Lost || out == Lost:
 		return Lost
@@ -97,7 +107,7 @@ func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
 	return Open
 }
 
-func count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
+func count(ids []protocol.MemberID, need int, answer func(protocol.MemberID) Answer) Result {
 	var granted, missing int
 	for _, id := range ids {
 		switch answer(id) {
@@ -107,7 +117,7 @@ func count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Resul
 			missing++
 		}
 	}
-	switch need := Size(len(ids)); {
+	switch {
 	case granted >= need:
 		return Won
 	case granted+missing < need:
