@@ -30,12 +30,15 @@ type (
 	Member              = protocol.Member
 	Position            = protocol.Position
 	Change              = protocol.Change
+	BodyRef             = protocol.BodyRef
 	Command             = replica.Command
 	StateMachine        = replica.StateMachine
 	DurableStateMachine = replica.DurableStateMachine
+	BodyKeeper          = replica.BodyKeeper
 	Snapshot            = replica.Snapshot
 	RefusedError        = replica.RefusedError
 	DirError            = replica.DirError
+	BodyError           = replica.BodyError
 )
 
 // Kinds of membership change.
@@ -106,7 +109,7 @@ func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
 	c := raft.Config{
 		Self: o.Self, Instance: 1, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
-		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads,
+		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: raft.Placement(o.Placement),
 	}
 	if o.NoBatching {
 		c.MaxFrameEntries = 1
@@ -118,10 +121,11 @@ func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
 func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Settings:  fmt.Sprintf("braid/1 raft placement=copy order=single command=%d", o.MaxCommandBytes),
+		Settings:  fmt.Sprintf("braid/1 raft placement=%s k=%d order=single command=%d", o.Placement, o.CodeK, o.MaxCommandBytes),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes),
+		BodyCacheBytes: int64(o.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
 		SyncApply: o.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
 		Listen: listeners, TLS: o.PeerTLS, Net: o.Net,
 	}
@@ -137,15 +141,40 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 // Propose replicates a command and returns the result of applying it on this member. When
 // ctx ends first, the error is [ErrMaybeCommitted] and ctx's.
 func (n *Node) Propose(ctx context.Context, command []byte) (any, error) {
-	return n.r.Propose(ctx, command)
+	return n.r.Propose(ctx, command, nil)
 }
 
 // ProposeAsync is Propose without waiting: done is called once, from an internal loop,
 // and must not block. It is not called if ProposeAsync returns an error: then the command
 // was refused and nothing happened. The command is copied.
 func (n *Node) ProposeAsync(command []byte, done func(result any, err error)) error {
-	return n.r.ProposeAsync(command, done)
+	return n.r.ProposeAsync(command, nil, done)
 }
+
+// ProposeBody is Propose for a command with a large part, its body. Applying it gets the
+// command and the body's name (Command.Body), not its bytes: those every member keeps whole
+// or as a fragment, as Options.Placement says, and [Node.Body] brings them together.
+//
+// The body is kept by reference: it must never change again. An empty one is none.
+func (n *Node) ProposeBody(ctx context.Context, command, body []byte) (any, error) {
+	return n.r.Propose(ctx, command, body)
+}
+
+// ProposeBodyAsync is ProposeBody without waiting; see ProposeAsync for done. The command
+// is copied, the body is not: it must never change again.
+func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err error)) error {
+	return n.r.ProposeAsync(command, body, done)
+}
+
+// Body returns the bytes of a body, verified. They are shared: nobody may change them. What
+// this member does not hold whole it gathers from others. With fewer than k good fragments
+// within ten seconds or ctx's time the error is a [BodyError]; it may work later.
+func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n.r.Body(ctx, ref) }
+
+// ReleaseBody says that the state machine, which is a [BodyKeeper], does not refer to a
+// body any more and never will again, whatever snapshot or file it is restored from: a
+// state that is on disk must be on disk without the reference first. It may be called in Apply.
+func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 
 // ReadBarrier returns when this member's state machine includes everything that was
 // acknowledged anywhere before the call: a local read after it is linearizable.

@@ -46,7 +46,24 @@ type Options struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches under way; default adaptive
 
-	MaxCommandBytes int // default 32 MiB
+	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]):
+	// "copy" (the default), all of them everything; "code", each a fragment, as in CRaft
+	// (papers/craft.txt): a quarter to a half of the bytes on disks and links, with the same
+	// tolerance of crashes. It must be the same on all members.
+	Placement string
+	// CodeK is how many fragments make a body whole, at most; 0: as many as leave one
+	// member's delay out of every write. ExtraWhole is how many members more than needed
+	// get whole bodies where fragments cannot be used.
+	CodeK, ExtraWhole int
+	BodyCacheBytes    int // whole bodies kept in memory for reading; default 64 MiB
+	// ScrubBytesPerSecond is how fast bodies on disk are read to find damage, which is
+	// repaired from other members; default 4 MiB, negative: never.
+	ScrubBytesPerSecond int
+	// TrimWhole cuts this member's whole copies of coded bodies down to its fragment once
+	// enough other members hold theirs.
+	TrimWhole bool
+
+	MaxCommandBytes int // a command and its body; default 32 MiB
 	MaxPendingBytes int // proposals of this member waiting or under way; default 256 MiB
 	SnapshotBytes   int // log bytes between snapshots; default 256 MiB
 
@@ -56,6 +73,15 @@ type Options struct {
 	// Answer serves the requests that another member's program sent with [Node.Ask].
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
 }
+
+// What Options.Placement can be.
+const (
+	PlacementCopy = "copy"
+	PlacementCode = "code"
+)
+
+// maxCodeK bounds Options.CodeK: more fragments than members make no sense.
+const maxCodeK = 64
 
 // OptionError is an option that makes no sense. Nothing was started.
 type OptionError struct{ Option, Detail string }
@@ -71,6 +97,9 @@ func (o *Options) complete() error {
 	o.MaxCommandBytes = cmp.Or(o.MaxCommandBytes, 32<<20)
 	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
+	o.Placement = cmp.Or(o.Placement, PlacementCopy)
+	o.BodyCacheBytes = cmp.Or(o.BodyCacheBytes, 64<<20)
+	o.ScrubBytesPerSecond = cmp.Or(o.ScrubBytesPerSecond, 4<<20)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -91,8 +120,12 @@ func (o *Options) check() error {
 	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
 		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
 	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
-		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0:
+		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.BodyCacheBytes < 0:
 		return &OptionError{"limits", "must not be negative"}
+	case o.Placement != PlacementCopy && o.Placement != PlacementCode:
+		return &OptionError{"Placement", fmt.Sprintf("%q is neither %q nor %q", o.Placement, PlacementCopy, PlacementCode)}
+	case o.CodeK < 0 || o.CodeK > maxCodeK || o.ExtraWhole < 0:
+		return &OptionError{"CodeK", fmt.Sprintf("%d (with ExtraWhole %d) is not in 0…%d", o.CodeK, o.ExtraWhole, maxCodeK)}
 	}
 	if o.Join {
 		return nil

@@ -24,6 +24,8 @@ type Status struct {
 	LogBytes     int64             // bytes of log on disk
 	Log          replica.LogStats  // what the disk did
 	Links        replica.LinkStats // what the links did
+	Bodies       replica.BodyStats // the large parts of commands
+	Placement    string            // what members keep of them
 	PendingBytes int64             // proposals of this member that are not settled
 	Commits      uint64            // entries committed in this life
 	Dropped      uint64            // messages dropped because the inbox was full
@@ -42,6 +44,7 @@ func (n *Node) Status() Status {
 		Members:  s.Config.Clone().Members,
 		Ready:    s.Instances[0].Leader != 0 && point.Index >= s.Instances[0].Commit,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
+		Bodies: s.Bodies, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
 	}
 }

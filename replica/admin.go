@@ -264,6 +264,7 @@ type Status struct {
 	LogBytes  int64
 	Log       LogStats
 	Links     LinkStats
+	Bodies    BodyStats
 	// PendingBytes are proposals of this member that are not settled.
 	PendingBytes int64
 	// Commits counts committed entries in this life; Dropped messages that found the
@@ -277,7 +278,7 @@ func (r *Replica) Status() Status {
 	cursor, config := r.apply.at()
 	return Status{
 		Instances: []protocol.Status{*st}, Applied: cursor, Config: config,
-		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(),
+		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
 		PendingBytes: r.proposer.pendingBytes(),
 		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
 	}

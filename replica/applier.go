@@ -36,6 +36,9 @@ type Applier struct {
 	settled  []settlement
 	// configs is the number of configuration entries applied.
 	configs uint64
+	// Given is called with the body of each command that the state machine is about to be
+	// given; nil: nobody wants to know.
+	Given func(protocol.BodyRef)
 	// MutantNoSessions applies duplicates; for the simulator to catch.
 	MutantNoSessions bool
 }
@@ -104,6 +107,10 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		return nil
 	}
+	body, err := a.body(p)
+	if err != nil {
+		return err
+	}
 	rest, from, at := e.Payload, 0, len(a.commands)
 	for i := range int(e.Count) {
 		command, tail, err := protocol.NextCommand(rest)
@@ -112,7 +119,10 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		rest = tail
 		if position := p.First + protocol.Position(i); position > a.skip {
-			a.commands = append(a.commands, Command{Position: position, Data: command})
+			if body != nil && a.Given != nil {
+				a.Given(*body)
+			}
+			a.commands = append(a.commands, Command{Position: position, Data: command, Body: body})
 		}
 		if len(a.commands) < applyChunk {
 			continue
@@ -125,6 +135,20 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	}
 	a.expect(own, from, at)
 	return nil
+}
+
+// body names the body of an entry's one command; nil if it has none.
+func (a *Applier) body(p *order.Placed) (*protocol.BodyRef, error) {
+	e := &p.Entry
+	if e.BodySize == 0 {
+		return nil, nil
+	}
+	if e.Count != 1 {
+		return nil, &protocol.CorruptError{What: "batch", Detail: fmt.Sprintf(
+			"entry %d of instance %d has a body and %d commands", e.Index, p.Instance, e.Count)}
+	}
+	ref := e.Ref(p.Instance)
+	return &ref, nil
 }
 
 // expect notes that the results of own's commands, numbered from on, will stand in

@@ -323,6 +323,9 @@ func (l *applyLoop) install(base protocol.Base) error {
 	if err := f.Verify(); err != nil {
 		return err
 	}
+	if err := l.r.bodies.installed(base.Index, l.applier.sm); err != nil {
+		return err
+	}
 	l.logged, l.entries = 0, 0
 	l.mu.Lock()
 	l.installed++

@@ -17,7 +17,7 @@ type Batch struct {
 	Entry protocol.Entry
 	// done has one element a command.
 	done []Done
-	// bytes is the length of all commands.
+	// bytes is the length of all commands and the body.
 	bytes int64
 	// free is called once, when the batch is settled either way; may be nil.
 	free func(*Batch)
@@ -57,13 +57,26 @@ func (b *Batch) Add(command []byte, done Done) {
 	b.done = append(b.done, done)
 }
 
+// SetBody gives the batch's one command a body, which is kept by reference and must not
+// change any more. Such a batch takes no further commands: entry and body name each other.
+func (b *Batch) SetBody(body []byte) {
+	b.Entry.Body = body
+	b.bytes += int64(len(body))
+	b.Entry.SealPayload() // here, for it reads all of the body: the event loop has better to do
+}
+
+// size is the length of payload and body.
+func (b *Batch) size() int { return len(b.Entry.Payload) + len(b.Entry.Body) }
+
 // Seal ends the batch: its id and checksum are fixed. seq is the first command's number
 // in the session, low the oldest number of the session that is not settled yet.
 func (b *Batch) Seal(session protocol.Session, seq, low uint64) {
 	b.Entry.Kind = protocol.EntryBatch
 	b.Entry.ID = protocol.ProposalID{Session: session, Seq: seq}
 	b.Entry.Low = low
-	b.Entry.SealPayload()
+	if b.Entry.BodySize == 0 {
+		b.Entry.SealPayload()
+	}
 	b.Entry.Seal(0, 0, make([]byte, protocol.HeadSize))
 }
 

@@ -159,6 +159,9 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	return wait <= 0, max(wait, 0)
 }
 
+// slowestLink is how many bytes a second a link is given time for.
+const slowestLink = 4 << 20
+
 // propose hands batches to the core in one step.
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 	entries := make([]protocol.Entry, len(batches))
@@ -220,6 +223,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		}
 	}
 	in.rejected(eff.Reject, out)
+	out.Want = append(out.Want, eff.Want...)
 	out.Snapshots = append(out.Snapshots, eff.Snapshots...)
 	changed := eff.Changed
 	eff.Reset()
@@ -398,9 +402,10 @@ func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
 	case b.refused, b.proposed == 0:
 		return true
 	}
-	// A leader that is only slow has the earlier copy still: asking ever less often keeps
-	// repetition from becoming the load.
-	return in.leader != in.cfg.Self && now-b.at >= in.cfg.RetryAfter<<min(b.repeats, 8)
+	// A leader that is only slow has the earlier copy still: asking ever less often, and the
+	// later the more bytes it costs, keeps repetition from becoming the load.
+	travel := time.Duration(b.Entry.BodySize) * time.Second / slowestLink
+	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+travel)<<min(b.repeats, 8)
 }
 
 // Check verifies the invariants of the instance and its core.

@@ -18,6 +18,7 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)
 	case m.From != protocol.MemberID(from) || m.To != r.opt.Self || m.Instance != r.instance:
 		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
+	case r.bodies.handle(m):
 	case !r.loop.input(m, len(frame)):
 		r.metrics.dropped.Add(1)
 	}
@@ -34,6 +35,7 @@ func (r *Replica) PeerUp(id uint64) { r.log.Info("link up", "member", protocol.M
 // PeerDown implements transport.Handler. The links log why.
 func (r *Replica) PeerDown(id uint64, _ error) {
 	r.loop.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
+	r.bodies.unreachable(protocol.MemberID(id))
 }
 
 // removedLinger is how long links to members that left are kept, so that they learn it.

@@ -3,11 +3,13 @@ package replica
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
 )
 
 // loop is an instance's event loop: one goroutine that feeds the instance and carries
@@ -27,6 +29,7 @@ type loop struct {
 
 	// The loop's own:
 	groups    map[uint64]*readGroup // asked for, by context
+	upgrades  []upgrade             // bodies on their way to the disk apart from their entries
 	context   uint64
 	submitted uint64    // last Seq handed to the log
 	durable   uint64    // last Seq that the instance was told is durable
@@ -200,6 +203,7 @@ func (l *loop) flush(now time.Duration) {
 		if changed {
 			st := l.publish()
 			l.r.relink(now, &st.Config)
+			l.r.bodies.follow(&st.Config)
 			l.r.changed()
 		}
 		l.propose(now)
@@ -211,6 +215,7 @@ func (l *loop) flush(now time.Duration) {
 func (l *loop) carryOut(out *Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
 		l.previous = Meta{}
+		l.r.bodies.installing(out.Install.Index)
 		l.r.apply.pushInstall(out.Install)
 	}
 	l.send(out.Send)
@@ -222,6 +227,9 @@ func (l *loop) carryOut(out *Outbox) {
 		f.Batch.Fail(f.Err)
 	}
 	l.finishReads(out)
+	if len(out.Want) > 0 {
+		l.r.bodies.want(out.Want)
+	}
 	for _, refused := range out.Refused {
 		l.r.refused(refused)
 	}
@@ -237,7 +245,29 @@ func (l *loop) persist(out *Outbox) {
 	}
 	seq := out.Seq
 	l.submitted = seq
+	l.noteUpgrades(out.Persist, seq)
 	l.r.writer.Submit(out.Persist, func(err error) { l.wrote(seq, err) })
+}
+
+// upgrade is a body that the instance has written apart from its entry, with step seq.
+type upgrade struct {
+	seq  uint64
+	body bodyKey
+}
+
+func (l *loop) noteUpgrades(records []wal.Record, seq uint64) {
+	for i := range records {
+		if r := &records[i]; r.Kind == wal.KindBody {
+			l.upgrades = append(l.upgrades, upgrade{seq, bodyKey{protocol.Index(r.Index), protocol.Term(r.Body.Term)}})
+		}
+	}
+	l.upgrades = slices.DeleteFunc(l.upgrades, func(u upgrade) bool { return u.seq <= l.durable })
+}
+
+// upgrading reports whether the instance is writing more of a body than was held: nothing
+// less may replace that.
+func (l *loop) upgrading(ref protocol.BodyRef) bool {
+	return slices.ContainsFunc(l.upgrades, func(u upgrade) bool { return u.seq > l.durable && u.body == keyOf(ref) })
 }
 
 // wrote is called by the log's goroutine when everything up to seq is durable.
@@ -252,6 +282,7 @@ func (l *loop) wrote(seq uint64, err error) {
 
 func (l *loop) commit(c Commitment) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
+	l.r.bodies.committed(c.Entries)
 	it := applyItem{commit: c}
 	if l.r.opt.SyncApply { // replication waits for the state machine
 		it.applied = make(chan struct{})
@@ -294,16 +325,20 @@ func (l *loop) send(messages []*protocol.Message) {
 	}
 }
 
-// frame lists a message's bytes. Payloads that are not resident are read from the log.
+// frame lists a message's bytes. Payloads and bodies that are not at hand are read from the
+// disk; bodies are cut to what the receiver is to hold.
 func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
-	parts := make([][]byte, 1, 1+2*len(m.Entries))
+	parts := make([][]byte, 1, 3+2*len(m.Entries))
 	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if !e.Resident() {
+		if e.BodySize > 0 || !e.Applicable() {
 			full := *e
-			if err := r.load(m.Instance, &full); err != nil {
+			if err := MakeResident(m.Instance, &full, full.Index <= m.Commit, r.load, r.bodies.store); err != nil {
 				return nil, err
+			}
+			if full.Form != e.Form {
+				r.bodies.leftOut(e, m.Instance)
 			}
 			e = &full
 		}
@@ -311,6 +346,15 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 		if len(e.Payload) > 0 {
 			parts = append(parts, e.Payload)
 		}
+		if e.BodySize > 0 {
+			parts = append(parts, e.AppendBodyHead(make([]byte, 0, protocol.BodyHeadSize)), e.Body)
+		}
+	}
+	if len(m.Holdings) > 0 {
+		parts = append(parts, m.AppendHoldings(nil))
+	}
+	if len(m.Blob) > 0 {
+		parts = append(parts, m.Blob)
 	}
 	return parts, nil
 }
@@ -323,6 +367,7 @@ func (l *loop) snapshotWritten(meta Meta) {
 		l.previous = meta
 		if cut > 0 {
 			l.inst.Step(now, protocol.Compact{Index: cut}, &l.out)
+			l.r.bodies.compacted(cut)
 			l.r.writer.Compact(uint32(l.r.instance), uint64(cut))
 		}
 		if err := l.r.snaps.Prune(meta.Cursor.Position); err != nil {

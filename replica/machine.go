@@ -14,6 +14,9 @@ type Command struct {
 	Position protocol.Position
 	// Data is what was proposed. It is valid until Apply returns.
 	Data []byte
+	// Body names the large part of the command, of which Apply needs nothing; nil if there
+	// is none.
+	Body *protocol.BodyRef
 	// Result is set by Apply and handed to whoever proposed the command on this member.
 	Result any
 }

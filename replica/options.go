@@ -36,7 +36,10 @@ type Options struct {
 	MaxCommandBytes            int
 	MaxPendingBytes            int64
 	SnapshotBytes              int64
-	SyncApply                  bool // apply in the event loop (asynchronous apply off)
+	BodyCacheBytes             int64
+	ScrubBytesPerSecond        int64 // how fast bodies on disk are verified; 0: not at all
+	TrimWhole                  bool  // cut whole copies of coded bodies to a row where that is safe
+	SyncApply                  bool  // apply in the event loop (asynchronous apply off)
 
 	Listen []net.Listener // for other members; the replica closes them
 	TLS    *tls.Config

@@ -31,19 +31,47 @@ type proposer struct {
 	next uint64 // sequence number of the next batch taken; the loop's
 }
 
-// add puts a command into the batch that is being gathered.
-func (p *proposer) add(command []byte, done Done) error {
-	cost := commandCost(command)
-	p.mu.Lock()
+// reserve counts the cost of a command that is to be proposed, or refuses it.
+func (p *proposer) reserve(cost int64) error {
 	switch {
 	case p.err != nil:
-		p.mu.Unlock()
 		return p.err
 	case p.bytes+cost > p.maxBytes && p.bytes > 0:
-		p.mu.Unlock()
 		return ErrOverloaded
 	}
 	p.bytes += cost
+	return nil
+}
+
+// addBody makes a batch of its own of a command with a body. Commands that came before it
+// stay before it.
+func (p *proposer) addBody(command, body []byte, done Done) error {
+	b := NewBatch(p.clock(), len(command)+8, 1)
+	b.free = p.free
+	b.Add(command, done)
+	b.SetBody(body)
+	p.mu.Lock()
+	if err := p.reserve(b.cost()); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	if p.open != nil {
+		p.full = append(p.full, p.open)
+		p.open = nil
+	}
+	p.full = append(p.full, b)
+	p.mu.Unlock()
+	p.wake()
+	return nil
+}
+
+// add puts a command into the batch that is being gathered.
+func (p *proposer) add(command []byte, done Done) error {
+	p.mu.Lock()
+	if err := p.reserve(commandCost(command)); err != nil {
+		p.mu.Unlock()
+		return err
+	}
 	b := p.open
 	if b != nil && len(b.Entry.Payload)+len(command) > p.maxBatch {
 		p.full = append(p.full, b)
@@ -74,14 +102,14 @@ func (p *proposer) free(b *Batch) {
 	p.mu.Unlock()
 }
 
-// waiting returns the payload bytes of the batch that take would return, 0 if none, and
+// waiting returns the bytes of the batch that take would return, 0 if none, and
 // whether it is full.
 func (p *proposer) waiting() (bytes int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case len(p.full) > 0:
-		return len(p.full[0].Entry.Payload), true
+		return p.full[0].size(), true
 	case p.open != nil:
 		return len(p.open.Entry.Payload), false
 	}
@@ -102,6 +130,9 @@ func (p *proposer) take() *Batch {
 		b, p.open = p.open, nil
 	default:
 		return nil
+	}
+	if b.Entry.BodySize > 0 {
+		return b // says nothing of the next one
 	}
 	p.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
 	p.hint.commands = len(b.done) + len(b.done)/4
@@ -159,11 +190,11 @@ func newWaiter() *waiter {
 	return w
 }
 
-// Propose replicates a command and returns the result of applying it here. When ctx ends
-// first, the error is both ErrMaybeCommitted and ctx's.
-func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
+// Propose replicates a command, with a body unless that is empty, and returns the result
+// of applying it here. When ctx ends first, the error is both ErrMaybeCommitted and ctx's.
+func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
 	w := r.waiters.Get().(*waiter)
-	if err := r.ProposeAsync(command, w.done); err != nil {
+	if err := r.ProposeAsync(command, body, w.done); err != nil {
 		r.waiters.Put(w)
 		return nil, err
 	}
@@ -182,11 +213,14 @@ func (r *Replica) Propose(ctx context.Context, command []byte) (any, error) {
 	return result, err
 }
 
-// ProposeAsync is Propose without waiting. The command is copied; done is called once,
-// unless an error is returned.
-func (r *Replica) ProposeAsync(command []byte, done Done) error {
-	if len(command) > r.opt.MaxCommandBytes {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(command), r.opt.MaxCommandBytes)
+// ProposeAsync is Propose without waiting. The command is copied, the body is not: it must
+// never change again. done is called once, unless an error is returned.
+func (r *Replica) ProposeAsync(command, body []byte, done Done) error {
+	if n := len(command) + len(body); n > r.opt.MaxCommandBytes {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, r.opt.MaxCommandBytes)
+	}
+	if len(body) > 0 {
+		return r.proposer.addBody(command, body, done)
 	}
 	return r.proposer.add(command, done)
 }

@@ -26,6 +26,7 @@ type Replica struct {
 	began    time.Time
 	lock     interface{ Close() error }
 	wal      *wal.Log
+	bodies   *bodies
 	writer   *wal.Writer
 	snaps    *Snapshots
 	links    *transport.Transport
@@ -77,6 +78,7 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	r.done.Add(2)
 	go r.loop.run()
 	go r.apply.run()
+	r.bodies.start()
 	go r.wait()
 	return r, nil
 }
@@ -100,12 +102,15 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := r.openBodies(sm, &rec); err != nil {
+		return err
+	}
 	core, err := o.Core(rec)
 	if err != nil {
 		return err
 	}
 	r.load = LoadFrom(r.wal)
-	r.writer = wal.NewWriter(r.wal, nil)
+	r.writer = wal.NewWriter(r.wal, r.bodies.store)
 	r.log.Info("recovered", "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries),
 		"commit", rec.State.Commit, "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
 	r.assemble(core, session, NewApplier(sm, order.NewSingle(r.instance, meta.Cursor), meta, session, skip, r.load))
@@ -130,6 +135,7 @@ func (r *Replica) begin(sm StateMachine) error {
 
 func (r *Replica) assemble(core protocol.Core, session protocol.Session, a *Applier) {
 	o := &r.opt
+	a.Given = r.bodies.given
 	r.apply = newApplyLoop(r, a)
 	r.loop = newLoop(r, NewInstance(InstanceConfig{
 		Self: o.Self, Instance: r.instance, Session: session, Depth: o.Depth,
@@ -161,6 +167,25 @@ func (r *Replica) connect(rec *protocol.Recovered) (err error) {
 	}
 	r.setPeers()
 	r.relink(r.now(), &rec.Base.Config)
+	r.bodies.follow(&r.loop.status.Load().Config)
+	return nil
+}
+
+// openBodies opens the store of bodies and finds out which of them are alive.
+func (r *Replica) openBodies(sm StateMachine, rec *protocol.Recovered) error {
+	refs, keeper, err := LiveBodies(sm)
+	if err != nil {
+		return err
+	}
+	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity()})
+	if err != nil {
+		return err
+	}
+	r.bodies = newBodies(r, store, keeper)
+	if err := RecoverBodies(rec, r.instance, store, refs); err != nil {
+		return err
+	}
+	r.bodies.retention.Restart(rec.Base.Index, refs)
 	return nil
 }
 
@@ -234,6 +259,9 @@ func (r *Replica) release() error {
 	}
 	if r.writer != nil {
 		errs = append(errs, ignoreFailed(r.writer.Close()))
+	}
+	if r.bodies != nil {
+		errs = append(errs, ignoreFailed(r.bodies.store.Close()))
 	}
 	if r.wal != nil {
 		errs = append(errs, ignoreFailed(r.wal.Close()))

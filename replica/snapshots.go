@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/order"
@@ -179,10 +180,12 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 	return h.Meta, h.Command, f.Verify()
 }
 
-// Bootstrap is the meta of a cluster's first moment: nothing happened, these are the members.
+// Bootstrap is the meta of a cluster's first moment: nothing happened, these are the
+// members, who hold the rows of coded bodies in their order.
 func Bootstrap(instance protocol.InstanceID, members []protocol.Member) Meta {
-	return Meta{
-		Cursor: order.Cursor{Points: []order.Point{{Instance: instance}}},
-		Config: protocol.Config{Members: members},
+	config := protocol.Config{Members: slices.Clone(members), Slots: len(members)}
+	for i := range config.Members {
+		config.Members[i].Slot = uint8(i)
 	}
+	return Meta{Cursor: order.Cursor{Points: []order.Point{{Instance: instance}}}, Config: config}
 }

@@ -1,0 +1,442 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// bodies is the part of a member that keeps the large parts of commands: it makes them
+// whole, answers other members' questions, restores what is missing or damaged, and
+// forgets what nobody needs any more. One goroutine runs the Gatherer, a few answer
+// questions from the disk, so that neither holds up replication.
+type bodies struct {
+	r     *Replica
+	store *wal.Bodies
+	cache *bodyCache
+
+	// retention is guarded by kmu.
+	kmu       sync.Mutex
+	retention *Retention
+
+	// What waits for the goroutine, guarded by mu.
+	mu      sync.Mutex
+	asks    []bodyAsk
+	answers []*protocol.Message // MsgFetchResp; answerBytes of them, ≤ bodyInboxBytes
+	bytes   int
+	down    []protocol.MemberID
+	config  *protocol.Config // new since the last look
+	flights map[protocol.BodyRef]*flight
+	closed  bool
+	wake    chan struct{}
+
+	// The goroutine's own.
+	gatherer *Gatherer
+	out      GatherOutbox
+	waiters  map[protocol.BodyRef][]func(Answer)
+	filling  int // missing bodies that are being gathered; ≤ maxFilling
+
+	// questions of other members; more than it holds are dropped, and asked again.
+	questions chan *protocol.Message
+	readers   chan struct{} // holds a token for each read of this member's own
+
+	count   bodyCounters
+	failing atomic.Pointer[BodyError] // the last failure to restore a body; nil after a success
+}
+
+type bodyCounters struct {
+	fetched, served, corrupt, repaired, trimmed atomic.Uint64
+}
+
+// bodyAsk asks for a body; done is called from the goroutine and must not block.
+type bodyAsk struct {
+	question Question
+	done     func(Answer)
+}
+
+// flight is a body that several callers wait for together.
+type flight struct {
+	done chan struct{}
+	body []byte
+	err  error
+}
+
+const (
+	// bodyStream is where fragments travel between members: beside the log's stream, which
+	// must not wait behind them.
+	bodyStream = 1 << 16
+	// bodyGatherBytes bounds the bodies that are gathered at once.
+	bodyGatherBytes = 64 << 20
+	// bodyInboxBytes bounds the fragments that arrived and wait for the gatherer.
+	bodyInboxBytes = 128 << 20
+	// bodyAsks bounds the questions of this member's own that wait.
+	bodyAsks = 1 << 16
+	// bodyPatience is how long a body is gathered for, at most.
+	bodyPatience = 10 * time.Second
+	// bodyReaders is how many bodies are read from this member's disk at once for itself.
+	bodyReaders = 8
+	// bodyServers answer questions of other members at the same time.
+	bodyServers = 2
+	// bodyQuestions is how many questions may wait for them.
+	bodyQuestions = 1024
+	// maxFilling is how many missing bodies are restored at the same time.
+	maxFilling = 8
+)
+
+func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
+	return &bodies{
+		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), retention: NewRetention(r.instance, store, keeper),
+		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
+		gatherer: NewGatherer(GatherConfig{
+			Self: r.opt.Self, Instance: r.instance, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
+			Retry: r.opt.ElectionTimeout, MaxBytes: bodyGatherBytes,
+		}),
+		questions: make(chan *protocol.Message, bodyQuestions), readers: make(chan struct{}, bodyReaders),
+	}
+}
+
+// start begins to work. The member's loops run already or will soon.
+func (b *bodies) start() {
+	b.kmu.Lock()
+	b.tell()
+	b.kmu.Unlock()
+	b.r.spawn(b.run)
+	for range bodyServers {
+		b.r.spawn(b.serve)
+	}
+	if b.r.opt.ScrubBytesPerSecond > 0 {
+		b.r.spawn(b.scrub)
+	}
+}
+
+// handle takes a message that concerns no core; false: it is not one of those.
+func (b *bodies) handle(m *protocol.Message) bool {
+	switch m.Type {
+	case protocol.MsgFetch:
+		select {
+		case b.questions <- m:
+		default:
+			b.r.metrics.dropped.Add(1)
+		}
+		return true
+	case protocol.MsgFetchResp:
+		b.mu.Lock()
+		if fits := b.bytes+len(m.Blob) <= bodyInboxBytes; fits {
+			b.answers = append(b.answers, m)
+			b.bytes += len(m.Blob)
+		}
+		b.mu.Unlock()
+		poke(b.wake)
+		return true
+	}
+	return false
+}
+
+// ask queues a question. done is not called if an error is returned.
+func (b *bodies) ask(q Question, done func(Answer)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return b.r.stopped()
+	case len(b.asks) >= bodyAsks:
+		return ErrOverloaded
+	}
+	b.asks = append(b.asks, bodyAsk{q, done})
+	poke(b.wake)
+	return nil
+}
+
+// unreachable says that a link broke.
+func (b *bodies) unreachable(id protocol.MemberID) {
+	b.mu.Lock()
+	if len(b.down) < bodyQuestions {
+		b.down = append(b.down, id)
+	}
+	b.mu.Unlock()
+	poke(b.wake)
+}
+
+// follow says which members there are now.
+func (b *bodies) follow(c *protocol.Config) {
+	config := c.Clone()
+	b.mu.Lock()
+	b.config = &config
+	b.mu.Unlock()
+	poke(b.wake)
+}
+
+// want makes a body whole for the core, before everything else.
+func (b *bodies) want(refs []protocol.BodyRef) {
+	for _, ref := range refs {
+		err := b.ask(Question{Ref: ref, Until: b.r.now() + bodyPatience, Urgent: true}, func(a Answer) {
+			if a.Err != nil {
+				b.r.log.Warn("a new leader lacks a body", "index", ref.Index, "err", a.Err)
+				return // the core asks again
+			}
+			b.r.loop.input(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: a.Body}, 0)
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// run is the goroutine around the Gatherer.
+func (b *bodies) run(ctx context.Context) {
+	ticker := time.NewTicker(max(b.r.opt.Heartbeat/4, time.Millisecond))
+	defer ticker.Stop()
+	defer b.shut()
+	for {
+		var tick <-chan time.Time
+		if b.gatherer.Busy() || b.lacking() > 0 {
+			tick = ticker.C
+		}
+		select {
+		case <-b.wake:
+		case <-tick:
+			b.gatherer.Tick(b.r.now(), &b.out)
+		case <-ctx.Done():
+			return
+		}
+		b.turn()
+	}
+}
+
+func (b *bodies) lacking() int {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	return b.retention.Lacking()
+}
+
+// turn takes in what happened and carries out what follows from it.
+func (b *bodies) turn() {
+	b.mu.Lock()
+	asks, answers, down, config := b.asks, b.answers, b.down, b.config
+	b.asks, b.answers, b.down, b.config, b.bytes = nil, nil, nil, nil, 0
+	b.mu.Unlock()
+	now := b.r.now()
+	if config != nil {
+		b.gatherer.SetMembers(config)
+	}
+	for _, a := range asks {
+		b.begin(now, a)
+	}
+	for _, m := range answers {
+		b.gatherer.Receive(now, m, &b.out)
+	}
+	for _, id := range down {
+		b.gatherer.Unreachable(now, id, &b.out)
+	}
+	b.fill(now)
+	b.flush(now)
+}
+
+// begin asks the gatherer, with what this member holds itself.
+func (b *bodies) begin(now time.Duration, a bodyAsk) {
+	q := a.question
+	if len(b.waiters[q.Ref]) == 0 && q.Have == nil {
+		if body := b.cache.get(q.Ref); body != nil {
+			q.Have = &Fragment{protocol.FormWhole, body}
+		} else if have := b.local(q.Ref); have.Form != protocol.FormNone {
+			q.Have = &have
+		}
+	}
+	b.waiters[q.Ref] = append(b.waiters[q.Ref], a.done)
+	b.gatherer.Ask(now, q, &b.out)
+}
+
+// local reads what this member holds of a body. Damage counts as holding nothing, and is
+// repaired.
+func (b *bodies) local(ref protocol.BodyRef) Fragment {
+	have, err := readBody(ref, b.store)
+	if err != nil {
+		if isDamage(err) {
+			b.damaged(ref, err)
+		}
+		return Fragment{}
+	}
+	return have
+}
+
+// leftOut looks into why a body could not be sent to who should hold it: where this member
+// holds enough of it, it must be damaged.
+func (b *bodies) leftOut(e *protocol.Entry, instance protocol.InstanceID) {
+	held, ok := b.store.Find(uint32(instance), uint64(e.Index))
+	if form := protocol.Form(held.Form); ok && held.Term == uint64(e.Term) && (form == protocol.FormWhole || form == e.Form) {
+		ref := e.Ref(instance)
+		b.r.spawn(func(context.Context) { b.local(ref) })
+	}
+}
+
+// damaged has a body restored whose bytes on disk are not what was written.
+func (b *bodies) damaged(ref protocol.BodyRef, err error) {
+	b.kmu.Lock()
+	news := b.retention.Lost(ref)
+	b.tell()
+	b.kmu.Unlock()
+	if !news {
+		return
+	}
+	b.count.corrupt.Add(1)
+	b.r.log.Error("a body on disk is damaged; restoring it from other members", "index", ref.Index, "err", err)
+	poke(b.wake)
+}
+
+// tell tells the core how this member stands with its bodies. kmu is held.
+func (b *bodies) tell() {
+	if in, changed := b.retention.Input(); changed {
+		b.r.loop.input(in, 0)
+	}
+}
+
+// flush sends the gatherer's questions and hands out its answers.
+func (b *bodies) flush(now time.Duration) {
+	for len(b.out.Send) > 0 || len(b.out.Answers) > 0 {
+		sends, answers := slices.Clone(b.out.Send), slices.Clone(b.out.Answers)
+		b.out.Reset()
+		for _, m := range sends {
+			if !b.send(m) {
+				b.gatherer.Unreachable(now, m.To, &b.out)
+			}
+		}
+		for _, a := range answers {
+			b.answered(a)
+		}
+		b.fill(now)
+	}
+}
+
+func (b *bodies) answered(a Answer) {
+	for _, id := range a.Bad {
+		b.r.log.Error("a member sent bytes that are not of the body that was asked for", "member", id, "index", a.Ref.Index)
+	}
+	if a.Err == nil {
+		b.count.fetched.Add(1)
+	}
+	waiting := b.waiters[a.Ref]
+	delete(b.waiters, a.Ref)
+	for _, done := range waiting {
+		done(a)
+	}
+}
+
+func (b *bodies) send(m *protocol.Message) bool {
+	parts, err := b.r.frame(m)
+	return err == nil && b.r.links.Send(uint64(m.To), bodyStream, parts)
+}
+
+// fill begins to restore missing bodies.
+func (b *bodies) fill(now time.Duration) {
+	if b.filling >= maxFilling {
+		return
+	}
+	b.kmu.Lock()
+	due := b.retention.Due(now, maxFilling-b.filling)
+	b.kmu.Unlock()
+	for _, ref := range due {
+		b.filling++
+		b.begin(now, bodyAsk{Question{Ref: ref, Until: now + bodyPatience}, func(a Answer) {
+			b.filling--
+			b.filled(a)
+		}})
+	}
+}
+
+// filled makes a restored body durable in the form that this member is to hold.
+func (b *bodies) filled(a Answer) {
+	if a.Err != nil {
+		var e *BodyError
+		if errors.As(a.Err, &e) && b.failing.Swap(e) == nil {
+			b.r.log.Error("a body that is missing cannot be restored yet", "err", a.Err)
+		}
+		return
+	}
+	b.failing.Store(nil)
+	_, config := b.r.apply.at()
+	form, ok := OwnForm(&config, b.r.opt.Self, a.Ref.K)
+	if !ok {
+		return // not a member yet: it is asked for again later
+	}
+	whole := Fragment{protocol.FormWhole, a.Body}
+	own, err := whole.cut(a.Ref.K, form)
+	if err != nil {
+		b.r.log.Error("row of a body cannot be computed", "index", a.Ref.Index, "err", err)
+		return
+	}
+	b.keep(a.Ref, form, own)
+}
+
+// keep makes a missing body durable, by way of the event loop, which knows what it wrote of
+// it meanwhile.
+func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
+	b.r.loop.do(func(time.Duration) {
+		b.kmu.Lock()
+		missing := b.retention.Missing(ref)
+		b.kmu.Unlock()
+		if !missing || b.r.loop.upgrading(ref) {
+			return
+		}
+		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, bytes)}, func(err error) {
+			if err != nil {
+				b.r.fail(err)
+				return
+			}
+			b.stored(ref)
+			b.count.repaired.Add(1)
+		})
+	})
+}
+
+// stored says that something of a missing body is durable now.
+func (b *bodies) stored(ref protocol.BodyRef) {
+	b.kmu.Lock()
+	b.retention.Stored(ref)
+	b.tell()
+	b.kmu.Unlock()
+	poke(b.wake)
+}
+
+// shut ends the goroutine: nothing more will be answered.
+func (b *bodies) shut() {
+	b.mu.Lock()
+	b.closed = true
+	asks := b.asks
+	b.asks = nil
+	b.mu.Unlock()
+	err := b.r.stopped()
+	for _, a := range asks {
+		a.done(Answer{Ref: a.question.Ref, Err: err})
+	}
+	for ref, waiting := range b.waiters {
+		for _, done := range waiting {
+			done(Answer{Ref: ref, Err: err})
+		}
+	}
+}
+
+// serve answers questions of other members from the disk.
+func (b *bodies) serve(ctx context.Context) {
+	for {
+		select {
+		case m := <-b.questions:
+			answer, damage := AnswerFetch(m, b.r.opt.Self, b.store)
+			if damage != nil && isDamage(damage) {
+				if held, ok := b.store.Find(uint32(m.Instance), uint64(m.Holdings[0].Index)); ok {
+					b.damaged(refOf(&held), damage)
+				}
+			}
+			if b.send(answer) && !answer.Reject {
+				b.count.served.Add(1)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Body returns a whole body, verified. It is shared: nobody may change it. A body that is
+// not held whole here is fetched from other members; several readers of one fetch it once.
+func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error) {
+	if ref.Size == 0 {
+		return nil, nil
+	}
+	if body := r.bodies.cache.get(ref); body != nil {
+		return body, nil
+	}
+	select {
+	case r.bodies.readers <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errors.Join(&BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+	case <-r.stop:
+		return nil, r.stopped()
+	}
+	f := r.bodies.join(ref)
+	<-r.bodies.readers
+	select {
+	case <-f.done:
+		return f.body, f.err
+	case <-ctx.Done():
+		return nil, errors.Join(&BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+	case <-r.stop:
+		return nil, r.stopped()
+	}
+}
+
+// join waits for a body with everybody else who does. The first one begins.
+func (b *bodies) join(ref protocol.BodyRef) *flight {
+	b.mu.Lock()
+	f := b.flights[ref]
+	if f != nil {
+		b.mu.Unlock()
+		return f
+	}
+	f = &flight{done: make(chan struct{})}
+	b.flights[ref] = f
+	b.mu.Unlock()
+	land := func(a Answer) {
+		b.mu.Lock()
+		delete(b.flights, ref)
+		b.mu.Unlock()
+		if f.body, f.err = a.Body, a.Err; a.Err == nil {
+			b.cache.add(ref, a.Body)
+		}
+		close(f.done)
+	}
+	have := b.local(ref)
+	if have.Form == protocol.FormWhole {
+		land(Answer{Body: have.Bytes})
+		return f
+	}
+	q := Question{Ref: ref, Until: b.r.now() + bodyPatience}
+	if have.Form != protocol.FormNone {
+		q.Have = &have
+	}
+	if err := b.ask(q, land); err != nil {
+		land(Answer{Err: err})
+	}
+	return f
+}
+
+// committed takes in what the instance committed: from here on the entries are without
+// bodies, which applying does not need. A whole one is likely to be read soon.
+func (b *bodies) committed(entries []protocol.Entry) {
+	some := false
+	for i := range entries {
+		some = some || entries[i].BodySize > 0
+	}
+	if !some {
+		return
+	}
+	b.kmu.Lock()
+	b.retention.Committed(entries)
+	b.tell()
+	lacking := b.retention.Lacking() > 0
+	b.kmu.Unlock()
+	if lacking {
+		poke(b.wake)
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.BodySize > 0 && len(e.Body) == int(e.BodySize) && e.Form == protocol.FormWhole {
+			b.cache.add(e.Ref(b.r.instance), e.Body)
+		}
+		e.Body = nil
+	}
+}
+
+// given says that the state machine gets a command with this body now.
+func (b *bodies) given(ref protocol.BodyRef) {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	b.retention.Given(ref)
+}
+
+// ReleaseBody says that the state machine does not refer to a body any more, and never
+// will again, whatever it is restored from.
+func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
+	b := r.bodies
+	b.kmu.Lock()
+	dead := b.retention.Release(ref)
+	b.tell()
+	b.kmu.Unlock()
+	b.cache.drop(ref)
+	if dead {
+		b.store.Release(uint32(ref.Instance), uint64(ref.Index))
+	}
+}
+
+// compacted forgets the bodies of entries that the log does not hold any more.
+func (b *bodies) compacted(floor protocol.Index) {
+	b.kmu.Lock()
+	b.retention.Compact(floor)
+	b.tell()
+	b.kmu.Unlock()
+	b.r.spawn(func(context.Context) { b.sweep() })
+}
+
+// installing says that a snapshot is about to replace the state.
+func (b *bodies) installing(base protocol.Index) {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	b.retention.Installing(base)
+}
+
+// installed begins anew with what the installed state refers to. What is missing of it is
+// fetched in the background.
+func (b *bodies) installed(base protocol.Index, sm StateMachine) error {
+	began := time.Now()
+	refs, _, err := LiveBodies(sm)
+	if err != nil {
+		return err
+	}
+	b.kmu.Lock()
+	b.retention.Restart(base, refs)
+	b.tell()
+	lacking := b.retention.Lacking()
+	b.kmu.Unlock()
+	poke(b.wake)
+	b.sweep()
+	if len(refs) > 0 {
+		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", lacking, "took", time.Since(began))
+	}
+	return nil
+}
+
+func (b *bodies) sweep() {
+	b.kmu.Lock()
+	dead := b.retention.Dead(b.store)
+	b.kmu.Unlock()
+	for _, key := range dead {
+		b.store.Release(uint32(b.r.instance), uint64(key.index))
+	}
+}
+
+// BodyStats is what a member knows of its bodies.
+type BodyStats struct {
+	// LiveBytes are those of the bodies held here, in the form held; TotalBytes what their
+	// files take.
+	LiveBytes, TotalBytes int64
+	// Missing bodies are known to be lacking here and are being restored.
+	Missing int
+	// Fetched counts bodies made whole from other members' fragments, Served the fragments
+	// sent to others, Corrupt the bodies found damaged on disk, Repaired those restored,
+	// Trimmed whole bodies cut to a row.
+	Fetched, Served, Corrupt, Repaired, Trimmed uint64
+	// Failing says why a missing body could not be restored; nil if the last attempt did.
+	Failing error
+}
+
+func (b *bodies) stats() BodyStats {
+	live, total := b.store.Size()
+	s := BodyStats{
+		LiveBytes: live, TotalBytes: total, Missing: b.lacking(), Fetched: b.count.fetched.Load(), Served: b.count.served.Load(),
+		Corrupt: b.count.corrupt.Load(), Repaired: b.count.repaired.Load(), Trimmed: b.count.trimmed.Load(),
+	}
+	if e := b.failing.Load(); e != nil && s.Missing > 0 {
+		s.Failing = e
+	}
+	return s
+}

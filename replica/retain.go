@@ -1,0 +1,286 @@
+package replica
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// Retention knows which bodies of committed entries are alive on a member: those of entries
+// in the log, and those that the state machine refers to. Of these it knows which are
+// missing, and in what order to try to get them. It is a pure rule; not safe for
+// concurrent use.
+type Retention struct {
+	instance protocol.InstanceID
+	bodies   BodySource
+	keeper   bool
+
+	floor protocol.Index // the log's: entries after it keep their bodies
+	// installing: a snapshot is being put in place of the state; until that is done nobody
+	// knows what it refers to.
+	installing bool
+	logged     []protocol.BodyRef // of committed entries after floor, ascending
+	refs       map[bodyKey]protocol.BodyRef
+	// byK counts the bodies in logged and in refs by their k, those in both twice.
+	byK [256]int
+
+	missing map[bodyKey]*lack
+	queue   []*lack // in the order in which they are tried; some are not missing any more
+	told    protocol.Bodies
+}
+
+// bodyKey names a body within its instance.
+type bodyKey struct {
+	index protocol.Index
+	term  protocol.Term
+}
+
+func keyOf(ref protocol.BodyRef) bodyKey { return bodyKey{ref.Index, ref.Term} }
+
+// lack is a body that is missing.
+type lack struct {
+	ref   protocol.BodyRef
+	next  time.Duration // when to ask (again)
+	tries int
+	found bool // it is not missing any more
+}
+
+// The pause between attempts to get a missing body.
+const (
+	lackPause    = 500 * time.Millisecond
+	lackMaxShift = 6
+	// lackScan is how many waiting bodies are looked at in one go.
+	lackScan = 1024
+)
+
+// NewRetention returns a Retention for one instance. keeper says that the state machine
+// says itself which bodies it does not need any more.
+func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) *Retention {
+	return &Retention{
+		instance: instance, bodies: bodies, keeper: keeper,
+		refs: map[bodyKey]protocol.BodyRef{}, missing: map[bodyKey]*lack{},
+	}
+}
+
+// Restart begins anew after what a snapshot stands for: refs are the bodies that the state
+// refers to now, the log begins after floor.
+func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
+	t.installing = false
+	for _, ref := range t.refs {
+		t.byK[ref.K]--
+	}
+	t.refs = make(map[bodyKey]protocol.BodyRef, len(refs))
+	for _, ref := range refs {
+		if key := keyOf(ref); ref.Instance == t.instance && t.refs[key] == (protocol.BodyRef{}) {
+			t.refs[key] = ref
+			t.byK[ref.K]++
+		}
+	}
+	t.cut(floor)
+	for _, ref := range refs {
+		if ref.Instance == t.instance && !t.held(ref) {
+			t.miss(ref)
+		}
+	}
+}
+
+// cut makes floor the log's, and forgets what is dead with it.
+func (t *Retention) cut(floor protocol.Index) {
+	t.floor = max(t.floor, floor)
+	n := 0
+	for n < len(t.logged) && t.logged[n].Index <= t.floor {
+		t.byK[t.logged[n].K]--
+		n++
+	}
+	t.logged = t.logged[n:]
+	for key := range t.missing {
+		if !t.alive(key) {
+			t.found(key)
+		}
+	}
+}
+
+// held reports whether anything of a body is on disk, as far as is known.
+func (t *Retention) held(ref protocol.BodyRef) bool {
+	b, ok := t.bodies.Find(uint32(ref.Instance), uint64(ref.Index))
+	return ok && b.Term == uint64(ref.Term) && b.Form != uint8(protocol.FormNone)
+}
+
+func (t *Retention) alive(key bodyKey) bool {
+	_, referenced := t.refs[key]
+	return referenced || key.index > t.floor
+}
+
+// Committed takes in committed entries, before they are applied.
+func (t *Retention) Committed(entries []protocol.Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if e.BodySize == 0 || e.Index <= t.floor {
+			continue
+		}
+		ref := e.Ref(t.instance)
+		t.logged = append(t.logged, ref)
+		t.byK[ref.K]++
+		if e.Form == protocol.FormNone && !t.held(ref) {
+			t.miss(ref)
+		}
+	}
+}
+
+// Given says that the state machine was given a command with this body.
+func (t *Retention) Given(ref protocol.BodyRef) {
+	if _, twice := t.refs[keyOf(ref)]; !t.keeper || twice {
+		return
+	}
+	t.refs[keyOf(ref)] = ref
+	t.byK[ref.K]++
+}
+
+// Release says that the state machine does not refer to a body any more. If it is dead now,
+// the owner releases it in the store.
+func (t *Retention) Release(ref protocol.BodyRef) (dead bool) {
+	key := keyOf(ref)
+	if _, ok := t.refs[key]; !ok || ref.Instance != t.instance {
+		return false
+	}
+	delete(t.refs, key)
+	t.byK[ref.K]--
+	if t.alive(key) {
+		return false
+	}
+	t.found(key)
+	return true
+}
+
+// Installing says that a snapshot with this base replaces the state, soon: see Restart.
+func (t *Retention) Installing(base protocol.Index) {
+	t.installing = true
+	t.cut(base)
+}
+
+// Compact says that the log begins after floor.
+func (t *Retention) Compact(floor protocol.Index) { t.cut(floor) }
+
+// Sweep releases what is dead in the store: bodies of entries that the log is cut past and
+// nobody refers to, also those that were replaced and never committed.
+func (t *Retention) Sweep(bodies *wal.Bodies) {
+	for _, key := range t.Dead(bodies) {
+		bodies.Release(uint32(t.instance), uint64(key.index))
+	}
+}
+
+// Dead lists what Sweep releases.
+func (t *Retention) Dead(bodies *wal.Bodies) (dead []bodyKey) {
+	if t.installing {
+		return nil
+	}
+	bodies.Each(func(b wal.Body) bool {
+		if key := (bodyKey{protocol.Index(b.Index), protocol.Term(b.Term)}); b.Instance == uint32(t.instance) && !t.alive(key) {
+			dead = append(dead, key)
+		}
+		return true
+	})
+	return dead
+}
+
+// Stored says that a body that was missing is durable here again.
+func (t *Retention) Stored(ref protocol.BodyRef) { t.found(keyOf(ref)) }
+
+// Lost says that what is held of a committed body is damaged. It reports whether that is
+// news about a body that is alive.
+func (t *Retention) Lost(ref protocol.BodyRef) bool {
+	key := keyOf(ref)
+	at, known := slices.BinarySearchFunc(t.logged, ref.Index, func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
+	if _, referenced := t.refs[key]; !(known && t.logged[at] == ref) && !referenced || t.missing[key] != nil {
+		return false
+	}
+	t.miss(ref)
+	return true
+}
+
+// Missing reports whether a body is known to be missing here.
+func (t *Retention) Missing(ref protocol.BodyRef) bool { return t.missing[keyOf(ref)] != nil }
+
+// Lacking is how many bodies are missing.
+func (t *Retention) Lacking() int { return len(t.missing) }
+
+func (t *Retention) miss(ref protocol.BodyRef) {
+	key := keyOf(ref)
+	if t.missing[key] == nil {
+		l := &lack{ref: ref}
+		t.missing[key] = l
+		t.queue = append(t.queue, l)
+	}
+}
+
+func (t *Retention) found(key bodyKey) {
+	if l := t.missing[key]; l != nil {
+		l.found = true
+		delete(t.missing, key)
+	}
+}
+
+// Due takes up to n missing bodies that should be asked for now. Each comes again later,
+// unless Stored says that it is there.
+func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
+	for range min(len(t.queue), lackScan) {
+		if len(refs) >= n {
+			break
+		}
+		l := t.queue[0]
+		t.queue = t.queue[1:]
+		if l.found {
+			continue
+		}
+		if l.next <= now {
+			refs = append(refs, l.ref)
+			l.next = now + lackPause<<min(l.tries, lackMaxShift)
+			l.tries++
+		}
+		t.queue = append(t.queue, l)
+	}
+	return refs
+}
+
+// Input is what the core is to know about this member's bodies; changed says that it is
+// not what it was told last.
+func (t *Retention) Input() (in protocol.Bodies, changed bool) {
+	in.Missing = len(t.missing)
+	for k := len(t.byK) - 1; k > 0 && in.MaxK == 0; k-- {
+		if t.byK[k] > 0 {
+			in.MaxK = uint8(k)
+		}
+	}
+	changed = in.MaxK != t.told.MaxK || (in.Missing == 0) != (t.told.Missing == 0)
+	if changed {
+		t.told = in
+	}
+	return in, changed
+}
+
+// Check verifies the invariants.
+func (t *Retention) Check() error {
+	var byK [256]int
+	for i, ref := range t.logged {
+		if ref.Index <= t.floor || i > 0 && t.logged[i-1].Index >= ref.Index {
+			return fmt.Errorf("retention: entry %d in the log after %d", ref.Index, t.floor)
+		}
+		byK[ref.K]++
+	}
+	for _, ref := range t.refs {
+		byK[ref.K]++
+	}
+	if byK != t.byK {
+		return fmt.Errorf("retention: bodies are counted wrong")
+	}
+	for key := range t.missing {
+		if !t.alive(key) {
+			return fmt.Errorf("retention: body of entry %d is missing, but dead", key.index)
+		}
+	}
+	return nil
+}
