@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -12,6 +13,9 @@ import (
 // EtcdMember is a member of an etcd cluster, with etcd's own flags.
 type EtcdMember struct {
 	Name, DataDir, ClientURL, PeerURL, InitialCluster, Token string
+	// MaxRequestBytes and QuotaBytes are etcd's limits; 0: its defaults.
+	MaxRequestBytes uint
+	QuotaBytes      int64
 }
 
 // Run runs the member with etcd's own defaults until ctx ends.
@@ -28,6 +32,7 @@ func (m EtcdMember) Run(ctx context.Context) error {
 	c.Name, c.Dir, c.InitialCluster, c.InitialClusterToken = m.Name, m.DataDir, m.InitialCluster, m.Token
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	c.MaxRequestBytes, c.QuotaBackendBytes = cmp.Or(m.MaxRequestBytes, c.MaxRequestBytes), cmp.Or(m.QuotaBytes, c.QuotaBackendBytes)
 	c.LogLevel, c.LogOutputs = "error", []string{"stderr"}
 	e, err := embed.StartEtcd(c)
 	if err != nil {

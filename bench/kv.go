@@ -37,6 +37,8 @@ type KVConfig struct {
 	Workload  workload.Spec
 	KeySize   int    // bytes of a key, the prefix included
 	KeyPrefix string // of all keys
+	// RemoveKeys removes everything with KeyPrefix, which must not be empty, after the run.
+	RemoveKeys bool
 	// Load puts every key before the run.
 	Load bool
 	// Serializable reads are answered from the state of whatever member is asked.
@@ -59,6 +61,11 @@ type KVConfig struct {
 const (
 	requestTimeout = 10 * time.Second
 	dialTimeout    = 5 * time.Second
+	// removeTimeout is how long the keys of a run may take to be removed.
+	removeTimeout = 20 * time.Second
+	// maxMessage is the largest message that the clients take or send, and maxKey the
+	// longest key that they use.
+	maxMessage, maxKey = 64 << 20, 1 << 20
 )
 
 // Validate returns an error that says what is wrong with the configuration.
@@ -85,6 +92,16 @@ func (c *KVConfig) validateKeys() error {
 	digits := c.KeySize - len(c.KeyPrefix)
 	if digits < len(strconv.Itoa(c.Workload.KeySpace-1)) {
 		return fmt.Errorf("keys of %d bytes: too short for %d different ones after the prefix %q", c.KeySize, c.Workload.KeySpace, c.KeyPrefix)
+	}
+	if c.KeySize > maxKey {
+		return fmt.Errorf("keys of %d bytes: at most %d (1 MiB)", c.KeySize, maxKey)
+	}
+	if c.RemoveKeys && c.KeyPrefix == "" {
+		return errors.New("remove all keys, and no prefix: that would be every key of the servers")
+	}
+	scan := c.Workload.ScanLimit * (c.Workload.Values.Max + c.KeySize)
+	if c.Workload.Mix[workload.Scan] > 0 && scan > maxMessage {
+		return fmt.Errorf("scans of %d values of %d bytes are %d MiB: at most %d MiB come in one answer; lower the limit of scans, or the size", c.Workload.ScanLimit, c.Workload.Values.Max, scan>>20, maxMessage>>20)
 	}
 	if bytes := c.Clients * c.Workload.Values.Max; bytes > maxPending {
 		return fmt.Errorf("%d clients with values of %d bytes are %d MiB in flight: at most %d MiB", c.Clients, c.Workload.Values.Max, bytes>>20, maxPending>>20)
@@ -144,6 +161,10 @@ type kvRun struct {
 	// conflicts are read-modify-writes whose key changed in between.
 	conflicts atomic.Int64
 	lastErr   atomic.Pointer[error]
+	// refused says why the run can come to nothing; a closed channel says so to wait.
+	refused    atomic.Pointer[RefusedError]
+	refusal    chan struct{}
+	refuseOnce sync.Once
 	// lastOK is when a request last succeeded, in ns since origin.
 	lastOK   atomic.Int64
 	from, to atomic.Int64 // bounds of the measured time
@@ -176,11 +197,23 @@ func RunKV(ctx context.Context, c KVConfig) (*KVResult, error) {
 	if err := r.dial(ctx, endpoints); err != nil {
 		return nil, err
 	}
-	return r.run(ctx, cluster)
+	out, err := r.run(ctx, cluster)
+	if !c.RemoveKeys {
+		return out, err
+	}
+	// Also after a failure, and after an interrupt.
+	if rerr := r.removeKeys(context.WithoutCancel(ctx)); rerr != nil {
+		rerr = fmt.Errorf("the keys %s… were not removed: %w", c.KeyPrefix, rerr)
+		if out == nil {
+			return nil, errors.Join(err, rerr)
+		}
+		out.KeysLeft = rerr.Error()
+	}
+	return out, err
 }
 
 func newKVRun(c KVConfig) (*kvRun, error) {
-	r := &kvRun{KVConfig: c, origin: time.Now(), stop: make(chan struct{})}
+	r := &kvRun{KVConfig: c, origin: time.Now(), stop: make(chan struct{}), refusal: make(chan struct{})}
 	var err error
 	if r.workload, err = workload.New(c.Workload, c.Clients); err != nil {
 		return nil, err
@@ -248,13 +281,14 @@ func (r *kvRun) run(ctx context.Context, cluster *kvCluster) (*KVResult, error) 
 			return nil, err
 		}
 	}
-	r.loadFrom = r.now()
-	r.lastOK.Store(r.loadFrom)
 	finished := make(chan struct{})
 	var from kvReading
 	if r.Warmup == 0 {
 		from = r.begin(cluster)
 	}
+	// After the reading, which takes a while: nothing is due before the clients begin.
+	r.loadFrom = r.now()
+	r.lastOK.Store(r.loadFrom)
 	for _, c := range clients {
 		r.wg.Go(func() { c.run(loadCtx) })
 	}
@@ -290,6 +324,8 @@ func (r *kvRun) run(ctx context.Context, cluster *kvCluster) (*KVResult, error) 
 func (r *kvRun) nothing(from, to kvReading, err error) error {
 	interrupted := errors.Is(err, context.Canceled)
 	switch {
+	case r.refused.Load() != nil:
+		return r.refused.Load()
 	case to.ok > from.ok && interrupted:
 		return nil
 	case to.ok > from.ok:
@@ -324,6 +360,8 @@ func (r *kvRun) wait(ctx context.Context, d time.Duration, phase string, finishe
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-r.refusal:
+			return r.refused.Load()
 		case <-tick.C:
 			ok := r.ok.Load()
 			r.report(phase, time.Since(began), d, float64(ok-last))

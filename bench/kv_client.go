@@ -284,6 +284,12 @@ func (c *kvClient) note(kind workload.Kind, start int64, err error) {
 func (c *kvClient) fail(err error) {
 	c.r.lastErr.Store(&err)
 	c.r.failed.Add(1)
+	if why := refusalOf(err); why != "" {
+		c.r.refuseOnce.Do(func() {
+			c.r.refused.Store(&RefusedError{Why: why, Err: err})
+			close(c.r.refusal)
+		})
+	}
 	c.target = (c.target + 1) % len(c.r.targets)
 	c.store.use(c.r.targets[c.target])
 	c.sleep(int64(refusalPause))

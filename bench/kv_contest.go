@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -99,19 +100,43 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	servers, err := StartServers(ctx, c.Executable, serverKinds[name], c.Nodes, dir)
+	kind := serverKinds[name]
+	kind.Flags = kind.limits(&c.Load)
+	servers, err := StartServers(ctx, c.Executable, kind, c.Nodes, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer servers.Stop()
 	load := c.Load
-	load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, serverKinds[name].API
+	load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
+	load.RemoveKeys = false // they go with the cluster
 	r, err := RunKV(ctx, load)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	r.Machine = DescribeMachine(c.Dir)
 	return r, nil
+}
+
+// limits are the flags for what a load needs beyond etcd's defaults, which are left alone
+// where they do. Servers that are compared get the same.
+func (k *ServerKind) limits(load *KVConfig) (flags []string) {
+	const (
+		usualRequest = 3 << 19 // etcd's default
+		around       = 64 << 10
+		// From such values on, a run of seconds can write more than etcd's default of 2 GiB.
+		large, quota = 16 << 10, 8 << 30
+	)
+	if k.API != EtcdAPI {
+		return nil
+	}
+	if need := load.Workload.Values.Max + load.KeySize + around; need > usualRequest {
+		flags = append(flags, "--max-request-bytes", strconv.Itoa(need))
+	}
+	if load.Workload.Values.Max >= large {
+		flags = append(flags, "--quota-backend-bytes", strconv.Itoa(quota))
+	}
+	return flags
 }
 
 func medianKVResult(runs []*KVResult) *KVResult {

@@ -76,6 +76,8 @@ func (s *mapStore) do(ctx context.Context, method string, key []byte, suffix str
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNoContent, http.StatusNotFound:
 		return resp.StatusCode, nil
+	case http.StatusRequestEntityTooLarge:
+		return resp.StatusCode, fmt.Errorf("%w: %s", errMapTooLarge, strings.TrimSpace(s.answer.String()))
 	}
 	return resp.StatusCode, fmt.Errorf("%s %s: %s: %s", method, req.URL, resp.Status, strings.TrimSpace(s.answer.String()))
 }

@@ -67,7 +67,7 @@ func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
 	const window = 1 << 20
 	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.MaxCallSendMsgSize(64<<20)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey)))
 }
 
 // kvCluster is what the endpoints say of their cluster.

@@ -21,6 +21,8 @@ type ServerKind struct {
 	Args []string
 	// API is how its clients speak with it: EtcdAPI unless set.
 	API string
+	// Flags are further flags: of limits that the load needs.
+	Flags []string
 }
 
 // Servers are a cluster of server processes, on loopback and with a directory each.
@@ -55,6 +57,7 @@ func StartServers(ctx context.Context, executable string, kind ServerKind, nodes
 				"--listen-client-urls", "http://"+s.Endpoints[i], "--advertise-client-urls", "http://"+s.Endpoints[i],
 				"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
 				"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", "bench")
+			args = append(args, kind.Flags...)
 			if err := s.startOne(executable, args, filepath.Join(dir, fmt.Sprintf("m%d.log", i+1))); err != nil {
 				return err
 			}

@@ -71,6 +71,10 @@ func New(s Spec, clients int) (*Workload, error) {
 // its key.
 func (w *Workload) Inserted(key uint64) { w.front.finish(key) }
 
+// Known is the number of keys that there are or were: those of the beginning and those
+// whose inserts, and all before them, have ended.
+func (w *Workload) Known() uint64 { return w.front.known() }
+
 // Generator draws the operations of one client. It is for one goroutine.
 type Generator struct {
 	w      *Workload

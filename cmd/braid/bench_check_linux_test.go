@@ -43,6 +43,18 @@ func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 	require.Greater(t, r.History.Operations, 2000)
 	require.Positive(t, r.Errors, "requests on their way to the leader have failed")
 	require.Positive(t, r.Conflicts)
+	require.Empty(t, r.KeysLeft)
+	requireNoCheckKeys(t, client)
+}
+
+// requireNoCheckKeys demands that checked runs have removed their keys.
+func requireNoCheckKeys(t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	left, err := client.Get(ctx, "check-", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(t, err)
+	require.Zero(t, left.Count)
 }
 
 // awaitRevision waits until the store has come to a revision, and returns the one it is at.

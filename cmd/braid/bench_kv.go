@@ -66,7 +66,8 @@ When:
 
 --check records what every client sees, also through failures, and judges it: is there an
 order of the operations on each key that explains it? If not, the exit code is 1. A request
-without an answer may have happened at any time after, or never.
+without an answer may have happened at any time after, or never. The keys are this run's own,
+and are removed at the end, unless --key-prefix names them.
 
 Without --endpoints, and with --peer or --protocol, it starts the servers by itself: each
 cluster as processes of their own on this machine, one after the other in alternating
@@ -153,6 +154,9 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 	if err := l.Validate(); err != nil {
 		return usageError{err}
 	}
+	if given("endpoints") && len(l.Endpoints) == 0 {
+		return usagef("--endpoints: none is given")
+	}
 	if len(l.Endpoints) > 0 {
 		for _, flag := range []string{"protocol", "peer", "nodes", "rounds", "data"} {
 			if given(flag) {
@@ -213,7 +217,7 @@ func (f *benchKVFlags) workload(given func(string) bool) (err error) {
 // would be seen as written by nobody.
 func (f *benchKVFlags) ownKeys(sizeGiven bool) {
 	l := &f.load
-	l.KeyPrefix = fmt.Sprintf("check-%x/", time.Now().UnixNano())
+	l.KeyPrefix, l.RemoveKeys = fmt.Sprintf("check-%x/", time.Now().UnixNano()), true
 	if !sizeGiven {
 		l.KeySize += len(l.KeyPrefix)
 	}
@@ -358,6 +362,8 @@ func newEtcdMemberCommand() *cobra.Command {
 	fl.StringVar(&advertisePeer, "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
 	fl.StringVar(&m.InitialCluster, "initial-cluster", "", "members, as name=URL")
 	fl.StringVar(&m.Token, "initial-cluster-token", "", "token of the cluster")
+	fl.UintVar(&m.MaxRequestBytes, "max-request-bytes", 0, "largest request of a client (0: etcd's default)")
+	fl.Int64Var(&m.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: etcd's default)")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
 		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
 	}

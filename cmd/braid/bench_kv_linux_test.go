@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/bench"
+)
+
+// The loads of bench kv on a cluster of processes, by the command.
+func TestBenchKVLoads(t *testing.T) {
+	c := up(t, dataDir(t))
+	endpoints := strings.Join(c.endpoints, ",")
+	load := func(t *testing.T, args ...string) *bench.KVResult {
+		t.Helper()
+		stdout := ok(t, append([]string{"bench", "kv", "--endpoints", endpoints, "--json"}, args...)...)
+		var r bench.KVResult
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		return &r
+	}
+
+	t.Run("ycsb", func(t *testing.T) {
+		kinds := map[string][]string{
+			"A": {"read", "update"}, "B": {"read", "update"}, "C": {"read"},
+			"D": {"read", "insert"}, "E": {"insert", "scan"}, "F": {"read", "rmw"},
+		}
+		for name, want := range kinds {
+			r := load(t, "--ycsb", name, "--clients=10", "--total=600", "--key-space=200", "--val-size=32", "--key-prefix="+name)
+			var got []string
+			count := int64(0)
+			for _, o := range r.Operations {
+				got, count = append(got, o.Kind), count+o.Count
+			}
+			require.Equal(t, want, got, name)
+			require.Equal(t, r.Commands, count, name)
+			require.Equal(t, int64(600), r.Commands+r.Errors, name)
+			if r.Errors == 0 { // a slow machine may have changed its leader
+				require.Zero(t, r.NotFound, "%s: every key was put before the run", name)
+			}
+		}
+	})
+
+	t.Run("open loop", func(t *testing.T) {
+		const rate, clients = 300, 20
+		r := load(t, "--rate=300", "--clients=20", "--duration=2s", "--warmup=0s")
+		require.Equal(t, "rate", r.Mode)
+		require.InDelta(t, rate, r.RatePS, 0)
+		// What was due by the end was done, is under way, or is told as the backlog.
+		due := rate * r.DurationS
+		require.Greater(t, float64(r.Commands+r.Errors+r.Backlog+clients), 0.9*due)
+		require.Less(t, float64(r.Commands), 1.1*due)
+		require.InDelta(t, r.Commands, r.LatencySamples, clients) // some end between two readings
+	})
+
+	t.Run("throttle", func(t *testing.T) {
+		r := load(t, "--throttle=200", "--clients=20", "--duration=2s", "--warmup=0s")
+		require.Equal(t, "closed", r.Mode)
+		require.InDelta(t, 200, r.ThrottlePS, 0)
+		require.Positive(t, r.Commands)
+		require.Less(t, float64(r.Commands), 1.1*200*r.DurationS+1)
+	})
+
+	t.Run("check", func(t *testing.T) {
+		client := c.client()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := client.Put(ctx, "check0", "not of the run, though its key comes next")
+		require.NoError(t, err)
+		r := load(t, "--check", "--ycsb=F", "--clients=10", "--total=500", "--key-space=50")
+		require.True(t, r.Verified, "%v", r.History)
+		require.Empty(t, r.KeysLeft)
+		requireNoCheckKeys(t, client)
+		kept, err := client.Get(ctx, "check0")
+		require.NoError(t, err)
+		require.Len(t, kept.Kvs, 1)
+	})
+
+	t.Run("too large", func(t *testing.T) { tooLarge(t, endpoints, c.client()) })
+}
+
+// Values that servers do not take end the run at once, and leave nothing behind.
+func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
+	began := time.Now()
+	stdout, stderr, code := do(t, "", "bench", "kv", "--endpoints", endpoints, "--val-size=8-4MiB", "--clients=4", "--duration=5m", "--check")
+	require.Equal(t, exitFailed, code, stdout)
+	require.Contains(t, stderr, "--max-request-bytes")
+	require.NotContains(t, stderr, "not removed")
+	require.Less(t, time.Since(began), patience)
+	requireNoCheckKeys(t, client)
+}
+
+// Servers that bench kv starts itself take what it sends, of any size that it offers.
+func TestBenchKVLargeValues(t *testing.T) {
+	dir := t.TempDir()
+	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
+		dir = "."
+	}
+	t.Setenv(beBraid, "1")
+	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=etcd", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
+		"--write-ratio=0.7", "--total=6", "--json", "--data", dir)
+	var c bench.KVContest
+	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
+	require.Len(t, c.Results, 2)
+	for _, r := range c.Results {
+		require.Equal(t, int64(6), r.Commands+r.Errors, r.Protocol)
+		require.Positive(t, r.Commands, r.ErrorSample)
+	}
+}
