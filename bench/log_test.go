@@ -16,7 +16,7 @@ func TestContestants(t *testing.T) {
 	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
 		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
 			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
-				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, 500*time.Millisecond
+				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, time.Second
 				dir := t.TempDir()
 				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir})
 				if err != nil {

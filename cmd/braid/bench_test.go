@@ -100,7 +100,7 @@ func TestBenchLogJSON(t *testing.T) {
 		t.Setenv("TMPDIR", ".") // the benchmark refuses directories in memory
 	}
 	var out, errs bytes.Buffer
-	code := run(strings.Fields("bench log --duration 300ms --warmup 100ms --inflight 1000 --json"), &out, &errs)
+	code := run(strings.Fields("bench log --duration 1s --warmup 100ms --inflight 1000 --json"), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
@@ -155,7 +155,7 @@ func TestBenchLogPeers(t *testing.T) {
 		dir = "."
 	}
 	var out, errs bytes.Buffer
-	code := run(append(strings.Fields("bench log --peer etcd-raft --rounds 2 --duration 200ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
+	code := run(append(strings.Fields("bench log --peer etcd-raft --rounds 2 --duration 500ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
