@@ -1,6 +1,14 @@
 package wal
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
 
 // Body is the large part of an entry, in the form in which it is held: all of its bytes or
 // a row of its code. What the fields but Instance and Index mean is the caller's affair.
@@ -23,36 +31,426 @@ type BodiesOptions struct {
 	SegmentBytes int64
 }
 
-// Bodies holds the bodies of a member's entries, of all instances, beside its log.
-type Bodies struct{}
+// Bodies holds the bodies of a member's entries, of all instances, beside its log. Append,
+// Sync, Compact, Retain and Close are for one goroutine at a time; all else is safe beside
+// them. Like Log it has no goroutine, clock or chance of its own.
+//
+// A body that is appended takes the place of what was held of its entry, but not before it
+// is durable: after a crash the one or the other is there. A body whose bytes were damaged
+// is reported when it is read, and the others stay as they are. Bodies that were given up
+// may be there again after a crash; see Retain.
+type Bodies struct {
+	fs           vfs.FS
+	dir          string
+	identity     []byte
+	segmentBytes int64
+	lock         io.Closer
 
-// OpenBodies opens the bodies of a directory, or begins to hold some.
-func OpenBodies(BodiesOptions) (*Bodies, error) { return &Bodies{}, nil }
+	// mu guards what readers look at: everything below up to the blank line, and the parts
+	// of files that say so.
+	mu    sync.Mutex
+	index map[bodyKey]*held
+	files []*bodyFile // ascending; the last is the current one, if there is one
+	free  []*bodyFile // files to be used again
+	// freeUnsynced: the names of some in free are not durable yet.
+	freeUnsynced bool
+	maxFree      int
+	lastSeq      uint64
+	current      *bodyFile // nil before the first Append
+	// buf are small bodies not yet written, which belong at start of the current file.
+	buf        []byte
+	start, end int64 // end = start + len(buf)
+	damage     []*CorruptError
+	closed     bool
+
+	number  uint64 // of the last body appended
+	opened  uint64 // number when Open returned
+	lost    *CorruptError
+	durable int64 // what of the current file is durable
+	dirty   bool  // something was written since
+	sealed  bool  // the last record is a seal
+	// victim is the file that Compact empties; of its records those before at are moved.
+	victim    *bodyFile
+	at        int
+	scratch   []byte
+	preparing chan preparedBody
+	err       error // why it is shut
+}
+
+type bodyKey struct {
+	instance uint32
+	index    uint64
+}
+
+// bodyBufferBytes is how much of small bodies is gathered before it is written.
+const bodyBufferBytes = 256 << 10
 
 // Append adds a body; it is durable after the next Sync, and takes the place of what was
-// held of the same entry.
-func (b *Bodies) Append(Body) error { return ErrClosed }
+// held of the same entry. Its bytes are the caller's again when it returns. An error shuts
+// the store.
+func (b *Bodies) Append(body Body) error {
+	if b.err != nil {
+		return b.err
+	}
+	if len(body.Bytes) > maxRecordBytes {
+		return b.fail("append", &TooLargeError{Bytes: int64(len(body.Bytes)), Limit: maxRecordBytes})
+	}
+	h, err := b.put(&body, b.number+1)
+	if err != nil {
+		return b.fail("append", err)
+	}
+	b.number++
+	b.mu.Lock()
+	b.hold(h)
+	b.mu.Unlock()
+	return nil
+}
 
-// Sync makes everything appended durable.
-func (b *Bodies) Sync() error { return ErrClosed }
+// AppendOf adds the bodies that records bring; see Record.Body.
+func (b *Bodies) AppendOf(records []Record) error {
+	for i := range records {
+		if body := records[i].Body; body != nil {
+			if err := b.Append(*body); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
-// Find tells what is held of an entry's body, without the bytes.
-func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) { return Body{}, false }
+// hold makes h what is held of its entry. It needs mu.
+func (b *Bodies) hold(h *held) {
+	key := bodyKey{h.meta.Instance, h.meta.Index}
+	if old := b.index[key]; old != nil {
+		b.drop(old)
+	}
+	h.live = true
+	h.file.live += h.size()
+	b.index[key] = h
+}
 
-// Read returns what is held of an entry's body, bytes verified.
-func (b *Bodies) Read(instance uint32, index uint64) (Body, error) { return Body{}, ErrClosed }
+// drop gives up a body. It needs mu.
+func (b *Bodies) drop(h *held) {
+	h.live = false
+	h.file.live -= h.size()
+	delete(b.index, bodyKey{h.meta.Instance, h.meta.Index})
+}
 
-// Retain says once, after Open, which of the bodies that were found are needed.
-func (b *Bodies) Retain(keep func(Body) bool) {}
+// put writes a record, or gathers it if it is small. The result is not held yet.
+func (b *Bodies) put(body *Body, number uint64) (*held, error) {
+	size := bodyRecordSize(len(body.Bytes))
+	if err := b.makeRoom(size); err != nil {
+		return nil, err
+	}
+	meta := *body
+	meta.Bytes = nil
+	h := &held{meta: meta, file: b.current, offset: b.end, length: uint32(len(body.Bytes)),
+		crc: checksum(body.Bytes), number: number}
+	head := h.head()
+	head.durable = uint32(b.durable)
+	b.dirty, b.sealed = true, false
+	if len(body.Bytes) < largePart {
+		if err := b.gather(&head, body.Bytes); err != nil {
+			return nil, err
+		}
+	} else if err := b.write(&head, body.Bytes); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	h.file.records = append(h.file.records, h)
+	b.mu.Unlock()
+	return h, nil
+}
 
-// Release says that an entry's body is not needed any more.
-func (b *Bodies) Release(instance uint32, index uint64) {}
+// makeRoom goes on to another file if the current one has no room for a record of so many
+// bytes.
+func (b *Bodies) makeRoom(size int64) error {
+	if b.current != nil && b.end+size+bodyEndSize <= b.current.capacity {
+		return nil
+	}
+	if b.current != nil {
+		// Not the other way round: a file that was taken belongs to somebody.
+		if err := b.closeCurrent(); err != nil {
+			return err
+		}
+	}
+	next, err := b.takeNext(size)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.files = append(b.files, next)
+	b.current, b.start, b.end = next, segmentHeaderSize, segmentHeaderSize
+	b.mu.Unlock()
+	b.durable = segmentHeaderSize
+	return nil
+}
+
+// closeCurrent makes the current file durable, with the record that closes it.
+func (b *Bodies) closeCurrent() error {
+	if err := b.putMark(bodyEnd); err != nil {
+		return err
+	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	if err := b.current.file.SyncData(); err != nil {
+		return &FailedError{Op: "sync", Err: err}
+	}
+	b.dirty, b.durable = false, b.end
+	return nil
+}
+
+func (b *Bodies) putMark(kind bodyKind) error {
+	return b.gather(&bodyHead{kind: kind, offset: uint32(b.end), durable: uint32(b.durable)}, nil)
+}
+
+// gather puts a small record into the buffer.
+func (b *Bodies) gather(h *bodyHead, data []byte) error {
+	size := int(bodyRecordSize(len(data)))
+	if b.buf == nil {
+		b.buf = make([]byte, 0, bodyBufferBytes)
+	}
+	if len(b.buf)+size > cap(b.buf) {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from := len(b.buf)
+	b.buf = b.buf[:from+size]
+	record := b.buf[from:]
+	h.encode(record, false, b.current.salt)
+	clear(record[bodyHeadSize+copy(record[bodyHeadSize:], data):])
+	h.encode(record[size-bodyHeadSize:], true, b.current.salt)
+	b.end += int64(size)
+	return nil
+}
+
+// write writes a large record from where its bytes are, and what was gathered before it.
+func (b *Bodies) write(h *bodyHead, data []byte) error {
+	var head, tail [2 * bodyHeadSize]byte
+	pad := bodyRecordSize(len(data)) - bodyEndSize - int64(len(data))
+	h.encode(head[:], false, b.current.salt)
+	h.encode(tail[pad:], true, b.current.salt)
+	pieces := make([][]byte, 0, 4)
+	if len(b.buf) > 0 {
+		pieces = append(pieces, b.buf)
+	}
+	pieces = append(pieces, head[:bodyHeadSize], data, tail[:pad+bodyHeadSize])
+	if err := gather(b.current.file, pieces, b.start); err != nil {
+		return fullError(b.dir, &FailedError{Op: "write", Err: err}, int64(len(data)))
+	}
+	b.written(h.end())
+	return nil
+}
+
+// flush writes what was gathered.
+func (b *Bodies) flush() error {
+	if len(b.buf) == 0 {
+		return nil
+	}
+	if err := writeAt(b.current.file, b.buf, b.start); err != nil {
+		return fullError(b.dir, &FailedError{Op: "write", Err: err}, int64(len(b.buf)))
+	}
+	b.written(b.end)
+	return nil
+}
+
+// written says that the current file has everything up to end.
+func (b *Bodies) written(end int64) {
+	b.mu.Lock()
+	b.buf, b.start, b.end = b.buf[:0], end, end
+	b.mu.Unlock()
+}
+
+// fail shuts the store.
+func (b *Bodies) fail(op string, err error) error {
+	if b.err == nil {
+		var failed *FailedError
+		if errors.As(err, &failed) {
+			b.err = failed
+		} else {
+			b.err = &FailedError{Op: op, Err: err}
+		}
+	}
+	return b.err
+}
+
+// Sync makes everything appended durable, and gives up the files that nobody needs. A
+// failed sync shuts the store: every later call answers the same *FailedError.
+func (b *Bodies) Sync() error {
+	if b.err != nil {
+		return b.err
+	}
+	if b.dirty {
+		if err := b.flush(); err != nil {
+			return b.fail("write", err)
+		}
+		if err := b.current.file.SyncData(); err != nil {
+			return b.fail("sync", err)
+		}
+		b.dirty, b.durable = false, b.end
+	}
+	if err := b.freeFiles(); err != nil {
+		return b.fail("free", err)
+	}
+	return nil
+}
+
+// seal says in the file that everything before is durable, so that damage to the last body
+// is not taken for a torn one. It need not be durable itself.
+func (b *Bodies) seal() error {
+	if b.err != nil || b.current == nil || b.sealed || b.dirty || b.end == segmentHeaderSize ||
+		b.end+2*bodyEndSize > b.current.capacity {
+		return b.err
+	}
+	err := b.putMark(bodySeal)
+	if err == nil {
+		err = b.flush()
+	}
+	if err != nil {
+		return b.fail("write", err)
+	}
+	b.sealed = true
+	return nil
+}
+
+// Find tells what is held of an entry's body, without the bytes: what Append last said.
+func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.index[bodyKey{instance, index}]; h != nil {
+		return h.meta, true
+	}
+	return Body{}, false
+}
+
+// Read returns what is held of an entry's body, bytes verified. They are the caller's. It
+// answers *NotFoundError or *CorruptError.
+func (b *Bodies) Read(instance uint32, index uint64) (Body, error) {
+	h, gathered, err := b.acquire(instance, index)
+	if err != nil {
+		return Body{}, err
+	}
+	body := h.meta
+	if gathered != nil {
+		body.Bytes = gathered
+		return body, nil
+	}
+	body.Bytes, err = b.readHeld(h, nil)
+	b.unref(h.file)
+	b.note(h, err)
+	if err != nil {
+		return Body{}, err
+	}
+	return body, nil
+}
+
+// acquire finds a body and keeps its file from being used again; or returns the bytes if
+// they were not written yet.
+func (b *Bodies) acquire(instance uint32, index uint64) (h *held, gathered []byte, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.index == nil {
+		return nil, nil, ErrClosed
+	}
+	h = b.index[bodyKey{instance, index}]
+	if h == nil {
+		return nil, nil, &NotFoundError{Instance: instance, Index: index}
+	}
+	if h.file == b.current && h.offset >= b.start {
+		from := h.offset - b.start + bodyHeadSize
+		return h, append([]byte{}, b.buf[from:from+int64(h.length)]...), nil
+	}
+	h.file.refs++
+	return h, nil, nil
+}
+
+// note remembers whether a body was found to be damaged.
+func (b *Bodies) note(h *held, err error) {
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		b.mu.Lock()
+		h.bad = corrupt
+		b.mu.Unlock()
+	}
+}
 
 // Each calls f for all bodies in ascending order, without their bytes, until it says false.
-func (b *Bodies) Each(f func(Body) bool) {}
+func (b *Bodies) Each(f func(Body) bool) {
+	for _, body := range b.all() {
+		if !f(body) {
+			return
+		}
+	}
+}
 
-// Size is how many bytes are needed, and how many the files take.
-func (b *Bodies) Size() (live, total int64) { return 0, 0 }
+func (b *Bodies) all() []Body {
+	b.mu.Lock()
+	all := make([]Body, 0, len(b.index))
+	for _, h := range b.index {
+		all = append(all, h.meta)
+	}
+	b.mu.Unlock()
+	slices.SortFunc(all, func(x, y Body) int {
+		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Index, y.Index))
+	})
+	return all
+}
 
-// Close makes everything appended durable and gives the directory free.
-func (b *Bodies) Close() error { return nil }
+// Size is how many bytes of disk the bodies that are held need, and how many the files
+// take. Files kept for being used again are not counted.
+func (b *Bodies) Size() (live, total int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.files {
+		live += f.live
+		total += f.capacity
+	}
+	return live, total
+}
+
+// Close makes everything appended durable, seals the store and gives the directory free. It
+// returns the store's *FailedError if it had failed.
+func (b *Bodies) Close() error {
+	if b.err == ErrClosed {
+		return nil
+	}
+	err := b.Sync()
+	if err == nil {
+		err = b.seal()
+	}
+	if err == nil && b.current != nil {
+		if serr := b.current.file.SyncData(); serr != nil {
+			err = b.fail("sync", serr)
+		}
+	}
+	next, perr := b.awaitPrepared()
+	if next != nil {
+		next.file.Close()
+	}
+	if err == nil {
+		err = perr
+	}
+	b.closeFiles()
+	b.err = ErrClosed
+	return err
+}
+
+func (b *Bodies) closeFiles() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range append(slices.Clone(b.files), b.free...) {
+		f.removed = true
+		if f.refs == 0 {
+			f.file.Close()
+		}
+	}
+	b.files, b.free, b.current, b.closed = nil, nil, nil, true
+	if b.lock != nil {
+		b.lock.Close()
+		b.lock = nil
+	}
+}

@@ -107,9 +107,12 @@ type segmentHeader struct {
 	identity []byte
 }
 
-func (h *segmentHeader) encode() []byte {
+func (h *segmentHeader) encode() []byte { return h.page(segmentMagic) }
+
+// page is the header of a file that begins with magic.
+func (h *segmentHeader) page(magic []byte) []byte {
 	b := make([]byte, segmentHeaderSize)
-	copy(b, segmentMagic)
+	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[8:], formatVersion)
 	binary.LittleEndian.PutUint64(b[16:], h.seq)
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.capacity))
@@ -124,11 +127,13 @@ func segmentHeaderCRC(b []byte) uint32 {
 }
 
 // decodeSegmentHeader returns what is wrong with b as its error's text.
-func decodeSegmentHeader(b []byte) (h segmentHeader, err error) {
+func decodeSegmentHeader(b []byte) (segmentHeader, error) { return decodePage(b, segmentMagic) }
+
+func decodePage(b, magic []byte) (h segmentHeader, err error) {
 	switch {
 	case len(b) < segmentHeaderSize:
 		return h, fmt.Errorf("the segment's header has %d of %d bytes", len(b), segmentHeaderSize)
-	case !bytes.Equal(b[:8], segmentMagic):
+	case !bytes.Equal(b[:8], magic):
 		return h, fmt.Errorf("not a segment: it begins with %x", b[:8])
 	case binary.LittleEndian.Uint32(b[12:]) != segmentHeaderCRC(b):
 		return h, fmt.Errorf("the segment header's checksum is wrong")

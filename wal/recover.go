@@ -35,7 +35,7 @@ func Open(o Options) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	if err := l.makeDir(); err != nil {
+	if err := makeDir(l.fs, l.dir); err != nil {
 		return err
 	}
 	lock, err := l.fs.Lock(l.fs.PathJoin(l.dir, lockName))
@@ -53,24 +53,24 @@ func (l *Log) open() error {
 	return r.cleanUp()
 }
 
-// makeDir makes the directory and those above it, durably.
-func (l *Log) makeDir() error {
+// makeDir makes a directory and those above it, durably.
+func makeDir(fs vfs.FS, dir string) error {
 	var missing []string
-	for dir := l.dir; ; dir = l.fs.PathDir(dir) {
-		if _, err := l.fs.Stat(dir); err == nil || dir == l.fs.PathDir(dir) {
+	for d := dir; ; d = fs.PathDir(d) {
+		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
 			break
 		}
-		missing = append(missing, dir)
+		missing = append(missing, d)
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := l.fs.MkdirAll(l.dir, 0o755); err != nil {
-		return fmt.Errorf("wal: make %s: %w", l.dir, err)
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("wal: make %s: %w", dir, err)
 	}
-	for _, dir := range missing {
-		if err := syncDir(l.fs, l.fs.PathDir(dir)); err != nil {
-			return fmt.Errorf("wal: make %s: %w", dir, err)
+	for _, d := range missing {
+		if err := syncDir(fs, fs.PathDir(d)); err != nil {
+			return fmt.Errorf("wal: make %s: %w", d, err)
 		}
 	}
 	return nil

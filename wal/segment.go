@@ -120,15 +120,24 @@ func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
 }
 
 func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
-	temp, name := l.path(seq, tempSuffix), l.path(seq, liveSuffix)
-	f, err := l.fs.Create(temp, category)
+	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
+	f, err := createFile(l.fs, l.path(seq, tempSuffix), l.path(seq, liveSuffix), h.encode(), capacity)
+	if err != nil {
+		return nil, err
+	}
+	return &segment{seq: seq, file: f, capacity: capacity, filled: segmentHeaderSize}, nil
+}
+
+// createFile makes a file of a fixed size that begins with header, and then gives it its
+// name. The name is not durable yet.
+func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vfs.File, error) {
+	f, err := fs.Create(temp, category)
 	if err != nil {
 		return nil, &FailedError{Op: "create", Err: err}
 	}
-	h := segmentHeader{seq: seq, capacity: capacity, identity: l.identity}
 	op, err := "preallocate", preallocate(f, capacity)
 	if err == nil {
-		op, err = "write", writeAt(f, h.encode(), 0)
+		op, err = "write", writeAt(f, header, 0)
 	}
 	if err == nil {
 		// The last byte gives the file its length for good.
@@ -138,15 +147,15 @@ func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
 		op, err = "sync", f.Sync()
 	}
 	if err == nil {
-		op, err = "rename", l.fs.Rename(temp, name)
+		op, err = "rename", fs.Rename(temp, name)
 	}
 	if err != nil {
 		f.Close()
 		// Best effort: Open drops what is left of it.
-		_ = l.fs.Remove(temp)
+		_ = fs.Remove(temp)
 		return nil, &FailedError{Op: op, Err: fmt.Errorf("%s: %w", temp, err)}
 	}
-	return &segment{seq: seq, file: f, capacity: capacity, filled: segmentHeaderSize}, nil
+	return f, nil
 }
 
 // preallocate reserves the space; a file system that cannot is no error.
@@ -159,12 +168,14 @@ func preallocate(f vfs.File, capacity int64) error {
 }
 
 // fullError names the directory and the need if the disk is full.
-func (l *Log) fullError(err error, need int64) error {
+func (l *Log) fullError(err error, need int64) error { return fullError(l.dir, err, need) }
+
+func fullError(dir string, err error, need int64) error {
 	var failed *FailedError
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	full := &FullError{Dir: l.dir, Need: need, Err: err}
+	full := &FullError{Dir: dir, Need: need, Err: err}
 	if errors.As(err, &failed) {
 		full.Err = failed.Err
 		return &FailedError{Op: failed.Op, Err: full}

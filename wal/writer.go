@@ -9,6 +9,9 @@ import (
 // sealAfter is how long a log is idle before it is sealed.
 const sealAfter = 100 * time.Millisecond
 
+// tidyAfter is the pause between parts of the work that is done when a log is idle.
+const tidyAfter = 5 * time.Millisecond
+
 // Writer is group commit around a Log: one goroutine, which syncs at once when it has
 // nothing else to do, and covers with one sync whatever was submitted while the last one
 // ran, by all instances. The Log's own ReadEntry, Size and Instances stay safe; its other
@@ -43,7 +46,7 @@ const LatencyBuckets = 32
 type WriterStats struct {
 	Submits uint64 // calls of Submit that are durable or failed
 	Records uint64
-	Bytes   uint64 // of records' parts, without headers
+	Bytes   uint64 // of records' parts and bodies, without headers
 	Syncs   uint64
 	// SyncTime is the time spent in writing and syncing; SyncMax the longest of them.
 	SyncTime, SyncMax time.Duration
@@ -67,7 +70,7 @@ func NewWriter(l *Log, bodies *Bodies) *Writer {
 	return w
 }
 
-// Submit hands over records to be made durable, and never blocks. The records and their
+// Submit hands over records and their bodies to be made durable, and never blocks. The records and their
 // parts are the writer's until done was called. done is called from the writer's goroutine,
 // in the order of submission, with nil when the records and all submitted before are
 // durable, else with *FailedError; after Close it is called at once with ErrClosed. It must
@@ -77,6 +80,9 @@ func (w *Writer) Submit(records []Record, done func(error)) {
 	j := job{records: records, done: done}
 	for i := range records {
 		j.bytes += records[i].size()
+		if body := records[i].Body; body != nil {
+			j.bytes += len(body.Bytes)
+		}
 	}
 	if !w.add(j) && done != nil {
 		done(ErrClosed)
@@ -147,18 +153,35 @@ func (w *Writer) run() {
 		select {
 		case <-w.wake:
 		case <-idle.C:
-			w.seal()
+			if w.seal() {
+				idle.Reset(tidyAfter)
+			}
 		}
 	}
 }
 
-// seal seals an idle log. An error shuts it for what is submitted next.
-func (w *Writer) seal() {
-	if err := w.log.seal(); err != nil {
-		w.mu.Lock()
-		w.stats.Failed = err
-		w.mu.Unlock()
+// seal seals an idle log and its bodies, and reports whether there is more to do.
+func (w *Writer) seal() (more bool) {
+	err := w.log.seal()
+	if err == nil && w.bodies != nil {
+		more = w.tidyBodies()
+		if err = w.bodies.Sync(); err == nil {
+			err = w.bodies.seal()
+		}
 	}
+	if err != nil {
+		w.failed(err)
+		return false
+	}
+	return more
+}
+
+// failed shuts the log for what is submitted next.
+func (w *Writer) failed(err error) {
+	err = w.log.fail("tidy", err)
+	w.mu.Lock()
+	w.stats.Failed = err
+	w.mu.Unlock()
 }
 
 // take empties the queue.
@@ -177,15 +200,15 @@ func (w *Writer) take() (batch []job, closed bool) {
 // commit writes a batch of jobs, syncs once, and tells them.
 func (w *Writer) commit(batch []job) {
 	l := w.log
-	var err error
+	err := w.commitBodies(batch)
 	for i := range batch {
+		if err != nil {
+			break
+		}
 		if j := &batch[i]; j.compact {
 			err = l.Compact(j.instance, j.index)
 		} else {
 			err = l.gatherRecords(j.records)
-		}
-		if err != nil {
-			break
 		}
 	}
 	if err == nil {
@@ -200,7 +223,51 @@ func (w *Writer) commit(batch []job) {
 	clear(batch)
 	if err == nil {
 		l.prepareBeside()
+		w.tidyBodies()
 	}
+}
+
+// commitBodies makes the bodies of a batch durable, before the records that name them are
+// written. If that fails, the log is shut too: it must not name what is not there.
+func (w *Writer) commitBodies(batch []job) error {
+	if w.bodies == nil {
+		return w.refuseBodies(batch)
+	}
+	for i := range batch {
+		if err := w.bodies.AppendOf(batch[i].records); err != nil {
+			return w.log.fail("append of a body", err)
+		}
+	}
+	if err := w.bodies.Sync(); err != nil {
+		return w.log.fail("sync of bodies", err)
+	}
+	return nil
+}
+
+// refuseBodies shuts a log that has no place for bodies if records bring some.
+func (w *Writer) refuseBodies(batch []job) error {
+	for i := range batch {
+		for k := range batch[i].records {
+			if body := batch[i].records[k].Body; body != nil {
+				return w.log.fail("append of a body", &NotFoundError{Instance: body.Instance, Index: body.Index})
+			}
+		}
+	}
+	return nil
+}
+
+// tidyBodies does a part of the work that is not urgent, and reports whether there is more.
+// An error shows in what is submitted next.
+func (w *Writer) tidyBodies() (more bool) {
+	if w.bodies == nil {
+		return false
+	}
+	w.bodies.prepareBeside()
+	more, err := w.bodies.Compact()
+	if err != nil {
+		w.failed(err)
+	}
+	return more
 }
 
 func (w *Writer) count(batch []job, err error) {

@@ -1,0 +1,185 @@
+package wal
+
+import (
+	"fmt"
+	"slices"
+)
+
+// compactStep is how many bytes one call of Compact copies, and the rest of one body.
+const compactStep = 4 << 20
+
+// Release says that an entry's body is not needed any more. It is safe beside everything;
+// the next Sync and Compact give back the space.
+func (b *Bodies) Release(instance uint32, index uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.index[bodyKey{instance, index}]; h != nil {
+		b.drop(h)
+	}
+}
+
+// Retain says once, after Open, which of the bodies that were found are needed. The others
+// were given up, or replaced in the log, before the last life ended.
+func (b *Bodies) Retain(keep func(Body) bool) {
+	for _, body := range b.all() {
+		if !keep(body) {
+			b.Release(body.Instance, body.Index)
+		}
+	}
+}
+
+// freeFiles gives up the files without live bodies. What took the place of theirs is
+// durable.
+func (b *Bodies) freeFiles() error {
+	b.mu.Lock()
+	var dead []*bodyFile
+	for _, f := range b.files {
+		if f.live == 0 && f != b.current {
+			dead = append(dead, f)
+		}
+	}
+	if len(dead) > 0 {
+		b.maxFree = len(b.files)
+		b.files = slices.DeleteFunc(b.files, func(f *bodyFile) bool { return slices.Contains(dead, f) })
+	}
+	b.mu.Unlock()
+	for _, f := range dead {
+		if f == b.victim {
+			b.victim = nil
+		}
+		if err := b.giveUp(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Compact copies some live bodies out of a file of which most is dead, so that it can be
+// given up: a few MiB for each call, and nothing if there is no such file. The copies
+// are made durable by the next Sync, which gives up the file when it is empty. It reports
+// whether there is more to do. A file with a damaged body stays until the body was replaced or
+// released, because what it held before may be elsewhere.
+func (b *Bodies) Compact() (more bool, err error) {
+	if b.err != nil {
+		return false, b.err
+	}
+	if b.victim == nil {
+		b.victim, b.at = b.pick(), 0
+	}
+	for copied := int64(0); b.victim != nil; {
+		h := b.nextLive()
+		if h == nil {
+			b.victim = nil
+			return true, nil // Sync has it to free, and there may be another
+		}
+		if copied >= compactStep {
+			return true, nil
+		}
+		copied += h.size()
+		if err := b.move(h); err != nil {
+			return false, b.fail("compact", err)
+		}
+	}
+	b.scratch = nil
+	return false, nil
+}
+
+// pick finds the file with the fewest live bytes among those of which most is dead.
+func (b *Bodies) pick() (victim *bodyFile) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.files {
+		if f != b.current && f.live > 0 && f.live < f.capacity/2 && !f.damaged() && (victim == nil || f.live < victim.live) {
+			victim = f
+		}
+	}
+	return victim
+}
+
+func (f *bodyFile) damaged() bool {
+	for _, h := range f.records {
+		if h.live && h.bad != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Bodies) nextLive() *held {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for ; b.at < len(b.victim.records); b.at++ {
+		if h := b.victim.records[b.at]; h.live {
+			b.at++
+			return h
+		}
+	}
+	return nil
+}
+
+// move copies a body to the end.
+func (b *Bodies) move(h *held) error {
+	data, err := b.readHeld(h, b.scratch)
+	if err != nil {
+		// It stays where it is, and so does its file.
+		b.note(h, err)
+		b.victim = nil
+		return nil
+	}
+	b.scratch = data
+	body := h.meta
+	body.Bytes = data
+	moved, err := b.put(&body, h.number)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	if h.live {
+		b.hold(moved)
+	}
+	b.mu.Unlock()
+	return nil
+}
+
+// Damaged tells what Open found to be damaged: heads of bodies, with or without the rest.
+func (b *Bodies) Damaged() []*CorruptError {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]*CorruptError(nil), b.damage...)
+}
+
+// Verify reads what is held of an entry's body and all that the disk says about it. It
+// answers what Read does. But if bodies were lost of which nobody knows whose they were, it
+// answers *CorruptError for each that was there before: perhaps it was replaced by one
+// of those. Recovery asks it about bodies that others were told are held.
+func (b *Bodies) Verify(instance uint32, index uint64) error {
+	h, gathered, err := b.acquire(instance, index)
+	if err != nil || gathered != nil {
+		return err
+	}
+	err = b.verifyHeld(h)
+	b.unref(h.file)
+	b.note(h, err)
+	if err == nil && b.lost != nil && h.number <= b.opened {
+		return b.lost
+	}
+	return err
+}
+
+func (b *Bodies) verifyHeld(h *held) error {
+	if _, err := b.readHeld(h, nil); err != nil {
+		return err
+	}
+	want := h.head()
+	for _, at := range []int64{h.offset, want.tailAt()} {
+		var page [bodyHeadSize]byte
+		if _, err := readFull(h.file.file, page[:], at); err != nil {
+			return fmt.Errorf("wal: read %s: %w", b.path(h.file.seq, bodySuffix), err)
+		}
+		got, ok := decodeBodyHead(page[:], h.file.salt, at, h.file.capacity)
+		if !ok || got.number != h.number {
+			return b.corrupt(h.file, at, "body %d of instance %d: its head or tail is damaged", h.meta.Index, h.meta.Instance)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const bodySuffix = ".bod"
+
+// bodyFile is one file of bodies.
+type bodyFile struct {
+	seq      uint64
+	file     vfs.File
+	capacity int64 // bytes of the file
+	salt     uint32
+	durable  int64 // in Open: what is before it was durable, as its records say
+
+	// Guarded by Bodies.mu:
+	live    int64   // bytes of records that are needed
+	records []*held // in the order of their places; some are dead
+	refs    int     // readers
+	removed bool    // it has no name any more; its last reader closes it
+}
+
+// held is a body's place.
+type held struct {
+	meta   Body // without bytes
+	file   *bodyFile
+	offset int64 // of the record
+	length uint32
+	crc    uint32
+	number uint64
+	live   bool
+	bad    error // a *CorruptError, once it was met
+}
+
+func (h *held) size() int64 { return bodyRecordSize(int(h.length)) }
+
+func (h *held) head() bodyHead {
+	return bodyHead{meta: h.meta, kind: bodyData, offset: uint32(h.offset), number: h.number, length: h.length, crc: h.crc}
+}
+
+// parseBodyName returns the number in the name of a file with this suffix.
+func parseBodyName(name, suffix string) (seq uint64, ok bool) {
+	hex, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(hex) != 16 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(hex, 16, 64)
+	return seq, err == nil && seq > 0
+}
+
+func (b *Bodies) path(seq uint64, suffix string) string {
+	return b.fs.PathJoin(b.dir, segmentName(seq, suffix))
+}
+
+// takeNext returns an empty file in which a record of need bytes has room.
+func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
+	capacity := max(b.segmentBytes, alignBody(segmentHeaderSize+need+bodyEndSize))
+	if capacity > maxSegmentBytes {
+		return nil, &TooLargeError{Bytes: need, Limit: maxRecordBytes}
+	}
+	next, err := b.awaitPrepared()
+	if err != nil {
+		return nil, err
+	}
+	if next != nil && next.capacity >= capacity {
+		return next, nil
+	}
+	if next != nil {
+		if err := b.giveUp(next); err != nil {
+			return nil, err
+		}
+	}
+	return b.makeFile(capacity)
+}
+
+// prepareBeside makes the next file in a goroutine once the current one is half full.
+func (b *Bodies) prepareBeside() {
+	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
+		return
+	}
+	ready := make(chan preparedBody, 1)
+	b.preparing = ready
+	go func() {
+		f, err := b.makeFile(b.segmentBytes)
+		ready <- preparedBody{f, err}
+	}()
+}
+
+type preparedBody struct {
+	file *bodyFile
+	err  error
+}
+
+func (b *Bodies) awaitPrepared() (*bodyFile, error) {
+	if b.preparing == nil {
+		return nil, nil
+	}
+	p := <-b.preparing
+	b.preparing = nil
+	var full *FullError
+	if errors.As(p.err, &full) {
+		return nil, nil // nothing was written, and there may be room by now
+	}
+	return p.file, p.err
+}
+
+// makeFile makes an empty file durable under a name that was never used, from one that was
+// given up or anew. It may run beside Append, once at a time.
+func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
+	b.mu.Lock()
+	b.lastSeq++
+	seq := b.lastSeq
+	old := b.takeFree(capacity)
+	unsynced := b.freeUnsynced
+	b.freeUnsynced = false
+	b.mu.Unlock()
+
+	f := &bodyFile{seq: seq, capacity: capacity, salt: salt(b.identity, seq, 0)}
+	h := segmentHeader{seq: seq, capacity: capacity, identity: b.identity}
+	var err error
+	if old != nil {
+		f.file = old.file
+		err = b.reuse(old, seq, h.page(bodyFileMagic), unsynced)
+	} else {
+		f.file, err = createFile(b.fs, b.path(seq, tempSuffix), b.path(seq, bodySuffix), h.page(bodyFileMagic), capacity)
+	}
+	if err != nil {
+		return nil, fullError(b.dir, err, capacity)
+	}
+	if err := syncDir(b.fs, b.dir); err != nil {
+		f.file.Close()
+		return nil, &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", b.dir, err)}
+	}
+	return f, nil
+}
+
+// takeFree takes a file that was given up, if one fits and nobody reads it. It needs mu.
+func (b *Bodies) takeFree(capacity int64) *bodyFile {
+	for i, f := range b.free {
+		if f.capacity == capacity && f.refs == 0 {
+			b.free = append(b.free[:i], b.free[i+1:]...)
+			return f
+		}
+	}
+	return nil
+}
+
+// reuse gives a file that was given up a new header and name. That it was given up must be
+// durable first: a file under its old name and without its header would be damage.
+func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) error {
+	from := b.path(old.seq, freeSuffix)
+	op, err := "sync", error(nil)
+	if unsynced {
+		err = syncDir(b.fs, b.dir)
+	}
+	if err == nil {
+		op, err = "write", writeAt(old.file, header, 0)
+	}
+	if err == nil {
+		op, err = "sync", old.file.SyncData()
+	}
+	if err == nil {
+		op, err = "rename", b.fs.Rename(from, b.path(seq, bodySuffix))
+	}
+	if err != nil {
+		old.file.Close()
+		return &FailedError{Op: op, Err: fmt.Errorf("%s: %w", from, err)}
+	}
+	return nil
+}
+
+// giveUp keeps a file without live bodies for being used again, or removes it.
+func (b *Bodies) giveUp(f *bodyFile) error {
+	name := b.path(f.seq, bodySuffix)
+	b.mu.Lock()
+	f.records = nil
+	keep := len(b.free) < max(minFree, b.maxFree) && f.capacity == b.segmentBytes
+	b.mu.Unlock()
+	if keep {
+		if err := b.fs.Rename(name, b.path(f.seq, freeSuffix)); err != nil {
+			return &FailedError{Op: "rename", Err: fmt.Errorf("%s: %w", name, err)}
+		}
+		b.mu.Lock()
+		b.free, b.freeUnsynced = append(b.free, f), true
+		b.mu.Unlock()
+		return nil
+	}
+	if err := b.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &FailedError{Op: "remove", Err: fmt.Errorf("%s: %w", name, err)}
+	}
+	b.mu.Lock()
+	f.removed = true
+	idle := f.refs == 0
+	b.mu.Unlock()
+	if idle {
+		f.file.Close()
+	}
+	return nil
+}
+
+// unref ends a reader's use of a file.
+func (b *Bodies) unref(f *bodyFile) {
+	b.mu.Lock()
+	f.refs--
+	last := f.refs == 0 && f.removed
+	b.mu.Unlock()
+	if last {
+		f.file.Close()
+	}
+}
+
+// readHeld reads the bytes of a body into buf, or a larger one, and verifies them.
+func (b *Bodies) readHeld(h *held, buf []byte) ([]byte, error) {
+	if cap(buf) < int(h.length) {
+		buf = make([]byte, h.length)
+	}
+	buf = buf[:h.length]
+	at := h.offset + bodyHeadSize
+	if n, err := readFull(h.file.file, buf, at); err != nil {
+		return nil, fmt.Errorf("wal: read %s: %w", b.path(h.file.seq, bodySuffix), err)
+	} else if n < len(buf) {
+		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the file ends after %d of %d bytes", h.meta.Index, h.meta.Instance, n, len(buf))
+	}
+	if crc := checksum(buf); crc != h.crc {
+		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the checksum of its %d bytes is %08x, want %08x", h.meta.Index, h.meta.Instance, h.length, crc, h.crc)
+	}
+	return buf, nil
+}
+
+func (b *Bodies) corrupt(f *bodyFile, offset int64, format string, args ...any) *CorruptError {
+	return &CorruptError{File: b.path(f.seq, bodySuffix), Offset: offset, Detail: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,295 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not
+// bytes, but for what was not known to be durable: that is cut from the first record on
+// that is not whole. Damage elsewhere costs only the body that it met. It fails with
+// *IdentityError if the bodies are somebody else's, with *LockedError if they are open.
+func OpenBodies(o BodiesOptions) (*Bodies, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	o.SegmentBytes = alignBody(min(max(o.SegmentBytes, minSegmentBytes), maxSegmentBytes-bodyAlign))
+	if len(o.Identity) > maxIdentity {
+		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
+	}
+	b := &Bodies{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes,
+		index: map[bodyKey]*held{}}
+	if err := b.open(); err != nil {
+		b.closeFiles()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Bodies) open() error {
+	if err := makeDir(b.fs, b.dir); err != nil {
+		return err
+	}
+	lock, err := b.fs.Lock(b.fs.PathJoin(b.dir, lockName))
+	if err != nil {
+		return &LockedError{Dir: b.dir, Err: err}
+	}
+	b.lock = lock
+	names, err := b.fs.List(b.dir)
+	if err != nil {
+		return fmt.Errorf("wal: list %s: %w", b.dir, err)
+	}
+	sort.Strings(names)
+	if err := b.openFiles(names); err != nil {
+		return err
+	}
+	if err := b.scanFiles(); err != nil {
+		return err
+	}
+	b.opened = b.number
+	return b.cleanUp(names)
+}
+
+// openFiles opens and checks all files that may hold bodies.
+func (b *Bodies) openFiles(names []string) error {
+	for _, name := range names {
+		seq, ok := parseBodyName(name, bodySuffix)
+		if !ok {
+			continue
+		}
+		f, err := b.fs.OpenReadWrite(b.fs.PathJoin(b.dir, name), category)
+		if err != nil {
+			return fmt.Errorf("wal: open %s: %w", name, err)
+		}
+		file := &bodyFile{seq: seq, file: f, salt: salt(b.identity, seq, 0)}
+		b.files = append(b.files, file)
+		b.lastSeq = max(b.lastSeq, seq)
+		if err := b.header(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// header checks a file's first page and its length. If the page is damaged, the records
+// may be whole nevertheless.
+func (b *Bodies) header(f *bodyFile) error {
+	name := b.path(f.seq, bodySuffix)
+	info, err := f.file.Stat()
+	if err != nil {
+		return fmt.Errorf("wal: stat %s: %w", name, err)
+	}
+	f.capacity = min(info.Size(), maxSegmentBytes)
+	page := make([]byte, segmentHeaderSize)
+	n, err := readFull(f.file, page, 0)
+	if err != nil {
+		return fmt.Errorf("wal: read %s: %w", name, err)
+	}
+	h, err := decodePage(page[:n], bodyFileMagic)
+	var version *VersionError
+	switch {
+	case errors.As(err, &version):
+		version.File = name
+		return version
+	case err != nil:
+		b.damaged(b.corrupt(f, 0, "%v", err), false)
+	case !bytes.Equal(h.identity, b.identity):
+		return &IdentityError{Dir: b.dir, Have: h.identity, Want: b.identity}
+	case h.seq != f.seq:
+		b.damaged(b.corrupt(f, 16, "it is file %d by its header", h.seq), true)
+	case info.Size() != h.capacity:
+		b.damaged(b.corrupt(f, info.Size(), "the file has %d bytes, its header says %d", info.Size(), h.capacity), true)
+	}
+	return nil
+}
+
+// damaged notes damage, and whether it cost bodies of which nobody knows whose they were.
+func (b *Bodies) damaged(err *CorruptError, lost bool) {
+	b.damage = append(b.damage, err)
+	if lost && b.lost == nil {
+		b.lost = err
+	}
+}
+
+// scanFiles indexes what the files hold. Only the last one with records may have an end that
+// is not durable: before a file gets its first record the one before it is closed durably.
+func (b *Bodies) scanFiles() error {
+	w := window{step: int(min(windowBytes, b.segmentBytes))}
+	last := true
+	var all [][]bodyItem
+	for i := len(b.files) - 1; i >= 0; i-- {
+		f := b.files[i]
+		items, end, closed, err := b.scan(&w, f)
+		if err != nil {
+			return err
+		}
+		switch {
+		case last && len(items) == 0:
+			// Never written, or only in part; it goes to the free files, because no body is in it.
+		case last:
+			last = false
+			if items, err = b.cut(f, items, end, closed); err != nil {
+				return err
+			}
+		case !closed:
+			b.damaged(b.corrupt(f, end, "no head of a body here, and nothing says that the file ends"), true)
+		}
+		all = append(all, items)
+	}
+	slices.Reverse(all)
+	for i, items := range all {
+		for _, item := range items {
+			b.item(b.files[i], item)
+		}
+	}
+	return nil
+}
+
+func (b *Bodies) scan(w *window, f *bodyFile) (items []bodyItem, end int64, closed bool, err error) {
+	// Heads are far apart; the rest of a page or so is all that is worth reading with them.
+	near := window{step: segmentHeaderSize}
+	s := bodyScanner{window: &near, far: w, file: f, salt: f.salt, capacity: f.capacity}
+	end, closed, err = s.run(func(item bodyItem) error {
+		items = append(items, item)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, false, fmt.Errorf("wal: read %s: %w", b.path(f.seq, bodySuffix), err)
+	}
+	f.durable = s.durable
+	return items, end, closed, nil
+}
+
+// item indexes a record, or notes damage.
+func (b *Bodies) item(f *bodyFile, item bodyItem) {
+	if item.flaw != "" {
+		b.damaged(b.corrupt(f, item.at, "%s", item.flaw), item.lost)
+	}
+	if item.lost || item.head.kind != bodyData {
+		return
+	}
+	h := item.head
+	b.number = max(b.number, h.number)
+	one := &held{meta: h.meta, file: f, offset: int64(h.offset), length: h.length, crc: h.crc, number: h.number}
+	f.records = append(f.records, one)
+	if old := b.index[bodyKey{h.meta.Instance, h.meta.Index}]; old == nil || old.number <= one.number {
+		b.hold(one)
+	}
+}
+
+// cut finds where the durable part of the last file ends, for certain or by all that its
+// records say, and closes the file there.
+func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]bodyItem, error) {
+	for i, item := range items {
+		if item.at < f.durable {
+			continue
+		}
+		whole, err := b.whole(f, item)
+		if err != nil {
+			return nil, err
+		}
+		if !whole {
+			items, end, closed = items[:i], item.at, false
+			break
+		}
+	}
+	if closed {
+		// It may be in the machine's memory only, if but the process died.
+		if err := f.file.SyncData(); err != nil {
+			return nil, &FailedError{Op: "sync", Err: err}
+		}
+		return items, nil
+	}
+	if end+bodyEndSize > f.capacity {
+		return items, &CorruptError{File: b.path(f.seq, bodySuffix), Offset: end, Detail: "no room for the record that closes the file"}
+	}
+	record := make([]byte, bodyEndSize)
+	h := bodyHead{kind: bodyEnd, offset: uint32(end), durable: uint32(end)}
+	h.encode(record, false, f.salt)
+	h.encode(record[bodyHeadSize:], true, f.salt)
+	// What is before it must be durable first: it says so.
+	err := f.file.SyncData()
+	if err == nil {
+		err = writeAt(f.file, record, end)
+	}
+	if err == nil {
+		err = f.file.SyncData()
+	}
+	if err != nil {
+		return nil, fullError(b.dir, &FailedError{Op: "sync", Err: err}, bodyEndSize)
+	}
+	return items, nil
+}
+
+// whole reports whether a record that may not be durable is there to its last byte.
+func (b *Bodies) whole(f *bodyFile, item bodyItem) (bool, error) {
+	if item.flaw != "" {
+		return false, nil
+	}
+	h := item.head
+	one := &held{meta: h.meta, file: f, offset: int64(h.offset), length: h.length, crc: h.crc, number: h.number}
+	err := b.verifyHeld(one)
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// cleanUp gives up files without bodies, keeps a few that can be used again, and removes
+// what was never finished.
+func (b *Bodies) cleanUp(names []string) error {
+	for _, name := range names {
+		seq, isFree := parseBodyName(name, freeSuffix)
+		stale := strings.HasSuffix(name, tempSuffix)
+		if isFree {
+			b.lastSeq = max(b.lastSeq, seq)
+			// A rename that was not durable may have left both names.
+			both := slices.ContainsFunc(b.files, func(f *bodyFile) bool { return f.seq == seq })
+			stale = both || len(b.free) >= minFree || !b.keepFree(seq)
+		}
+		if !stale {
+			continue
+		}
+		if err := b.fs.Remove(b.fs.PathJoin(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("wal: remove %s: %w", name, err)
+		}
+	}
+	return b.freeFiles()
+}
+
+// keepFree takes a file for being used again if it is one of this store.
+func (b *Bodies) keepFree(seq uint64) bool {
+	f, err := b.fs.OpenReadWrite(b.path(seq, freeSuffix), category)
+	if err != nil {
+		return false
+	}
+	page := make([]byte, segmentHeaderSize)
+	n, err := readFull(f, page, 0)
+	ok := false
+	if err == nil {
+		h, herr := decodePage(page[:n], bodyFileMagic)
+		info, serr := f.Stat()
+		ok = herr == nil && serr == nil && h.capacity == b.segmentBytes && info.Size() == h.capacity &&
+			bytes.Equal(h.identity, b.identity)
+		// It may have been about to become another file.
+		b.lastSeq = max(b.lastSeq, h.seq)
+	}
+	if !ok {
+		f.Close()
+		return false
+	}
+	b.free = append(b.free, &bodyFile{seq: seq, file: f, capacity: b.segmentBytes})
+	b.freeUnsynced = true
+	return true
+}
