@@ -102,11 +102,11 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	if err := k.s.store.RequireAdmin(ctx); err != nil {
 		return nil, toStatus(err)
 	}
-	command, err := k.s.store.Encode(ctx, &pb.InternalRaftRequest{Compaction: r})
+	e, err := k.s.store.Encode(ctx, &pb.InternalRaftRequest{Compaction: r})
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	result, err := k.s.order(ctx, command)
+	result, err := k.s.order(ctx, e.Command)
 	if err != nil {
 		return nil, err
 	}

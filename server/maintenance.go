@@ -115,7 +115,7 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 	if err := m.s.store.RequireAdmin(ctx); err != nil {
 		return toStatus(err)
 	}
-	snapshot, err := m.s.store.SnapshotForClients()
+	snapshot, err := m.s.store.SnapshotForClients(ctx)
 	if err != nil {
 		return toStatus(err)
 	}

@@ -85,11 +85,11 @@ func (s *Server) failed(err error) error {
 // propose encodes and orders a request and returns its response.
 func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
 	var none R
-	command, err := s.store.Encode(ctx, r)
+	e, err := s.store.Encode(ctx, r)
 	if err != nil {
 		return none, toStatus(err)
 	}
-	result, err := s.order(ctx, command)
+	result, err := s.order(ctx, e.Command)
 	if err != nil {
 		return none, err
 	}

@@ -19,6 +19,8 @@ type Command struct {
 	Position uint64
 	// Data was made by this package. It is not kept after Apply returns.
 	Data []byte
+	// Body names the command's body, which applying does without; nil if it has none.
+	Body *BodyRef
 	// Result is set by Apply to a *[Result], or left alone if the state includes the
 	// command already.
 	Result any
@@ -53,6 +55,9 @@ func (s *Store) Apply(commands []Command) error {
 func (s *Store) applyEntries(commands []Command) error {
 	for i := range commands {
 		c := &commands[i]
+		if c.Body != nil {
+			s.db.refs.given(*c.Body)
+		}
 		if c.Position <= s.applied.Load() {
 			continue
 		}
@@ -74,6 +79,9 @@ func (s *Store) applyOne(c *Command) *Result {
 		return &Result{}
 	}
 	cmd, err := decode(c.Data)
+	if err == nil {
+		err = cmd.embody(c.Body)
+	}
 	if err != nil {
 		return &Result{Err: err}
 	}
@@ -92,6 +100,14 @@ func (s *Store) applyOne(c *Command) *Result {
 		// The token will name the consistent index, and members that see the token wait for
 		// that position: it has to be this one. Nothing is written, so it may move now.
 		s.db.index.SetConsistentIndex(c.Position, term)
+	}
+	if err := s.prepare(&cmd); err != nil {
+		return &Result{Err: err}
+	}
+	if len(cmd.values) > 0 || len(cmd.compared) > 0 {
+		large := cmd
+		s.kv.command = &large
+		defer s.kv.done()
 	}
 	return s.applyRequest(cmd.request)
 }

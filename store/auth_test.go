@@ -46,7 +46,7 @@ func (n *node) doAs(ctx context.Context, r *pb.InternalRaftRequest) error {
 	if err != nil {
 		return err
 	}
-	return n.raw(data)[0].Err
+	return n.raw(data.Command)[0].Err
 }
 
 func TestAuth(t *testing.T) {

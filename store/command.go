@@ -21,12 +21,15 @@ import (
 //	          (8 bytes each, big endian)
 //	guarded   the claim's position (8 bytes) and a request, which counts only while that
 //	          claim is the newest one
+//	large     what the request's records stand for, and what must not have changed (see
+//	          large.go), and a request
 //
 // A command of no bytes does nothing.
 const (
 	kindRequest = 'r'
 	kindClaim   = 'c'
 	kindGuarded = 'g'
+	kindLarge   = 'l'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
@@ -39,6 +42,14 @@ type command struct {
 	claim   claim  // claim: member and nonce
 	guard   uint64 // guarded: position of the claim
 	request *pb.InternalRaftRequest
+
+	// Of a command with large values:
+
+	body      *BodyRef
+	values    map[record]uint32 // where in the body they begin
+	unchanged []unchanged
+	// compared are the sizes of values that the request compares by their records.
+	compared map[uint64]struct{}
 }
 
 func decode(data []byte) (c command, err error) {
@@ -50,6 +61,10 @@ func decode(data []byte) (c command, err error) {
 		return c, nil
 	case c.kind == kindGuarded && len(data) >= 8:
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
+	case c.kind == kindLarge:
+		if data, err = c.decodeLarge(data); err != nil {
+			return c, err
+		}
 	case c.kind != kindRequest:
 		return c, fmt.Errorf("%w: %d bytes of kind %q", ErrBadCommand, len(data), c.kind)
 	}
@@ -71,28 +86,52 @@ func guardedPrefix(position uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kindGuarded}, position)
 }
 
+// Encoded is a request as it is proposed, and what is needed to answer it.
+type Encoded struct {
+	// Command is what members apply.
+	Command []byte
+	// Body are the command's large values; nil if it has none. It may alias the request.
+	Body []byte
+	// request is the one that the client made, if its answer has to be worked on.
+	request *pb.InternalRaftRequest
+}
+
 // Encode returns the command that carries out a request for the user whose token or
 // certificate ctx carries. It sets r.Header, draws an id for a lease that has none, and puts
-// the hash of a password in its place, which takes time on purpose (bcrypt). Errors: etcd's
-// for a bad token, [ErrBadCommand] for a request that no state machine accepts.
-func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) ([]byte, error) {
+// the hash of a password in its place, which takes time on purpose (bcrypt). Values of
+// Options.LargeValueBytes and more go into the command's body: the request must not be
+// changed any more. Errors: etcd's for a bad token, [ErrBadCommand] for a request that no
+// state machine accepts.
+func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) (Encoded, error) {
+	return s.encodeGuarded(ctx, r, nil)
+}
+
+func (s *Store) encodeGuarded(ctx context.Context, r *pb.InternalRaftRequest, u []unchanged) (e Encoded, err error) {
 	if err := check(r); err != nil {
-		return nil, err
+		return e, err
 	}
 	r.Header = nil
 	if r.Authenticate == nil {
 		user, err := s.AuthInfo(ctx)
 		if err != nil {
-			return nil, err
+			return e, err
 		}
 		if user != nil {
 			r.Header = &pb.RequestHeader{Username: user.Username, AuthRevision: user.Revision}
 		}
 	}
 	if err := s.complete(r); err != nil {
-		return nil, err
+		return e, err
 	}
-	return encode([]byte{kindRequest}, r)
+	if r.Put != nil || r.Txn != nil {
+		if m := s.move(r); m.changed() || len(u) > 0 {
+			e.Body, e.request = m.body(), r
+			e.Command, err = encode(m.prefix(u), m.request)
+			return e, err
+		}
+	}
+	e.Command, err = encode([]byte{kindRequest}, r)
+	return e, err
 }
 
 // complete decides before ordering what members could not decide alike afterwards.

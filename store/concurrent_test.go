@@ -55,7 +55,7 @@ func TestConcurrentUse(t *testing.T) {
 		},
 		"hash": func() error { _, err := n.HashKV(0); return err },
 		"client snapshot": func() error {
-			snap, err := n.SnapshotForClients()
+			snap, err := n.SnapshotForClients(context.Background())
 			if err != nil {
 				return nil // defragmenting
 			}

@@ -35,6 +35,7 @@ const openTimeout = time.Second
 type database struct {
 	be    backend.Backend
 	index cindex.ConsistentIndexer
+	refs  *refs
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so
@@ -69,8 +70,19 @@ func (db *database) prepare(lg *zap.Logger) error {
 		tx.Unlock()
 		db.be.ForceCommit()
 	}
-	return schema.Validate(lg, db.be.ReadTx())
+	if err := schema.Validate(lg, db.be.ReadTx()); err != nil {
+		return err
+	}
+	refs, err := loadRefs(db.be)
+	db.refs = refs
+	return err
 }
+
+// keys is the database as mvcc has to see it.
+func (db *database) keys() backend.Backend { return track(db.be, db.refs) }
+
+// weighed is the database as quotas have to see it.
+func (db *database) weighed() backend.Backend { return weighed{db.be, db.refs} }
 
 // hook makes each write transaction of an apply carry the position of its command.
 func (db *database) hook() {
@@ -120,7 +132,7 @@ func (s *Store) openAppliers() (err error) {
 	if s.alarms, err = v3alarm.NewAlarmStore(s.lg, schema.NewAlarmBackend(s.lg, s.db.be)); err != nil {
 		return err
 	}
-	s.quota = storage.NewBackendQuota(s.lg, s.opts.QuotaBytes, s.db.be, "store")
+	s.quota = storage.NewBackendQuota(s.lg, s.opts.QuotaBytes, s.db.weighed(), "store")
 	s.applier = apply.NewUberApplier(apply.ApplierOptions{
 		Logger:                       s.lg,
 		KV:                           s.kv,
@@ -132,7 +144,7 @@ func (s *Store) openAppliers() (err error) {
 		SnapshotServer:               status{s},
 		ConsistentIndex:              s.db.index,
 		TxnModeWriteWithSharedBuffer: true,
-		Backend:                      s.db.be,
+		Backend:                      s.db.weighed(), // it serves the quota only
 		QuotaBackendBytesCfg:         s.opts.QuotaBytes,
 		WarningApplyDuration:         s.opts.WarnApplyDuration,
 	})
@@ -154,7 +166,7 @@ func (t status) ForceSnapshot() {}
 
 // removeLeftovers deletes files that a crash during Restore or Defragment left behind.
 func removeLeftovers(dir string) error {
-	for _, pattern := range []string{restorePattern, "db.tmp.*"} {
+	for _, pattern := range []string{restorePattern, copyPattern, "db.tmp.*"} {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err

@@ -6,6 +6,13 @@
 // that place: it imports nothing of braid and knows neither members nor connections.
 // Everything that must be equal on every member is a function of the commands alone.
 //
+// Large values are not in the database. They leave a request before it is ordered and
+// travel as the body of its command, which the log keeps, whole or in fragments; a record of
+// size and SHA-256 stands in their place, equal on every member, and applying needs no more.
+// record.go and large.go have the formats and the way in, keys.go and refs.go what applying
+// keeps of them, resolve.go, byvalue.go and compare.go the way out, release.go and
+// clientcopy.go their end and their way to clients.
+//
 // How to read it: store.go (what a store is made of, opening it), command.go (what a
 // command looks like, how one is made), apply.go (what it does), then the rest by subject:
 // primary.go (who may expire leases), snapshot.go and restore.go (state between members),

@@ -96,6 +96,11 @@ func forget(path string) error {
 				return err
 			}
 		}
+		if tx.Bucket(schema.Key.Name()) != nil {
+			if err := adoptKeys(tx); err != nil {
+				return err
+			}
+		}
 		meta := tx.Bucket(schema.Meta.Name())
 		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
 			return errors.New("this is no database of etcd's")

@@ -60,6 +60,17 @@ type Options struct {
 	// revisions. Defaults 1000 and 10 ms.
 	CompactionBatchLimit    int
 	CompactionSleepInterval time.Duration
+	// Bodies keeps large values. Without it every value is in the database.
+	Bodies Bodies
+	// LargeValueBytes is the size from which on values are kept in Bodies. It may differ
+	// between members. 0: 16 KiB; negative: none is; at least 1 KiB.
+	LargeValueBytes int
+	// ResponseBytes bounds the large values in one answer, and in all that are being made
+	// ready. Default 256 MiB.
+	ResponseBytes int64
+	// ReleaseGrace is how long a large value is kept after its revision was compacted, for
+	// those who read that revision before. Default 1 min.
+	ReleaseGrace time.Duration
 	// WarnApplyDuration is the time above which applying a command is logged. Default 100 ms.
 	WarnApplyDuration time.Duration
 
@@ -94,6 +105,18 @@ func (o *Options) setDefaults() error {
 	orDefault(&o.BackendBatchLimit, 1000)
 	orDefault(&o.BackendBatchInterval, 100*time.Millisecond)
 	orDefault(&o.WarnApplyDuration, 100*time.Millisecond)
+	orDefault(&o.LargeValueBytes, 16<<10)
+	orDefault(&o.ResponseBytes, 256<<20)
+	orDefault(&o.ReleaseGrace, time.Minute)
+	if o.LargeValueBytes > 0 && o.LargeValueBytes < smallestRecord {
+		return fmt.Errorf("store: Options.LargeValueBytes is %d, must be at least %d", o.LargeValueBytes, smallestRecord)
+	}
+	if o.ResponseBytes < 0 || o.ReleaseGrace < 0 {
+		return errors.New("store: Options.ResponseBytes and Options.ReleaseGrace must not be negative")
+	}
+	if o.Bodies == nil || o.LargeValueBytes < 0 {
+		o.LargeValueBytes = 0
+	}
 	return nil
 }
 

@@ -3,8 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,11 +22,21 @@ func (s *Store) Range(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeRe
 	if err := checkRange(r); err != nil {
 		return nil, err
 	}
+	asked, byValue := r, sortedByValue(r)
+	if byValue {
+		asked = unsorted(r)
+	}
 	allowed := func(user *auth.AuthInfo) error { return s.auth.IsRangePermitted(user, r.Key, r.RangeEnd) }
 	err = s.permitted(ctx, allowed, func() error {
-		resp, _, err = txn.Range(ctx, s.lg, s.kv, r, true)
+		resp, _, err = txn.Range(ctx, s.lg, s.kv, asked, true)
 		return err
 	})
+	if err == nil && byValue {
+		err = s.sortRange(ctx, r, resp)
+	}
+	if err == nil {
+		err = s.Resolve(ctx, resp.Kvs...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +95,49 @@ func (s *Store) stream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, 
 			r.Key = append(bytes.Clone(resp.Kvs[n-1].Key), 0)
 		}
 		if !resp.More || left == 0 {
-			return s.lastChunk(ctx, r, out, resp.More, sent, newest, send)
+			return s.lastChunk(ctx, r, out, resp.More, sent, newest, s.inPieces(ctx, chunkBytes, send))
 		}
-		if err := send(out); err != nil {
+		size := s.resolvedSize(out)
+		if err := s.inPieces(ctx, chunkBytes, send)(out); err != nil {
 			return err
 		}
-		chunk = nextChunk(n, proto.Size(out), chunkBytes)
+		chunk = nextChunk(n, size, chunkBytes)
+	}
+}
+
+// resolvedSize is the size of a chunk with all its values.
+func (s *Store) resolvedSize(chunk *pb.RangeResponse) int {
+	size := proto.Size(chunk)
+	for _, kv := range chunk.Kvs {
+		if IsReference(kv) {
+			size += s.ValueSize(kv) - len(kv.Value)
+		}
+	}
+	return size
+}
+
+// inPieces returns a send that gives a chunk its large values. A chunk that they make too
+// large goes in pieces, each with its values only when it is sent.
+func (s *Store) inPieces(ctx context.Context, limit int, send func(*pb.RangeResponse) error) func(*pb.RangeResponse) error {
+	return func(chunk *pb.RangeResponse) error {
+		for slices.ContainsFunc(chunk.Kvs, IsReference) {
+			n, size := 0, 0
+			for n < len(chunk.Kvs) && (n == 0 || size < limit) {
+				size += s.ValueSize(chunk.Kvs[n])
+				n++
+			}
+			if err := s.Resolve(ctx, chunk.Kvs[:n]...); err != nil {
+				return err
+			}
+			if n == len(chunk.Kvs) {
+				break
+			}
+			if err := send(&pb.RangeResponse{Kvs: chunk.Kvs[:n]}); err != nil {
+				return err
+			}
+			chunk.Kvs = chunk.Kvs[n:]
+		}
+		return send(chunk)
 	}
 }
 
@@ -129,13 +178,50 @@ func (s *Store) Txn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse
 	if err := checkTxn(r); err != nil {
 		return nil, err
 	}
+	for range txnAttempts {
+		resp, err = s.readTxn(ctx, r)
+		if !errors.Is(err, ErrUnresolved) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// txnAttempts is how often a transaction is tried whose values change while they are compared.
+const txnAttempts = 16
+
+func (s *Store) readTxn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, err error) {
 	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.auth, user, s.lessor, r) }
+	asked := r
+	j := judge{s: s, concerns: comparedBeforehand}
+	if slices.ContainsFunc(r.Compare, comparedBeforehand) {
+		if err := s.permit(ctx, allowed); err != nil {
+			return nil, err
+		}
+		if asked, err = j.txn(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if m := (mover{}); m.concerns(asked) {
+		asked = m.txn(asked)
+	}
 	err = s.permitted(ctx, allowed, func() error {
-		resp, _, err = txn.Txn(ctx, s.lg, r, true, s.kv, s.lessor, false)
+		resp, _, err = txn.Txn(ctx, s.lg, asked, true, s.kv, s.lessor, false)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	for i := range j.seen {
+		if !s.holds(&j.seen[i], resp.Header.Revision) {
+			return nil, ErrUnresolved
+		}
+	}
+	if err := s.sortTxn(ctx, r, resp); err != nil {
+		return nil, err
+	}
+	return resp, s.Resolve(ctx, keysOf(resp, nil)...)
 }

@@ -25,10 +25,6 @@ type Snapshot struct {
 	position uint64
 }
 
-// ClientSnapshot is a frozen view for clients: the database and its SHA-256, as etcdctl
-// saves it and etcdutl restores it.
-type ClientSnapshot struct{ view }
-
 // view is an open read transaction on a database.
 type view struct {
 	store *Store
@@ -45,16 +41,6 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	return &Snapshot{v, position}, nil
-}
-
-// SnapshotForClients returns a view of the state as it is now, for a client to keep. It
-// must be closed.
-func (s *Store) SnapshotForClients() (*ClientSnapshot, error) {
-	v, err := s.view()
-	if err != nil {
-		return nil, err
-	}
-	return &ClientSnapshot{v}, nil
 }
 
 func (s *Store) view() (v view, err error) {
@@ -91,14 +77,6 @@ func (s *Snapshot) WriteTo(ctx context.Context, w io.Writer) error {
 	header = binary.BigEndian.AppendUint64(header, s.position)
 	header = binary.BigEndian.AppendUint64(header, uint64(s.size))
 	return s.write(ctx, w, header)
-}
-
-// Size returns how many bytes WriteTo writes.
-func (s *ClientSnapshot) Size() int64 { return s.size + sha256.Size }
-
-// WriteTo writes the database and its SHA-256. It stops with ctx's error when ctx is done.
-func (s *ClientSnapshot) WriteTo(ctx context.Context, w io.Writer) error {
-	return s.write(ctx, w, nil)
 }
 
 // write writes a header, the database and the digest of both.

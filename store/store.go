@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/pkg/v3/wait"
@@ -42,7 +43,7 @@ type Store struct {
 
 	cluster *membership.RaftCluster
 	lessor  lease.Lessor
-	kv      mvcc.WatchableKV
+	kv      *keys
 	auth    auth.AuthStore
 	applier apply.UberApplier // used by the apply goroutine only
 
@@ -60,6 +61,11 @@ type Store struct {
 	closing sync.WaitGroup
 	stop    chan struct{} // closed by Close
 	pumped  chan struct{} // closed when the pump has ended
+
+	// fetching bounds the bytes of large values that are being fetched.
+	fetching *semaphore.Weighted
+	copying  *semaphore.Weighted // of copies for clients, one at a time
+	released chan struct{}       // closed when the releaser has ended
 }
 
 // Open opens the store in a directory, which is made if it does not exist. A second store
@@ -77,6 +83,10 @@ func Open(o Options) (*Store, error) {
 		waiting: wait.NewTimeList(),
 		stop:    make(chan struct{}),
 		pumped:  make(chan struct{}),
+
+		fetching: semaphore.NewWeighted(o.ResponseBytes),
+		copying:  semaphore.NewWeighted(1),
+		released: make(chan struct{}),
 	}
 	s.lg = s.latch.logger(o.Logger)
 	s.wanted.init()
@@ -88,6 +98,7 @@ func Open(o Options) (*Store, error) {
 		return nil, openError(o.Dir, err)
 	}
 	go s.pump()
+	go s.releaser()
 	return s, nil
 }
 
@@ -107,10 +118,10 @@ func (s *Store) open() (err error) {
 		CheckpointPersist:          true,
 		ExpiredLeasesRetryInterval: s.opts.LeaseRetryInterval,
 	})
-	s.kv = mvcc.New(s.lg, s.db.be, s.lessor, mvcc.StoreConfig{
+	s.kv = newKeys(s, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
 		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
 		CompactionSleepInterval: s.opts.CompactionSleepInterval,
-	})
+	}))
 	if err := s.openAuth(); err != nil {
 		return err
 	}
@@ -172,6 +183,7 @@ func (s *Store) Close() error {
 	}
 	s.lessor.Stop()
 	<-s.pumped
+	<-s.released
 	err := s.latch.guard(func() error {
 		return errors.Join(s.kv.Close(), s.auth.Close(), s.db.be.Close())
 	})
@@ -219,7 +231,8 @@ func (s *Store) Sync() error {
 	})
 }
 
-// KV returns the keys. Reads through it are not checked for permission.
+// KV returns the keys. Reads through it are not checked for permission, and large values are
+// to be had with Resolve.
 func (s *Store) KV() mvcc.WatchableKV { return s.kv }
 
 // Lessor returns the leases.

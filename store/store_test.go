@@ -71,9 +71,10 @@ func (n *node) raw(data ...[]byte) []*Result {
 
 func (n *node) encode(r *pb.InternalRaftRequest) []byte {
 	n.t.Helper()
-	data, err := n.Encode(context.Background(), r)
+	e, err := n.Encode(context.Background(), r)
 	require.NoError(n.t, err)
-	return data
+	require.Empty(n.t, e.Body)
+	return e.Command
 }
 
 // do applies one request and returns its result.
@@ -168,7 +169,7 @@ func (n *node) snapshot() []byte {
 
 func (n *node) clientSnapshot(w io.Writer) int64 {
 	n.t.Helper()
-	snap, err := n.SnapshotForClients()
+	snap, err := n.SnapshotForClients(context.Background())
 	require.NoError(n.t, err)
 	defer snap.Close()
 	require.NoError(n.t, snap.WriteTo(context.Background(), w))

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// copyPattern matches copies of the database that are made for clients.
+const copyPattern = "db.copy.*"
+
+// ClientSnapshot is a frozen view for clients: the database and its SHA-256, as etcdctl
+// saves it and etcdutl restores it. Every value is in it.
+type ClientSnapshot struct {
+	view *view    // of a database without large values; nil if there is a copy
+	copy *os.File // of a database into which they were put
+	size int64
+	once sync.Once
+}
+
+// SnapshotForClients returns a view of the state as it is now, for a client to keep. It
+// must be closed. If there are large values, it is a copy of the database in the store's
+// directory, with all of them, that goes when it is closed; copies are made one at a time.
+func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error) {
+	refs := s.database().refs
+	refs.pin(1) // what the view shows can be fetched until it is copied
+	defer refs.pin(-1)
+	v, err := s.view()
+	if err != nil {
+		return nil, err
+	}
+	if refs.empty() {
+		return &ClientSnapshot{view: &v, size: v.size}, nil
+	}
+	defer v.Close()
+	if err := s.copying.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.copying.Release(1)
+	file, err := s.wholeCopy(ctx, &v)
+	if err != nil {
+		return nil, fmt.Errorf("store: copy the database with its large values: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, discard(file))
+	}
+	return &ClientSnapshot{copy: file, size: info.Size()}, nil
+}
+
+// empty reports whether nothing of what the database shows, or showed lately, is in a body.
+func (r *refs) empty() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.places) == 0 && len(r.dropped) == 0
+}
+
+func discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+// Size returns how many bytes WriteTo writes.
+func (c *ClientSnapshot) Size() int64 { return c.size + sha256.Size }
+
+// WriteTo writes the database and its SHA-256. It stops with ctx's error when ctx is done.
+func (c *ClientSnapshot) WriteTo(ctx context.Context, w io.Writer) error {
+	if c.view != nil {
+		return c.view.write(ctx, w, nil)
+	}
+	if _, err := c.copy.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	digest := sha256.New()
+	n, err := io.Copy(&contextWriter{ctx, io.MultiWriter(w, digest)}, c.copy)
+	if err == nil && n != c.size {
+		err = fmt.Errorf("store: snapshot of %d bytes, expected %d", n, c.size)
+	}
+	if err == nil {
+		_, err = w.Write(digest.Sum(nil))
+	}
+	return err
+}
+
+// Close frees the view.
+func (c *ClientSnapshot) Close() (err error) {
+	if c.view != nil {
+		return c.view.Close()
+	}
+	c.once.Do(func() { err = discard(c.copy) })
+	return err
+}
+
+// wholeCopy makes a file of the view with its large values.
+func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) {
+	if f, err = os.CreateTemp(s.opts.Dir, copyPattern); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, discard(f))
+			f = nil
+		}
+	}()
+	if _, err := v.be.WriteTo(&contextWriter{ctx, f}); err != nil {
+		return f, err
+	}
+	// A crash leaves nothing of it that counts: no syncs.
+	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{Timeout: openTimeout, NoSync: true, NoGrowSync: true, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		return f, err
+	}
+	return f, errors.Join(s.fill(ctx, db), db.Close())
+}
+
+// copiedBytes is how much of large values is written in one transaction of a copy, which
+// bounds the memory that it takes.
+const copiedBytes = 8 << 20
+
+// fill puts values in the place of records and removes what braid added to the database.
+func (s *Store) fill(ctx context.Context, db *bolt.DB) error {
+	for from := []byte{}; from != nil; {
+		err := db.Update(func(tx *bolt.Tx) (err error) {
+			from, err = s.fillSome(ctx, tx, from)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(refsBucket.Name()) })
+}
+
+// fillSome puts values in until they are copiedBytes. It returns where to go on; nil: done.
+func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte, error) {
+	entries, keys := tx.Bucket(refsBucket.Name()).Cursor(), tx.Bucket(schema.Key.Name())
+	size := 0
+	for k, entry := entries.Seek(from); k != nil; k, entry = entries.Next() {
+		if size >= copiedBytes {
+			return bytes.Clone(k), nil
+		}
+		p, ref, literal, err := decodePlace(entry)
+		if err != nil {
+			return nil, err
+		}
+		if literal {
+			continue
+		}
+		p.body = &body{ref: ref}
+		kv := new(mvccpb.KeyValue)
+		if err := proto.Unmarshal(keys.Get(k), kv); err != nil {
+			return nil, err
+		}
+		v := value{kv: kv, place: p, elsewhere: true}
+		if kv.Value, err = s.bytesOf(ctx, &v); err != nil {
+			return nil, err
+		}
+		data, err := proto.Marshal(kv)
+		if err == nil {
+			err = keys.Put(bytes.Clone(k), data)
+		}
+		if err != nil {
+			return nil, err
+		}
+		size += len(data)
+	}
+	return nil, nil
+}
+
+// errReferences refuses a database whose large values are somewhere else.
+var errReferences = errors.New("it is a copy of a member's database, whose large values are not in it: save a snapshot with \"braid ctl snapshot save\" instead")
+
+// adoptKeys makes the entries of values that only look like records in a database that
+// comes from elsewhere.
+func adoptKeys(tx *bolt.Tx) error {
+	if old := tx.Bucket(refsBucket.Name()); old != nil {
+		err := old.ForEach(func(_, entry []byte) error {
+			if _, _, literal, err := decodePlace(entry); err != nil || !literal {
+				return errors.Join(errReferences, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := tx.DeleteBucket(refsBucket.Name()); err != nil {
+			return err
+		}
+	}
+	entries, err := tx.CreateBucket(refsBucket.Name())
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(schema.Key.Name()).ForEach(func(k, data []byte) error {
+		if mvcc.IsTombstone(k) || !bytes.Contains(data, []byte(recordMagic)) {
+			return nil
+		}
+		kv := new(mvccpb.KeyValue)
+		if err := proto.Unmarshal(data, kv); err != nil {
+			return err
+		}
+		if !marked(kv.Value) {
+			return nil
+		}
+		return entries.Put(k, encodePlace(place{record: recordOf(kv.Value)}))
+	})
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+)
+
+// Which of two values is greater cannot be told from records, and the bytes must not be
+// fetched while commands are applied. So a transaction that asks for it and meets a record
+// has no effect; then its comparisons are made before it is ordered again, together with
+// the demand that what was compared did not change until it is applied.
+
+// ErrUnresolved is the result of a transaction that has to be ordered again as
+// [Store.EncodeResolved] makes it. It had no effect.
+var ErrUnresolved = errors.New("store: values have to be compared before the transaction is ordered")
+
+// prepare looks at the comparisons of a command, before it is applied.
+func (s *Store) prepare(c *command) error {
+	for i := range c.unchanged {
+		if !s.holds(&c.unchanged[i], 0) {
+			return ErrUnresolved
+		}
+	}
+	if c.request == nil || c.request.Txn == nil {
+		return nil
+	}
+	return s.prepareTxn(c, c.request.Txn)
+}
+
+func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
+	for _, compare := range t.Compare {
+		if compare.Target != pb.Compare_VALUE {
+			continue
+		}
+		if r, ok := parseRecord(compare.GetValue()); ok && c.kind == kindLarge && comparedByRecord(compare) {
+			if c.compared == nil {
+				c.compared = make(map[uint64]struct{})
+			}
+			c.compared[r.size] = struct{}{}
+		}
+		if comparedByOrder(compare) && s.meetsRecord(compare) {
+			return ErrUnresolved
+		}
+	}
+	for _, ops := range [][]*pb.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			inner := op.GetRequestTxn()
+			if inner == nil {
+				continue
+			}
+			if err := s.prepareTxn(c, inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// meetsRecord reports whether one of the values to compare is elsewhere.
+func (s *Store) meetsRecord(c *pb.Compare) bool {
+	if s.db.refs.none() {
+		return false
+	}
+	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+	defer tx.End()
+	r, err := tx.Range(context.Background(), c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
+	if err != nil {
+		return false
+	}
+	for _, kv := range r.KVs {
+		if inBody(s.db.refs, kv.ModRevision, kv.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether nothing in a range has changed, as of a revision (0: the newest). A
+// key that is gone makes the count smaller, since none can have come in its place.
+func (s *Store) holds(u *unchanged, at int64) bool {
+	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+	defer tx.End()
+	r, err := tx.Range(context.Background(), u.key, rangeEnd(u.end), mvcc.RangeOptions{Rev: at, FastKeysOnly: true, WithTotalCount: true})
+	if err != nil || int64(len(r.KVs)) != u.count {
+		return false
+	}
+	for _, kv := range r.KVs {
+		if kv.ModRevision > u.revision {
+			return false
+		}
+	}
+	return true
+}
+
+// rangeEnd translates the end of a range: a zero byte stands for the end of all keys.
+func rangeEnd(end []byte) []byte {
+	switch {
+	case len(end) == 0:
+		return nil
+	case len(end) == 1 && end[0] == 0:
+		return []byte{}
+	}
+	return end
+}
+
+// EncodeResolved is [Store.Encode] for a transaction whose result was [ErrUnresolved]. Read
+// linearizably before. The result may be ErrUnresolved again if values change all the time.
+func (s *Store) EncodeResolved(ctx context.Context, r *pb.InternalRaftRequest) (Encoded, error) {
+	if r.Txn == nil {
+		return s.Encode(ctx, r)
+	}
+	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.auth, user, s.lessor, r.Txn) }
+	if err := s.permit(ctx, allowed); err != nil {
+		return Encoded{}, err
+	}
+	j := judge{s: s, concerns: comparedByOrder}
+	t, err := j.txn(ctx, r.Txn)
+	if err != nil {
+		return Encoded{}, err
+	}
+	return s.encodeGuarded(ctx, &pb.InternalRaftRequest{Txn: t}, j.seen)
+}
+
+// judge makes comparisons of values and puts their outcome in their place.
+type judge struct {
+	s        *Store
+	concerns func(*pb.Compare) bool
+	seen     []unchanged
+}
+
+func (j *judge) txn(ctx context.Context, t *pb.TxnRequest) (*pb.TxnRequest, error) {
+	out := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.Compare))}
+	for i, c := range t.Compare {
+		if out.Compare[i] = c; !j.concerns(c) {
+			continue
+		}
+		holds, err := j.compare(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		out.Compare[i] = decided(c, holds)
+	}
+	var err error
+	if out.Success, err = j.ops(ctx, t.Success); err == nil {
+		out.Failure, err = j.ops(ctx, t.Failure)
+	}
+	return out, err
+}
+
+func (j *judge) ops(ctx context.Context, ops []*pb.RequestOp) ([]*pb.RequestOp, error) {
+	out := make([]*pb.RequestOp, len(ops))
+	for i, op := range ops {
+		out[i] = op
+		inner := op.GetRequestTxn()
+		if inner == nil {
+			continue
+		}
+		t, err := j.txn(ctx, inner)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: t}}
+	}
+	return out, nil
+}
+
+// decided is a comparison that comes out as said. It names the same keys, so that whoever
+// may not read them is still refused.
+func decided(c *pb.Compare, holds bool) *pb.Compare {
+	out := &pb.Compare{Key: c.Key, RangeEnd: c.RangeEnd, Target: pb.Compare_VERSION, Result: pb.Compare_LESS,
+		TargetUnion: &pb.Compare_Version{Version: 0}}
+	if holds {
+		out.Result, out.TargetUnion = pb.Compare_GREATER, &pb.Compare_Version{Version: -1}
+	}
+	return out
+}
+
+// compare makes a comparison as etcd does, and remembers what it saw.
+func (j *judge) compare(ctx context.Context, c *pb.Compare) (bool, error) {
+	r, err := j.s.kv.Range(ctx, c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
+	if err != nil {
+		return false, err
+	}
+	j.seen = append(j.seen, unchanged{c.Key, c.RangeEnd, int64(len(r.KVs)), r.Rev})
+	for _, kv := range r.KVs {
+		v := j.s.look(kv)
+		holds := false
+		switch {
+		case v.err != nil:
+			err = v.err
+		case c.Result == pb.Compare_EQUAL, c.Result == pb.Compare_NOT_EQUAL:
+			holds = v.equals(c.GetValue()) == (c.Result == pb.Compare_EQUAL)
+		default:
+			var value []byte
+			value, err = j.s.bytesOf(ctx, &v)
+			order := bytes.Compare(value, c.GetValue())
+			holds = c.Result == pb.Compare_LESS && order < 0 || c.Result == pb.Compare_GREATER && order > 0
+		}
+		if err != nil {
+			return false, fmt.Errorf("compare key %q: %w", kv.Key, err)
+		}
+		if !holds {
+			return false, nil
+		}
+	}
+	return len(r.KVs) > 0, nil
+}
+
+// comparedBeforehand reports whether a transaction that is not ordered leaves a comparison to
+// a judge: any that records may be in the way of.
+func comparedBeforehand(c *pb.Compare) bool { return comparedByOrder(c) || comparedByRecord(c) }

@@ -1,0 +1,284 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// Large values leave a request before it is ordered. Records take their place in the
+// command, which every member applies; the bytes travel as the command's body, which the log
+// may keep in fragments. The prefix of such a command is, after its kind:
+//
+//	number of values, and for each its SHA-256, size and offset in the body
+//	number of things that must not have changed, and for each the key, the end of its
+//	range, the number of keys there and a revision
+//
+// with numbers as varints and byte strings after their length.
+
+// smallestRecord is the size from which on values are compared by their records, whatever
+// the threshold: it differs between members and from one start to the next, and none may
+// have put a smaller value into a body.
+const smallestRecord = 1 << 10
+
+// unchanged is something that a client saw before its transaction was ordered, and that must
+// still be so when it is applied.
+type unchanged struct {
+	key, end []byte
+	count    int64 // of the keys in the range
+	revision int64 // none of them was written after it
+}
+
+// moved is a value on its way into a body.
+type moved struct {
+	record record
+	value  []byte
+	offset int
+}
+
+// mover takes the large values out of a request.
+type mover struct {
+	threshold int // of values that are put; 0: none is moved
+	request   *pb.InternalRaftRequest
+	values    []moved
+	at        map[record]int // in values; nil while there is one at most
+	bytes     int
+	// rewritten: something else than a value that is put was changed.
+	rewritten bool
+}
+
+// move takes the large values out of a request, which it leaves as it is.
+func (s *Store) move(r *pb.InternalRaftRequest) *mover {
+	m := &mover{threshold: s.opts.LargeValueBytes, request: r}
+	switch {
+	case r.Put != nil:
+		if m.large(r.Put.Value) {
+			m.request = &pb.InternalRaftRequest{Header: r.Header, Put: m.put(r.Put)}
+		}
+	case r.Txn != nil && m.concerns(r.Txn):
+		m.request = &pb.InternalRaftRequest{Header: r.Header, Txn: m.txn(r.Txn)}
+	}
+	return m
+}
+
+func (m *mover) changed() bool { return len(m.values) > 0 || m.rewritten }
+
+// large reports whether a value that is put goes into the body.
+func (m *mover) large(value []byte) bool {
+	return m.threshold > 0 && (len(value) >= m.threshold || marked(value))
+}
+
+// comparedByRecord reports whether records of the values are compared in place of them.
+func comparedByRecord(c *pb.Compare) bool {
+	if c.Target != pb.Compare_VALUE || c.Result != pb.Compare_EQUAL && c.Result != pb.Compare_NOT_EQUAL {
+		return false
+	}
+	value := c.GetValue()
+	return len(value) >= smallestRecord || marked(value)
+}
+
+// comparedByOrder reports whether it matters which value is greater: records do not tell.
+func comparedByOrder(c *pb.Compare) bool {
+	return c.Target == pb.Compare_VALUE && (c.Result == pb.Compare_LESS || c.Result == pb.Compare_GREATER)
+}
+
+// sortedByValue reports whether a range is sorted by what records do not tell.
+func sortedByValue(r *pb.RangeRequest) bool {
+	return r.SortTarget == pb.RangeRequest_VALUE && !r.CountOnly
+}
+
+// concerns reports whether anything in a transaction has to be rewritten.
+func (m *mover) concerns(t *pb.TxnRequest) bool {
+	for _, c := range t.Compare {
+		if comparedByRecord(c) {
+			return true
+		}
+	}
+	for _, ops := range [][]*pb.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			switch r := op.Request.(type) {
+			case *pb.RequestOp_RequestPut:
+				if m.large(r.RequestPut.Value) {
+					return true
+				}
+			case *pb.RequestOp_RequestRange:
+				if sortedByValue(r.RequestRange) {
+					return true
+				}
+			case *pb.RequestOp_RequestTxn:
+				if m.concerns(r.RequestTxn) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (m *mover) txn(t *pb.TxnRequest) *pb.TxnRequest {
+	out := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.Compare)), Success: m.ops(t.Success), Failure: m.ops(t.Failure)}
+	for i, c := range t.Compare {
+		if out.Compare[i] = c; comparedByRecord(c) {
+			m.rewritten = true
+			out.Compare[i] = &pb.Compare{
+				Key: c.Key, RangeEnd: c.RangeEnd, Target: c.Target, Result: c.Result,
+				TargetUnion: &pb.Compare_Value{Value: recordOf(c.GetValue()).encode()},
+			}
+		}
+	}
+	return out
+}
+
+func (m *mover) ops(ops []*pb.RequestOp) []*pb.RequestOp {
+	out := make([]*pb.RequestOp, len(ops))
+	for i, op := range ops {
+		out[i] = op
+		switch r := op.Request.(type) {
+		case *pb.RequestOp_RequestPut:
+			if m.large(r.RequestPut.Value) {
+				out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: m.put(r.RequestPut)}}
+			}
+		case *pb.RequestOp_RequestRange:
+			if sortedByValue(r.RequestRange) {
+				m.rewritten = true
+				out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: unsorted(r.RequestRange)}}
+			}
+		case *pb.RequestOp_RequestTxn:
+			out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: m.txn(r.RequestTxn)}}
+		}
+	}
+	return out
+}
+
+// put returns the request with a record in place of its value.
+func (m *mover) put(p *pb.PutRequest) *pb.PutRequest {
+	r := recordOf(p.Value)
+	m.add(r, p.Value)
+	return &pb.PutRequest{
+		Key: p.Key, Value: r.encode(), Lease: p.Lease, PrevKv: p.PrevKv, IgnoreValue: p.IgnoreValue, IgnoreLease: p.IgnoreLease,
+	}
+}
+
+// add puts a value into the body, unless an equal one is there.
+func (m *mover) add(r record, value []byte) {
+	if len(m.values) == 1 && m.at == nil {
+		m.at = map[record]int{m.values[0].record: 0}
+	}
+	if _, known := m.at[r]; known {
+		return
+	}
+	if m.at != nil {
+		m.at[r] = len(m.values)
+	}
+	m.values = append(m.values, moved{r, value, m.bytes})
+	m.bytes += len(value)
+}
+
+// body returns the values, one after the other. A single one is not copied.
+func (m *mover) body() []byte {
+	if len(m.values) == 0 {
+		return nil
+	}
+	if len(m.values) == 1 {
+		return m.values[0].value
+	}
+	b := make([]byte, 0, m.bytes)
+	for i := range m.values {
+		b = append(b, m.values[i].value...)
+	}
+	return b
+}
+
+// prefix is what comes before the request in the command.
+func (m *mover) prefix(u []unchanged) []byte {
+	b := binary.AppendUvarint([]byte{kindLarge}, uint64(len(m.values)))
+	for i := range m.values {
+		v := &m.values[i]
+		b = append(b, v.record.sum[:]...)
+		b = binary.AppendUvarint(b, v.record.size)
+		b = binary.AppendUvarint(b, uint64(v.offset))
+	}
+	b = binary.AppendUvarint(b, uint64(len(u)))
+	for i := range u {
+		b = appendBytes(appendBytes(b, u[i].key), u[i].end)
+		b = binary.AppendUvarint(b, uint64(u[i].count))
+		b = binary.AppendUvarint(b, uint64(u[i].revision))
+	}
+	return b
+}
+
+func appendBytes(b, more []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(more))), more...)
+}
+
+// decodeLarge reads a prefix and returns the request after it.
+func (c *command) decodeLarge(b []byte) (rest []byte, err error) {
+	d := decoder{rest: b}
+	n := d.number()
+	if n > uint64(len(b)) {
+		d.bad = true
+	}
+	c.values = make(map[record]uint32)
+	for ; n > 0 && !d.bad; n-- {
+		var r record
+		copy(r.sum[:], d.take(uint64(len(r.sum))))
+		r.size = d.number()
+		offset := d.number()
+		d.bad = d.bad || offset > math.MaxUint32 || r.size > math.MaxUint32
+		c.values[r] = uint32(offset)
+	}
+	for n = d.number(); n > 0 && !d.bad; n-- {
+		c.unchanged = append(c.unchanged, unchanged{
+			key: d.take(d.number()), end: d.take(d.number()), count: int64(d.number()), revision: int64(d.number()),
+		})
+	}
+	if d.bad {
+		return nil, fmt.Errorf("%w: large values", ErrBadCommand)
+	}
+	return d.rest, nil
+}
+
+// decoder reads numbers and byte strings. Past the end everything is zero and bad.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	n, width := binary.Uvarint(d.rest)
+	if width <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.rest = d.rest[width:]
+	return n
+}
+
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.rest)) {
+		d.bad = true
+		return nil
+	}
+	out := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return out
+}
+
+// embody gives a command its body. Without one that holds its values it has no meaning.
+func (c *command) embody(ref *BodyRef) error {
+	c.body = ref
+	if len(c.values) == 0 {
+		return nil
+	}
+	if ref == nil {
+		return fmt.Errorf("%w: large values without a body", ErrBadCommand)
+	}
+	for r, offset := range c.values {
+		if !fits(*ref, offset, r.size) {
+			return fmt.Errorf("%w: %d bytes at %d of a body of %d", ErrBadCommand, r.size, offset, ref.Size)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+)
+
+// Bodies is where commands' bodies are kept: the log.
+type Bodies interface {
+	// Body returns a whole body, which nobody changes. It asks other members if it has to,
+	// and gives up after a while, or when ctx is done.
+	Body(ctx context.Context, ref BodyRef) ([]byte, error)
+	// Release says that a body is not needed any more. That is durable.
+	Release(ref BodyRef)
+}
+
+// ErrWrongBytes is why a value cannot be read whose bytes are not those that were written.
+// A retry is of no use before the members that hold them are repaired.
+var ErrWrongBytes = errors.New("store: the bytes of a value are not those that were written")
+
+// errNowhere is for a value that nothing is known of: the state is being replaced, or a body
+// is named although the store has none.
+var errNowhere = errors.New("store: it is not known where the value is")
+
+// ValueError says that a large value cannot be had. Unless it wraps [ErrWrongBytes], a retry
+// is safe, and may succeed once more members can be reached.
+type ValueError struct {
+	Revision int64
+	Size     uint64
+	Body     BodyRef
+	Cause    error
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("store: value of %d bytes at revision %d: %s", e.Size, e.Revision, e.Cause)
+}
+
+func (e *ValueError) Unwrap() error { return e.Cause }
+
+// ResponseError says that an answer would hold too many large values. The same question in
+// smaller parts can be answered.
+type ResponseError struct{ Bytes, Limit uint64 }
+
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("store: the values of the answer have %d bytes, more than %d: ask for fewer keys at a time", e.Bytes, e.Limit)
+}
+
+// fetchers is how many bodies are fetched at a time for one answer.
+const fetchers = 8
+
+// value is a value that was read, wherever its bytes are.
+type value struct {
+	kv        *mvccpb.KeyValue
+	place     place
+	elsewhere bool  // in a body
+	err       error // nobody knows where
+}
+
+// look finds out where a value's bytes are. The key must have been read lately: within the
+// grace period.
+func (s *Store) look(kv *mvccpb.KeyValue) value {
+	v := value{kv: kv}
+	if !marked(kv.Value) {
+		return v
+	}
+	p, ok := s.database().refs.find(kv.ModRevision, kv.Value)
+	switch {
+	case ok:
+		v.place, v.elsewhere = p, p.body != nil
+	case kv.ModRevision <= s.CompactRevision():
+		v.err = mvcc.ErrCompacted
+	default:
+		v.err = &ValueError{Revision: kv.ModRevision, Size: uint64(len(kv.Value)), Cause: errNowhere}
+	}
+	return v
+}
+
+// size is the length of the value itself.
+func (v *value) size() uint64 {
+	if v.elsewhere {
+		return v.place.record.size
+	}
+	return uint64(len(v.kv.Value))
+}
+
+// equals compares the value with another one without fetching it.
+func (v *value) equals(other []byte) bool {
+	if v.elsewhere {
+		return v.place.record.verify(other)
+	}
+	return bytes.Equal(v.kv.Value, other)
+}
+
+// bytesOf returns the value itself. The caller must not change it.
+func (s *Store) bytesOf(ctx context.Context, v *value) ([]byte, error) {
+	if !v.elsewhere {
+		return v.kv.Value, v.err
+	}
+	ref := v.place.body.ref
+	whole, err := []byte(nil), errNowhere
+	if s.opts.Bodies != nil {
+		whole, err = s.opts.Bodies.Body(ctx, ref)
+	}
+	if err == nil && uint64(len(whole)) != uint64(ref.Size) {
+		err = ErrWrongBytes
+	}
+	if err == nil {
+		begin, end := uint64(v.place.offset), uint64(v.place.offset)+v.place.record.size
+		if out := whole[begin:end:end]; v.place.record.verify(out) {
+			return out, nil
+		}
+		err = ErrWrongBytes
+	}
+	if errors.Is(err, ErrWrongBytes) {
+		s.lg.Error(err.Error() + ": " + fmt.Sprintf("revision %d, %+v", v.kv.ModRevision, ref))
+	}
+	return nil, &ValueError{Revision: v.kv.ModRevision, Size: v.place.record.size, Body: ref, Cause: err}
+}
+
+// ValueSize returns the length of a key's value, also where it is not at hand.
+func (s *Store) ValueSize(kv *mvccpb.KeyValue) int {
+	if !marked(kv.GetValue()) {
+		return len(kv.GetValue())
+	}
+	v := s.look(kv)
+	return int(v.size())
+}
+
+// IsReference reports whether a key that was read from KV or from a watch may not have its
+// value yet: [Store.Resolve] then gives it.
+func IsReference(kv *mvccpb.KeyValue) bool { return kv != nil && marked(kv.Value) }
+
+// Resolve gives keys that were read from KV or from a watch their values. It changes the keys
+// themselves: what others may see has to be copied before. Errors: [ValueError],
+// [ResponseError], etcd's ErrCompacted for what was compacted too long ago, ctx's.
+func (s *Store) Resolve(ctx context.Context, kvs ...*mvccpb.KeyValue) error {
+	var missing []value
+	total := uint64(0)
+	for _, kv := range kvs {
+		if !IsReference(kv) {
+			continue
+		}
+		v := s.look(kv)
+		if v.err != nil {
+			return v.err
+		}
+		if v.elsewhere {
+			missing = append(missing, v)
+			total += v.size()
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	limit := uint64(s.opts.ResponseBytes)
+	if total > limit && len(missing) > 1 {
+		return &ResponseError{total, limit}
+	}
+	weight := int64(min(total, limit))
+	if err := s.fetching.Acquire(ctx, weight); err != nil {
+		return err
+	}
+	defer s.fetching.Release(weight)
+	return s.fetchAll(ctx, missing)
+}
+
+func (s *Store) fetchAll(ctx context.Context, missing []value) error {
+	if len(missing) == 1 {
+		return s.fetch(ctx, &missing[0])
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchers)
+	for i := range missing {
+		group.Go(func() error { return s.fetch(ctx, &missing[i]) })
+	}
+	return group.Wait()
+}
+
+func (s *Store) fetch(ctx context.Context, v *value) error {
+	b, err := s.bytesOf(ctx, v)
+	if err == nil {
+		v.kv.Value = b
+	}
+	return err
+}
+
+// Answer completes what applying a request gave: large values, and ranges sorted by value.
+// It is called once, with the response of the [Result].
+func (s *Store) Answer(ctx context.Context, e *Encoded, response proto.Message) error {
+	var asked *pb.TxnRequest
+	if e.request != nil {
+		asked = e.request.Txn
+	}
+	switch r := response.(type) {
+	case *pb.PutResponse:
+		if IsReference(r.PrevKv) {
+			return s.Resolve(ctx, r.PrevKv)
+		}
+	case *pb.DeleteRangeResponse:
+		return s.Resolve(ctx, r.PrevKvs...)
+	case *pb.RangeResponse:
+		return s.Resolve(ctx, r.Kvs...)
+	case *pb.TxnResponse:
+		if asked != nil {
+			if err := s.sortTxn(ctx, asked, r); err != nil {
+				return err
+			}
+		}
+		return s.Resolve(ctx, keysOf(r, nil)...)
+	}
+	return nil
+}
+
+// keysOf gathers all keys of a transaction's response.
+func keysOf(r *pb.TxnResponse, out []*mvccpb.KeyValue) []*mvccpb.KeyValue {
+	for _, op := range r.Responses {
+		switch o := op.Response.(type) {
+		case *pb.ResponseOp_ResponseRange:
+			out = append(out, o.ResponseRange.GetKvs()...)
+		case *pb.ResponseOp_ResponsePut:
+			if kv := o.ResponsePut.GetPrevKv(); kv != nil {
+				out = append(out, kv)
+			}
+		case *pb.ResponseOp_ResponseDeleteRange:
+			out = append(out, o.ResponseDeleteRange.GetPrevKvs()...)
+		case *pb.ResponseOp_ResponseTxn:
+			out = keysOf(o.ResponseTxn, out)
+		}
+	}
+	return out
+}
