@@ -30,6 +30,9 @@ type (
 	Member              = protocol.Member
 	Position            = protocol.Position
 	Change              = protocol.Change
+	InstanceID          = protocol.InstanceID
+	Index               = protocol.Index
+	Term                = protocol.Term
 	BodyRef             = protocol.BodyRef
 	Command             = replica.Command
 	StateMachine        = replica.StateMachine
