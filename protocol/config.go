@@ -86,6 +86,18 @@ func (c *Config) Voter(id MemberID) bool {
 	return m != nil && !m.Learner || slices.Contains(c.Outgoing, id)
 }
 
+// Number gives the members slots in their order, if the configuration knows none yet: then
+// no body was coded under it.
+func (c *Config) Number() {
+	if c.Slots > 0 || len(c.Members) > Rows {
+		return
+	}
+	for i := range c.Members {
+		c.Members[i].Slot = uint8(i)
+	}
+	c.Slots = len(c.Members)
+}
+
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
 	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots}
@@ -111,6 +123,22 @@ func (c *Config) Validate() error {
 	}
 	if len(c.Voters()) == 0 {
 		return fmt.Errorf("config: no voters")
+	}
+	return c.validateSlots()
+}
+
+// validateSlots: rows that are combined must be distinct.
+func (c *Config) validateSlots() error {
+	if c.Slots > Rows {
+		return fmt.Errorf("config: %d slots, there are %d", c.Slots, Rows)
+	}
+	var taken [Rows]bool
+	for i := 0; i < len(c.Members) && c.Slots > 0; i++ {
+		m := &c.Members[i]
+		if int(m.Slot) >= c.Slots || taken[m.Slot] {
+			return fmt.Errorf("config: slot %d of member %s is another's or was never given", m.Slot, m.ID)
+		}
+		taken[m.Slot] = true
 	}
 	return nil
 }

@@ -73,7 +73,9 @@ type BodyMade struct {
 }
 
 // Bodies tells the core about this member's bodies of committed entries: how many that are
-// alive it does not hold in any form, and the largest k among those alive.
+// alive it does not hold in any form, and the largest k among those alive. It is due when
+// either changed, and after an Install or a start from a snapshot; until then the core takes
+// bodies to be missing. It accounts for all effects so far.
 type Bodies struct {
 	Missing int
 	MaxK    uint8
@@ -112,8 +114,9 @@ type Effects struct {
 	Persist []Record
 	// Seq numbers the last step that added to Persist or Release; see [Persisted].
 	Seq uint64
-	// Send may leave now. Where an entry's payload is not resident, the owner reads it
-	// from its log before sending, or drops the message.
+	// Send may leave now. Where an entry's payload or body is not resident, the owner reads
+	// it from its disk before sending, and cuts the row that Form asks for. If it cannot, it
+	// sends FormNone where Index ≤ Message.Commit, and else drops the message.
 	Send []*Message
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
@@ -260,6 +263,14 @@ type Status struct {
 	Durable  Index // what this member's own disk holds
 	Commit   Index
 	Config   Config
+	// Placement is where bodies are kept. K is what a leader would code the next one with:
+	// 1 if not at all; 0 on other members.
+	Placement string
+	K         uint8
+	// Preparing is how many bodies a new leader has yet to make whole before it leads.
+	Preparing int
+	// Lacking: bodies of committed entries are missing here.
+	Lacking bool
 	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus
 }
@@ -271,4 +282,8 @@ type PeerStatus struct {
 	Active        bool // heard of within an election timeout
 	Snapshot      bool // a snapshot is under way
 	InflightBytes int
+	// Lacking: it misses bodies of committed entries. Whole: up to this index it is sent
+	// uncommitted bodies whole, because too few members take fragments.
+	Lacking bool
+	Whole   Index
 }

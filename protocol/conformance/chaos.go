@@ -60,6 +60,10 @@ func (net *Net) chaos(d *dice, turn int) {
 	}
 	net.chaosClients(d)
 	net.chaosMembers(d)
+	if net.Options.Bodies > 0 && turn%100 == 0 {
+		net.checkBodies(1, &net.judge.config, false)
+		net.Backfill(d.node(net).ID)
+	}
 }
 
 func (net *Net) chaosParcel(d *dice) {
@@ -70,11 +74,11 @@ func (net *Net) chaosParcel(d *dice) {
 	switch p := net.Queue[i]; {
 	case d.roll(d.lost):
 		net.Drop(i)
-	case d.roll(d.twice) && p.Base == nil:
+	case d.roll(d.twice) && p.Message != nil:
 		copied := *p.Message
 		net.Queue = append(net.Queue, Parcel{From: p.From, To: p.To, Message: &copied})
 		net.Deliver(i)
-	case d.roll(d.lazy) && p.Base == nil && (net.Cut == nil || !net.Cut(p.From, p.To)) && net.Node(p.To) != nil:
+	case d.roll(d.lazy) && p.Message != nil && (net.Cut == nil || !net.Cut(p.From, p.To)) && net.Node(p.To) != nil:
 		net.take(i)
 		net.StepLazily(p.To, p.Message)
 	default:
@@ -88,7 +92,7 @@ func (net *Net) chaosClients(d *dice) {
 		return
 	}
 	if d.roll(d.propose) {
-		net.Propose(n.ID, d.rng.IntN(400))
+		net.propose(n.ID, d.rng.IntN(400))
 	}
 	if d.roll(d.read) {
 		net.Read(n.ID)
@@ -161,18 +165,21 @@ func (net *Net) chaosChange(d *dice, l *Node) {
 
 // faults: whatever happens, nothing that was committed differs or is lost, and reads miss
 // nothing; and when faults end, the cluster serves again.
-func faults(t *testing.T, start Factory) {
+func faults(t *testing.T, s suite) {
 	for seed := range uint64(60) {
-		runFaults(t, start, seed, nil)
+		runFaults(t, s, seed, nil)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 }
 
-func runFaults(t testing.TB, start Factory, seed uint64, trace func(string)) *Net {
+func runFaults(t testing.TB, s suite, seed uint64, trace func(string)) *Net {
 	members := []int{3, 3, 5, 4, 1, 2}[seed%6]
-	net := NewNet(t, members, seed, start)
+	if s.Members > 0 {
+		members = s.Members
+	}
+	net := s.net(t, members, seed)
 	net.Trace = trace
 	d := faultsOf(seed, members)
 	for turn := range 2500 {
@@ -190,7 +197,7 @@ func (net *Net) settled() {
 	net.Until("any command", func() bool {
 		if tries++; tries%50 == 1 {
 			for _, n := range net.Nodes {
-				all = append(all, net.Propose(n.ID, 10))
+				all = append(all, net.propose(n.ID, 10))
 			}
 			net.Settle()
 		}
@@ -214,6 +221,7 @@ func (net *Net) heal() {
 		net.CarryOut(n.ID)
 	}
 	net.Settle()
+	net.checkBodies(1, &net.judge.config, false)
 	net.Until("a leader", func() bool { return net.Leader() != nil })
 	net.settled()
 	for _, n := range net.Nodes {
@@ -230,4 +238,5 @@ func (net *Net) heal() {
 		_, ok := net.Served(c)
 		return ok
 	})
+	net.checkBodies(1, &net.judge.config, false)
 }

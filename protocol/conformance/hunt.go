@@ -20,6 +20,11 @@ func (h hunter) Fatalf(format string, a ...any) { panic(caught{fmt.Sprintf(forma
 // have said, or how the core panicked; "" if nothing is wrong. It finds out whether the
 // suite notices a core that is broken on purpose. trace may be nil.
 func Hunt(start Factory, seed uint64, trace func(line string)) (what string) {
+	return HuntWith(start, Options{}, seed, trace)
+}
+
+// HuntWith is Hunt with options.
+func HuntWith(start Factory, o Options, seed uint64, trace func(line string)) (what string) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -29,6 +34,6 @@ func Hunt(start Factory, seed uint64, trace func(line string)) (what string) {
 			what = fmt.Sprintf("panic: %v", p)
 		}
 	}()
-	runFaults(hunter{}, start, seed, trace)
+	runFaults(hunter{}, suite{start, o}, seed, trace)
 	return ""
 }

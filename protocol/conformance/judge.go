@@ -12,6 +12,8 @@ type judge struct {
 	t testing.TB
 	// chosen is what was committed first at every index, anywhere.
 	chosen map[protocol.Index]protocol.Entry
+	// config is the configuration that was committed last.
+	config protocol.Config
 	// highest is the highest index that was committed anywhere.
 	highest protocol.Index
 	// asked is, for every read under way, what it must not miss, and who asked.
@@ -24,7 +26,9 @@ type judge struct {
 	took map[protocol.ProposalID]protocol.Index
 	// leaders is who led each term.
 	leaders map[protocol.Term]protocol.MemberID
-	context uint64
+	// proposed are all bodies that anybody proposed.
+	proposed map[bodyKey][]byte
+	context  uint64
 }
 
 type question struct {
@@ -36,7 +40,7 @@ func (j *judge) init(t testing.TB) {
 	*j = judge{
 		t: t, chosen: map[protocol.Index]protocol.Entry{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
 		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{},
-		leaders: map[protocol.Term]protocol.MemberID{},
+		leaders: map[protocol.Term]protocol.MemberID{}, proposed: map[bodyKey][]byte{},
 	}
 }
 
@@ -77,7 +81,14 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	}
 	if c, ok := j.chosen[e.Index]; !ok {
 		j.chosen[e.Index] = *e
-	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind {
+		if e.Kind == protocol.EntryConfig {
+			c, err := protocol.DecodeConfig(e.Payload)
+			if err != nil {
+				j.t.Fatalf("member %s: committed configuration at %d: %v", n.ID, e.Index, err)
+			}
+			j.config = c
+		}
+	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind || c.K != e.K || c.BodyDigest != e.BodyDigest {
 		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
 	}
 	j.highest = max(j.highest, e.Index)
@@ -175,6 +186,41 @@ func (net *Net) Batch(id protocol.MemberID, size int) protocol.Entry {
 	e.Payload = protocol.AppendCommand(nil, command)
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	return e
+}
+
+// WithBody returns a sealed proposal of one command with a body of size bytes.
+func (net *Net) WithBody(id protocol.MemberID, size int) protocol.Entry {
+	e := net.Batch(id, 8)
+	e.Body = make([]byte, size)
+	for i := range e.Body {
+		e.Body[i] = byte(e.ID.Seq) ^ byte(e.ID.Seq>>8) ^ byte(i)
+	}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	net.judge.proposed[bodyKey{e.BodySize, e.BodyDigest}] = e.Body
+	return e
+}
+
+// command returns a proposal with or without a body, as the options say. The choice does
+// not depend on chance, so that runs without bodies stay what they are.
+func (net *Net) command(id protocol.MemberID, size int) protocol.Entry {
+	if int(net.judge.context*7919%1000) < net.Options.Bodies {
+		return net.WithBody(id, 1+size)
+	}
+	return net.Batch(id, size)
+}
+
+func (net *Net) propose(id protocol.MemberID, size int) protocol.Entry {
+	e := net.command(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
+	return e
+}
+
+// ProposeBody proposes a new command with a body on a member.
+func (net *Net) ProposeBody(id protocol.MemberID, size int) protocol.Entry {
+	e := net.WithBody(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
 	return e
 }
 

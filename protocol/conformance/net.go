@@ -27,16 +27,19 @@ type Net struct {
 	// Trace, if set, is given a line for everything that happens.
 	Trace func(line string)
 	// Lag keeps writes undone until Sync is called; otherwise Settle completes them.
-	Lag   bool
+	Lag bool
+	Options
 	judge judge
 }
 
-// Parcel is a message under way, or a snapshot (Base set).
+// Parcel is a message under way, a snapshot (Base set), or a member's wish for a whole
+// body, which is fetched when it is delivered.
 type Parcel struct {
 	From, To protocol.MemberID
 	Message  *protocol.Message
 	Term     protocol.Term
 	Base     *protocol.Base
+	Want     *protocol.BodyRef
 }
 
 // Node is one member.
@@ -57,6 +60,12 @@ type Node struct {
 	disk    protocol.Recovered // what is durable
 	writes  []write            // what is not, oldest first
 	offered []protocol.Base    // snapshots that arrived, durable but perhaps not in use
+	bodies  map[protocol.Index]held
+	lacks   []protocol.Index // committed entries whose bodies are missing
+	maxK    uint8            // of all committed bodies
+	// lookAtInstalled: when the disk is done, bodies are to be looked for that a snapshot
+	// named.
+	lookAtInstalled bool
 }
 
 // write is one effects' records, and the messages that wait for them.
@@ -74,6 +83,8 @@ func NewNet(t testing.TB, n int, seed uint64, start Factory) *Net {
 	for id := 1; id <= n; id++ {
 		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(id)})
 	}
+	c.Number()
+	net.judge.config = c
 	for id := 1; id <= n; id++ {
 		net.Add(protocol.MemberID(id), c)
 	}
@@ -83,7 +94,7 @@ func NewNet(t testing.TB, n int, seed uint64, start Factory) *Net {
 // Add starts a new member: with the cluster's first configuration, or with none if it
 // joins.
 func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
-	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}}
+	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{}}
 	n.disk.Base = n.Snap
 	net.Nodes = append(net.Nodes, n)
 	slices.SortFunc(net.Nodes, func(a, b *Node) int { return int(a.ID) - int(b.ID) })
@@ -99,6 +110,7 @@ func (net *Net) boot(n *Node) {
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
 	n.eff = protocol.Effects{}
+	net.lookAtBodies(n)
 }
 
 // recovered is what a member finds on its disk: a snapshot, and the entries after it.
@@ -112,6 +124,7 @@ func (n *Node) recovered() protocol.Recovered {
 		if e.Kind == protocol.EntryBatch && e.Index%2 == 0 {
 			e.Payload = nil
 		}
+		e.Form, e.Body = n.form(&e), nil
 		rec.Entries = append(rec.Entries, e)
 	}
 	return rec
@@ -153,6 +166,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 	e := &n.eff
 	net.traceEffects(n)
+	before := net.judge.highest
 	net.judge.effects(n, e)
 	if e.Install != nil {
 		n.Applied, n.term, n.Config = e.Install.Index, e.Install.Term, e.Install.Config
@@ -160,17 +174,28 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	for i := range e.Commit {
 		net.apply(n, e.Commit[i])
 	}
+	if e.Install != nil {
+		n.lookAtInstalled = true
+	}
+	net.commitsBodies(n, e.Commit)
+	if net.judge.highest > before {
+		c := n.Core.Status().Config
+		net.checkBodies(before+1, &c, true)
+	}
 	if len(e.Persist) > 0 || len(e.Release) > 0 {
 		n.writes = append(n.writes, write{e.Seq, slices.Clone(e.Persist), slices.Clone(e.Release)})
 	}
 	send := slices.Clone(e.Send)
-	ask := slices.Clone(e.Snapshots)
+	ask, wants := slices.Clone(e.Snapshots), slices.Clone(e.Want)
 	e.Reset()
 	for _, m := range send {
 		net.send(n, m)
 	}
 	for _, to := range ask {
 		net.sendSnapshot(n, to)
+	}
+	for _, ref := range wants {
+		net.want(n, ref)
 	}
 	// Messages that wait for no write need no disk.
 	for len(n.writes) > 0 && len(n.writes[0].records) == 0 {
@@ -196,13 +221,13 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 func (net *Net) send(n *Node, m *protocol.Message) {
 	b := m.AppendHead(nil)
 	for i := range m.Entries {
-		e := &m.Entries[i]
-		payload := e.Payload
-		if !e.Resident() {
-			payload = net.payload(n, e)
+		e := net.dressed(n, m.Entries[i], m.Entries[i].Index <= m.Commit)
+		b = append(append(b, e.Head()...), e.Payload...)
+		if e.BodySize > 0 {
+			b = append(e.AppendBodyHead(b), e.Body...)
 		}
-		b = append(append(b, e.Head()...), payload...)
 	}
+	b = m.AppendHoldings(b)
 	decoded, err := protocol.DecodeMessage(b)
 	if err != nil {
 		net.t.Fatalf("member %s sends %s: %v", n.ID, m.Type, err)
@@ -235,6 +260,10 @@ func (net *Net) Deliver(i int) {
 	to := net.Node(p.To)
 	if to == nil || to.Core == nil || net.Cut != nil && net.Cut(p.From, p.To) {
 		net.lose(p)
+		return
+	}
+	if p.Want != nil {
+		net.bring(to, *p.Want)
 		return
 	}
 	net.traceParcel("", p)
@@ -284,6 +313,10 @@ func (net *Net) complete(n *Node) {
 	for i := range w.records {
 		n.store(&w.records[i])
 	}
+	if n.lookAtInstalled && len(n.writes) == 0 {
+		n.lookAtInstalled = false
+		net.lookAtBodies(n)
+	}
 	for _, m := range w.release {
 		net.send(n, m)
 	}
@@ -298,13 +331,22 @@ func (n *Node) store(r *protocol.Record) {
 	case protocol.RecordState:
 		d.State = r.State
 	case protocol.RecordBase:
+		if k := len(d.Entries); k > 0 {
+			n.cutBodies(r.Base.Index+1, d.Entries[k-1].Index)
+		}
 		d.Base, d.Entries = r.Base, nil
 		for _, o := range n.offered {
 			if o.Index == r.Base.Index {
 				n.Snap = o // the record takes it into use
 			}
 		}
+	case protocol.RecordBody:
+		n.storeBody(&r.Entry)
 	case protocol.RecordEntry:
+		if k := len(d.Entries); k > 0 {
+			n.cutBodies(r.Entry.Index, d.Entries[k-1].Index)
+		}
+		n.storeBody(&r.Entry)
 		i, _ := slices.BinarySearchFunc(d.Entries, r.Entry.Index, func(e protocol.Entry, i protocol.Index) int { return int(e.Index) - int(i) })
 		d.Entries = append(slices.Clip(d.Entries[:i]), r.Entry)
 	}

@@ -12,19 +12,45 @@ import (
 // heartbeat of ten times that or so, and time out after a hundred times that or so.
 const Pace = time.Millisecond
 
+// Options are what the suite may do beyond what every protocol must bear.
+type Options struct {
+	// Bodies is how many thousandths of the commands have a body.
+	Bodies int
+	// Members is how many members clusters under faults have; 0: it depends on the seed.
+	Members int
+	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
+	ReadQuorum, WriteQuorum int
+}
+
+// suite is what is under test.
+type suite struct {
+	start Factory
+	Options
+}
+
+func (s suite) net(t testing.TB, n int, seed uint64) *Net {
+	net := NewNet(t, n, seed, s.start)
+	net.Options = s.Options
+	return net
+}
+
 // Run runs the suite. start must start a core with the same settings on every member.
-func Run(t *testing.T, start Factory) {
-	t.Run("one member", func(t *testing.T) { oneMember(t, start) })
-	t.Run("replication", func(t *testing.T) { replication(t, start) })
-	t.Run("restart from records", func(t *testing.T) { restart(t, start) })
-	t.Run("leader crash", func(t *testing.T) { leaderCrash(t, start) })
-	t.Run("nothing without a quorum", func(t *testing.T) { noQuorum(t, start) })
-	t.Run("release waits for the disk", func(t *testing.T) { releaseWaits(t, start) })
-	t.Run("reads", func(t *testing.T) { readsAnywhere(t, start) })
-	t.Run("snapshot", func(t *testing.T) { snapshot(t, start) })
-	t.Run("membership", func(t *testing.T) { membership(t, start) })
-	t.Run("same inputs, same effects", func(t *testing.T) { determinism(t, start) })
-	t.Run("faults", func(t *testing.T) { faults(t, start) })
+func Run(t *testing.T, start Factory) { RunWith(t, start, Options{}) }
+
+// RunWith runs the suite with options.
+func RunWith(t *testing.T, start Factory, o Options) {
+	s := suite{start, o}
+	t.Run("one member", func(t *testing.T) { oneMember(t, s) })
+	t.Run("replication", func(t *testing.T) { replication(t, s) })
+	t.Run("restart from records", func(t *testing.T) { restart(t, s) })
+	t.Run("leader crash", func(t *testing.T) { leaderCrash(t, s) })
+	t.Run("nothing without a quorum", func(t *testing.T) { noQuorum(t, s) })
+	t.Run("release waits for the disk", func(t *testing.T) { releaseWaits(t, s) })
+	t.Run("reads", func(t *testing.T) { readsAnywhere(t, s) })
+	t.Run("snapshot", func(t *testing.T) { snapshot(t, s) })
+	t.Run("membership", func(t *testing.T) { membership(t, s) })
+	t.Run("same inputs, same effects", func(t *testing.T) { determinism(t, s) })
+	t.Run("faults", func(t *testing.T) { faults(t, s) })
 }
 
 // Until ticks all members and settles until ok, and fails after a time that would be
@@ -37,6 +63,7 @@ func (net *Net) Until(what string, ok func() bool) {
 		}
 		for _, n := range net.Nodes {
 			net.Tick(n.ID, Pace)
+			net.Backfill(n.ID)
 		}
 		net.Settle()
 	}
@@ -51,7 +78,7 @@ func (net *Net) Until(what string, ok func() bool) {
 // Committed proposes on a member until the command is committed there, as owners do.
 func (net *Net) Committed(id protocol.MemberID, size int) protocol.Index {
 	net.t.Helper()
-	e := net.Batch(id, size)
+	e := net.command(id, size)
 	tries := 0
 	net.Until(fmt.Sprintf("a command of member %s", id), func() bool {
 		if tries%50 == 0 && net.Took(e) == 0 {
@@ -88,8 +115,8 @@ func (net *Net) current() *protocol.Config {
 	return &best.Config
 }
 
-func oneMember(t *testing.T, start Factory) {
-	net := NewNet(t, 1, 1, start)
+func oneMember(t *testing.T, s suite) {
+	net := s.net(t, 1, 1)
 	net.Committed(1, 10)
 	c := net.Read(1)
 	net.Until("a read", func() bool { _, ok := net.Served(c); return ok })
@@ -98,16 +125,16 @@ func oneMember(t *testing.T, start Factory) {
 	net.Committed(1, 10)
 }
 
-func replication(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 2, start)
+func replication(t *testing.T, s suite) {
+	net := s.net(t, 3, 2)
 	for i := range 30 {
 		net.Committed(protocol.MemberID(i%3+1), i*100)
 	}
 	net.level()
 }
 
-func restart(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 3, start)
+func restart(t *testing.T, s suite) {
+	net := s.net(t, 3, 3)
 	for range 4 {
 		for i := range 10 {
 			net.Committed(protocol.MemberID(i%3+1), 50)
@@ -126,8 +153,8 @@ func restart(t *testing.T, start Factory) {
 	net.level()
 }
 
-func leaderCrash(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 4, start)
+func leaderCrash(t *testing.T, s suite) {
+	net := s.net(t, 3, 4)
 	for range 5 {
 		net.Committed(1, 10)
 		l := net.Leader()
@@ -145,14 +172,14 @@ func leaderCrash(t *testing.T, start Factory) {
 	net.level()
 }
 
-func noQuorum(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 5, start)
+func noQuorum(t *testing.T, s suite) {
+	net := s.net(t, 3, 5)
 	net.Committed(1, 10)
 	net.Crash(2, 0)
 	net.Crash(3, 0)
 	before := net.judge.highest
 	for range 20 {
-		net.Propose(1, 10)
+		net.propose(1, 10)
 		c := net.Read(1)
 		for range 100 {
 			net.Tick(1, Pace)
@@ -172,14 +199,14 @@ func noQuorum(t *testing.T, start Factory) {
 	net.Committed(1, 10)
 }
 
-func releaseWaits(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 6, start)
+func releaseWaits(t *testing.T, s suite) {
+	net := s.net(t, 3, 6)
 	net.Committed(1, 10)
 	net.Lag = true
 	before := net.judge.highest
 	for range 50 {
 		for _, n := range net.Nodes {
-			net.Propose(n.ID, 10)
+			net.propose(n.ID, 10)
 			net.Tick(n.ID, Pace)
 		}
 		net.Settle()
@@ -192,8 +219,8 @@ func releaseWaits(t *testing.T, start Factory) {
 	net.Committed(1, 10)
 }
 
-func readsAnywhere(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 7, start)
+func readsAnywhere(t *testing.T, s suite) {
+	net := s.net(t, 3, 7)
 	for round := range 20 {
 		at := net.Committed(protocol.MemberID(round%3+1), 10)
 		for _, n := range net.Nodes {
@@ -212,8 +239,8 @@ func readsAnywhere(t *testing.T, start Factory) {
 	}
 }
 
-func snapshot(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 8, start)
+func snapshot(t *testing.T, s suite) {
+	net := s.net(t, 3, 8)
 	net.Committed(1, 10)
 	net.Crash(3, 0)
 	for range 30 {
@@ -234,8 +261,8 @@ func snapshot(t *testing.T, start Factory) {
 	net.level()
 }
 
-func membership(t *testing.T, start Factory) {
-	net := NewNet(t, 3, 9, start)
+func membership(t *testing.T, s suite) {
+	net := s.net(t, 3, 9)
 	net.Committed(1, 10)
 	net.Add(4, protocol.Config{})
 	net.Add(5, protocol.Config{})
@@ -305,11 +332,11 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 }
 
 // determinism: the same inputs give the same conversation, to the letter.
-func determinism(t *testing.T, start Factory) {
+func determinism(t *testing.T, s suite) {
 	var first []string
 	for range 2 {
 		var lines []string
-		net := NewNet(t, 3, 10, start)
+		net := s.net(t, 3, 10)
 		net.Trace = func(line string) { lines = append(lines, line) }
 		for i := range 500 {
 			net.chaos(faultsOf(10, 3), i)

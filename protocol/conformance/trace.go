@@ -17,6 +17,10 @@ func (net *Net) traceParcel(how string, p Parcel) {
 	if net.Trace == nil {
 		return
 	}
+	if p.Want != nil {
+		net.tracef("%s%s's wish for the body of %d/%d", how, p.To, p.Want.Index, p.Want.Term)
+		return
+	}
 	if p.Base != nil {
 		net.tracef("%s%s→%s Snapshot t%d base %d/%d", how, p.From, p.To, p.Term, p.Base.Index, p.Base.Term)
 		return
@@ -61,6 +65,9 @@ func (net *Net) traceEffects(n *Node) {
 		}
 		net.tracef("  %s refuses %s: %s, leader %s", n.ID, what, r.Reason, r.Leader)
 	}
+	for _, w := range e.Want {
+		net.tracef("  %s wants the body of %d/%d", n.ID, w.Index, w.Term)
+	}
 	for _, to := range e.Snapshots {
 		net.tracef("  %s is to send %s a snapshot", n.ID, to)
 	}
@@ -72,6 +79,8 @@ func describeRecord(r *protocol.Record) string {
 		return fmt.Sprintf("state(t%d vote %s commit %d)", r.State.Term, r.State.Vote, r.State.Commit)
 	case protocol.RecordBase:
 		return fmt.Sprintf("base(%d/%d)", r.Base.Index, r.Base.Term)
+	case protocol.RecordBody:
+		return fmt.Sprintf("body(%s)", describeEntry(&r.Entry))
 	}
 	return describeEntry(&r.Entry)
 }
@@ -87,15 +96,35 @@ func describeEntry(e *protocol.Entry) string {
 	case protocol.EntryConfig:
 		s += ":config"
 	}
+	if e.K == 1 && e.Form == protocol.FormWhole {
+		s += ":body"
+	} else if e.BodySize > 0 {
+		s += fmt.Sprintf(":%s of k=%d", e.Form, e.K)
+	}
 	return s
 }
+
+// describeHoldings writes in what form entries' bodies are held, or which ones are asked for.
+func describeHoldings(hs []protocol.Holding, question bool) string {
+	var parts []string
+	for _, h := range hs {
+		s := fmt.Sprintf("%d/%d", h.Index, h.Term)
+		if !question {
+			s += ":" + h.Form.String()
+		}
+		parts = append(parts, s)
+	}
+	return fmt.Sprintf(" {%s}", strings.Join(parts, " "))
+}
+
+func plain(e *protocol.Entry) bool { return e.Kind == protocol.EntryBatch && e.BodySize == 0 }
 
 // describeEntries writes long runs of batches as one.
 func describeEntries(es []protocol.Entry) string {
 	var parts []string
 	for i := 0; i < len(es); {
 		j := i
-		for j+1 < len(es) && es[j+1].Kind == protocol.EntryBatch && es[i].Kind == protocol.EntryBatch && es[j+1].Term == es[i].Term {
+		for j+1 < len(es) && plain(&es[j+1]) && plain(&es[i]) && es[j+1].Term == es[i].Term {
 			j++
 		}
 		if j-i > 1 {
@@ -134,12 +163,21 @@ func Describe(m *protocol.Message) string {
 		s += fmt.Sprintf(" commit %d", m.Commit)
 	case protocol.MsgHeartbeatResp:
 		s += fmt.Sprintf(" match %d seen %d", m.Index, m.Hint)
+	case protocol.MsgBodies:
+		s += fmt.Sprintf(" [%s] commit %d", describeEntries(m.Entries), m.Commit)
+	case protocol.MsgHoldings, protocol.MsgTimeoutNow:
+		if m.Commit > 0 {
+			s += fmt.Sprintf(" commit %d", m.Commit)
+		}
 	case protocol.MsgPropose:
 		s += fmt.Sprintf(" [%s]", describeEntries(m.Entries))
 	case protocol.MsgRead:
 		s += fmt.Sprintf(" %d", m.Context)
 	case protocol.MsgReadResp:
 		s += fmt.Sprintf(" %d at %d", m.Context, m.Index)
+	}
+	if len(m.Holdings) > 0 {
+		s += describeHoldings(m.Holdings, m.Type == protocol.MsgHoldings)
 	}
 	if m.Reject && m.Reason != protocol.ReasonNone {
 		s += ": " + m.Reason.String()

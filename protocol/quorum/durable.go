@@ -12,7 +12,13 @@ import (
 // whole, rows how many distinct rows the others hold. A majority reads and writes, except
 // in RS-Raft (SPECS §2.7).
 func Durable(n, read, write, k, whole, rows int) bool {
-	return whole+rows >= write && (whole > n-read || whole+rows >= n-read+k)
+	return whole+rows >= write && Kept(n, read, k, whole, rows)
+}
+
+// Kept is what of it remains to be asked of a body that is committed: that every read voters
+// can make it whole. All of them know the entry.
+func Kept(n, read, k, whole, rows int) bool {
+	return whole > n-read || whole+rows >= n-read+k
 }
 
 // Rows is a set of distinct rows.
@@ -38,10 +44,34 @@ func (s *Rows) Len() int {
 // voter's disk holds of the body. The set's Need is how many write, and read how many meet
 // again; 0: a majority.
 func (s Set) Durable(k, read int, form func(protocol.MemberID) protocol.Form) bool {
-	return s.durable(s.Incoming, k, read, form) && (len(s.Outgoing) == 0 || s.durable(s.Outgoing, k, read, form))
+	durable := func(ids []protocol.MemberID) bool {
+		whole, rows := holders(ids, form)
+		n := len(ids)
+		return n > 0 && Durable(n, reading(read, n), s.need(n), k, whole, rows)
+	}
+	return durable(s.Incoming) && (len(s.Outgoing) == 0 || durable(s.Outgoing))
 }
 
-func (s Set) durable(ids []protocol.MemberID, k, read int, form func(protocol.MemberID) protocol.Form) bool {
+// Kept reports the same of a body that is committed. While joint one half is enough: who
+// decides then meets a majority of either.
+func (s Set) Kept(k, read int, form func(protocol.MemberID) protocol.Form) bool {
+	kept := func(ids []protocol.MemberID) bool {
+		whole, rows := holders(ids, form)
+		n := len(ids)
+		return n > 0 && Kept(n, reading(read, n), k, whole, rows)
+	}
+	return kept(s.Incoming) || kept(s.Outgoing)
+}
+
+func reading(read, n int) int {
+	if read > 0 {
+		return read
+	}
+	return Size(n)
+}
+
+// holders counts who holds the body whole, and the distinct rows that the others hold.
+func holders(ids []protocol.MemberID, form func(protocol.MemberID) protocol.Form) (int, int) {
 	whole, rows := 0, Rows{}
 	for _, id := range ids {
 		f := form(id)
@@ -50,9 +80,5 @@ func (s Set) durable(ids []protocol.MemberID, k, read int, form func(protocol.Me
 		}
 		rows.Add(f)
 	}
-	n := len(ids)
-	if read == 0 {
-		read = Size(n)
-	}
-	return n > 0 && Durable(n, read, s.need(n), k, whole, rows.Len())
+	return whole, rows.Len()
 }

@@ -88,6 +88,9 @@ func TestSetDurable(t *testing.T) {
 	require.True(t, Set{Incoming: ids(1, 2, 3, 4, 6), Need: 4}.Durable(3, 4, form))
 	require.False(t, Set{Incoming: ids(1, 2, 3, 6, 7), Need: 4}.Durable(3, 4, form))
 	require.False(t, Set{}.Durable(1, 0, form))
+	require.True(t, Set{Incoming: ids(1, 2, 7, 8)}.Kept(1, 0, form), "two of four are enough to keep it")
+	require.False(t, Set{Incoming: ids(1, 2, 7, 8)}.Durable(1, 0, form), "but not to commit it")
+	require.False(t, Set{Incoming: ids(1, 2, 7, 8)}.Kept(2, 0, form))
 }
 
 // Sets that need more than a majority, or more than there are.

@@ -12,6 +12,7 @@ func (r *Raft) configChanged() {
 	c := &r.configs[len(r.configs)-1]
 	r.conf, r.confAt = &c.config, c.index
 	r.voters = quorum.Of(r.conf)
+	r.voters.Need = r.cfg.ReadQuorum
 	if r.role == protocol.Leader {
 		r.trackPeers()
 		r.confirmReads() // fewer may be needed now, who have all answered
@@ -43,9 +44,22 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
+	if len(r.coded) > 0 {
+		// No configuration after a coded entry that is not committed: whoever leads next
+		// could find that it never was, and would cut the log before it (SPECS §2.7, C8).
+		r.place.uncode()
+		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
+		return
+	}
 	next, reason := changed(r.conf, in.Changes)
+	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
+		reason = protocol.ReasonInvalidChange
+	}
 	if reason == protocol.ReasonNone && !r.safe(&next, in.Changes) {
 		reason = protocol.ReasonUnsafeChange
+	}
+	if reason == protocol.ReasonNone && !r.keepsBodies(&next, in.Changes) {
+		reason = protocol.ReasonBodies
 	}
 	if reason != protocol.ReasonNone {
 		r.refuse(in.Context, reason, r.cfg.Self)
@@ -62,6 +76,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 // changed returns the configuration after the changes.
 func changed(old *protocol.Config, changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next := old.Clone()
+	next.Number()
 	if len(changes) == 0 {
 		return next, protocol.ReasonInvalidChange
 	}
@@ -89,6 +104,11 @@ func apply(c *protocol.Config, ch *protocol.Change) bool {
 	case protocol.AddVoter, protocol.AddLearner:
 		m.Learner = ch.Kind == protocol.AddLearner
 		if have == nil {
+			if c.Slots == protocol.Rows {
+				return false
+			}
+			m.Slot = uint8(c.Slots)
+			c.Slots++
 			i := 0
 			for i < len(c.Members) && c.Members[i].ID < m.ID {
 				i++

@@ -7,11 +7,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Placement says where entries' payloads are kept; see placement.go.
+// Placement says where entries' bodies are kept; see placement.go.
 type Placement string
 
-// PlacementCopy gives every member every payload whole: Raft.
-const PlacementCopy Placement = "copy"
+const (
+	// PlacementCopy gives every member every body whole: Raft.
+	PlacementCopy Placement = "copy"
+	// PlacementCode gives every member a row of a body's Reed–Solomon code, or the whole
+	// where too few members take rows: CRaft.
+	PlacementCode Placement = "code"
+	// PlacementRS gives every member a row, always: RS-Raft, for comparison. It survives
+	// fewer crashes than a majority, and its voters never change.
+	PlacementRS Placement = "rs"
+)
 
 // Config sets up one instance on one member. The zero value of an optional field means
 // its default.
@@ -54,8 +62,19 @@ type Config struct {
 	LeaseReads    bool
 	MaxClockDrift time.Duration
 
-	// Placement is where payloads are kept. Default PlacementCopy.
+	// Placement is where bodies are kept. Default PlacementCopy. Members with different ones
+	// understand each other, but for PlacementRS.
 	Placement Placement
+	// MaxK is the most fragments that make a body whole. PlacementCode: 0 for one that leaves
+	// room for a member to be slow, a majority less one; never more than a majority is
+	// used. PlacementRS: always used, required.
+	MaxK int
+	// ExtraWhole is how many whole copies PlacementCode makes beyond those that are needed,
+	// where it makes any.
+	ExtraWhole int
+	// ReadQuorum and WriteQuorum are how many voters elect and how many commit, only with
+	// PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK, 2·ReadQuorum > voters.
+	ReadQuorum, WriteQuorum int
 
 	// Mutant breaks a rule on purpose; only for tests.
 	Mutant Mutant
@@ -99,10 +118,37 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{Detail: "negative limit"}
 	case c.MaxClockDrift < 0 || c.MaxClockDrift >= c.ElectionTimeout:
 		return c, &ConfigError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", c.MaxClockDrift)}
-	case c.Placement != PlacementCopy:
-		return c, &ConfigError{Detail: fmt.Sprintf("unknown placement %q", c.Placement)}
 	case !knownMutant(c.Mutant):
 		return c, &ConfigError{Detail: fmt.Sprintf("unknown mutant %q", c.Mutant)}
 	}
+	if err := c.checkPlacement(); err != nil {
+		return c, err
+	}
 	return c, nil
+}
+
+func (c *Config) checkPlacement() error {
+	refuse := func(format string, args ...any) error { return &ConfigError{Detail: fmt.Sprintf(format, args...)} }
+	switch {
+	case c.Placement != PlacementCopy && c.Placement != PlacementCode && c.Placement != PlacementRS:
+		return refuse("unknown placement %q", c.Placement)
+	case c.MaxK < 0 || c.MaxK > protocol.Rows || c.ExtraWhole < 0:
+		return refuse("MaxK %d, ExtraWhole %d", c.MaxK, c.ExtraWhole)
+	case c.Placement != PlacementCode && c.ExtraWhole > 0, c.Placement == PlacementCopy && c.MaxK > 0:
+		return refuse("MaxK %d and ExtraWhole %d mean nothing with placement %s", c.MaxK, c.ExtraWhole, c.Placement)
+	case c.Placement != PlacementRS && (c.ReadQuorum != 0 || c.WriteQuorum != 0):
+		return refuse("ReadQuorum and WriteQuorum need placement %s", PlacementRS)
+	}
+	return nil
+}
+
+// checkVoters: n voters are enough for the quorums that were set, and these meet in MaxK.
+func (c *Config) checkVoters(n int) error {
+	if c.Placement != PlacementRS {
+		return nil
+	}
+	if c.MaxK < 1 || c.ReadQuorum > n || c.WriteQuorum > n || c.ReadQuorum+c.WriteQuorum < n+c.MaxK || 2*c.ReadQuorum <= n {
+		return &ConfigError{Detail: fmt.Sprintf("ReadQuorum %d, WriteQuorum %d and MaxK %d with %d voters", c.ReadQuorum, c.WriteQuorum, c.MaxK, n)}
+	}
+	return nil
 }

@@ -38,3 +38,26 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// coded is placement code with limits that make whole copies and full frames common.
+func coded(k int) func(*raft.Config) {
+	return func(c *raft.Config) { c.Placement, c.MaxK = raft.PlacementCode, k }
+}
+
+// Placements with bodies; the net watches over who holds them.
+func TestConformanceWithBodies(t *testing.T) {
+	for name, change := range map[string]func(*raft.Config){
+		"copy":   nil,
+		"code":   coded(0),
+		"code 3": coded(3),
+		"code tiny": func(c *raft.Config) {
+			tiny(c)
+			coded(3)(c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.RunWith(t, factory(change), conformance.Options{Bodies: 500})
+		})
+	}
+}

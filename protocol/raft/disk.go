@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -18,6 +19,8 @@ type disk struct {
 	pending []write
 	// durable: the disk holds the log of memory up to here; ≤ last.
 	durable protocol.Index
+	// rewrites are bodies that are replaced, ascending in seq, and not reported durable.
+	rewrites []rewrite
 	// state is the seq of the last write of a term or vote.
 	state uint64
 	// commit is the commit index written last, and noted when a tick did so.
@@ -30,6 +33,13 @@ type write struct {
 	seq  uint64
 	last protocol.Index
 	at   time.Duration
+}
+
+// rewrite is a body of which the disk will hold more; until then it holds form.
+type rewrite struct {
+	seq   uint64
+	index protocol.Index
+	form  protocol.Form
 }
 
 func (d *disk) begin() { d.touched, d.wrote = false, false }
@@ -55,6 +65,34 @@ func (d *disk) cut(i protocol.Index) {
 	for k := range d.pending {
 		d.pending[k].last = min(d.pending[k].last, i-1)
 	}
+	d.rewrites = slices.DeleteFunc(d.rewrites, func(w rewrite) bool { return w.index >= i })
+}
+
+// rewrite says that the step under way replaces what is held of an entry's body.
+func (d *disk) rewrite(e *protocol.Entry) {
+	d.rewrites = append(d.rewrites, rewrite{d.touch(), e.Index, e.Form})
+}
+
+// holds returns in what form the disk certainly holds an entry's body.
+func (d *disk) holds(e *protocol.Entry) protocol.Form {
+	if e.Index > d.durable {
+		return protocol.FormNone
+	}
+	for _, w := range d.rewrites {
+		if w.index == e.Index {
+			return w.form
+		}
+	}
+	return e.Form
+}
+
+// settled is the index up to which the disk holds what memory holds.
+func (d *disk) settled() protocol.Index {
+	to := d.durable
+	for _, w := range d.rewrites {
+		to = min(to, w.index-1)
+	}
+	return to
 }
 
 // completed notes a completion, which may come late or twice, and reports whether more
@@ -72,6 +110,11 @@ func (d *disk) completed(seq uint64) bool {
 	if n > 0 {
 		d.pending = d.pending[:copy(d.pending, d.pending[n:])]
 	}
+	done := 0
+	for done < len(d.rewrites) && d.rewrites[done].seq <= seq {
+		done++
+	}
+	d.rewrites = slices.Delete(d.rewrites, 0, done)
 	return n > 0
 }
 

@@ -115,12 +115,27 @@ func (r *Raft) tally() {
 	}
 }
 
-// deciders is who decides.
+// deciders is who decides: elects.
 func (r *Raft) deciders() quorum.Set {
 	if r.cfg.Mutant == MutantSingleQuorumJoint {
 		return quorum.Set{Incoming: r.voters.Incoming}
 	}
 	return r.voters
+}
+
+// writers is who commits.
+func (r *Raft) writers() quorum.Set {
+	s := r.deciders()
+	s.Need = r.cfg.WriteQuorum
+	return s
+}
+
+// confirmers is who confirms that a leader still leads: whoever elects another meets them.
+func (r *Raft) confirmers(s quorum.Set) quorum.Set {
+	if r.cfg.ReadQuorum > 0 {
+		s.Need = len(s.Incoming) - r.cfg.ReadQuorum + 1
+	}
+	return s
 }
 
 func onPreVoteResp(r *Raft, m *protocol.Message) {
@@ -201,7 +216,7 @@ func (r *Raft) heardLeader(m *protocol.Message) {
 	r.rest()
 }
 
-// takeLead begins a reign. It counts once the placement has prepared; see prepare.
+// takeLead begins a reign. It counts once bodies are whole; see prepare.
 func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
@@ -218,16 +233,17 @@ func (r *Raft) takeLead() {
 	}
 }
 
-// prepare makes a new leader lead as soon as the placement allows: its first entry
-// commits those of earlier terms (Raft §5.4.2).
+// prepare makes a new leader lead as soon as the bodies after the commit index are whole
+// here: its first entry commits those of earlier terms (Raft §5.4.2). Until then it is
+// leader in name, sends heartbeats and neither proposes nor commits.
 func (r *Raft) prepare() {
-	if r.role != protocol.Leader || r.lead.ready || !r.place.prepare() {
+	if r.role != protocol.Leader || r.lead.ready || !r.prepared() {
 		return
 	}
 	r.lead.ready = true
 	r.lead.first = r.log.last + 1
 	for _, p := range r.lead.peers {
-		p.next = r.lead.first
+		p.become(probe, r.lead.first)
 	}
 	e := protocol.Entry{Kind: protocol.EntryNoop}
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
@@ -263,12 +279,15 @@ func (r *Raft) tickLeader() {
 		r.heartbeats()
 		r.lead.beaten = r.commit
 	}
+	if r.lead.ready {
+		r.place.tick()
+	}
 }
 
 // quorumHeard is the latest instant at which a quorum had been heard of (check-quorum,
 // Raft §6.2). Members count as heard of when we began to follow them.
 func (r *Raft) quorumHeard() time.Duration {
-	v := r.voters.Agreed(func(id protocol.MemberID) uint64 {
+	v := r.confirmers(r.voters).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return stamp(r.now)
 		}

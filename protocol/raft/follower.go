@@ -10,7 +10,8 @@ import (
 func onAppend(r *Raft, m *protocol.Message) {
 	r.heardLeader(m)
 	for i := range m.Entries {
-		if m.Entries[i].Index != m.Index+1+protocol.Index(i) {
+		e := &m.Entries[i]
+		if e.Index != m.Index+1+protocol.Index(i) || e.BodySize > 0 && e.Form == protocol.FormNone && e.Index > m.Commit {
 			return // not what a leader sends
 		}
 	}
@@ -45,9 +46,11 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	if r.cfg.Mutant == MutantTruncateAlways && len(entries) > 0 && prev < r.log.last {
 		r.cutLog(prev + 1)
 	}
+	have := entries
 	for len(entries) > 0 && entries[0].Index <= r.log.last && r.log.matches(entries[0].Index, entries[0].Term) {
 		entries = entries[1:]
 	}
+	r.improve(have[:len(have)-len(entries)])
 	configs := 0
 	for i := range entries {
 		if entries[i].Kind == protocol.EntryConfig {
@@ -65,6 +68,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	}
 	for i := range entries {
 		r.log.append(entries[i])
+		r.noteCoded(&entries[i])
 		r.writeEntry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
@@ -84,6 +88,9 @@ func (r *Raft) cutLog(i protocol.Index) {
 	}
 	r.log.truncate(i)
 	r.disk.cut(i)
+	for n := len(r.coded); n > 0 && r.coded[n-1] >= i; n-- {
+		r.coded = r.coded[:n-1]
+	}
 	r.verified = min(r.verified, i-1)
 	n := len(r.configs)
 	for n > 1 && r.configs[n-1].index >= i {
@@ -100,7 +107,7 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 	if r.cfg.Mutant == MutantCommitUnverified {
 		match = r.log.last
 	}
-	r.commit = max(r.commit, min(commit, match))
+	r.raise(min(commit, match))
 }
 
 // acknowledge says how far our disk will match once everything written is durable. Frames
@@ -108,17 +115,20 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 func (r *Raft) acknowledge(m *protocol.Message) {
 	match := max(r.verified, r.commit)
 	if r.cfg.Mutant == MutantAckBeforeFsync {
-		r.send(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context})
+		r.send(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
+			Holdings: r.holdings(m.Commit, match, false)})
 		return
 	}
 	if n := len(r.out.Release); n > 0 {
 		if a := r.out.Release[n-1]; a.Type == protocol.MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
+			a.Holdings, a.Lacking = r.holdings(m.Commit, a.Index, false), r.bodies.missing
 			return
 		}
 	}
-	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context})
+	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
+		Holdings: r.holdings(m.Commit, match, false), Lacking: r.bodies.missing})
 }
 
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
@@ -127,6 +137,8 @@ func onHeartbeat(r *Raft, m *protocol.Message) {
 	r.heardLeader(m)
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
+	match := min(hint, r.disk.durable)
 	r.answer(&protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
-		Index: min(hint, r.disk.durable), Hint: hint, Round: m.Round, Context: m.Context})
+		Index: match, Hint: hint, Round: m.Round, Context: m.Context,
+		Holdings: r.holdings(m.Commit, match, true), Lacking: r.bodies.missing})
 }

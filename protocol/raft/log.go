@@ -48,6 +48,8 @@ type chunk struct {
 	packed   []byte // nil unless packed; then entries is nil
 	// resident is what the entries cost in memory, 0 if packed.
 	resident int
+	// maxK is no less than the largest k of the entries.
+	maxK uint8
 }
 
 const (
@@ -83,6 +85,7 @@ func (l *memlog) append(e protocol.Entry) {
 	c.entries = append(c.entries, e)
 	c.n++
 	c.hiT = e.Term
+	c.maxK = max(c.maxK, e.K)
 	c.resident += cost(&e)
 	l.resident += cost(&e)
 	l.last, l.lastT = e.Index, e.Term
@@ -248,12 +251,39 @@ func (l *memlog) compact(i protocol.Index) {
 // replace gives a chunk other entries, not packed and not none.
 func (l *memlog) replace(k int, entries []protocol.Entry) {
 	l.resident -= l.chunks[k].resident
-	c := chunk{lo: entries[0].Index, n: len(entries), loT: entries[0].Term, hiT: entries[len(entries)-1].Term, entries: entries}
+	c := chunk{lo: entries[0].Index, n: len(entries), loT: entries[0].Term, hiT: entries[len(entries)-1].Term,
+		entries: entries, maxK: l.chunks[k].maxK}
 	for j := range entries {
 		c.resident += cost(&entries[j])
 	}
 	l.resident += c.resident
 	l.chunks[k] = c
+}
+
+// amend takes over form and body of entries, ascending, that are in the log. What was
+// handed out before keeps the old ones.
+func (l *memlog) amend(entries []protocol.Entry) {
+	for len(entries) > 0 {
+		k := l.find(entries[0].Index)
+		lo, last := l.chunks[k].lo, l.chunks[k].last()
+		changed := slices.Clone(l.open(k))
+		for len(entries) > 0 && entries[0].Index <= last {
+			e := &changed[entries[0].Index-lo]
+			e.Form, e.Body = entries[0].Form, entries[0].Body
+			entries = entries[1:]
+		}
+		l.replace(k, changed)
+		l.shed = min(l.shed, k)
+		l.span, l.opened = nil, nil
+	}
+}
+
+// maxK is no less than the largest k of the entries in the log.
+func (l *memlog) maxK() (k uint8) {
+	for i := range l.chunks {
+		k = max(k, l.chunks[i].maxK)
+	}
+	return k
 }
 
 // drop forgets payloads and packs envelopes, oldest first, until the cache is within its

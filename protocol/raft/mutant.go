@@ -18,6 +18,11 @@ const (
 	MutantLeaseIgnoresDrift     Mutant = "lease-ignores-drift"
 	MutantVoteIgnoresLog        Mutant = "vote-ignores-log"
 	MutantSnapshotIgnoresCommit Mutant = "snapshot-ignores-commit"
+	MutantCodePaperPrefix       Mutant = "code-paper-prefix"
+	MutantCodeFreeDowngrade     Mutant = "code-free-downgrade"
+	MutantCodeFAnswers          Mutant = "code-f-answers"
+	MutantCodeNaiveMix          Mutant = "code-naive-mix"
+	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
 )
 
 // MutantInfo describes a mutant.
@@ -40,6 +45,11 @@ var Mutants = [...]MutantInfo{
 	{MutantLeaseIgnoresDrift, "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
 	{MutantVoteIgnoresLog, "a member votes for candidates whose log is behind its own"},
 	{MutantSnapshotIgnoresCommit, "a member installs snapshots that are behind what it committed"},
+	{MutantCodePaperPrefix, "an entry that is durable is committed although a coded one before it is not (SPECS §2.2, G1)"},
+	{MutantCodeFreeDowngrade, "a member replaces a whole body by a row of it (G3)"},
+	{MutantCodeFAnswers, "a new leader gives entries up when F members hold too little of them, itself included"},
+	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
+	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
 }
 
 func knownMutant(m Mutant) bool {

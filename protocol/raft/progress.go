@@ -45,6 +45,16 @@ type progress struct {
 	// came, no frame fits the window; it is not put together in vain for every proposal.
 	hold uint64
 
+	// held are the forms in which its disk holds bodies of coded entries after the commit
+	// index, ascending: only what it said in this term (SPECS §2.3); ≤ match.
+	held []held
+	// whole: uncommitted coded entries up to here are sent whole; filling is what is under way
+	// of those that it has already.
+	whole   protocol.Index
+	filling filling
+	// lacking: it misses bodies of committed entries.
+	lacking bool
+
 	// told is the highest commit index sent in this phase, latest the last Append.
 	told   protocol.Index
 	latest *protocol.Message
@@ -105,7 +115,7 @@ func (p *progress) landed(match protocol.Index) {
 func (p *progress) become(ph phase, next protocol.Index) {
 	p.phase, p.next = ph, max(next, p.match+1)
 	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
-	p.paused, p.told, p.hold = false, 0, 0
+	p.paused, p.told, p.hold, p.filling = false, 0, 0, filling{}
 }
 
 // measured notes a round trip. A shorter one counts at once; a longer one moves the

@@ -49,8 +49,8 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig:
 		return protocol.ReasonInvalidChange // membership has its own way in
-	case e.Bytes() > r.cfg.MaxUncommittedBytes:
-		return protocol.ReasonTooLarge
+	case e.Bytes() > r.cfg.MaxUncommittedBytes, e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+		return protocol.ReasonTooLarge // what is not whole cannot be coded
 	case r.removed():
 		return protocol.ReasonRemoved
 	case r.role != protocol.Leader && r.leader != 0:
@@ -67,8 +67,12 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 
 // appendOwn appends an entry of the leader's term; head is room for its envelope.
 func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
+	if e.BodySize > 0 {
+		e.K = r.place.k()
+	}
 	e.Seal(r.log.last+1, r.term, head)
 	r.log.append(*e)
+	r.noteCoded(e)
 	r.writeEntry(e)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.appended += uint64(e.Bytes())

@@ -43,6 +43,11 @@ type Raft struct {
 	// verified: our log matches that of term's leader up to here; ≤ last. Counts only
 	// beyond commit, which matches every leader's log.
 	verified protocol.Index
+	// coded are the coded entries after the commit index, ascending; lastCoded is no less
+	// than the highest index of any coded entry that ever was in the log.
+	coded     []protocol.Index
+	lastCoded protocol.Index
+	bodies    bodies
 
 	disk disk
 
@@ -60,8 +65,10 @@ type configAt struct {
 
 // leading is what only a leader has; zero in every other role.
 type leading struct {
-	// ready: the placement's preparation is done and the first entry is in the log.
+	// ready: preparation is done and the first entry is in the log. From then on all
+	// bodies after the commit index are whole here (C3).
 	ready bool
+	pre   preparation
 	since time.Duration
 	// first is the index of this term's first entry.
 	first protocol.Index
@@ -95,11 +102,16 @@ func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
 	}
-	r.place = &copies{r}
+	r.place = r.newPlacement()
 	if r.term == rec.State.Term {
 		r.vote = rec.State.Vote
 	}
+	if err := r.cfg.checkVoters(len(rec.Base.Config.Voters())); err != nil {
+		return nil, err
+	}
 	r.configs = append(r.configs, configAt{rec.Base.Index, rec.Base.Config.Clone()})
+	r.lastCoded = rec.Base.Index
+	r.bodies.missing = rec.Base.Index > 0
 	if err := r.load(rec.Entries); err != nil {
 		return nil, err
 	}
@@ -108,7 +120,8 @@ func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 		if c > r.log.last {
 			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed", r.log.last, c)}
 		}
-		r.commit, r.verified = c, c
+		r.raise(c)
+		r.verified = c
 	}
 	r.disk = disk{durable: r.log.last, commit: r.commit}
 	r.configChanged()
@@ -133,6 +146,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			r.configs = append(r.configs, configAt{e.Index, c})
 		}
 		r.log.append(e)
+		r.noteCoded(&e)
 		r.log.drop(e.Index)
 	}
 	r.term = max(r.term, r.log.lastT)
@@ -168,6 +182,10 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.snapshotReceived(in)
 	case protocol.SnapshotSent:
 		r.snapshotSent(in)
+	case protocol.BodyMade:
+		r.bodyMade(in)
+	case protocol.Bodies:
+		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK}
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
 	case protocol.Transfer:
@@ -176,7 +194,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.prepare()
 	r.give()
 	r.disk.end(r.log.last, now)
-	r.log.drop(r.disk.durable)
+	r.log.drop(r.disk.settled())
 	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt {
 		out.Changed = true
 	}
@@ -213,6 +231,9 @@ var handlers = [...][roles]handler{
 	protocol.MsgRead:          {onRead, onRead, onRead, onRead},
 	protocol.MsgReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
 	protocol.MsgTimeoutNow:    {onTimeoutNow, nil, nil, nil},
+	protocol.MsgHoldings:      {onHoldings, onHoldings, onHoldings, nil},
+	protocol.MsgHoldingsResp:  {nil, nil, nil, onHoldingsResp},
+	protocol.MsgBodies:        {onBodies, onBodies, onBodies, nil},
 }
 
 func (r *Raft) receive(m *protocol.Message) {
@@ -260,7 +281,12 @@ func (r *Raft) termAgrees(m *protocol.Message) bool {
 			return false
 		}
 		r.follow(m.Term, 0)
-	case protocol.MsgAppend, protocol.MsgHeartbeat:
+	case protocol.MsgHoldings:
+		if r.cfg.Mutant == MutantCodeOldTermAnswers {
+			return true
+		}
+		r.follow(m.Term, m.From)
+	case protocol.MsgAppend, protocol.MsgHeartbeat, protocol.MsgBodies:
 		r.follow(m.Term, m.From)
 	default:
 		r.follow(m.Term, 0)
@@ -276,7 +302,7 @@ func (r *Raft) answerStale(m *protocol.Message) {
 		r.answer(&protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: true})
 	case protocol.MsgVote:
 		r.answer(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From, Reject: true})
-	case protocol.MsgAppend, protocol.MsgHeartbeat:
+	case protocol.MsgAppend, protocol.MsgHeartbeat, protocol.MsgHoldings, protocol.MsgBodies:
 		r.answer(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Reject: true})
 	}
 }
@@ -350,11 +376,15 @@ func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(),
+		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
+	}
+	if r.role == protocol.Leader {
+		s.K = r.place.k()
 	}
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{
 			ID: p.id, Match: p.match, Next: p.next, Active: r.active(p),
-			Snapshot: p.phase == behind, InflightBytes: p.bytes,
+			Snapshot: p.phase == behind, InflightBytes: p.bytes, Lacking: p.lacking, Whole: p.whole,
 		})
 	}
 	return s

@@ -122,7 +122,7 @@ func (r *Raft) confirmReads() {
 }
 
 func (r *Raft) confirmedRound() uint64 {
-	return r.deciders().Agreed(func(id protocol.MemberID) uint64 {
+	return r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return r.lead.round
 		}
@@ -141,7 +141,7 @@ func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false
 	}
-	v := r.deciders().Agreed(func(id protocol.MemberID) uint64 {
+	v := r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return stamp(r.now)
 		}

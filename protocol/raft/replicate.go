@@ -22,6 +22,7 @@ func (r *Raft) replicate(p *progress) {
 	}
 	for r.sendFrame(p) {
 	}
+	r.place.fill(p)
 }
 
 // sendFrame sends the next Append, and reports whether another may follow. With nothing
@@ -138,6 +139,9 @@ func (r *Raft) heardPeer(m *protocol.Message) *progress {
 		return nil
 	}
 	p.heard = stamp(r.now)
+	if m.Type == protocol.MsgAppendResp && !m.Reject || m.Type == protocol.MsgHeartbeatResp {
+		p.lacking = m.Lacking
+	}
 	if m.Context <= stamp(r.now) {
 		p.confirmed = max(p.confirmed, m.Context)
 	}
@@ -176,7 +180,12 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 	if grew {
 		p.match, p.grown = m.Index, r.now
 		p.next = max(p.next, p.match+1)
-		r.place.acked(p, m)
+	}
+	if len(m.Holdings) > 0 && r.tells(p, m) {
+		grew, p.grown = true, r.now
+	}
+	if r.role != protocol.Leader {
+		return
 	}
 	switch {
 	case p.phase == probe, p.phase == behind && p.match >= r.log.base:
@@ -222,7 +231,7 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 		return
 	}
 	p.measured(r.tripOf(m))
-	if m.Index > p.match {
+	if m.Index > p.match || len(m.Holdings) > 0 {
 		r.matched(p, m) // an answer was lost, or is late
 	}
 	if r.role != protocol.Leader {
@@ -230,7 +239,7 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 	}
 	switch {
 	case p.phase == probe:
-		p.paused = false
+		p.paused = p.paused && m.Context == 0 // a heartbeat beside the stream overtakes the probe
 	case p.phase == stream && r.lost(p, m):
 		p.become(stream, m.Hint+1)
 	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > stamp(p.grown):
@@ -268,11 +277,7 @@ func (r *Raft) advance() {
 	if t, ok := r.log.term(to); !ok || t != r.term && r.cfg.Mutant != MutantCommitOldTerm {
 		return
 	}
-	for i := r.commit + 1; i <= to; i++ {
-		r.lead.uncommitted -= r.log.at(i).Bytes()
-	}
-	r.commit = to
-	r.afterCommit()
+	r.commitTo(to)
 }
 
 // afterCommit does what waited for the commit index.
@@ -280,6 +285,9 @@ func (r *Raft) afterCommit() {
 	r.startReads()
 	r.settleConfig()
 	r.replicateAll()
+	if h := &r.lead.hand; h.waits {
+		r.handOver(r.peer(h.to))
+	}
 	r.resign()
 }
 

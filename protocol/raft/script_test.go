@@ -173,9 +173,12 @@ var commands = map[string]func(*script, args){
 	},
 	"queue": func(s *script, a args) {
 		for _, p := range s.net.Queue {
-			if p.Message != nil {
+			switch {
+			case p.Message != nil:
 				fmt.Fprintln(&s.out, conformance.Describe(p.Message))
-			} else {
+			case p.Want != nil:
+				fmt.Fprintf(&s.out, "%s's wish for the body of %d/%d\n", p.To, p.Want.Index, p.Want.Term)
+			default:
 				fmt.Fprintf(&s.out, "%s→%s Snapshot\n", p.From, p.To)
 			}
 		}
@@ -240,8 +243,11 @@ func (s *script) each(a args, f func(i int)) {
 	for i, n := 0, len(s.net.Queue); n > 0 && left > 0; n-- {
 		p := s.net.Queue[i]
 		kind := "Snapshot"
-		if p.Message != nil {
+		switch {
+		case p.Message != nil:
 			kind = p.Message.Type.String()
+		case p.Want != nil:
+			kind = "Want"
 		}
 		if from := a.id("from"); from != 0 && from != p.From {
 			i++

@@ -66,7 +66,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	case r.cfg.Mutant != MutantSnapshotIgnoresCommit && r.log.matches(in.Base.Index, in.Base.Term):
 		// Our log has it all, and perhaps more that was acknowledged: only the news that
 		// it is committed is new.
-		r.commit = in.Base.Index
+		r.raise(in.Base.Index)
 	default:
 		r.install(in.Base)
 	}
@@ -81,6 +81,9 @@ func (r *Raft) install(base protocol.Base) {
 	r.give()
 	r.log = newLog(base.Index, base.Term, r.cfg.CacheBytes)
 	r.disk.cut(1)
+	r.coded = r.coded[:0]
+	r.lastCoded = max(r.lastCoded, base.Index)
+	r.bodies.missing = true // until the owner has looked
 	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.record(protocol.Record{Kind: protocol.RecordBase, Base: base})

@@ -12,6 +12,9 @@ type handover struct {
 	to protocol.MemberID
 	// until is when it is given up.
 	until time.Duration
+	// waits: coded entries are still to be committed: whoever leads next would have to make
+	// their bodies whole first.
+	waits bool
 	// sent: somebody was told to stand in this term; stays true.
 	sent bool
 }
@@ -65,15 +68,24 @@ func (r *Raft) mostAdvanced() *progress {
 
 // handOver tells the next leader to stand, once its disk holds the whole log.
 func (r *Raft) handOver(p *progress) {
-	if p.id != r.lead.hand.to || p.match < r.log.last {
+	h := &r.lead.hand
+	if p == nil || p.id != h.to || p.match < r.log.last {
 		return
 	}
-	r.lead.hand.sent = true
-	r.send(&protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id})
+	if h.waits = len(r.coded) > 0; h.waits {
+		return
+	}
+	h.sent = true
+	m := &protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id}
+	if r.lastCoded > 0 {
+		m.Commit = r.commit
+	}
+	r.send(m)
 }
 
 func onTimeoutNow(r *Raft, m *protocol.Message) {
 	if r.leader == m.From {
+		r.learnCommit(m.Commit, max(r.verified, r.commit))
 		r.campaign(true)
 	}
 }

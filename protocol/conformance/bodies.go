@@ -1,0 +1,233 @@
+package conformance
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Bodies in the cluster in memory. Every member has a store of them beside its log. Rows are
+// not the rows of a real code, but bytes that only look like it: what counts is who holds
+// how many distinct ones. Whoever has enough is given the body from the net's own list.
+
+// held is what a member's disk holds of a body.
+type held struct {
+	term  protocol.Term
+	form  protocol.Form
+	bytes []byte
+}
+
+// row is row r of a body coded with k; all rows differ from each other and from the body.
+func row(body []byte, k uint8, f protocol.Form) []byte {
+	out := bytes.Repeat([]byte{byte(f) ^ body[0]}, f.Len(uint32(len(body)), k))
+	if len(out) > 0 {
+		out[0] = ^byte(f)
+	}
+	return out
+}
+
+// as returns the bytes of an entry's body in a form; false if the member has no way to
+// make them.
+func (net *Net) as(n *Node, e *protocol.Entry) ([]byte, bool) {
+	whole := e.Body
+	if len(whole) != int(e.BodySize) {
+		h := n.bodies[e.Index]
+		switch {
+		case e.Form == protocol.FormNone:
+			return nil, true
+		case h.term != e.Term:
+			return nil, false
+		case h.form == e.Form:
+			return h.bytes, true
+		case h.form != protocol.FormWhole:
+			return nil, false
+		}
+		whole = h.bytes
+	}
+	switch e.Form {
+	case protocol.FormNone:
+		return nil, true
+	case protocol.FormWhole:
+		return whole, true
+	}
+	return row(whole, e.K, e.Form), true
+}
+
+// dressed returns a copy of an entry as it travels: with payload and body, in its form. What
+// a member cannot make it leaves out where the entry is committed.
+func (net *Net) dressed(n *Node, e protocol.Entry, committed bool) protocol.Entry {
+	if !e.Applicable() {
+		e.Payload = net.payload(n, &e)
+	}
+	b, ok := net.as(n, &e)
+	if !ok && !committed {
+		net.t.Fatalf("member %s: body of %d/%d as %s is neither resident nor durable", n.ID, e.Index, e.Term, e.Form)
+	}
+	if !ok {
+		e.Form, b = protocol.FormNone, nil
+	}
+	e.Body = b
+	return e
+}
+
+// storeBody puts what a record brings of a body beside the log.
+func (n *Node) storeBody(e *protocol.Entry) {
+	if e.BodySize > 0 && e.Form != protocol.FormNone {
+		n.bodies[e.Index] = held{e.Term, e.Form, e.Body}
+	}
+}
+
+// cutBodies forgets the bodies of entries from i on, which are replaced.
+func (n *Node) cutBodies(i, last protocol.Index) {
+	for ; i <= last; i++ {
+		delete(n.bodies, i)
+	}
+}
+
+// form is in what form a member's disk holds the body of a committed entry.
+func (n *Node) form(e *protocol.Entry) protocol.Form {
+	if h := n.bodies[e.Index]; h.term == e.Term {
+		return h.form
+	}
+	return protocol.FormNone
+}
+
+// reach reports whether one member can fetch from another.
+func (net *Net) reach(n, from *Node) bool {
+	return n == from || from.Core != nil && (net.Cut == nil || !net.Cut(n.ID, from.ID) && !net.Cut(from.ID, n.ID))
+}
+
+// gather makes a body whole from what members' disks hold that n can reach; nil if there
+// is not enough.
+func (net *Net) gather(n *Node, ref protocol.BodyRef) []byte {
+	whole, rows := false, quorum.Rows{}
+	for _, from := range net.Nodes {
+		if h := from.bodies[ref.Index]; net.reach(n, from) && h.term == ref.Term {
+			whole = whole || h.form == protocol.FormWhole
+			rows.Add(h.form)
+		}
+	}
+	if !whole && rows.Len() < int(ref.K) {
+		return nil
+	}
+	return net.judge.proposed[bodyKey{ref.Size, ref.Digest}]
+}
+
+// bodyKey finds a body that somebody proposed.
+type bodyKey struct{ size, digest uint32 }
+
+// want puts a request for a whole body on its way, unless it is.
+func (net *Net) want(n *Node, ref protocol.BodyRef) {
+	if !slices.ContainsFunc(net.Queue, func(p Parcel) bool { return p.To == n.ID && p.Want != nil && *p.Want == ref }) {
+		net.Queue = append(net.Queue, Parcel{From: n.ID, To: n.ID, Want: &ref})
+	}
+}
+
+// bring answers a request for a whole body, if it can be had.
+func (net *Net) bring(n *Node, ref protocol.BodyRef) {
+	body := net.gather(n, ref)
+	if body == nil {
+		net.tracef("%s cannot make the body of %d/%d whole", n.ID, ref.Index, ref.Term)
+		return
+	}
+	net.tracef("%s makes the body of %d/%d whole", n.ID, ref.Index, ref.Term)
+	net.Step(n.ID, protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
+}
+
+// lookAtBodies finds out which bodies of committed entries a member lacks, and tells its core.
+func (net *Net) lookAtBodies(n *Node) {
+	n.lacks = n.lacks[:0]
+	n.maxK = 0
+	for i := protocol.Index(1); i <= n.Applied; i++ {
+		if e, ok := net.judge.chosen[i]; ok && e.BodySize > 0 {
+			n.maxK = max(n.maxK, e.K)
+			if n.form(&e) == protocol.FormNone && i <= n.Snap.Index {
+				n.lacks = append(n.lacks, i)
+			}
+		}
+	}
+	if n.Snap.Index > 0 || n.maxK > 0 {
+		net.tellBodies(n)
+	}
+}
+
+// commitsBodies notes the bodies of entries that were just committed on a member.
+func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
+	lacks, maxK := len(n.lacks), n.maxK
+	for i := range entries {
+		if e := &entries[i]; e.BodySize > 0 {
+			n.maxK = max(n.maxK, e.K)
+			if e.Form == protocol.FormNone && n.form(e) == protocol.FormNone && !slices.Contains(n.lacks, e.Index) {
+				n.lacks = append(n.lacks, e.Index)
+			}
+		}
+	}
+	if lacks != len(n.lacks) || maxK != n.maxK {
+		net.tellBodies(n)
+	}
+}
+
+func (net *Net) tellBodies(n *Node) {
+	if n.Core != nil {
+		n.Core.Step(n.Now, protocol.Bodies{Missing: len(n.lacks), MaxK: n.maxK}, &n.eff)
+	}
+}
+
+// Backfill makes the bodies of committed entries that a member lacks, as far as they can
+// be had: its own row, or the whole of what is not coded.
+func (net *Net) Backfill(id protocol.MemberID) {
+	n := net.Node(id)
+	if n.Core == nil || len(n.lacks) == 0 || len(n.writes) > 0 {
+		return
+	}
+	m := n.Config.Find(id)
+	n.lacks = slices.DeleteFunc(n.lacks, func(i protocol.Index) bool {
+		e := net.judge.chosen[i]
+		if n.form(&e) != protocol.FormNone {
+			return true
+		}
+		body := net.gather(n, e.Ref(1))
+		if body == nil || m == nil {
+			return false
+		}
+		h := held{e.Term, protocol.FormWhole, body}
+		if e.Coded() {
+			h.form = protocol.RowForm(m.Slot)
+			h.bytes = row(body, e.K, h.form)
+		}
+		n.bodies[i] = h
+		return true
+	})
+	net.tellBodies(n)
+}
+
+// checkBodies: whatever becomes of a minority, every committed body from i on can be had
+// (SPECS §2.8, C1) under a configuration. Crashed members count with their disks.
+func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
+	set := quorum.Of(c)
+	set.Need = net.WriteQuorum
+	holds := set.Kept
+	if fresh { // just committed
+		holds = set.Durable
+	}
+	for ; i <= net.judge.highest; i++ {
+		e, ok := net.judge.chosen[i]
+		if !ok || e.BodySize == 0 {
+			continue
+		}
+		if !holds(int(e.K), net.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+			if n := net.Node(id); n != nil {
+				return n.form(&e)
+			}
+			return protocol.FormNone
+		}) {
+			var forms []string
+			for _, n := range net.Nodes {
+				forms = append(forms, n.ID.String()+": "+n.form(&e).String())
+			}
+			net.t.Fatalf("the body of %d/%d, k=%d, is committed but not durable with %s: %v", e.Index, e.Term, e.K, DescribeConfig(c), forms)
+		}
+	}
+}

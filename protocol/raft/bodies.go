@@ -1,0 +1,86 @@
+package raft
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// bodies is what the owner said about the bodies of committed entries.
+type bodies struct {
+	// missing: some are not held here in any form, as far as is known.
+	missing bool
+	// maxK is the largest k among those alive.
+	maxK uint8
+}
+
+// noteCoded notes an entry that was appended.
+func (r *Raft) noteCoded(e *protocol.Entry) {
+	if e.BodySize == 0 {
+		return
+	}
+	if e.Coded() {
+		r.coded = append(r.coded, e.Index)
+		r.lastCoded = max(r.lastCoded, e.Index)
+	}
+	if e.Form == protocol.FormNone {
+		r.bodies.missing = true
+	}
+}
+
+// raise raises the commit index.
+func (r *Raft) raise(to protocol.Index) {
+	if to <= r.commit {
+		return
+	}
+	r.commit = to
+	n := 0
+	for n < len(r.coded) && r.coded[n] <= to {
+		n++
+	}
+	r.coded = slices.Delete(r.coded, 0, n)
+}
+
+// commitTo is what a leader does when it knows that everything up to an index is committed.
+func (r *Raft) commitTo(to protocol.Index) {
+	for i := r.commit + 1; i <= to; i++ {
+		r.lead.uncommitted -= r.log.at(i).Bytes()
+	}
+	coded := len(r.coded)
+	r.raise(to)
+	if len(r.coded) < coded {
+		for _, p := range r.lead.peers {
+			p.forgetHeld(to)
+		}
+	}
+	r.afterCommit()
+}
+
+// maxK is the largest k of a body that may be alive: in the log, or as the owner said.
+func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.maxK()) }
+
+// keepsBodies reports whether the bodies that are alive would stay durable under another
+// configuration (SPECS §2.7): enough of its voters hold all of theirs. A member holds its
+// own row or the whole, so it is the number of holders that counts.
+func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) bool {
+	k := int(r.maxK())
+	if k == 0 {
+		return true
+	}
+	for i := range changes {
+		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.lacking {
+			return false // a learner is to have made its rows first
+		}
+	}
+	voters := next.Voters()
+	n, holders := len(voters), 0
+	for _, id := range voters {
+		p := r.peer(id)
+		if id == r.cfg.Self && !r.bodies.missing || p != nil && r.active(p) && !p.lacking && p.match >= r.commit {
+			holders++
+		}
+	}
+	q := quorum.Size(n)
+	return k <= q && holders >= n-q+k
+}

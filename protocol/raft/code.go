@@ -1,0 +1,144 @@
+package raft
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// code is CRaft's placement (SPECS §2): a member gets the row of its slot of every body,
+// which takes 1/k of the bytes, and where too few members take rows, whole bodies.
+type code struct {
+	r *Raft
+	// most bounds k; 0: a majority less one.
+	most int
+	// off: nothing is coded before that.
+	off time.Duration
+	// stalled is an instant + 1ns, 0 for not: since when the first coded entry that is not
+	// committed cannot become so without whole copies.
+	stalled uint64
+}
+
+// recently is how long ago a member may have been heard of to count as alive: it answers
+// every heartbeat.
+func (r *Raft) recently(p *progress) bool {
+	return p.heard != 0 && stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
+}
+
+// k leaves as many members out as are not alive now (SPECS §2.4). It codes nothing while
+// a membership change is under way: entries before a configuration in the log are then
+// committed, and whoever leads next need not ask who held what under which (§2.7).
+func (c *code) k() uint8 {
+	r := c.r
+	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 || r.now < c.off {
+		return 1
+	}
+	n := len(r.voters.Incoming)
+	q, alive := quorum.Size(n), 0
+	for _, id := range r.voters.Incoming {
+		if p := r.peer(id); id == r.cfg.Self || p != nil && r.recently(p) {
+			alive++
+		}
+	}
+	most := c.most
+	if most == 0 {
+		most = q - 1
+	}
+	return uint8(max(1, min(most, q, alive-(n-q))))
+}
+
+func (c *code) uncode() { c.off = c.r.now + c.r.cfg.ElectionTimeout }
+
+// frame leaves entries that nobody coded as they stand in the log.
+func (c *code) frame(p *progress) []protocol.Entry {
+	r := c.r
+	entries := r.log.frame(p.next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)
+	for i := range entries {
+		if entries[i].Coded() {
+			return c.dress(p, slices.Clone(entries))
+		}
+	}
+	return entries
+}
+
+// dress puts entries in the form in which p is to get them. Their bodies stay what they
+// are; whoever sends them cuts rows.
+func (c *code) dress(p *progress, entries []protocol.Entry) []protocol.Entry {
+	r := c.r
+	row, known := r.slot(p.id)
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case !e.Coded():
+		case e.Form != protocol.FormWhole: // then it is committed, and p makes its own row
+			e.Form, e.Body = protocol.FormNone, nil
+		case known && (e.Index <= r.commit || e.Index > p.whole):
+			e.Form = protocol.RowForm(row)
+		}
+	}
+	return entries
+}
+
+// slot is the row for a member. One that is leaving has its slot in an older configuration.
+func (r *Raft) slot(id protocol.MemberID) (row uint8, ok bool) {
+	for k := len(r.configs) - 1; k >= 0; k-- {
+		if c := &r.configs[k].config; c.Slots > 0 {
+			if m := c.Find(id); m != nil {
+				return m.Slot, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// stored counts this member like any other, and only with what its disk holds: the
+// followers may commit an entry before the leader's own disk is done. It stops before the
+// first coded entry that is not durable, whatever comes after it is (SPECS §2.2, G1).
+func (c *code) stored() protocol.Index {
+	r := c.r
+	to := protocol.Index(r.writers().Agreed(func(id protocol.MemberID) uint64 {
+		if id == r.cfg.Self {
+			return uint64(r.disk.durable)
+		}
+		if p := r.peer(id); p != nil {
+			return uint64(p.match)
+		}
+		return 0
+	}))
+	switch r.cfg.Mutant {
+	case MutantCodeNaiveMix:
+		return to
+	case MutantCodePaperPrefix:
+		for to > r.commit && slices.Contains(r.coded, to) && !r.durable(to) {
+			to--
+		}
+		return to
+	}
+	for _, i := range r.coded {
+		if i > to {
+			break
+		}
+		if !r.durable(i) {
+			return i - 1
+		}
+	}
+	return to
+}
+
+// durable applies the predicate of SPECS §2.1 to what is known to be on the voters' disks.
+func (r *Raft) durable(i protocol.Index) bool {
+	e := r.log.at(i)
+	return r.writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+		if id == r.cfg.Self {
+			return r.disk.holds(e)
+		}
+		if p := r.peer(id); p != nil {
+			return p.holds(i)
+		}
+		return protocol.FormNone
+	})
+}
+
+func (c *code) reset() { c.off, c.stalled = 0, 0 }

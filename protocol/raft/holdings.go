@@ -1,0 +1,160 @@
+package raft
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// What members tell each other about the forms in which they hold bodies. An answer claims
+// what the disk holds when it leaves, and a form only gets better as long as the entry
+// stands in the log (SPECS §2.5, D2): late and repeated answers do no harm.
+
+// maxHoldings bounds what one message tells or asks: the first ones are needed first.
+const maxHoldings = 1024
+
+// held is in what form a peer's disk holds the body of an entry.
+type held struct {
+	index protocol.Index
+	form  protocol.Form
+}
+
+// holds returns in what form p's disk certainly holds the body of a coded entry.
+func (p *progress) holds(i protocol.Index) protocol.Form {
+	if k, ok := p.find(i); ok {
+		return p.held[k].form
+	}
+	return protocol.FormNone
+}
+
+func (p *progress) find(i protocol.Index) (int, bool) {
+	return slices.BinarySearchFunc(p.held, i, func(h held, i protocol.Index) int { return cmp.Compare(h.index, i) })
+}
+
+// note takes in what p holds and reports whether it is more than was known.
+func (p *progress) note(i protocol.Index, f protocol.Form) bool {
+	k, ok := p.find(i)
+	switch {
+	case !ok && f.Better(protocol.FormNone):
+		p.held = slices.Insert(p.held, k, held{i, f})
+	case ok && f.Better(p.held[k].form):
+		p.held[k].form = f
+	default:
+		return false
+	}
+	return true
+}
+
+// forgetHeld forgets what is known of entries up to the commit index.
+func (p *progress) forgetHeld(commit protocol.Index) {
+	n, found := p.find(commit)
+	if found {
+		n++
+	}
+	p.held = slices.Delete(p.held, 0, n)
+}
+
+// tells takes in the holdings of an answer of this term and reports whether more is known
+// than before. A member that knows an entry to be committed says just that.
+func (r *Raft) tells(p *progress, m *protocol.Message) (more bool) {
+	for _, h := range m.Holdings {
+		switch {
+		case h.Index <= r.commit || !r.log.matches(h.Index, h.Term):
+		case h.Form == protocol.FormCommitted:
+			r.commitTo(h.Index)
+			if r.role != protocol.Leader {
+				return false
+			}
+		case h.Index <= p.match && p.note(h.Index, h.Form):
+			more = true
+		}
+	}
+	return more
+}
+
+// holdings says in what form this member holds the bodies of coded entries after a leader's
+// commit index, up to match: what its disk holds now, or will when an answer is released.
+func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.Holding) {
+	if known := min(r.commit, match); commit < min(known, r.lastCoded) {
+		t, _ := r.log.term(known)
+		out = append(out, protocol.Holding{Index: known, Term: t, Form: protocol.FormCommitted})
+	}
+	for _, i := range r.coded {
+		if i > match || len(out) == maxHoldings {
+			break
+		}
+		e := r.log.at(i)
+		f := e.Form
+		if now {
+			f = r.disk.holds(e)
+		}
+		if i > commit && f != protocol.FormNone {
+			out = append(out, protocol.Holding{Index: i, Term: e.Term, Form: f})
+		}
+	}
+	return out
+}
+
+// onHoldings answers a leader that was just elected. What the answer says is durable when
+// it leaves, and so is the term: from then on no earlier leader changes what is held here.
+func onHoldings(r *Raft, m *protocol.Message) {
+	resp := &protocol.Message{Type: protocol.MsgHoldingsResp, To: m.From, Term: m.Term, Round: m.Round, Context: m.Context}
+	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {
+		r.heardLeader(m)
+		r.learnCommit(m.Commit, max(r.verified, r.commit))
+	}
+	resp.Holdings = make([]protocol.Holding, 0, len(m.Holdings))
+	for _, h := range m.Holdings {
+		h.Form, h.Digest = r.formOf(h.Index, h.Term), 0
+		resp.Holdings = append(resp.Holdings, h)
+	}
+	r.release(resp)
+}
+
+// formOf is in what form this member holds the body of exactly that entry (SPECS §2.5).
+func (r *Raft) formOf(i protocol.Index, t protocol.Term) protocol.Form {
+	switch {
+	case i <= r.commit:
+		return protocol.FormCommitted
+	case i <= r.log.last && r.log.matches(i, t):
+		return r.log.at(i).Form
+	}
+	return protocol.FormNone
+}
+
+// onBodies takes more of bodies of entries that are in the log.
+func onBodies(r *Raft, m *protocol.Message) {
+	r.heardLeader(m)
+	r.improve(m.Entries)
+	r.learnCommit(m.Commit, max(r.verified, r.commit))
+	if m.Context != 0 {
+		r.acknowledge(m)
+	}
+}
+
+// improve replaces what is held of the bodies of entries in the log where better is at hand:
+// the whole of a row. What is equal or worse changes nothing (SPECS §2.4).
+func (r *Raft) improve(entries []protocol.Entry) {
+	var better []protocol.Entry
+	for i := range entries {
+		e := &entries[i]
+		if e.BodySize == 0 || e.Index <= r.log.base || !r.log.matches(e.Index, e.Term) {
+			continue
+		}
+		have := r.log.at(e.Index)
+		replace := e.Form.Better(have.Form)
+		if r.cfg.Mutant == MutantCodeFreeDowngrade {
+			replace = e.Form != have.Form
+		}
+		if !replace {
+			continue
+		}
+		changed := *have
+		changed.Form, changed.Body = e.Form, e.Body
+		better = append(better, changed)
+		r.disk.rewrite(have)
+		r.record(protocol.Record{Kind: protocol.RecordBody, Entry: changed})
+	}
+	r.log.amend(better)
+}

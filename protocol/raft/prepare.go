@@ -1,0 +1,253 @@
+package raft
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// preparation is what a new leader does before it leads: it makes the bodies whole that it
+// holds only a part of and that may have been committed, or proves that they were not
+// (SPECS §2.5, LeaderPre). First it asks who holds what; only what is there to be had is
+// then fetched. Nothing is ever given up because it could not be fetched.
+type preparation struct {
+	begun bool
+	// wanted are entries after the commit index whose bodies this member does not hold
+	// whole on its disk, ascending.
+	wanted []wanted
+	// again is when to ask and fetch again; moved when there was progress last.
+	again, moved time.Duration
+}
+
+// wanted is a body to make whole.
+type wanted struct {
+	index   protocol.Index
+	answers []answer
+	// asked: the owner was asked to make it whole.
+	asked bool
+}
+
+// answer is what another member said in this term about a body.
+type answer struct {
+	from protocol.MemberID
+	form protocol.Form
+}
+
+// patience is after how many election timeouts without progress a new leader gives up, so
+// that another, which holds more or reaches more, may try.
+const patience = 10
+
+// prepared does what is to be done before this member leads, and reports whether it may.
+func (r *Raft) prepared() bool {
+	pre := &r.lead.pre
+	if !pre.begun {
+		r.beginPreparation()
+	}
+	r.judgeBodies()
+	switch {
+	case r.role != protocol.Leader:
+		return false
+	case len(pre.wanted) == 0:
+		return true
+	case r.now >= pre.moved+patience*r.cfg.ElectionTimeout:
+		r.follow(r.term, 0)
+	case r.now >= pre.again:
+		pre.again = r.now + r.cfg.Heartbeat
+		r.askHoldings()
+		r.fetchBodies(true)
+	}
+	return false
+}
+
+// beginPreparation finds what to make whole. A leader appends a configuration only when
+// every coded entry before it is committed, so those are not in question.
+func (r *Raft) beginPreparation() {
+	pre := &r.lead.pre
+	pre.begun, pre.moved = true, r.now
+	for k := len(r.coded) - 1; k >= 0; k-- {
+		if r.coded[k] < r.confAt {
+			r.commitTo(r.coded[k])
+			break
+		}
+	}
+	for i := r.commit + 1; i <= r.log.last; i++ {
+		if e := r.log.at(i); e.BodySize > 0 && r.disk.holds(e) != protocol.FormWhole {
+			pre.wanted = append(pre.wanted, wanted{index: i})
+		}
+	}
+}
+
+// judgeBodies drops what is settled, and cuts the log before what certainly was never
+// committed.
+func (r *Raft) judgeBodies() {
+	pre := &r.lead.pre
+	pre.wanted = slices.DeleteFunc(pre.wanted, func(w wanted) bool {
+		return w.index <= r.commit || r.disk.holds(r.log.at(w.index)) == protocol.FormWhole
+	})
+	for k := range pre.wanted {
+		w := &pre.wanted[k]
+		if r.recoverable(w) {
+			continue
+		}
+		if r.enoughAnswered(w) {
+			r.giveUp(w.index)
+			pre.wanted, pre.moved = pre.wanted[:k], r.now
+			return
+		}
+	}
+}
+
+// recoverable reports whether a whole body or enough rows are known to exist, here included.
+func (r *Raft) recoverable(w *wanted) bool {
+	e := r.log.at(w.index)
+	var rows quorum.Rows
+	rows.Add(e.Form)
+	for _, a := range w.answers {
+		if a.form == protocol.FormWhole {
+			return true
+		}
+		rows.Add(a.form)
+	}
+	return e.Form == protocol.FormWhole || rows.Len() >= int(e.K)
+}
+
+// enoughAnswered reports whether everybody has been asked who could have made the body
+// durable: this member and those that answered are a quorum. Older configurations need not
+// be asked: with the newest one in the log, the entries that were coded under them are
+// committed; see beginPreparation.
+func (r *Raft) enoughAnswered(w *wanted) bool {
+	if r.cfg.Mutant == MutantCodeFAnswers {
+		n := len(r.voters.Incoming)
+		return 1+len(w.answers) >= n-quorum.Size(n)
+	}
+	return r.deciders().Vote(func(id protocol.MemberID) quorum.Answer {
+		if id == r.cfg.Self || slices.ContainsFunc(w.answers, func(a answer) bool { return a.from == id }) {
+			return quorum.Granted
+		}
+		return quorum.Missing
+	}) == quorum.Won
+}
+
+// giveUp removes an entry that was never committed, and those after it. The first entry
+// of this term takes its place on disk.
+func (r *Raft) giveUp(i protocol.Index) {
+	if r.confAt >= i {
+		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.confAt))
+	}
+	for j := i; j <= r.log.last; j++ {
+		r.lead.uncommitted -= r.log.at(j).Bytes()
+	}
+	r.cutLog(i)
+	r.lead.first = i
+	for _, p := range r.lead.peers {
+		p.next = min(p.next, i)
+	}
+}
+
+// askHoldings asks everybody for the first of what is wanted.
+func (r *Raft) askHoldings() {
+	pre := &r.lead.pre
+	ask := make([]protocol.Holding, 0, min(maxHoldings, len(pre.wanted)))
+	for k := range cap(ask) {
+		i := pre.wanted[k].index
+		ask = append(ask, protocol.Holding{Index: i, Term: r.log.at(i).Term})
+	}
+	for _, p := range r.lead.peers {
+		r.send(&protocol.Message{Type: protocol.MsgHoldings, To: p.id, Commit: r.commit,
+			Round: r.lead.round, Context: stamp(r.now), Holdings: ask})
+	}
+}
+
+// fetchBodies asks to make whole what can be, as much at once as may be in flight; also
+// again what it asked for before.
+func (r *Raft) fetchBodies(again bool) {
+	bytes := 0
+	for k := range r.lead.pre.wanted {
+		w := &r.lead.pre.wanted[k]
+		e := r.log.at(w.index)
+		if e.Form == protocol.FormWhole || !r.recoverable(w) {
+			continue // being written, or not known to be there
+		}
+		if bytes += int(e.BodySize); bytes > r.cfg.MaxInflightBytes && bytes > int(e.BodySize) {
+			return
+		}
+		if w.asked && !again {
+			continue
+		}
+		w.asked = true
+		r.out.Want = append(r.out.Want, e.Ref(r.cfg.Instance))
+	}
+}
+
+func onHoldingsResp(r *Raft, m *protocol.Message) {
+	p := r.heardPeer(m)
+	if p == nil || r.lead.ready {
+		return
+	}
+	fetch := false
+	for _, h := range m.Holdings {
+		k, ok := r.findWanted(h.Index, h.Term)
+		switch {
+		case !ok:
+		case h.Form == protocol.FormCommitted:
+			r.commitTo(h.Index)
+			r.lead.pre.moved = r.now
+			if r.role != protocol.Leader {
+				return
+			}
+		default:
+			w := &r.lead.pre.wanted[k]
+			if w.note(p.id, h.Form) {
+				r.lead.pre.moved = r.now
+			}
+			fetch = fetch || !w.asked && r.recoverable(w)
+		}
+	}
+	if fetch {
+		r.fetchBodies(false)
+	}
+}
+
+// findWanted returns where that very entry is among what is wanted.
+func (r *Raft) findWanted(i protocol.Index, t protocol.Term) (int, bool) {
+	k, ok := slices.BinarySearchFunc(r.lead.pre.wanted, i, func(w wanted, i protocol.Index) int { return cmp.Compare(w.index, i) })
+	return k, ok && i > r.commit && r.log.matches(i, t)
+}
+
+// note takes in an answer and reports whether it says more than was known.
+func (w *wanted) note(from protocol.MemberID, f protocol.Form) bool {
+	for k := range w.answers {
+		if a := &w.answers[k]; a.from == from {
+			if f.Better(a.form) {
+				a.form = f
+				return true
+			}
+			return false
+		}
+	}
+	w.answers = append(w.answers, answer{from, f})
+	return true
+}
+
+// bodyMade takes a body that was made whole. It counts when it is durable.
+func (r *Raft) bodyMade(in protocol.BodyMade) {
+	if r.role != protocol.Leader || r.lead.ready {
+		return
+	}
+	if _, ok := r.findWanted(in.Index, in.Term); !ok {
+		return
+	}
+	e := *r.log.at(in.Index)
+	if e.Form == protocol.FormWhole || len(in.Body) != int(e.BodySize) {
+		return
+	}
+	r.lead.uncommitted -= e.Bytes()
+	e.Form, e.Body = protocol.FormWhole, in.Body
+	r.lead.uncommitted += e.Bytes()
+	r.improve([]protocol.Entry{e})
+	r.lead.pre.moved = r.now
+}

@@ -1,0 +1,155 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Where too few members take rows, coded entries that are not committed yet are completed by
+// whole copies (SPECS §2.4): never by coding them anew, which would mix rows that do not
+// fit together.
+
+// filling is the Bodies message to a peer that is in flight.
+type filling struct {
+	last protocol.Index // of its entries; 0: none is in flight
+	sent time.Duration
+}
+
+// quiet is for how long a member that has something in flight may do without acknowledging
+// anything and still counts as moving.
+func (r *Raft) quiet(p *progress) time.Duration { return max(2*r.cfg.Heartbeat, 4*p.trip) }
+
+// moving reports whether p is likely to acknowledge what it was sent: it answers, and what
+// is in flight is young or was followed by acknowledgements. A link that is merely slow is
+// moving, and whole copies would make it slower.
+func (r *Raft) moving(p *progress) bool {
+	if !r.recently(p) || p.phase == behind {
+		return false
+	}
+	since := p.grown
+	switch {
+	case len(p.frames) > 0:
+		since = max(since, p.frames[0].sent)
+	case p.filling.last != 0:
+		since = max(since, p.filling.sent)
+	default:
+		return true
+	}
+	return r.now < since+r.quiet(p)
+}
+
+// hopeful reports whether an entry becomes durable if all that move take what they are to
+// be sent.
+func (r *Raft) hopeful(i protocol.Index) bool {
+	k := int(r.log.at(i).K)
+	return r.writers().Durable(k, r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+		if id == r.cfg.Self {
+			return protocol.FormWhole
+		}
+		p := r.peer(id)
+		switch {
+		case p == nil:
+			return protocol.FormNone
+		case !r.moving(p):
+			return p.holds(i)
+		case i <= p.whole:
+			return protocol.FormWhole
+		}
+		if f := p.holds(i); f != protocol.FormNone {
+			return f
+		}
+		if row, ok := r.slot(id); ok {
+			return protocol.RowForm(row)
+		}
+		return protocol.FormWhole
+	})
+}
+
+// tick notices that the first coded entry waits for members that do not move.
+func (c *code) tick() {
+	r := c.r
+	if len(r.coded) == 0 || r.hopeful(r.coded[0]) {
+		c.stalled = 0
+	} else if c.stalled == 0 {
+		c.stalled = stamp(r.now)
+	} else if stamp(r.now) > c.stalled+uint64(max(2*c.slowest(), r.cfg.Heartbeat)) {
+		c.upgrade()
+	}
+	for _, p := range r.lead.peers {
+		c.fill(p)
+	}
+}
+
+// slowest is the longest round trip to a voter that answers.
+func (c *code) slowest() (trip time.Duration) {
+	r := c.r
+	for _, p := range r.lead.peers {
+		if r.voters.Has(p.id) && r.recently(p) {
+			trip = max(trip, p.trip)
+		}
+	}
+	return trip
+}
+
+// upgrade chooses who gets whole bodies, of all entries so far: as many of the voters that
+// move as are needed, and ExtraWhole more.
+func (c *code) upgrade() {
+	r := c.r
+	extra := r.cfg.ExtraWhole
+	for range r.lead.peers {
+		if r.hopeful(r.coded[0]) {
+			if extra == 0 {
+				return
+			}
+			extra--
+		}
+		var best *progress
+		for _, p := range r.lead.peers {
+			if r.voters.Has(p.id) && r.moving(p) && p.whole < r.log.last &&
+				(best == nil || p.whole > best.whole || p.whole == best.whole && p.match > best.match) {
+				best = p
+			}
+		}
+		if best == nil {
+			return
+		}
+		best.whole = r.log.last
+	}
+}
+
+// fill sends a peer that is to have whole bodies those of entries that it has already, in
+// index order, one message at a time; entries that it does not have come whole in frames.
+func (c *code) fill(p *progress) {
+	r := c.r
+	if p.whole <= r.commit || p.phase == behind || !r.recently(p) {
+		p.filling.last = 0
+		return
+	}
+	f := &p.filling
+	if f.last != 0 && f.last > r.commit && p.holds(f.last) != protocol.FormWhole && r.now < f.sent+r.quiet(p) {
+		return
+	}
+	f.last = 0
+	var entries []protocol.Entry
+	bytes := 0
+	for _, i := range r.coded {
+		if i > min(p.match, p.whole) {
+			break
+		}
+		if p.holds(i) == protocol.FormWhole {
+			continue
+		}
+		e := r.log.at(i)
+		if bytes += e.Bytes(); bytes > r.cfg.MaxFrameBytes && len(entries) > 0 {
+			break
+		}
+		entries = append(entries, *e)
+	}
+	if len(entries) == 0 {
+		return
+	}
+	*f = filling{last: entries[len(entries)-1].Index, sent: r.now}
+	r.send(&protocol.Message{Type: protocol.MsgBodies, To: p.id, Commit: r.commit, Round: r.lead.round,
+		Context: stamp(r.now), Entries: entries})
+}
