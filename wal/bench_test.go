@@ -122,3 +122,43 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
 }
+
+// BenchmarkBodies writes bodies and syncs each, on real files: into files never written
+// before, and into files that are used again.
+func BenchmarkBodies(b *testing.B) {
+	for _, size := range []int{16 << 10, 1 << 20} {
+		for _, again := range []bool{false, true} {
+			name := map[bool]string{false: "new", true: "recycled"}[again]
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) { benchBodies(b, size, again) })
+		}
+	}
+}
+
+func benchBodies(b *testing.B, size int, again bool) {
+	s, err := OpenBodies(BodiesOptions{Dir: b.TempDir() + "/bodies", Identity: []byte("bench")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	body := Body{Instance: 1, Term: 1, Bytes: make([]byte, size)}
+	write := func() {
+		body.Index++
+		if err := s.Append(body); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Sync(); err != nil {
+			b.Fatal(err)
+		}
+		if again && body.Index > 64 {
+			s.Release(1, body.Index-64)
+		}
+	}
+	for again && s.lastSeq < 5 || again && len(s.free) == 0 {
+		write()
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		write()
+	}
+}

@@ -62,6 +62,7 @@ type Bodies struct {
 	start, end int64 // end = start + len(buf)
 	damage     []*CorruptError
 	closed     bool
+	retained   bool // Retain was called
 
 	number  uint64 // of the last body appended
 	opened  uint64 // number when Open returned

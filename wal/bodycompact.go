@@ -19,14 +19,21 @@ func (b *Bodies) Release(instance uint32, index uint64) {
 }
 
 // Retain says once, after Open, which of the bodies that were found are needed. The others
-// were given up, or replaced in the log, before the last life ended.
+// were given up, or replaced in the log, before the last life ended. What was damaged is
+// remembered up to then, also by a next Open.
 func (b *Bodies) Retain(keep func(Body) bool) {
 	for _, body := range b.all() {
 		if !keep(body) {
 			b.Release(body.Instance, body.Index)
 		}
 	}
+	b.mu.Lock()
+	b.retained = true
+	b.mu.Unlock()
 }
+
+// mayGo reports whether a file may be given up once no body in it is held. It needs mu.
+func (b *Bodies) mayGo(f *bodyFile) bool { return f != b.current && (b.retained || !f.lost) }
 
 // freeFiles gives up the files without live bodies. What took the place of theirs is
 // durable.
@@ -34,7 +41,7 @@ func (b *Bodies) freeFiles() error {
 	b.mu.Lock()
 	var dead []*bodyFile
 	for _, f := range b.files {
-		if f.live == 0 && f != b.current {
+		if f.live == 0 && b.mayGo(f) {
 			dead = append(dead, f)
 		}
 	}
@@ -89,7 +96,7 @@ func (b *Bodies) pick() (victim *bodyFile) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, f := range b.files {
-		if f != b.current && f.live > 0 && f.live < f.capacity/2 && !f.damaged() && (victim == nil || f.live < victim.live) {
+		if b.mayGo(f) && f.live > 0 && f.live < f.capacity/2 && !f.damaged() && (victim == nil || f.live < victim.live) {
 			victim = f
 		}
 	}
@@ -151,7 +158,8 @@ func (b *Bodies) Damaged() []*CorruptError {
 // Verify reads what is held of an entry's body and all that the disk says about it. It
 // answers what Read does. But if bodies were lost of which nobody knows whose they were, it
 // answers *CorruptError for each that was there before: perhaps it was replaced by one
-// of those. Recovery asks it about bodies that others were told are held.
+// of those. So recovery asks it, before Retain, about bodies that others were told are held
+// and that may still be replaced; for looking after bodies, Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

@@ -19,6 +19,9 @@ type bodyFile struct {
 	capacity int64 // bytes of the file
 	salt     uint32
 	durable  int64 // in Open: what is before it was durable, as its records say
+	// lost: bodies were lost in it of which nobody knows whose they were. It stays until
+	// Retain, so that an owner who could not go on is told the same again.
+	lost bool
 
 	// Guarded by Bodies.mu:
 	live    int64   // bytes of records that are needed
@@ -218,7 +221,7 @@ func (b *Bodies) unref(f *bodyFile) {
 
 // readHeld reads the bytes of a body into buf, or a larger one, and verifies them.
 func (b *Bodies) readHeld(h *held, buf []byte) ([]byte, error) {
-	if cap(buf) < int(h.length) {
+	if buf == nil || cap(buf) < int(h.length) {
 		buf = make([]byte, h.length)
 	}
 	buf = buf[:h.length]

@@ -102,20 +102,21 @@ func (b *Bodies) header(f *bodyFile) error {
 		version.File = name
 		return version
 	case err != nil:
-		b.damaged(b.corrupt(f, 0, "%v", err), false)
+		b.damaged(f, b.corrupt(f, 0, "%v", err), false)
 	case !bytes.Equal(h.identity, b.identity):
 		return &IdentityError{Dir: b.dir, Have: h.identity, Want: b.identity}
 	case h.seq != f.seq:
-		b.damaged(b.corrupt(f, 16, "it is file %d by its header", h.seq), true)
+		b.damaged(f, b.corrupt(f, 16, "it is file %d by its header", h.seq), true)
 	case info.Size() != h.capacity:
-		b.damaged(b.corrupt(f, info.Size(), "the file has %d bytes, its header says %d", info.Size(), h.capacity), true)
+		b.damaged(f, b.corrupt(f, info.Size(), "the file has %d bytes, its header says %d", info.Size(), h.capacity), true)
 	}
 	return nil
 }
 
 // damaged notes damage, and whether it cost bodies of which nobody knows whose they were.
-func (b *Bodies) damaged(err *CorruptError, lost bool) {
+func (b *Bodies) damaged(f *bodyFile, err *CorruptError, lost bool) {
 	b.damage = append(b.damage, err)
+	f.lost = f.lost || lost
 	if lost && b.lost == nil {
 		b.lost = err
 	}
@@ -142,7 +143,7 @@ func (b *Bodies) scanFiles() error {
 				return err
 			}
 		case !closed:
-			b.damaged(b.corrupt(f, end, "no head of a body here, and nothing says that the file ends"), true)
+			b.damaged(f, b.corrupt(f, end, "no head of a body here, and nothing says that the file ends"), true)
 		}
 		all = append(all, items)
 	}
@@ -173,7 +174,7 @@ func (b *Bodies) scan(w *window, f *bodyFile) (items []bodyItem, end int64, clos
 // item indexes a record, or notes damage.
 func (b *Bodies) item(f *bodyFile, item bodyItem) {
 	if item.flaw != "" {
-		b.damaged(b.corrupt(f, item.at, "%s", item.flaw), item.lost)
+		b.damaged(f, b.corrupt(f, item.at, "%s", item.flaw), item.lost)
 	}
 	if item.lost || item.head.kind != bodyData {
 		return

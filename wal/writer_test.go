@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -198,4 +199,166 @@ func writeAndRead(w *Writer, l *Log, instance uint32, entries uint64) error {
 		}
 	}
 	return nil
+}
+
+func withBody(r Record, form uint8, data []byte) Record {
+	r.Body = &Body{Instance: r.Instance, Index: r.Index, Term: 1, Form: form, K: 1, Size: uint32(len(data)), Digest: checksum(data), Bytes: data}
+	return r
+}
+
+// bodiesOfLog checks what a crash left: each entry has its body, those up to durable are
+// there, and of these each fourth has been replaced.
+func bodiesOfLog(fs vfs.FS, durable uint64, size func(uint64) int) error {
+	l, err := Open(Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	b, err := openBodies(fs)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	last := uint64(0)
+	err = l.Replay(1, func(k Kind, index uint64, _ []byte) error {
+		last = index
+		body, err := b.Read(1, index)
+		if err != nil {
+			return fmt.Errorf("the log has entry %d: %w", index, err)
+		}
+		if string(body.Bytes) != string(payload(1, index, size(index))) {
+			return fmt.Errorf("the body of entry %d has %d other bytes", index, len(body.Bytes))
+		}
+		if index%4 == 0 && index <= durable && body.Form != 7 {
+			return fmt.Errorf("the body of entry %d has form %d", index, body.Form)
+		}
+		return nil
+	})
+	if err == nil && last < durable {
+		err = fmt.Errorf("the log ends at %d, but %d is durable", last, durable)
+	}
+	return err
+}
+
+// TestWriterMakesBodiesDurableFirst crashes before each operation: a record that is in the
+// log has its body, and what was told to be durable is there.
+func TestWriterMakesBodiesDurableFirst(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	rng := rand.New(rand.NewPCG(1, 7))
+	var told atomic.Uint64
+	size := func(i uint64) int { return int(i%3) * (largePart - 100) }
+	var one sync.Mutex
+	fs := hooked(mem, func(errorfs.Op) error {
+		one.Lock() // files are prepared beside the writer
+		defer one.Unlock()
+		durable := told.Load()
+		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+		if err := bodiesOfLog(clone, durable, size); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	l, b := openMem(t, fs), openBodiesMem(t, fs)
+	w := NewWriter(l, b)
+	answers := make(chan error, 100)
+	for i := uint64(1); i <= 12; i++ {
+		records := []Record{withBody(entry(1, i, []byte("head")), 2, payload(1, i, size(i)))}
+		if i%4 == 0 {
+			records = append(records, withBody(Record{Instance: 1, Kind: KindBody, Index: i}, 7, payload(1, i, size(i))))
+		}
+		w.Submit(records, func(err error) {
+			if err == nil {
+				told.Store(i)
+			}
+			answers <- err
+		})
+		if i%3 == 0 {
+			require.NoError(t, receive(t, answers))
+			require.NoError(t, receive(t, answers))
+			require.NoError(t, receive(t, answers))
+		}
+	}
+	require.NoError(t, w.Close())
+	require.GreaterOrEqual(t, w.Metrics().Bytes, uint64(4*3*(largePart-100)), "bodies count")
+	require.NoError(t, b.Close())
+	require.NoError(t, l.Close())
+}
+
+// TestWriterFailsWithItsBodies: if bodies cannot be made durable, no record that names them
+// is written, and nothing else is, for good.
+func TestWriterFailsWithItsBodies(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWriteAt, errorfs.OpFileSyncData} {
+		fail := false
+		mem := vfs.NewMem()
+		l := openMem(t, mem)
+		b := openBodiesMem(t, hooked(mem, func(o errorfs.Op) error {
+			if fail && o.Kind == kind {
+				return broken
+			}
+			return nil
+		}))
+		w := NewWriter(l, b)
+		answers := make(chan error, 10)
+		done := func(err error) { answers <- err }
+		w.Submit([]Record{withBody(entry(1, 1, []byte("a")), 1, []byte("body"))}, done)
+		require.NoError(t, receive(t, answers))
+		fail = true
+		w.Submit([]Record{withBody(entry(1, 2, []byte("b")), 1, []byte("body"))}, done)
+		var failed *FailedError
+		require.ErrorAs(t, receive(t, answers), &failed)
+		require.ErrorIs(t, failed, broken)
+		fail = false
+		w.Submit([]Record{entry(1, 2, []byte("b"))}, done)
+		require.ErrorIs(t, receive(t, answers), broken, "also without a body")
+		require.ErrorIs(t, w.Close(), broken)
+		require.ErrorIs(t, b.Close(), broken)
+		require.ErrorIs(t, l.Close(), broken)
+		l = openMem(t, mem)
+		require.Equal(t, []string{"entry 1 a"}, replayAll(t, l, 1))
+		require.NoError(t, l.Close())
+	}
+}
+
+func TestWriterWithoutPlaceForBodies(t *testing.T) {
+	l := openMem(t, vfs.NewMem())
+	w := NewWriter(l, nil)
+	answers := make(chan error, 1)
+	w.Submit([]Record{withBody(entry(1, 1, []byte("a")), 1, []byte("body"))}, func(err error) { answers <- err })
+	var missing *NotFoundError
+	require.ErrorAs(t, receive(t, answers), &missing)
+	require.Error(t, w.Close())
+	require.Error(t, l.Close())
+}
+
+// TestWriterTidiesWhenIdle: what lives in files mostly dead is moved without a submission,
+// and then both are sealed.
+func TestWriterTidiesWhenIdle(t *testing.T) {
+	fs := vfs.NewMem()
+	l, b := openMem(t, fs), openBodiesMem(t, fs)
+	w := NewWriter(l, b)
+	answers := make(chan error, 1)
+	var records []Record
+	for i := uint64(1); i <= 60; i++ {
+		records = append(records, withBody(entry(1, i, []byte("e")), 1, payload(1, i, 8000)))
+	}
+	w.Submit(records, func(err error) { answers <- err })
+	require.NoError(t, receive(t, answers))
+	for i := uint64(1); i <= 60; i++ {
+		if i%10 != 0 {
+			b.Release(1, i)
+		}
+	}
+	require.Eventually(t, func() bool {
+		live, total := b.Size()
+		return live == 6*bodyRecordSize(8000) && total <= 2*testBodies
+	}, 30*time.Second, 5*time.Millisecond)
+	for i := uint64(10); i <= 60; i += 10 {
+		body, err := b.Read(1, i)
+		require.NoError(t, err)
+		require.Equal(t, payload(1, i, 8000), body.Bytes)
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, b.Close())
+	require.NoError(t, l.Close())
 }
