@@ -117,6 +117,14 @@ func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
 	if o.NoBatching {
 		c.MaxFrameEntries = 1
 	}
+	switch o.Placement {
+	case PlacementCode:
+		c.MaxK, c.ExtraWhole = o.CodeK, o.ExtraWhole
+	case PlacementRS: // quorums that meet in CodeK members, as in the paper
+		c.MaxK = o.CodeK
+		c.WriteQuorum = (len(o.Members) + o.CodeK + 1) / 2
+		c.ReadQuorum = c.WriteQuorum
+	}
 	return raft.New(c, rec)
 }
 

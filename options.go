@@ -74,11 +74,17 @@ type Options struct {
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
 }
 
-// What Options.Placement can be.
+// What Options.Placement can be. "rs" is RS-Raft, which the paper compares CRaft with, and
+// of use for that alone: always fragments, and so larger quorums, which stand fewer crashes
+// (one of five, two of seven). Its members never change.
 const (
 	PlacementCopy = "copy"
 	PlacementCode = "code"
+	PlacementRS   = "rs"
 )
+
+// defaultRSK is CodeK with PlacementRS, as in the paper.
+const defaultRSK = 3
 
 // maxCodeK bounds Options.CodeK: more fragments than members make no sense.
 const maxCodeK = 64
@@ -98,6 +104,9 @@ func (o *Options) complete() error {
 	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
 	o.Placement = cmp.Or(o.Placement, PlacementCopy)
+	if o.Placement == PlacementRS {
+		o.CodeK = cmp.Or(o.CodeK, defaultRSK)
+	}
 	o.BodyCacheBytes = cmp.Or(o.BodyCacheBytes, 64<<20)
 	o.ScrubBytesPerSecond = cmp.Or(o.ScrubBytesPerSecond, 4<<20)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
@@ -122,8 +131,12 @@ func (o *Options) check() error {
 	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
 		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.BodyCacheBytes < 0:
 		return &OptionError{"limits", "must not be negative"}
-	case o.Placement != PlacementCopy && o.Placement != PlacementCode:
+	case o.Placement != PlacementCopy && o.Placement != PlacementCode && o.Placement != PlacementRS:
 		return &OptionError{"Placement", fmt.Sprintf("%q is neither %q nor %q", o.Placement, PlacementCopy, PlacementCode)}
+	case o.Placement != PlacementCode && o.ExtraWhole > 0, o.Placement == PlacementCopy && o.CodeK > 0:
+		return &OptionError{"Placement", fmt.Sprintf("%q has no use for CodeK %d and ExtraWhole %d", o.Placement, o.CodeK, o.ExtraWhole)}
+	case o.Placement == PlacementRS && (o.Join || o.CodeK > len(o.Members)):
+		return &OptionError{"Placement", fmt.Sprintf("%q needs its members from the start, at least CodeK of them, which is %d", o.Placement, o.CodeK)}
 	case o.CodeK < 0 || o.CodeK > maxCodeK || o.ExtraWhole < 0:
 		return &OptionError{"CodeK", fmt.Sprintf("%d (with ExtraWhole %d) is not in 0…%d", o.CodeK, o.ExtraWhole, maxCodeK)}
 	}

@@ -11,14 +11,16 @@ type operation byte
 const (
 	opPut operation = 1 + iota
 	opDelete
-	opAppend
+	opAppend // to the log alone
+	opExtend // a value by a chunk
 )
 
 // errCommand is a command that this package did not make.
 var errCommand = errors.New("mapkv: not a command")
 
 // command returns an operation, its key and value as one command:
-// operation, length of the key as a uvarint, key, value.
+// operation, length of the key as a uvarint, key, value. Where the value is the command's
+// body it is left out here.
 func command(op operation, key string, value []byte) []byte {
 	c := make([]byte, 0, 1+binary.MaxVarintLen32+len(key)+len(value))
 	c = append(c, byte(op))
@@ -34,7 +36,7 @@ func parse(c []byte) (op operation, key, value []byte, err error) {
 	}
 	op = operation(c[0])
 	n, used := binary.Uvarint(c[1:])
-	if op < opPut || op > opAppend || used <= 0 || n > uint64(len(c)-1-used) {
+	if op < opPut || op > opExtend || used <= 0 || n > uint64(len(c)-1-used) {
 		return 0, nil, nil, errCommand
 	}
 	c = c[1+used:]

@@ -5,17 +5,21 @@
 //
 //	GET    /kv/KEY         the value, linearizable; with ?stale as this member has it
 //	PUT    /kv/KEY         the body becomes the value
+//	POST   /kv/KEY         the body is appended to the value
 //	DELETE /kv/KEY         the key goes
 //	POST   /append         the body goes into the log as a command, and nowhere else;
 //	                       answers with its position in the log
 //	GET    /status         this member, the leader and the members, as JSON
 //
+// Values from a threshold on do not go into the map: they are bodies, of which the map has
+// the names, and which members keep whole or in fragments as the node's options say.
+//
 // Status codes: 200 and 204 done; 404 no such key; 400 and 413 wrong requests, which did
 // nothing; 503 refused, which did nothing and may be repeated; 504 no answer in time, a
 // write may or may not take effect.
 //
-// Read it in this order: command.go (what goes into the log), machine.go and snapshot.go
-// (the state machine), http.go (the service), member.go (a node with its service).
+// Read it in this order: command.go (what goes into the log), value.go, machine.go and
+// snapshot.go (the state machine), http.go (the service), member.go (a node with its service).
 //
-// The package may import the root package, nothing deeper of braid.
+// The package may import the root package, and protocol for the words of the contract.
 package mapkv

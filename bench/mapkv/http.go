@@ -17,34 +17,44 @@ const (
 	maxKey = 4 << 10
 	// MaxValue is the largest value, in bytes.
 	MaxValue = 16 << 20
-	// DefaultTimeout is how long a request may take.
+	// DefaultTimeout is how long a request may take, or a chunk of a large value.
 	DefaultTimeout = 10 * time.Second
+	// DefaultBodyBytes is the size from which on values are bodies.
+	DefaultBodyBytes = 16 << 10
 )
 
 // Log is what the service needs of a node; [braid.Node] is one.
 type Log interface {
 	Propose(ctx context.Context, command []byte) (result any, err error)
+	ProposeBody(ctx context.Context, command, body []byte) (result any, err error)
+	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
 	ReadBarrier(ctx context.Context) error
 	Status() braid.Status
 }
 
 // service answers the requests to one member.
 type service struct {
-	log     Log
-	state   *Map
-	timeout time.Duration
+	log       Log
+	state     *Map
+	timeout   time.Duration
+	bodyBytes int
 }
 
 // Handler returns the service of a member whose state machine is state. timeout bounds
-// each request; 0 means [DefaultTimeout].
-func Handler(log Log, state *Map, timeout time.Duration) http.Handler {
+// each request; 0 means [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means
+// [DefaultBodyBytes], less than 0 none.
+func Handler(log Log, state *Map, timeout time.Duration, bodyBytes int) http.Handler {
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
-	s := &service{log, state, timeout}
+	if bodyBytes == 0 {
+		bodyBytes = DefaultBodyBytes
+	}
+	s := &service{log, state, timeout, bodyBytes}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /kv/{key...}", s.get)
 	mux.HandleFunc("PUT /kv/{key...}", s.put)
+	mux.HandleFunc("POST /kv/{key...}", s.extend)
 	mux.HandleFunc("DELETE /kv/{key...}", s.remove)
 	mux.HandleFunc("POST /append", s.append)
 	mux.HandleFunc("GET /status", s.status)
@@ -105,30 +115,65 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such key", http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(value)))
-	_, _ = w.Write(value) // a client that went away needs no answer
+	s.send(r.Context(), w, value)
 }
 
-func (s *service) put(w http.ResponseWriter, r *http.Request) {
+// send streams a value, one chunk in memory at a time. The first is there before the answer
+// begins, so that an error has a status code; a later one breaks the answer off.
+func (s *service) send(ctx context.Context, w http.ResponseWriter, value Value) {
+	for i := range value.Chunks {
+		data, err := s.bytes(ctx, &value.Chunks[i])
+		if err != nil && i > 0 {
+			panic(http.ErrAbortHandler) // ends the connection before Content-Length is reached
+		}
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		if i == 0 {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Length", strconv.FormatInt(value.Size, 10))
+		}
+		if _, err := w.Write(data); err != nil {
+			return // a client that went away needs no answer
+		}
+	}
+}
+
+// bytes returns what a chunk stands for. A body that this member does not hold whole is
+// put together from other members' fragments.
+func (s *service) bytes(ctx context.Context, c *Chunk) ([]byte, error) {
+	if c.Body.Size == 0 {
+		return c.Bytes, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.log.Body(ctx, c.Body)
+}
+
+func (s *service) put(w http.ResponseWriter, r *http.Request) { s.set(w, r, opPut) }
+
+func (s *service) extend(w http.ResponseWriter, r *http.Request) { s.set(w, r, opExtend) }
+
+func (s *service) set(w http.ResponseWriter, r *http.Request, op operation) {
 	k, ok := key(w, r)
 	if !ok {
 		return
 	}
 	if value, ok := body(w, r); ok {
-		s.write(w, r, command(opPut, k, value))
+		s.write(w, r, op, k, value)
 	}
 }
 
 func (s *service) remove(w http.ResponseWriter, r *http.Request) {
 	if k, ok := key(w, r); ok {
-		s.write(w, r, command(opDelete, k, nil))
+		s.write(w, r, opDelete, k, nil)
 	}
 }
 
 // write proposes a command that has no result and answers the request.
-func (s *service) write(w http.ResponseWriter, r *http.Request, command []byte) {
-	if _, ok := s.propose(w, r, command); ok {
+func (s *service) write(w http.ResponseWriter, r *http.Request, op operation, key string, value []byte) {
+	if _, ok := s.propose(w, r, op, key, value); ok {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -138,16 +183,22 @@ func (s *service) append(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if result, ok := s.propose(w, r, command(opAppend, "", data)); ok {
+	if result, ok := s.propose(w, r, opAppend, "", data); ok {
 		fmt.Fprintln(w, result)
 	}
 }
 
-// propose proposes a command; if that fails, the request is answered and ok false.
-func (s *service) propose(w http.ResponseWriter, r *http.Request, command []byte) (result any, ok bool) {
+// propose proposes a command; if that fails, the request is answered and ok false. value
+// may become the body as it is: nobody changes it.
+func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, key string, value []byte) (result any, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
-	result, err := s.log.Propose(ctx, command)
+	var err error
+	if s.bodyBytes > 0 && len(value) >= s.bodyBytes {
+		result, err = s.log.ProposeBody(ctx, command(op, key, nil), value)
+	} else {
+		result, err = s.log.Propose(ctx, command(op, key, value))
+	}
 	if err == nil {
 		err, _ = result.(error)
 	}
@@ -161,12 +212,13 @@ func (s *service) propose(w http.ResponseWriter, r *http.Request, command []byte
 // fail answers with an error: the status code says whether a retry is safe.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
+	var incomplete *braid.BodyError
 	switch {
-	case errors.Is(err, braid.ErrTooLarge):
+	case errors.Is(err, braid.ErrTooLarge), errors.Is(err, ErrValueFull):
 		code = http.StatusRequestEntityTooLarge
 	case errors.Is(err, braid.ErrMaybeCommitted), errors.Is(err, braid.ErrResultUnknown), errors.Is(err, braid.ErrStopped):
 		code = http.StatusGatewayTimeout
-	case errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
+	case errors.As(err, &incomplete), errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
 		code = http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		code = http.StatusGatewayTimeout
@@ -186,6 +238,8 @@ type Status struct {
 	Applied     uint64 `json:"applied"`
 	EgressBytes int64  `json:"egress_bytes"` // to other members
 	Syncs       uint64 `json:"syncs"`        // of this member's log
+	Placement   string `json:"placement"`    // what members keep of bodies
+	BodyBytes   int64  `json:"body_bytes"`   // held here, whole or as fragments
 }
 
 func (s *service) status(w http.ResponseWriter, _ *http.Request) {
@@ -193,6 +247,7 @@ func (s *service) status(w http.ResponseWriter, _ *http.Request) {
 	out := Status{
 		Member: st.Self.String(), Members: len(st.Members), Ready: st.Ready, Applied: uint64(st.Applied),
 		EgressBytes: int64(st.Links.EgressBytes), Syncs: uint64(st.Log.Syncs),
+		Placement: st.Placement, BodyBytes: st.Bodies.LiveBytes,
 	}
 	if l := st.Leader(); l != 0 {
 		out.Leader = l.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
 )
 
 // log applies what is proposed at once, or fails with err.
@@ -21,16 +22,42 @@ type log struct {
 	err      error
 	barriers int
 	position braid.Position
+	bodies   map[braid.BodyRef][]byte
+	bodyErr  error // of Body
+	fetched  int   // bodies until bodyErr
 }
 
 func (l *log) Propose(ctx context.Context, command []byte) (any, error) {
+	return l.ProposeBody(ctx, command, nil)
+}
+
+func (l *log) ProposeBody(_ context.Context, command, body []byte) (any, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
 	l.position++
 	batch := []braid.Command{{Position: l.position, Data: command}}
+	if len(body) > 0 {
+		ref := bodyRef(uint64(l.position), len(body))
+		if l.bodies == nil {
+			l.bodies = map[braid.BodyRef][]byte{}
+		}
+		batch[0].Body, l.bodies[ref] = &ref, body
+	}
 	err := l.state.Apply(batch)
 	return batch[0].Result, err
+}
+
+func (l *log) Body(_ context.Context, ref braid.BodyRef) ([]byte, error) {
+	if l.bodyErr != nil && l.fetched <= 0 {
+		return nil, l.bodyErr
+	}
+	l.fetched--
+	return l.bodies[ref], nil
+}
+
+func bodyRef(index uint64, size int) braid.BodyRef {
+	return braid.BodyRef{Instance: 1, Index: protocol.Index(index), Term: 3, K: 2, Size: uint32(size), Digest: 1 << 31}
 }
 
 func (l *log) ReadBarrier(context.Context) error {
@@ -55,7 +82,7 @@ func ask(t *testing.T, method, url, body string) (code int, answer string) {
 
 func TestHTTP(t *testing.T) {
 	l := &log{state: NewMap()}
-	s := httptest.NewServer(Handler(l, l.state, time.Minute))
+	s := httptest.NewServer(Handler(l, l.state, time.Minute, 0))
 	defer s.Close()
 	for _, c := range []struct {
 		method, path, body string
@@ -73,20 +100,24 @@ func TestHTTP(t *testing.T) {
 		{"GET", "/kv/a?stale", "", 404, "no such key\n"},
 		{"GET", "/kv/", "", 400, "no key: /kv/KEY\n"},
 		{"PUT", "/kv/" + strings.Repeat("k", maxKey+1), "", 413, "key of 4097 bytes: at most 4096\n"},
-		{"POST", "/kv/a", "", 405, "Method Not Allowed\n"},
+		{"PATCH", "/kv/a", "", 405, "Method Not Allowed\n"},
 		{"POST", "/append", "in the log", 200, "5\n"},
+		{"POST", "/kv/empty", "first,", 204, ""},
+		{"POST", "/kv/empty", "second", 204, ""},
+		{"GET", "/kv/empty", "", 200, "first,second"},
+		{"POST", "/kv/", "x", 400, "no key: /kv/KEY\n"},
 		{"GET", "/nothing", "", 404, "404 page not found\n"},
 	} {
 		code, answer := ask(t, c.method, s.URL+c.path, c.body)
 		require.Equal(t, c.code, code, "%s %s", c.method, c.path)
 		require.Equal(t, c.answer, answer, "%s %s", c.method, c.path)
 	}
-	require.Equal(t, 4, l.barriers, "of five reads of keys one may be stale")
+	require.Equal(t, 5, l.barriers, "of six reads of keys one may be stale")
 }
 
 func TestTooLargeValues(t *testing.T) {
 	l := &log{state: NewMap()}
-	s := httptest.NewServer(Handler(l, l.state, 0))
+	s := httptest.NewServer(Handler(l, l.state, 0, 0))
 	defer s.Close()
 	large := strings.Repeat("x", MaxValue)
 	code, _ := ask(t, "PUT", s.URL+"/kv/a", large)
@@ -103,10 +134,11 @@ func TestTooLargeValues(t *testing.T) {
 // The status code says whether a request may be repeated.
 func TestErrors(t *testing.T) {
 	l := &log{state: NewMap()}
-	s := httptest.NewServer(Handler(l, l.state, 0))
+	s := httptest.NewServer(Handler(l, l.state, 0, 0))
 	defer s.Close()
 	for err, want := range map[error]int{
 		braid.ErrNoLeader: 503, braid.ErrOverloaded: 503, braid.ErrTooLarge: 413, braid.ErrStopped: 504, braid.ErrResultUnknown: 504,
+		ErrValueFull: 413, &braid.BodyError{}: 503,
 		fmt.Errorf("%w: %w", braid.ErrMaybeCommitted, context.DeadlineExceeded): 504, io.ErrUnexpectedEOF: 500, errCommand: 500,
 	} {
 		l.err = err
@@ -119,4 +151,45 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, 503, code)
 	code, _ = ask(t, "GET", s.URL+"/kv/a?stale", "")
 	require.Equal(t, 404, code, "a stale read needs no cluster")
+}
+
+// Large values are bodies, and a value may be of both kinds of chunks.
+func TestLargeValuesAreBodies(t *testing.T) {
+	const threshold = 10_000 // more than a server buffers
+	l := &log{state: NewMap()}
+	s := httptest.NewServer(Handler(l, l.state, 0, threshold))
+	defer s.Close()
+	small, large := strings.Repeat("s", threshold-1), strings.Repeat("l", threshold)
+	for _, c := range []struct {
+		method, value string
+		bodies        int
+	}{{"PUT", small, 0}, {"PUT", large, 1}, {"POST", small, 1}, {"POST", large, 2}} {
+		code, _ := ask(t, c.method, s.URL+"/kv/a", c.value)
+		require.Equal(t, 204, code)
+		require.Len(t, l.bodies, c.bodies)
+	}
+	code, answer := ask(t, "GET", s.URL+"/kv/a", "")
+	require.Equal(t, 200, code)
+	require.Equal(t, large+small+large, answer)
+	v, _ := l.state.Get("a")
+	require.Len(t, v.Chunks, 3)
+	require.Equal(t, bodyRef(2, threshold), v.Chunks[0].Body)
+	code, _ = ask(t, "POST", s.URL+"/append", large)
+	require.Equal(t, 200, code)
+	require.Len(t, l.bodies, 3)
+
+	// An error of the first chunk has a status; one of a later chunk must not look like an end.
+	l.bodyErr, l.fetched = &braid.BodyError{Found: 1, Need: 2}, 0
+	code, answer = ask(t, "GET", s.URL+"/kv/a", "")
+	require.Equal(t, 503, code)
+	require.Contains(t, answer, l.bodyErr.Error())
+	l.fetched = 1
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/kv/a", nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, 200, resp.StatusCode)
+	_, err = io.ReadAll(resp.Body)
+	require.Error(t, err)
 }

@@ -1,7 +1,6 @@
 package mapkv
 
 import (
-	"bytes"
 	"hash/maphash"
 	"maps"
 	"sync"
@@ -13,22 +12,26 @@ import (
 // each of them copy it, so no single write copies much.
 const shards = 256
 
-// Map is the state machine: keys and values. Reads are safe beside everything else.
+// Map is the state machine: keys and values. Large values are bodies: the map holds their
+// names, and says which of them are alive. Reads are safe beside everything else.
 type Map struct {
 	seed maphash.Seed
 	mu   sync.RWMutex
 	// parts hold the keys by their hash.
 	// Invariant: a part that is frozen is not written to; a snapshot reads it.
-	parts    [shards]map[string][]byte
+	parts    [shards]map[string]Value
 	frozen   [shards]bool
 	appended uint64 // commands of POST /append
+	// dropped are bodies that were given to the map and that no value refers to.
+	// Invariant: no body is in two values, or twice in one: each belongs to one command.
+	dropped drops
 }
 
 // NewMap returns an empty map.
 func NewMap() *Map { return &Map{seed: maphash.MakeSeed()} }
 
-// Get returns the value of a key. It must not be changed.
-func (m *Map) Get(key string) (value []byte, ok bool) {
+// Get returns the value of a key.
+func (m *Map) Get(key string) (value Value, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	value, ok = m.parts[m.shard(key)][key]
@@ -60,25 +63,82 @@ func (m *Map) Apply(commands []braid.Command) error {
 
 func (m *Map) apply(c *braid.Command) {
 	op, key, value, err := parse(c.Data)
-	switch {
-	case err != nil:
+	if err == nil {
+		switch op {
+		case opPut:
+			m.put(string(key), chunk(c, value))
+			return
+		case opExtend:
+			if err = m.extend(string(key), chunk(c, value)); err == nil {
+				return
+			}
+		case opDelete:
+			m.remove(string(key))
+		case opAppend:
+			m.appended++
+			c.Result = c.Position
+		}
+	}
+	if err != nil {
 		c.Result = err
-	case op == opPut:
-		m.writable(string(key))[string(key)] = bytes.Clone(value)
-	case op == opDelete:
-		delete(m.writable(string(key)), string(key))
-	case op == opAppend:
-		m.appended++
-		c.Result = c.Position
+	}
+	if c.Body != nil { // which is in no value
+		m.dropped.add(Value{Chunks: []Chunk{{Body: *c.Body}}})
 	}
 }
 
+func (m *Map) put(key string, c Chunk) {
+	part := m.writable(key)
+	m.dropped.add(part[key])
+	part[key] = Value{[]Chunk{c}, c.Size()}
+}
+
+func (m *Map) extend(key string, c Chunk) error {
+	part := m.writable(key)
+	v, err := part[key].extended(c)
+	if err == nil {
+		part[key] = v
+	}
+	return err
+}
+
+func (m *Map) remove(key string) {
+	part := m.writable(key)
+	m.dropped.add(part[key])
+	delete(part, key)
+}
+
+// LiveBodies implements [braid.BodyKeeper].
+func (m *Map) LiveBodies(yield func(braid.BodyRef)) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, part := range m.parts {
+		for _, v := range part {
+			for i := range v.Chunks {
+				if body := v.Chunks[i].Body; body.Size > 0 {
+					yield(body)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Dropped returns the bodies that neither the map refers to nor a snapshot that the member
+// may be restored from, given how many snapshots it has written. The map forgets them: they
+// are the caller's to release.
+func (m *Map) Dropped(snapshots uint64) []braid.BodyRef {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dropped.take(snapshots)
+}
+
 // writable returns the part that a key belongs to, which no snapshot reads.
-func (m *Map) writable(key string) map[string][]byte {
+func (m *Map) writable(key string) map[string]Value {
 	i := m.shard(key)
 	switch {
 	case m.parts[i] == nil:
-		m.parts[i] = map[string][]byte{}
+		m.parts[i] = map[string]Value{}
 	case m.frozen[i]:
 		m.parts[i] = maps.Clone(m.parts[i])
 	}

@@ -10,8 +10,12 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// stopTimeout is how long requests under way may take to end when a member stops.
-const stopTimeout = 2 * time.Second
+const (
+	// stopTimeout is how long requests under way may take to end when a member stops.
+	stopTimeout = 2 * time.Second
+	// releaseInterval is how often bodies that are not needed any more are released.
+	releaseInterval = time.Second
+)
 
 // Member is a node with its service.
 type Member struct {
@@ -22,18 +26,36 @@ type Member struct {
 }
 
 // Open starts a node and its service on a listener, which the member closes, also if Open
-// fails.
-func Open(o braid.Options, clients net.Listener) (*Member, error) {
+// fails. Values from bodyBytes on are bodies, see [Handler].
+func Open(o braid.Options, clients net.Listener, bodyBytes int) (*Member, error) {
 	m := &Member{State: NewMap(), ended: make(chan error, 1)}
 	node, err := braid.Open(o, m.State)
 	if err != nil {
 		return nil, errors.Join(err, clients.Close())
 	}
 	m.Node = node
-	m.http.Handler = Handler(node, m.State, 0)
+	m.http.Handler = Handler(node, m.State, 0, bodyBytes)
 	m.http.ReadHeaderTimeout = DefaultTimeout
 	go func() { m.ended <- m.http.Serve(clients) }()
+	go m.release()
 	return m, nil
+}
+
+// release lets go of bodies until the node stops.
+func (m *Member) release() {
+	tick := time.NewTicker(releaseInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s := m.Node.Status()
+			for _, ref := range m.State.Dropped(s.Snapshots) {
+				m.Node.ReleaseBody(ref)
+			}
+		case <-m.Node.Done():
+			return
+		}
+	}
 }
 
 // Close ends the service and the node.

@@ -32,10 +32,13 @@ type cluster struct {
 	peers   []string // addresses
 	clients []string
 	running []*Member // nil while stopped
+	adjust  func(*braid.Options)
 }
 
-func start(t *testing.T, n int) *cluster {
-	c := &cluster{t: t, running: make([]*Member, n)}
+func start(t *testing.T, n int) *cluster { return startWith(t, n, func(*braid.Options) {}) }
+
+func startWith(t *testing.T, n int, adjust func(*braid.Options)) *cluster {
+	c := &cluster{t: t, running: make([]*Member, n), adjust: adjust}
 	// While a member is stopped its ports must not be taken by outgoing connections.
 	free, err := ports.Free("127.0.0.1", 2*n)
 	require.NoError(t, err)
@@ -66,11 +69,13 @@ func (c *cluster) open(i int) {
 		}, patience, 10*time.Millisecond)
 		return l
 	}
-	m, err := Open(braid.Options{
+	o := braid.Options{
 		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: append([]braid.Member(nil), c.members...),
 		PeerListeners: []net.Listener{listen(c.peers[i])}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		SnapshotBytes: 64 << 10, Logger: slog.New(slog.DiscardHandler),
-	}, listen(c.clients[i]))
+	}
+	c.adjust(&o)
+	m, err := Open(o, listen(c.clients[i]), 0)
 	require.NoError(c.t, err)
 	c.running[i] = m
 }
@@ -156,6 +161,39 @@ func TestSnapshotsOfTheMap(t *testing.T) {
 	require.Equal(t, "two", c.insist(200, "GET", c.url(away, "/kv/last"), ""))
 	require.Equal(t, "one", c.insist(200, "GET", c.url(away, "/kv/first?stale"), ""))
 	require.Equal(t, large, c.insist(200, "GET", c.url(away, "/kv/large?stale"), ""))
+}
+
+// Large values are kept in fragments: every member serves them, also one that just began to
+// lead, and what is not needed any more goes.
+func TestValuesInFragments(t *testing.T) {
+	c := startWith(t, 3, func(o *braid.Options) { o.Placement, o.CodeK = braid.PlacementCode, 2 })
+	first := c.leader()
+	large := func(fill string) string { return strings.Repeat(fill, 100<<10/len(fill)) }
+	c.insist(204, "PUT", c.url(first, "/kv/a"), large("one "))
+	c.insist(204, "POST", c.url(first, "/kv/a"), large("two "))
+	for i := range 3 {
+		require.Equal(t, large("one ")+large("two "), c.insist(200, "GET", c.url(i, "/kv/a"), ""))
+	}
+	require.Equal(t, "code", c.running[first].Node.Status().Placement)
+	c.stop(first)
+	second := c.leader()
+	require.NotEqual(t, first, second)
+	require.Equal(t, large("one ")+large("two "), c.insist(200, "GET", c.url(second, "/kv/a"), ""))
+	c.open(first)
+
+	for range 60 { // each is a reason for a snapshot
+		c.insist(204, "PUT", c.url(second, "/kv/a"), large("three "))
+	}
+	require.Eventually(t, func() bool {
+		c.insist(204, "PUT", c.url(second, "/kv/a"), large("three "))
+		for _, m := range c.running {
+			if s := m.Node.Status(); s.Bodies.LiveBytes > 20*100<<10 {
+				return false
+			}
+		}
+		return true
+	}, patience, 100*time.Millisecond)
+	require.Equal(t, large("three "), c.insist(200, "GET", c.url(first, "/kv/a"), ""))
 }
 
 // What clients see while the leader stops, and comes back, has an order that explains it.

@@ -6,18 +6,27 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
 )
 
 // version is the first byte of a snapshot. After it: the count of appended commands and of
-// keys, and for each key its length, it, the value's length and the value; numbers are
-// uvarints.
-const version = 1
+// keys, and for each key its length, it, and its number of chunks. A chunk is a zero, the
+// length of its bytes and the bytes; or a one and the name of a body: instance, index, term,
+// k, size and digest. Numbers are uvarints.
+const version = 2
+
+// Kinds of chunks in a snapshot.
+const (
+	chunkBytes = iota
+	chunkBody
+)
 
 // view is the map at one instant. Values are never changed, parts not while frozen.
 type view struct {
-	parts    [shards]map[string][]byte
+	parts    [shards]map[string]Value
 	appended uint64
 }
 
@@ -45,28 +54,47 @@ func (v *view) WriteTo(ctx context.Context, w io.Writer) error {
 	if _, err := out.Write(head); err != nil {
 		return err
 	}
-	var length [binary.MaxVarintLen64]byte
-	field := func(data []byte) error {
-		if _, err := out.Write(binary.AppendUvarint(length[:0], uint64(len(data)))); err != nil {
-			return err
-		}
-		_, err := out.Write(data)
-		return err
-	}
 	for _, part := range v.parts {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		for key, value := range part {
-			if err := field([]byte(key)); err != nil {
-				return err
-			}
-			if err := field(value); err != nil {
+			if err := writeKey(out, key, value); err != nil {
 				return err
 			}
 		}
 	}
 	return out.Flush()
+}
+
+func writeKey(out *bufio.Writer, key string, value Value) error {
+	head := binary.AppendUvarint(nil, uint64(len(key)))
+	head = append(head, key...)
+	if _, err := out.Write(binary.AppendUvarint(head, uint64(len(value.Chunks)))); err != nil {
+		return err
+	}
+	for i := range value.Chunks {
+		c := &value.Chunks[i]
+		if c.Body.Size > 0 {
+			head = append(head[:0], chunkBody)
+			for _, n := range bodyFields(&c.Body) {
+				head = binary.AppendUvarint(head, n)
+			}
+		} else {
+			head = binary.AppendUvarint(append(head[:0], chunkBytes), uint64(len(c.Bytes)))
+		}
+		if _, err := out.Write(head); err != nil {
+			return err
+		}
+		if _, err := out.Write(c.Bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bodyFields(r *braid.BodyRef) [6]uint64 {
+	return [6]uint64{uint64(r.Instance), uint64(r.Index), uint64(r.Term), uint64(r.K), uint64(r.Size), uint64(r.Digest)}
 }
 
 // Restore implements [braid.StateMachine].
@@ -78,6 +106,7 @@ func (m *Map) Restore(r io.Reader) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seed, m.parts, m.frozen, m.appended = fresh.seed, fresh.parts, fresh.frozen, fresh.appended
+	m.dropped = drops{} // what is alive now is said by LiveBodies
 	return nil
 }
 
@@ -101,13 +130,58 @@ func (m *Map) read(in *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		value, err := readField(in, MaxValue)
+		value, err := readValue(in)
 		if err != nil {
 			return err
 		}
 		m.writable(string(key))[string(key)] = value
 	}
 	return nil
+}
+
+func readValue(in *bufio.Reader) (v Value, err error) {
+	n, err := binary.ReadUvarint(in)
+	if err != nil {
+		return v, err
+	}
+	for range n {
+		kind, err := in.ReadByte()
+		if err != nil {
+			return v, err
+		}
+		var c Chunk
+		switch kind {
+		case chunkBytes:
+			c.Bytes, err = readField(in, MaxValue)
+		case chunkBody:
+			c.Body, err = readBody(in)
+		default:
+			err = fmt.Errorf("chunk of kind %d", kind)
+		}
+		if err == nil {
+			v, err = v.extended(c)
+		}
+		if err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func readBody(in *bufio.Reader) (r braid.BodyRef, err error) {
+	fields := bodyFields(&r)
+	for i := range fields {
+		if fields[i], err = binary.ReadUvarint(in); err != nil {
+			return r, err
+		}
+	}
+	f := &fields
+	if f[0] > math.MaxUint32 || f[3] > math.MaxUint8 || f[4] == 0 || f[4] > MaxValue || f[5] > math.MaxUint32 {
+		return r, fmt.Errorf("no body is called %v", *f)
+	}
+	r.Instance, r.Index, r.Term = protocol.InstanceID(f[0]), protocol.Index(f[1]), protocol.Term(f[2])
+	r.K, r.Size, r.Digest = uint8(f[3]), uint32(f[4]), uint32(f[5])
+	return r, nil
 }
 
 // readField reads a length, which may not exceed a limit, and so many bytes.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/mapkv"
-	"github.com/braidlog/braid/internal/settings"
 )
 
 // mapkvFlags are the flags of braid bench mapkv-serve, named as etcd's.
@@ -20,6 +20,7 @@ type mapkvFlags struct {
 	name, dir, client, peer string
 	cluster, token          string
 	protocol, net           string
+	codeK, bodyBytes        int
 	leaseReads              bool
 	advertised              [2]string // same as the URLs listened on
 }
@@ -31,8 +32,8 @@ func newMapKVCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mapkv-serve", Short: "run a member of a small key-value service over the log, to measure", Hidden: true, Args: cobra.NoArgs,
 		Long: `Runs a member of a map with HTTP in front of it, over the log: GET, PUT and DELETE
-/kv/KEY (with ?stale for a read of this member's state as it is), POST /append and
-GET /status. "braid bench kv --protocol raft-map" starts a cluster of it and loads it.`,
+/kv/KEY (with ?stale for a read of this member's state as it is), POST /kv/KEY to append
+to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" starts a cluster of it and loads it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
@@ -44,7 +45,9 @@ GET /status. "braid bench kv --protocol raft-map" starts a cluster of it and loa
 	fl.StringVar(&f.advertised[1], "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
 	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL")
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
-	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft")
+	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft, craft or rs-raft")
+	fl.IntVar(&f.codeK, "code-k", 0, "with craft and rs-raft: how many fragments make a value whole, at most (0: as the protocol chooses)")
+	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments with craft and rs-raft")
 	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
 	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
@@ -63,7 +66,7 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
-	m, err := mapkv.Open(o, l)
+	m, err := mapkv.Open(o, l, f.bodyBytes)
 	if err != nil {
 		return err
 	}
@@ -76,8 +79,8 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 
 // options returns those of the node, and the address for clients.
 func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
-	if err := settings.CheckProtocol(f.protocol, "copy", 1); err != nil {
-		return o, "", err
+	if f.bodyBytes < 1 {
+		return o, "", fmt.Errorf("--body-bytes %d: must be at least 1", f.bodyBytes)
 	}
 	if clients, err = hostOf(f.client); err != nil {
 		return o, "", fmt.Errorf("--listen-client-urls: %w", err)
@@ -87,6 +90,9 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 		return o, "", fmt.Errorf("--listen-peer-urls: %w", err)
 	}
 	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: []string{peer}, LeaseReads: f.leaseReads, Net: f.net}
+	if err := bench.Place(&o, f.protocol, f.codeK); err != nil {
+		return o, "", fmt.Errorf("--protocol: %w", err)
+	}
 	for part := range strings.SplitSeq(f.cluster, ",") {
 		name, peer, ok := strings.Cut(part, "=")
 		if !ok {
