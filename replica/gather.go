@@ -234,7 +234,7 @@ func patience(ref *protocol.BodyRef) time.Duration {
 func (g *Gatherer) beginRound(now time.Duration, a *gathering) {
 	extra := patience(&a.Ref)
 	a.paused = false
-	a.asked = slices.DeleteFunc(a.asked, func(s asking) bool { return !a.has(s.id) })
+	a.asked = slices.DeleteFunc(a.asked, func(s asking) bool { return a.rounds > 0 && !slices.Contains(a.bad, s.id) || !a.has(s.id) })
 	a.hedge = now + g.cfg.Hedge + extra
 	a.round = now + (g.cfg.Retry+extra)<<min(a.rounds, gatherRounds)
 }
@@ -301,7 +301,8 @@ func (g *Gatherer) candidates(a *gathering) []source {
 
 func (g *Gatherer) ask(a *gathering, s source, out *GatherOutbox) {
 	form := s.form
-	if a.Ref.K < 2 {
+	if a.Ref.K < 2 || a.rounds > 0 {
+		// The rows were not enough: one who holds the whole, of which it gave a row, helps.
 		form = protocol.FormWhole
 	}
 	a.asked = append(a.asked, asking{id: s.id, waiting: true})
@@ -341,7 +342,7 @@ func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOu
 	}
 	a, h := g.open[at], &m.Holdings[0]
 	from := slices.IndexFunc(a.asked, func(s asking) bool { return s.id == m.From })
-	if from < 0 || a.has(m.From) || h.Index != a.Ref.Index || h.Term != a.Ref.Term {
+	if from < 0 || slices.Contains(a.bad, m.From) || h.Index != a.Ref.Index || h.Term != a.Ref.Term {
 		return
 	}
 	a.asked[from].waiting, a.asked[from].answered = false, true
@@ -367,6 +368,9 @@ func (a *gathering) take(p piece, digest uint32) []byte {
 	case !row || a.Ref.K < 2 || len(p.Bytes) != protocol.FragmentLen(a.Ref.Size, a.Ref.K):
 		a.bad = append(a.bad, p.from)
 		return nil
+	}
+	if slices.ContainsFunc(a.fragments, func(q piece) bool { return q.from == p.from && q.Form == p.Form }) {
+		return nil // again
 	}
 	a.fragments = append(a.fragments, p)
 	return a.decode()
