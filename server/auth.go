@@ -5,6 +5,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/braidlog/braid/store"
 )
 
 // authService implements pb.AuthServer: every request is ordered, questions too, since
@@ -30,7 +32,7 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 		if err != nil {
 			return nil, toStatus(err)
 		}
-		result, err := a.s.order(ctx, login.Command)
+		result, err := a.s.order(ctx, &store.Encoded{Command: login.Command})
 		if err != nil {
 			return nil, err
 		}

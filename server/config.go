@@ -39,7 +39,7 @@ type Config struct {
 	// give a new certificate to every connection.
 	TLS *tls.Config
 
-	MaxRequestBytes      int           // of an encoded request; default 1.5 MiB
+	MaxRequestBytes      int           // of an encoded request; default 32 MiB
 	MaxTxnOps            int           // operations of a transaction; default 128
 	MaxConcurrentStreams uint32        // calls under way on a connection; default no limit
 	MaxLearners          int           // default 1
@@ -67,7 +67,7 @@ func (c *Config) complete() error {
 	if len(c.ListenClient) == 0 {
 		return errors.New("server: no address to serve clients on")
 	}
-	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 3<<19)
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, math.MaxUint32)
 	c.MaxLearners = cmp.Or(c.MaxLearners, 1)

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
 )
 
 // statuses says what clients are told for an error. clientv3 decides by code and text
@@ -77,6 +78,9 @@ func toStatus(err error) error {
 	if errors.As(err, &refused) {
 		return refusal(refused)
 	}
+	if code := valueCode(err); code != codes.OK {
+		return status.Error(code, "etcdserver: "+err.Error())
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return rpctypes.ErrGRPCCanceled
@@ -84,6 +88,23 @@ func toStatus(err error) error {
 		return rpctypes.ErrGRPCDeadlineExceeded
 	}
 	return status.Error(codes.Unknown, err.Error())
+}
+
+// valueCode is for large values that cannot be had, OK for everything else.
+func valueCode(err error) codes.Code {
+	var value *store.ValueError
+	var response *store.ResponseError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return codes.OK
+	case errors.Is(err, store.ErrWrongBytes):
+		return codes.DataLoss
+	case errors.As(err, &value), errors.Is(err, store.ErrUnresolved):
+		return codes.Unavailable
+	case errors.As(err, &response):
+		return codes.ResourceExhausted
+	}
+	return codes.OK
 }
 
 // refusal is the status of a refused membership change or transfer. The reason's text is

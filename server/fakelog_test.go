@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/braidlog/braid"
@@ -37,17 +38,23 @@ type fakeLog struct {
 	changes chan struct{}
 	done    chan struct{}
 	failure error
+
+	// bodies are kept until they are released. fetch, if set, is what asking for one gets.
+	bodies   map[braid.BodyRef][]byte
+	released int
+	fetched  int
+	fetch    error
 }
 
 type fakeProposal struct {
-	command []byte
-	done    func(any, error)
+	command, body []byte
+	done          func(any, error)
 }
 
 func openFakeLog(o braid.Options, sm braid.DurableStateMachine) *fakeLog {
 	l := &fakeLog{
 		sm: sm, options: o, wake: make(chan struct{}, 1), position: sm.Applied(), leader: o.Self, term: 2,
-		members: o.Members, changes: make(chan struct{}, 1), done: make(chan struct{}),
+		members: o.Members, changes: make(chan struct{}, 1), done: make(chan struct{}), bodies: map[braid.BodyRef][]byte{},
 	}
 	go l.apply()
 	return l
@@ -62,7 +69,7 @@ func (l *fakeLog) apply() {
 		commands := make([]braid.Command, len(queue))
 		for i := range queue {
 			l.position++
-			commands[i] = braid.Command{Position: l.position, Data: queue[i].command}
+			commands[i] = braid.Command{Position: l.position, Data: queue[i].command, Body: l.keep(queue[i].body)}
 		}
 		l.mu.Unlock()
 		err := l.sm.Apply(commands)
@@ -78,6 +85,34 @@ func (l *fakeLog) apply() {
 	}
 }
 
+// keep keeps the body of the entry at the present position.
+func (l *fakeLog) keep(body []byte) *braid.BodyRef {
+	if len(body) == 0 {
+		return nil
+	}
+	ref := braid.BodyRef{Instance: 1, Index: braid.Index(l.position), Term: 2, K: 1, Size: uint32(len(body)), Digest: protocol.Digest(body)}
+	l.bodies[ref] = body
+	return &ref
+}
+
+func (l *fakeLog) Body(_ context.Context, ref braid.BodyRef) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fetched++
+	body, ok := l.bodies[ref]
+	if !ok || l.fetch != nil {
+		return nil, errors.Join(l.fetch, &braid.BodyError{Ref: ref, Need: 1})
+	}
+	return body, nil
+}
+
+func (l *fakeLog) ReleaseBody(ref braid.BodyRef) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.bodies, ref)
+	l.released++
+}
+
 func (l *fakeLog) poke() {
 	select {
 	case l.wake <- struct{}{}:
@@ -86,6 +121,10 @@ func (l *fakeLog) poke() {
 }
 
 func (l *fakeLog) ProposeAsync(command []byte, done func(any, error)) error {
+	return l.ProposeBodyAsync(command, nil, done)
+}
+
+func (l *fakeLog) ProposeBodyAsync(command, body []byte, done func(any, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -96,7 +135,7 @@ func (l *fakeLog) ProposeAsync(command []byte, done func(any, error)) error {
 	case l.stuck:
 		return nil
 	}
-	l.queue = append(l.queue, fakeProposal{append([]byte(nil), command...), done})
+	l.queue = append(l.queue, fakeProposal{append([]byte(nil), command...), body, done})
 	l.poke()
 	return nil
 }

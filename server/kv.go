@@ -80,6 +80,9 @@ func (k *kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeRes
 	return resp, nil
 }
 
+// chunkBytes is the size of a message of a stream, if its values are not larger.
+const chunkBytes = 3 << 19
+
 // RangeStream implements pb.KVServer: a range in chunks, all of one revision.
 func (k *kvService) RangeStream(r *pb.RangeRequest, stream pb.KV_RangeStreamServer) error {
 	if err := checkRangeStream(r); err != nil {
@@ -89,7 +92,7 @@ func (k *kvService) RangeStream(r *pb.RangeRequest, stream pb.KV_RangeStreamServ
 	if err := k.s.readable(ctx, r.Serializable); err != nil {
 		return err
 	}
-	return toStatus(k.s.store.RangeStream(ctx, r, k.s.cfg.MaxRequestBytes, func(chunk *pb.RangeResponse) error {
+	return toStatus(k.s.store.RangeStream(ctx, r, chunkBytes, func(chunk *pb.RangeResponse) error {
 		if chunk.Header != nil {
 			chunk.Header = k.s.fill(chunk.Header)
 		}
@@ -106,7 +109,7 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	result, err := k.s.order(ctx, e.Command)
+	result, err := k.s.order(ctx, &e)
 	if err != nil {
 		return nil, err
 	}

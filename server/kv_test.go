@@ -50,7 +50,7 @@ func requireStatus(t testing.TB, want, got error) {
 }
 
 func TestRefusedRequests(t *testing.T) {
-	f := start(t)
+	f := start(t, func(c *Config) { c.MaxRequestBytes = 3 << 19 })
 	kv, ctx := f.kvClient(), testContext(t)
 	rangeOf := func(r *pb.RangeRequest) func() error {
 		return func() error { _, err := kv.Range(ctx, r); return err }

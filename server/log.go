@@ -12,6 +12,12 @@ type Log interface {
 	Propose(ctx context.Context, command []byte) (any, error)
 	// ProposeAsync is Propose that calls back, once, unless it returns an error.
 	ProposeAsync(command []byte, done func(result any, err error)) error
+	// ProposeBodyAsync is ProposeAsync of a command with a body, which must not change again.
+	ProposeBodyAsync(command, body []byte, done func(result any, err error)) error
+	// Body returns the bytes of a body, which nobody may change.
+	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
+	// ReleaseBody says that nothing refers to a body any more.
+	ReleaseBody(ref braid.BodyRef)
 	// ReadBarrier returns when this member has applied everything acknowledged before.
 	ReadBarrier(ctx context.Context) error
 	ChangeMembers(ctx context.Context, changes ...braid.Change) error

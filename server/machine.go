@@ -16,7 +16,10 @@ type machine struct {
 	commands []store.Command
 }
 
-var _ braid.DurableStateMachine = (*machine)(nil)
+var (
+	_ braid.DurableStateMachine = (*machine)(nil)
+	_ braid.BodyKeeper          = (*machine)(nil)
+)
 
 // Apply implements braid.StateMachine. The name applyEntries of the part that changes
 // the database is what etcd's own consistency checks look for on the stack.
@@ -25,7 +28,9 @@ func (m *machine) Apply(commands []braid.Command) error { return m.applyEntries(
 func (m *machine) applyEntries(commands []braid.Command) error {
 	m.commands = m.commands[:0]
 	for i := range commands {
-		m.commands = append(m.commands, store.Command{Position: uint64(commands[i].Position), Data: commands[i].Data})
+		m.commands = append(m.commands, store.Command{
+			Position: uint64(commands[i].Position), Data: commands[i].Data, Body: storeRef(commands[i].Body),
+		})
 	}
 	err := m.store.Apply(m.commands)
 	for i := range m.commands {
@@ -52,6 +57,11 @@ func (m *machine) Applied() braid.Position { return braid.Position(m.store.Appli
 
 // Sync implements braid.DurableStateMachine.
 func (m *machine) Sync() error { return m.store.Sync() }
+
+// LiveBodies implements braid.BodyKeeper.
+func (m *machine) LiveBodies(yield func(braid.BodyRef)) error {
+	return m.store.LiveBodies(func(ref store.BodyRef) { yield(logRef(ref)) })
+}
 
 // frozen is a store's snapshot as the log wants it.
 type frozen struct{ *store.Snapshot }

@@ -40,14 +40,14 @@ var waiters = sync.Pool{New: func() any {
 
 // order replicates a command and returns what applying it here gave. It never waits
 // longer than the server's request timeout.
-func (s *Server) order(ctx context.Context, command []byte) (*store.Result, error) {
-	if len(command) > s.cfg.MaxRequestBytes {
+func (s *Server) order(ctx context.Context, e *store.Encoded) (*store.Result, error) {
+	if len(e.Command)+len(e.Body) > s.cfg.MaxRequestBytes {
 		return nil, rpctypes.ErrGRPCRequestTooLarge
 	}
 	w := waiters.Get().(*waiter)
 	s.metrics.pending.Add(1)
 	defer s.metrics.pending.Add(-1)
-	if err := s.log.ProposeAsync(command, w.done); err != nil {
+	if err := s.log.ProposeBodyAsync(e.Command, e.Body, w.done); err != nil {
 		waiters.Put(w)
 		return nil, s.failed(err)
 	}
@@ -89,7 +89,10 @@ func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaft
 	if err != nil {
 		return none, toStatus(err)
 	}
-	result, err := s.order(ctx, e.Command)
+	result, err := s.order(ctx, &e)
+	if err == nil && errors.Is(result.Err, store.ErrUnresolved) {
+		result, err = s.orderResolved(ctx, &e, r)
+	}
 	if err != nil {
 		return none, err
 	}
@@ -100,7 +103,30 @@ func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaft
 	if !ok {
 		return none, toStatus(fmt.Errorf("etcdserver: a %T in answer to a request", result.Resp))
 	}
+	if err := s.store.Answer(ctx, &e, resp); err != nil {
+		return none, toStatus(fmt.Errorf("the request took effect, but not all of the answer is at hand: %w", err))
+	}
 	return resp, nil
+}
+
+// orderResolved orders a transaction that depends on which of two large values is greater:
+// that is found out here, and holds if nothing changed until the transaction is applied.
+func (s *Server) orderResolved(ctx context.Context, e *store.Encoded, r *pb.InternalRaftRequest) (*store.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for {
+		if err := s.readable(ctx, false); err != nil {
+			return nil, err
+		}
+		var err error
+		if *e, err = s.store.EncodeResolved(ctx, r); err != nil {
+			return nil, toStatus(err)
+		}
+		result, err := s.order(ctx, e)
+		if err != nil || !errors.Is(result.Err, store.ErrUnresolved) {
+			return result, err
+		}
+	}
 }
 
 // proposeSpace is propose for a request that makes the database grow.

@@ -110,6 +110,7 @@ func closeAll(listeners []net.Listener) {
 func (s *Server) open() error {
 	s.self.Store(&selfView{id: s.id})
 	s.cfg.Store.OnFatal = s.fail
+	s.cfg.Store.Bodies = bodies{s}
 	st, err := store.Open(s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("server: open the store: %w", err)
@@ -118,6 +119,7 @@ func (s *Server) open() error {
 	s.cfg.Node.Answer = s.answer
 	s.log, err = s.cfg.openLog(s.cfg.Node, &machine{store: st})
 	if err != nil {
+		s.begin() // the store waits for the log no more
 		st.Close()
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -14,6 +15,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid/store"
 )
 
 const (
@@ -232,7 +235,66 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	if state.prevKV {
 		out.Events = w.withPrevious(resp.Events)
 	}
-	return fragment(out, w.s.cfg.MaxRequestBytes+frameOverhead, state.fragment, w.send)
+	err := fragment(out, min(w.s.cfg.MaxRequestBytes, chunkBytes)+frameOverhead, state.fragment, w.missing, w.sendResolved)
+	if err == nil || !endsWatch(err) {
+		return toStatus(err) // the client comes again, here or elsewhere
+	}
+	delete(w.watches, resp.WatchID)
+	_ = w.events.Cancel(resp.WatchID)
+	end := &pb.WatchResponse{Header: out.Header, WatchId: out.WatchId, Canceled: true}
+	if errors.Is(err, mvcc.ErrCompacted) {
+		end.CompactRevision = w.s.store.CompactRevision()
+	} else {
+		end.CancelReason = toStatus(err).Error()
+	}
+	return w.send(end)
+}
+
+// endsWatch tells what trying again does not cure: the client was too slow, and the values of
+// its events are gone; they are damaged; or too many of one revision for one message.
+func endsWatch(err error) bool {
+	var tooLarge *store.ResponseError
+	return errors.Is(err, mvcc.ErrCompacted) || errors.Is(err, store.ErrWrongBytes) || errors.As(err, &tooLarge)
+}
+
+// missing is how many bytes an event grows by when it gets its large values.
+func (w *watchStream) missing(e *mvccpb.Event) (n int) {
+	for _, kv := range [...]*mvccpb.KeyValue{e.Kv, e.PrevKv} {
+		if store.IsReference(kv) {
+			n += max(0, w.s.store.ValueSize(kv)-len(kv.Value))
+		}
+	}
+	return n
+}
+
+// sendResolved sends a response with its large values. They are fetched here, one response
+// at a time and in order, and events that get one are copied: others watch them too.
+func (w *watchStream) sendResolved(resp *pb.WatchResponse) error {
+	var missing []*mvccpb.KeyValue
+	whole := func(kv *mvccpb.KeyValue) *mvccpb.KeyValue {
+		if !store.IsReference(kv) {
+			return kv
+		}
+		kv = &mvccpb.KeyValue{
+			Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease,
+		}
+		missing = append(missing, kv)
+		return kv
+	}
+	copied := false
+	for i, e := range resp.Events {
+		if !store.IsReference(e.Kv) && !store.IsReference(e.PrevKv) {
+			continue
+		}
+		if !copied {
+			resp.Events, copied = slices.Clone(resp.Events), true
+		}
+		resp.Events[i] = &mvccpb.Event{Type: e.Type, Kv: whole(e.Kv), PrevKv: whole(e.PrevKv)}
+	}
+	if err := w.s.store.Resolve(w.stream.Context(), missing...); err != nil {
+		return err
+	}
+	return w.send(resp)
 }
 
 // withPrevious adds the values before the events. Events are shared by all watches, so
@@ -279,8 +341,14 @@ func (w *watchStream) send(resp *pb.WatchResponse) error { return w.stream.Send(
 // is larger. A watch that asked for fragments gets all pieces but the last marked as such.
 // Another one must see the events of a revision together: it gets whole responses, cut
 // between revisions, so that one that lags far behind does not get all at once.
-func fragment(resp *pb.WatchResponse, limit int, marked bool, send func(*pb.WatchResponse) error) error {
-	if len(resp.Events) < 2 || proto.Size(resp) < limit {
+//
+// missing is how much an event grows when it is sent.
+func fragment(resp *pb.WatchResponse, limit int, marked bool, missing func(*mvccpb.Event) int, send func(*pb.WatchResponse) error) error {
+	total := proto.Size(resp)
+	for _, e := range resp.Events {
+		total += missing(e)
+	}
+	if len(resp.Events) < 2 || total < limit {
 		return send(resp)
 	}
 	const perEvent = 8 // tag and length of an event in the message
@@ -288,7 +356,7 @@ func fragment(resp *pb.WatchResponse, limit int, marked bool, send func(*pb.Watc
 	for rest := resp.Events; len(rest) > 0; {
 		n, size := 0, frame
 		for n < len(rest) {
-			size += proto.Size(rest[n]) + perEvent
+			size += proto.Size(rest[n]) + missing(rest[n]) + perEvent
 			if n > 0 && size >= limit && (marked || rest[n].Kv.ModRevision != rest[n-1].Kv.ModRevision) {
 				break
 			}

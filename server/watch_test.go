@@ -214,7 +214,7 @@ func TestFragmentKeepsEveryEvent(t *testing.T) {
 			}
 			next, pieces := int64(0), 0
 			var last *pb.WatchResponse
-			require.NoError(t, fragment(resp, limit, marked, func(piece *pb.WatchResponse) error {
+			require.NoError(t, fragment(resp, limit, marked, nothingMissing, func(piece *pb.WatchResponse) error {
 				pieces++
 				if last != nil {
 					require.Equal(t, marked, last.Fragment)
@@ -279,3 +279,5 @@ func TestRequireLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, patient.recv().Events, 1)
 }
+
+func nothingMissing(*mvccpb.Event) int { return 0 }

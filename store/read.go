@@ -119,12 +119,15 @@ func (s *Store) resolvedSize(chunk *pb.RangeResponse) int {
 // inPieces returns a send that gives a chunk its large values. A chunk that they make too
 // large goes in pieces, each with its values only when it is sent.
 func (s *Store) inPieces(ctx context.Context, limit int, send func(*pb.RangeResponse) error) func(*pb.RangeResponse) error {
+	limit = int(min(int64(limit), s.opts.ResponseBytes))
 	return func(chunk *pb.RangeResponse) error {
 		for slices.ContainsFunc(chunk.Kvs, IsReference) {
-			n, size := 0, 0
-			for n < len(chunk.Kvs) && (n == 0 || size < limit) {
+			n := 0
+			for size := 0; n < len(chunk.Kvs); n++ {
 				size += s.ValueSize(chunk.Kvs[n])
-				n++
+				if n > 0 && size > limit {
+					break
+				}
 			}
 			if err := s.Resolve(ctx, chunk.Kvs[:n]...); err != nil {
 				return err

@@ -58,7 +58,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		Store: store.Options{
 			Dir: filepath.Join(s.DataDir, storeDir), Logger: newZapLogger(s), QuotaBytes: s.QuotaBytes,
 			AuthToken: s.AuthToken, AuthTokenTTL: time.Duration(s.AuthTokenTTL) * time.Second, BcryptCost: int(s.BcryptCost),
-			ClientCertAuth: s.ClientTLS.ClientCertAuth,
+			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		},
 		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
@@ -81,11 +81,10 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, Net: s.Net,
 	}
-	// A command is a request and what is known of its sender. The limit must be equal on
-	// every member, so it is left alone unless requests need more.
-	const usual, envelope = 32 << 20, 1 << 20
-	if need := int(s.MaxRequestBytes) + envelope; need > usual {
-		o.MaxCommandBytes = need
+	// The limit of commands must be equal on every member, so it is left alone unless
+	// requests, which the server measures as the commands that they make, need more.
+	if usual := 32 << 20; int(s.MaxRequestBytes) > usual {
+		o.MaxCommandBytes = int(s.MaxRequestBytes)
 	}
 	return o
 }

@@ -232,6 +232,7 @@ func (s *Settings) checkLimits() error {
 	bad(s.ElectionMS > 50000, "--election-timeout %d is more than 50000 ms", s.ElectionMS)
 	bad(s.SnapshotBytes <= 0, "--snapshot-bytes must be positive")
 	bad(s.MaxRequestBytes == 0 || s.MaxRequestBytes > 1<<30, "--max-request-bytes must be 1 to %d", 1<<30)
+	bad(s.LargeValueBytes > 0 && s.LargeValueBytes < 1<<10, "--large-value-bytes must be at least 1024")
 	bad(s.MaxTxnOps == 0, "--max-txn-ops is 0")
 	bad(s.BcryptCost < 4 || s.BcryptCost > 31, "--bcrypt-cost must be 4 to 31")
 	bad(s.GCPercent < 10, "--gc-percent must be at least 10")

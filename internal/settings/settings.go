@@ -34,6 +34,7 @@ type Settings struct {
 	SnapshotBytes           int
 	QuotaBytes              int64
 	MaxRequestBytes         uint
+	LargeValueBytes         int // 0: default; negative: none is large
 	MaxTxnOps               uint
 	MaxConcurrentStreams    uint32
 	WatchProgressInterval   time.Duration
@@ -105,7 +106,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.UintVar(&s.ElectionMS, "election-timeout", 1000, "milliseconds without a leader before an election, at least 3 heartbeats")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
-	f.UintVar(&s.MaxRequestBytes, "max-request-bytes", 3<<19, "largest request of a client")
+	f.UintVar(&s.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
+	f.IntVar(&s.LargeValueBytes, "large-value-bytes", 0, "size from which on values are kept outside of the database (0: 16 KiB, negative: none is)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
 	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")
