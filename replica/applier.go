@@ -37,8 +37,9 @@ type Applier struct {
 	// configs is the number of configuration entries applied.
 	configs uint64
 	// Given is called with the body of each command that the state machine is about to be
-	// given; nil: nobody wants to know.
-	Given func(protocol.BodyRef)
+	// given, Passed with those of commands that it is not given, because they were applied
+	// before; nil: nobody wants to know.
+	Given, Passed func(protocol.BodyRef)
 	// MutantNoSessions applies duplicates; for the simulator to catch.
 	MutantNoSessions bool
 }
@@ -101,15 +102,16 @@ func (a *Applier) place(p *order.Placed) error {
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
 	own := a.takeOwn(e)
+	body, err := a.body(p)
+	if err != nil {
+		return err
+	}
 	if !a.sessions.Admit(e) && !a.MutantNoSessions {
 		if own != nil {
 			own.Fail(ErrResultUnknown)
 		}
+		tell(a.Passed, body)
 		return nil
-	}
-	body, err := a.body(p)
-	if err != nil {
-		return err
 	}
 	rest, from, at := e.Payload, 0, len(a.commands)
 	for i := range int(e.Count) {
@@ -119,10 +121,10 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		rest = tail
 		if position := p.First + protocol.Position(i); position > a.skip {
-			if body != nil && a.Given != nil {
-				a.Given(*body)
-			}
+			tell(a.Given, body)
 			a.commands = append(a.commands, Command{Position: position, Data: command, Body: body})
+		} else {
+			tell(a.Passed, body)
 		}
 		if len(a.commands) < applyChunk {
 			continue
@@ -135,6 +137,12 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	}
 	a.expect(own, from, at)
 	return nil
+}
+
+func tell(who func(protocol.BodyRef), body *protocol.BodyRef) {
+	if who != nil && body != nil {
+		who(*body)
+	}
 }
 
 // body names the body of an entry's one command; nil if it has none.

@@ -21,9 +21,10 @@ type bodies struct {
 	store *wal.Bodies
 	cache *bodyCache
 
-	// retention is guarded by kmu.
+	// retention is guarded by kmu; changed says that it is not what the event loop saw.
 	kmu       sync.Mutex
 	retention *Retention
+	changed   atomic.Bool
 
 	// What waits for the goroutine, guarded by mu.
 	mu      sync.Mutex
@@ -31,16 +32,23 @@ type bodies struct {
 	answers []*protocol.Message // MsgFetchResp; answerBytes of them, ≤ bodyInboxBytes
 	bytes   int
 	down    []protocol.MemberID
-	config  *protocol.Config // new since the last look
+	trims   []protocol.BodyRef // whole copies that a row may do for; ≤ maxCensuses
+	config  *protocol.Config   // new since the last look
 	flights map[protocol.BodyRef]*flight
 	closed  bool
 	wake    chan struct{}
+
+	// wanted are the bodies on their way to the core, guarded by wmu.
+	wmu    sync.Mutex
+	wanted map[protocol.BodyRef]bool
 
 	// The goroutine's own.
 	gatherer *Gatherer
 	out      GatherOutbox
 	waiters  map[protocol.BodyRef][]func(Answer)
 	filling  int // missing bodies that are being gathered; ≤ maxFilling
+	censuses []*census
+	context  uint64
 
 	// questions of other members; more than it holds are dropped, and asked again.
 	questions chan *protocol.Message
@@ -92,7 +100,7 @@ const (
 func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 	return &bodies{
 		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), retention: NewRetention(r.instance, store, keeper),
-		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
+		flights: map[protocol.BodyRef]*flight{}, wanted: map[protocol.BodyRef]bool{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
 		gatherer: NewGatherer(GatherConfig{
 			Self: r.opt.Self, Instance: r.instance, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
 			Retry: r.opt.ElectionTimeout, MaxBytes: bodyGatherBytes,
@@ -103,9 +111,7 @@ func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 
 // start begins to work. The member's loops run already or will soon.
 func (b *bodies) start() {
-	b.kmu.Lock()
-	b.tell()
-	b.kmu.Unlock()
+	b.with(func(*Retention) {})
 	b.r.spawn(b.run)
 	for range bodyServers {
 		b.r.spawn(b.serve)
@@ -175,7 +181,11 @@ func (b *bodies) follow(c *protocol.Config) {
 // want makes a body whole for the core, before everything else.
 func (b *bodies) want(refs []protocol.BodyRef) {
 	for _, ref := range refs {
+		if !b.begins(ref) {
+			continue
+		}
 		err := b.ask(Question{Ref: ref, Until: b.r.now() + bodyPatience, Urgent: true}, func(a Answer) {
+			b.ends(ref)
 			if a.Err != nil {
 				b.r.log.Warn("a new leader lacks a body", "index", ref.Index, "err", a.Err)
 				return // the core asks again
@@ -183,9 +193,26 @@ func (b *bodies) want(refs []protocol.BodyRef) {
 			b.r.loop.input(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: a.Body}, 0)
 		})
 		if err != nil {
-			return
+			b.ends(ref)
 		}
 	}
+}
+
+// begins reports whether the core asks for a body that is not on its way to it.
+func (b *bodies) begins(ref protocol.BodyRef) bool {
+	b.wmu.Lock()
+	defer b.wmu.Unlock()
+	if b.wanted[ref] {
+		return false
+	}
+	b.wanted[ref] = true
+	return true
+}
+
+func (b *bodies) ends(ref protocol.BodyRef) {
+	b.wmu.Lock()
+	defer b.wmu.Unlock()
+	delete(b.wanted, ref)
 }
 
 // run is the goroutine around the Gatherer.
@@ -218,8 +245,8 @@ func (b *bodies) lacking() int {
 // turn takes in what happened and carries out what follows from it.
 func (b *bodies) turn() {
 	b.mu.Lock()
-	asks, answers, down, config := b.asks, b.answers, b.down, b.config
-	b.asks, b.answers, b.down, b.config, b.bytes = nil, nil, nil, nil, 0
+	asks, answers, down, config, trims := b.asks, b.answers, b.down, b.config, b.trims
+	b.asks, b.answers, b.down, b.config, b.trims, b.bytes = nil, nil, nil, nil, nil, 0
 	b.mu.Unlock()
 	now := b.r.now()
 	if config != nil {
@@ -229,7 +256,14 @@ func (b *bodies) turn() {
 		b.begin(now, a)
 	}
 	for _, m := range answers {
-		b.gatherer.Receive(now, m, &b.out)
+		if m.Context&censusBit != 0 {
+			b.counted(m)
+		} else {
+			b.gatherer.Receive(now, m, &b.out)
+		}
+	}
+	if len(trims) > 0 {
+		b.trim(now, trims)
 	}
 	for _, id := range down {
 		b.gatherer.Unreachable(now, id, &b.out)
@@ -277,23 +311,31 @@ func (b *bodies) leftOut(e *protocol.Entry, instance protocol.InstanceID) {
 
 // damaged has a body restored whose bytes on disk are not what was written.
 func (b *bodies) damaged(ref protocol.BodyRef, err error) {
-	b.kmu.Lock()
-	news := b.retention.Lost(ref)
-	b.tell()
-	b.kmu.Unlock()
+	news := false
+	b.with(func(t *Retention) { news = t.Lost(ref) })
 	if !news {
 		return
 	}
 	b.count.corrupt.Add(1)
 	b.r.log.Error("a body on disk is damaged; restoring it from other members", "index", ref.Index, "err", err)
-	poke(b.wake)
 }
 
-// tell tells the core how this member stands with its bodies. kmu is held.
-func (b *bodies) tell() {
-	if in, changed := b.retention.Input(); changed {
-		b.r.loop.input(in, 0)
-	}
+// news is what the core must be told of this member's bodies. The event loop asks when it
+// has carried out everything, so that no entry is in between.
+func (b *bodies) news() (in protocol.Bodies, changed bool) {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	return b.retention.Input()
+}
+
+// with changes what is known of the bodies, and has the core and the goroutine look at it.
+func (b *bodies) with(f func(*Retention)) {
+	b.kmu.Lock()
+	f(b.retention)
+	b.kmu.Unlock()
+	b.changed.Store(true)
+	poke(b.r.loop.wake)
+	poke(b.wake)
 }
 
 // flush sends the gatherer's questions and hands out its answers.
@@ -388,19 +430,10 @@ func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 				b.r.fail(err)
 				return
 			}
-			b.stored(ref)
+			b.with(func(t *Retention) { t.Stored(ref) })
 			b.count.repaired.Add(1)
 		})
 	})
-}
-
-// stored says that something of a missing body is durable now.
-func (b *bodies) stored(ref protocol.BodyRef) {
-	b.kmu.Lock()
-	b.retention.Stored(ref)
-	b.tell()
-	b.kmu.Unlock()
-	poke(b.wake)
 }
 
 // shut ends the goroutine: nothing more will be answered.
@@ -432,7 +465,10 @@ func (b *bodies) serve(ctx context.Context) {
 					b.damaged(refOf(&held), damage)
 				}
 			}
-			if b.send(answer) && !answer.Reject {
+			switch {
+			case !answer.Reject && len(answer.Blob) == 0:
+				b.answerCensus(answer)
+			case b.send(answer) && !answer.Reject:
 				b.count.served.Add(1)
 			}
 		case <-ctx.Done():

@@ -238,18 +238,31 @@ func RecoverBodies(rec *protocol.Recovered, instance protocol.InstanceID, bodies
 		return live[bodyKey{protocol.Index(b.Index), protocol.Term(b.Term)}]
 	})
 	for i := range rec.Entries {
-		e := &rec.Entries[i]
-		if e.BodySize == 0 {
-			continue
-		}
-		b, ok := bodies.Find(uint32(instance), uint64(e.Index))
-		if ok = ok && b.Term == uint64(e.Term); ok {
-			e.Form = protocol.Form(b.Form)
-		}
-		if !ok && e.Index > rec.State.Commit {
-			return &protocol.CorruptError{What: "body store", Detail: fmt.Sprintf(
-				"nothing is held of the body of entry %d (instance %d, term %d), which was acknowledged", e.Index, instance, e.Term)}
+		if e := &rec.Entries[i]; e.BodySize > 0 {
+			if err := recoverForm(e, instance, bodies, e.Index <= rec.State.Commit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bodies, committed bool) error {
+	b, ok := bodies.Find(uint32(instance), uint64(e.Index))
+	if ok = ok && b.Term == uint64(e.Term); ok {
+		e.Form = protocol.Form(b.Form)
+	}
+	if committed {
+		return nil
+	}
+	why := "nothing is held"
+	if ok {
+		err := bodies.Verify(uint32(instance), uint64(e.Index))
+		if err == nil {
+			return nil
+		}
+		why = err.Error()
+	}
+	return &protocol.CorruptError{What: "body store", Detail: fmt.Sprintf(
+		"body of entry %d (instance %d, term %d), which was acknowledged: %s", e.Index, instance, e.Term, why)}
 }

@@ -83,9 +83,9 @@ func (b *bodies) committed(entries []protocol.Entry) {
 	}
 	b.kmu.Lock()
 	b.retention.Committed(entries)
-	b.tell()
 	lacking := b.retention.Lacking() > 0
 	b.kmu.Unlock()
+	b.changed.Store(true)
 	if lacking {
 		poke(b.wake)
 	}
@@ -105,14 +105,22 @@ func (b *bodies) given(ref protocol.BodyRef) {
 	b.retention.Given(ref)
 }
 
+// passed says that the state machine will never be given a command with this body.
+func (b *bodies) passed(ref protocol.BodyRef) {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	b.retention.Passed(ref)
+	b.changed.Store(true)
+}
+
 // ReleaseBody says that the state machine does not refer to a body any more, and never
 // will again, whatever it is restored from.
 func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 	b := r.bodies
 	b.kmu.Lock()
 	dead := b.retention.Release(ref)
-	b.tell()
 	b.kmu.Unlock()
+	b.changed.Store(true)
 	b.cache.drop(ref)
 	if dead {
 		b.store.Release(uint32(ref.Instance), uint64(ref.Index))
@@ -121,10 +129,7 @@ func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 
 // compacted forgets the bodies of entries that the log does not hold any more.
 func (b *bodies) compacted(floor protocol.Index) {
-	b.kmu.Lock()
-	b.retention.Compact(floor)
-	b.tell()
-	b.kmu.Unlock()
+	b.with(func(t *Retention) { t.Compact(floor) })
 	b.r.spawn(func(context.Context) { b.sweep() })
 }
 
@@ -143,12 +148,11 @@ func (b *bodies) installed(base protocol.Index, sm StateMachine) error {
 	if err != nil {
 		return err
 	}
-	b.kmu.Lock()
-	b.retention.Restart(base, refs)
-	b.tell()
-	lacking := b.retention.Lacking()
-	b.kmu.Unlock()
-	poke(b.wake)
+	lacking := 0
+	b.with(func(t *Retention) {
+		t.Restart(base, refs)
+		lacking = t.Lacking()
+	})
 	b.sweep()
 	if len(refs) > 0 {
 		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", lacking, "took", time.Since(began))

@@ -121,6 +121,7 @@ type gathering struct {
 // asking is a member that was asked in this round.
 type asking struct {
 	id       protocol.MemberID
+	form     protocol.Form
 	waiting  bool
 	answered bool
 }
@@ -233,14 +234,14 @@ func patience(ref *protocol.BodyRef) time.Duration {
 
 func (g *Gatherer) beginRound(now time.Duration, a *gathering) {
 	extra := patience(&a.Ref)
-	a.paused = false
-	a.asked = slices.DeleteFunc(a.asked, func(s asking) bool { return a.rounds > 0 && !slices.Contains(a.bad, s.id) || !a.has(s.id) })
+	a.paused, a.asked = false, nil
 	a.hedge = now + g.cfg.Hedge + extra
 	a.round = now + (g.cfg.Retry+extra)<<min(a.rounds, gatherRounds)
 }
 
+// has reports whether a member's row is here.
 func (a *gathering) has(id protocol.MemberID) bool {
-	return slices.ContainsFunc(a.fragments, func(p piece) bool { return p.from == id }) || slices.Contains(a.bad, id)
+	return slices.ContainsFunc(a.fragments, func(p piece) bool { return p.from == id })
 }
 
 // need is how many fragments make the body whole.
@@ -270,7 +271,7 @@ func (g *Gatherer) proceed(now time.Duration, a *gathering, out *GatherOutbox) {
 		}
 	}
 	want := a.need() - a.distinct()
-	if now >= a.hedge || a.failed > 0 || len(a.bad) > 0 {
+	if now >= a.hedge || a.rounds > 0 || a.failed > 0 || len(a.bad) > 0 {
 		want = len(g.sources)
 	}
 	for _, s := range g.candidates(a) {
@@ -291,7 +292,8 @@ func (g *Gatherer) candidates(a *gathering) []source {
 	var list []source
 	for i := range g.sources {
 		s := g.sources[(int(a.Ref.Index%protocol.Index(len(g.sources)))+i)%len(g.sources)]
-		if !slices.ContainsFunc(a.asked, func(b asking) bool { return b.id == s.id }) {
+		done := a.rounds == 0 && a.has(s.id) || slices.Contains(a.bad, s.id)
+		if !done && !slices.ContainsFunc(a.asked, func(b asking) bool { return b.id == s.id }) {
 			list = append(list, s)
 		}
 	}
@@ -299,18 +301,26 @@ func (g *Gatherer) candidates(a *gathering) []source {
 	return list
 }
 
+// ask asks a member for its row, and once rows did not suffice for the most it holds. Whose
+// row is here already is then asked what it holds, for it may be the whole.
 func (g *Gatherer) ask(a *gathering, s source, out *GatherOutbox) {
 	form := s.form
-	if a.Ref.K < 2 || a.rounds > 0 {
-		// The rows were not enough: one who holds the whole, of which it gave a row, helps.
+	switch {
+	case a.has(s.id):
+		form = protocol.FormNone
+	case a.Ref.K < 2 || a.rounds > 0:
 		form = protocol.FormWhole
 	}
-	a.asked = append(a.asked, asking{id: s.id, waiting: true})
+	a.asked = append(a.asked, asking{id: s.id, form: form, waiting: true})
 	g.miss(s.id, 1)
-	out.Send = append(out.Send, &protocol.Message{
-		Type: protocol.MsgFetch, Instance: g.cfg.Instance, From: g.cfg.Self, To: s.id, Context: a.context,
+	out.Send = append(out.Send, g.question(a, s.id, form))
+}
+
+func (g *Gatherer) question(a *gathering, to protocol.MemberID, form protocol.Form) *protocol.Message {
+	return &protocol.Message{
+		Type: protocol.MsgFetch, Instance: g.cfg.Instance, From: g.cfg.Self, To: to, Context: a.context,
 		Holdings: []protocol.Holding{{Index: a.Ref.Index, Term: a.Ref.Term, Form: form}},
-	})
+	}
 }
 
 // miss counts a question without answer; 0: it answered.
@@ -345,9 +355,18 @@ func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOu
 	if from < 0 || slices.Contains(a.bad, m.From) || h.Index != a.Ref.Index || h.Term != a.Ref.Term {
 		return
 	}
-	a.asked[from].waiting, a.asked[from].answered = false, true
+	asked := &a.asked[from]
+	asked.waiting, asked.answered = false, true
 	g.miss(m.From, 0)
-	if !m.Reject {
+	_, row := h.Form.Row()
+	switch {
+	case m.Reject, row && a.has(m.From):
+	case asked.form == protocol.FormNone && len(m.Blob) == 0:
+		if h.Form == protocol.FormWhole {
+			asked.form, asked.waiting = protocol.FormWhole, true
+			out.Send = append(out.Send, g.question(a, m.From, protocol.FormWhole))
+		}
+	default:
 		p := piece{m.From, Fragment{h.Form, m.Blob}}
 		if body := a.take(p, h.Digest); body != nil {
 			g.finish(a, Answer{Ref: a.Ref, Body: body, Bad: a.wrong(body)}, out)
@@ -368,9 +387,6 @@ func (a *gathering) take(p piece, digest uint32) []byte {
 	case !row || a.Ref.K < 2 || len(p.Bytes) != protocol.FragmentLen(a.Ref.Size, a.Ref.K):
 		a.bad = append(a.bad, p.from)
 		return nil
-	}
-	if slices.ContainsFunc(a.fragments, func(q piece) bool { return q.from == p.from && q.Form == p.Form }) {
-		return nil // again
 	}
 	a.fragments = append(a.fragments, p)
 	return a.decode()

@@ -220,10 +220,12 @@ func TestWholeHoldersSendOnlyARow(t *testing.T) {
 
 func TestOthersAreAskedWhereAMemberIsSilentDownOrHoldsNothing(t *testing.T) {
 	for name, trouble := range map[string]func(w *table, ref protocol.BodyRef, id protocol.MemberID){
-		"silent":  func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.silent[id] = true },
-		"down":    func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.down[id] = true },
-		"empty":   func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.stores[id] = newHeld() },
-		"damaged": func(w *table, ref protocol.BodyRef, id protocol.MemberID) { w.stores[id].damaged[uint64(ref.Index)] = true },
+		"silent": func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.silent[id] = true },
+		"down":   func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.down[id] = true },
+		"empty":  func(w *table, _ protocol.BodyRef, id protocol.MemberID) { w.stores[id] = newHeld() },
+		"damaged": func(w *table, ref protocol.BodyRef, id protocol.MemberID) {
+			w.stores[id].damaged[uint64(ref.Index)] = true
+		},
 		"another term": func(w *table, ref protocol.BodyRef, id protocol.MemberID) {
 			b := w.stores[id].held[uint64(ref.Index)]
 			b.Term++
@@ -244,6 +246,27 @@ func TestOthersAreAskedWhereAMemberIsSilentDownOrHoldsNothing(t *testing.T) {
 				w.wantBody(body)
 			}
 		})
+	}
+}
+
+func TestAWholeCopyHelpsWhereRowsDoNot(t *testing.T) {
+	for name, trouble := range map[string]func(*heldBodies){
+		"gone": func(h *heldBodies) { delete(h.held, 9) }, "damaged": func(h *heldBodies) { h.damaged[9] = true }, "wrong": func(h *heldBodies) { flip(h, 9) },
+	} {
+		for whole := protocol.MemberID(2); whole <= 5; whole++ {
+			w, body := newTable(t, 5), someBody(1000)
+			ref := refTo(9, 2, body)
+			w.hold(ref, body, 2, 3, 4, 5)
+			for id := protocol.MemberID(2); id <= 5; id++ {
+				trouble(w.stores[id])
+			}
+			w.stores[whole] = newHeld()
+			w.stores[whole].put(ref, protocol.FormWhole, body)
+			w.ask(ref, nil)
+			w.run()
+			require.NoError(t, w.answers[0].Err, name)
+			require.Equal(t, body, w.answers[0].Body)
+		}
 	}
 }
 

@@ -28,8 +28,9 @@ type loop struct {
 	wake   chan struct{}
 
 	// The loop's own:
-	groups    map[uint64]*readGroup // asked for, by context
-	upgrades  []upgrade             // bodies on their way to the disk apart from their entries
+	groups    map[uint64]*readGroup               // asked for, by context
+	large     map[protocol.MemberID]time.Duration // when a member was sent a large message
+	upgrades  []upgrade                           // bodies on their way to the disk apart from their entries
 	context   uint64
 	submitted uint64    // last Seq handed to the log
 	durable   uint64    // last Seq that the instance was told is durable
@@ -45,7 +46,7 @@ type loop struct {
 const inboxBytes = 256 << 20
 
 func newLoop(r *Replica, inst *Instance) *loop {
-	l := &loop{r: r, inst: inst, wake: make(chan struct{}, 1), groups: map[uint64]*readGroup{}}
+	l := &loop{r: r, inst: inst, wake: make(chan struct{}, 1), groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}}
 	l.publish()
 	return l
 }
@@ -128,6 +129,11 @@ func (l *loop) run() {
 // in, then carries out what came of it, all at once.
 func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bool) {
 	now := l.r.now()
+	if l.r.bodies.changed.Swap(false) {
+		if in, changed := l.r.bodies.news(); changed {
+			l.inst.Step(now, in, &l.out)
+		}
+	}
 	if seq := l.persisted.Load(); seq > l.durable {
 		l.durable = seq
 		l.inst.Step(now, protocol.Persisted{Seq: seq}, &l.out)
@@ -314,6 +320,9 @@ func (l *loop) finishReads(out *Outbox) {
 // send hands messages to the links: head, then each entry's bytes from where they are.
 func (l *loop) send(messages []*protocol.Message) {
 	for _, m := range messages {
+		if l.aside(m) {
+			continue
+		}
 		parts, err := l.r.frame(m)
 		if err != nil {
 			// The log was cut meanwhile: the follower needs a snapshot instead.
@@ -322,7 +331,53 @@ func (l *loop) send(messages []*protocol.Message) {
 		if err != nil || !l.r.links.Send(uint64(m.To), uint32(m.Instance), parts) {
 			l.input(protocol.Unreachable{Member: m.To}, 0)
 		}
+		l.noteLarge(m.To, parts)
 	}
+}
+
+const (
+	// asideStream is for what must not wait behind bodies.
+	asideStream = 1 << 17
+	// largeMessage is how many bytes others have to wait for, on a slow link; largeFor is how
+	// long after it that is taken into account.
+	largeMessage = 256 << 10
+	largeFor     = 10 * time.Second
+)
+
+func (l *loop) noteLarge(to protocol.MemberID, parts [][]byte) {
+	bytes := 0
+	for _, p := range parts {
+		bytes += len(p)
+	}
+	if bytes >= largeMessage {
+		l.large[to] = l.r.now()
+	}
+}
+
+// aside sends what says who lives and who leads beside the stream, as long as bodies may
+// take longer there than an election timeout. A heartbeat goes both ways: on the stream it
+// also tells what of the stream has arrived, beside it, without Context, it does not.
+func (l *loop) aside(m *protocol.Message) (instead bool) {
+	at, large := l.large[m.To]
+	large = large && l.r.now()-at < largeFor
+	apart := m
+	switch m.Type {
+	case protocol.MsgPreVote, protocol.MsgPreVoteResp, protocol.MsgVote, protocol.MsgVoteResp, protocol.MsgTimeoutNow:
+		instead = large
+	case protocol.MsgHeartbeatResp:
+		instead = m.Context == 0 // as it was asked
+	case protocol.MsgHeartbeat:
+		if large {
+			copied := *m
+			copied.Context = 0
+			apart = &copied
+		}
+	}
+	if apart == m && !instead {
+		return false
+	}
+	parts, err := l.r.frame(apart)
+	return err == nil && l.r.links.Send(uint64(m.To), asideStream, parts) && instead
 }
 
 // frame lists a message's bytes. Payloads and bodies that are not at hand are read from the

@@ -135,7 +135,7 @@ func (r *Replica) begin(sm StateMachine) error {
 
 func (r *Replica) assemble(core protocol.Core, session protocol.Session, a *Applier) {
 	o := &r.opt
-	a.Given = r.bodies.given
+	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	r.apply = newApplyLoop(r, a)
 	r.loop = newLoop(r, NewInstance(InstanceConfig{
 		Self: o.Self, Instance: r.instance, Session: session, Depth: o.Depth,
@@ -154,7 +154,7 @@ func (r *Replica) connect(rec *protocol.Recovered) (err error) {
 	}
 	r.links, err = transport.New(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, SettingsHash: r.opt.settingsHash(),
-		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation,
+		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: max(64<<20, r.opt.MaxCommandBytes+1<<20),
 		Handler: r, Logger: r.log, AcceptUnknown: r.mayTalk,
 	})
 	if err != nil {

@@ -20,17 +20,21 @@ type Retention struct {
 	keeper   bool
 
 	floor protocol.Index // the log's: entries after it keep their bodies
-	// installing: a snapshot is being put in place of the state; until that is done nobody
-	// knows what it refers to.
-	installing bool
+	// installing is how many snapshots are being put in place of the state; until that is
+	// done nobody knows what it refers to.
+	installing int
 	logged     []protocol.BodyRef // of committed entries after floor, ascending
 	refs       map[bodyKey]protocol.BodyRef
 	// byK counts the bodies in logged and in refs by their k, those in both twice.
 	byK [256]int
 
+	// unused are bodies of entries in the log that the state machine will never refer to:
+	// others may have forgotten them, so they are not missing when they are not there.
+	unused  map[bodyKey]bool
 	missing map[bodyKey]*lack
 	queue   []*lack // in the order in which they are tried; some are not missing any more
 	told    protocol.Bodies
+	owed    bool // the core waits to be told, whether there is news or not
 }
 
 // bodyKey names a body within its instance.
@@ -62,14 +66,15 @@ const (
 func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) *Retention {
 	return &Retention{
 		instance: instance, bodies: bodies, keeper: keeper,
-		refs: map[bodyKey]protocol.BodyRef{}, missing: map[bodyKey]*lack{},
+		refs: map[bodyKey]protocol.BodyRef{}, unused: map[bodyKey]bool{}, missing: map[bodyKey]*lack{}, owed: true,
 	}
 }
 
 // Restart begins anew after what a snapshot stands for: refs are the bodies that the state
 // refers to now, the log begins after floor.
 func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
-	t.installing = false
+	t.installing = max(0, t.installing-1)
+	t.owed = true
 	for _, ref := range t.refs {
 		t.byK[ref.K]--
 	}
@@ -100,6 +105,11 @@ func (t *Retention) cut(floor protocol.Index) {
 	for key := range t.missing {
 		if !t.alive(key) {
 			t.found(key)
+		}
+	}
+	for key := range t.unused {
+		if !t.alive(key) {
+			delete(t.unused, key)
 		}
 	}
 }
@@ -149,16 +159,27 @@ func (t *Retention) Release(ref protocol.BodyRef) (dead bool) {
 	}
 	delete(t.refs, key)
 	t.byK[ref.K]--
+	t.found(key)
 	if t.alive(key) {
+		t.unused[key] = true
 		return false
 	}
-	t.found(key)
 	return true
+}
+
+// Passed says that a command with this body was not given to the state machine, because it
+// was applied before: unless it refers to the body already, it never will.
+func (t *Retention) Passed(ref protocol.BodyRef) {
+	key := keyOf(ref)
+	if _, referenced := t.refs[key]; t.keeper && !referenced && ref.Index > t.floor {
+		t.found(key)
+		t.unused[key] = true
+	}
 }
 
 // Installing says that a snapshot with this base replaces the state, soon: see Restart.
 func (t *Retention) Installing(base protocol.Index) {
-	t.installing = true
+	t.installing++
 	t.cut(base)
 }
 
@@ -175,7 +196,7 @@ func (t *Retention) Sweep(bodies *wal.Bodies) {
 
 // Dead lists what Sweep releases.
 func (t *Retention) Dead(bodies *wal.Bodies) (dead []bodyKey) {
-	if t.installing {
+	if t.installing > 0 {
 		return nil
 	}
 	bodies.Each(func(b wal.Body) bool {
@@ -195,7 +216,7 @@ func (t *Retention) Stored(ref protocol.BodyRef) { t.found(keyOf(ref)) }
 func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	key := keyOf(ref)
 	at, known := slices.BinarySearchFunc(t.logged, ref.Index, func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
-	if _, referenced := t.refs[key]; !(known && t.logged[at] == ref) && !referenced || t.missing[key] != nil {
+	if _, referenced := t.refs[key]; !(known && t.logged[at] == ref) && !referenced || t.unused[key] || t.missing[key] != nil {
 		return false
 	}
 	t.miss(ref)
@@ -204,6 +225,12 @@ func (t *Retention) Lost(ref protocol.BodyRef) bool {
 
 // Missing reports whether a body is known to be missing here.
 func (t *Retention) Missing(ref protocol.BodyRef) bool { return t.missing[keyOf(ref)] != nil }
+
+// Cold reports whether a body is alive, held, and of an entry that the log is cut past.
+func (t *Retention) Cold(ref protocol.BodyRef) bool {
+	key := keyOf(ref)
+	return t.installing == 0 && ref.Index <= t.floor && t.alive(key) && t.missing[key] == nil
+}
 
 // Lacking is how many bodies are missing.
 func (t *Retention) Lacking() int { return len(t.missing) }
@@ -246,8 +273,9 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// Input is what the core is to know about this member's bodies; changed says that it is
-// not what it was told last.
+// Input is what the core is to know about this member's bodies; changed says that it must
+// be told, because that is news, or because it began anew. It is asked when everything that
+// the core committed was taken in, and stepped before anything else.
 func (t *Retention) Input() (in protocol.Bodies, changed bool) {
 	in.Missing = len(t.missing)
 	for k := len(t.byK) - 1; k > 0 && in.MaxK == 0; k-- {
@@ -255,9 +283,9 @@ func (t *Retention) Input() (in protocol.Bodies, changed bool) {
 			in.MaxK = uint8(k)
 		}
 	}
-	changed = in.MaxK != t.told.MaxK || (in.Missing == 0) != (t.told.Missing == 0)
-	if changed {
-		t.told = in
+	changed = t.owed || in.MaxK != t.told.MaxK || (in.Missing == 0) != (t.told.Missing == 0)
+	if changed = changed && t.installing == 0; changed {
+		t.told, t.owed = in, false
 	}
 	return in, changed
 }

@@ -13,53 +13,48 @@ const (
 	scrubChunk = 4096
 	// scrubAtLeast is how many bytes a round counts for, however few there are.
 	scrubAtLeast = 64 << 20
+	// censusBit tells the contexts of questions who holds a body from those for its bytes.
+	censusBit = 1 << 63
+	// maxCensuses is how many bodies are looked into at the same time.
+	maxCensuses = 64
 )
 
 // scrub reads all bodies on disk again and again, slowly, so that damage is found while
 // others can still repair it.
 func (b *bodies) scrub(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	cursor, left := bodyKey{}, int64(scrubAtLeast)
-	for {
+	spend := func(bytes int64) bool {
+		timer.Reset(time.Duration(float64(bytes) / float64(b.r.opt.ScrubBytesPerSecond) * float64(time.Second)))
 		select {
 		case <-timer.C:
+			return true
 		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		left := int64(scrubAtLeast)
+		for chunk := b.after(0); len(chunk) > 0; chunk = b.after(chunk[len(chunk)-1].Index) {
+			for _, ref := range chunk {
+				read := b.verify(ref)
+				left -= read
+				if !spend(read) {
+					return
+				}
+			}
+		}
+		if !spend(max(left, 0)) {
 			return
-		}
-		chunk := b.after(cursor)
-		if len(chunk) == 0 { // a round is done
-			timer.Reset(b.pace(max(left, 0)))
-			cursor, left = bodyKey{}, scrubAtLeast
-			continue
-		}
-		for i := range chunk {
-			read := b.verify(chunk[i])
-			left -= read
-			cursor = keyOf(chunk[i])
-			timer.Reset(b.pace(read))
-			if i == len(chunk)-1 {
-				break // the outer loop waits
-			}
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
 		}
 	}
 }
 
-// pace is how long so many bytes take at the rate that is allowed.
-func (b *bodies) pace(bytes int64) time.Duration {
-	return time.Duration(float64(bytes) / float64(b.r.opt.ScrubBytesPerSecond) * float64(time.Second))
-}
-
-// after lists bodies after a place, in order.
-func (b *bodies) after(cursor bodyKey) (refs []protocol.BodyRef) {
+// after lists bodies after an index, in order.
+func (b *bodies) after(index protocol.Index) (refs []protocol.BodyRef) {
 	b.store.Each(func(held wal.Body) bool {
 		ref := refOf(&held)
-		if ref.Instance == b.r.instance && ref.Index > cursor.index && held.Form != uint8(protocol.FormNone) {
+		if ref.Instance == b.r.instance && ref.Index > index && held.Form != uint8(protocol.FormNone) {
 			refs = append(refs, ref)
 		}
 		return len(refs) < scrubChunk
@@ -70,5 +65,91 @@ func (b *bodies) after(cursor bodyKey) (refs []protocol.BodyRef) {
 // verify reads a body and has it repaired if it is damaged. It returns how much was read.
 func (b *bodies) verify(ref protocol.BodyRef) int64 {
 	have := b.local(ref)
+	if b.r.opt.TrimWhole && have.Form == protocol.FormWhole && ref.K > 1 && b.cold(ref) {
+		b.mu.Lock()
+		if len(b.trims) < maxCensuses {
+			b.trims = append(b.trims, ref)
+		}
+		b.mu.Unlock()
+		poke(b.wake)
+	}
 	return int64(len(have.Bytes))
+}
+
+// cold reports whether a body is committed, alive, and not needed any more to bring others
+// up to date.
+func (b *bodies) cold(ref protocol.BodyRef) bool {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	return b.retention.Cold(ref)
+}
+
+// trim asks who else holds these bodies, and gives up questions that are too old.
+func (b *bodies) trim(now time.Duration, refs []protocol.BodyRef) {
+	for len(b.censuses) > 0 && (b.censuses[0].until <= now || len(b.censuses) > maxCensuses) {
+		b.censuses = b.censuses[1:]
+	}
+	_, config := b.r.apply.at()
+	for _, ref := range refs {
+		b.context++
+		n := newCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
+		if n == nil {
+			continue
+		}
+		b.censuses = append(b.censuses, n)
+		for _, m := range n.questions() {
+			b.send(m)
+		}
+	}
+}
+
+// counted takes an answer to trim's questions; when enough members hold a body, the whole
+// copy becomes a row.
+func (b *bodies) counted(m *protocol.Message) {
+	for i, n := range b.censuses {
+		if n.receive(m); !n.enough() {
+			continue
+		}
+		b.censuses = append(b.censuses[:i:i], b.censuses[i+1:]...)
+		have := b.local(n.ref)
+		if own, err := have.cut(n.ref.K, n.own); err == nil && have.Form == protocol.FormWhole && own != nil {
+			b.replace(n.ref, n.own, own)
+		}
+		return
+	}
+}
+
+// replace makes a row durable in place of the whole.
+func (b *bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
+	b.r.loop.do(func(time.Duration) {
+		if !b.cold(ref) || b.r.loop.upgrading(ref) {
+			return
+		}
+		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, row)}, func(err error) {
+			if err != nil {
+				b.r.fail(err)
+				return
+			}
+			b.count.trimmed.Add(1)
+		})
+	})
+}
+
+// answerCensus says what is held of a body, once that is durable.
+func (b *bodies) answerCensus(answer *protocol.Message) {
+	b.kmu.Lock()
+	h := &answer.Holdings[0]
+	lost := b.retention.Missing(protocol.BodyRef{Instance: b.r.instance, Index: h.Index, Term: h.Term})
+	b.kmu.Unlock()
+	if lost {
+		*answer = protocol.Message{
+			Type: answer.Type, Instance: answer.Instance, From: answer.From, To: answer.To, Context: answer.Context, Reject: true,
+			Holdings: []protocol.Holding{{Index: h.Index, Term: h.Term}},
+		}
+	}
+	b.r.writer.Submit(nil, func(err error) {
+		if err == nil {
+			b.send(answer)
+		}
+	})
 }

@@ -183,9 +183,7 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 // Bootstrap is the meta of a cluster's first moment: nothing happened, these are the
 // members, who hold the rows of coded bodies in their order.
 func Bootstrap(instance protocol.InstanceID, members []protocol.Member) Meta {
-	config := protocol.Config{Members: slices.Clone(members), Slots: len(members)}
-	for i := range config.Members {
-		config.Members[i].Slot = uint8(i)
-	}
+	config := protocol.Config{Members: slices.Clone(members)}
+	config.Number()
 	return Meta{Cursor: order.Cursor{Points: []order.Point{{Instance: instance}}}, Config: config}
 }
