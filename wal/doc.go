@@ -17,6 +17,15 @@
 //	writer.go    group commit for production: one goroutine around a Log
 //	inspect.go   a look at the files without opening them
 //
+// And the bodies beside the log:
+//
+//	bodyformat.go   the bytes of a file of bodies, and reading their heads
+//	bodyfile.go     files: preallocate, use again, read
+//	bodies.go       Append, Sync, Read
+//	bodyopen.go     from files to bodies
+//	bodycompact.go  Release, Retain, Compact, Verify
+//	bodyinspect.go  a look at the files without opening them
+//
 // # What is on disk
 //
 // A log is a row of segments of a fixed size, numbered without gaps. A segment is written
@@ -39,6 +48,22 @@
 // ended in, with the same bytes up to there. So a write that is torn within a sector leaves
 // them as they were; a disk that loses a whole sector instead answers with a read error,
 // which stops recovery.
+//
+// # Bodies
+//
+// The large bytes of entries lie beside the log, so that they can be replaced by another
+// form, and dropped in any order. They are written once, from where they are, and synced
+// before the log's records that name them; so one group commit takes two syncs if it has
+// bodies. After a crash a body may be there of which the log knows nothing, or one that was
+// to replace an entry which the log still has: its term tells.
+//
+// Each Open begins a new file, and a file is given up as a whole. What was given up or
+// replaced may come back with a crash, but never in the place of what is newer: bodies are
+// numbered, and a copy keeps its number. Open cuts the last file at the first record that
+// may not be durable and is not whole, and closes it there with a record.
+//
+// 1 MiB and a sync, per body, in the mean: 1.9 ms into new files, 1.4 ms into files used
+// again; 16 KiB: 0.36 ms and 0.18 ms (2 shared cores, ext4; compare within a line only).
 //
 // # What it costs
 //

@@ -23,8 +23,10 @@ func newLogCommand() *cobra.Command {
 		Use:   "dump DIR",
 		Short: "Print the segments and records of a log, and what is wrong with them",
 		Long: `dump reads the log of a member, which may run, and changes nothing. DIR is a member's data
-directory, or the directory of a log. A torn end is normal after a crash: the next start cuts
-it. The exit code is 1 if a segment's header or a batch elsewhere is damaged.`,
+directory, or the directory of a log. The bodies that lie beside the log are read and checked
+too; a body can be there more than once, and then the last one counts. A torn end is normal
+after a crash: the next start cuts it. The exit code is 1 if a file's header, or a batch or a
+body elsewhere is damaged.`,
 		Example: `  braid log dump braid-data/m1
   braid log dump braid-data/m1 --json | head`,
 		Args: cobra.ExactArgs(1),
@@ -36,7 +38,7 @@ it. The exit code is 1 if a segment's header or a batch elsewhere is damaged.`,
 			return dumpLog(cmd.OutOrStdout(), dir, asJSON, data)
 		},
 	}
-	dump.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON per segment and record")
+	dump.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON per file, record and body")
 	dump.Flags().BoolVar(&data, "data", false, "with --json, include the records' bytes")
 	return group("log", "Look into the log of a member", dump)
 }
@@ -64,6 +66,22 @@ type segmentView struct {
 	Sequence uint64 `json:"sequence"`
 	Bytes    int64  `json:"bytes"`
 	Identity string `json:"identity"`
+	Error    string `json:"error,omitempty"`
+}
+
+// bodyView is a line of JSON about a body, or about a place where there is none.
+type bodyView struct {
+	File     string `json:"file"`
+	Offset   int64  `json:"offset"`
+	Kind     string `json:"kind,omitempty"`
+	Number   uint64 `json:"number,omitempty"`
+	Instance uint32 `json:"instance,omitempty"`
+	Index    uint64 `json:"index,omitempty"`
+	Term     uint64 `json:"term,omitempty"`
+	Form     uint8  `json:"form,omitempty"`
+	K        uint8  `json:"k,omitempty"`
+	Length   int    `json:"length,omitempty"`
+	Size     uint32 `json:"size,omitempty"`
 	Error    string `json:"error,omitempty"`
 }
 
@@ -120,6 +138,11 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 	if err != nil {
 		return err
 	}
+	torn, err := dumpBodies(w, filepath.Join(filepath.Dir(dir), "bodies"), asJSON)
+	if err != nil {
+		return err
+	}
+	damaged += torn
 	if segments == 0 {
 		return usagef("%s holds no segments of a log", dir)
 	}
@@ -127,6 +150,38 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 		return fmt.Errorf("damaged in %d places", damaged)
 	}
 	return nil
+}
+
+// dumpBodies prints the bodies of a directory, if there is one, and counts what is damaged.
+func dumpBodies(w io.Writer, dir string, asJSON bool) (damaged int, err error) {
+	lines := json.NewEncoder(w)
+	bad := 0 // bad places: a torn end, unless something good follows
+	err = wal.InspectBodies(vfs.Default, dir, func(s wal.SegmentInfo) error {
+		if s.Err != nil {
+			damaged++
+		}
+		if asJSON {
+			return lines.Encode(segmentView{s.File, s.Sequence, s.Bytes, string(s.Identity), text(s.Err)})
+		}
+		_, err := fmt.Fprintf(w, "bodies %s: %d bytes, %q%s\n", s.File, s.Bytes, s.Identity, after(": ", s.Err))
+		return err
+	}, func(i wal.BodyInfo) error {
+		if i.Err != nil {
+			bad++
+		} else {
+			damaged, bad = damaged+bad, 0
+		}
+		if !asJSON {
+			_, err := fmt.Fprintln(w, i)
+			return err
+		}
+		b := i.Body
+		return lines.Encode(bodyView{i.File, i.Offset, i.Kind, i.Number, b.Instance, b.Index, b.Term, b.Form, b.K, i.Length, b.Size, text(i.Err)})
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // a member of which nobody brought a body
+	}
+	return damaged, err
 }
 
 func text(err error) string { return after("", err) }
