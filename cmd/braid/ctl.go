@@ -52,7 +52,7 @@ func ctlFlags(f *pflag.FlagSet) {
 	f.Duration("command-timeout", 5*time.Second, "time for a short command, without connecting")
 	f.Duration("keepalive-time", 2*time.Second, "time between keep-alive pings")
 	f.Duration("keepalive-timeout", 6*time.Second, "time to wait for the answer to a ping")
-	f.Int("max-request-bytes", 0, "largest request to send (0: 2 MiB)")
+	f.Int("max-request-bytes", 33<<20, "largest request to send, in bytes")
 	f.Int("max-recv-bytes", 0, "largest answer to accept (0: 2 GiB)")
 
 	f.Bool("insecure-transport", true, "no TLS unless a certificate is given")
