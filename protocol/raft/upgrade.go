@@ -66,10 +66,21 @@ func (r *Raft) hopeful(i protocol.Index) bool {
 	})
 }
 
+// fragile is the first coded entry that is not durable yet, 0 if all are. Entries of earlier
+// terms may be durable and not committed: they wait for those after them.
+func (r *Raft) fragile() protocol.Index {
+	for _, i := range r.coded {
+		if !r.durable(i) {
+			return i
+		}
+	}
+	return 0
+}
+
 // tick notices that the first coded entry waits for members that do not move.
 func (c *code) tick() {
 	r := c.r
-	if len(r.coded) == 0 || r.hopeful(r.coded[0]) {
+	if i := r.fragile(); i == 0 || r.hopeful(i) {
 		c.stalled = 0
 	} else if c.stalled == 0 {
 		c.stalled = stamp(r.now)
@@ -98,7 +109,7 @@ func (c *code) upgrade() {
 	r := c.r
 	extra := r.cfg.ExtraWhole
 	for range r.lead.peers {
-		if r.hopeful(r.coded[0]) {
+		if r.hopeful(r.fragile()) {
 			if extra == 0 {
 				return
 			}
