@@ -88,9 +88,14 @@ type bodyDisk struct {
 	memory, disk map[uint64]heldBody
 	top          uint64 // no key of either map is higher
 	pending      []pendingBody
-	// ever is everything that was written here: it may show up again after a crash.
+	// ever is everything that was written here: it may show up again after a crash. True: it
+	// was on the disk once.
 	ever map[uint64]map[heldBody]bool
+	// lost is in which term the disk lost what it held at an index; released: it was let go.
+	lost map[uint64]uint64
 }
+
+const released = ^uint64(0)
 
 // pendingBody is a write that is not known to be durable: an entry with what it holds, or
 // (alone) what is held of a body in the place of what was held before.
@@ -113,7 +118,7 @@ func (b *Bodies) Flexible(read, write int) { b.read, b.write = read, write }
 func (b *Bodies) of(member uint64) *bodyDisk {
 	d := b.disks[member]
 	if d == nil {
-		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}}
+		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}}
 		b.disks[member] = d
 	}
 	return d
@@ -141,7 +146,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	if d.ever[e.Index] == nil {
 		d.ever[e.Index] = map[heldBody]bool{}
 	}
-	d.ever[e.Index][p.held] = true
+	d.ever[e.Index][p.held] = d.ever[e.Index][p.held]
 	d.pending = append(d.pending, p)
 	return nil
 }
@@ -227,7 +232,13 @@ func (b *Bodies) Durable(member, seq uint64) {
 	d := b.of(member)
 	n := 0
 	for n < len(d.pending) && d.pending[n].seq <= seq {
-		b.touch(d.write(d.disk, &d.pending[n]))
+		p := &d.pending[n]
+		for _, i := range d.write(d.disk, p) {
+			if d.lost[i] = p.held.term; b.live[i] != nil {
+				b.touched[i] = true
+			}
+		}
+		d.ever[p.index][p.held] = true
 		n++
 	}
 	d.pending = append(d.pending[:0], d.pending[n:]...)
@@ -247,6 +258,7 @@ func (b *Bodies) Release(member, index, term uint64) {
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
 		if m[index].term == term {
 			delete(m, index)
+			d.lost[index] = released
 		}
 	}
 	b.touch([]uint64{index})
@@ -270,13 +282,14 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 	for i := range found {
 		f := &found[i]
 		h := heldBody{term: f.Term, form: f.Form}
-		if !d.ever[f.Index][h] {
+		if _, ok := d.ever[f.Index][h]; !ok {
 			return fmt.Errorf("member %x restarts: finds %s of (%d, term %d), which it never wrote", member, f.Form, f.Index, f.Term)
 		}
 		if err := b.same(member, f); err != nil {
 			return err
 		}
 		now[f.Index] = h
+		d.ever[f.Index][h] = true
 	}
 	for _, index := range slices.Sorted(maps.Keys(d.disk)) {
 		was := d.disk[index]
@@ -303,21 +316,25 @@ func (d *bodyDisk) replaces(index uint64, h heldBody) bool {
 	return slices.ContainsFunc(d.pending, func(p pendingBody) bool { return p.index == index && p.held == h })
 }
 
-// SayHolds notes that a member tells a leader what its disk holds of (index, term) (C7).
-func (b *Bodies) SayHolds(member, index, term uint64, form Form) error {
-	if h := b.on(member, index, term); !h.form.covers(form) {
-		return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
+// SayHolds notes that a member tells the leader of term in what its disk holds of (index,
+// term) (C7). What leaves late may have been replaced in the meantime by that leader, or a
+// later one.
+func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
+	d := b.of(member)
+	h := b.on(member, index, term)
+	if h.form.covers(form) || d.lost[index] >= in && d.ever[index][heldBody{term: term, form: form}] {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 }
 
 // AnswerHolds notes that a member answers a new leader that asks what it holds. To say less
 // than it holds would let that leader delete what was decided (C2).
-func (b *Bodies) AnswerHolds(member, index, term uint64, form Form) error {
+func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
 	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) {
 		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 	}
-	return b.SayHolds(member, index, term, form)
+	return b.SayHolds(member, in, index, term, form)
 }
 
 func (b *Bodies) on(member, index, term uint64) heldBody {
@@ -326,3 +343,9 @@ func (b *Bodies) on(member, index, term uint64) heldBody {
 	}
 	return heldBody{}
 }
+
+// Damaged reports whether what a member's disk holds at an index was spoilt on purpose.
+func (b *Bodies) Damaged(member, index uint64) bool { return b.of(member).disk[index].bad }
+
+// Serve notes that a member gives another one these bytes as the body in that form.
+func (b *Bodies) Serve(member uint64, e Body) error { return b.same(member, &e) }

@@ -10,7 +10,7 @@ import (
 // from now on its body, if it has one, is alive.
 func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 	f := b.facts[slot{index, term}]
-	if f == nil || f.k == 0 || b.live[index] != nil {
+	if f == nil || f.k == 0 || f.dropped || b.live[index] != nil {
 		return nil
 	}
 	l := &liveBody{term: term, fact: f}
@@ -180,4 +180,10 @@ func (b *Bodies) Whole(index uint64) []byte {
 		return l.fact.whole
 	}
 	return nil
+}
+
+// OnDisk returns what a member's disk holds at an index: the entry's term and the form.
+func (b *Bodies) OnDisk(member, index uint64) (term uint64, form Form) {
+	h := b.of(member).disk[index]
+	return h.term, h.form
 }

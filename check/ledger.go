@@ -260,6 +260,12 @@ func (l *Ledger) match(m *image) uint64 {
 // Decided is how many entries were decided so far.
 func (l *Ledger) Decided() uint64 { return uint64(len(l.decided)) }
 
+// DecidedBy is whose quorum decided an entry.
+func (l *Ledger) DecidedBy(index uint64) *Voters { return l.decided[index-1].by }
+
+// Last is the last index that a member has handed to its disk.
+func (l *Ledger) Last(member uint64) uint64 { return l.copies[member].memory.last() }
+
 // DurableLast is the last index on a member's disk.
 func (l *Ledger) DurableLast(member uint64) uint64 { return l.copies[member].disk.last() }
 
@@ -279,3 +285,9 @@ func (l *Ledger) Configurations() []*Voters {
 }
 
 func (l *Ledger) members() []uint64 { return slices.Sorted(maps.Keys(l.copies)) }
+
+// DurableTerm is the term of the entry at an index of a member's disk; 0 if it has none.
+func (l *Ledger) DurableTerm(member, index uint64) uint64 {
+	t, _ := l.copies[member].disk.termAt(index)
+	return t
+}

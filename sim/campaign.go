@@ -9,14 +9,11 @@ import (
 	"time"
 )
 
-// Protocols lists what can be simulated.
-var Protocols = []string{"raft"}
-
 // Campaign is many runs.
 type Campaign struct {
 	Protocol  string
 	Nodes     int
-	Placement string // "" or "copy"
+	Placement string // "": the protocol's own
 	Order     string // "" or "single"
 	Mutant    string
 	Without   []string
@@ -34,10 +31,11 @@ type Campaign struct {
 
 // Summary is what came of a campaign.
 type Summary struct {
-	Protocol string `json:"protocol"`
-	Nodes    int    `json:"nodes"`
-	Mutant   string `json:"mutant,omitempty"`
-	Runs     int    `json:"runs"`
+	Protocol  string `json:"protocol"`
+	Nodes     int    `json:"nodes"`
+	Placement string `json:"placement,omitempty"`
+	Mutant    string `json:"mutant,omitempty"`
+	Runs      int    `json:"runs"`
 	// Wanted is how many runs were asked for.
 	Wanted     uint64        `json:"wanted"`
 	Steps      int           `json:"steps"`
@@ -71,8 +69,11 @@ func (c *Campaign) Validate() error {
 	if c.Nodes < 1 || c.Nodes > 9 {
 		return &OptionError{fmt.Sprintf("%d nodes: want 1 … 9", c.Nodes)}
 	}
-	if c.Placement != "" && c.Placement != "copy" {
-		return &OptionError{fmt.Sprintf("placement %q cannot be simulated; there is: copy", c.Placement)}
+	if _, err := placementOf(c.Protocol, c.Placement); err != nil {
+		return err
+	}
+	if _, ok := rsQuorums[c.Nodes]; c.Protocol == ProtocolRS && !ok {
+		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", c.Nodes, ProtocolRS)}
 	}
 	if c.Order != "" && c.Order != "single" {
 		return &OptionError{fmt.Sprintf("order %q cannot be simulated; there is: single", c.Order)}
@@ -93,12 +94,15 @@ func (c *Campaign) Validate() error {
 
 // Options returns what runs one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its conversation.
 func (c *Campaign) Replay(seed uint64) string {
 	text := fmt.Sprintf("braid sim --protocol %s --nodes %d --seeds %d-%d --trace", c.Protocol, c.Nodes, seed, seed)
+	if c.Placement != "" {
+		text += " --placement " + c.Placement
+	}
 	if c.Mutant != "" {
 		text += " --mutant " + c.Mutant
 	}
@@ -114,7 +118,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Nodes: c.Nodes, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Nodes: c.Nodes, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

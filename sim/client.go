@@ -23,6 +23,10 @@ type operation struct {
 	elections int
 	// refused is a certain failure: it must not take effect any more.
 	refused error
+	// body is the value, where that travels as a body; expect is what a Swap expects, with
+	// tokens for bodies, as state machines have it.
+	body   []byte
+	expect string
 }
 
 // client sends one operation after the other to some member, as a program would.
@@ -31,6 +35,7 @@ type client struct {
 	number int
 	home   protocol.MemberID
 	seen   string // what it read last, for Swap
+	raw    string // the same with tokens for bodies
 	key    string
 }
 
@@ -87,9 +92,33 @@ func (c *client) draw(number int) *operation {
 	case x < 0.07:
 		op.Kind, op.Value = check.Delete, ""
 	case x < 0.15 && c.seen != "":
-		op.Kind, op.Key, op.Expect = check.Swap, c.key, c.seen
+		op.Kind, op.Key, op.Expect, op.expect = check.Swap, c.key, c.seen, c.raw
+	}
+	if op.Value != "" && w.chance(w.set.Bodies.Share) {
+		op.carry(number, w.drawBody())
 	}
 	return op
+}
+
+// carry makes a body of the operation's value.
+func (op *operation) carry(number int, body []byte) {
+	op.body = body
+	op.Value = spelled(number, body)
+}
+
+// spelled is a body as it stands in the history.
+func spelled(number int, body []byte) string {
+	return fmt.Sprintf("%d:%d:%08x,", number, len(body), protocol.Digest(body))
+}
+
+// command is the operation as it stands in the log.
+func (op *operation) command(number, padding int) []byte {
+	short := op.Operation
+	short.Expect = op.expect
+	if op.body != nil {
+		short.Value = token(number)
+	}
+	return command(number, short, padding)
 }
 
 // perform sends an operation to a member and calls then when it ended or patience did.
@@ -108,32 +137,53 @@ func (c *client) perform(m *Member, op *operation, patience time.Duration, then 
 	}
 	w.after(patience, end)
 	if op.Kind == check.Get {
-		m.Read(func(ok bool) { c.read(m, op, ok); end() })
+		m.Read(func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0
 	if !w.calm {
 		padding = w.pick(w.set.Padding + 1)
 	}
-	m.Propose(command(number, op.Operation, padding), func(result any, err error) {
+	if op.body != nil {
+		w.events.Bodies++
+	}
+	m.Propose(op.command(number, padding), op.body, func(result any, err error) {
 		c.wrote(op, number, result, err)
 		end()
 	})
 }
 
-func (c *client) read(m *Member, op *operation, ok bool) {
+// read answers with what the state says now that it may be read. Bodies in it are made
+// whole first; where that fails, they may have been dropped meanwhile, and the state is
+// looked at once more.
+func (c *client) read(m *Member, op *operation, ok bool, end func()) {
+	switch {
+	case op.ended:
+	case !ok:
+		c.w.history.Fail(op.id)
+		end()
+	default:
+		v := m.machine.values[op.Key]
+		m.resolve(v.text, func(text string, err error) {
+			if err == nil {
+				c.answered(m, op, v, text)
+				end()
+				return
+			}
+			c.w.tracef("client %d reads at %s: %s: %v", c.number, m.id, op.Key, err)
+			m.later(c.w.set.Heartbeat, func() { c.read(m, op, true, end) })
+		})
+	}
+}
+
+func (c *client) answered(m *Member, op *operation, v value, text string) {
 	if op.ended {
 		return
 	}
-	if !ok {
-		c.w.history.Fail(op.id)
-		return
-	}
-	v := m.machine.values[op.Key]
-	c.seen, c.key = v.text, op.Key
-	c.w.tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, v.text)
+	c.seen, c.raw, c.key = text, v.text, op.Key
+	c.w.tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
 	c.w.events.Reads++
-	c.w.history.End(op.id, int64(c.w.now), v.text, v.found, v.version)
+	c.w.history.End(op.id, int64(c.w.now), text, v.found, v.version)
 }
 
 // wrote judges an answer: a success must have taken effect, a certain failure must not.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -246,6 +247,28 @@ func (f *file) Sync() error {
 	}
 	f.n.undo = nil
 	return nil
+}
+
+// spoil flips a bit of some bytes that stand synced in files of a directory, wherever they
+// stand; it reports whether they do.
+func (d *disk) spoil(dir string, what []byte, rng *rand.Rand) (done bool) {
+	at, bit := rng.IntN(len(what)), byte(1)<<rng.IntN(8)
+	for _, name := range d.children(dir) {
+		n := d.names[path.Join(dir, name)]
+		if n.dir || len(n.undo) > 0 {
+			continue
+		}
+		for from := 0; ; {
+			i := bytes.Index(n.data[from:], what)
+			if i < 0 {
+				break
+			}
+			n.data[from+i+at] ^= bit
+			from += i + len(what)
+			done = true
+		}
+	}
+	return done
 }
 
 // syncNames makes the names in a directory durable.

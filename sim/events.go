@@ -27,6 +27,18 @@ type Events struct {
 	Refused      int `json:"writes_refused"`
 	Unknown      int `json:"writes_unknown"`
 	Failovers    int `json:"writes_acknowledged_after_a_change_of_leader"`
+
+	Bodies       int `json:"writes_with_a_body"`
+	Coded        int `json:"coded_entries_decided"`
+	Upgrades     int `json:"bodies_upgraded"`
+	Wanted       int `json:"bodies_wanted_by_new_leaders"`
+	Deleted      int `json:"logs_cut_by_new_leaders"`
+	Gathered     int `json:"bodies_made_whole"`
+	GatherFailed int `json:"bodies_not_made_whole"`
+	Backfilled   int `json:"bodies_restored"`
+	Released     int `json:"bodies_released"`
+	Damages      int `json:"bodies_damaged"`
+	DamageFound  int `json:"damaged_bodies_found"`
 }
 
 // fields lists the counters with their names, in order.
@@ -37,8 +49,15 @@ func (e *Events) fields() []eventField {
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"reads", &e.Reads},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
+		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
+		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},
+		{"bodies not made whole", &e.GatherFailed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
+		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 	}
 }
+
+// codedFields is how many of the fields, at the end, need a protocol that codes bodies.
+const codedFields = 5
 
 type eventField struct {
 	name  string

@@ -26,12 +26,13 @@ const (
 	faultTransfer                   // the operator moves leadership
 	faultChange                     // the operator changes the membership
 	faultClock                      // a clock's rate changes, a stopped member's clock jumps
+	faultDamage                     // bytes of a body go bad on a disk
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock",
+	"transfer", "change", "clock", "damage",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -39,7 +40,7 @@ func (s *Settings) drawFaults(d dice) {
 	if d.yes(0.05) {
 		return // a quiet run
 	}
-	for k := range s.Faults {
+	for k := range faultDamage { // damage needs bodies: see drawBodies
 		if d.yes(0.45) {
 			s.Faults[k] = s.Election * time.Duration(2+d.below(20))
 		}
@@ -94,6 +95,8 @@ func (w *World) fault(k faultKind) {
 		w.transfer(victim)
 	case faultChange:
 		w.changeMembers()
+	case faultDamage:
+		w.damage(victim)
 	case faultClock:
 		victim.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
 	}
@@ -354,6 +357,10 @@ func (w *World) retire(removed []protocol.MemberID) {
 		m.retiring = true
 		w.events.Retired++
 		w.after(w.between(0, 10*w.set.Election), func() {
+			if !w.recoverable(w.except(m)) {
+				m.retiring = false // not yet
+				return
+			}
 			w.tracef("FAULT %s is switched off: it was removed", m.id)
 			m.crash()
 			m.gone = true
@@ -379,8 +386,11 @@ func (w *World) core() []*Member {
 }
 
 // decisive reports whether the members are a quorum of every configuration that stands in
-// some log.
+// some log, and hold enough of everything alive.
 func (w *World) decisive(members []*Member) bool {
+	if len(members) < w.set.decides() || !w.recoverable(members) {
+		return false
+	}
 	for _, v := range w.ledger.Configurations() {
 		if !v.Quorum(func(id uint64) bool {
 			return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })

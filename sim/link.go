@@ -59,6 +59,7 @@ func (w *World) lost(m *protocol.Message) {
 	w.after(0, func() {
 		if s := w.member(from); s.up && s.life == life {
 			s.step(protocol.Unreachable{Member: to})
+			s.unreachable(to)
 		}
 	})
 }
@@ -81,16 +82,22 @@ func (w *World) carry(l *link, m *protocol.Message, frame []byte) {
 	})
 }
 
-// encode writes a message as the transport writes it: head, then the entries' own bytes.
+// encode writes a message as the transport writes it: head, then the entries' own bytes,
+// each with its body, then what the message says about bodies.
 func encode(m *protocol.Message) []byte {
-	n := protocol.MessageHeadSize
+	n := protocol.MessageHeadSize + len(m.Blob)
 	for i := range m.Entries {
-		n += m.Entries[i].Bytes()
+		n += m.Entries[i].Bytes() + protocol.BodyHeadSize
 	}
 	b := m.AppendHead(make([]byte, 0, n))
 	for i := range m.Entries {
-		b = append(b, m.Entries[i].Head()...)
-		b = append(b, m.Entries[i].Payload...)
+		e := &m.Entries[i]
+		b = append(b, e.Head()...)
+		b = append(b, e.Payload...)
+		if e.BodySize > 0 {
+			b = append(e.AppendBodyHead(b), e.Body...)
+		}
 	}
-	return b
+	b = m.AppendHoldings(b)
+	return append(b, m.Blob...)
 }

@@ -17,12 +17,14 @@ import (
 )
 
 // machine is the state machine of a simulated member: a few keys with text values. Every
-// command that it applies is judged against what the others applied.
+// command that it applies is judged against what the others applied. A value that was
+// written as a body stands in the text as a token, and in bodies by its reference.
 type machine struct {
 	w      *World
 	member *Member
 
 	values map[string]value
+	bodies map[int]protocol.BodyRef // by the number of the command that brought it
 	// commands and chain stand for everything applied; they are part of the state.
 	commands, chain uint64
 	position        protocol.Position
@@ -32,11 +34,47 @@ type machine struct {
 }
 
 func newMachine(m *Member) *machine {
-	s := &machine{w: m.w, member: m, values: map[string]value{}, durable: m.w.set.Durable}
+	s := &machine{w: m.w, member: m, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
 	if f := m.saved; f != nil {
-		s.commands, s.chain, s.position, s.values, s.cursor = f.commands, f.chain, f.position, maps.Clone(f.values), f.cursor
+		s.commands, s.chain, s.position, s.cursor = f.commands, f.chain, f.position, f.cursor
+		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
 	}
 	return s
+}
+
+// LiveBodies implements replica.BodyKeeper.
+func (s *machine) LiveBodies(yield func(protocol.BodyRef)) error {
+	for _, number := range slices.Sorted(maps.Keys(s.bodies)) {
+		yield(s.bodies[number])
+	}
+	return nil
+}
+
+// refers reports whether a body is part of some value.
+func (s *machine) refers(ref protocol.BodyRef) bool {
+	for _, r := range s.bodies {
+		if r == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// token stands in a value for the body that command number brought.
+func token(number int) string { return fmt.Sprintf("<%d>", number) }
+
+// tokens returns the numbers of the bodies in a value.
+func tokens(text string) (numbers []int) {
+	for part := range strings.SplitSeq(text, "<") {
+		if digits, _, found := strings.Cut(part, ">"); found {
+			n, err := strconv.Atoi(digits)
+			if err != nil {
+				panic(err) // only token writes them
+			}
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // asStateMachine is the machine as the replica sees it.
@@ -111,7 +149,10 @@ func (s *machine) apply(c *replica.Command) error {
 	s.commands++
 	s.chain = check.Chain(s.chain, text)
 	s.position = c.Position
-	c.Result = s.execute(&op)
+	if c.Body != nil {
+		s.bodies[number] = *c.Body
+	}
+	c.Result = s.execute(number, &op)
 	s.w.applied(number, c.Result.(answer))
 	if s.w.tracing() {
 		s.w.tracef("%s   applies %d: %s", s.member.id, c.Position, text)
@@ -132,8 +173,9 @@ type answer struct {
 	version uint64
 }
 
-func (s *machine) execute(op *check.Operation) answer {
+func (s *machine) execute(number int, op *check.Operation) answer {
 	v := s.values[op.Key]
+	before := v.text
 	v.version++
 	done := true
 	switch op.Kind {
@@ -149,6 +191,12 @@ func (s *machine) execute(op *check.Operation) answer {
 		}
 	}
 	s.values[op.Key] = v
+	for _, n := range append(tokens(before), number) {
+		if ref, ok := s.bodies[n]; ok && !strings.Contains(v.text, token(n)) {
+			delete(s.bodies, n)
+			s.member.dropped(s.position, ref)
+		}
+	}
 	return answer{done, v.version}
 }
 
@@ -157,11 +205,13 @@ type frozen struct {
 	commands, chain uint64
 	position        protocol.Position
 	values          map[string]value
+	bodies          map[int]protocol.BodyRef
 	cursor          check.Cursor
 }
 
 func (s *machine) freeze() *frozen {
-	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values), cursor: s.cursor}
+	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values),
+		bodies: maps.Clone(s.bodies), cursor: s.cursor}
 }
 
 // Snapshot implements replica.StateMachine.
@@ -169,8 +219,14 @@ func (s *machine) Snapshot() (replica.Snapshot, error) { return s.freeze(), nil 
 
 // WriteTo implements replica.Snapshot.
 func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%d %d %d\n", f.commands, f.chain, f.position); err != nil {
+	if _, err := fmt.Fprintf(w, "%d %d %d %d\n", f.commands, f.chain, f.position, len(f.bodies)); err != nil {
 		return err
+	}
+	for _, n := range slices.Sorted(maps.Keys(f.bodies)) {
+		r := f.bodies[n]
+		if _, err := fmt.Fprintf(w, "%d %d %d %d %d %d\n", n, r.Index, r.Term, r.K, r.Size, r.Digest); err != nil {
+			return err
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(f.values)) {
 		v := f.values[k]
@@ -187,8 +243,12 @@ func (f *frozen) Close() error { return nil }
 // Restore implements replica.StateMachine.
 func (s *machine) Restore(r io.Reader) error {
 	in := bufio.NewReader(r)
-	if _, err := fmt.Fscanf(in, "%d %d %d\n", &s.commands, &s.chain, &s.position); err != nil {
+	bodies := 0
+	if _, err := fmt.Fscanf(in, "%d %d %d %d\n", &s.commands, &s.chain, &s.position, &bodies); err != nil {
 		return fmt.Errorf("state: %w", err)
+	}
+	if err := s.restoreBodies(in, bodies); err != nil {
+		return err
 	}
 	s.values = map[string]value{}
 	for {
@@ -215,6 +275,18 @@ func (s *machine) Restore(r io.Reader) error {
 	s.cursor = cursor
 	if s.durable {
 		s.member.saved = s.freeze()
+	}
+	return nil
+}
+
+func (s *machine) restoreBodies(in io.Reader, count int) error {
+	s.bodies = make(map[int]protocol.BodyRef, count)
+	for range count {
+		n, r := 0, protocol.BodyRef{Instance: instance}
+		if _, err := fmt.Fscanf(in, "%d %d %d %d %d %d\n", &n, &r.Index, &r.Term, &r.K, &r.Size, &r.Digest); err != nil {
+			return fmt.Errorf("state: body: %w", err)
+		}
+		s.bodies[n] = r
 	}
 	return nil
 }

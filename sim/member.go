@@ -63,6 +63,12 @@ type running struct {
 	oldest    time.Duration  // local time since when the oldest unfinished write waits; 0: none
 	moved     time.Duration  // when leadership was given away because of the disk
 
+	batch  uint64         // counts the writes begun: what is in records now comes with the next
+	noted  protocol.Index // the commit index on disk
+	noting protocol.Index // the one that is being written
+
+	body bodyWork
+
 	// proposals that wait for room, and reads
 	commands []pendingCommand
 	next     uint64 // sequence number of the next batch
@@ -80,8 +86,8 @@ type running struct {
 }
 
 type pendingCommand struct {
-	bytes []byte
-	done  replica.Done
+	bytes, body []byte
+	done        replica.Done
 }
 
 type pendingRead struct {
@@ -174,6 +180,12 @@ func (m *Member) tick() {
 	m.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &m.out)
 	m.leaveStalledDisk()
 	m.flush()
+	if m.up {
+		m.tickBodies()
+	}
+	if !m.up {
+		return
+	}
 	m.w.judgeMember(m)
 	m.later(time.Duration(float64(m.w.set.Tick)/m.rate), m.tick)
 }
@@ -210,7 +222,9 @@ func (m *Member) receive(frame []byte, damaged bool) {
 	if m.w.tracing() {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
-	m.step(msg)
+	if !m.fetched(msg) {
+		m.step(msg)
+	}
 }
 
 // flush carries out the outbox, in the order that it demands.
@@ -226,9 +240,12 @@ func (m *Member) flush() {
 			return
 		}
 		if out.Install != nil {
+			m.body.retention.Installing(out.Install.Index)
 			m.skipTo(out.Install)
 		}
 		if len(out.Commit) > 0 {
+			m.body.retention.Committed(out.Commit)
+			m.tell()
 			m.queue = append(m.queue, applyItem{commit: replica.Commitment{Instance: instance, Entries: out.Commit, Own: out.Own}})
 		}
 		for _, f := range out.Failed {
@@ -239,7 +256,9 @@ func (m *Member) flush() {
 		for _, to := range out.Snapshots {
 			m.sendSnapshot(to)
 		}
+		wanted := slices.Clone(out.Want)
 		out.Reset()
+		m.wanted(wanted)
 		m.apply()
 		if m.up {
 			m.propose()
@@ -262,31 +281,45 @@ func (m *Member) send(messages []*protocol.Message) {
 	for _, msg := range messages {
 		full, err := m.resident(msg)
 		var compacted *wal.CompactedError
+		var unheld *replica.UnheldError
+		var damage *wal.CorruptError
 		switch {
 		case err == nil:
 			m.w.judgeSaid(full)
 			m.w.send(full)
 		case errors.As(err, &compacted) || msg.Term < m.witness.status.Term:
 			// The message waited for the disk; meanwhile the log was cut, or replaced.
+		case errors.As(err, &unheld) && unheld.Ref.Index <= m.inst.Core().Status().Commit:
+			// As before: it is committed now, and was released, or is being restored.
+		case errors.As(err, &damage):
+			// What is held went bad; a copy of it is on its way.
 		default:
 			m.w.violate(m.id, fmt.Errorf("entries to send: %w", err))
 		}
 	}
 }
 
-// resident returns the message with all payloads: what the core does not hold is read
-// from the log. The core's own entries are shared and stay as they are.
+// resident returns the message as it goes on the wire: what the core does not hold is read
+// from the disk, bodies are cut. The core's own entries are shared and stay as they are.
 func (m *Member) resident(msg *protocol.Message) (*protocol.Message, error) {
-	if !slices.ContainsFunc(msg.Entries, func(e protocol.Entry) bool { return !e.Resident() }) {
+	if !slices.ContainsFunc(msg.Entries, func(e protocol.Entry) bool { return !e.Applicable() || e.BodySize > 0 }) {
 		return msg, nil
 	}
 	full := *msg
 	full.Entries = slices.Clone(msg.Entries)
+	load := replica.LoadFrom(m.log)
 	for i := range full.Entries {
-		if e := &full.Entries[i]; !e.Resident() {
-			if err := replica.LoadFrom(m.log)(instance, e); err != nil {
-				return nil, err
+		e := &full.Entries[i]
+		wish := e.Form
+		if err := replica.MakeResident(instance, e, e.Index <= msg.Commit, load, m.body.store); err != nil {
+			var damage *wal.CorruptError
+			if errors.As(err, &damage) {
+				m.damagedAt(e.Index, err)
 			}
+			return nil, err
+		}
+		if e.Form != wish {
+			m.own(e.Ref(instance)) // looks whether it is damaged
 		}
 	}
 	return &full, nil
@@ -295,32 +328,47 @@ func (m *Member) resident(msg *protocol.Message) (*protocol.Message, error) {
 // propose hands waiting commands to the instance while there is room for a batch.
 func (m *Member) propose() {
 	for len(m.commands) > 0 {
-		ok, wait := m.inst.Room(m.clock(), len(m.commands[0].bytes), len(m.commands) >= m.w.set.BatchCommands)
+		first := &m.commands[0]
+		ok, wait := m.inst.Room(m.clock(), len(first.bytes)+len(first.body), len(m.commands) >= m.w.set.BatchCommands || first.body != nil)
 		if !ok {
 			if wait > 0 {
 				m.later(wait, m.flush)
 			}
 			return
 		}
-		b := replica.NewBatch(m.clock(), 64, 1)
-		size, n := 0, 0
-		for n < len(m.commands) && n < m.w.set.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.w.set.BatchBytes) {
-			size += len(m.commands[n].bytes)
-			b.Add(m.commands[n].bytes, m.commands[n].done)
-			n++
-		}
-		m.commands = append(m.commands[:0], m.commands[n:]...)
+		b := m.nextBatch()
 		b.Seal(m.session, m.next, m.inst.Low(m.next))
 		m.next += uint64(b.Entry.Count)
 		m.inst.Propose(m.clock(), b, &m.out)
 	}
 }
 
-// Propose asks the member to replicate a command; done is called once, unless the member
-// stops before.
-func (m *Member) Propose(bytes []byte, done replica.Done) {
+// nextBatch takes the commands of one entry. One with a body stands alone.
+func (m *Member) nextBatch() *replica.Batch {
+	b := replica.NewBatch(m.clock(), 64, 1)
+	size, n := 0, 0
+	for n < len(m.commands) && n < m.w.set.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.w.set.BatchBytes) {
+		c := &m.commands[n]
+		if c.body != nil && n > 0 {
+			break
+		}
+		size += len(c.bytes)
+		b.Add(c.bytes, c.done)
+		n++
+		if c.body != nil {
+			b.SetBody(c.body)
+			break
+		}
+	}
+	m.commands = append(m.commands[:0], m.commands[n:]...)
+	return b
+}
+
+// Propose asks the member to replicate a command, with a body unless that is nil; done is
+// called once, unless the member stops before.
+func (m *Member) Propose(bytes, body []byte, done replica.Done) {
 	m.whenAwake(func() {
-		m.commands = append(m.commands, pendingCommand{bytes, done})
+		m.commands = append(m.commands, pendingCommand{bytes, body, done})
 		m.flush()
 	})
 }
@@ -415,25 +463,70 @@ func (m *Member) persist() {
 	m.write()
 }
 
-// write puts everything that gathered into the log with one sync.
+// write puts everything that gathered into the log with one sync. Bodies are durable
+// before the log has the entries that name them: see wal.Writer.
 func (m *Member) write() {
 	if m.syncing {
 		return
 	}
 	m.syncing = true
 	records, seq := m.records, m.submitted
-	m.records = nil
-	err := m.log.Append(records)
-	if err == nil && m.cut > 0 {
-		err = m.log.Compact(uint32(instance), uint64(m.cut))
-		m.cut = 0
+	m.records, m.body.writing, m.body.repaired = nil, m.body.repaired, nil
+	m.batch++
+	j := job{records: records, seq: seq, noting: m.noting, cut: m.cut}
+	m.cut = 0
+	m.w.mix(uint64(len(records)), seq)
+	if !slices.ContainsFunc(records, func(r wal.Record) bool { return r.Body != nil }) {
+		m.writeLog(j)
+		return
+	}
+	for i := range records {
+		if b := records[i].Body; b != nil {
+			if err := m.body.store.Append(*b); err != nil {
+				m.fail(err)
+				return
+			}
+		}
+	}
+	m.whenSynced(m.syncTime(), func() {
+		if err := m.body.store.Sync(); err != nil {
+			m.fail(err)
+			return
+		}
+		m.writeLog(j)
+	})
+}
+
+// job is what one write makes durable.
+type job struct {
+	records []wal.Record
+	seq     uint64         // of the last step in it
+	cut     protocol.Index // the log may be cut here, after the records; 0: no
+	noting  protocol.Index // the commit index in it
+}
+
+func (m *Member) writeLog(j job) {
+	err := m.log.Append(j.records)
+	if err == nil && j.cut > 0 {
+		err = m.log.Compact(uint32(instance), uint64(j.cut))
 	}
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	m.w.mix(uint64(len(records)), seq)
-	m.later(m.syncTime(), func() { m.wrote(seq) })
+	m.whenSynced(m.syncTime(), func() { m.wrote(j) })
+}
+
+// whenSynced runs do when a sync that takes so long is done, which a disk that stands still
+// puts off.
+func (m *Member) whenSynced(d time.Duration, do func()) {
+	m.later(d, func() {
+		if m.stalled > m.w.now {
+			m.whenSynced(m.w.set.Heartbeat, do)
+			return
+		}
+		do()
+	})
 }
 
 // syncTime is how long a sync that begins now takes.
@@ -446,26 +539,25 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-func (m *Member) wrote(seq uint64) {
-	if m.stalled > m.w.now {
-		m.later(m.w.set.Heartbeat, func() { m.wrote(seq) })
-		return
-	}
+func (m *Member) wrote(j job) {
 	if err := m.log.Sync(); err != nil {
 		m.fail(err)
 		return
 	}
 	if m.w.tracing() {
-		m.w.tracef("%s   durable up to step %d", m.id, seq)
+		m.w.tracef("%s   durable up to step %d", m.id, j.seq)
 	}
-	m.w.violate(m.id, m.w.ledger.Durable(uint64(m.id), seq))
+	m.w.violate(m.id, m.w.ledger.Durable(uint64(m.id), j.seq))
+	m.w.bodies.Durable(uint64(m.id), m.batch)
+	m.noted = max(m.noted, j.noting)
 	m.syncing = false
 	m.oldest = 0
-	if m.submitted != seq || m.cut > 0 {
+	m.storedBodies()
+	if m.submitted != j.seq || m.cut > 0 || len(m.records) > 0 {
 		m.oldest = m.clock()
 		m.write()
 	}
-	m.step(protocol.Persisted{Seq: seq})
+	m.step(protocol.Persisted{Seq: j.seq})
 }
 
 // apply works through what was committed: at once, or after a while where the seed says
@@ -508,6 +600,7 @@ func (m *Member) applyCommitment(c replica.Commitment) error {
 	if err := m.applier.Apply(c); err != nil {
 		return err
 	}
+	m.unused(c.Entries)
 	return m.applier.Check()
 }
 
@@ -534,6 +627,10 @@ func (m *Member) start() error {
 	if err := m.w.ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
 		return err
 	}
+	if err := m.openBodies(r, &rec); err != nil {
+		return err
+	}
+	r.noted = rec.State.Commit
 	core, err := m.w.set.newCore(m.id, rec)
 	if err != nil {
 		return err
@@ -561,4 +658,10 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	}
 	m.applier = replica.NewApplier(m.machine.asStateMachine(), at, meta, m.session, skip, replica.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
+	m.applier.Given = m.body.retention.Given
+	m.follow()
+	m.tell()
+	if s.Bodies.Scrub > 0 {
+		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)
+	}
 }

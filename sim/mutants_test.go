@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ var staged = map[string]struct {
 	string(raft.MutantSingleQuorumJoint):  {3, nil, jointHalf},
 	string(raft.MutantReadWithoutConfirm): {3, nil, oldLease},
 	string(raft.MutantLeaseIgnoresDrift):  {3, leases(0.9), oldLease},
+	string(raft.MutantCodeOldTermAnswers): {5, coded(3), oldTermAnswers},
 }
 
 // searched bounds how many seeds of each size are tried for the other mutants.
@@ -37,9 +39,13 @@ func TestMutantsAreCaught(t *testing.T) {
 				t.Logf("caught: %.200s", v.Error())
 				return
 			}
+			proto := ProtocolRaft
+			if strings.HasPrefix(mutant, "code-") {
+				proto = ProtocolCRaft
+			}
 			for seed := uint64(1); seed <= searched; seed++ {
 				for _, nodes := range []int{3, 5} {
-					if v := Run(Options{Seed: seed, Nodes: nodes, Mutant: mutant}).Violation; v != nil {
+					if v := Run(Options{Seed: seed, Nodes: nodes, Protocol: proto, Mutant: mutant}).Violation; v != nil {
 						t.Logf("caught with %d nodes: %.200s", nodes, v.Error())
 						return
 					}
@@ -48,4 +54,13 @@ func TestMutantsAreCaught(t *testing.T) {
 			t.Fatalf("not caught by %d seeds", 2*searched)
 		})
 	}
+}
+
+// TestPaperPrefixIsCaughtByHand: chance finds it too; this is how (SPECS §2.2, G1).
+func TestPaperPrefixIsCaughtByHand(t *testing.T) {
+	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))
+	codedThenWhole(s)
+	v := s.end()
+	require.NotNil(t, v)
+	require.ErrorContains(t, v, "C1")
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	Seed  uint64
 	Nodes int // voters at the beginning, 1 … 9
+	// Protocol is one of Protocols ("": raft); Placement is where it puts values ("": its own).
+	Protocol, Placement string
 	// Mutant is a known-unsafe variant of the protocol or the replica; "" is none.
 	Mutant string
 	// Without turns kinds of faults off (see FaultKinds), to find out which ones matter.
@@ -67,7 +70,11 @@ func Run(o Options) (res Result) {
 // open makes the world of the options.
 func open(o Options) *World {
 	rng := rand.New(rand.NewPCG(o.Seed, stream))
-	set := draw(o.Seed, o.Nodes, o.Mutant, rng)
+	placement, err := placementOf(cmp.Or(o.Protocol, ProtocolRaft), o.Placement)
+	if err != nil {
+		panic(err) // Campaign.Validate says it better
+	}
+	set := draw(o.Seed, o.Nodes, o.Mutant, placement, rng)
 	for _, name := range o.Without {
 		if k := slices.Index(faultNames[:], name); k >= 0 {
 			set.Faults[k] = 0
@@ -194,7 +201,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 	limit := w.now + w.patience()
 	done := w.runUntil(limit, func() bool {
 		for _, m := range w.serving(alive) {
-			if !probes[m].done || m.behind() {
+			if !probes[m].done || m.behind() || m.lacks() {
 				return false
 			}
 		}
@@ -210,7 +217,11 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 func (w *World) patience() time.Duration {
 	s := &w.set
 	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
-	return 80*s.Election + time.Duration(w.ledger.Decided()+100)*piece
+	patience := 80*s.Election + time.Duration(w.ledger.Decided()+100)*piece
+	if s.Bodies.Share > 0 {
+		patience += time.Duration(len(w.bodies.Live())+20) * s.gatherTime()
+	}
+	return patience
 }
 
 // serving is those of the living who must make progress: the members by the last
@@ -260,18 +271,37 @@ type probe struct {
 	done  bool
 }
 
-func (p *probe) write() { p.try(check.Append, p.read) }
-func (p *probe) read()  { p.try(check.Get, func() { p.done = true }) }
+func (p *probe) write() { p.try(check.Append, 0, p.read) }
 
-func (p *probe) try(kind check.Kind, then func()) {
-	w := p.w
-	if !p.m.up {
-		w.after(w.set.Heartbeat, func() { p.try(kind, then) })
+// read reads one key, or all of them where values are kept apart from the log.
+func (p *probe) read() {
+	keys := 1
+	if p.w.set.Bodies.Share > 0 {
+		keys = p.w.set.Keys
+	}
+	p.readFrom(0, keys)
+}
+
+func (p *probe) readFrom(key, keys int) {
+	if key == keys {
+		p.done = true
 		return
 	}
-	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: "k0"}}
+	p.try(check.Get, key, func() { p.readFrom(key+1, keys) })
+}
+
+func (p *probe) try(kind check.Kind, key int, then func()) {
+	w := p.w
+	if !p.m.up {
+		w.after(w.set.Heartbeat, func() { p.try(kind, key, then) })
+		return
+	}
+	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: fmt.Sprintf("k%d", key)}}
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.ops))
+		if w.set.Bodies.Share > 0 && w.chance(0.5) {
+			op.carry(len(w.ops), w.drawBody())
+		}
 	}
 	p.perform(p.m, op, w.set.GiveUp+10*w.set.Election, func() {
 		if w.history.Operation(op.id).Outcome == check.OK {
@@ -279,7 +309,7 @@ func (p *probe) try(kind check.Kind, then func()) {
 			return
 		}
 		p.tries++
-		w.after(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, then) })
+		w.after(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, key, then) })
 	})
 }
 
@@ -298,7 +328,7 @@ func (w *World) finalVerdict(alive []*Member) error {
 		if first == nil {
 			first = m
 		}
-		if m.machine.chain != first.machine.chain || !maps.Equal(m.machine.values, first.machine.values) {
+		if m.machine.chain != first.machine.chain || !maps.Equal(m.machine.values, first.machine.values) || !maps.Equal(m.machine.bodies, first.machine.bodies) {
 			return fmt.Errorf("members %s and %s end in different states", first.id, m.id)
 		}
 		if n := w.sequence.Behind(m.machine.cursor); n != 0 {

@@ -18,28 +18,49 @@ func TestMain(m *testing.M) {
 }
 
 func TestSeeds(t *testing.T) {
-	for _, nodes := range []int{1, 2, 3, 4, 5, 7} {
-		c := Campaign{Protocol: "raft", Nodes: nodes, First: 1, Last: 60, Failures: 5}
+	for _, c := range []Campaign{
+		{Protocol: ProtocolRaft, Nodes: 1, Last: 40},
+		{Protocol: ProtocolRaft, Nodes: 2, Last: 40},
+		{Protocol: ProtocolRaft, Nodes: 3, Last: 60},
+		{Protocol: ProtocolRaft, Nodes: 4, Last: 40},
+		{Protocol: ProtocolRaft, Nodes: 5, Last: 60},
+		{Protocol: ProtocolRaft, Nodes: 7, Last: 30},
+		{Protocol: ProtocolCRaft, Nodes: 1, Last: 10},
+		{Protocol: ProtocolCRaft, Nodes: 2, Last: 20},
+		{Protocol: ProtocolCRaft, Nodes: 3, Last: 60},
+		{Protocol: ProtocolCRaft, Nodes: 4, Last: 30},
+		{Protocol: ProtocolCRaft, Nodes: 5, Last: 60},
+		{Protocol: ProtocolCRaft, Nodes: 7, Last: 20},
+		{Protocol: ProtocolRS, Nodes: 5, Last: 40},
+		{Protocol: ProtocolRS, Nodes: 7, Last: 20},
+	} {
+		c.First, c.Failures = 1, 5
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {
 			t.Errorf("%s\nreplay: %s", f.Error, f.Replay)
 		}
-		require.Equal(t, 60, sum.Runs)
+		require.EqualValues(t, c.Last, sum.Runs)
 		require.Positive(t, sum.Acked)
 	}
 }
 
 // TestEverythingHappens: what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
-	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 300}
-	sum, err := c.Run(nil)
-	require.NoError(t, err)
-	require.Empty(t, sum.Failed)
-	for _, f := range sum.Events.fields() {
-		require.Greater(t, *f.count, 10, f.name)
+	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 150}} {
+		c.First = 1
+		sum, err := c.Run(nil)
+		require.NoError(t, err)
+		require.Empty(t, sum.Failed)
+		fields := sum.Events.fields()
+		if c.Protocol == ProtocolRaft {
+			fields = fields[:len(fields)-codedFields]
+		}
+		for _, f := range fields {
+			require.Greater(t, *f.count, 10, "%s: %s", c.Protocol, f.name)
+		}
+		require.Contains(t, sum.Events.String(), "joint configurations")
 	}
-	require.Contains(t, sum.Events.String(), "joint configurations")
 }
 
 func TestSavedSeeds(t *testing.T) {
@@ -47,14 +68,15 @@ func TestSavedSeeds(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for line := range strings.Lines(string(text)) {
+		var proto string
 		var nodes int
 		var seed uint64
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		_, err := fmt.Sscan(line, &nodes, &seed)
+		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
-		if v := Run(Options{Seed: seed, Nodes: nodes}).Violation; v != nil {
+		if v := Run(Options{Seed: seed, Protocol: proto, Nodes: nodes}).Violation; v != nil {
 			t.Errorf("%v\nonce: %s", v, line)
 		}
 		n++
@@ -65,12 +87,13 @@ func TestSavedSeeds(t *testing.T) {
 func TestSameSeedSameRun(t *testing.T) {
 	seen := map[uint64]bool{}
 	for seed := uint64(1); seed <= 20; seed++ {
+		proto := Protocols[seed%2]
 		var first, second bytes.Buffer
-		a := Run(Options{Seed: seed, Nodes: 3, Trace: &first})
-		b := Run(Options{Seed: seed, Nodes: 3, Trace: &second})
+		a := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
+		b := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &second})
 		require.Equal(t, a, b)
 		require.Equal(t, first.String(), second.String(), "byte by byte")
-		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3}).Hash, "tracing changes nothing")
+		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3, Protocol: proto}).Hash, "tracing changes nothing")
 		seen[a.Hash] = true
 	}
 	require.Len(t, seen, 20, "different seeds are different runs")
@@ -94,10 +117,12 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		change func(*Campaign)
 		want   string
 	}{
-		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft]`},
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
-		{func(c *Campaign) { c.Placement = "code" }, "there is: copy"},
+		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" cannot be simulated with raft; there is: [copy code]`},
+		{func(c *Campaign) { c.Protocol, c.Placement = ProtocolCRaft, "copy" }, "there is: [code]"},
+		{func(c *Campaign) { c.Protocol = ProtocolRS }, "3 nodes: rs-raft has quorums for 5 and 7"},
 		{func(c *Campaign) { c.Order = "iss" }, "there is: single"},
 		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
 		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},

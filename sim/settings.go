@@ -58,15 +58,16 @@ type Settings struct {
 
 	Depth, BatchCommands, BatchBytes int
 
-	Drift float64 // most that a clock runs fast or slow, as a share
-	Raft  raft.Config
+	Drift  float64 // most that a clock runs fast or slow, as a share
+	Raft   raft.Config
+	Bodies bodySettings
 
 	// Faults is the mean time between faults of a kind; 0: never.
 	Faults [faultKinds]time.Duration
 }
 
 // draw makes the settings of a seed.
-func draw(seed uint64, nodes int, mutant string, rng *rand.Rand) Settings {
+func draw(seed uint64, nodes int, mutant string, placement raft.Placement, rng *rand.Rand) Settings {
 	d := dice{rng}
 	s := Settings{Seed: seed, Nodes: nodes, Mutant: mutant}
 	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
@@ -84,8 +85,13 @@ func draw(seed uint64, nodes int, mutant string, rng *rand.Rand) Settings {
 	case 1:
 		s.strand(d)
 	}
+	s.place(placement)
+	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
 	return s
 }
+
+// bodyStream is for the settings of bodies what stream is for everything else.
+const bodyStream = stream + 1
 
 func (s *Settings) drawClients(d dice) {
 	s.Clients = 1 + d.below(6)
@@ -194,7 +200,7 @@ func (s *Settings) newCore(self protocol.MemberID, rec protocol.Recovered) (prot
 func (s *Settings) firstConfig() protocol.Config {
 	var c protocol.Config
 	for i := range s.Nodes {
-		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(i + 1)})
+		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)})
 	}
 	return c
 }
@@ -208,6 +214,7 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Raft
+	text += s.describeBodies()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)

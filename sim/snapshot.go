@@ -100,6 +100,13 @@ func (m *Member) install(base protocol.Base) error {
 		return err
 	}
 	m.logged = 0
+	m.body.drops = nil
+	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
+	if err != nil {
+		return err
+	}
+	m.body.retention.Restart(base.Index, refs)
+	m.sweep()
 	return errors.Join(f.Verify(), m.snaps.Prune(meta.Cursor.Position))
 }
 
@@ -140,7 +147,10 @@ func (m *Member) stored(s *snapshot) {
 		return
 	}
 	m.step(protocol.Compact{Index: cut})
+	m.releaseUpTo(s.Command)
 	if m.up && cut > 0 {
+		m.body.retention.Compact(cut)
+		m.sweep()
 		m.cut = cut
 		m.write()
 	}

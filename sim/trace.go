@@ -61,6 +61,13 @@ func describeMessage(m *protocol.Message) string {
 	if m.Reason != protocol.ReasonNone {
 		fmt.Fprintf(&b, " (%s)", m.Reason)
 	}
+	for i := range m.Holdings {
+		h := &m.Holdings[i]
+		fmt.Fprintf(&b, " {(%d, %d) %s}", h.Index, h.Term, h.Form)
+	}
+	if m.Lacking {
+		b.WriteString(" lacking")
+	}
 	if n := len(m.Entries); n > 0 {
 		b.WriteString(" [")
 		for i := range m.Entries {
@@ -79,6 +86,9 @@ func describeEntry(e *protocol.Entry) string {
 	text := fmt.Sprintf("(%d, %d) %s", e.Index, e.Term, e.Kind)
 	if e.Kind == protocol.EntryBatch {
 		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Incarnation, e.ID.Seq)
+	}
+	if e.BodySize > 0 {
+		text = fmt.Sprintf("%s, %s of %d bytes k=%d", text, e.Form, e.BodySize, e.K)
 	}
 	return text
 }

@@ -36,7 +36,14 @@ func (c *witness) judge(out *protocol.Effects) error {
 	id, ledger := uint64(c.m.id), c.m.w.ledger
 	for i := range out.Persist {
 		r := recordOf(&out.Persist[i])
+		if r.Kind == check.EntryRecord && c.status.Role == protocol.Leader && r.Index <= ledger.Last(id) {
+			c.m.w.events.Deleted++
+			c.m.w.tracef("%s   deletes what was never committed, from %d on", c.m.id, r.Index)
+		}
 		if err := ledger.Write(id, out.Seq, r); err != nil {
+			return err
+		}
+		if err := c.judgeBody(&out.Persist[i]); err != nil {
 			return err
 		}
 		if r.Kind == check.EntryRecord && r.Voters != nil && c.status.Role == protocol.Leader {
@@ -59,11 +66,55 @@ func (c *witness) judge(out *protocol.Effects) error {
 	}
 	for i := range out.Commit {
 		e := &out.Commit[i]
+		before := ledger.Decided()
 		if err := ledger.Decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), entryDigest(e)); err != nil {
 			return err
 		}
+		if ledger.Decided() > before {
+			if err := c.m.w.decided(e); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// judgeBody judges what a record says about bodies.
+func (c *witness) judgeBody(r *protocol.Record) error {
+	m, bodies := c.m, c.m.w.bodies
+	switch r.Kind {
+	case protocol.RecordState:
+		m.noting = r.State.Commit
+	case protocol.RecordEntry:
+		return bodies.Entry(uint64(m.id), m.batch+1, bodyOf(&r.Entry))
+	case protocol.RecordBody:
+		m.w.events.Upgrades++
+		return bodies.Body(uint64(m.id), m.batch+1, bodyOf(&r.Entry))
+	}
+	return nil
+}
+
+func bodyOf(e *protocol.Entry) check.Body {
+	b := check.Body{Index: uint64(e.Index), Term: uint64(e.Term), K: e.K, Form: check.Form(e.Form), Size: e.BodySize, Digest: e.BodyDigest}
+	if e.Form != protocol.FormNone {
+		b.Bytes = e.Body
+	}
+	return b
+}
+
+// decided tells the judge of bodies what was decided just now.
+func (w *World) decided(e *protocol.Entry) error {
+	if e.Coded() {
+		w.events.Coded++
+	}
+	if e.Kind == protocol.EntryConfig {
+		config, err := protocol.DecodeConfig(e.Payload)
+		if err != nil {
+			return err
+		}
+		return w.bodies.Configure(votersOf(&config), firstSlots(&config))
+	}
+	return w.bodies.Decide(uint64(e.Index), uint64(e.Term), w.ledger.DecidedBy(uint64(e.Index)))
 }
 
 func (c *witness) changed() {
@@ -94,10 +145,13 @@ func votersOf(c *protocol.Config) *check.Voters {
 	return v
 }
 
+// recordOf is a record as the ledger has it; one of a body alone says nothing about the log.
 func recordOf(r *protocol.Record) check.Record {
 	switch r.Kind {
 	case protocol.RecordEntry:
 		return entryRecord(&r.Entry)
+	case protocol.RecordBody:
+		return check.Record{}
 	case protocol.RecordState:
 		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
 	}
@@ -145,4 +199,24 @@ func (w *World) judgeSaid(m *protocol.Message) {
 		}
 	}
 	w.violate(m.From, err)
+	w.judgeHoldings(m)
+}
+
+// judgeHoldings judges what a member says of its bodies.
+func (w *World) judgeHoldings(m *protocol.Message) {
+	say := w.bodies.SayHolds
+	switch m.Type {
+	case protocol.MsgHoldingsResp:
+		say = w.bodies.AnswerHolds
+	case protocol.MsgAppendResp:
+	default:
+		return
+	}
+	for _, h := range m.Holdings {
+		if h.Form != protocol.FormCommitted {
+			w.violate(m.From, say(uint64(m.From), uint64(m.Term), uint64(h.Index), uint64(h.Term), check.Form(h.Form)))
+		} else if uint64(h.Index) > w.ledger.Decided() {
+			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", h.Index, w.ledger.Decided()))
+		}
+	}
 }

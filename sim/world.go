@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/erasure"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,6 +26,7 @@ type World struct {
 	pass func(*protocol.Message) bool
 
 	ledger   *check.Ledger
+	bodies   *check.Bodies
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number
@@ -60,7 +62,10 @@ func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes the world of some settings; nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
-	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, ledger: check.NewLedger(), out: out}
+	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut), out: out}
+	w.bodies.Flexible(set.Raft.ReadQuorum, set.Raft.WriteQuorum)
+	first := set.firstConfig()
+	w.violate(0, w.bodies.Configure(votersOf(&first), firstSlots(&first)))
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
@@ -85,6 +90,7 @@ func (w *World) run(until time.Duration) {
 		w.steps++
 		w.mix(uint64(e.at), e.seq)
 		e.do()
+		w.violate(0, w.bodies.Check())
 	}
 	w.now = max(w.now, until)
 }

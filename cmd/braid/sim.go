@@ -33,12 +33,16 @@ func newSimCommand() *cobra.Command {
 		Short: "simulate clusters under faults and judge everything they do",
 		Long: `Runs simulated clusters, one a seed, on virtual time: links that delay, drop, repeat,
 reorder and cut messages, members that lose power with writes half done, slow and failing
-disks, clocks that drift, snapshots, membership changes. Everything is judged after every
-step and at the end. The same seed is the same run, always.
+disks, bytes that go bad, clocks that drift, snapshots, membership changes. Everything is
+judged after every step and at the end. The same seed is the same run, always.
+
+Protocol craft is raft with placement code: large values stand on the members in fragments.
+rs-raft does so with fixed quorums, for 5 and 7 nodes.
 
 A seed that fails is printed with the command that runs it again and prints its
 conversation. The exit code is 1 if any seed failed.`,
 		Example: `  braid sim --nodes 5 --seeds 1-2000
+  braid sim --protocol craft --nodes 5 --seeds 1-2000
   braid sim --nodes 3 --seeds 17-17 --trace
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
   braid sim --duration 5m --seeds 1-100000000`,
@@ -46,9 +50,9 @@ conversation. The exit code is 1 if any seed failed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate")
+	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(sim.Protocols, ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
-	fl.StringVar(&f.campaign.Placement, "placement", "copy", "where payloads are kept")
+	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "single", "how instances make one log")
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")

@@ -15,6 +15,11 @@ func TestSim(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "raft × 3: 5 of 5 seeds, 0 failed")
 
+	stdout, stderr, code = call("sim", "--protocol", "craft", "--nodes", "5", "--seeds", "1-3")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "craft × 5: 3 of 3 seeds, 0 failed")
+	require.Contains(t, stdout, "coded entries")
+
 	stdout, _, code = call("sim", "--nodes", "2", "--seeds", "7", "--json")
 	require.Zero(t, code)
 	var sum sim.Summary
@@ -41,9 +46,11 @@ func TestSimSaysHowToReplayAFailure(t *testing.T) {
 
 func TestSimWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--protocol epaxos", `protocol "epaxos" cannot be simulated; there is: [raft]`},
+		{"--protocol epaxos", `protocol "epaxos" cannot be simulated; there is: [raft craft rs-raft]`},
 		{"--nodes 0", "0 nodes: want 1 … 9"},
-		{"--placement code", "there is: copy"},
+		{"--placement rows", "there is: [copy code]"},
+		{"--protocol craft --placement copy", "there is: [code]"},
+		{"--protocol rs-raft --nodes 3", "quorums for 5 and 7"},
 		{"--order iss", "there is: single"},
 		{"--seeds 5-1", "the first is after the last"},
 		{"--seeds many", `--seeds "many"`},

@@ -1,0 +1,499 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// The scenarios of SPECS §2.9, played by hand.
+
+// coded makes a stage of members that code bodies of 300 bytes with at most k.
+func coded(k int) func(*Settings) {
+	return func(s *Settings) {
+		s.Raft.Placement, s.Raft.MaxK = raft.PlacementCode, k
+		s.Bodies = bodySettings{Share: 1, Min: 300, Max: 300, SegmentBytes: 32 << 10, Hedge: 20 * time.Millisecond, Retry: 50 * time.Millisecond, GatherBytes: 1 << 20}
+	}
+}
+
+func craftStage(t *testing.T, nodes, k int) *stage { return newStage(t, nodes, "", coded(k)) }
+
+// putBody asks a member for a write with a body and returns at once.
+func (s *stage) putBody(id protocol.MemberID) *operation { return s.writeBody(id, check.Append) }
+
+func (s *stage) writeBody(id protocol.MemberID, kind check.Kind) *operation {
+	op := &operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
+	op.carry(len(s.ops), s.drawBody())
+	s.client.perform(s.member(id), op, time.Hour, func() {})
+	return op
+}
+
+// settled elects member 1, lets it see all others, and commits something.
+func (s *stage) settled() {
+	s.t.Helper()
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+}
+
+// last is the last index in a member's log.
+func (s *stage) last(id protocol.MemberID) protocol.Index {
+	return s.member(id).inst.Core().Status().Last
+}
+
+func (s *stage) commit(id protocol.MemberID) protocol.Index {
+	return s.member(id).inst.Core().Status().Commit
+}
+
+// form is what a member's disk holds at an index.
+func (s *stage) form(id protocol.MemberID, i protocol.Index) check.Form {
+	_, f := s.bodies.OnDisk(uint64(id), uint64(i))
+	return f
+}
+
+// only lets entries and bodies reach just these members, who do not learn what is committed.
+func (s *stage) only(ids ...protocol.MemberID) {
+	s.pass = func(m *protocol.Message) bool {
+		switch m.Type {
+		case protocol.MsgHeartbeat:
+			return false
+		case protocol.MsgAppend, protocol.MsgBodies:
+			return slices.Contains(ids, m.To) && len(m.Entries) > 0
+		}
+		return true
+	}
+}
+
+// without loses all messages of these types.
+func (s *stage) without(types ...protocol.MessageType) {
+	s.pass = func(m *protocol.Message) bool {
+		for _, t := range types {
+			if m.Type == t {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// hold keeps messages back that match, and returns what delivers them later.
+func (s *stage) hold(match func(*protocol.Message) bool) (deliver func()) {
+	var held []*protocol.Message
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if match(m) {
+			c := *m
+			held = append(held, &c)
+			return false
+		}
+		return before == nil || before(m)
+	}
+	return func() {
+		s.pass = nil
+		for _, m := range held {
+			s.send(m)
+		}
+	}
+}
+
+// readable demands that members can read everything.
+func (s *stage) readable(ids ...protocol.MemberID) {
+	s.t.Helper()
+	for _, id := range ids {
+		s.mustAck(s.get(id))
+	}
+}
+
+// spread brings a coded entry to some members besides the leader 1, which then stops. It
+// returns the operation and the entry's index.
+func (s *stage) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
+	s.t.Helper()
+	s.only(to...)
+	op := s.putBody(1)
+	s.wait(0.05)
+	i := s.last(1)
+	require.Equal(s.t, check.WholeBody, s.form(1, i))
+	for _, id := range to {
+		_, row := s.form(id, i).Row()
+		require.True(s.t, row, "member %s holds %s", id, s.form(id, i))
+	}
+	return op, i
+}
+
+// codedThenWhole: a coded entry that is not durable, then one that is on a majority. The
+// leader and one more stop (SPECS §2.2, G1).
+func codedThenWhole(s *stage) (coded, small *operation) {
+	s.settled()
+	coded, i := s.spread(2, 3, 4)
+	small = s.put(1)
+	s.wait(0.1)
+	if s.broken == nil && s.set.Mutant == "" {
+		require.False(s.t, s.acked(coded) || s.acked(small), "k = 3 of five needs all five")
+		require.Less(s.t, s.commit(1), i)
+	}
+	s.crash(1, 2)
+	s.pass = nil
+	s.elect(3)
+	s.wait(2)
+	return coded, small
+}
+
+func TestCodedThenWholeThenTwoCrashes(t *testing.T) {
+	s := craftStage(t, 5, 3)
+	coded, small := codedThenWhole(s)
+	require.False(t, coded.effective || small.effective, "two rows of three are not enough, and what follows goes with them")
+	s.start(1, 2)
+	s.passes()
+}
+
+// TestPaperFigure6 is figure 6 of the CRaft paper: of what the old leader left behind the
+// new one recovers what it can, and deletes what it cannot and what nobody needs.
+func TestPaperFigure6(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		holders []protocol.MemberID
+		kept    bool
+	}{{"a: enough rows", []protocol.MemberID{2, 3}, true}, {"b: too few", []protocol.MemberID{2}, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := craftStage(t, 5, 2)
+			s.settled()
+			op, i := s.spread(c.holders...)
+			s.crash(1)
+			s.pass = nil
+			s.elect(2)
+			s.until("2 serves", func() bool { return s.commit(2) >= i })
+			s.wait(0.5)
+			require.Equal(t, c.kept, op.effective)
+			s.start(1)
+			s.passes()
+		})
+	}
+}
+
+// oldTermAnswers: a new leader asks who holds a coded entry; an append of the old leader
+// reaches one of those asked after it answered (G2).
+func oldTermAnswers(s *stage) {
+	s.settled()
+	s.member(1).setRate(0.2) // it goes on leading in its own view
+	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == protocol.MsgAppend })
+	s.putBody(1)
+	s.wait(0.05)
+	i := s.last(1)
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		switch {
+		case m.From == 1 && m.To != 5, m.To == 1 && m.From != 5:
+			return false // 1 is alone with 5
+		case m.From == 2 && m.To == 5:
+			return m.Type == protocol.MsgHoldings
+		case m.To == 4:
+			return m.Type != protocol.MsgHoldings
+		}
+		return before(m)
+	}
+	s.elect(2)
+	s.until("2 leads", func() bool { return s.last(2) >= i && s.termAt(2, i) == s.member(2).witness.status.Term })
+	held := s.pass
+	deliver()
+	s.pass = held
+	s.wait(0.2)
+}
+
+// termAt is the term of the entry at an index of a member's disk.
+func (s *stage) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
+	return protocol.Term(s.ledger.DurableTerm(uint64(id), uint64(i)))
+}
+
+func TestOldLeadersAppendAfterTheAnswer(t *testing.T) {
+	s := craftStage(t, 5, 3)
+	oldTermAnswers(s)
+	s.passes()
+}
+
+// TestCandidateWithARowAndAVoterWithTheWhole: one was upgraded, the other is elected.
+func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	op, i := s.spread(2, 3)
+	s.pass = func(m *protocol.Message) bool {
+		return m.To < 4 && m.From < 4 && (m.Type != protocol.MsgBodies || m.To == 3)
+	}
+	s.until("3 is upgraded", func() bool { return s.form(3, i) == check.WholeBody })
+	require.False(t, s.acked(op))
+	s.crash(1)
+	s.pass = nil
+	s.elect(2)
+	s.until("it is recovered", func() bool { return op.effective && s.form(2, i) == check.WholeBody })
+	s.start(1)
+	s.passes()
+}
+
+// TestRespondersOfAllKinds: those asked have the entry cut off, another one in its place,
+// or have compacted it.
+func TestRespondersOfAllKinds(t *testing.T) {
+	t.Run("short and conflicting", func(t *testing.T) {
+		s := craftStage(t, 5, 2)
+		s.settled()
+		op, i := s.spread(2)
+		s.crash(1)
+		s.without(protocol.MsgAppend) // 3 leads a term of its own and tells nobody
+		s.crash(2)
+		s.elect(3)
+		s.wait(0.1)
+		require.NotEqual(t, s.termAt(1, i), s.termAt(3, i))
+		s.crash(3)
+		s.pass = nil
+		s.start(1, 2)
+		s.crash(1)
+		s.elect(2)
+		s.wait(0.5)
+		require.False(t, op.effective)
+		s.start(1, 3)
+		s.passes()
+	})
+	t.Run("compacted", func(t *testing.T) {
+		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1 })
+		s.settled()
+		s.pass = func(m *protocol.Message) bool { return m.To != 2 || m.Type == protocol.MsgAppend }
+		op := s.putBody(1)
+		i := s.last(1)
+		s.until("2 has its row", func() bool { return s.form(2, i) == check.RowForm(1) })
+		s.pass = func(m *protocol.Message) bool { return m.To != 2 && m.From != 2 }
+		s.mustAck(op)
+		s.until("the others cut their logs", func() bool {
+			done := true
+			for _, m := range s.members {
+				if m.id == 2 {
+					continue
+				}
+				done = done && m.inst.Core().Status().First > i
+				m.logged = 1
+				m.maybeSnapshot()
+			}
+			return done
+		})
+		require.Less(t, s.commit(2), i, "2 does not know")
+		s.pass = nil
+		s.crash(1)
+		s.elect(2)
+		s.until("2 commits it", func() bool { return s.commit(2) >= i })
+		s.readable(2, 3)
+		s.start(1)
+		s.passes()
+	})
+}
+
+// TestCrashBetweenInfoAndBody: what is known to be there is waited for.
+func TestCrashBetweenInfoAndBody(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	op, i := s.spread(2, 3, 4)
+	s.mustAck(op)
+	require.Less(t, s.commit(2), i)
+	s.crash(1)
+	s.without(protocol.MsgFetchResp)
+	s.elect(2)
+	s.wait(0.2)
+	s.crash(3, 4)
+	s.pass = nil
+	s.wait(8)
+	require.Equal(t, i, s.last(2), "nothing was deleted, and 2 does not lead")
+	s.start(3)
+	s.until("recovered", func() bool { m := s.leader(); return m != nil && s.commit(m.id) > i })
+	s.start(1, 4)
+	s.readable(2, 3)
+	s.passes()
+}
+
+// TestCrashWhileDeleting: the new leader stops at any moment of the deletion.
+func TestCrashWhileDeleting(t *testing.T) {
+	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += time.Millisecond {
+		s := craftStage(t, 5, 2)
+		s.settled()
+		op, _ := s.spread(2)
+		s.crash(1)
+		s.pass = nil
+		s.elect(2)
+		s.run(s.now + delay)
+		s.crash(2)
+		s.wait(3)
+		s.start(2)
+		s.wait(3)
+		require.False(t, op.effective)
+		s.start(1)
+		s.passes()
+	}
+}
+
+// TestTwoPreparationsThatHearOthers: what the first new leader could have recovered, the
+// second one, which hears others, may delete.
+func TestTwoPreparationsThatHearOthers(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		s := craftStage(t, 5, 2)
+		s.settled()
+		holders := []protocol.MemberID{2, 3}
+		if committed {
+			holders = append(holders, 4)
+		}
+		op, i := s.spread(holders...)
+		if committed {
+			s.mustAck(op)
+		}
+		s.crash(1)
+		s.without(protocol.MsgFetchResp)
+		s.elect(2) // knows that there are two rows
+		s.wait(0.2)
+		s.crash(2)
+		s.pass = nil
+		s.elect(3)
+		s.until("3 goes on", func() bool { return s.commit(3) >= i })
+		s.wait(0.5)
+		require.Equal(t, committed, op.effective)
+		s.start(1, 2)
+		s.passes()
+	}
+}
+
+func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	op, i := s.spread(2)
+	s.split(1)
+	s.until("1 gives up", func() bool { return s.member(1).role() != protocol.Leader })
+	s.pass = nil
+	s.heal()
+	s.elect(1)
+	s.mustAck(op)
+	require.Equal(t, check.WholeBody, s.form(1, i))
+	s.passes()
+}
+
+// TestFormsOutOfOrder: rows that come again after the whole change nothing, and neither do
+// answers that tell of them.
+func TestFormsOutOfOrder(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	s.pass = func(m *protocol.Message) bool { return m.To < 4 && m.From < 4 }
+	var seen []*protocol.Message
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp || m.Type == protocol.MsgBodies {
+			c := *m
+			seen = append(seen, &c)
+		}
+		return before(m)
+	}
+	op := s.putBody(1)
+	i := s.last(1)
+	s.mustAck(op)
+	require.Equal(t, check.WholeBody, s.form(2, i))
+	require.Equal(t, check.WholeBody, s.form(3, i))
+	s.pass = before
+	for range 2 {
+		for k := range seen {
+			s.send(seen[len(seen)-1-k])
+		}
+		s.wait(0.1)
+	}
+	require.Equal(t, check.WholeBody, s.form(2, i))
+	require.Equal(t, check.WholeBody, s.form(3, i))
+	s.pass = nil
+	s.crash(1)
+	s.readable(2, 3)
+	s.start(1)
+	s.passes()
+}
+
+// TestPruneThenAnotherLeader: whole copies that were needed to commit are cut to rows when
+// all hold something, and then those who held them stop.
+func TestPruneThenAnotherLeader(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	s.split(1, 2, 3)
+	op := s.putBody(1)
+	i := s.last(1)
+	s.mustAck(op)
+	require.Equal(t, check.WholeBody, s.form(3, i))
+	s.heal()
+	s.until("all hold something", func() bool { return s.form(4, i) != check.NoBody && s.form(5, i) != check.NoBody })
+	for _, id := range []protocol.MemberID{2, 3} {
+		m := s.member(id)
+		b, _ := m.body.store.Find(uint32(instance), uint64(i))
+		m.repair(refOf(&b), op.body)
+		s.wait(0.1)
+		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
+	}
+	s.crash(1, 5)
+	s.until("another leader", func() bool { return s.leader() != nil && s.leader().id != 1 })
+	s.readable(2, 3, 4)
+	s.start(1, 5)
+	s.passes()
+}
+
+// TestManyK: k changes from entry to entry as members come and go; all stay readable.
+func TestManyK(t *testing.T) {
+	s := craftStage(t, 5, 3)
+	s.settled()
+	ks := map[uint8]bool{}
+	for round := range 3 {
+		for _, out := range [][]protocol.MemberID{nil, {5}, {4, 5}, {2, 3}} {
+			s.split(out...)
+			if round > 0 {
+				s.wait(1) // known to be out of reach: no upgrade is needed
+			}
+			s.mustAck(s.putBody(1))
+			e := s.machineBodies(1)
+			ks[e[len(e)-1].K] = true
+		}
+	}
+	require.Len(t, ks, 3, "%v", ks)
+	s.heal()
+	s.wait(1)
+	s.crash(1, 2)
+	s.readable(3, 4, 5)
+	s.start(1, 2)
+	s.passes()
+}
+
+// machineBodies are the bodies to which a member's state refers.
+func (s *stage) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
+	if err := s.member(id).machine.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
+		s.t.Fatal(err)
+	}
+	return refs
+}
+
+// TestLiveOscillates: members come and go around F+k, faster than the leader notices.
+func TestLiveOscillates(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	var ops []*operation
+	for n := range 40 {
+		switch n % 4 {
+		case 0:
+			s.split(5)
+		case 1:
+			s.split(4, 5)
+		case 2:
+			s.split(3, 4)
+		case 3:
+			s.heal()
+		}
+		ops = append(ops, s.putBody(1))
+		s.wait(0.15)
+	}
+	s.heal()
+	for _, op := range ops {
+		s.mustAck(op)
+	}
+	s.crash(1)
+	s.readable(2, 3, 4, 5)
+	s.start(1)
+	s.passes()
+}

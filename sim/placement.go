@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// Protocols lists what can be simulated.
+var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS}
+
+// The protocols. CRaft is Raft that places large values in coded form; RS-Raft is that with
+// fixed quorums larger than majorities, for five and seven members (SPECS §2.7).
+const (
+	ProtocolRaft  = "raft"
+	ProtocolCRaft = "craft"
+	ProtocolRS    = "rs-raft"
+)
+
+// placementOf says where the protocol puts values; wish is a placement, or "".
+func placementOf(proto, wish string) (raft.Placement, error) {
+	may := map[string][]raft.Placement{
+		ProtocolRaft: {raft.PlacementCopy, raft.PlacementCode}, ProtocolCRaft: {raft.PlacementCode}, ProtocolRS: {raft.PlacementRS},
+	}[proto]
+	if wish == "" {
+		return may[0], nil
+	}
+	for _, p := range may {
+		if string(p) == wish {
+			return p, nil
+		}
+	}
+	return "", &OptionError{fmt.Sprintf("placement %q cannot be simulated with %s; there is: %v", wish, proto, may)}
+}
+
+// rsQuorums are read and write quorums and k of RS-Raft by the number of members.
+var rsQuorums = map[int]struct {
+	read, write int
+	k           int
+}{5: {4, 4, 3}, 7: {5, 5, 3}}
+
+// bodySettings is what a run has of bodies.
+type bodySettings struct {
+	// Share is which part of the writes carry their value as a body.
+	Share    float64
+	Min, Max int // bytes of a body
+	// Release is the longest time between a durable drop of the last reference and the release.
+	Release      time.Duration
+	SegmentBytes int64
+	Hedge, Retry time.Duration
+	GatherBytes  int64
+	// Scrub is how often a member verifies what it holds; 0: never.
+	Scrub time.Duration
+}
+
+// drawBodies draws what there is of bodies, from dice of their own: runs without any stay
+// what they were before there were bodies.
+func (s *Settings) drawBodies(d dice) {
+	often := 0.35
+	if s.Raft.Placement != raft.PlacementCopy {
+		often = 0.95
+	}
+	if !d.yes(often) {
+		return
+	}
+	b := &s.Bodies
+	b.Share = 0.1 + 0.9*d.share()
+	b.Min = 1
+	b.Max = d.limit(3, 400, 6000)
+	if d.yes(0.5) {
+		b.Min = b.Max/2 + 1
+	}
+	b.Release = d.duration(0, s.Election)
+	b.SegmentBytes = int64(d.limit(8<<10, 32<<10, 256<<10))
+	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
+	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
+	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
+	if d.yes(0.5) {
+		b.Scrub = s.Election * time.Duration(1+d.below(5))
+	}
+	if s.Faults[faultChange] == 0 && d.yes(0.5) {
+		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
+	}
+	s.Raft.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.limit(1, 4, 100)
+	if s.Raft.Placement != raft.PlacementCode {
+		return
+	}
+	// Larger k than the default only where all members may be needed; smaller ones too.
+	if q := s.Nodes/2 + 1; d.yes(0.6) {
+		s.Raft.MaxK = 1 + d.below(q)
+	}
+	s.Raft.ExtraWhole = d.limit(0, 0, 1)
+}
+
+// place sets up where the protocol puts bodies.
+func (s *Settings) place(placement raft.Placement) {
+	s.Raft.Placement = placement
+	if placement == raft.PlacementRS {
+		q := rsQuorums[s.Nodes]
+		s.Raft.ReadQuorum, s.Raft.WriteQuorum, s.Raft.MaxK = q.read, q.write, q.k
+		s.Faults[faultChange] = 0
+	}
+}
+
+// decides is how many members decide and elect whatever the others do.
+func (s *Settings) decides() int { return max(s.Raft.ReadQuorum, s.Raft.WriteQuorum) }
+
+func (s *Settings) describeBodies() string {
+	r, b := &s.Raft, &s.Bodies
+	text := fmt.Sprintf("placement %s", r.Placement)
+	if r.Placement != raft.PlacementCopy {
+		text += fmt.Sprintf(", k ≤ %d (0: default), extra whole %d", r.MaxK, r.ExtraWhole)
+	}
+	if b.Share == 0 {
+		return text + "; no bodies\n"
+	}
+	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s\n",
+		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub)
+}
+
+// drawBody makes a body: random bytes, so that no two are alike.
+func (w *World) drawBody() []byte {
+	b := &w.set.Bodies
+	n := b.Min + w.pick(b.Max-b.Min+1)
+	body := make([]byte, n)
+	for i := range body {
+		body[i] = byte(w.rng.Uint32())
+	}
+	return body
+}
+
+// firstSlots are the rows of the first members.
+func firstSlots(c *protocol.Config) map[uint64]uint8 {
+	slots := map[uint64]uint8{}
+	for i := range c.Members {
+		slots[uint64(c.Members[i].ID)] = c.Members[i].Slot
+	}
+	return slots
+}
