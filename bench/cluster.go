@@ -61,6 +61,9 @@ type Settings struct {
 	// PipelineDepth is how many frames may be in flight to a follower; 0 is the
 	// contestant's default.
 	PipelineDepth int `json:"pipeline_depth,omitempty"`
+	// CodeK is how many fragments make a large command whole, at most, with protocols that
+	// make fragments; 0 is the protocol's default.
+	CodeK int `json:"code_k,omitempty"`
 }
 
 const (
@@ -78,7 +81,9 @@ var contestants = map[string]struct {
 	open opener
 	peer bool // not braid's own
 }{
-	"raft":             {open: openBraid},
+	"raft":             {open: openBraid("raft")},
+	"craft":            {open: openBraid("craft")},
+	"rs-raft":          {open: openBraid("rs-raft")},
 	"etcd-raft":        {open: openEtcdRaft, peer: true},
 	"etcd-raft-packed": {open: openEtcdRaftPacked, peer: true},
 	"hashicorp-raft":   {open: openHashicorp, peer: true},

@@ -12,9 +12,10 @@ import (
 
 // serverKinds are the servers that the benchmark can start, by their names.
 var serverKinds = map[string]ServerKind{
-	"raft":     {Name: "raft", Args: []string{"serve", "--protocol", "raft"}},
-	"etcd":     {Name: "etcd", Args: []string{"bench", "etcd-member"}},
-	"raft-map": {Name: "raft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "raft"}, API: MapAPI},
+	"raft":      {Name: "raft", Args: []string{"serve", "--protocol", "raft"}},
+	"etcd":      {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+	"raft-map":  {Name: "raft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "raft"}, API: MapAPI},
+	"craft-map": {Name: "craft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "craft"}, API: MapAPI},
 }
 
 // ServerKinds returns the names of the servers that the benchmark can start, sorted.

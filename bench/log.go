@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"time"
+
+	"github.com/braidlog/braid"
 )
 
 // LogConfig is one run of the log benchmark.
@@ -45,6 +47,11 @@ func (c *LogConfig) Validate() error {
 	}
 	if c.Settings.PipelineDepth < 0 {
 		return fmt.Errorf("pipeline of %d frames: must not be negative", c.Settings.PipelineDepth)
+	}
+	if _, own := placements[c.Protocol]; own {
+		if err := Place(&braid.Options{}, c.Protocol, c.Settings.CodeK); err != nil {
+			return err
+		}
 	}
 	if c.Settings.NoPipeline && c.Settings.PipelineDepth > 1 {
 		return fmt.Errorf("pipeline of %d frames and no pipeline: give one of the two", c.Settings.PipelineDepth)

@@ -21,7 +21,7 @@ func Place(o *braid.Options, protocol string, k int) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("unknown protocol %q: it is raft, craft or rs-raft", protocol)
-	case k != 0 && placement == braid.PlacementCopy:
+	case k < 0 || k != 0 && placement == braid.PlacementCopy:
 		return fmt.Errorf("%d fragments: protocol %s makes none", k, protocol)
 	}
 	o.Placement, o.CodeK = placement, k

@@ -109,6 +109,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoParallelAppend, "no-parallel-append", false, "the leader writes its log before it sends")
 	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
+	fl.IntVar(&s.CodeK, "code-k", 0, "with craft and rs-raft: how many fragments make a command of 16 KiB or more whole, at most (0: the protocol's default)")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 

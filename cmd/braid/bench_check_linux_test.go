@@ -85,14 +85,16 @@ func TestBenchKVOnTheMapService(t *testing.T) {
 		dir = "."
 	}
 	t.Setenv(beBraid, "1")
-	stdout := ok(t, "bench", "kv", "--protocol=raft-map", "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size=100",
-		"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)
-	var r bench.KVResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
-	require.True(t, r.Verified, "%v", r.History)
-	require.Equal(t, 3, r.Nodes)
-	require.Equal(t, int64(2000), r.Commands)
-	require.Zero(t, r.NotFound, "every key was put before the run")
-	require.Positive(t, r.FsyncsPS)
-	require.Positive(t, r.LeaderEgress)
+	for _, c := range []struct{ protocol, size string }{{"raft-map", "100"}, {"craft-map", "100-20000"}} {
+		stdout := ok(t, "bench", "kv", "--protocol", c.protocol, "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size", c.size,
+			"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)
+		var r bench.KVResult
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		require.True(t, r.Verified, "%s: %v", c.protocol, r.History)
+		require.Equal(t, 3, r.Nodes)
+		require.Equal(t, int64(2000), r.Commands)
+		require.Zero(t, r.NotFound, "every key was put before the run")
+		require.Positive(t, r.FsyncsPS)
+		require.Positive(t, r.LeaderEgress)
+	}
 }
