@@ -39,7 +39,7 @@ func TestBodiesFlipEverywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	read, noticed := 0, 0
 	for _, name := range bodyFiles(t, mem) {
-		for offset := int64(0); offset < testBodies; offset += int64(rng.IntN(197)) + 1 {
+		for offset := int64(0); offset < testBodies; offset += int64(rng.IntN(397)) + 1 {
 			bit := rng.IntN(8)
 			flip(t, mem, name, offset, bit)
 			r, n := flipped(t, mem, want, fmt.Sprintf("%s offset %d bit %d", name, offset, bit))

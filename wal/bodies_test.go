@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -432,7 +433,7 @@ func TestBodiesOfOthers(t *testing.T) {
 func TestBodiesBesideReaders(t *testing.T) {
 	b, err := OpenBodies(BodiesOptions{Dir: t.TempDir() + "/bodies", SegmentBytes: 512 << 10, Identity: []byte("me")})
 	require.NoError(t, err)
-	const count, readers = 300, 3
+	const count, readers = 150, 3
 	size := func(i uint64) int { return int(i * 977 % (2 * largePart)) }
 	appended := make(chan uint64, count)
 	done := make(chan struct{})
@@ -467,6 +468,7 @@ func TestBodiesBesideReaders(t *testing.T) {
 				}
 				_, _ = b.Find(1, 7)
 				b.Each(func(Body) bool { return true })
+				runtime.Gosched()
 			}
 		}
 	})
