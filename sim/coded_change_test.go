@@ -1,0 +1,336 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// spoil damages what a member's disk holds at an index.
+func (s *stage) spoil(id protocol.MemberID, i protocol.Index) {
+	s.t.Helper()
+	m := s.member(id)
+	b, err := m.body.store.Read(uint32(instance), uint64(i))
+	require.NoError(s.t, err)
+	require.True(s.t, m.disk.spoil(bodyDir, b.Bytes, s.rng))
+	s.bodies.Damage(uint64(id), uint64(i))
+}
+
+// TestDamagedRowAndDamagedWhole: what went bad is noticed when it is read, never given to
+// anybody, and restored; reads do without it.
+func TestDamagedRowAndDamagedWhole(t *testing.T) {
+	s := craftStage(t, 5, 3)
+	s.settled()
+	op := s.putBody(1)
+	s.mustAck(op)
+	s.wait(1)
+	i := s.machineBodies(1)[0].Index
+	require.Equal(t, check.WholeBody, s.form(1, i))
+	s.spoil(1, i) // the only whole copy
+	s.readable(1, 2)
+	s.spoil(3, i)
+	require.True(t, s.recoverable(s.except(nil)))
+	s.readable(3, 4)
+	s.member(1).scrub()
+	s.member(3).scrub()
+	s.until("both are restored", func() bool {
+		return s.bodies.Holds(1, uint64(i)) == check.RowForm(0) && s.bodies.Holds(3, uint64(i)) == check.RowForm(2)
+	})
+	s.crash(2, 4)
+	s.readable(1, 3, 5)
+	s.start(2, 4)
+	s.passes()
+}
+
+// TestDamageIsFoundAtStart: a member whose part of a committed body went bad while it was
+// down starts, and has it restored.
+func TestDamageIsFoundAtStart(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	s.mustAck(s.putBody(1))
+	s.mustAck(s.put(1))
+	s.wait(2) // all know, durably, that it is committed
+	i := s.machineBodies(1)[0].Index
+	s.spoil(4, i)
+	s.crash(4)
+	s.start(4)
+	s.member(4).scrub()
+	s.until("restored", func() bool { return s.bodies.Holds(4, uint64(i)) == check.RowForm(3) })
+	s.crash(1, 2)
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up && m.id > 2 })
+	s.readable(4)
+	s.start(1, 2)
+	s.passes()
+}
+
+// change asks the leader for a change again and again until done.
+func (s *stage) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
+	s.t.Helper()
+	s.until(what, func() bool {
+		m := s.leader()
+		if m == nil {
+			return false
+		}
+		c := m.applier.Config()
+		if !c.Joint() && done(&c) {
+			return true
+		}
+		m.Change(changes, func(err error) { s.tracef("refused: %v", err) })
+		s.wait(1)
+		return false
+	})
+}
+
+func (s *stage) remove(id protocol.MemberID) {
+	s.t.Helper()
+	s.change(fmt.Sprintf("%s is removed", id), func(c *protocol.Config) bool { return c.Find(id) == nil },
+		protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}})
+}
+
+// add brings in a new member: as a learner, and, when it holds everything, as a voter.
+func (s *stage) add() protocol.MemberID {
+	s.t.Helper()
+	added := s.addMember()
+	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
+		protocol.Change{Kind: protocol.AddLearner, Member: added})
+	s.change("it votes", func(c *protocol.Config) bool { m := c.Find(added.ID); return m != nil && !m.Learner },
+		protocol.Change{Kind: protocol.AddVoter, Member: added})
+	return added.ID
+}
+
+// TestReplaceAMemberThatHeldRows: a machine is gone for ever, the leader stops in the middle,
+// and the new member holds rows of its own before it votes.
+func TestReplaceAMemberThatHeldRows(t *testing.T) {
+	s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 3000 })
+	s.settled()
+	for range 12 {
+		s.mustAck(s.putBody(1))
+	}
+	s.crash(3) // for ever
+	s.member(3).gone = true
+	added := s.addMember()
+	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
+		protocol.Change{Kind: protocol.AddLearner, Member: added})
+	s.crash(1)
+	s.start(1)
+	s.change("the new member is in the place of the old one",
+		func(c *protocol.Config) bool { return c.Find(3) == nil && c.Voter(added.ID) },
+		protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}})
+	for _, ref := range s.machineBodies(2) {
+		require.Equal(t, check.RowForm(5), s.form(added.ID, ref.Index), "a slot that nobody had")
+	}
+	s.crash(1, 2)
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+	s.readable(4, 5, added.ID)
+	s.start(1, 2)
+	s.passes()
+}
+
+// TestShrinkAndGrow: 5→4→3→4→5 with coded bodies in the log and in the state.
+func TestShrinkAndGrow(t *testing.T) {
+	for _, snapshots := range []int{1 << 30, 2000} {
+		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = snapshots })
+		s.settled()
+		writes := func() {
+			for range 4 {
+				s.mustAck(s.putBody(s.leader().id))
+			}
+		}
+		writes()
+		s.remove(5)
+		writes()
+		s.remove(4)
+		writes()
+		a := s.add()
+		writes()
+		b := s.add()
+		s.wait(3) // coding begins again
+		writes()
+		refs := s.machineBodies(s.leader().id)
+		require.Equal(t, uint8(2), refs[len(refs)-1].K)
+		s.until("the leader is one of the old members", func() bool { m := s.leader(); return m != nil && m.id <= 3 })
+		s.crash(s.leader().id)
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.readable(a, b)
+		s.passes()
+	}
+}
+
+// TestImpossibleChange: with k = 3 of five, three members could lose what they hold; the
+// change is refused as long as such bodies are alive, and no longer.
+func TestImpossibleChange(t *testing.T) {
+	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.SnapshotBytes = 500 })
+	s.settled()
+	s.mustAck(s.putBody(1))
+	require.Equal(t, uint8(3), s.machineBodies(1)[0].K)
+	s.remove(5)
+	refused := error(nil)
+	for range 10 {
+		s.leader().Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { refused = err })
+		s.wait(1)
+	}
+	require.ErrorContains(t, refused, protocol.ReasonBodies.String())
+	c := s.leader().applier.Config()
+	require.Len(t, c.Voters(), 4)
+	op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
+	s.client.perform(s.leader(), op, time.Hour, func() {})
+	s.mustAck(op)
+	for range 20 { // snapshots make the drop durable, and cut the log
+		s.mustAck(s.put(s.leader().id))
+	}
+	s.remove(4)
+	s.passes()
+}
+
+// TestJointChangeAndPreparation: a member that does not know that coded entries are
+// committed finds a joint configuration after them in its log, and leads.
+func TestJointChangeAndPreparation(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	added := s.addMember()
+	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
+		protocol.Change{Kind: protocol.AddLearner, Member: added})
+	s.wait(3)
+	lead := s.leader().id
+	require.Equal(t, protocol.MemberID(1), lead)
+	s.mustAck(s.putBody(1))
+	i := s.machineBodies(1)[0].Index
+	s.wait(2)
+	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgAppendResp || m.From == 2 } // nothing more is committed
+	s.member(1).Change([]protocol.Change{
+		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
+	}, func(err error) { s.tracef("refused: %v", err) })
+	s.until("2 has the joint configuration", func() bool { c := s.member(2).inst.Core().Status().Config; return c.Joint() })
+	s.crash(1)
+	s.pass = nil
+	s.elect(2)
+	s.until("2 goes on", func() bool { return s.commit(2) > i })
+	s.readable(2, 3)
+	s.start(1)
+	s.passes()
+}
+
+// TestInstallInterruptedInBackfill: a member has a snapshot, but few of the bodies to which
+// it refers, when it and then F others stop.
+func TestInstallInterruptedInBackfill(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes, set.Durable = 2000, own })
+		s.settled()
+		s.split(5)
+		for range 25 {
+			s.mustAck(s.putBody(1))
+		}
+		require.Greater(t, s.member(1).inst.Core().Status().First, s.last(5)+1, "the log was not cut")
+		restored := 0
+		s.pass = func(m *protocol.Message) bool {
+			if m.Type == protocol.MsgFetchResp && m.To == 5 {
+				restored++
+				return restored < 5
+			}
+			return true
+		}
+		s.heal()
+		s.until("5 has the snapshot", func() bool { return !s.member(5).behind() })
+		s.wait(1)
+		require.True(t, s.member(5).lacks())
+		s.crash(5)
+		s.pass = nil
+		s.crash(1, 2)
+		s.start(5)
+		s.until("5 holds its part of everything", func() bool { return !s.member(5).lacks() && !s.member(5).behind() })
+		s.readable(3, 5)
+		for _, ref := range s.machineBodies(5) {
+			require.NotEqual(t, check.NoBody, s.form(5, ref.Index))
+		}
+		s.start(1, 2)
+		s.passes()
+	}
+}
+
+// TestTransferWhileUpgrading: leadership moves while whole copies are on their way.
+func TestTransferWhileUpgrading(t *testing.T) {
+	s := craftStage(t, 5, 3)
+	s.settled()
+	s.split(1, 2, 3)
+	s.without(protocol.MsgBodies)
+	var ops []*operation
+	for range 3 {
+		ops = append(ops, s.putBody(1))
+	}
+	s.wait(0.5)
+	s.member(1).step(protocol.Transfer{To: 2})
+	s.wait(0.2)
+	s.pass = nil
+	for _, op := range ops {
+		s.mustAck(op)
+	}
+	s.until("3 leads", func() bool {
+		if m := s.leader(); m != nil {
+			m.step(protocol.Transfer{To: 3})
+		}
+		s.wait(0.5)
+		return s.member(3).role() == protocol.Leader
+	})
+	s.heal()
+	s.passes()
+}
+
+// TestSwapUnderFailover: a value that stands in fragments is compared while the leader
+// changes; of two who expect it, one wins, once.
+func TestSwapUnderFailover(t *testing.T) {
+	for _, upto := range []float64{0.002, 0.01, 0.02, 0.1} {
+		s := craftStage(t, 5, 2)
+		s.settled()
+		s.mustAck(s.putBody(1))
+		s.readable(2)
+		swap := func(id protocol.MemberID) *operation {
+			op := &operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, expect: s.client.raw}
+			op.carry(len(s.ops), s.drawBody())
+			s.client.perform(s.member(id), op, 0, func() {})
+			return op
+		}
+		first, second := swap(2), swap(3)
+		s.wait(upto)
+		s.crash(1)
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.until("both took effect", func() bool { return first.effective && second.effective })
+		require.NotEqual(t, first.answer.done, second.answer.done)
+		s.readable(4, 5)
+		s.start(1)
+		s.passes()
+	}
+}
+
+// TestOverwrittenWhileAMemberIsAway: what nobody refers to any more is gone everywhere when
+// a member comes back whose log still names it.
+func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1500 })
+	s.settled()
+	for range 3 {
+		s.mustAck(s.putBody(1))
+	}
+	s.wait(1)
+	old := s.machineBodies(3)
+	require.NotEmpty(t, old)
+	s.crash(3)
+	s.mustAck(s.writeBody(1, check.Put))
+	for range 30 {
+		s.mustAck(s.put(1))
+	}
+	s.wait(2)
+	for _, ref := range old {
+		require.Equal(t, check.NoBody, s.form(1, ref.Index), "not released")
+	}
+	s.start(3)
+	s.until("3 is up to date", func() bool { return !s.member(3).behind() && !s.member(3).lacks() })
+	for _, ref := range old {
+		require.Equal(t, check.NoBody, s.form(3, ref.Index))
+	}
+	s.readable(3)
+	s.passes()
+}
