@@ -94,8 +94,11 @@ func (in *Instance) StepAll(now time.Duration, inputs []protocol.Input, out *Out
 }
 
 func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
-	if p, ok := input.(protocol.Persisted); ok {
-		in.release(p.Seq, out)
+	switch input := input.(type) {
+	case protocol.Persisted:
+		in.release(input.Seq, out)
+	case protocol.Unreachable:
+		in.cutOff(input.Member)
 	}
 	in.core.Step(now, input, &in.eff)
 }
@@ -161,6 +164,22 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 
 // slowestLink is how many bytes a second a link is given time for.
 const slowestLink = 4 << 20
+
+// travel is how much longer than a small batch a body may be on its way: to the leader and
+// from there to several followers, over one network card.
+func (b *Batch) travel() time.Duration {
+	return 4 * time.Duration(b.Entry.BodySize) * time.Second / slowestLink
+}
+
+// cutOff has the bodies that were forwarded to a member proposed again, for they may be lost
+// with the link to it. Other batches are soon repeated anyway.
+func (in *Instance) cutOff(from protocol.MemberID) {
+	for _, b := range in.pending {
+		if b.Entry.BodySize > 0 && b.to == from && from != in.cfg.Self {
+			b.refused = true
+		}
+	}
+}
 
 // propose hands batches to the core in one step.
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
@@ -347,7 +366,7 @@ func (in *Instance) repeat(now time.Duration, out *Outbox) {
 func (in *Instance) giveUp(now time.Duration, out *Outbox) {
 	keep := in.pending[:0]
 	for _, b := range in.pending {
-		if now-b.born < in.cfg.GiveUp {
+		if now-b.born < in.cfg.GiveUp+b.travel() {
 			keep = append(keep, b)
 			continue
 		}
@@ -404,8 +423,7 @@ func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
 	}
 	// A leader that is only slow has the earlier copy still: asking ever less often, and the
 	// later the more bytes it costs, keeps repetition from becoming the load.
-	travel := time.Duration(b.Entry.BodySize) * time.Second / slowestLink
-	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+travel)<<min(b.repeats, 8)
+	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+b.travel())<<min(b.repeats, 8)
 }
 
 // Check verifies the invariants of the instance and its core.

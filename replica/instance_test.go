@@ -116,6 +116,32 @@ func TestProposalsFollowTheLeader(t *testing.T) {
 	require.EqualValues(t, 2, in.Low(3))
 }
 
+func TestBodiesAreNotForwardedAgainTooSoon(t *testing.T) {
+	c, in := newScripted(2)
+	var out Outbox
+	b := NewBatch(0, 16, 1)
+	b.Add([]byte("a"), func(any, error) {})
+	b.SetBody(make([]byte, 4<<20))
+	b.Seal(life, 1, 1)
+	in.Propose(0, b, &out)
+	body := &c.inputs[len(c.inputs)-1].(protocol.Propose).Entries[0].Body[0]
+	in.Step(4900*time.Millisecond, protocol.Tick{}, &out)
+	require.Len(t, proposals(c), 1, "it may be on its way still")
+	in.Step(5*time.Second, protocol.Tick{}, &out)
+	require.Len(t, proposals(c), 2)
+	require.Same(t, body, &c.inputs[len(c.inputs)-1].(protocol.Propose).Entries[0].Body[0], "the same bytes")
+	in.Step(6*time.Second, protocol.Unreachable{Member: 3}, &out)
+	in.Step(6*time.Second, protocol.Tick{}, &out)
+	require.Len(t, proposals(c), 2)
+	in.Step(7*time.Second, protocol.Unreachable{Member: 2}, &out)
+	in.Step(7*time.Second, protocol.Tick{}, &out)
+	require.Len(t, proposals(c), 3, "the link to the leader broke")
+	in.Step(13*time.Second, protocol.Tick{}, &out)
+	require.Empty(t, out.Failed)
+	in.Step(14*time.Second, protocol.Tick{}, &out)
+	require.Len(t, out.Failed, 1)
+}
+
 func TestGivenUpProposalsSayWhetherTheyMayHaveHappened(t *testing.T) {
 	_, in := newScripted(0)
 	var out Outbox

@@ -354,15 +354,16 @@ func (l *loop) noteLarge(to protocol.MemberID, parts [][]byte) {
 	}
 }
 
-// aside sends what says who lives and who leads beside the stream, as long as bodies may
-// take longer there than an election timeout. A heartbeat goes both ways: on the stream it
+// aside sends what says who lives and who leads, and reads, beside the stream, as long as
+// bodies may take longer there than an election timeout. A heartbeat goes both ways: on the stream it
 // also tells what of the stream has arrived, beside it, without Context, it does not.
 func (l *loop) aside(m *protocol.Message) (instead bool) {
 	at, large := l.large[m.To]
 	large = large && l.r.now()-at < largeFor
 	apart := m
 	switch m.Type {
-	case protocol.MsgPreVote, protocol.MsgPreVoteResp, protocol.MsgVote, protocol.MsgVoteResp, protocol.MsgTimeoutNow:
+	case protocol.MsgPreVote, protocol.MsgPreVoteResp, protocol.MsgVote, protocol.MsgVoteResp, protocol.MsgTimeoutNow,
+		protocol.MsgRead, protocol.MsgReadResp:
 		instead = large
 	case protocol.MsgHeartbeatResp:
 		instead = m.Context == 0 // as it was asked
