@@ -30,7 +30,7 @@ func newServeCommand() *cobra.Command {
 		Short: "Run one member of a cluster",
 		Long: `serve runs one member until SIGINT or SIGTERM. Its flags have etcd's names. What the command
 line does not say comes from --config-file (YAML, the flags' names as keys), then from
-variables such as ETCD_NAME.
+variables such as ETCD_NAME. Sizes are in bytes.
 
 The data directory belongs to one member of one cluster. A member that finds its data goes on
 where it stopped, and --initial-cluster is only compared.`,
@@ -41,6 +41,11 @@ where it stopped, and --initial-cluster is only compared.`,
   braid serve --name m1 --initial-cluster-token shop \
     --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380 \
     --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380
+
+  # one of five that keep fragments of large values (the same --protocol on all)
+  braid serve --name m1 --protocol craft --large-value-bytes 65536 \
+    --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380 \
+    --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380,m4=http://10.0.0.4:2380,m5=http://10.0.0.5:2380
 
   # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380" was run
   braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2379 \
@@ -75,7 +80,7 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("member %s: %w", s.Name, ports.Explain(err))
 	}
-	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient)
+	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient, "protocol", s.Protocol, "placement", s.Placement)
 	select {
 	case <-member.Done():
 		return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())

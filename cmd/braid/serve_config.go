@@ -80,6 +80,11 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS,
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, Net: s.Net,
+		Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
+		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
+	}
+	if s.ScrubRate == 0 {
+		o.ScrubBytesPerSecond = -1 // where 0 is the default
 	}
 	// The limit of commands must be equal on every member, so it is left alone unless
 	// requests, which the server measures as the commands that they make, need more.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
@@ -21,13 +24,14 @@ func init() { commands = append(commands, newUpCommand) }
 
 // upFlags are the flags of braid up.
 type upFlags struct {
-	nodes, instances    int
-	protocol, placement string
-	data, net, logLevel string
-	restoreFile         string
-	basePort            int
-	restart, json       bool
-	readyTimeout        time.Duration
+	nodes          int
+	log            settings.Log
+	logFlags       *pflag.FlagSet // of log
+	data, logLevel string
+	restoreFile    string
+	basePort       int
+	restart, json  bool
+	readyTimeout   time.Duration
 }
 
 func newUpCommand() *cobra.Command {
@@ -38,12 +42,18 @@ func newUpCommand() *cobra.Command {
 		Long: `up starts a cluster on this machine, each member as a process of its own, and prints its
 endpoints and "ready" once every member is healthy. Ctrl-C stops it. The members end with it.
 
-The data directory keeps the cluster: the same --data resumes it, with its members, names and
-ports. Each member's log is in the data directory, as m1.log, m2.log and so on.
+The data directory keeps the cluster: the same --data resumes it, with its members, names,
+ports, protocol, placement and --code-k; what else the members are to do is said anew each time.
+Each member's log is in the data directory, as m1.log, m2.log and so on.
 
-Member number i serves clients on --base-port + 10·(i-1) and other members on the next port.`,
+Member number i serves clients on --base-port + 10·(i-1) and other members on the next port.
+
+With --protocol craft each member keeps a fragment of a large value, a fraction of its bytes;
+docs/craft.md says when that is worth it. Without --code-k it takes four members or more.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
+  braid up --nodes 5 --protocol craft --data coded      # half of each large value on each member
+  braid up --nodes 5 --protocol craft --code-k 3 --data thirds --scrub-rate 16777216
   braid up --restart                    # members that die are started again
   braid up --restore backup.db --data new
   braid up --net latency=5ms,loss=0.1%  # emulated links between the members`,
@@ -52,11 +62,10 @@ Member number i serves clients on --base-port + 10·(i-1) and other members on t
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
-	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft")
-	fl.IntVar(&f.instances, "instances", 1, "instances of the protocol: 1")
-	fl.StringVar(&f.placement, "placement", "copy", "where payloads live: copy")
+	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
+	f.log.Flags(f.logFlags)
+	fl.AddFlagSet(f.logFlags)
 	fl.StringVar(&f.data, "data", "braid-data", "data directory")
-	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
 	fl.StringVar(&f.restoreFile, "restore", "", "begin a new cluster with the keys of this snapshot file")
 	fl.BoolVar(&f.restart, "restart", false, "start members that die again")
@@ -67,6 +76,9 @@ Member number i serves clients on --base-port + 10·(i-1) and other members on t
 }
 
 func (f *upFlags) run(cmd *cobra.Command) error {
+	if err := f.resume(cmd.Flags().Changed); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}
@@ -100,6 +112,30 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
+// resume fills in what the command line does not say and the data directory does.
+func (f *upFlags) resume(given func(flag string) bool) error {
+	m, err := launch.ReadManifest(f.data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !given("nodes") {
+		f.nodes = len(m.Members)
+	}
+	if !given("protocol") && !given("placement") {
+		f.log.Protocol, f.log.Placement = m.Protocol, m.Placement
+	}
+	if !given("instances") {
+		f.log.Instances = m.Instances
+	}
+	if !given("code-k") && f.log.Cuts() {
+		f.log.CodeK = m.CodeK
+	}
+	return nil
+}
+
 func (f *upFlags) check() error {
 	switch {
 	case f.nodes < 1 || f.nodes > 9:
@@ -114,7 +150,7 @@ func (f *upFlags) check() error {
 	if f.restoreFile != "" && launch.Exists(f.data) {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
 	}
-	return errors.Join(checkNet(f.net), settings.CheckProtocol(f.protocol, f.placement, f.instances))
+	return errors.Join(checkNet(f.log.Net), f.log.Complete())
 }
 
 // published waits until all members have told the cluster where their clients find them:
@@ -141,34 +177,24 @@ func checkNet(emulation string) error {
 	return nil
 }
 
-// spec is what was asked for; in a directory that holds a cluster already, defaults ask for
-// nothing.
+// spec is the cluster that is wanted. Ports are, in a directory that holds a cluster already,
+// a wish only if they were asked for.
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
-	spec := launch.Spec{Nodes: f.nodes, BasePort: f.basePort, Protocol: f.protocol, Placement: f.placement, Instances: f.instances}
-	if f.basePort == 0 {
-		spec.BasePort = launch.AnyPort
+	spec := launch.Spec{
+		Nodes: f.nodes, BasePort: f.basePort, Instances: f.log.Instances,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK,
 	}
-	if !launch.Exists(f.data) {
-		return spec
-	}
-	given := cmd.Flags().Changed
-	if !given("nodes") {
-		spec.Nodes = 0
-	}
-	if !given("base-port") {
+	switch {
+	case launch.Exists(f.data) && !cmd.Flags().Changed("base-port"):
 		spec.BasePort = 0
-	}
-	if !given("protocol") {
-		spec.Protocol = ""
-	}
-	if !given("placement") {
-		spec.Placement = ""
-	}
-	if !given("instances") {
-		spec.Instances = 0
+	case f.basePort == 0:
+		spec.BasePort = launch.AnyPort
 	}
 	return spec
 }
+
+// manifestFlags are those of settings.Log that the data directory keeps.
+var manifestFlags = []string{"protocol", "placement", "instances", "code-k"}
 
 // memberFlags are the flags of a member's own process.
 func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
@@ -178,11 +204,13 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--listen-peer-urls=" + member.PeerURL(), "--initial-advertise-peer-urls=" + member.PeerURL(),
 		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token, "--initial-cluster-state=new",
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
-		"--log-level=" + f.logLevel,
+		"--code-k=" + strconv.Itoa(m.CodeK), "--log-level=" + f.logLevel,
 	}
-	if f.net != "" {
-		flags = append(flags, "--net="+f.net)
-	}
+	f.logFlags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && !slices.Contains(manifestFlags, flag.Name) {
+			flags = append(flags, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
 	if memory := machineMemory(); memory > 0 && runtime.GOOS == "linux" {
 		flags = append(flags, "--memory-limit-bytes="+strconv.FormatInt(memory/2/int64(len(m.Members)), 10))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/settings"
 )
 
 // printEvents tells a person what happens.
@@ -20,7 +21,7 @@ func printEvents(w io.Writer) func(launch.Event) {
 				did = "resuming the cluster"
 			}
 			m := e.Manifest
-			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, placement %s\n", did, e.Dir, len(m.Members), m.Protocol, m.Placement)
+			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), m.Protocol, placementOf(m))
 		case launch.Started:
 			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), e.Member.PeerAddr(), e.LogFile)
 		case launch.Ready:
@@ -40,11 +41,27 @@ func printEvents(w io.Writer) func(launch.Event) {
 	}
 }
 
+// placementOf tells in words what becomes of large values.
+func placementOf(m *launch.Manifest) string {
+	l := settings.Log{Placement: m.Placement, CodeK: m.CodeK}
+	k := l.Fragments(len(m.Members))
+	switch {
+	case m.Placement != settings.PlacementCode:
+		return "placement " + m.Placement
+	case k > 1:
+		return fmt.Sprintf("placement code: 1/%d of each large value on each member", k)
+	}
+	return "placement code: large values whole on each member, as these are too few to cut values for (see --code-k)"
+}
+
 // eventView is an event as a line of JSON.
 type eventView struct {
 	Event     launch.EventKind `json:"event"`
 	Dir       string           `json:"dir,omitempty"`
 	Resumed   bool             `json:"resumed,omitempty"`
+	Protocol  string           `json:"protocol,omitempty"`
+	Placement string           `json:"placement,omitempty"`
+	CodeK     int              `json:"code_k,omitempty"`
 	Endpoints []string         `json:"endpoints,omitempty"`
 	Member    string           `json:"member,omitempty"`
 	PID       int              `json:"pid,omitempty"`
@@ -61,6 +78,7 @@ func printEventsJSON(w io.Writer) func(launch.Event) {
 		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Log: e.Log}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
+			v.Protocol, v.Placement, v.CodeK = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK
 		}
 		if v.Member != "" {
 			v.Client, v.Peer = e.Member.ClientURL(), e.Member.PeerURL()

@@ -154,6 +154,25 @@ func TestResumeWithOtherWishes(t *testing.T) {
 	require.Contains(t, stderr, "holds a cluster with nodes 1, not 3")
 }
 
+func TestResumeKeepsThePlacement(t *testing.T) {
+	dir := dataDir(t)
+	up(t, dir, "--nodes=1", "--placement=code", "--code-k=3").stop()
+	again := launched(t, dir, "--extra-whole=1")
+	prepared := again.next(launch.Prepared)
+	require.Equal(t, "craft", prepared.Protocol)
+	require.Equal(t, "code", prepared.Placement)
+	require.Equal(t, 3, prepared.CodeK)
+	again.next(launch.Ready)
+	again.stop()
+	for flag, want := range map[string]string{
+		"--protocol=raft": "protocol craft, not raft", "--placement=copy": "placement code, not copy", "--code-k=0": "code-k 3, not 0",
+	} {
+		_, stderr, code := do(t, "", "up", "--data", dir, flag)
+		require.Equal(t, exitUsage, code, stderr)
+		require.Contains(t, stderr, want)
+	}
+}
+
 func TestSnapshotAndRestore(t *testing.T) {
 	c := up(t, dataDir(t))
 	for i := range 20 {

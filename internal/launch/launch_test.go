@@ -124,23 +124,32 @@ func TestRunUntilStopped(t *testing.T) {
 
 func TestResumeKeepsNamesAndPorts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	h := launchMembers(t, "healthy", dir, nil)
+	craft := Spec{Nodes: 3, BasePort: AnyPort, Protocol: "craft", Placement: "code", CodeK: 2, Instances: 1}
+	h := launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = craft })
 	first := h.next(Prepared)
 	require.False(t, first.Resumed)
+	require.Equal(t, 2, first.Manifest.CodeK)
 	h.next(Ready)
 	require.NoError(t, h.end())
 
-	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = Spec{BasePort: AnyPort} })
+	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = Spec{BasePort: AnyPort, CodeK: 2} })
 	again := h.next(Prepared)
 	require.True(t, again.Resumed)
 	require.Equal(t, first.Manifest, again.Manifest)
 	h.next(Ready)
 	require.NoError(t, h.end())
 
-	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec.Nodes = 5 })
-	var conflict *ConflictError
-	require.ErrorAs(t, h.result(), &conflict)
-	require.Contains(t, conflict.Error(), "nodes 3, not 5")
+	for want, change := range map[string]func(*Spec){
+		"nodes 3, not 5":           func(s *Spec) { s.Nodes = 5 },
+		"protocol craft, not raft": func(s *Spec) { s.Protocol = "raft" },
+		"placement code, not copy": func(s *Spec) { s.Placement = "copy" },
+		"code-k 2, not 3":          func(s *Spec) { s.CodeK = 3 },
+	} {
+		h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = craft; change(&o.Spec) })
+		var conflict *ConflictError
+		require.ErrorAs(t, h.result(), &conflict)
+		require.Contains(t, conflict.Error(), want)
+	}
 }
 
 func TestDeathIsReported(t *testing.T) {

@@ -25,12 +25,13 @@ const host = "127.0.0.1"
 const portStep = 10
 
 // Spec is the cluster that is wanted. In an existing data directory the zero value of a
-// field means what the directory says.
+// field means what the directory says, but for CodeK.
 type Spec struct {
 	Nodes     int
 	BasePort  int // first client port; the peer port is the next one. AnyPort: free ones
 	Protocol  string
 	Placement string
+	CodeK     int
 	Instances int
 }
 
@@ -43,6 +44,7 @@ type Manifest struct {
 	Token     string   `json:"token"`  // drawn at random: clusters never mix
 	Protocol  string   `json:"protocol"`
 	Placement string   `json:"placement"`
+	CodeK     int      `json:"code_k,omitempty"`
 	Instances int      `json:"instances"`
 	Members   []Member `json:"members"`
 }
@@ -150,12 +152,17 @@ func (m *Manifest) conflict(dir string, spec Spec) error {
 	if base == AnyPort {
 		base = 0
 	}
+	var code error
+	if m.CodeK != spec.CodeK {
+		code = &ConflictError{dir, "code-k", strconv.Itoa(m.CodeK), strconv.Itoa(spec.CodeK)}
+	}
 	return errors.Join(
 		number("nodes", len(m.Members), spec.Nodes),
 		number("base-port", m.Members[0].ClientPort, base),
 		number("instances", m.Instances, spec.Instances),
 		text("protocol", m.Protocol, spec.Protocol),
 		text("placement", m.Placement, spec.Placement),
+		code,
 	)
 }
 
@@ -164,7 +171,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
-		Protocol: spec.Protocol, Placement: spec.Placement, Instances: spec.Instances}
+		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances}
 	all, err := choosePorts(spec)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (s *Settings) complete() {
 
 // check returns everything that is wrong, or nil.
 func (s *Settings) check() error {
-	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkProtocol())
+	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {
@@ -231,8 +231,6 @@ func (s *Settings) checkLimits() error {
 	bad(s.ElectionMS < 3*s.HeartbeatMS, "--election-timeout %d is less than 3 heartbeats of %d ms", s.ElectionMS, s.HeartbeatMS)
 	bad(s.ElectionMS > 50000, "--election-timeout %d is more than 50000 ms", s.ElectionMS)
 	bad(s.SnapshotBytes <= 0, "--snapshot-bytes must be positive")
-	bad(s.MaxRequestBytes == 0 || s.MaxRequestBytes > 1<<30, "--max-request-bytes must be 1 to %d", 1<<30)
-	bad(s.LargeValueBytes > 0 && s.LargeValueBytes < 1<<10, "--large-value-bytes must be at least 1024")
 	bad(s.MaxTxnOps == 0, "--max-txn-ops is 0")
 	bad(s.BcryptCost < 4 || s.BcryptCost > 31, "--bcrypt-cost must be 4 to 31")
 	bad(s.GCPercent < 10, "--gc-percent must be at least 10")
@@ -265,21 +263,6 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 		return d, 0, nil
 	}
 	return 0, 0, fmt.Errorf("--auto-compaction-mode %q: it is periodic or revision", s.AutoCompactionMode)
-}
-
-func (s *Settings) checkProtocol() error { return CheckProtocol(s.Protocol, s.Placement, s.Instances) }
-
-// CheckProtocol refuses what this version does not have.
-func CheckProtocol(protocol, placement string, instances int) error {
-	switch {
-	case protocol != "raft":
-		return fmt.Errorf("--protocol %q: this version has raft", protocol)
-	case placement != "copy":
-		return fmt.Errorf("--placement %q: this version has copy", placement)
-	case instances != 1:
-		return fmt.Errorf("--instances %d: raft runs 1 instance", instances)
-	}
-	return nil
 }
 
 // Hosts returns the host:port of URLs that were checked.

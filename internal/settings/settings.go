@@ -29,12 +29,11 @@ type Settings struct {
 	Join           []string // client URLs of a running cluster, for StateExisting
 
 	ClientTLS, PeerTLS TLS
+	Log
 
 	HeartbeatMS, ElectionMS uint
 	SnapshotBytes           int
 	QuotaBytes              int64
-	MaxRequestBytes         uint
-	LargeValueBytes         int // 0: default; negative: none is large
 	MaxTxnOps               uint
 	MaxConcurrentStreams    uint32
 	WatchProgressInterval   time.Duration
@@ -45,9 +44,6 @@ type Settings struct {
 	BcryptCost              uint
 	LeaseReads              bool
 	EnableGRPCGateway       bool
-	Protocol, Placement     string
-	Instances               int
-	Net                     string // link emulation
 	LogLevel, LogFormat     string
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
@@ -70,7 +66,8 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.memberFlags(f)
 	s.tlsFlags(f)
 	s.limitFlags(f)
-	s.protocolFlags(f)
+	s.Log.Flags(f)
+	s.processFlags(f)
 	s.ignoredFlags(f)
 }
 
@@ -106,8 +103,6 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.UintVar(&s.ElectionMS, "election-timeout", 1000, "milliseconds without a leader before an election, at least 3 heartbeats")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
-	f.UintVar(&s.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
-	f.IntVar(&s.LargeValueBytes, "large-value-bytes", 0, "size from which on values are kept outside of the database (0: 16 KiB, negative: none is)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
 	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")
@@ -119,12 +114,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.EnableGRPCGateway, "enable-grpc-gateway", true, "serve the API as JSON under /v3/ too")
 }
 
-func (s *Settings) protocolFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.Protocol, "protocol", "raft", "protocol of the log: raft")
-	f.StringVar(&s.Placement, "placement", "copy", "where payloads live: copy")
-	f.IntVar(&s.Instances, "instances", 1, "instances of the protocol: 1")
+func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.LeaseReads, "lease-reads", false, "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip")
-	f.StringVar(&s.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent; the variable GOGC wins")

@@ -83,9 +83,22 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--auto-compaction-mode=never", `--auto-compaction-mode "never"`},
 		{"--auto-compaction-retention=soon", "a number of hours or a duration"},
 		{"--auto-compaction-mode=revision --auto-compaction-retention=1h", "a number of revisions"},
-		{"--protocol=epaxos", "this version has raft"},
-		{"--placement=code", "this version has copy"},
+		{"--protocol=epaxos", "this version has raft and craft"},
+		{"--protocol=rs-raft", `is for "braid bench" and "braid sim" alone`},
+		{"--placement=confirm", "this version has copy and code"},
+		{"--placement=rs", "this version has copy and code"},
+		{"--protocol=craft --placement=copy", "leave one of them out"},
 		{"--instances=2", "raft runs 1 instance"},
+		{"--protocol=craft --instances=2", "craft runs 1 instance"},
+		{"--code-k=2", "--code-k has a meaning only with --protocol craft"},
+		{"--extra-whole=1", "--extra-whole has a meaning only with --protocol craft"},
+		{"--trim-whole", "--trim-whole has a meaning only with --protocol craft"},
+		{"--protocol=craft --code-k=65", "--code-k 65: it is 0 to 64"},
+		{"--protocol=craft --code-k=-1", "--code-k -1: it is 0 to 64"},
+		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
+		{"--large-value-bytes=1023", "--large-value-bytes must be at least 1024"},
+		{"--body-cache-bytes=0", "--body-cache-bytes must be positive"},
+		{"--scrub-rate=-1", "--scrub-rate is negative"},
 	} {
 		_, err := load(strings.Fields(c.args))
 		require.ErrorContains(t, err, c.want, c.args)
@@ -97,6 +110,35 @@ func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "--name")
 	require.ErrorContains(t, err, "--election-timeout")
 	require.ErrorContains(t, err, "--log-level")
+}
+
+func TestPlacementFollowsProtocol(t *testing.T) {
+	for _, c := range []struct{ args, protocol, placement string }{
+		{"", ProtocolRaft, PlacementCopy},
+		{"--protocol=raft", ProtocolRaft, PlacementCopy},
+		{"--placement=copy", ProtocolRaft, PlacementCopy},
+		{"--protocol=craft", ProtocolCraft, PlacementCode},
+		{"--placement=code", ProtocolCraft, PlacementCode},
+		{"--protocol=raft --placement=code", ProtocolCraft, PlacementCode},
+		{"--protocol=craft --placement=code", ProtocolCraft, PlacementCode},
+	} {
+		s, err := load(strings.Fields(c.args))
+		require.NoError(t, err, c.args)
+		require.Equal(t, c.protocol, s.Protocol, c.args)
+		require.Equal(t, c.placement, s.Placement, c.args)
+	}
+}
+
+func TestFragments(t *testing.T) {
+	for _, c := range []struct{ members, codeK, want int }{
+		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 2}, {5, 0, 2}, {6, 0, 3}, {7, 0, 3}, {9, 0, 4},
+		{1, 2, 1}, {3, 2, 2}, {3, 9, 2}, {5, 3, 3}, {5, 64, 3}, {5, 1, 1}, {7, 2, 2},
+	} {
+		l := Log{Placement: PlacementCode, CodeK: c.codeK}
+		require.Equal(t, c.want, l.Fragments(c.members), "%d members, at most %d", c.members, c.codeK)
+	}
+	copies := Log{Placement: PlacementCopy}
+	require.Equal(t, 1, copies.Fragments(5))
 }
 
 func TestRetention(t *testing.T) {
@@ -123,6 +165,14 @@ quota-backend-bytes: 8589934592
 listen-client-urls: http://127.0.0.1:1,http://127.0.0.1:2
 listen-metrics-urls: [http://127.0.0.1:3]
 lease-reads: true
+protocol: craft
+code-k: 3
+extra-whole: 1
+large-value-bytes: 65536
+body-cache-bytes: 1048576
+scrub-rate: 1000000
+trim-whole: true
+max-request-bytes: 67108864
 client-transport-security:
   client-cert-auth: false
 peer-transport-security:
@@ -138,6 +188,10 @@ peer-transport-security:
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, s.ListenClient)
 	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
 	require.True(t, s.LeaseReads)
+	require.Equal(t, Log{
+		Protocol: ProtocolCraft, Placement: PlacementCode, Instances: 1, CodeK: 3, ExtraWhole: 1, LargeValueBytes: 64 << 10,
+		BodyCacheBytes: 1 << 20, ScrubRate: 1000000, TrimWhole: true, MaxRequestBytes: 64 << 20,
+	}, s.Log)
 
 	s, err = load(nil, "ETCD_CONFIG_FILE="+file)
 	require.NoError(t, err)

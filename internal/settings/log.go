@@ -1,0 +1,145 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// Protocols that a member can serve with, and placements.
+const (
+	ProtocolRaft  = "raft"
+	ProtocolCraft = "craft" // raft with placement code
+
+	PlacementCopy = "copy"
+	PlacementCode = "code"
+)
+
+// Log is how a cluster keeps its log. Protocol, Placement, Instances and CodeK are the same
+// on all members, the rest may differ. Sizes are in bytes.
+type Log struct {
+	Protocol  string
+	Placement string // "": the protocol's own, until it is completed
+	Instances int
+
+	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
+	ExtraWhole int // whole copies beyond those that are needed, where any are
+
+	MaxRequestBytes uint
+	LargeValueBytes int // 0: default; negative: none is large
+	BodyCacheBytes  int
+	ScrubRate       int // a second; 0: never
+	TrimWhole       bool
+	Net             string // link emulation
+}
+
+// Flags registers the flags; parsing them fills in l.
+func (l *Log) Flags(f *pflag.FlagSet) {
+	f.StringVar(&l.Protocol, "protocol", ProtocolRaft, "protocol of the log: raft, or craft, which is raft with placement code")
+	f.StringVar(&l.Placement, "placement", "", "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)")
+	f.IntVar(&l.Instances, "instances", 1, "instances of the protocol: 1")
+	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
+	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
+	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 16 KiB, negative: none is)")
+	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
+	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
+	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which large values on disk are read to find and repair damage (0: never)")
+	f.BoolVar(&l.TrimWhole, "trim-whole", false, "with placement code: cut whole copies down to a fragment once enough members hold theirs")
+	f.StringVar(&l.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+}
+
+// Cuts reports whether placement code is asked for, by its name or the protocol's.
+func (l *Log) Cuts() bool {
+	return l.Placement == PlacementCode || l.Placement == "" && l.Protocol == ProtocolCraft
+}
+
+// Complete settles what protocol and placement are, and says what is wrong.
+func (l *Log) Complete() error {
+	if err := l.settle(); err != nil {
+		return err
+	}
+	return errors.Join(l.checkCode(), l.checkBytes())
+}
+
+// settle fills in the placement that is the protocol's own. Raft with placement code has a
+// name, craft, so that it is one thing whichever way it was asked for.
+func (l *Log) settle() error {
+	switch l.Protocol {
+	case ProtocolRaft, ProtocolCraft:
+	case "rs-raft":
+		return fmt.Errorf(`--protocol "rs-raft" is for "braid bench" and "braid sim" alone, as it stands fewer crashes: this version has raft and craft`)
+	default:
+		return fmt.Errorf("--protocol %q: this version has raft and craft", l.Protocol)
+	}
+	switch {
+	case l.Cuts():
+		l.Protocol, l.Placement = ProtocolCraft, PlacementCode
+	case l.Placement == PlacementCopy && l.Protocol == ProtocolCraft:
+		return errors.New("--protocol craft keeps fragments and --placement copy keeps everything whole: leave one of them out")
+	case l.Placement == "", l.Placement == PlacementCopy:
+		l.Placement = PlacementCopy
+	default:
+		return fmt.Errorf("--placement %q: this version has copy and code", l.Placement)
+	}
+	if l.Instances != 1 {
+		return fmt.Errorf("--instances %d: %s runs 1 instance", l.Instances, l.Protocol)
+	}
+	return nil
+}
+
+// maxCodeK is also the library's bound.
+const maxCodeK = 64
+
+func (l *Log) checkCode() error {
+	var errs []error
+	if l.CodeK < 0 || l.CodeK > maxCodeK {
+		errs = append(errs, fmt.Errorf("--code-k %d: it is 0 to %d", l.CodeK, maxCodeK))
+	}
+	if l.ExtraWhole < 0 || l.ExtraWhole > maxCodeK {
+		errs = append(errs, fmt.Errorf("--extra-whole %d: it is 0 to %d", l.ExtraWhole, maxCodeK))
+	}
+	if l.Placement == PlacementCode {
+		return errors.Join(errs...)
+	}
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{{"--code-k", l.CodeK != 0}, {"--extra-whole", l.ExtraWhole != 0}, {"--trim-whole", l.TrimWhole}} {
+		if f.given {
+			errs = append(errs, fmt.Errorf("%s has a meaning only with --protocol craft: placement copy knows no fragments", f.flag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Log) checkBytes() error {
+	var errs []error
+	if l.MaxRequestBytes == 0 || l.MaxRequestBytes > 1<<30 {
+		errs = append(errs, fmt.Errorf("--max-request-bytes must be 1 to %d", 1<<30))
+	}
+	if l.LargeValueBytes > 0 && l.LargeValueBytes < 1<<10 {
+		errs = append(errs, errors.New("--large-value-bytes must be at least 1024"))
+	}
+	if l.BodyCacheBytes <= 0 {
+		errs = append(errs, errors.New("--body-cache-bytes must be positive"))
+	}
+	if l.ScrubRate < 0 {
+		errs = append(errs, errors.New("--scrub-rate is negative: 0 turns it off"))
+	}
+	return errors.Join(errs...)
+}
+
+// Fragments is how many fragments make a value whole while all of so many members are up.
+// 1: values are not cut.
+func (l *Log) Fragments(members int) int {
+	if l.Placement != PlacementCode {
+		return 1
+	}
+	majority := members/2 + 1
+	most := l.CodeK
+	if most == 0 {
+		most = majority - 1
+	}
+	return max(1, min(most, majority))
+}
