@@ -55,8 +55,9 @@ type Bodies struct {
 	facts map[slot]*bodyFact
 	disks map[uint64]*bodyDisk
 	live  map[uint64]*liveBody // by index
-	// voters are those whose quorums must be able to make every live body whole.
-	voters []uint64
+	// halves are the voters of whom any quorum must be able to make every live body whole;
+	// while joint those of one half, for who leads then hears quorums of both.
+	halves [][]uint64
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
 	// read and write are the quorums of flexible ones; 0: majorities.
 	read, write int
@@ -195,17 +196,19 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	if l == nil || l.term != e.Term {
 		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form, e.Index, e.Term)
 	}
-	whole, rows := b.holders(e.Index, l.term, b.voters, func(m uint64, h heldBody) heldBody {
-		if m == member {
-			h = heldBody{term: e.Term, form: e.Form}
+	for _, voters := range b.halves {
+		whole, rows := b.holders(e.Index, l.term, voters, func(m uint64, h heldBody) heldBody {
+			if m == member {
+				h = heldBody{term: e.Term, form: e.Form}
+			}
+			return h
+		})
+		if n := len(voters); whole+rows >= n-b.reads(n)+int(e.K) {
+			return nil
 		}
-		return h
-	})
-	if n := len(b.voters); whole+rows < n-b.reads(n)+int(e.K) {
-		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d) with k=%d; that leaves %d whole and %d rows",
-			member, was, e.Form, e.Index, e.Term, e.K, whole, rows)
 	}
-	return nil
+	return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d) with k=%d; that leaves too little: %s",
+		member, was, e.Form, e.Index, e.Term, e.K, b.where(e.Index))
 }
 
 // write does to a medium what the disk does.

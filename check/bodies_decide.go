@@ -16,22 +16,26 @@ func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 	l := &liveBody{term: term, fact: f}
 	b.live[index] = l
 	b.touched[index] = true
-	halves := [][]uint64{b.voters}
+	halves := b.halves
 	if by != nil {
-		halves = [][]uint64{by.Incoming, by.Outgoing}
+		halves = by.halves()
 	}
 	for _, voters := range halves {
-		if len(voters) == 0 {
-			continue
-		}
 		if whole, rows := b.holders(index, term, voters, nil); whole+rows < b.writes(len(voters)) {
 			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole, rows, voters)
 		}
-		if err := b.judge(index, l, voters); err != nil {
+		if err := b.judge(index, l, [][]uint64{voters}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (v *Voters) halves() [][]uint64 {
+	if len(v.Outgoing) > 0 {
+		return [][]uint64{v.Incoming, v.Outgoing}
+	}
+	return [][]uint64{v.Incoming}
 }
 
 // Drop notes that nothing refers to the body at an index any more.
@@ -44,7 +48,7 @@ func (b *Bodies) Drop(index uint64) {
 }
 
 // Configure notes that a membership was decided: its voters, who must be able to make
-// everything alive whole (while joint, the outgoing ones still are), and its members' rows.
+// everything alive whole, and its members' rows.
 func (b *Bodies) Configure(v *Voters, slots map[uint64]uint8) error {
 	for _, m := range slices.Sorted(maps.Keys(slots)) {
 		s := slots[m]
@@ -53,10 +57,7 @@ func (b *Bodies) Configure(v *Voters, slots map[uint64]uint8) error {
 		}
 		b.slots[s] = m
 	}
-	b.voters = v.Incoming
-	if len(v.Outgoing) > 0 {
-		b.voters = v.Outgoing
-	}
+	b.halves = v.halves()
 	for index := range b.live {
 		b.touched[index] = true
 	}
@@ -102,14 +103,17 @@ func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, h
 	return whole, rows
 }
 
-// judge judges that any quorum of the voters can make a body whole (C1).
-func (b *Bodies) judge(index uint64, l *liveBody, voters []uint64) error {
-	whole, rows := b.holders(index, l.term, voters, nil)
-	if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
-		return nil
+// judge judges that any quorum of one of the halves can make a body whole (C1).
+func (b *Bodies) judge(index uint64, l *liveBody, halves [][]uint64) error {
+	text := ""
+	for _, voters := range halves {
+		whole, rows := b.holders(index, l.term, voters, nil)
+		if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
+			return nil
+		}
+		text += fmt.Sprintf(" whole on %d and in %d rows on the disks of %x;", whole, rows, voters)
 	}
-	return fmt.Errorf("C1: the body of (%d, term %d), k=%d, is whole on %d and in %d rows on the disks of %x: %s",
-		index, l.term, l.fact.k, whole, rows, voters, b.where(index))
+	return fmt.Errorf("C1: the body of (%d, term %d), k=%d, is%s: %s", index, l.term, l.fact.k, text, b.where(index))
 }
 
 func (b *Bodies) where(index uint64) string {
@@ -129,8 +133,8 @@ func (b *Bodies) Check() error {
 	}
 	for _, index := range slices.Sorted(maps.Keys(b.touched)) {
 		delete(b.touched, index)
-		if l := b.live[index]; l != nil && len(b.voters) > 0 {
-			if err := b.judge(index, l, b.voters); err != nil {
+		if l := b.live[index]; l != nil && len(b.halves) > 0 {
+			if err := b.judge(index, l, b.halves); err != nil {
 				return err
 			}
 		}

@@ -402,7 +402,7 @@ func (b *bodies) filled(a Answer) {
 	}
 	b.failing.Store(nil)
 	_, config := b.r.apply.at()
-	form, ok := OwnForm(&config, b.r.opt.Self, a.Ref.K)
+	form, ok := RestoreForm(&config, b.r.opt.Self, a.Ref, b.store)
 	if !ok {
 		return // not a member yet: it is asked for again later
 	}

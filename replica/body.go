@@ -195,6 +195,15 @@ func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form
 	return protocol.RowForm(m.Slot), true
 }
 
+// RestoreForm is what a member is to hold of a committed body that it restores: the whole if
+// that is what it held before it was damaged, for others count on it; else as OwnForm.
+func RestoreForm(c *protocol.Config, self protocol.MemberID, ref protocol.BodyRef, bodies BodySource) (protocol.Form, bool) {
+	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); ok && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) {
+		return protocol.FormWhole, true
+	}
+	return OwnForm(c, self, ref.K)
+}
+
 // BodyRecord is the record that makes a body durable apart from its entry.
 func BodyRecord(ref protocol.BodyRef, form protocol.Form, bytes []byte) wal.Record {
 	return wal.Record{

@@ -241,8 +241,14 @@ func (m *Member) fill() {
 // repair stores what this member is to hold of a body.
 func (m *Member) repair(ref protocol.BodyRef, body []byte) {
 	config := m.applier.Config()
-	form, ok := replica.OwnForm(&config, m.id, ref.K)
-	if !ok || slices.Contains(m.body.repaired, ref) {
+	if form, ok := replica.RestoreForm(&config, m.id, ref, m.body.store); ok {
+		m.hold(ref, form, body)
+	}
+}
+
+// hold makes durable what this member is to hold of a whole body.
+func (m *Member) hold(ref protocol.BodyRef, form protocol.Form, body []byte) {
+	if slices.Contains(m.body.repaired, ref) || slices.Contains(m.body.writing, ref) {
 		return
 	}
 	bytes := body
@@ -415,7 +421,7 @@ func (w *World) damage(m *Member) {
 	}
 	index := live[w.pick(len(live))]
 	b, err := m.body.store.Read(uint32(instance), index)
-	if err != nil || len(b.Bytes) < 12 || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
+	if err != nil || len(b.Bytes) < 12 || m.syncing || len(m.records) > 0 || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
 		return
 	}
 	w.events.Damages++

@@ -39,7 +39,7 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.member(1).scrub()
 	s.member(3).scrub()
 	s.until("both are restored", func() bool {
-		return s.bodies.Holds(1, uint64(i)) == check.RowForm(0) && s.bodies.Holds(3, uint64(i)) == check.RowForm(2)
+		return s.bodies.Holds(1, uint64(i)) == check.WholeBody && s.bodies.Holds(3, uint64(i)) == check.RowForm(2)
 	})
 	s.crash(2, 4)
 	s.readable(1, 3, 5)
@@ -332,5 +332,21 @@ func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 		require.Equal(t, check.NoBody, s.form(3, ref.Index))
 	}
 	s.readable(3)
+	s.passes()
+}
+
+// TestDamagedWholeThatCounts: three whole copies made an entry durable. One that went bad is
+// restored whole: a row in its place would leave two whole and one row, which is not enough.
+func TestDamagedWholeThatCounts(t *testing.T) {
+	s := craftStage(t, 5, 2)
+	s.settled()
+	s.split(1, 2, 3)
+	s.mustAck(s.putBody(1))
+	i := s.machineBodies(1)[0].Index
+	s.mustAck(s.put(1))
+	s.wait(1)
+	s.spoil(2, i)
+	s.member(2).scrub()
+	s.until("restored", func() bool { return s.bodies.Holds(2, uint64(i)) == check.WholeBody })
 	s.passes()
 }

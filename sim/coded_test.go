@@ -425,7 +425,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	for _, id := range []protocol.MemberID{2, 3} {
 		m := s.member(id)
 		b, _ := m.body.store.Find(uint32(instance), uint64(i))
-		m.repair(refOf(&b), op.body)
+		m.hold(refOf(&b), protocol.RowForm(uint8(id-1)), op.body)
 		s.wait(0.1)
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
 	}
