@@ -136,19 +136,20 @@ func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 	net.Step(n.ID, protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
 }
 
-// lookAtBodies finds out which bodies of committed entries a member lacks, and tells its core.
+// lookAtBodies finds out which bodies that a snapshot names a member lacks, and tells its
+// core. Those that it is still writing it will find when it makes up for them.
 func (net *Net) lookAtBodies(n *Node) {
 	n.lacks = n.lacks[:0]
 	n.maxK = 0
 	for i := protocol.Index(1); i <= n.Applied; i++ {
 		if e, ok := net.judge.chosen[i]; ok && e.BodySize > 0 {
 			n.maxK = max(n.maxK, e.K)
-			if n.form(&e) == protocol.FormNone && i <= n.Snap.Index {
+			if n.form(&e) == protocol.FormNone {
 				n.lacks = append(n.lacks, i)
 			}
 		}
 	}
-	if n.Snap.Index > 0 || n.maxK > 0 {
+	if n.Applied > 0 {
 		net.tellBodies(n)
 	}
 }

@@ -63,9 +63,6 @@ type Node struct {
 	bodies  map[protocol.Index]held
 	lacks   []protocol.Index // committed entries whose bodies are missing
 	maxK    uint8            // of all committed bodies
-	// lookAtInstalled: when the disk is done, bodies are to be looked for that a snapshot
-	// named.
-	lookAtInstalled bool
 }
 
 // write is one effects' records, and the messages that wait for them.
@@ -117,6 +114,14 @@ func (net *Net) boot(n *Node) {
 // Payloads of every other batch are left on the disk.
 func (n *Node) recovered() protocol.Recovered {
 	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap}
+	for i, e := range n.disk.Entries {
+		if e.Index == n.Snap.Index && e.Term != n.Snap.Term {
+			// The log that goes with the snapshot did not reach the disk: what is there is void.
+			n.cutBodies(e.Index, n.disk.Entries[len(n.disk.Entries)-1].Index)
+			n.disk.Entries = slices.Clip(n.disk.Entries[:i])
+			break
+		}
+	}
 	for _, e := range n.disk.Entries {
 		if e.Index <= n.Snap.Index {
 			continue
@@ -175,7 +180,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 		net.apply(n, e.Commit[i])
 	}
 	if e.Install != nil {
-		n.lookAtInstalled = true
+		net.lookAtBodies(n)
 	}
 	net.commitsBodies(n, e.Commit)
 	if net.judge.highest > before {
@@ -312,10 +317,6 @@ func (net *Net) complete(n *Node) {
 	n.writes = n.writes[1:]
 	for i := range w.records {
 		n.store(&w.records[i])
-	}
-	if n.lookAtInstalled && len(n.writes) == 0 {
-		n.lookAtInstalled = false
-		net.lookAtBodies(n)
 	}
 	for _, m := range w.release {
 		net.send(n, m)

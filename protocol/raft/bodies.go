@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -77,10 +78,63 @@ func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) boo
 	n, holders := len(voters), 0
 	for _, id := range voters {
 		p := r.peer(id)
-		if id == r.cfg.Self && !r.bodies.missing || p != nil && r.active(p) && !p.lacking && p.match >= r.commit {
+		if id == r.cfg.Self && !r.bodies.missing && r.disk.settled() >= r.commit || p != nil && r.active(p) && !p.lacking && p.match >= r.commit {
 			holders++
 		}
 	}
 	q := quorum.Size(n)
 	return k <= q && holders >= n-q+k
+}
+
+// checkBodies verifies what stands under the fields that are about bodies.
+func checkBodies(r *Raft) error {
+	k := 0
+	for i := r.commit + 1; i <= r.log.last; i++ {
+		e := r.log.at(i)
+		if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
+			return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", i, e.Form, e.BodySize, e.K)
+		}
+		if r.lead.ready && e.BodySize > 0 && e.Form != protocol.FormWhole {
+			return fmt.Errorf("leads with %s of %d (C3)", e.Form, i)
+		}
+		if !e.Coded() {
+			continue
+		}
+		if k == len(r.coded) || r.coded[k] != i || r.lastCoded < i {
+			return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded, i, r.lastCoded)
+		}
+		if k++; r.lead.ready && i < r.confAt {
+			return fmt.Errorf("configuration at %d after coded %d (C8)", r.confAt, i)
+		}
+	}
+	if k != len(r.coded) {
+		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.last)
+	}
+	for _, p := range r.lead.peers {
+		if err := r.checkHeld(p); err != nil {
+			return err
+		}
+	}
+	for i, w := range r.disk.rewrites {
+		if w.seq <= r.disk.done || w.index > r.log.last || i > 0 && w.seq < r.disk.rewrites[i-1].seq {
+			return fmt.Errorf("disk: rewrites %+v, done %d, last %d", r.disk.rewrites, r.disk.done, r.log.last)
+		}
+	}
+	return nil
+}
+
+// checkHeld: a leader believes of a peer only what that peer acknowledged of entries that
+// are in question (C7).
+func (r *Raft) checkHeld(p *progress) error {
+	last := r.commit
+	for _, h := range p.held {
+		if h.index <= last || h.index > p.match || !slices.Contains(r.coded, h.index) || h.form == protocol.FormNone {
+			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.id, p.held, p.match, r.commit)
+		}
+		last = h.index
+	}
+	if p.filling.last > 0 && (p.filling.last > p.match || p.filling.last > p.whole) {
+		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.id, p.filling.last, p.match, p.whole)
+	}
+	return nil
 }

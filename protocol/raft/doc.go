@@ -3,17 +3,21 @@
 // It decides who leads, what is in the log, what is committed, who is a member and at
 // which index a read is current. It has pre-vote, check-quorum and leader stickiness;
 // batches, pipelines and writes its log while it sends it; changes membership through
-// joint configurations; and leaves to a placement where payloads live.
+// joint configurations; and leaves to a placement where the large bodies of entries live: whole
+// with everybody, or as rows of a Reed–Solomon code (CRaft).
 //
 // How to read: config.go (settings), raft.go (the state, the step, the table of
 // handlers), log.go with pack.go and disk.go (the log in memory, and what is known of the
 // disk), election.go; propose.go, replicate.go with progress.go (a leader's view of its
 // followers, the window) and follower.go; read.go, change.go, transfer.go, snapshot.go,
-// placement.go with copy.go. check.go verifies the invariants that stand under the fields;
+// placement.go with copy.go. Bodies in parts: code.go (rows and when they are enough),
+// holdings.go (who holds what), prepare.go (what a new leader does before it leads),
+// upgrade.go (whole copies where rows are too few), bodies.go (membership), rs.go. check.go verifies the invariants that stand under the fields;
 // mutant.go lists rules that tests may break on purpose.
 //
 // Section numbers are those of Ongaro's thesis, Consensus: Bridging Theory and Practice,
-// or of the paper it grew from where they say "figure".
+// or of the paper it grew from where they say "figure"; C and G with a number are the
+// invariants and the gaps of SPECS §2.
 //
 // May import: protocol and protocol/quorum, and nothing that waits or reads the world.
 package raft

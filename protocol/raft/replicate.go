@@ -181,7 +181,7 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 		p.match, p.grown = m.Index, r.now
 		p.next = max(p.next, p.match+1)
 	}
-	if len(m.Holdings) > 0 && r.tells(p, m) {
+	if r.tells(p, m) {
 		grew, p.grown = true, r.now
 	}
 	if r.role != protocol.Leader {
@@ -231,8 +231,12 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 		return
 	}
 	p.measured(r.tripOf(m))
-	if m.Index > p.match || len(m.Holdings) > 0 {
+	switch {
+	case m.Index > p.match:
 		r.matched(p, m) // an answer was lost, or is late
+	case r.tells(p, m):
+		p.grown = r.now
+		r.advance()
 	}
 	if r.role != protocol.Leader {
 		return
