@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -25,6 +26,11 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
 		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
 of a member's present life. Of servers other than braid it shows what the etcd API tells.
+
+The last table is about large values, which lie in files beside the log: how many a member
+holds, whole or as a fragment, with how many bytes; into how many fragments the leader cuts
+new ones now (1: not at all); how many are missing, were made whole from others' fragments,
+were found damaged and repaired.
 
 The exit code is 1 if a member does not answer or is not ready.`,
 		Example: `  braid status
@@ -91,7 +97,63 @@ func printStatus(w io.Writer, members []status.Member) error {
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}
+	printBodies(t, members)
 	return t.Flush()
+}
+
+// printBodies tells where large values are.
+func printBodies(w io.Writer, members []status.Member) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Placement != "" }) {
+		return // none of braid, or none answers
+	}
+	fmt.Fprintln(w, "\nMEMBER\tPLACEMENT\tCUT IN\tBODIES\tBYTES\tFILES\tMISSING\tFETCHED\tSERVED\tDAMAGED\tREPAIRED\tSTATE")
+	for _, m := range members {
+		if m.Placement == "" {
+			continue
+		}
+		b := &m.Bodies
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), m.Placement, cut(m), b.Held,
+			status.Bytes(float64(b.LiveBytes)), status.Bytes(float64(b.TotalBytes)), b.Missing, b.Fetched, b.Served, b.Corrupt, b.Repaired,
+			bodyState(members, m))
+	}
+}
+
+// cut is into how many fragments a leader cuts values now.
+func cut(m status.Member) string {
+	for _, i := range m.Instances {
+		if i.K > 0 {
+			return fmt.Sprint(i.K)
+		}
+	}
+	return "-"
+}
+
+// bodyState says what keeps a member from holding all that it should: by its own word, or by
+// its leader's, which may be older or newer.
+func bodyState(members []status.Member, m status.Member) string {
+	for _, i := range m.Instances {
+		if i.Preparing > 0 {
+			return fmt.Sprintf("prepares to lead: %d to be made whole", i.Preparing)
+		}
+	}
+	lacks := m.Bodies.Missing > 0
+	for _, i := range m.Instances {
+		lacks = lacks || i.Lacking
+	}
+	switch {
+	case m.Bodies.Failing != "":
+		return "cannot restore: " + m.Bodies.Failing
+	case lacks:
+		return "restores what it lacks"
+	}
+	for _, leader := range members {
+		for _, p := range leader.Members {
+			if leader.ID != m.ID && leader.ID == m.Leader && p.ID == m.ID && p.Lacking != nil && *p.Lacking {
+				return "lacks some, its leader says"
+			}
+		}
+	}
+	return "complete"
 }
 
 // behind is how far the member is from its leader, by the leader's account, and how far

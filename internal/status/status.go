@@ -38,6 +38,9 @@ type Member struct {
 	Instances    []Instance `json:"instances"`
 	Members      []Peer     `json:"members,omitempty"`
 
+	Placement string `json:"placement,omitempty"`
+	Bodies    Bodies `json:"bodies"`
+
 	LogBytes      int64   `json:"log_bytes"`
 	DBBytes       int64   `json:"db_bytes"`
 	DBInUse       int64   `json:"db_in_use_bytes"`
@@ -59,6 +62,25 @@ type Instance struct {
 	Commit   uint64 `json:"commit_index"`
 	Applied  uint64 `json:"applied_index"`
 	ApplyLag uint64 `json:"apply_lag"`
+	// K is how many fragments a leader cuts bodies into now, 1: none; 0 on other members.
+	K uint8 `json:"k,omitempty"`
+	// Preparing is how many bodies a new leader has to make whole before it leads.
+	Preparing int  `json:"preparing,omitempty"`
+	Lacking   bool `json:"lacking,omitempty"` // committed bodies are missing here
+}
+
+// Bodies is what a member says of the large values that it keeps outside of its database.
+type Bodies struct {
+	Held       int    `json:"held"`        // whole or a fragment
+	Missing    int    `json:"missing"`     // and being fetched from others
+	LiveBytes  int64  `json:"live_bytes"`  // of what is held
+	TotalBytes int64  `json:"total_bytes"` // of the files
+	Fetched    uint64 `json:"fetched"`     // made whole from others' fragments
+	Served     uint64 `json:"served"`      // fragments given to others
+	Corrupt    uint64 `json:"corrupt"`     // found damaged
+	Repaired   uint64 `json:"repaired"`
+	Trimmed    uint64 `json:"trimmed"`           // whole copies cut to a fragment
+	Failing    string `json:"failing,omitempty"` // why the last attempt at a missing one failed
 }
 
 // Peer is a member as another one sees it. The leader also knows how far it is.
@@ -72,6 +94,7 @@ type Peer struct {
 	Match      *uint64  `json:"match_index,omitempty"`
 	Lag        *uint64  `json:"lag,omitempty"`
 	Inflight   *int     `json:"inflight_bytes,omitempty"`
+	Lacking    *bool    `json:"lacking,omitempty"` // committed bodies are missing there
 }
 
 // Options say whom to ask and how.
