@@ -116,3 +116,22 @@ func damageFile(t *testing.T, fs vfs.FS, path string, piece []byte) (found int) 
 	require.NoError(t, f.Sync())
 	return found
 }
+func TestAReplacementThatDidNotReachTheLogIsNoLoss(t *testing.T) {
+	fs, body := vfs.NewMem(), someBody(5000)
+	b := openStore(t, fs)
+	old := refTo(11, 2, body)
+	store(t, b, old, protocol.RowForm(1), body)
+	newer := old
+	newer.Term++
+	store(t, b, newer, protocol.RowForm(1), body) // and a crash before the entry was written
+	require.NoError(t, b.Close())
+	b = openStore(t, fs)
+	defer b.Close()
+	rec := recovered(10, old)
+	require.NoError(t, RecoverBodies(rec, 1, b, nil))
+	require.Equal(t, protocol.RowForm(1), rec.Entries[0].Form)
+	held, err := b.Read(1, 11)
+	require.NoError(t, err)
+	require.EqualValues(t, old.Term, held.Term)
+}
+

@@ -544,6 +544,7 @@ func (m *Member) wrote(j job) {
 		m.fail(err)
 		return
 	}
+	m.body.store.Settle()
 	if m.w.tracing() {
 		m.w.tracef("%s   durable up to step %d", m.id, j.seq)
 	}

@@ -35,8 +35,8 @@ type BodiesOptions struct {
 // Sync, Compact, Retain and Close are for one goroutine at a time; all else is safe beside
 // them. Like Log it has no goroutine, clock or chance of its own.
 //
-// A body that is appended takes the place of what was held of its entry, but not before it
-// is durable: after a crash the one or the other is there. A body whose bytes were damaged
+// A body that is appended takes the place of what was held of its entry, or of another entry
+// with its index (of another term), but not before it is durable: after a crash the one or the other is there. A body whose bytes were damaged
 // is reported when it is read, and the others stay as they are. Bodies that were given up
 // may be there again after a crash; see Retain.
 type Bodies struct {
@@ -50,6 +50,7 @@ type Bodies struct {
 	// of files that say so.
 	mu    sync.Mutex
 	index map[bodyKey]*held
+	older []*held     // live, but replaced in index by the body of another entry; see Settle
 	files []*bodyFile // ascending; the last is the current one, if there is one
 	free  []*bodyFile // files to be used again
 	// freeUnsynced: the names of some in free are not durable yet.
@@ -62,7 +63,7 @@ type Bodies struct {
 	start, end int64 // end = start + len(buf)
 	damage     []*CorruptError
 	closed     bool
-	retained   bool // Retain was called
+	retained   bool // the owner goes on
 
 	number  uint64 // of the last body appended
 	opened  uint64 // number when Open returned
@@ -102,6 +103,7 @@ func (b *Bodies) Append(body Body) error {
 	}
 	b.number++
 	b.mu.Lock()
+	b.retained = true
 	b.hold(h)
 	b.mu.Unlock()
 	return nil
@@ -122,8 +124,13 @@ func (b *Bodies) AppendOf(records []Record) error {
 // hold makes h what is held of its entry. It needs mu.
 func (b *Bodies) hold(h *held) {
 	key := bodyKey{h.meta.Instance, h.meta.Index}
-	if old := b.index[key]; old != nil {
+	switch old := b.index[key]; {
+	case old == nil:
+	case old.meta.Term == h.meta.Term:
 		b.drop(old)
+	default:
+		old.older = true
+		b.older = append(b.older, old)
 	}
 	h.live = true
 	h.file.live += h.size()
@@ -135,6 +142,25 @@ func (b *Bodies) drop(h *held) {
 	h.live = false
 	h.file.live -= h.size()
 	delete(b.index, bodyKey{h.meta.Instance, h.meta.Index})
+}
+
+// forget gives up what is in older. It needs mu.
+func (b *Bodies) forget(h *held) {
+	h.live, h.older = false, false
+	h.file.live -= h.size()
+}
+
+// Settle says that the log is durable, and with it the entries of the bodies appended so
+// far. Up to then the body of an entry that another replaced stays: after a crash the log
+// may have the replaced entry still. Writer says it after each sync.
+func (b *Bodies) Settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range b.older {
+		b.forget(h)
+	}
+	clear(b.older)
+	b.older = b.older[:0]
 }
 
 // put writes a record, or gathers it if it is small. The result is not held yet.

@@ -55,7 +55,8 @@ func (b *Bodies) check() error {
 		}
 		last = f.seq
 		for _, h := range f.records {
-			if h.file != f || h.live != (b.index[bodyKey{h.meta.Instance, h.meta.Index}] == h) {
+			held := b.index[bodyKey{h.meta.Instance, h.meta.Index}] == h
+			if h.file != f || h.live != (held || h.older) || held && h.older || h.older != slices.Contains(b.older, h) {
 				return fmt.Errorf("record %+v of file %d", h.meta, f.seq)
 			}
 			if h.live {
@@ -145,6 +146,9 @@ func (w *bodyWork) call(b *Bodies) error {
 		return err
 	}
 	w.synced = len(w.states) - 1
+	if w.rng.IntN(2) == 0 {
+		b.Settle()
+	}
 	return nil
 }
 
@@ -520,5 +524,50 @@ func TestReaderOfFreedBody(t *testing.T) {
 	b.mu.Unlock()
 	close(release)
 	require.NoError(t, receive(t, read))
+	require.NoError(t, b.Close())
+}
+
+// TestReplacedBodiesStayUntilTheLogIsDurable: an entry is replaced by one of another term,
+// and the crash comes when the body of that is durable and its record is not.
+func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
+	find := func(fs vfs.FS, keep uint64) (Body, bool) {
+		b := openBodiesMem(t, fs)
+		b.Retain(func(body Body) bool { return body.Index != 1 || body.Term == keep })
+		require.NoError(t, b.check())
+		defer b.Close()
+		if _, ok := b.Find(1, 1); !ok {
+			return Body{}, false
+		}
+		require.NoError(t, b.Verify(1, 1))
+		body, err := b.Read(1, 1)
+		require.NoError(t, err)
+		return body, true
+	}
+	fs := vfs.NewCrashableMem()
+	b := openBodiesMem(t, fs)
+	for term := uint64(3); term <= 5; term++ {
+		require.NoError(t, b.Append(someBody(1, 1, term, 60<<10))) // a file of its own
+		require.NoError(t, b.Sync())
+		for more, err := true, error(nil); more; { // other work does not touch them
+			more, err = b.Compact()
+			require.NoError(t, err)
+			require.NoError(t, b.Sync())
+		}
+		require.NoError(t, b.check())
+	}
+	for term := uint64(3); term <= 5; term++ {
+		got, ok := find(fs.CrashClone(vfs.CrashCloneCfg{}), term)
+		require.True(t, ok, "term %d", term)
+		require.Equal(t, someBody(1, 1, term, 60<<10), got)
+	}
+	three, _ := b.Size()
+	b.Settle()
+	require.NoError(t, b.Sync())
+	require.NoError(t, b.check())
+	one, _ := b.Size()
+	require.Equal(t, three, 3*one, "nobody needs the others any more")
+	got, ok := find(fs.CrashClone(vfs.CrashCloneCfg{}), 5)
+	require.True(t, ok)
+	require.EqualValues(t, 5, got.Term)
 	require.NoError(t, b.Close())
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -18,18 +19,56 @@ func (b *Bodies) Release(instance uint32, index uint64) {
 	}
 }
 
-// Retain says once, after Open, which of the bodies that were found are needed. The others
-// were given up, or replaced in the log, before the last life ended. What was damaged is
-// remembered up to then, also by a next Open.
+// Retain says once, after Open and before the first Append, which of the bodies that were
+// found are needed. The others were given up, or replaced in the log, before the last life
+// ended. Where bodies of several terms were found for an index, keep is asked about each, the
+// one appended last first, until it wants one: the log may not have the last.
 func (b *Bodies) Retain(keep func(Body) bool) {
-	for _, body := range b.all() {
-		if !keep(body) {
-			b.Release(body.Instance, body.Index)
+	for _, versions := range b.versions() {
+		wanted := slices.IndexFunc(versions, func(h *held) bool { return keep(h.meta) })
+		b.mu.Lock()
+		for i, h := range versions {
+			switch {
+			case i == wanted:
+			case h.older:
+				b.forget(h)
+			default:
+				b.drop(h)
+			}
 		}
+		if wanted >= 0 {
+			h := versions[wanted]
+			h.older = false
+			b.index[bodyKey{h.meta.Instance, h.meta.Index}] = h
+		}
+		b.mu.Unlock()
 	}
 	b.mu.Lock()
-	b.retained = true
+	b.older = nil
 	b.mu.Unlock()
+}
+
+// versions lists what was found for each index, in order, each with what was appended last
+// in front.
+func (b *Bodies) versions() (all [][]*held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	byKey := make(map[bodyKey]int, len(b.index))
+	for key, h := range b.index {
+		byKey[key] = len(all)
+		all = append(all, []*held{h})
+	}
+	for _, h := range b.older {
+		at := byKey[bodyKey{h.meta.Instance, h.meta.Index}]
+		all[at] = append(all[at], h)
+	}
+	for _, versions := range all {
+		slices.SortFunc(versions, func(x, y *held) int { return cmp.Compare(y.number, x.number) })
+	}
+	slices.SortFunc(all, func(x, y []*held) int {
+		return cmp.Or(cmp.Compare(x[0].meta.Instance, y[0].meta.Instance), cmp.Compare(x[0].meta.Index, y[0].meta.Index))
+	})
+	return all
 }
 
 // mayGo reports whether a file may be given up once no body in it is held. It needs mu.
@@ -116,7 +155,7 @@ func (b *Bodies) nextLive() *held {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ; b.at < len(b.victim.records); b.at++ {
-		if h := b.victim.records[b.at]; h.live {
+		if h := b.victim.records[b.at]; h.live && !h.older {
 			b.at++
 			return h
 		}
@@ -158,8 +197,8 @@ func (b *Bodies) Damaged() []*CorruptError {
 // Verify reads what is held of an entry's body and all that the disk says about it. It
 // answers what Read does. But if bodies were lost of which nobody knows whose they were, it
 // answers *CorruptError for each that was there before: perhaps it was replaced by one
-// of those. So recovery asks it, before Retain, about bodies that others were told are held
-// and that may still be replaced; for looking after bodies, Read is enough.
+// of those. So recovery asks it, before the first Append, about bodies that others were told
+// are held and that may still be replaced; for looking after bodies, Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

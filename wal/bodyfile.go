@@ -19,8 +19,8 @@ type bodyFile struct {
 	capacity int64 // bytes of the file
 	salt     uint32
 	durable  int64 // in Open: what is before it was durable, as its records say
-	// lost: bodies were lost in it of which nobody knows whose they were. It stays until
-	// Retain, so that an owner who could not go on is told the same again.
+	// lost: bodies were lost in it of which nobody knows whose they were. It stays until the
+	// first Append, so that an owner who could not go on is told the same again.
 	lost bool
 
 	// Guarded by Bodies.mu:
@@ -39,6 +39,7 @@ type held struct {
 	crc    uint32
 	number uint64
 	live   bool
+	older  bool  // see Bodies.older
 	bad    error // a *CorruptError, once it was met
 }
 

@@ -183,8 +183,13 @@ func (b *Bodies) item(f *bodyFile, item bodyItem) {
 	b.number = max(b.number, h.number)
 	one := &held{meta: h.meta, file: f, offset: int64(h.offset), length: h.length, crc: h.crc, number: h.number}
 	f.records = append(f.records, one)
-	if old := b.index[bodyKey{h.meta.Instance, h.meta.Index}]; old == nil || old.number <= one.number {
+	switch old := b.index[bodyKey{h.meta.Instance, h.meta.Index}]; {
+	case old == nil || old.number <= one.number:
 		b.hold(one)
+	case old.meta.Term != one.meta.Term:
+		one.live, one.older = true, true
+		f.live += one.size()
+		b.older = append(b.older, one)
 	}
 }
 

@@ -214,6 +214,9 @@ func (w *Writer) commit(batch []job) {
 	if err == nil {
 		err = l.Sync()
 	}
+	if err == nil && w.bodies != nil {
+		w.bodies.Settle()
+	}
 	w.count(batch, err)
 	for i := range batch {
 		if done := batch[i].done; done != nil {
