@@ -171,6 +171,8 @@ func (b *bodies) sweep() {
 
 // BodyStats is what a member knows of its bodies.
 type BodyStats struct {
+	// Held is how many bodies are held here, whole or in part.
+	Held int
 	// LiveBytes are those of the bodies held here, in the form held; TotalBytes what their
 	// files take.
 	LiveBytes, TotalBytes int64
@@ -187,7 +189,7 @@ type BodyStats struct {
 func (b *bodies) stats() BodyStats {
 	live, total := b.store.Size()
 	s := BodyStats{
-		LiveBytes: live, TotalBytes: total, Missing: b.lacking(), Fetched: b.count.fetched.Load(), Served: b.count.served.Load(),
+		Held: b.store.Count(), LiveBytes: live, TotalBytes: total, Missing: b.lacking(), Fetched: b.count.fetched.Load(), Served: b.count.served.Load(),
 		Corrupt: b.count.corrupt.Load(), Repaired: b.count.repaired.Load(), Trimmed: b.count.trimmed.Load(),
 	}
 	if e := b.failing.Load(); e != nil && s.Missing > 0 {

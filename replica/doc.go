@@ -10,10 +10,15 @@
 //     done, this member's pending proposals and reads, and their repetition.
 //   - applier.go: order, at-most-once and state machine: committed entries in, results out.
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
+//   - body.go: bodies cut for their receivers, questions about them answered from the disk.
+//   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
+//   - retain.go, census.go: which bodies are alive and missing; when a whole copy may become
+//     a row.
 //
 // Around them is what waits: replica.go opens and closes a member, loop.go is an
 // instance's event loop, applyloop.go the apply goroutine, propose.go and read.go the
-// clients' side, snapshots.go and snapfile.go files and streams, links.go the transport.
+// clients' side, snapshots.go and snapfile.go files and streams, links.go the transport;
+// bodies.go, bodyread.go, bodycache.go and scrub.go keep the bodies.
 //
-// May import: protocol, order, wal, transport.
+// May import: protocol, order, wal, transport, erasure.
 package replica

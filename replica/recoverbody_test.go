@@ -134,4 +134,3 @@ func TestAReplacementThatDidNotReachTheLogIsNoLoss(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, old.Term, held.Term)
 }
-

@@ -50,6 +50,7 @@ type Bodies struct {
 	// of files that say so.
 	mu    sync.Mutex
 	index map[bodyKey]*held
+	count int         // of those in index that have bytes
 	older []*held     // live, but replaced in index by the body of another entry; see Settle
 	files []*bodyFile // ascending; the last is the current one, if there is one
 	free  []*bodyFile // files to be used again
@@ -131,17 +132,33 @@ func (b *Bodies) hold(h *held) {
 	default:
 		old.older = true
 		b.older = append(b.older, old)
+		b.unindex(old)
 	}
 	h.live = true
 	h.file.live += h.size()
+	b.place(key, h)
+}
+
+func (b *Bodies) place(key bodyKey, h *held) {
 	b.index[key] = h
+	if h.length > 0 {
+		b.count++
+	}
 }
 
 // drop gives up a body. It needs mu.
 func (b *Bodies) drop(h *held) {
 	h.live = false
 	h.file.live -= h.size()
+	b.unindex(h)
+}
+
+// unindex makes h no longer what is held of its entry. It needs mu.
+func (b *Bodies) unindex(h *held) {
 	delete(b.index, bodyKey{h.meta.Instance, h.meta.Index})
+	if h.length > 0 {
+		b.count--
+	}
 }
 
 // forget gives up what is in older. It needs mu.
@@ -425,6 +442,13 @@ func (b *Bodies) all() []Body {
 		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Index, y.Index))
 	})
 	return all
+}
+
+// Count is how many bodies are held, without those of no bytes.
+func (b *Bodies) Count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
 }
 
 // Size is how many bytes of disk the bodies that are held need, and how many the files

@@ -49,6 +49,15 @@ func (b *Bodies) check() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	live, last := map[*bodyFile]int64{}, uint64(0)
+	count := 0
+	for _, h := range b.index {
+		if h.length > 0 {
+			count++
+		}
+	}
+	if count != b.count {
+		return fmt.Errorf("%d bodies, counted %d", count, b.count)
+	}
 	for _, f := range b.files {
 		if f.seq <= last || f.removed {
 			return fmt.Errorf("file %d after %d, removed: %v", f.seq, last, f.removed)

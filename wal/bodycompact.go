@@ -38,8 +38,11 @@ func (b *Bodies) Retain(keep func(Body) bool) {
 		}
 		if wanted >= 0 {
 			h := versions[wanted]
+			wasOlder := h.older
 			h.older = false
-			b.index[bodyKey{h.meta.Instance, h.meta.Index}] = h
+			if wasOlder {
+				b.place(bodyKey{h.meta.Instance, h.meta.Index}, h)
+			}
 		}
 		b.mu.Unlock()
 	}
