@@ -21,7 +21,7 @@ import (
 type Config struct {
 	// Node opens the log. Its Answer and Logger are set by Start.
 	Node braid.Options
-	// Store opens the state machine. Its ids and OnFatal are set by Start.
+	// Store opens the state machine. Its ids, Bodies and OnFatal are set by Start.
 	Store store.Options
 
 	// Name and AdvertiseClientURLs are published in the member list.
@@ -62,6 +62,11 @@ type Config struct {
 	openLog func(braid.Options, braid.DurableStateMachine) (Log, error)
 }
 
+// largeWholeBytes is from where on a value is large where members keep all of it. A body is
+// synced before the entry that names it: for a client alone that costs as much as the database
+// spares at about this size (BenchmarkRealPut). Fragments pay earlier, at the store's default.
+const largeWholeBytes = 64 << 10
+
 // complete fills in the defaults.
 func (c *Config) complete() error {
 	if len(c.ListenClient) == 0 {
@@ -88,6 +93,9 @@ func (c *Config) complete() error {
 	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))
 	c.Node.Members = slices.Clone(c.Node.Members) // opening the log sorts them
 	c.Store.ClusterID, c.Store.MemberID = c.Node.Cluster, uint64(c.Node.Self)
+	if c.Store.LargeValueBytes == 0 && c.Node.Placement != braid.PlacementCode {
+		c.Store.LargeValueBytes = largeWholeBytes
+	}
 	c.Store.LeaseExtension = cmp.Or(c.Store.LeaseExtension, c.electionTimeout())
 	return nil
 }

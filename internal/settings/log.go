@@ -41,7 +41,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.IntVar(&l.Instances, "instances", 1, "instances of the protocol: 1")
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
-	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 16 KiB, negative: none is)")
+	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
 	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
 	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which large values on disk are read to find and repair damage (0: never)")
