@@ -94,6 +94,12 @@ func (n *Node) form(e *protocol.Entry) protocol.Form {
 	return protocol.FormNone
 }
 
+// Holds is in what form a member's disk holds the body of the entry that was committed at i.
+func (net *Net) Holds(id protocol.MemberID, i protocol.Index) protocol.Form {
+	e := net.judge.chosen[i]
+	return net.Node(id).form(&e)
+}
+
 // reach reports whether one member can fetch from another.
 func (net *Net) reach(n, from *Node) bool {
 	return n == from || from.Core != nil && (net.Cut == nil || !net.Cut(n.ID, from.ID) && !net.Cut(from.ID, n.ID))

@@ -27,7 +27,7 @@ const (
 //	expire id                 only id's election timeout passes
 //	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
 //	pass id ms                id's clock moves, and does not tick
-//	propose id [n] [size]     n proposals; burst: in one Propose
+//	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [remove=(…)]
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
 //	queue                     what is under way
@@ -35,6 +35,10 @@ const (
 //	lag | sync id             disks complete nothing from now on | but id's, once
 //	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
 //	isolate id | heal | status id
+//	holders index             who holds the body of a committed entry, and in what form
+//	fill id                   id makes up for bodies of committed entries that it lacks
+//
+// Where id, from or to may be several, they are written id=(1,2). With quiet a command says nothing but what went wrong.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{t: t}
@@ -70,6 +74,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 			if !ok {
 				panic(p)
 			}
+			if d.HasArg("quiet") {
+				s.out.Reset()
+			}
 			out = s.out.String() + "VIOLATION: " + v.what + "\n"
 		}
 	}()
@@ -78,7 +85,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 		d.Fatalf(t, "unknown command")
 	}
 	do(s, args{t, d})
-	if s.out.Len() == 0 {
+	if s.out.Len() == 0 || d.HasArg("quiet") {
 		return "ok\n"
 	}
 	return s.out.String()
@@ -118,6 +125,9 @@ func (a args) config() (c raft.Config) {
 	c.LeaseReads = a.d.HasArg("lease")
 	c.MaxClockDrift = time.Duration(a.num("drift", 0)) * time.Millisecond
 	c.Mutant = raft.Mutant(a.text("mutant"))
+	c.Placement = raft.Placement(a.text("placement"))
+	c.MaxK, c.ExtraWhole = a.num("maxk", 0), a.num("extra", 0)
+	c.ReadQuorum, c.WriteQuorum = a.num("read", 0), a.num("write", 0)
 	return c
 }
 
@@ -129,6 +139,7 @@ var commands = map[string]func(*script, args){
 			*c = config
 			c.Self, c.Instance, c.Heartbeat, c.ElectionTimeout = self.Self, self.Instance, self.Heartbeat, self.ElectionTimeout
 		}))
+		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {
 			s.net.Tick(n.ID, 0)
 		}
@@ -139,21 +150,26 @@ var commands = map[string]func(*script, args){
 		s.net.Settle()
 	},
 	"expire": func(s *script, a args) { s.net.Tick(a.id("id"), 2*timeout) },
-	"beat":   func(s *script, a args) { s.net.Tick(a.id("id"), heartbeat) },
+	"beat":   func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Tick(id, heartbeat) }) },
 	"wait": func(s *script, a args) {
-		s.net.Tick(a.id("id"), time.Duration(a.num("ms", 0))*time.Millisecond)
+		a.each(func(id protocol.MemberID) { s.net.Tick(id, time.Duration(a.num("ms", 0))*time.Millisecond) })
 	},
 	"pass": func(s *script, a args) {
-		s.net.Node(a.id("id")).Now += time.Duration(a.num("ms", 0)) * time.Millisecond
+		a.each(func(id protocol.MemberID) {
+			s.net.Node(id).Now += time.Duration(a.num("ms", 0)) * time.Millisecond
+		})
 	},
 	"propose": func(s *script, a args) {
 		var burst []protocol.Entry
 		for range a.num("n", 1) {
-			if a.d.HasArg("burst") {
+			switch {
+			case a.d.HasArg("burst"):
 				burst = append(burst, s.net.Batch(a.id("id"), a.num("size", 8)))
-				continue
+			case a.d.HasArg("body"):
+				s.net.ProposeBody(a.id("id"), a.num("body", 0))
+			default:
+				s.net.Propose(a.id("id"), a.num("size", 8))
 			}
-			s.net.Propose(a.id("id"), a.num("size", 8))
 		}
 		if burst != nil {
 			s.net.Step(a.id("id"), protocol.Propose{Entries: burst})
@@ -183,11 +199,15 @@ var commands = map[string]func(*script, args){
 			}
 		}
 	},
-	"settle":  func(s *script, a args) { s.net.Settle() },
-	"lag":     func(s *script, a args) { s.net.Lag = !a.d.HasArg("off") },
-	"sync":    func(s *script, a args) { s.net.Sync(a.id("id")) },
-	"crash":   func(s *script, a args) { s.net.Crash(a.id("id"), a.num("keep", 0)) },
-	"restart": func(s *script, a args) { s.net.Restart(a.id("id")); s.net.Tick(a.id("id"), 0) },
+	"settle": func(s *script, a args) { s.net.Settle() },
+	"lag":    func(s *script, a args) { s.net.Lag = !a.d.HasArg("off") },
+	"sync":   func(s *script, a args) { a.each(s.net.Sync) },
+	"crash": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Crash(id, a.num("keep", 0)) })
+	},
+	"restart": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Restart(id); s.net.Tick(id, 0) })
+	},
 	"add": func(s *script, a args) {
 		s.net.Add(a.id("id"), protocol.Config{})
 		s.net.Tick(a.id("id"), 0)
@@ -202,8 +222,21 @@ var commands = map[string]func(*script, args){
 			return slices.Contains(alone, from) != slices.Contains(alone, to)
 		}
 	},
+	"holders": func(s *script, a args) {
+		for _, n := range s.net.Nodes {
+			fmt.Fprintf(&s.out, "%s: %s\n", n.ID, s.net.Holds(n.ID, protocol.Index(a.num("index", 0))))
+		}
+	},
+	"fill":   func(s *script, a args) { s.net.Backfill(a.id("id")) },
 	"heal":   func(s *script, a args) { s.net.Cut = nil },
 	"status": func(s *script, a args) { s.status(a.id("id")) },
+}
+
+// each does f to the members that id names.
+func (a args) each(f func(protocol.MemberID)) {
+	for _, id := range a.ids("id") {
+		f(id)
+	}
 }
 
 func (a args) ids(key string) []protocol.MemberID {
@@ -249,9 +282,9 @@ func (s *script) each(a args, f func(i int)) {
 		case p.Want != nil:
 			kind = "Want"
 		}
-		if from := a.id("from"); from != 0 && from != p.From {
+		if from := a.ids("from"); from != nil && !slices.Contains(from, p.From) {
 			i++
-		} else if to := a.id("to"); to != 0 && to != p.To {
+		} else if to := a.ids("to"); to != nil && !slices.Contains(to, p.To) {
 			i++
 		} else if want := a.text("type"); want != "" && want != kind {
 			i++
@@ -264,8 +297,22 @@ func (s *script) each(a args, f func(i int)) {
 
 func (s *script) status(id protocol.MemberID) {
 	st := s.net.Node(id).Core.Status()
-	fmt.Fprintf(&s.out, "%s t%d log %d…%d durable %d commit %d\n", st.Role, st.Term, st.First, st.Last, st.Durable, st.Commit)
+	fmt.Fprintf(&s.out, "%s t%d log %d…%d durable %d commit %d", st.Role, st.Term, st.First, st.Last, st.Durable, st.Commit)
+	if st.K > 1 {
+		fmt.Fprintf(&s.out, " k=%d", st.K)
+	}
+	if st.Preparing > 0 {
+		fmt.Fprintf(&s.out, " preparing %d", st.Preparing)
+	}
+	s.out.WriteString("\n")
 	for _, p := range st.Peers {
-		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d\n", p.ID, p.Match, p.Next, p.Active, p.Snapshot, p.InflightBytes)
+		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d", p.ID, p.Match, p.Next, p.Active, p.Snapshot, p.InflightBytes)
+		if p.Whole > 0 {
+			fmt.Fprintf(&s.out, " whole to %d", p.Whole)
+		}
+		if p.Lacking {
+			s.out.WriteString(" lacking")
+		}
+		s.out.WriteString("\n")
 	}
 }
