@@ -129,6 +129,7 @@ func (s *Server) open() error {
 	s.cluster, s.auth, s.maintenance = &clusterService{s: s}, &authService{s: s}, &maintenanceService{s: s}
 	s.client = s.newClient()
 	close(s.started)
+	st.StartReleasing()
 	s.compactor, err = s.newCompactor()
 	if err == nil {
 		err = s.cfg.Registry.Register(newCollector(s))

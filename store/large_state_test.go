@@ -213,6 +213,7 @@ func TestCompareUnderWrites(t *testing.T) {
 // TestLargeConcurrently lets readers, watchers, compaction, releases and snapshots meet.
 func TestLargeConcurrently(t *testing.T) {
 	n := openLarge(t, func(o *Options) { o.ReleaseGrace = 500 * time.Millisecond })
+	n.StartReleasing()
 	ctx, stop := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	var reads, snapshots atomic.Int64

@@ -314,6 +314,7 @@ func TestUnusedBodyIsReleased(t *testing.T) {
 // TestReleaserReleases lets time do it.
 func TestReleaserReleases(t *testing.T) {
 	n := openLarge(t, func(o *Options) { o.ReleaseGrace = time.Millisecond })
+	n.StartReleasing()
 	n.put("k", big('a', 5000))
 	n.put("k", "small")
 	n.compact(n.Revision())

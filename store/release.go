@@ -6,14 +6,16 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
-// releaser gives up bodies that nothing uses any more: after a grace period, for those who
-// read a revision just before it was compacted, and not before the database is durable
-// without them.
-func (s *Store) releaser() {
-	defer close(s.released)
-	if s.opts.Bodies == nil {
-		return
+// StartReleasing begins to give up bodies that nothing uses any more: after a grace period,
+// for those who read a revision just before it was compacted, and not before the database is
+// durable without them. It is called once, when Options.Bodies can be used.
+func (s *Store) StartReleasing() {
+	if s.opts.Bodies != nil {
+		s.releaser.Go(s.keepReleasing)
 	}
+}
+
+func (s *Store) keepReleasing() {
 	tick := time.NewTicker(max(s.opts.ReleaseGrace/4, time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -32,6 +34,8 @@ func (s *Store) releaser() {
 
 // release gives up what was dropped before a time.
 func (s *Store) release(before time.Time) error {
+	s.releasing.Lock()
+	defer s.releasing.Unlock()
 	var out []BodyRef
 	err := s.using(func(be backend.Backend) error {
 		if out = s.db.refs.expired(before); len(out) > 0 {

@@ -89,6 +89,8 @@ func copySnapshot(w io.Writer, r io.Reader) error {
 // replace puts a database in the place of the store's. A crash leaves the old one or the
 // new one. Leases come before the keys that hang on them; the hook and the appliers last.
 func (s *Store) replace(name string) error {
+	s.releasing.Lock()
+	defer s.releasing.Unlock()
 	err := os.Rename(name, s.path())
 	if err == nil && !s.opts.NoSync {
 		err = syncDir(s.opts.Dir)

@@ -65,7 +65,10 @@ type Store struct {
 	// fetching bounds the bytes of large values that are being fetched.
 	fetching *semaphore.Weighted
 	copying  *semaphore.Weighted // of copies for clients, one at a time
-	released chan struct{}       // closed when the releaser has ended
+	// releasing is held while bodies are released, and while the state is replaced: what is
+	// released must not be in the new state.
+	releasing sync.Mutex
+	releaser  sync.WaitGroup
 }
 
 // Open opens the store in a directory, which is made if it does not exist. A second store
@@ -86,7 +89,6 @@ func Open(o Options) (*Store, error) {
 
 		fetching: semaphore.NewWeighted(o.ResponseBytes),
 		copying:  semaphore.NewWeighted(1),
-		released: make(chan struct{}),
 	}
 	s.lg = s.latch.logger(o.Logger)
 	s.wanted.init()
@@ -98,7 +100,6 @@ func Open(o Options) (*Store, error) {
 		return nil, openError(o.Dir, err)
 	}
 	go s.pump()
-	go s.releaser()
 	return s, nil
 }
 
@@ -183,7 +184,7 @@ func (s *Store) Close() error {
 	}
 	s.lessor.Stop()
 	<-s.pumped
-	<-s.released
+	s.releaser.Wait()
 	err := s.latch.guard(func() error {
 		return errors.Join(s.kv.Close(), s.auth.Close(), s.db.be.Close())
 	})
