@@ -25,6 +25,8 @@ type fakeLog struct {
 	members  []braid.Member
 	removed  []braid.MemberID
 	peers    []protocol.PeerStatus
+	// amend, if set, changes what Status says.
+	amend func(*braid.Status)
 	// refuse, if set, is what proposals get.
 	refuse error
 	// barrier, if set, is what read barriers get.
@@ -219,10 +221,14 @@ func (l *fakeLog) Status() braid.Status {
 		Config: protocol.Config{Members: l.members, Removed: l.removed},
 	}
 	c := in.Config.Clone()
-	return braid.Status{
+	st := braid.Status{
 		Self: l.options.Self, Cluster: l.options.Cluster, Instances: []protocol.Status{in}, Applied: l.position,
 		AppliedIndex: protocol.Index(l.position), Members: c.Members, Ready: l.leader != 0,
 	}
+	if l.amend != nil {
+		l.amend(&st)
+	}
+	return st
 }
 
 // set changes what the log pretends.

@@ -135,7 +135,9 @@ type collector struct {
 	healthOK, healthNo, quota, dbTotal, dbInUse                              desc
 	term, logBytes, memberCount, commitGap, watchStreams, watchEvents, since desc
 	clients, started, handled, received, sent                                desc
-	peerMatch, peerInflight                                                  desc
+	peerMatch, peerInflight, peerLacking                                     desc
+	codeK, preparing, held, missing, liveBytes, fileBytes                    desc
+	fetched, served, corrupt, repaired, trimmed                              desc
 	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords          desc
 }
 
@@ -179,6 +181,18 @@ func newCollector(s *Server) *collector {
 		linkDrops:     newDesc(counter, "braid_link_dropped_frames_total", "Frames to a member that were given up.", "to"),
 		linkQueue:     newDesc(gauge, "braid_link_queue_bytes", "Bytes waiting to be sent to a member.", "to"),
 		peerMatch:     newDesc(gauge, "braid_peer_match_index", "On the leader: the last index that a member is known to hold.", "instance", "member"),
+		peerLacking:   newDesc(gauge, "braid_peer_lacking", "On the leader: 1 if large values are missing on a member.", "instance", "member"),
+		codeK:         newDesc(gauge, "braid_code_k", "On the leader: fragments that make a large value whole that is written now; 1: it is not cut.", "instance"),
+		preparing:     newDesc(gauge, "braid_preparing_bodies", "Large values that a new leader has to make whole before it leads.", "instance"),
+		held:          newDesc(gauge, "braid_bodies_held", "Large values held here, whole or as a fragment."),
+		missing:       newDesc(gauge, "braid_bodies_missing", "Large values that should be held here and are being restored."),
+		liveBytes:     newDesc(gauge, "braid_bodies_live_bytes", "Bytes of the large values held here, in the form held."),
+		fileBytes:     newDesc(gauge, "braid_bodies_file_bytes", "Bytes of the files that hold large values."),
+		fetched:       newDesc(counter, "braid_bodies_fetched_total", "Large values made whole from other members' fragments."),
+		served:        newDesc(counter, "braid_bodies_served_total", "Fragments of large values given to other members."),
+		corrupt:       newDesc(counter, "braid_bodies_corrupt_total", "Large values found damaged on disk."),
+		repaired:      newDesc(counter, "braid_bodies_repaired_total", "Large values restored on disk."),
+		trimmed:       newDesc(counter, "braid_bodies_trimmed_total", "Whole copies of large values cut to a fragment."),
 		peerInflight:  newDesc(gauge, "braid_peer_inflight_bytes", "On the leader: bytes sent to a member and not acknowledged.", "instance", "member"),
 	}
 }
@@ -190,6 +204,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.failed, c.slowReads, c.expired, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.term, c.logBytes,
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
+		c.peerLacking, c.codeK, c.preparing, c.held, c.missing, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
+		c.repaired, c.trimmed,
 	} {
 		ch <- d.Desc
 	}
@@ -203,6 +219,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	st := c.s.log.Status()
 	c.collectCluster(&st, emit)
 	c.collectLog(&st, ch, emit)
+	c.collectBodies(&st, emit)
 	c.collectStore(emit)
 	c.collectRequests(emit)
 }
@@ -245,9 +262,14 @@ func (c *collector) collectCluster(st *braid.Status, emit emitFunc) {
 		in := &st.Instances[i]
 		name := strconv.FormatUint(uint64(in.Instance), 10)
 		emit(c.term, float64(in.Term), name)
+		emit(c.preparing, float64(in.Preparing), name)
+		if in.K > 0 {
+			emit(c.codeK, float64(in.K), name)
+		}
 		for _, p := range in.Peers {
 			emit(c.peerMatch, float64(p.Match), name, p.ID.String())
 			emit(c.peerInflight, float64(p.InflightBytes), name, p.ID.String())
+			emit(c.peerLacking, truth(p.Lacking), name, p.ID.String())
 		}
 	}
 }
@@ -272,6 +294,20 @@ func (c *collector) collectLog(st *braid.Status, ch chan<- prometheus.Metric, em
 		emit(c.linkDrops, float64(p.Drops), id)
 		emit(c.linkQueue, float64(p.QueueBytes), id)
 	}
+}
+
+// collectBodies tells what became of large values.
+func (c *collector) collectBodies(st *braid.Status, emit emitFunc) {
+	b := &st.Bodies
+	emit(c.held, float64(b.Held))
+	emit(c.missing, float64(b.Missing))
+	emit(c.liveBytes, float64(b.LiveBytes))
+	emit(c.fileBytes, float64(b.TotalBytes))
+	emit(c.fetched, float64(b.Fetched))
+	emit(c.served, float64(b.Served))
+	emit(c.corrupt, float64(b.Corrupt))
+	emit(c.repaired, float64(b.Repaired))
+	emit(c.trimmed, float64(b.Trimmed))
 }
 
 func (c *collector) collectStore(emit emitFunc) {

@@ -29,6 +29,8 @@ type statusView struct {
 	DBBytes      int64          `json:"db_bytes"`
 	DBInUse      int64          `json:"db_in_use_bytes"`
 	Alarms       []string       `json:"alarms,omitempty"`
+	Placement    string         `json:"placement"`
+	Bodies       bodiesView     `json:"bodies"`
 	Instances    []instanceView `json:"instances"`
 	Members      []memberView   `json:"members"`
 }
@@ -45,6 +47,25 @@ type instanceView struct {
 	Applied  uint64 `json:"applied_index"`
 	// ApplyLag is how many entries are committed and not yet applied here.
 	ApplyLag uint64 `json:"apply_lag"`
+	// K is how many fragments a leader cuts bodies into now; 0 on other members. Preparing
+	// is how many bodies a new leader has yet to make whole. Lacking: some are missing here.
+	K         uint8 `json:"k,omitempty"`
+	Preparing int   `json:"preparing,omitempty"`
+	Lacking   bool  `json:"lacking,omitempty"`
+}
+
+// bodiesView is about the large values, which are outside of the database.
+type bodiesView struct {
+	Held       int    `json:"held"`
+	Missing    int    `json:"missing"`
+	LiveBytes  int64  `json:"live_bytes"`
+	TotalBytes int64  `json:"total_bytes"`
+	Fetched    uint64 `json:"fetched"`
+	Served     uint64 `json:"served"`
+	Corrupt    uint64 `json:"corrupt"`
+	Repaired   uint64 `json:"repaired"`
+	Trimmed    uint64 `json:"trimmed"`
+	Failing    string `json:"failing,omitempty"`
 }
 
 type memberView struct {
@@ -58,7 +79,14 @@ type memberView struct {
 	Match         *uint64 `json:"match_index,omitempty"`
 	Lag           *uint64 `json:"lag,omitempty"`
 	InflightBytes *int    `json:"inflight_bytes,omitempty"`
+	Lacking       *bool   `json:"lacking,omitempty"`
 }
+
+// Silent reports whether the leader does not hear from the member.
+func (v memberView) Silent() bool { return v.Active != nil && !*v.Active }
+
+// Lacks reports whether the leader knows that large values are missing there.
+func (v memberView) Lacks() bool { return v.Lacking != nil && *v.Lacking }
 
 func name(id braid.MemberID) string {
 	if id == 0 {
@@ -73,7 +101,7 @@ func (s *Server) view() statusView {
 		Name: s.cfg.Name, ID: s.id.String(), Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), Version: version.Version,
 		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: st.Ready,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
-		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(),
+		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st),
 	}
 	for _, a := range s.store.Alarms() {
 		v.Alarms = append(v.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())
@@ -83,6 +111,7 @@ func (s *Server) view() statusView {
 		view := instanceView{
 			Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
 			First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
+			K: in.K, Preparing: in.Preparing, Lacking: in.Lacking,
 		}
 		if i == 0 {
 			view.Applied = uint64(st.AppliedIndex)
@@ -94,6 +123,18 @@ func (s *Server) view() statusView {
 		v.Members = append(v.Members, viewMember(&st, &st.Members[i], self.leader))
 	}
 	slices.SortFunc(v.Members, func(a, b memberView) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return v
+}
+
+func viewBodies(st *braid.Status) bodiesView {
+	b := &st.Bodies
+	v := bodiesView{
+		Held: b.Held, Missing: b.Missing, LiveBytes: b.LiveBytes, TotalBytes: b.TotalBytes,
+		Fetched: b.Fetched, Served: b.Served, Corrupt: b.Corrupt, Repaired: b.Repaired, Trimmed: b.Trimmed,
+	}
+	if b.Failing != nil {
+		v.Failing = b.Failing.Error()
+	}
 	return v
 }
 
@@ -113,7 +154,7 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) member
 		p := &in.Peers[i]
 		if p.ID == m.ID {
 			match, lag := uint64(p.Match), uint64(in.Last)-min(uint64(p.Match), uint64(in.Last))
-			v.Active, v.Match, v.Lag, v.InflightBytes = &p.Active, &match, &lag, &p.InflightBytes
+			v.Active, v.Match, v.Lag, v.InflightBytes, v.Lacking = &p.Active, &match, &lag, &p.InflightBytes, &p.Lacking
 		}
 	}
 	return v
@@ -141,11 +182,16 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 {{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
 in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
+<p>Placement {{.Placement}}{{range .Instances}}{{if .K}}, new values in {{.K}} fragments{{end}}{{if .Preparing}},
+<b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{end}}.
+{{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,
+{{.Fetched}} made whole with fragments of others, {{.Corrupt}} found damaged, {{.Repaired}} repaired.</p>
+{{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
 {{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}
 <table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>lag</th></tr>
 {{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>
 <td>{{range .ClientURLs}}{{.}} {{end}}</td><td>{{range .PeerURLs}}{{.}} {{end}}</td>
-<td>{{if .Lag}}{{.Lag}}{{if .Active}}{{else}} <span class="bad">silent</span>{{end}}{{end}}</td></tr>{{end}}</table>
+<td>{{if .Lag}}{{.Lag}}{{end}}{{if .Silent}} <span class="bad">silent</span>{{end}}{{if .Lacks}} <span class="bad">lacks large values</span>{{end}}</td></tr>{{end}}</table>
 <table><tr><th>instance</th><th>role</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th></tr>
 {{range .Instances}}<tr><td>{{.Instance}}</td><td>{{.Role}}</td><td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td>
 <td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td></tr>{{end}}</table>
