@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/wal"
+)
+
+// letters makes a value of n bytes that nothing else equals, in lines that pass through a
+// terminal.
+func letters(n int, seed uint64) string {
+	const line = 32 << 10
+	b := make([]byte, n)
+	random := rand.New(rand.NewPCG(seed, uint64(n)))
+	for i := range b {
+		b[i] = "0123456789abcdef"[random.IntN(16)]
+		if i%line == line-1 && i != n-1 {
+			b[i] = '\n'
+		}
+	}
+	return string(b)
+}
+
+// largeClient is a client that sends large requests.
+func (c *cluster) largeClient(endpoints ...string) *clientv3.Client {
+	c.t.Helper()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: patience, MaxCallSendMsgSize: 64 << 20,
+	})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// alive are the client addresses of members by name, without those that are down.
+func (c *cluster) alive(down ...string) map[string]string {
+	out := map[string]string{}
+	for name, url := range c.clients {
+		if !slices.Contains(down, name) {
+			out[name] = strings.TrimPrefix(url, "http://")
+		}
+	}
+	return out
+}
+
+// reads demands that members have these values by their own words. A member may not answer
+// for a while, but never with anything else.
+func (c *cluster) reads(members map[string]string, values map[string]string) {
+	c.t.Helper()
+	for name, endpoint := range members {
+		client := c.client(endpoint)
+		for key, want := range values {
+			eventually(c.t, "an answer of "+name+" about "+key, func(ctx context.Context) bool {
+				r, err := client.Get(ctx, key)
+				if err != nil {
+					return false
+				}
+				require.Len(c.t, r.Kvs, 1, "%s of %s", key, name)
+				require.True(c.t, string(r.Kvs[0].Value) == want, "%s of %s is not what was put", key, name)
+				return true
+			})
+		}
+	}
+}
+
+// onDisk is what a member's files say of the bodies that it holds, by index.
+func (c *cluster) onDisk(name string) map[uint64]wal.BodyInfo {
+	c.t.Helper()
+	last := map[uint64]wal.BodyInfo{} // what comes later takes the place of what was before
+	dir := filepath.Join(c.dir, name, logDir, "bodies")
+	require.NoError(c.t, wal.InspectBodies(vfs.Default, dir, func(wal.SegmentInfo) error { return nil }, func(b wal.BodyInfo) error {
+		if b.Kind == "body" && b.Number >= last[b.Body.Index].Number {
+			last[b.Body.Index] = b
+		}
+		return nil
+	}))
+	return last
+}
+
+// The forms of bodies on disk: nothing, whole, then rows.
+const (
+	formWhole    = 1
+	formFirstRow = 2
+)
+
+// fragments returns the index of a body of that size that one member holds whole and all
+// others in rows of half its size, and what their files say of it; 0 if there is none. On a
+// busy machine a leader may have had to make do with fewer members.
+func (c *cluster) fragments(size int) (index uint64, holders map[string]wal.BodyInfo) {
+	c.t.Helper()
+	byIndex := map[uint64]map[string]wal.BodyInfo{}
+	for name := range c.clients {
+		for i, b := range c.onDisk(name) {
+			if byIndex[i] == nil {
+				byIndex[i] = map[string]wal.BodyInfo{}
+			}
+			byIndex[i][name] = b
+		}
+	}
+	for i, holders := range byIndex {
+		forms, bytes := map[uint8]bool{}, 0
+		for _, b := range holders {
+			if int(b.Body.Size) == size && b.Body.K == 2 && b.Err == nil {
+				forms[b.Body.Form] = true
+				bytes += b.Length
+			}
+		}
+		if len(forms) == len(c.clients) && forms[formWhole] && bytes == size+(len(forms)-1)*((size+1)/2) {
+			return i, holders
+		}
+	}
+	return 0, nil
+}
+
+// putCut puts a value until members hold fragments of it, and returns the body.
+func (c *cluster) putCut(size int, put func(context.Context) bool) (index uint64, holders map[string]wal.BodyInfo) {
+	c.t.Helper()
+	eventually(c.t, "a value in fragments", func(ctx context.Context) bool {
+		if !put(ctx) {
+			return false
+		}
+		index, holders = c.fragments(size)
+		return index > 0
+	})
+	return index, holders
+}
+
+func TestCraftReadsEveryValueEverywhere(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft")
+	one, sixteen := letters(1<<20, 1), letters(16<<20, 2)
+	all := c.alive()
+	client := c.largeClient(c.endpoints...)
+	c.putCut(len(one), func(ctx context.Context) bool {
+		_, err := client.Put(ctx, "one", one)
+		return err == nil
+	})
+	c.putCut(len(sixteen), func(context.Context) bool {
+		_, stderr, code := do(t, sixteen, "ctl", "--endpoints", c.endpoints[0], "--max-request-bytes=33554432", "--command-timeout=20s", "put", "sixteen")
+		if code != 0 {
+			t.Logf("put: %s", stderr)
+		}
+		return code == 0
+	})
+	values := map[string]string{"one": one, "sixteen": sixteen}
+	c.reads(all, values)
+	require.True(t, ok(t, "ctl", "--endpoints", c.endpoints[4], "--command-timeout=20s", "get", "one", "--print-value-only") == one)
+
+	leader := c.leader()
+	kill(t, c.pids[leader])
+	c.next(launch.Died)
+	c.reads(c.alive(leader), values)
+
+	second := map[bool]string{true: "m2", false: "m1"}[leader == "m1"]
+	kill(t, c.pids[second])
+	c.next(launch.Died)
+	rest := c.alive(leader, second)
+	c.reads(rest, values)
+	values["two"] = letters(1<<20, 3)
+	writer := c.largeClient(slices.Collect(maps.Values(rest))...)
+	eventually(t, "a write with two of five members down", func(ctx context.Context) bool {
+		_, err := writer.Put(ctx, "two", values["two"])
+		return err == nil
+	})
+	c.reads(rest, values)
+}
+
+func TestCraftRepairsDamage(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft", "--scrub-rate=268435456")
+	value := letters(1<<20, 4)
+	client := c.largeClient(c.endpoints...)
+	index, holders := c.putCut(len(value), func(ctx context.Context) bool {
+		_, err := client.Put(ctx, "a", value)
+		return err == nil
+	})
+	victim, body := "", wal.BodyInfo{}
+	for name, b := range holders {
+		if b.Body.Form >= formFirstRow {
+			victim, body = name, b
+		}
+	}
+	flip(t, body)
+	var state status.Member
+	eventually(t, "repair", func(ctx context.Context) bool {
+		answers := status.Ask(ctx, status.Options{Endpoints: []string{c.alive()[victim]}, Only: true, Timeout: 5 * time.Second})
+		state = answers[0]
+		return state.Bodies.Corrupt > 0 && state.Bodies.Repaired > 0 && state.Bodies.Missing == 0
+	})
+	require.Equal(t, "code", state.Placement)
+	require.Empty(t, state.Bodies.Failing)
+	again := c.onDisk(victim)[index]
+	require.NoError(t, again.Err)
+	require.Equal(t, body.Body.Form, again.Body.Form)
+	require.Equal(t, body.Length, again.Length)
+	require.Greater(t, again.Number, body.Number)
+	log, err := os.ReadFile(filepath.Join(c.dir, victim+".log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "a body on disk is damaged; restoring it from other members")
+	metrics := fetch(t, c.alive()[victim], "/metrics")
+	require.Contains(t, metrics, "\nbraid_bodies_corrupt_total 1\n")
+	require.Contains(t, metrics, "\nbraid_bodies_repaired_total 1\n")
+
+	// What was restored is needed now: two others are gone, and who is left holds rows.
+	var down []string
+	for _, name := range []string{c.leader(), "m1", "m2", "m3"} {
+		if name != victim && !slices.Contains(down, name) && len(down) < 2 {
+			kill(t, c.pids[name])
+			down = append(down, name)
+		}
+	}
+	c.reads(c.alive(down...), map[string]string{"a": value})
+}
+
+// flip changes a bit of a body where it lies.
+func flip(t *testing.T, body wal.BodyInfo) {
+	t.Helper()
+	f, err := os.OpenFile(body.File, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	var b [1]byte
+	at := body.Offset + int64(body.Length)/2
+	_, err = f.ReadAt(b[:], at)
+	require.NoError(t, err)
+	b[0] ^= 1
+	_, err = f.WriteAt(b[:], at)
+	require.NoError(t, err)
+}
+
+// fetch reads a page of a member.
+func fetch(t *testing.T, addr, path string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(content)
+}
