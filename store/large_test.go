@@ -372,6 +372,26 @@ func TestValueThatCannotBeHad(t *testing.T) {
 	require.ErrorIs(t, read(), ErrWrongBytes)
 }
 
+// TestVerifiedBytesAreRemembered takes bytes for right only where they lie.
+func TestVerifiedBytesAreRemembered(t *testing.T) {
+	var v verified
+	one, wrong := []byte(big('a', 5000)), []byte(big('b', 5000))
+	r := recordOf(one)
+	for range 2 {
+		require.True(t, v.check(r, one))
+		require.False(t, v.check(r, wrong))
+		require.False(t, v.check(r, one[1:]))
+		require.False(t, v.check(r, append(one, 'x')[1:]), "the same length elsewhere")
+	}
+	require.True(t, v.check(r, bytes.Clone(one)))
+	for i := range 2 * verifiedValues {
+		value := []byte(fmt.Sprint(i))
+		require.True(t, v.check(recordOf(value), value))
+	}
+	require.LessOrEqual(t, len(v.known), verifiedValues)
+	require.True(t, v.check(recordOf(nil), nil))
+}
+
 func TestAnswersAreBounded(t *testing.T) {
 	n := openLarge(t, func(o *Options) { o.ResponseBytes = 10_000 })
 	for i := range 5 {

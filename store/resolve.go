@@ -115,7 +115,7 @@ func (s *Store) bytesOf(ctx context.Context, v *value) ([]byte, error) {
 	}
 	if err == nil {
 		begin, end := uint64(v.place.offset), uint64(v.place.offset)+v.place.record.size
-		if out := whole[begin:end:end]; v.place.record.verify(out) {
+		if out := whole[begin:end:end]; s.verified.check(v.place.record, out) {
 			return out, nil
 		}
 		err = ErrWrongBytes

@@ -54,8 +54,10 @@ type Store struct {
 
 	primary primary
 	wanted  wanted
-	frozen  frozen
-	space   space
+	// verified are large values that were read lately.
+	verified verified
+	frozen   frozen
+	space    space
 
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
