@@ -1,6 +1,7 @@
 package raft_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/braidlog/braid/protocol"
@@ -59,5 +60,66 @@ func TestConformanceWithBodies(t *testing.T) {
 			t.Parallel()
 			conformance.RunWith(t, factory(change), conformance.Options{Bodies: 500})
 		})
+	}
+}
+
+// rs5 is RS-Raft for five members.
+func rs5(c *raft.Config) {
+	c.Placement, c.MaxK, c.ReadQuorum, c.WriteQuorum = raft.PlacementRS, 3, 4, 4
+}
+
+// Five members code with every k there is; RS-Raft knows no other number.
+func TestFiveWithBodies(t *testing.T) {
+	five := conformance.Options{Bodies: 500, Members: 5}
+	four := five
+	four.ReadQuorum, four.WriteQuorum = 4, 4
+	for name, s := range map[string]struct {
+		change  func(*raft.Config)
+		options conformance.Options
+	}{"code": {coded(0), five}, "code 3": {coded(3), five}, "rs": {rs5, four}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(25) {
+				if what := conformance.HuntWith(factory(s.change), s.options, seed, nil); what != "" {
+					t.Errorf("seed %d: %s", seed, what)
+				}
+			}
+		})
+	}
+}
+
+func TestConfigOfPlacements(t *testing.T) {
+	base := raft.Config{Self: 1, Instance: 1, Heartbeat: 1, ElectionTimeout: 10}
+	var voters protocol.Config
+	for id := range protocol.MemberID(5) {
+		voters.Members = append(voters.Members, protocol.Member{ID: id + 1})
+	}
+	voters.Number()
+	for _, c := range []struct {
+		change func(*raft.Config)
+		ok     bool
+	}{
+		{coded(0), true},
+		{coded(3), true},
+		{func(c *raft.Config) { c.Placement, c.ExtraWhole = raft.PlacementCode, 2 }, true},
+		{rs5, true},
+		{coded(-1), false},
+		{coded(300), false},
+		{func(c *raft.Config) { c.MaxK = 2 }, false},
+		{func(c *raft.Config) { c.ExtraWhole = 1 }, false},
+		{func(c *raft.Config) { c.Placement = "confirm" }, false},
+		{func(c *raft.Config) { coded(2)(c); c.ReadQuorum = 3 }, false},
+		{func(c *raft.Config) { rs5(c); c.MaxK = 0 }, false},
+		{func(c *raft.Config) { rs5(c); c.MaxK = 4 }, false},
+		{func(c *raft.Config) { rs5(c); c.WriteQuorum = 6 }, false},
+		{func(c *raft.Config) { rs5(c); c.ReadQuorum, c.WriteQuorum, c.MaxK = 2, 5, 2 }, false},
+	} {
+		config := base
+		c.change(&config)
+		_, err := raft.New(config, protocol.Recovered{Base: protocol.Base{Config: voters}})
+		var refused *raft.ConfigError
+		if c.ok != (err == nil) || !c.ok && !errors.As(err, &refused) {
+			t.Errorf("%+v: %v", config, err)
+		}
 	}
 }

@@ -47,9 +47,27 @@ func randomEntry(rng *rand.Rand, index protocol.Index, term protocol.Term) proto
 		e.Count = uint32(rng.IntN(5))
 		e.Payload = bytes.Repeat([]byte{byte(index)}, rng.IntN(50))
 	}
+	if e.Kind == protocol.EntryBatch && rng.IntN(3) == 0 {
+		e.Body = bytes.Repeat([]byte{byte(index)}, 1+rng.IntN(300))
+	}
 	e.SealPayload()
+	if e.BodySize > 0 {
+		e.K = uint8(1 + rng.IntN(3))
+		setForm(&e, rng)
+	}
 	e.Seal(index, term, make([]byte, protocol.HeadSize))
 	return e
+}
+
+// setForm draws in what form a body is held.
+func setForm(e *protocol.Entry, rng *rand.Rand) {
+	e.Form = protocol.FormWhole
+	if d := rng.IntN(4); d == 0 {
+		e.Form = protocol.FormNone
+	} else if d == 1 && e.K > 1 {
+		e.Form = protocol.RowForm(uint8(rng.IntN(250)))
+	}
+	e.Body = bytes.Repeat([]byte{byte(e.Index) ^ byte(e.Form)}, e.BodyLen())
 }
 
 // same compares what must survive packing: all but the payload, whose presence the log
@@ -60,13 +78,33 @@ func same(want, got *protocol.Entry, durable protocol.Index) bool {
 			return false
 		}
 	}
-	return bytes.Equal(want.Head(), got.Head()) && got.Index == want.Index && got.Term == want.Term && got.ID == want.ID &&
+	if len(got.Body) > 0 && !bytes.Equal(want.Body, got.Body) {
+		return false
+	}
+	return bytes.Equal(want.Head(), got.Head()) && got.K == want.K && got.Form == want.Form &&
+		got.BodySize == want.BodySize && got.BodyDigest == want.BodyDigest && got.Index == want.Index && got.Term == want.Term && got.ID == want.ID &&
 		got.Low == want.Low && got.Count == want.Count && got.Size == want.Size && got.Digest == want.Digest && got.Kind == want.Kind
+}
+
+// amendSome changes the forms of some entries with bodies, and returns the first one's index.
+func amendSome(rng *rand.Rand, l *memlog, d *dumbLog) protocol.Index {
+	var changed []protocol.Entry
+	for i := rng.IntN(len(d.entries)); i < len(d.entries) && len(changed) < 40; i += 1 + rng.IntN(30) {
+		if e := &d.entries[i]; e.BodySize > 0 {
+			setForm(e, rng)
+			changed = append(changed, *e)
+		}
+	}
+	l.amend(changed)
+	if len(changed) == 0 {
+		return d.last() + 1
+	}
+	return changed[0].Index
 }
 
 func unchanged(a, b []protocol.Entry) bool {
 	return slices.EqualFunc(a, b, func(x, y protocol.Entry) bool {
-		return &x.Head()[0] == &y.Head()[0] && len(x.Payload) == len(y.Payload) && same(&x, &y, 0)
+		return &x.Head()[0] == &y.Head()[0] && len(x.Payload) == len(y.Payload) && len(x.Body) == len(y.Body) && same(&x, &y, 0)
 	})
 }
 
@@ -79,7 +117,15 @@ func TestLogAgainstASlice(t *testing.T) {
 		term, durable := protocol.Term(2), protocol.Index(7)
 		var handed, copies [][]protocol.Entry
 		for range 250 {
-			switch rng.IntN(12) {
+			switch rng.IntN(13) {
+			case 4:
+				if len(d.entries) > 0 && rng.IntN(3) == 0 {
+					amended := amendSome(rng, &l, &d)
+					l.drop(min(durable, amended-1))
+					if amended <= d.last() {
+						require.Len(t, l.at(amended).Body, l.at(amended).BodyLen(), "dropped before it is durable")
+					}
+				}
 			case 0:
 				term += protocol.Term(rng.IntN(3))
 			case 1:

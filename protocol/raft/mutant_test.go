@@ -20,7 +20,7 @@ func tiny(c *raft.Config) {
 
 func lease(c *raft.Config) { c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace }
 
-// TestHunt runs seeds beyond those of the suite, with three settings.
+// TestHunt runs seeds beyond those of the suite, with several settings.
 func TestHunt(t *testing.T) {
 	var trace func(string)
 	if *huntTrace {
@@ -32,12 +32,31 @@ func TestHunt(t *testing.T) {
 				t.Errorf("%s, seed %d: %s", name, seed, what)
 			}
 		}
+		for name, change := range map[string]func(*raft.Config){"copy": nil, "code": coded(0), "code 3": coded(3)} {
+			o := conformance.Options{Bodies: 500, Members: int(seed%2) * 5}
+			if what := conformance.HuntWith(factory(change), o, seed, trace); what != "" {
+				t.Errorf("%s with bodies, seed %d: %s", name, seed, what)
+			}
+		}
 	}
 }
 
 // TestMutantsAreSeen: the suite's random clusters notice these. The others need a script:
-// testdata/mutants.txt.
+// testdata/mutants.txt, testdata/code_mutants.txt.
 func TestMutantsAreSeen(t *testing.T) {
+	notice := func(m raft.Mutant, change func(*raft.Config), o conformance.Options, seed uint64) {
+		for s := seed; s < seed+400; s++ {
+			if conformance.HuntWith(factory(func(c *raft.Config) {
+				if change != nil {
+					change(c)
+				}
+				c.Mutant = m
+			}), o, s, nil) != "" {
+				return
+			}
+		}
+		t.Errorf("%s was not noticed", m)
+	}
 	for m, seed := range map[raft.Mutant]uint64{
 		raft.MutantAckBeforeFsync:        1027,
 		raft.MutantReadWithoutOwnTerm:    1022,
@@ -46,12 +65,14 @@ func TestMutantsAreSeen(t *testing.T) {
 		raft.MutantVoteIgnoresLog:        1013,
 		raft.MutantSnapshotIgnoresCommit: 1007,
 	} {
-		found := ""
-		for s := seed; s < seed+400 && found == ""; s++ {
-			found = conformance.Hunt(factory(func(c *raft.Config) { c.Mutant = m }), s, nil)
-		}
-		if found == "" {
-			t.Errorf("%s was not noticed", m)
-		}
+		notice(m, nil, conformance.Options{}, seed)
+	}
+	for m, seed := range map[raft.Mutant]uint64{
+		raft.MutantCodePaperPrefix:   0,
+		raft.MutantCodeFreeDowngrade: 3,
+		raft.MutantCodeFAnswers:      40,
+		raft.MutantCodeNaiveMix:      0,
+	} {
+		notice(m, coded(3), conformance.Options{Bodies: 500, Members: 5}, seed)
 	}
 }
