@@ -6,15 +6,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid"
 )
 
 // proposer is what a burst needs of a cluster.
 type proposer interface {
-	ProposeAsync(command []byte, done func(result any, err error)) error
+	ProposeBodyAsync(command, body []byte, done func(result any, err error)) error
 }
 
 // burst is one run of a Work: when each request was sent and when it was answered.
@@ -22,6 +25,7 @@ type burst struct {
 	work    Work
 	to      proposer
 	command []byte
+	bodies  bodies
 	first   uint64 // number of the first command
 	began   time.Time
 	// every is of how many requests one is timed, so that a large burst is not one of clock
@@ -34,6 +38,7 @@ type burst struct {
 	all       chan struct{} // closed when all are answered
 	failure   atomic.Pointer[error]
 	answers   []chan struct{} // of closed loops, by client
+	last      braid.BodyRef   // of the last request, if it had a body; valid after run
 }
 
 const (
@@ -46,13 +51,16 @@ const (
 
 func newBurst(w Work, to proposer, first uint64) *burst {
 	b := &burst{
-		work: w, to: to, first: first, command: make([]byte, max(8, cmp.Or(w.Payload, defaultPayload))),
+		work: w, to: to, first: first, bodies: newBodies(w.Body), command: make([]byte, max(8, cmp.Or(w.Payload, defaultPayload))),
 		every: max(1, w.Requests/timed), all: make(chan struct{}),
 	}
 	b.left.Store(int64(w.Requests))
 	b.plain = func(_ any, err error) { b.answered(0, err) }
 	for i := 0; i < w.Requests; i += b.every {
-		b.done = append(b.done, func(_ any, err error) {
+		b.done = append(b.done, func(result any, err error) {
+			if ref, ok := result.(braid.BodyRef); ok && i == w.Requests-1 {
+				b.last = ref
+			}
 			b.end[i/b.every] = time.Since(b.began)
 			b.answered(i, err)
 		})
@@ -133,7 +141,7 @@ func (b *burst) send(i int, due time.Duration, command []byte) error {
 		b.sent[i/b.every], done = due, b.done[i/b.every]
 	}
 	binary.LittleEndian.PutUint64(command, b.first+uint64(i))
-	if err := b.to.ProposeAsync(command, done); err != nil {
+	if err := b.to.ProposeBodyAsync(command, b.bodies.of(i), done); err != nil {
 		return fmt.Errorf("request %d was refused: %w", i+1, err)
 	}
 	return nil
@@ -198,4 +206,35 @@ func quantile(v []time.Duration, q float64) time.Duration {
 	}
 	i := int(q*float64(len(v))+0.999999) - 1
 	return v[min(max(i, 0), len(v)-1)]
+}
+
+// bodies are the large values that a run writes: pieces of the same random bytes, which do
+// not change any more and are different from one request to the next.
+type bodies struct {
+	random []byte
+	size   int
+}
+
+// bodyShift is by how much the pieces differ in where they begin.
+const (
+	bodyShift  = 64
+	bodyShifts = 64
+)
+
+func newBodies(size int) bodies {
+	if size == 0 {
+		return bodies{}
+	}
+	b := bodies{random: make([]byte, size+bodyShift*bodyShifts), size: size}
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b.random)
+	return b
+}
+
+// of is the body of a request, nil if there is none.
+func (b *bodies) of(i int) []byte {
+	if b.size == 0 {
+		return nil
+	}
+	at := i % bodyShifts * bodyShift
+	return b.random[at : at+b.size : at+b.size]
 }

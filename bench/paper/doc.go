@@ -11,14 +11,18 @@
 //
 //	experiment.go  what an experiment consists of
 //	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"
+//	craft*.go      those of "CRaft"
 //	run.go         the runner: clusters, rounds, time limit
 //	target.go      what the runner loads: a cluster of braid's in this process
-//	burst.go       the load: exactly so many requests, timed one by one
+//	write.go       a run that writes, and what is counted
+//	burst.go       its load: exactly so many requests, timed one by one
+//	window.go      a run that writes for a time, with some members stopped
+//	reads.go       a run that reads from a new leader
 //	machine.go     the state machine, whose applying can be made to cost something
 //	result.go      medians, and the form in which all of it is kept
 //	measure.go     how the figures of claims are computed
 //	report.go      the files: JSON, CSV, SVG and the page
 //	plot*.go       plots as SVG, with scale.go for their axes
 //
-// The package may import the root package and bench.
+// The package may import the root package, bench and internal/ports.
 package paper

@@ -9,8 +9,9 @@ import (
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
 type Setup struct {
-	Protocol string // empty: raft
+	Protocol string // raft, craft or rs-raft; empty: raft
 	Members  int    // 0: 3
+	CodeK    int    // fragments that make a body whole, at most; 0: as the protocol chooses
 
 	// Raft's four optimisations; the zero value is all of them at their defaults.
 	NoBatching       bool
@@ -23,15 +24,31 @@ type Setup struct {
 	Net       string        // link emulation, as the flag --net; empty: bare loopback
 	ApplyCost time.Duration // what applying one command takes, without using the CPU
 	Heartbeat time.Duration // 0: 250 ms
+	// SnapshotBytes is how much log there is between snapshots; 0: braid's default. Bodies
+	// are kept for as long as the log.
+	SnapshotBytes int
 }
 
-// Work is what is measured once: exactly Requests commands.
+// Work is what is measured once. Mostly that is exactly Requests commands.
 type Work struct {
 	Requests int
 	Payload  int     // bytes of a command; 0: 16
+	Body     int     // bytes of its body, the large value that it writes; 0: none
 	Rate     float64 // requests a second; 0: all at once
 	Clients  int     // clients that each wait for an answer; 0: nobody waits
+
+	// For, if not 0, is how long the clients work, in place of Requests. It is no failure if
+	// nothing is answered.
+	For time.Duration
+	// Down followers are stopped while the clients work, which they do for a time.
+	Down int
+	// Reads is how often the last of the requests' bodies is read after that, one read
+	// after the other, from a leader that has just taken over.
+	Reads int
 }
+
+// bytes is how large the value is that a request writes; 0 if nobody cares.
+func (w *Work) bytes() int { return w.Payload + w.Body }
 
 // Metric is one figure of a run.
 type Metric string
@@ -57,6 +74,22 @@ const (
 	MemberSync Metric = "member_sync_time_ms"
 	// CPU is this process's: all members and the load.
 	CPU Metric = "cpu_us_per_request"
+	// Bandwidth is of values that were written, until the last member had applied the last;
+	// of work for a time, of those answered in it.
+	Bandwidth Metric = "mib_per_s"
+	// Egress is what the leader sent to other members.
+	Egress Metric = "leader_egress_bytes_per_request"
+	// Kept is what a follower keeps of bodies on its disk, Written what it wrote, bodies and
+	// log; means of all followers.
+	Kept    Metric = "follower_kept_bytes_per_request"
+	Written Metric = "follower_written_bytes_per_request"
+	// FirstRead is the first read from a new leader, MeanRead the mean of all, both over a
+	// link; FirstLocal and NextLocal are the leader's part of it: to know that it still
+	// leads, and to have the whole body in memory. NextLocal is the median of the later reads.
+	FirstRead  Metric = "first_read_ms"
+	MeanRead   Metric = "mean_read_ms"
+	FirstLocal Metric = "first_read_local_ms"
+	NextLocal  Metric = "next_read_local_ms"
 )
 
 // labels name metrics on axes and in tables.
@@ -65,6 +98,9 @@ var labels = map[Metric]string{
 	P50: "median latency, ms", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms",
 	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
+	Bandwidth: "MiB/s", Egress: "bytes from the leader per request",
+	Kept: "bytes kept by a follower per request", Written: "bytes written by a follower per request",
+	FirstRead: "first read, ms", MeanRead: "mean of all reads, ms", FirstLocal: "first read at the leader itself, ms", NextLocal: "later reads at the leader itself, ms",
 }
 
 func (m Metric) label() string {
@@ -158,7 +194,10 @@ type Experiment struct {
 
 // Experiments returns all experiments, in the order in which a report shows them.
 func Experiments() []*Experiment {
-	return []*Experiment{raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation()}
+	return []*Experiment{
+		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
+		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
+	}
 }
 
 // UnknownError is the name of an experiment that does not exist.

@@ -85,11 +85,22 @@ func TestCasesAreDistinct(t *testing.T) {
 				t.Errorf("%s: %+v is measured twice", e.Name, p)
 			}
 			seen[p] = true
-			if c.Work.Requests < 1 || c.Work.Clients > c.Work.Requests || c.Setup.NoPipeline && c.Setup.Depth > 1 {
+			if !sensible(&c) {
 				t.Errorf("%s: %+v makes no sense", e.Name, c)
 			}
 		}
 	}
+}
+
+func sensible(c *Case) bool {
+	w, s := &c.Work, &c.Setup
+	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 {
+		return false
+	}
+	if w.For > 0 {
+		return w.Requests == 0 && w.Rate == 0 && w.Reads == 0 && w.Clients > 0 && w.Down < s.Members
+	}
+	return w.Requests > 0 && w.Clients <= w.Requests && w.Down == 0 && (w.Reads == 0 || w.Body > 0)
 }
 
 func TestMeasures(t *testing.T) {

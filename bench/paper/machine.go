@@ -10,7 +10,8 @@ import (
 )
 
 // machine is a member's state machine: bench's, which tells what was applied in which
-// order, with a price for applying and a bell that rings when a command has been applied.
+// order, with a price for applying and a bell that rings when a command has been applied. The
+// result of a command with a body is the body's name.
 type machine struct {
 	m    *bench.Machine
 	cost time.Duration // of one command
@@ -43,6 +44,11 @@ func (m *machine) ringAt(target uint64) {
 // Apply implements [braid.StateMachine].
 func (m *machine) Apply(commands []braid.Command) error {
 	err := m.m.Apply(commands)
+	for i := range commands {
+		if commands[i].Body != nil {
+			commands[i].Result = *commands[i].Body
+		}
+	}
 	m.pay(len(commands))
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -154,4 +155,61 @@ func correlation(x, y []float64) float64 {
 		return math.NaN()
 	}
 	return xy / math.Sqrt(xx*yy)
+}
+
+// lessThan is by how many percent the one series stays below the other, at the x among some
+// where it does so least.
+func lessThan(m Metric, one, other, part string, xs ...float64) measure {
+	most := worst(m, one, other, part, xs...)
+	return func(r *Result) (float64, bool) {
+		v, ok := most(r)
+		return 100 * (1 - v), ok
+	}
+}
+
+// worst is how many times the figure of one series is that of another, at the x among some
+// where that is most. Other x than those that were measured do not count.
+func worst(m Metric, one, other, part string, xs ...float64) measure {
+	return func(r *Result) (float64, bool) {
+		most := 0.0
+		for _, x := range xs {
+			if v, ok := times(m, where{one, x, part}, where{other, x, part})(r); ok {
+				most = max(most, v)
+			}
+		}
+		return most, most > 0
+	}
+}
+
+// peak is how many times the highest point of one series is that of another.
+func peak(m Metric, one, onePart, other, otherPart string) measure {
+	return func(r *Result) (float64, bool) {
+		a, b := r.highest(m, one, onePart), r.highest(m, other, otherPart)
+		return a / b, a > 0 && b > 0
+	}
+}
+
+// highest is the greatest median of a series, 0 if nothing was measured.
+func (r *Result) highest(m Metric, series, part string) (top float64) {
+	x := cmp.Or(part, r.e.XName)
+	for i := range r.Series {
+		if s := &r.Series[i]; s.Name == series && s.X == x && !s.Paper {
+			for k := range s.Points {
+				top = max(top, s.Points[k].Figures[m].Median)
+			}
+		}
+	}
+	return top
+}
+
+// figure is a point's own figure.
+func figure(m Metric, at where) measure {
+	return func(r *Result) (float64, bool) {
+		p := r.at(at)
+		if p == nil {
+			return 0, false
+		}
+		f, ok := p.Figures[m]
+		return f.Median, ok
+	}
 }

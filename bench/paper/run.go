@@ -180,7 +180,7 @@ func (r *runner) start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var errs []error
 	setups := r.setups()
-	if err := checkSpace(r.Dir, setups); err != nil {
+	if err := checkSpace(r.Dir, r.cases, r.rounds()); err != nil {
 		return err
 	}
 	for _, setup := range setups {

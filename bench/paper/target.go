@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/ports"
 )
 
 // Sample is what one run measured.
@@ -35,7 +36,7 @@ type Target interface {
 type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 
 // openers are the protocols that experiments can name.
-var openers = map[string]Opener{"": openBraid, "raft": openBraid}
+var openers = map[string]Opener{"": openBraid, "raft": openBraid, "craft": openBraid, "rs-raft": openBraid}
 
 // Open starts a cluster as its setup says.
 func Open(ctx context.Context, dir string, s Setup) (Target, error) {
@@ -54,23 +55,38 @@ const (
 	startTimeout     = 30 * time.Second
 	// warmUp is how many requests a new cluster gets before anything counts.
 	warmUp = 64
-	// memberBytes is the disk space that a member sets aside, a segment of its log.
+	// memberBytes is the disk space that a member sets aside, a segment of its log, and as
+	// much again if it gets bodies.
 	memberBytes = 64 << 20
+	// cacheBytes is what a member keeps of whole bodies in memory.
+	cacheBytes = 32 << 20
 )
 
 // braidTarget is a cluster of braid's, with all members in this process: real files, real
 // fsyncs and loopback TCP.
 type braidTarget struct {
-	dir      string
-	nodes    []*braid.Node
-	machines []*machine
-	sent     uint64 // commands so far
-	broken   bool   // a run failed: nobody knows what became of its commands
+	dir     string
+	setup   Setup
+	members []*member
+	sent    uint64 // commands so far
+	// applied is how many of them took effect, as far as is known. Invariant: ≤ sent, and
+	// equal to it unless members were stopped.
+	applied uint64
+	broken  bool // a run failed: nobody knows what became of its commands
+}
+
+// member is one of a cluster, which can be stopped and started again.
+type member struct {
+	options braid.Options
+	address string
+	node    *braid.Node // nil while stopped
+	machine *machine
+	reader  reader
 }
 
 func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
-	t := &braidTarget{dir: dir}
-	if err := t.open(s); err != nil {
+	t := &braidTarget{dir: dir, setup: s}
+	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if _, err := t.awaitLeader(ctx); err != nil {
@@ -82,61 +98,82 @@ func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
 	return t, nil
 }
 
-func (t *braidTarget) open(s Setup) error {
-	var listeners []net.Listener
-	var members []braid.Member
-	for i := range cmp.Or(s.Members, 3) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return errors.Join(err, closeAll(listeners))
-		}
-		name := fmt.Sprintf("m%d", i+1)
-		listeners = append(listeners, l)
-		members = append(members, braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name, PeerURLs: []string{"http://" + l.Addr().String()}})
+func (t *braidTarget) open() error {
+	n := cmp.Or(t.setup.Members, 3)
+	// While a member is stopped its port must not be taken by an outgoing connection.
+	free, err := ports.Free("127.0.0.1", n)
+	if err != nil {
+		return err
 	}
-	for i, m := range members {
-		o := s.options()
-		o.Self, o.Members, o.Cluster = m.ID, slices.Clone(members), braid.ClusterIDOf(members, "paper")
-		o.Dir, o.PeerListeners = filepath.Join(t.dir, m.Name), listeners[i:i+1]
-		sm := newMachine(s.ApplyCost)
-		node, err := braid.Open(o, sm)
+	var list []braid.Member
+	for i := range n {
+		name := fmt.Sprintf("m%d", i+1)
+		address := fmt.Sprintf("127.0.0.1:%d", free[i])
+		list = append(list, braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name, PeerURLs: []string{"http://" + address}})
+		t.members = append(t.members, &member{address: address})
+	}
+	for i, m := range t.members {
+		o, err := t.setup.options()
 		if err != nil {
-			return errors.Join(err, closeAll(listeners[i+1:]))
+			return err
 		}
-		t.nodes, t.machines = append(t.nodes, node), append(t.machines, sm)
+		o.Self, o.Members, o.Cluster = list[i].ID, slices.Clone(list), braid.ClusterIDOf(list, "paper")
+		o.Dir, o.ListenPeer, o.Answer = filepath.Join(t.dir, list[i].Name), []string{m.address}, m.reader.answer
+		m.options = o
+		if err := m.start(t.setup); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func closeAll(listeners []net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
+// start starts a member, or starts it again where it was stopped.
+func (m *member) start(s Setup) (err error) {
+	m.machine = newMachine(s.ApplyCost)
+	m.node, err = braid.Open(m.options, m.machine)
+	m.reader.serve(m.node)
+	return err
+}
+
+func (m *member) stop() error {
+	if m.node == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	n := m.node
+	m.node = nil
+	return errors.Join(n.Err(), n.Close())
 }
 
 // options are the options that all members share.
-func (s Setup) options() braid.Options {
+func (s Setup) options() (braid.Options, error) {
 	heartbeat := cmp.Or(s.Heartbeat, defaultHeartbeat)
-	return braid.Options{
+	o := braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: max(electionTimeout, 5*heartbeat),
 		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
-		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Net: s.Net,
+		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Net: s.Net, SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes,
 		Logger: slog.New(slog.DiscardHandler),
 	}
+	return o, bench.Place(&o, cmp.Or(s.Protocol, "raft"), s.CodeK)
 }
 
 // awaitLeader returns the member that leads, as it says itself.
-func (t *braidTarget) awaitLeader(ctx context.Context) (*braid.Node, error) {
+func (t *braidTarget) awaitLeader(ctx context.Context) (*member, error) {
+	return t.await(ctx, func(m *member) bool { return true })
+}
+
+// await returns the member that leads, if it is as wanted.
+func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*member, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		for _, n := range t.nodes {
-			if s := n.Status(); s.IsLeader() {
-				return n, nil
+		for _, m := range t.members {
+			if m.node == nil {
+				continue
+			}
+			if s := m.node.Status(); s.IsLeader() && want(m) {
+				return m, nil
 			}
 		}
 		select {
@@ -147,144 +184,22 @@ func (t *braidTarget) awaitLeader(ctx context.Context) (*braid.Node, error) {
 	}
 }
 
-// Run implements [Target].
-func (t *braidTarget) Run(ctx context.Context, w Work) (Sample, error) {
-	s, err := t.run(ctx, w)
-	t.broken = t.broken || err != nil
-	return s, err
-}
-
-func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
-	leader, err := t.awaitLeader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b := newBurst(w, leader, t.sent)
-	t.sent += uint64(w.Requests)
-	for _, m := range t.machines {
-		m.ringAt(t.sent)
-	}
-	before, cpu, syncs := leader.Status(), bench.CPUTime(), t.syncTime()
-	commits := watchCommits(leader)
-	err = b.run(ctx)
-	if err != nil {
-		commits.stop()
-		return nil, err
-	}
-	last, err := t.awaitBells(ctx)
-	if err != nil {
-		commits.stop()
-		return nil, err
-	}
-	after := leader.Status()
-	s := sampleOf(b, last, &before, &after, bench.CPUTime()-cpu)
-	s[MemberSync] = ms(t.syncTime()-syncs) / float64(len(t.nodes))
-	s[Replicated] = ms(commits.stop().Sub(b.began))
-	if after.Instances[0].Term != before.Instances[0].Term || !after.IsLeader() {
-		return nil, errors.New("the leader changed during the run")
-	}
-	return s, nil
-}
-
-// syncTime is how long all members together have taken to make their logs durable.
-func (t *braidTarget) syncTime() (sum time.Duration) {
-	for _, n := range t.nodes {
-		s := n.Status()
-		sum += s.Log.SyncTime
-	}
-	return sum
-}
-
-// sampleOf turns what was read into figures.
-func sampleOf(b *burst, last time.Time, before, after *braid.Status, cpu time.Duration) Sample {
-	latencies := b.latencies()
-	n, runtime := float64(b.work.Requests), last.Sub(b.began)
-	s := Sample{
-		Runtime: ms(runtime), Throughput: n / runtime.Seconds(),
-		P50: ms(quantile(latencies, 0.5)), P99: ms(quantile(latencies, 0.99)),
-		Syncs:    float64(after.Log.Syncs - before.Log.Syncs),
-		SyncTime: ms(after.Log.SyncTime - before.Log.SyncTime),
-		CPU:      float64(cpu.Microseconds()) / n,
-	}
-	if entries := after.Commits - before.Commits; entries > 0 {
-		s[PerEntry] = n / float64(entries)
-	}
-	if s[Syncs] > 0 {
-		s[SyncMean] = s[SyncTime] / s[Syncs]
-	}
-	return s
-}
-
-func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
-// awaitBells returns when the last member had applied everything.
-func (t *braidTarget) awaitBells(ctx context.Context) (last time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
-	defer cancel()
-	for i, m := range t.machines {
-		select {
-		case at := <-m.bell:
-			if at.After(last) {
-				last = at
-			}
-		case <-ctx.Done():
-			return last, fmt.Errorf("member %d has not applied everything: %w", i+1, ctx.Err())
-		}
-	}
-	return last, nil
-}
-
-// commitWatch notes when a member's count of committed entries rose last.
-type commitWatch struct {
-	quit chan struct{}
-	done sync.WaitGroup
-	last time.Time
-}
-
-// watchInterval is how exactly a commitWatch knows.
-const watchInterval = 250 * time.Microsecond
-
-func watchCommits(n *braid.Node) *commitWatch {
-	w := &commitWatch{quit: make(chan struct{}), last: time.Now()}
-	s := n.Status()
-	seen := s.Commits
-	w.done.Go(func() {
-		tick := time.NewTicker(watchInterval)
-		defer tick.Stop()
-		for ended := false; !ended; {
-			select {
-			case <-tick.C:
-			case <-w.quit:
-				ended = true
-			}
-			if s := n.Status(); s.Commits != seen {
-				seen, w.last = s.Commits, time.Now()
-			}
-		}
-	})
-	return w
-}
-
-// stop ends the watch and returns when the count rose last.
-func (w *commitWatch) stop() time.Time {
-	close(w.quit)
-	w.done.Wait()
-	return w.last
-}
-
 // Check implements [Target]: all members applied all commands, in the same order. After a
 // run that failed there is nothing to compare with.
 func (t *braidTarget) Check(context.Context) error {
 	if t.broken {
 		return nil
 	}
-	_, want := t.machines[0].m.Digest()
-	for i, m := range t.machines {
-		count, hash := m.m.Digest()
-		if count != t.sent {
-			return fmt.Errorf("member %d applied %d of %d commands", i+1, count, t.sent)
+	count, hash := t.members[0].machine.m.Digest()
+	if count < t.applied || count > t.sent {
+		return fmt.Errorf("member 1 applied %d commands: %d were sent, of which %d took effect", count, t.sent, t.applied)
+	}
+	for i, m := range t.members {
+		n, h := m.machine.m.Digest()
+		if n != count {
+			return fmt.Errorf("member %d applied %d of %d commands", i+1, n, count)
 		}
-		if hash != want {
+		if h != hash {
 			return fmt.Errorf("members 1 and %d applied %d commands in different orders", i+1, count)
 		}
 	}
@@ -293,28 +208,50 @@ func (t *braidTarget) Check(context.Context) error {
 
 // Close implements [Target] and removes the members' files.
 func (t *braidTarget) Close() error {
-	errs := make([]error, len(t.nodes))
-	var closing sync.WaitGroup
-	for i, n := range t.nodes {
-		closing.Go(func() { errs[i] = errors.Join(n.Err(), n.Close()) })
-	}
-	closing.Wait()
-	return errors.Join(errors.Join(errs...), os.RemoveAll(t.dir))
+	return errors.Join(stopAll(t.members), os.RemoveAll(t.dir))
 }
 
-// checkSpace refuses to start if the file system of dir has no room for clusters of these
-// setups.
-func checkSpace(dir string, setups []Setup) error {
+func stopAll(members []*member) error {
+	errs := make([]error, len(members))
+	var stopping sync.WaitGroup
+	for i, m := range members {
+		stopping.Go(func() { errs[i] = m.stop() })
+	}
+	stopping.Wait()
+	return errors.Join(errs...)
+}
+
+// checkSpace refuses to start if the file system of dir has no room for the clusters of
+// these cases, in so many rounds.
+func checkSpace(dir string, cases []Case, rounds int) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	need := int64(0)
-	for _, s := range setups {
-		need += int64(cmp.Or(s.Members, 3)) * memberBytes * 5 / 4
-	}
+	clusters, need := spaceFor(cases, rounds)
 	if free := int64(fs.Bavail) * fs.Bsize; free < need {
-		return fmt.Errorf("%d clusters need %d MiB in %s, and only %d MiB are free: give another directory", len(setups), need>>20, dir, free>>20)
+		return fmt.Errorf("%d clusters need %d MiB in %s, and only %d MiB are free: give another directory", clusters, need>>20, dir, free>>20)
 	}
 	return nil
+}
+
+// spaceFor is how many clusters the cases have, and what these need on disk at most.
+func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
+	bodies := map[Setup]int64{} // bytes that are written
+	for i := range cases {
+		c := &cases[i]
+		n := int64(c.Work.Requests) * int64(c.Work.Body) * int64(rounds*max(1, c.Times))
+		if c.Work.For > 0 && c.Work.Body > 0 {
+			n = math.MaxInt32
+		}
+		bodies[c.Setup] += n
+	}
+	for s, bytes := range bodies {
+		each := int64(memberBytes)
+		if bytes > 0 { // what is older than two snapshots is gone
+			each += memberBytes + min(bytes, 2*int64(cmp.Or(s.SnapshotBytes, 256<<20)))
+		}
+		need += int64(cmp.Or(s.Members, 3)) * each * 5 / 4
+	}
+	return len(bodies), need
 }

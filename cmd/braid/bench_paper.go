@@ -76,7 +76,7 @@ func experimentNames() []string {
 func listExperiments() string {
 	var b strings.Builder
 	for _, e := range paper.Experiments() {
-		fmt.Fprintf(&b, "  %-16s %s\n", e.Name, e.Short)
+		fmt.Fprintf(&b, "  %-20s %s\n", e.Name, e.Short)
 	}
 	return b.String()
 }
@@ -191,7 +191,7 @@ func (p *paperProgress) show(s paper.Progress) {
 	}
 	const width = 24
 	done := width * s.Done / max(1, s.Whole)
-	fmt.Fprintf(os.Stderr, "\r\x1b[K%-16s %s%s %d/%d  %s", s.Experiment,
+	fmt.Fprintf(os.Stderr, "\r\x1b[K%-20s %s%s %d/%d  %s", s.Experiment,
 		strings.Repeat("█", done), strings.Repeat("░", width-done), s.Done, s.Whole, s.Doing)
 }
 

@@ -1,0 +1,207 @@
+package paper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/bench"
+)
+
+const (
+	// settleTime is how long clients work before it counts, for the leader to see who is
+	// there and to settle on how it replicates.
+	settleTime = 600 * time.Millisecond
+	// refusalPause is how long a client waits after a refusal.
+	refusalPause = 5 * time.Millisecond
+)
+
+// window lets clients work for a time, with some followers stopped. That nothing is
+// answered meanwhile is a result: all of it is settled when the members are back.
+func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
+	leader, err := t.awaitLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	down := t.others(leader)[:w.Down]
+	if err := stopAll(down); err != nil {
+		return nil, err
+	}
+	l := startLoops(w, leader.node, t.sent)
+	s, err := t.measure(ctx, l, leader)
+	l.stop()
+	for _, m := range down {
+		err = errors.Join(err, m.start(t.setup))
+	}
+	answered, werr := l.wait(ctx)
+	t.sent += l.next.Load()
+	t.applied += answered
+	if err = errors.Join(err, werr); err != nil {
+		return nil, err
+	}
+	return s, t.converge(ctx)
+}
+
+// others are the members other than the leader, the farthest of the list first.
+func (t *braidTarget) others(leader *member) []*member {
+	i := slices.Index(t.members, leader)
+	others := slices.Concat(t.members[i+1:], t.members[:i])
+	slices.Reverse(others)
+	return others
+}
+
+// measure reads the counters at both ends of the time that counts.
+func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sample, error) {
+	if err := sleepUntil(ctx, l.began.Add(settleTime)); err != nil {
+		return nil, err
+	}
+	from, before := time.Since(l.began), leader.node.Status()
+	cpu := bench.CPUTime()
+	if err := sleepUntil(ctx, l.began.Add(from+l.work.For)); err != nil {
+		return nil, err
+	}
+	to, after := time.Since(l.began), leader.node.Status()
+	latencies := l.within(from, to)
+	n := float64(len(latencies))
+	seconds := (to - from).Seconds()
+	s := Sample{Throughput: n / seconds, Bandwidth: n * float64(l.work.bytes()) / (1 << 20) / seconds}
+	if n > 0 {
+		s[P50], s[P99] = ms(quantile(latencies, 0.5)), ms(quantile(latencies, 0.99))
+		s[CPU] = float64((bench.CPUTime() - cpu).Microseconds()) / n
+		s[Egress] = float64(after.Links.EgressBytes-before.Links.EgressBytes) / n
+	}
+	return s, nil
+}
+
+// converge waits until all members have applied the same number of commands: those that
+// were answered, one more that is known to come after them, and perhaps some whose outcome
+// nobody knows.
+func (t *braidTarget) converge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	for done := false; !done; {
+		leader, err := t.awaitLeader(ctx)
+		if err != nil {
+			return err
+		}
+		command := binary.LittleEndian.AppendUint64(nil, t.sent)
+		t.sent++
+		_, err = leader.node.Propose(ctx, command)
+		if done = err == nil; !done && ctx.Err() != nil {
+			return fmt.Errorf("the members do not come together again: %w", err)
+		}
+	}
+	t.applied++
+	for {
+		counts := make([]uint64, len(t.members))
+		for i, m := range t.members {
+			counts[i], _ = m.machine.m.Digest()
+		}
+		if slices.Min(counts) == slices.Max(counts) && counts[0] >= t.applied {
+			t.applied = counts[0]
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(2*time.Millisecond)); err != nil {
+			return fmt.Errorf("of %d commands the members have applied %d: %w", t.applied, counts, err)
+		}
+	}
+}
+
+// loops are clients that send a request when the one before is answered, until they are
+// stopped. They do not mind errors.
+type loops struct {
+	work    Work
+	to      proposer
+	bodies  bodies
+	first   uint64
+	began   time.Time
+	next    atomic.Uint64 // requests sent, or refused
+	quit    chan struct{}
+	clients sync.WaitGroup
+
+	mu   sync.Mutex
+	done []answered
+}
+
+// answered is a request that took effect.
+type answered struct{ at, took time.Duration }
+
+func startLoops(w Work, to proposer, first uint64) *loops {
+	l := &loops{work: w, to: to, bodies: newBodies(w.Body), first: first, began: time.Now(), quit: make(chan struct{})}
+	for range w.Clients {
+		l.clients.Go(l.client)
+	}
+	return l
+}
+
+func (l *loops) client() {
+	command := make([]byte, max(8, l.work.Payload))
+	answer := make(chan error, 1)
+	for {
+		select {
+		case <-l.quit:
+			return
+		default:
+		}
+		i := l.next.Add(1) - 1
+		binary.LittleEndian.PutUint64(command, l.first+i)
+		began := time.Since(l.began)
+		err := l.to.ProposeBodyAsync(command, l.bodies.of(int(i)), func(_ any, err error) { answer <- err })
+		if err == nil {
+			err = <-answer
+		}
+		if err == nil {
+			now := time.Since(l.began)
+			l.mu.Lock()
+			l.done = append(l.done, answered{now, now - began})
+			l.mu.Unlock()
+			continue
+		}
+		pause := time.NewTimer(refusalPause)
+		select {
+		case <-l.quit:
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// stop lets the clients end when their requests are answered.
+func (l *loops) stop() { close(l.quit) }
+
+// wait returns how many requests took effect when all clients have ended.
+func (l *loops) wait(ctx context.Context) (uint64, error) {
+	ended := make(chan struct{})
+	go func() {
+		l.clients.Wait()
+		close(ended)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	select {
+	case <-ended:
+		return uint64(len(l.done)), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("requests are not answered: %w", ctx.Err())
+	}
+}
+
+// within returns the latencies of the requests that were answered between two instants,
+// ascending.
+func (l *loops) within(from, to time.Duration) (latencies []time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.done {
+		if a.at >= from && a.at < to {
+			latencies = append(latencies, a.took)
+		}
+	}
+	slices.Sort(latencies)
+	return latencies
+}

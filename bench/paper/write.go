@@ -1,0 +1,192 @@
+package paper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
+)
+
+// Run implements [Target].
+func (t *braidTarget) Run(ctx context.Context, w Work) (Sample, error) {
+	s, err := t.run(ctx, w)
+	t.broken = t.broken || err != nil
+	return s, err
+}
+
+func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
+	switch {
+	case w.For > 0:
+		return t.window(ctx, w)
+	case w.Reads > 0:
+		return t.readAnew(ctx, w)
+	}
+	s, _, err := t.write(ctx, w)
+	return s, err
+}
+
+// written is the last body of a run: who led, its name and its bytes.
+type written struct {
+	leader *member
+	ref    braid.BodyRef
+	body   []byte
+}
+
+// write makes exactly so many requests, and also returns the body of the last one.
+func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, error) {
+	leader, err := t.awaitLeader(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := newBurst(w, leader.node, t.sent)
+	t.sent += uint64(w.Requests)
+	t.applied += uint64(w.Requests)
+	for _, m := range t.members {
+		m.machine.ringAt(t.applied)
+	}
+	before := t.read(leader)
+	commits := watchCommits(leader.node)
+	err = b.run(ctx)
+	if err != nil {
+		commits.stop()
+		return nil, nil, err
+	}
+	last, err := t.awaitBells(ctx)
+	if err != nil {
+		commits.stop()
+		return nil, nil, err
+	}
+	after := t.read(leader)
+	s := sampleOf(b, last, &before, &after)
+	s[Replicated] = ms(commits.stop().Sub(b.began))
+	if after.leader.Instances[0].Term != before.leader.Instances[0].Term || !after.leader.IsLeader() {
+		return nil, nil, errors.New("the leader changed during the run")
+	}
+	return s, &written{leader, b.last, b.bodies.of(w.Requests - 1)}, nil
+}
+
+// reading is what can be counted, at one instant.
+type reading struct {
+	leader    braid.Status
+	followers []braid.Status // of those that run
+	cpu       time.Duration
+	syncTime  time.Duration // of all members together, to make their logs durable
+}
+
+func (t *braidTarget) read(leader *member) reading {
+	r := reading{leader: leader.node.Status(), cpu: bench.CPUTime()}
+	r.syncTime = r.leader.Log.SyncTime
+	for _, m := range t.members {
+		if m != leader && m.node != nil {
+			s := m.node.Status()
+			r.followers = append(r.followers, s)
+			r.syncTime += s.Log.SyncTime
+		}
+	}
+	return r
+}
+
+// sampleOf turns what was read into figures.
+func sampleOf(b *burst, last time.Time, before, after *reading) Sample {
+	latencies := b.latencies()
+	n, runtime := float64(b.work.Requests), last.Sub(b.began)
+	s := Sample{
+		Runtime: ms(runtime), Throughput: n / runtime.Seconds(),
+		P50: ms(quantile(latencies, 0.5)), P99: ms(quantile(latencies, 0.99)),
+		Syncs:      float64(after.leader.Log.Syncs - before.leader.Log.Syncs),
+		SyncTime:   ms(after.leader.Log.SyncTime - before.leader.Log.SyncTime),
+		MemberSync: ms(after.syncTime-before.syncTime) / float64(len(after.followers)+1),
+		CPU:        float64((after.cpu - before.cpu).Microseconds()) / n,
+		Egress:     float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n,
+	}
+	if entries := after.leader.Commits - before.leader.Commits; entries > 0 {
+		s[PerEntry] = n / float64(entries)
+	}
+	if s[Syncs] > 0 {
+		s[SyncMean] = s[SyncTime] / s[Syncs]
+	}
+	if bytes := b.work.bytes(); bytes > 0 {
+		s[Bandwidth] = n * float64(bytes) / (1 << 20) / runtime.Seconds()
+		s.addDisks(n, before, after)
+	}
+	return s
+}
+
+// addDisks adds what followers wrote and kept. What they kept is unknown if they let go of
+// something meanwhile, as they do after a snapshot.
+func (s Sample) addDisks(requests float64, before, after *reading) {
+	var kept, written float64
+	steady := len(after.followers) > 0
+	for i := range after.followers {
+		f, was := &after.followers[i], &before.followers[i]
+		kept += float64(f.Bodies.LiveBytes - was.Bodies.LiveBytes)
+		written += float64(f.Log.Bytes - was.Log.Bytes)
+		steady = steady && f.Snapshots == was.Snapshots
+	}
+	followers := max(1, float64(len(after.followers)))
+	s[Written] = written / requests / followers
+	if steady && kept > 0 {
+		s[Kept] = kept / requests / followers
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// awaitBells returns when the last member had applied everything.
+func (t *braidTarget) awaitBells(ctx context.Context) (last time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	for i, m := range t.members {
+		select {
+		case at := <-m.machine.bell:
+			if at.After(last) {
+				last = at
+			}
+		case <-ctx.Done():
+			return last, fmt.Errorf("member %d has not applied everything: %w", i+1, ctx.Err())
+		}
+	}
+	return last, nil
+}
+
+// commitWatch notes when a member's count of committed entries rose last.
+type commitWatch struct {
+	quit chan struct{}
+	done sync.WaitGroup
+	last time.Time
+}
+
+// watchInterval is how exactly a commitWatch knows.
+const watchInterval = 250 * time.Microsecond
+
+func watchCommits(n *braid.Node) *commitWatch {
+	w := &commitWatch{quit: make(chan struct{}), last: time.Now()}
+	s := n.Status()
+	seen := s.Commits
+	w.done.Go(func() {
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		for ended := false; !ended; {
+			select {
+			case <-tick.C:
+			case <-w.quit:
+				ended = true
+			}
+			if s := n.Status(); s.Commits != seen {
+				seen, w.last = s.Commits, time.Now()
+			}
+		}
+	})
+	return w
+}
+
+// stop ends the watch and returns when the count rose last.
+func (w *commitWatch) stop() time.Time {
+	close(w.quit)
+	w.done.Wait()
+	return w.last
+}
