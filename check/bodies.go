@@ -298,8 +298,8 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 		was := d.disk[index]
 		h, ok := now[index]
 		switch l := b.live[index]; {
-		case was.bad && !ok:
-			now[index] = was // nothing that counts; the damage stands until it is repaired
+		case was.bad:
+			now[index] = was // what is found in its place counts for nothing until it is repaired
 		case l == nil || l.term != was.term || ok && h.term == was.term && (h.form == was.form || d.replaces(index, h)):
 		default:
 			return fmt.Errorf("member %x restarts: has %s of (%d, term %d), which is decided; it had %s", member, h.form, index, was.term, was.form)

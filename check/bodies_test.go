@@ -273,10 +273,23 @@ func TestBodiesDamage(t *testing.T) {
 	require.Equal(t, body, b.Whole(1))
 }
 
-func TestLedgerKeepsConfigurations(t *testing.T) {
+func TestLedgerJudgesDeletions(t *testing.T) {
 	l := cluster(t)
-	config := entry(1, 1, 7)
+	put(t, l, entry(1, 1, 7), 1, 2)
+	put(t, l, entry(2, 1, 8), 2)
+	config := entry(3, 1, 9)
 	config.Voters = five
-	put(t, l, config, 1)
-	require.ErrorContains(t, l.Write(1, 3, entry(1, 1, 8)), "C8")
+	put(t, l, config, 2)
+	require.NoError(t, l.Decide(1, 1, 1, 1, 7))
+	require.ErrorContains(t, l.Cut(2, 0), "C2")
+	require.ErrorContains(t, l.Cut(2, 2), "C8")
+	require.ErrorContains(t, l.Cut(1, 2), "cuts a log of 1…1")
+
+	put(t, l, entry(1, 1, 7), 3)
+	put(t, l, entry(2, 1, 8), 3)
+	require.NoError(t, l.Cut(3, 1))
+	index, term := l.Last(3)
+	require.Equal(t, []uint64{1, 1}, []uint64{index, term})
+	require.NoError(t, l.Write(3, 4, entry(2, 1, 8)), "it comes again")
+	require.NoError(t, l.Durable(3, 4))
 }

@@ -93,9 +93,6 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	if held := l.match(&c.memory); r.Index <= held {
 		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index, r.Term)
 	}
-	if v, at := c.memory.configuration(); v != nil && at >= r.Index && l.leaders[r.Term] == member {
-		return fmt.Errorf("C8: member %x, leader of term %d, deletes the configuration at %d by writing (%d, term %d)", member, r.Term, at, r.Index, r.Term)
-	}
 	before, ok := c.memory.termAt(r.Index - 1)
 	if !ok {
 		return fmt.Errorf("member %x writes entry %d after %d", member, r.Index, c.memory.last())
@@ -106,6 +103,24 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 			member, r.Index, r.Term, f.digest, f.before, known.digest, known.before)
 	}
 	l.written[key] = f
+	return nil
+}
+
+// Cut notes that a new leader, which has not written anything in its term yet, deletes what
+// comes after last: the first entry of its term will stand there (C2, C8).
+func (l *Ledger) Cut(member, last uint64) error {
+	m := &l.copies[member].memory
+	if held := l.match(m); held > last {
+		return fmt.Errorf("C2: member %x deletes decided entries %d…%d before it leads", member, last+1, held)
+	}
+	if v, at := m.configuration(); v != nil && at > last {
+		return fmt.Errorf("C8: member %x deletes the configuration at %d before it leads", member, at)
+	}
+	if last < m.base || last > m.last() {
+		return fmt.Errorf("member %x cuts a log of %d…%d after %d", member, m.base+1, m.last(), last)
+	}
+	m.entries = m.entries[:last-m.base]
+	m.matched = min(m.matched, last)
 	return nil
 }
 
@@ -263,8 +278,12 @@ func (l *Ledger) Decided() uint64 { return uint64(len(l.decided)) }
 // DecidedBy is whose quorum decided an entry.
 func (l *Ledger) DecidedBy(index uint64) *Voters { return l.decided[index-1].by }
 
-// Last is the last index that a member has handed to its disk.
-func (l *Ledger) Last(member uint64) uint64 { return l.copies[member].memory.last() }
+// Last is the last entry of a member's log as its process sees it: index and term.
+func (l *Ledger) Last(member uint64) (index, term uint64) {
+	m := &l.copies[member].memory
+	term, _ = m.termAt(m.last())
+	return m.last(), term
+}
 
 // DurableLast is the last index on a member's disk.
 func (l *Ledger) DurableLast(member uint64) uint64 { return l.copies[member].disk.last() }

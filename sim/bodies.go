@@ -13,7 +13,10 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-const bodyDir = "/data/bodies"
+const (
+	bodyDir    = "/data/bodies"
+	maxFilling = 4
+)
 
 // bodyWork is what a running member has to do with bodies: the store on its disk, and what
 // makes them whole, restores and forgets them. It does around the pure parts of package
@@ -26,6 +29,7 @@ type bodyWork struct {
 	asking    map[protocol.BodyRef][]func([]byte, error)
 	config    uint64 // of the members that the gatherer knows, as a hash; see follow
 	flushing  bool
+	filling   int // missing bodies that are being gathered; ≤ maxFilling
 
 	// repaired wait in the records for the next sync; writing are covered by the one under way.
 	repaired, writing []protocol.BodyRef
@@ -124,8 +128,10 @@ func (m *Member) gather(ref protocol.BodyRef, urgent bool, done func(body []byte
 	b := &m.body
 	waiting, open := b.asking[ref]
 	b.asking[ref] = append(waiting, done)
-	// Those that wait for room need time for the ones before them.
-	patience := m.w.set.GiveUp + time.Duration(len(b.asking))*m.w.set.gatherTime()
+	patience := m.w.set.GiveUp
+	if urgent { // those that wait for room need time for the ones before them
+		patience += time.Duration(len(b.asking)) * m.w.set.gatherTime()
+	}
 	q := replica.Question{Ref: ref, Until: m.clock() + patience, Urgent: urgent}
 	if !open {
 		q.Have = m.own(ref)
@@ -229,8 +235,10 @@ func (m *Member) wanted(refs []protocol.BodyRef) {
 
 // fill restores missing bodies, a few at a time.
 func (m *Member) fill() {
-	for _, ref := range m.body.retention.Due(m.clock(), 4) {
+	for _, ref := range m.body.retention.Due(m.clock(), maxFilling-m.body.filling) {
+		m.body.filling++
 		m.gather(ref, false, func(body []byte, err error) {
+			m.body.filling--
 			if err == nil && m.body.retention.Missing(ref) {
 				m.repair(ref, body)
 			}
@@ -387,7 +395,7 @@ func (m *Member) resolve(text string, done func(text string, err error)) {
 			m.w.violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
 			return
 		}
-		m.gather(ref, false, func(body []byte, err error) {
+		m.gather(ref, true, func(body []byte, err error) {
 			bodies[i], failed, left = body, errors.Join(failed, err), left-1
 			if left > 0 {
 				return

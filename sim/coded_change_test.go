@@ -17,7 +17,10 @@ func (s *stage) spoil(id protocol.MemberID, i protocol.Index) {
 	m := s.member(id)
 	b, err := m.body.store.Read(uint32(instance), uint64(i))
 	require.NoError(s.t, err)
-	require.True(s.t, m.disk.spoil(bodyDir, b.Bytes, s.rng))
+	for !m.disk.spoil(bodyDir, b.Bytes, s.rng) {
+		s.mustAck(s.putBody(s.leader().id)) // it must not be what was synced last
+		s.wait(0.1)
+	}
 	s.bodies.Damage(uint64(id), uint64(i))
 }
 
@@ -59,6 +62,7 @@ func TestDamageIsFoundAtStart(t *testing.T) {
 	s.spoil(4, i)
 	s.crash(4)
 	s.start(4)
+	s.wait(0.2)
 	s.member(4).scrub()
 	s.until("restored", func() bool { return s.bodies.Holds(4, uint64(i)) == check.RowForm(3) })
 	s.crash(1, 2)

@@ -49,6 +49,8 @@ type inode struct {
 	data []byte
 	// undo is the writes since the last sync, in order, with what they replaced.
 	undo []overwrite
+	// fresh is where the writes of the last sync begin.
+	fresh int
 }
 
 type overwrite struct {
@@ -128,7 +130,7 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 // crash returns what power loss leaves of a file: what was synced, and of the writes
 // since then nothing, all, a beginning torn at any byte, or any of their sectors.
 func (n *inode) crash(rng *rand.Rand) *inode {
-	out := &inode{dir: n.dir, data: slices.Clone(n.data)}
+	out := &inode{dir: n.dir, data: slices.Clone(n.data), fresh: n.fresh}
 	if n.dir || len(n.undo) == 0 {
 		return out
 	}
@@ -245,30 +247,42 @@ func (f *file) Sync() error {
 	if f.n.dir {
 		f.d.syncNames(clean(f.name))
 	}
+	for i, w := range f.n.undo {
+		if i == 0 || w.off < f.n.fresh {
+			f.n.fresh = w.off
+		}
+	}
 	f.n.undo = nil
 	return nil
 }
 
-// spoil flips a bit of some bytes that stand synced in files of a directory, wherever they
-// stand; it reports whether they do.
-func (d *disk) spoil(dir string, what []byte, rng *rand.Rand) (done bool) {
-	at, bit := rng.IntN(len(what)), byte(1)<<rng.IntN(8)
+// spoil flips a bit of some bytes in the files of a directory, wherever they stand, and
+// reports whether it did. It leaves alone what was synced last: at the end of a log nobody
+// can tell bytes that went bad from bytes that were never durable.
+func (d *disk) spoil(dir string, what []byte, rng *rand.Rand) bool {
+	type place struct {
+		n  *inode
+		at int
+	}
+	var found []place
 	for _, name := range d.children(dir) {
 		n := d.names[path.Join(dir, name)]
-		if n.dir || len(n.undo) > 0 {
-			continue
-		}
-		for from := 0; ; {
+		for from := 0; !n.dir; {
 			i := bytes.Index(n.data[from:], what)
 			if i < 0 {
 				break
 			}
-			n.data[from+i+at] ^= bit
-			from += i + len(what)
-			done = true
+			if from += i + len(what); from > n.fresh || len(n.undo) > 0 {
+				return false
+			}
+			found = append(found, place{n, from - len(what)})
 		}
 	}
-	return done
+	at, bit := rng.IntN(len(what)), byte(1)<<rng.IntN(8)
+	for _, f := range found {
+		f.n.data[f.at+at] ^= bit
+	}
+	return len(found) > 0
 }
 
 // syncNames makes the names in a directory durable.

@@ -476,25 +476,22 @@ func (m *Member) write() {
 	j := job{records: records, seq: seq, noting: m.noting, cut: m.cut}
 	m.cut = 0
 	m.w.mix(uint64(len(records)), seq)
-	if !slices.ContainsFunc(records, func(r wal.Record) bool { return r.Body != nil }) {
-		m.writeLog(j)
+	if err := m.body.store.AppendOf(records); err != nil {
+		m.fail(err)
 		return
 	}
-	for i := range records {
-		if b := records[i].Body; b != nil {
-			if err := m.body.store.Append(*b); err != nil {
-				m.fail(err)
-				return
-			}
-		}
-	}
-	m.whenSynced(m.syncTime(), func() {
-		if err := m.body.store.Sync(); err != nil {
+	durable := func() {
+		if err := m.body.store.Sync(); err != nil { // also what was moved to save room
 			m.fail(err)
 			return
 		}
 		m.writeLog(j)
-	})
+	}
+	if slices.ContainsFunc(records, func(r wal.Record) bool { return r.Body != nil }) {
+		m.whenSynced(m.syncTime(), durable)
+	} else {
+		durable()
+	}
 }
 
 // job is what one write makes durable.
@@ -545,6 +542,11 @@ func (m *Member) wrote(j job) {
 		return
 	}
 	m.body.store.Settle()
+	m.body.store.Settle()
+	if _, err := m.body.store.Compact(); err != nil {
+		m.fail(err)
+		return
+	}
 	if m.w.tracing() {
 		m.w.tracef("%s   durable up to step %d", m.id, j.seq)
 	}

@@ -33,13 +33,12 @@ func (c *witness) judge(out *protocol.Effects) error {
 	if err := c.Core.Check(); err != nil {
 		return fmt.Errorf("invariant: %w", err)
 	}
+	if err := c.deleted(out); err != nil {
+		return err
+	}
 	id, ledger := uint64(c.m.id), c.m.w.ledger
 	for i := range out.Persist {
 		r := recordOf(&out.Persist[i])
-		if r.Kind == check.EntryRecord && c.status.Role == protocol.Leader && r.Index <= ledger.Last(id) {
-			c.m.w.events.Deleted++
-			c.m.w.tracef("%s   deletes what was never committed, from %d on", c.m.id, r.Index)
-		}
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
@@ -77,6 +76,27 @@ func (c *witness) judge(out *protocol.Effects) error {
 		}
 	}
 	return nil
+}
+
+// deleted judges what a new leader deletes before it leads.
+func (c *witness) deleted(out *protocol.Effects) error {
+	id, ledger := uint64(c.m.id), c.m.w.ledger
+	was, term := ledger.Last(id)
+	if c.status.Role != protocol.Leader || term >= uint64(c.status.Term) {
+		return nil
+	}
+	last := uint64(c.Core.Status().Last)
+	for i := range out.Persist {
+		if r := &out.Persist[i]; r.Kind == protocol.RecordEntry {
+			last = min(last, uint64(r.Entry.Index)-1)
+		}
+	}
+	if last >= was {
+		return nil
+	}
+	c.m.w.events.Deleted++
+	c.m.w.tracef("%s   deletes what was never committed, after %d", c.m.id, last)
+	return ledger.Cut(id, last)
 }
 
 // judgeBody judges what a record says about bodies.
