@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +144,17 @@ func (c *cluster) putCut(size int, put func(context.Context) bool) (index uint64
 	return index, holders
 }
 
+// logged is how many bytes the records of a member's log have, without bodies.
+func (c *cluster) logged(name string) (bytes int) {
+	c.t.Helper()
+	dir := filepath.Join(c.dir, name, logDir, "log")
+	require.NoError(c.t, wal.Inspect(vfs.Default, dir, func(wal.SegmentInfo) error { return nil }, func(r wal.RecordInfo) error {
+		bytes += r.Length
+		return nil
+	}))
+	return bytes
+}
+
 func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft")
 	one, sixteen := letters(1<<20, 1), letters(16<<20, 2)
@@ -158,6 +171,9 @@ func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 		}
 		return code == 0
 	})
+	for name := range all {
+		require.Less(t, c.logged(name), 256<<10, "%s has values in its log", name)
+	}
 	values := map[string]string{"one": one, "sixteen": sixteen}
 	c.reads(all, values)
 	require.True(t, ok(t, "ctl", "--endpoints", c.endpoints[4], "--command-timeout=20s", "get", "one", "--print-value-only") == one)
@@ -179,6 +195,76 @@ func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 		return err == nil
 	})
 	c.reads(rest, values)
+}
+
+// largeWriters put values of 100 KiB under keys of their own until they are told to stop.
+type largeWriters struct {
+	stop  context.CancelFunc
+	all   sync.WaitGroup
+	mu    sync.Mutex
+	acked map[string]string
+}
+
+func (c *cluster) writeLarge() *largeWriters {
+	ctx, stop := context.WithCancel(c.t.Context())
+	w := &largeWriters{stop: stop, acked: map[string]string{}}
+	for i := range 4 {
+		client := c.largeClient(c.endpoints...)
+		w.all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				key, value := fmt.Sprintf("w%d %d", i, n), letters(100<<10, uint64(1000*i+n))
+				if w.put(ctx, client, key, value) {
+					w.mu.Lock()
+					w.acked[key] = value
+					w.mu.Unlock()
+				}
+			}
+		})
+	}
+	c.t.Cleanup(w.end)
+	return w
+}
+
+func (w *largeWriters) put(ctx context.Context, client *clientv3.Client, key, value string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := client.Put(ctx, key, value)
+	return err == nil
+}
+
+func (w *largeWriters) total() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.acked)
+}
+
+func (w *largeWriters) end() {
+	w.stop()
+	w.all.Wait()
+}
+
+func TestCraftLosesNothing(t *testing.T) {
+	dir := dataDir(t)
+	c := up(t, dir, "--nodes=5", "--protocol=craft")
+	w := c.writeLarge()
+	eventually(t, "writes", func(context.Context) bool { return w.total() > 20 })
+	leader := c.leader()
+	kill(t, c.pids[leader])
+	c.next(launch.Died)
+	before := w.total()
+	eventually(t, "writes after the crash", func(context.Context) bool { return w.total() > before+20 })
+	for name, pid := range c.pids {
+		if name != leader {
+			kill(t, pid)
+		}
+	}
+	code, stderr := c.exit()
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no member is left")
+	w.end()
+
+	again := up(t, dir)
+	again.reads(again.alive(), w.acked)
 }
 
 func TestCraftRepairsDamage(t *testing.T) {
