@@ -460,6 +460,33 @@ func (l *library) release() {
 	}
 }
 
+func TestANewMemberGetsItsFragments(t *testing.T) {
+	for name, snapshotBytes := range map[string]int{"from the log": 1 << 30, "from a snapshot": 64 << 10} {
+		t.Run(name, func(t *testing.T) {
+			l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes })
+			old := l.leader()
+			l.coded(1<<20, 2)
+			l.put("x", sizes...)
+			fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}, Learner: true}
+			l.dirs[4] = t.TempDir()
+			require.NoError(t, l.nodes[old].ChangeMembers(l.ctx(), braid.Change{Kind: braid.AddLearner, Member: fourth}))
+			l.members = append(l.members, fourth)
+			l.start(fourth, true)
+			fourth.Learner = false
+			require.Eventually(t, func() bool {
+				return l.nodes[old].ChangeMembers(l.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
+			}, patience, 20*time.Millisecond, "promotion once it caught up")
+			l.complete()
+			l.verify()
+			l.stop(old%3 + 1) // what it held others must hold
+			l.leader()
+			l.verify()
+			l.put("y", 1, 1<<20)
+			l.verify()
+		})
+	}
+}
+
 func TestTooFewFragmentsAreReported(t *testing.T) {
 	l := newLibrary(t, 3, nil)
 	leader := l.leader()

@@ -358,6 +358,9 @@ func (l *loop) noteLarge(to protocol.MemberID, parts [][]byte) {
 // bodies may take longer there than an election timeout. A heartbeat goes both ways: on the stream it
 // also tells what of the stream has arrived, beside it, without Context, it does not.
 func (l *loop) aside(m *protocol.Message) (instead bool) {
+	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
+		return false // as almost all are
+	}
 	at, large := l.large[m.To]
 	large = large && l.r.now()-at < largeFor
 	apart := m
