@@ -113,6 +113,7 @@ type gathering struct {
 	bad       []protocol.MemberID
 	failed    int // joins that did not fit the digest
 	rounds    int
+	extended  bool          // it was given more time, which is done once: it must end
 	hedge     time.Duration // when to ask everybody
 	round     time.Duration // when this round ends, or, if paused, the next one begins
 	paused    bool
@@ -160,14 +161,16 @@ func (g *Gatherer) SetMembers(c *protocol.Config) {
 func (g *Gatherer) Busy() bool { return len(g.open)+len(g.queue) > 0 }
 
 // Ask begins a question, or joins the one about the same body that is under way: there is
-// one Answer for both.
+// one Answer for all. The first that joins may make it last longer, no other can.
 func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
 	if q.Have != nil && q.Have.Form == protocol.FormWhole {
 		out.Answers = append(out.Answers, Answer{Ref: q.Ref, Body: q.Have.Bytes})
 		return
 	}
 	if a := g.find(q.Ref); a != nil {
-		a.Until = max(a.Until, q.Until)
+		if !a.extended && q.Until > a.Until {
+			a.Until, a.extended = q.Until, true
+		}
 		if q.Urgent && !a.Urgent {
 			a.Urgent = true
 			g.hasten(a)

@@ -296,6 +296,20 @@ func TestTooFewFragmentsAreAClearError(t *testing.T) {
 	w.wantFailure()
 }
 
+func TestAskingAgainAndAgainDoesNotKeepAQuestionAlive(t *testing.T) {
+	w, body := newTable(t, 3), someBody(1000)
+	ref := refTo(9, 2, body)
+	w.hold(ref, body, 2)
+	w.silent[3] = true
+	for w.settle(); len(w.answers) == 0; w.settle() {
+		w.ask(ref, nil) // for ten seconds from now
+		w.now += 10 * time.Millisecond
+		w.g.Tick(w.now, &w.out)
+		require.Less(t, w.now, 30*time.Second)
+	}
+	w.wantFailure()
+}
+
 func TestALateFragmentIsWaitedFor(t *testing.T) {
 	w, body := newTable(t, 3), someBody(1000)
 	ref := refTo(9, 2, body)
