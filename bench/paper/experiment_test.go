@@ -125,6 +125,11 @@ func TestMeasures(t *testing.T) {
 		// Even runs choose b at 1 (5), odd ones compare: 12.5 against 30.
 		{"againstBest", againstBest(Runtime, a1, b1, b2), 12.5 / 30},
 		{"explained", explained(Runtime, SyncTime, a1), 64},
+		{"worst", worst(Runtime, "a", "b", "", 1, 2, 3), 20 / 18.5},
+		{"worstQuiet", worstQuiet(Runtime, "a", "b", "", 1, 2, 3), 20 / 6.},
+		{"lessThan", lessThan(Runtime, "a", "b", "x", 1), 100 * (1 - 11.5/17.5)},
+		{"peak", peak(Runtime, "a", "x", "b", ""), 20 / 18.5},
+		{"figure", figure(Runtime, a1), 11.5},
 	} {
 		if got, ok := c.f(r); !ok || got < c.want*0.999 || got > c.want*1.001 {
 			t.Errorf("%s: %v (%v), want %v", c.name, got, ok, c.want)
@@ -132,6 +137,13 @@ func TestMeasures(t *testing.T) {
 	}
 	if _, ok := times(Runtime, a1, where{series: "c", x: 1})(r); ok {
 		t.Error("a ratio to what was not measured")
+	}
+	for _, f := range []measure{
+		worst(Runtime, "a", "b", "elsewhere", 1), peak(Runtime, "a", "", "c", ""), figure(P50, a1), figure(Runtime, where{series: "a", x: 3}),
+	} {
+		if v, ok := f(r); ok {
+			t.Errorf("%v of what was not measured", v)
+		}
 	}
 	if _, ok := explained(Runtime, SyncTime, a2)(r); ok {
 		t.Error("a correlation with what does not vary")

@@ -170,10 +170,19 @@ func lessThan(m Metric, one, other, part string, xs ...float64) measure {
 // worst is how many times the figure of one series is that of another, at the x among some
 // where that is most. Other x than those that were measured do not count.
 func worst(m Metric, one, other, part string, xs ...float64) measure {
+	return mostOf(times, m, one, other, part, xs)
+}
+
+// worstQuiet is worst of lower quartiles, see quietly.
+func worstQuiet(m Metric, one, other, part string, xs ...float64) measure {
+	return mostOf(quietly, m, one, other, part, xs)
+}
+
+func mostOf(ratio func(m Metric, one, other where) measure, m Metric, one, other, part string, xs []float64) measure {
 	return func(r *Result) (float64, bool) {
 		most := 0.0
 		for _, x := range xs {
-			if v, ok := times(m, where{one, x, part}, where{other, x, part})(r); ok {
+			if v, ok := ratio(m, where{one, x, part}, where{other, x, part})(r); ok {
 				most = max(most, v)
 			}
 		}
