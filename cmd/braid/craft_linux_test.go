@@ -313,6 +313,63 @@ func TestCraftRepairsDamage(t *testing.T) {
 	c.reads(c.alive(down...), map[string]string{"a": value})
 }
 
+// TestCraftJoin adds a member, which makes its own fragments of what was there before.
+func TestCraftJoin(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
+	values := map[string]string{"a": letters(1<<20, 7)}
+	client := c.largeClient(c.endpoints...)
+	index, _ := c.putCut(1<<20, func(ctx context.Context) bool {
+		_, err := client.Put(ctx, "a", values["a"])
+		return err == nil
+	})
+	f := newServeFlags(t)
+	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "member", "add", "m4", "--peer-urls", "http://"+f.peer)
+	serving(t, f, "--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0], "--placement=code", "--code-k=2")
+	c.clients["m4"] = "http://" + f.client
+	c.reads(c.alive(), values)
+	eventually(t, "a row of its own", func(context.Context) bool {
+		b := c.onDisk("m4")[index]
+		return b.Body.Form == formFirstRow+3 && b.Length == 1<<19 && b.Err == nil
+	})
+	eventually(t, "nothing missing anywhere", func(ctx context.Context) bool {
+		for _, m := range status.Ask(ctx, status.Options{Endpoints: c.endpoints, Timeout: 5 * time.Second}) {
+			if m.Error != "" || m.Bodies.Missing > 0 || m.Bodies.Held == 0 || m.Instances[0].Lacking {
+				return false
+			}
+		}
+		return true
+	})
+	table := ok(t, "status", "--endpoints", c.endpoints[0])
+	for _, want := range []string{"PLACEMENT", " code ", "m4", "complete"} {
+		require.Contains(t, table, want)
+	}
+}
+
+func TestCraftSnapshotAndRestore(t *testing.T) {
+	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
+	values := map[string]string{"a": letters(1<<20, 5), "b": "small"}
+	client := c.largeClient(c.endpoints...)
+	c.putCut(1<<20, func(ctx context.Context) bool {
+		_, err := client.Put(ctx, "a", values["a"])
+		return err == nil
+	})
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "b", "small")
+	file := filepath.Join(t.TempDir(), "backup.db")
+	ok(t, "ctl", "--endpoints", c.endpoints[1], "snapshot", "save", file)
+	c.stop()
+
+	again := up(t, dataDir(t), "--protocol=craft", "--code-k=2", "--restore", file)
+	again.reads(again.alive(), values)
+	client = again.largeClient(again.endpoints...)
+	again.putCut(1<<20+1, func(ctx context.Context) bool {
+		values["a"] = letters(1<<20+1, 6)
+		_, err := client.Put(ctx, "a", values["a"])
+		return err == nil
+	})
+	again.reads(again.alive(), values)
+}
+
 // flip changes a bit of a body where it lies.
 func flip(t *testing.T, body wal.BodyInfo) {
 	t.Helper()

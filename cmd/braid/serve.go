@@ -80,7 +80,7 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("member %s: %w", s.Name, ports.Explain(err))
 	}
-	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient, "protocol", s.Protocol, "placement", s.Placement)
+	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient, "protocol", s.Protocol, "placement", s.Placement, "code_k", s.CodeK)
 	select {
 	case <-member.Done():
 		return fmt.Errorf("member %s stopped: %w", s.Name, member.Err())
