@@ -27,8 +27,9 @@ type progress struct {
 	// match: the member's disk holds our log up to here. Only grows in a term, never
 	// beyond what it acknowledged; < next.
 	match protocol.Index
-	// grown is when match grew last.
-	grown time.Duration
+	// grown is when it last acknowledged more than was known, level when it was last seen to
+	// lack nothing.
+	grown, level time.Duration
 	// next is the first index to send next; base < next ≤ last+1 but in phase behind.
 	next protocol.Index
 	// paused: in phase probe, the probe is out and nothing came back.

@@ -16,27 +16,21 @@ type filling struct {
 	sent time.Duration
 }
 
-// quiet is for how long a member that has something in flight may do without acknowledging
-// anything and still counts as moving.
-func (r *Raft) quiet(p *progress) time.Duration { return max(2*r.cfg.Heartbeat, 4*p.trip) }
+// quiet is for how long a member that lacks something may do without acknowledging anything
+// and still counts as moving. A trip that a pause made long is not to count for ever.
+func (r *Raft) quiet(p *progress) time.Duration {
+	return max(2*r.cfg.Heartbeat, min(4*p.trip, r.cfg.ElectionTimeout))
+}
 
-// moving reports whether p is likely to acknowledge what it was sent: it answers, and what
-// is in flight is young or was followed by acknowledgements. A link that is merely slow is
-// moving, and whole copies would make it slower.
+// reachable reports whether p may be sent bodies: it answers, and its log goes on from ours.
+func (r *Raft) reachable(p *progress) bool { return r.recently(p) && p.phase != behind }
+
+// moving reports whether p is likely to acknowledge what it was sent: it is reachable and
+// acknowledged something, or had everything, not long ago. How often something was sent
+// again says nothing. A link that is merely slow is moving, and whole copies would make it
+// slower.
 func (r *Raft) moving(p *progress) bool {
-	if !r.recently(p) || p.phase == behind {
-		return false
-	}
-	since := p.grown
-	switch {
-	case len(p.frames) > 0:
-		since = max(since, p.frames[0].sent)
-	case p.filling.last != 0:
-		since = max(since, p.filling.sent)
-	default:
-		return true
-	}
-	return r.now < since+r.quiet(p)
+	return r.reachable(p) && r.now < max(p.grown, p.level, p.since)+r.quiet(p)
 }
 
 // hopeful reports whether an entry becomes durable if all that move take what they are to
@@ -80,11 +74,16 @@ func (r *Raft) fragile() protocol.Index {
 // tick notices that the first coded entry waits for members that do not move.
 func (c *code) tick() {
 	r := c.r
+	for _, p := range r.lead.peers {
+		if p.match == r.log.last && p.filling.last == 0 {
+			p.level = r.now
+		}
+	}
 	if i := r.fragile(); i == 0 || r.hopeful(i) {
 		c.stalled = 0
 	} else if c.stalled == 0 {
 		c.stalled = stamp(r.now)
-	} else if stamp(r.now) > c.stalled+uint64(max(2*c.slowest(), r.cfg.Heartbeat)) {
+	} else if stamp(r.now) > c.stalled+uint64(c.patience()) {
 		c.upgrade()
 	}
 	for _, p := range r.lead.peers {
@@ -92,15 +91,17 @@ func (c *code) tick() {
 	}
 }
 
-// slowest is the longest round trip to a voter that answers.
-func (c *code) slowest() (trip time.Duration) {
+// patience is how long to wait for members that do not move to move again: two round trips
+// to the slowest voter that answers.
+func (c *code) patience() time.Duration {
 	r := c.r
+	trip := time.Duration(0)
 	for _, p := range r.lead.peers {
 		if r.voters.Has(p.id) && r.recently(p) {
 			trip = max(trip, p.trip)
 		}
 	}
-	return trip
+	return max(min(2*trip, r.cfg.ElectionTimeout), r.cfg.Heartbeat)
 }
 
 // upgrade chooses who gets whole bodies, of all entries so far: as many of the voters that
@@ -117,8 +118,7 @@ func (c *code) upgrade() {
 		}
 		var best *progress
 		for _, p := range r.lead.peers {
-			if r.voters.Has(p.id) && r.moving(p) && p.whole < r.log.last &&
-				(best == nil || p.whole > best.whole || p.whole == best.whole && p.match > best.match) {
+			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.last && (best == nil || r.rather(p, best)) {
 				best = p
 			}
 		}
@@ -129,11 +129,20 @@ func (c *code) upgrade() {
 	}
 }
 
+// rather reports whether a is to have whole bodies rather than b: one that moves, that was
+// chosen before, that has more of the log.
+func (r *Raft) rather(a, b *progress) bool {
+	if ma, mb := r.moving(a), r.moving(b); ma != mb {
+		return ma
+	}
+	return a.whole > b.whole || a.whole == b.whole && a.match > b.match
+}
+
 // fill sends a peer that is to have whole bodies those of entries that it has already, in
 // index order, one message at a time; entries that it does not have come whole in frames.
 func (c *code) fill(p *progress) {
 	r := c.r
-	if p.whole <= r.commit || p.phase == behind || !r.recently(p) {
+	if p.whole <= r.commit || !r.reachable(p) {
 		p.filling.last = 0
 		return
 	}
