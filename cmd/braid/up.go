@@ -48,11 +48,11 @@ Each member's log is in the data directory, as m1.log, m2.log and so on.
 
 Member number i serves clients on --base-port + 10·(i-1) and other members on the next port.
 
-With --protocol craft each member keeps a fragment of a large value, a fraction of its bytes;
+With --protocol craft followers keep a fragment of a large value, a fraction of its bytes;
 docs/craft.md says when that is worth it. Without --code-k it takes four members or more.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
-  braid up --nodes 5 --protocol craft --data coded      # half of each large value on each member
+  braid up --nodes 5 --protocol craft --data coded      # half of each large value on each follower
   braid up --nodes 5 --protocol craft --code-k 3 --data thirds --scrub-rate 16777216
   braid up --restart                    # members that die are started again
   braid up --restore backup.db --data new

@@ -49,7 +49,7 @@ func placementOf(m *launch.Manifest) string {
 	case m.Placement != settings.PlacementCode:
 		return "placement " + m.Placement
 	case k > 1:
-		return fmt.Sprintf("placement code: 1/%d of each large value on each member", k)
+		return fmt.Sprintf("placement code: 1/%d of each large value on each follower", k)
 	}
 	return "placement code: large values whole on each member, as these are too few to cut values for (see --code-k)"
 }
