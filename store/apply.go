@@ -104,7 +104,7 @@ func (s *Store) applyOne(c *Command) *Result {
 	if err := s.prepare(&cmd); err != nil {
 		return &Result{Err: err}
 	}
-	if len(cmd.values) > 0 || len(cmd.compared) > 0 {
+	if len(cmd.values) > 0 {
 		large := cmd
 		s.kv.command = &large
 		defer s.kv.done()

@@ -48,8 +48,6 @@ type command struct {
 	body      *BodyRef
 	values    map[record]uint32 // where in the body they begin
 	unchanged []unchanged
-	// compared are the sizes of values that the request compares by their records.
-	compared map[uint64]struct{}
 }
 
 func decode(data []byte) (c command, err error) {

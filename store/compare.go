@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
@@ -22,7 +23,8 @@ import (
 // [Store.EncodeResolved] makes it. It had no effect.
 var ErrUnresolved = errors.New("store: values have to be compared before the transaction is ordered")
 
-// prepare looks at the comparisons of a command, before it is applied.
+// prepare looks at the comparisons of a command, before it is applied: those by records it
+// makes itself, since a value may be in the database on some day and in a body on another.
 func (s *Store) prepare(c *command) error {
 	for i := range c.unchanged {
 		if !s.holds(&c.unchanged[i], 0) {
@@ -36,15 +38,12 @@ func (s *Store) prepare(c *command) error {
 }
 
 func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
-	for _, compare := range t.Compare {
+	for i, compare := range t.Compare {
 		if compare.Target != pb.Compare_VALUE {
 			continue
 		}
 		if r, ok := parseRecord(compare.GetValue()); ok && c.kind == kindLarge && comparedByRecord(compare) {
-			if c.compared == nil {
-				c.compared = make(map[uint64]struct{})
-			}
-			c.compared[r.size] = struct{}{}
+			t.Compare[i] = decided(compare, s.compareRecords(compare, r))
 		}
 		if comparedByOrder(compare) && s.meetsRecord(compare) {
 			return ErrUnresolved
@@ -64,23 +63,46 @@ func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
 	return nil
 }
 
+// compareRecords makes a comparison with a record, as etcd makes it with the value: no value
+// at all is neither equal to another one nor not equal.
+func (s *Store) compareRecords(c *pb.Compare, r record) bool {
+	kvs := s.compared(c)
+	for _, kv := range kvs {
+		equal := false
+		if p, ok := inBody(s.db.refs, kv); ok {
+			equal = p.record == r
+		} else {
+			equal = r.verify(kv.Value)
+		}
+		if equal != (c.Result == pb.Compare_EQUAL) {
+			return false
+		}
+	}
+	return len(kvs) > 0
+}
+
 // meetsRecord reports whether one of the values to compare is elsewhere.
 func (s *Store) meetsRecord(c *pb.Compare) bool {
 	if s.db.refs.none() {
 		return false
 	}
-	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
-	defer tx.End()
-	r, err := tx.Range(context.Background(), c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
-	if err != nil {
-		return false
-	}
-	for _, kv := range r.KVs {
-		if inBody(s.db.refs, kv.ModRevision, kv.Value) {
+	for _, kv := range s.compared(c) {
+		if _, ok := inBody(s.db.refs, kv); ok {
 			return true
 		}
 	}
 	return false
+}
+
+// compared returns the keys that a comparison is about, as they are.
+func (s *Store) compared(c *pb.Compare) []*mvccpb.KeyValue {
+	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+	defer tx.End()
+	r, err := tx.Range(context.Background(), c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
+	if err != nil {
+		return nil
+	}
+	return r.KVs
 }
 
 // holds reports whether nothing in a range has changed, as of a revision (0: the newest). A

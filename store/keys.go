@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -76,43 +77,11 @@ func (k *keys) placeOf(tx mvcc.ReadView, key, value []byte) (place, *BodyRef) {
 	return place{record: recordOf(value)}, nil
 }
 
-// Read implements mvcc.KV. A transaction that writes reads first, to compare: it is the only
-// reader that asks for the shared buffer.
-func (k *keys) Read(mode mvcc.ReadTxMode, trace *traceutil.Trace) mvcc.TxnRead {
-	tx := k.WatchableKV.Read(mode, trace)
-	if mode != mvcc.SharedBufReadTxMode || k.command == nil || len(k.command.compared) == 0 {
-		return tx
+// inBody returns where a value's bytes are if they are not in the database.
+func inBody(r *refs, kv *mvccpb.KeyValue) (place, bool) {
+	if !marked(kv.Value) {
+		return place{}, false
 	}
-	return &comparing{tx, k.s.db.refs, k.command.compared}
-}
-
-// comparing shows values that are in the database as records if their size is one that is
-// compared: whether a value is in the database or in a body, it compares alike.
-type comparing struct {
-	mvcc.TxnRead
-	refs  *refs
-	sizes map[uint64]struct{}
-}
-
-// Range implements mvcc.ReadView.
-func (c *comparing) Range(ctx context.Context, key, end []byte, o mvcc.RangeOptions) (*mvcc.RangeResult, error) {
-	r, err := c.TxnRead.Range(ctx, key, end, o)
-	if err != nil {
-		return r, err
-	}
-	for _, kv := range r.KVs {
-		if _, compared := c.sizes[uint64(len(kv.Value))]; compared && !inBody(c.refs, kv.ModRevision, kv.Value) {
-			kv.Value = recordOf(kv.Value).encode()
-		}
-	}
-	return r, nil
-}
-
-// inBody reports whether a value that was read is a record whose bytes are elsewhere.
-func inBody(r *refs, revision int64, value []byte) bool {
-	if !marked(value) {
-		return false
-	}
-	p, ok := r.find(revision, value)
-	return ok && p.body != nil
+	p, ok := r.find(kv.ModRevision, kv.Value)
+	return p, ok && p.body != nil
 }

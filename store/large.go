@@ -40,18 +40,21 @@ type moved struct {
 
 // mover takes the large values out of a request.
 type mover struct {
-	threshold int // of values that are put; 0: none is moved
-	request   *pb.InternalRaftRequest
-	values    []moved
-	at        map[record]int // in values; nil while there is one at most
-	bytes     int
+	threshold int // of values that are put; 0: none is large
+	// marked: those that begin like a record are moved, too. Without that, one could not be
+	// told from the record of the value that its key had before.
+	marked  bool
+	request *pb.InternalRaftRequest
+	values  []moved
+	at      map[record]int // in values; nil while there is one at most
+	bytes   int
 	// rewritten: something else than a value that is put was changed.
 	rewritten bool
 }
 
 // move takes the large values out of a request, which it leaves as it is.
 func (s *Store) move(r *pb.InternalRaftRequest) *mover {
-	m := &mover{threshold: s.opts.LargeValueBytes, request: r}
+	m := &mover{threshold: s.opts.LargeValueBytes, marked: s.opts.Bodies != nil, request: r}
 	switch {
 	case r.Put != nil:
 		if m.large(r.Put.Value) {
@@ -67,7 +70,7 @@ func (m *mover) changed() bool { return len(m.values) > 0 || m.rewritten }
 
 // large reports whether a value that is put goes into the body.
 func (m *mover) large(value []byte) bool {
-	return m.threshold > 0 && (len(value) >= m.threshold || marked(value))
+	return m.threshold > 0 && len(value) >= m.threshold || m.marked && marked(value)
 }
 
 // comparedByRecord reports whether records of the values are compared in place of them.

@@ -184,7 +184,8 @@ func TestLargeValuesBehaveLikeSmallOnes(t *testing.T) {
 			r := asker{rand.New(rand.NewPCG(seed, 3))}
 			oracle, n := openTemp(t), openLarge(t)
 			contest(n, oracle, r, 120)
-			followers(t, n, r)
+			crashes := asker{rand.New(rand.NewPCG(seed, 4))} // when depends on the disk, too
+			followers(t, n, crashes)
 
 			imported := importLarge(t, n)
 			settle(t, oracle)
@@ -194,7 +195,7 @@ func TestLargeValuesBehaveLikeSmallOnes(t *testing.T) {
 			imported.put("settled", "x")
 			require.Equal(t, hashKV(t, oracle), hashKV(t, imported.node))
 			contest(imported, oracle, r, 80)
-			followers(t, imported, r)
+			followers(t, imported, crashes)
 		})
 	}
 }
