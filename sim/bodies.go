@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	bodyDir    = "/data/bodies"
+	bodyDir = "/data/bodies"
+	// maxFilling is how many missing bodies are restored at once, and read at once for a value.
 	maxFilling = 4
 )
 
@@ -388,22 +389,42 @@ func (m *Member) resolve(text string, done func(text string, err error)) {
 		done(text, nil)
 		return
 	}
-	bodies, left, failed := make([][]byte, len(numbers)), len(numbers), error(nil)
+	refs := make([]protocol.BodyRef, len(numbers))
 	for i, n := range numbers {
 		ref, ok := m.machine.bodies[n]
 		if !ok {
 			m.w.violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
 			return
 		}
+		refs[i] = ref
+	}
+	m.gatherAll(refs, nil, func(bodies [][]byte, err error) {
+		if err == nil {
+			text = m.spell(text, numbers, bodies)
+		}
+		done(text, err)
+	})
+}
+
+// gatherAll makes bodies whole, a few at a time, and ends at the first that cannot be: what
+// is not there any more must not hold up others for long.
+func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
+	if len(have) == len(refs) {
+		done(have, nil)
+		return
+	}
+	some := refs[len(have):min(len(refs), len(have)+maxFilling)]
+	bodies, left, failed := make([][]byte, len(some)), len(some), error(nil)
+	for i, ref := range some {
 		m.gather(ref, true, func(body []byte, err error) {
 			bodies[i], failed, left = body, errors.Join(failed, err), left-1
-			if left > 0 {
-				return
+			switch {
+			case left > 0:
+			case failed != nil:
+				done(nil, failed)
+			default:
+				m.gatherAll(refs, append(have, bodies...), done)
 			}
-			if failed == nil {
-				text = m.spell(text, numbers, bodies)
-			}
-			done(text, failed)
 		})
 	}
 }

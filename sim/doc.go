@@ -2,13 +2,14 @@
 // everything that happens is judged.
 //
 // The members run the code that production runs: the protocol's core, the pure parts of
-// package replica (instance, applier, sessions, recovery) and the log of package wal. Only
+// package replica (instance, applier, sessions, recovery, what gathers and retains bodies),
+// and the log and the bodies of package wal. Only
 // what surrounds them is simulated: time, links, disks, clocks, clients, and an operator
 // who does not always know what he does.
 //
 // A run has two phases. In the first, faults: members lose power with writes half done,
 // links drop, repeat, reorder, damage and cut, disks are slow, stand still or fail a sync,
-// clocks drift, processes pause, the membership changes, leadership moves. No fault goes
+// clocks drift, processes pause, bytes go bad, the membership changes, leadership moves. No fault goes
 // beyond what the protocol promises to survive: synced data stays, whoever is down. In the
 // second phase everything heals, or only as many members as can decide, and then there
 // must be progress in bounded time.
@@ -18,9 +19,9 @@
 // queues, snapshots and segments' ends happen all the time.
 //
 // How to read: world.go (time, chance), run.go (the two phases), settings.go (what the seed
-// draws), faults.go, client.go; member.go, snapshot.go and machine.go (a member), disk.go
-// and link.go (what it stands on); witness.go (what the judges of package check are told);
+// draws), placement.go (protocols, and what is drawn of bodies), faults.go, client.go;
+// member.go, bodies.go, snapshot.go and machine.go (a member), disk.go and link.go (what it stands on); witness.go (what the judges of package check are told);
 // campaign.go (many runs).
 //
-// Imports: protocol, order, replica, wal, check.
+// Imports: protocol, order, replica, wal, check, erasure.
 package sim

@@ -269,12 +269,16 @@ func (m *Member) flush() {
 // skipTo puts the installation of a snapshot into the apply queue. It stands for what was
 // queued before; the log may not have that any more.
 func (m *Member) skipTo(base *protocol.Base) {
+	keep := m.queue[:0]
 	for _, it := range m.queue {
+		if it.install != nil {
+			keep = append(keep, it)
+		}
 		for _, b := range it.commit.Own {
 			b.Fail(replica.ErrResultUnknown)
 		}
 	}
-	m.queue = append(m.queue[:0], applyItem{install: base})
+	m.queue = append(keep, applyItem{install: base})
 }
 
 func (m *Member) send(messages []*protocol.Message) {

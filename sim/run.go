@@ -303,7 +303,11 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 			op.carry(len(w.ops), w.drawBody())
 		}
 	}
-	p.perform(p.m, op, w.set.GiveUp+10*w.set.Election, func() {
+	patience := w.set.GiveUp + 10*w.set.Election
+	if bodies := len(p.m.machine.bodies); bodies > 0 {
+		patience += time.Duration(bodies) * w.set.gatherTime()
+	}
+	p.perform(p.m, op, patience, func() {
 		if w.history.Operation(op.id).Outcome == check.OK {
 			then()
 			return

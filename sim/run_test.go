@@ -17,11 +17,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestSeeds runs what TestEverythingHappens does not.
 func TestSeeds(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: ProtocolRaft, Nodes: 1, Last: 40},
 		{Protocol: ProtocolRaft, Nodes: 2, Last: 40},
-		{Protocol: ProtocolRaft, Nodes: 3, Last: 60},
 		{Protocol: ProtocolRaft, Nodes: 4, Last: 40},
 		{Protocol: ProtocolRaft, Nodes: 5, Last: 60},
 		{Protocol: ProtocolRaft, Nodes: 7, Last: 30},
@@ -29,7 +29,6 @@ func TestSeeds(t *testing.T) {
 		{Protocol: ProtocolCRaft, Nodes: 2, Last: 20},
 		{Protocol: ProtocolCRaft, Nodes: 3, Last: 60},
 		{Protocol: ProtocolCRaft, Nodes: 4, Last: 30},
-		{Protocol: ProtocolCRaft, Nodes: 5, Last: 60},
 		{Protocol: ProtocolCRaft, Nodes: 7, Last: 20},
 		{Protocol: ProtocolRS, Nodes: 5, Last: 40},
 		{Protocol: ProtocolRS, Nodes: 7, Last: 20},
@@ -47,7 +46,7 @@ func TestSeeds(t *testing.T) {
 
 // TestEverythingHappens: what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
-	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 150}} {
+	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 100}} {
 		c.First = 1
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
