@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 // faultKind is a kind of thing that goes wrong, or that an operator does.
@@ -273,8 +274,26 @@ func (w *World) changeMembers() {
 	if len(changes) == 0 {
 		return
 	}
+	w.askChange(m, changes, changeTries)
+}
+
+// changeTries is how often a change is asked for where bodies are coded: a leader refuses it
+// as long as coded entries are not committed, and codes nothing for a while.
+const changeTries = 6
+
+func (w *World) askChange(m *Member, changes []protocol.Change, tries int) {
 	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
-	m.Change(changes, func(err error) { w.tracef("%s   refuses: %v", m.id, err) })
+	m.Change(changes, func(err error) {
+		w.tracef("%s   refuses: %v", m.id, err)
+		if tries == 0 || w.set.Raft.Placement == raft.PlacementCopy {
+			return
+		}
+		w.after(w.between(0, w.set.Election), func() {
+			if l := w.leader(); l != nil && !w.calm {
+				w.askChange(l, changes, tries-1)
+			}
+		})
+	})
 }
 
 // maxAdded is how many members may join in one run beyond the first ones.
