@@ -63,7 +63,8 @@ type Options struct {
 	// Bodies keeps large values. Without it every value is in the database.
 	Bodies Bodies
 	// LargeValueBytes is the size from which on values are kept in Bodies. It may differ
-	// between members. 0: 16 KiB; negative: none is; at least 1 KiB.
+	// between members. 0: 16 KiB; negative: only values that begin like a record are; at
+	// least 1 KiB.
 	LargeValueBytes int
 	// ResponseBytes bounds the large values in one answer, and in all that are being made
 	// ready. Default 256 MiB.
