@@ -47,7 +47,7 @@ type bodies struct {
 	out      GatherOutbox
 	waiters  map[protocol.BodyRef][]func(Answer)
 	filling  int // missing bodies that are being gathered; ≤ maxFilling
-	censuses []*census
+	censuses []*Census
 	context  uint64
 
 	// questions of other members; more than it holds are dropped, and asked again.

@@ -12,6 +12,7 @@ import (
 // BodySource is where a member holds bodies: *wal.Bodies.
 type BodySource interface {
 	Find(instance uint32, index uint64) (wal.Body, bool)
+	Durable(instance uint32, index uint64) bool
 	Read(instance uint32, index uint64) (wal.Body, error)
 }
 
@@ -152,6 +153,9 @@ func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource)
 	}
 	got := &answer.Holdings[0]
 	if h.Form == protocol.FormNone {
+		if !bodies.Durable(uint32(m.Instance), uint64(h.Index)) {
+			return answer, nil // others would give up copies in its favour
+		}
 		answer.Reject, got.Term, got.Form = false, protocol.Term(held.Term), protocol.Form(held.Form)
 		return answer, nil
 	}

@@ -17,12 +17,13 @@ import (
 
 // heldBodies is a store of bodies in memory.
 type heldBodies struct {
-	held    map[uint64]wal.Body
-	damaged map[uint64]bool
+	held     map[uint64]wal.Body
+	damaged  map[uint64]bool
+	unsynced map[uint64]bool
 }
 
 func newHeld() *heldBodies {
-	return &heldBodies{held: map[uint64]wal.Body{}, damaged: map[uint64]bool{}}
+	return &heldBodies{held: map[uint64]wal.Body{}, damaged: map[uint64]bool{}, unsynced: map[uint64]bool{}}
 }
 
 func (h *heldBodies) Find(_ uint32, index uint64) (wal.Body, bool) {
@@ -30,6 +31,8 @@ func (h *heldBodies) Find(_ uint32, index uint64) (wal.Body, bool) {
 	b.Bytes = nil
 	return b, ok
 }
+
+func (h *heldBodies) Durable(_ uint32, index uint64) bool { return !h.unsynced[index] }
 
 func (h *heldBodies) Read(_ uint32, index uint64) (wal.Body, error) {
 	b, ok := h.held[index]

@@ -145,29 +145,29 @@ func TestASnapshotBringsItsOwnReferences(t *testing.T) {
 func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	c := membersWithSlots(5)
 	ref := someRef(9, 3) // needs |A|+|B| ≥ 5−3+3
-	answer := func(n *census, id protocol.MemberID, form protocol.Form) {
-		n.receive(&protocol.Message{
+	answer := func(n *Census, id protocol.MemberID, form protocol.Form) {
+		n.Receive(&protocol.Message{
 			Type: protocol.MsgFetchResp, From: id, Context: n.context, Reject: form == protocol.FormNone,
 			Holdings: []protocol.Holding{{Index: 9, Term: 3, Form: form}},
 		})
 	}
-	n := newCensus(ref, 7, time.Minute, c, 1)
-	require.Len(t, n.questions(), 4)
+	n := NewCensus(ref, 7, time.Minute, c, 1)
+	require.Len(t, n.Questions(), 4)
 	for id := protocol.MemberID(2); id <= 4; id++ {
 		answer(n, id, protocol.RowForm(uint8(id-1)))
 		answer(n, id, protocol.RowForm(uint8(id-1)))
-		require.False(t, n.enough())
+		require.False(t, n.Enough())
 	}
 	answer(n, 5, protocol.FormNone)
-	require.False(t, n.enough())
+	require.False(t, n.Enough())
 	answer(n, 5, protocol.RowForm(3)) // the row of member 4
-	require.False(t, n.enough(), "rows count once")
+	require.False(t, n.Enough(), "rows count once")
 	answer(n, 5, protocol.FormWhole)
-	require.True(t, n.enough())
+	require.True(t, n.Enough())
 
 	joint := c.Clone()
 	joint.Outgoing = []protocol.MemberID{1, 2, 3}
-	require.Nil(t, newCensus(ref, 7, 0, &joint, 1))
-	require.Nil(t, newCensus(ref, 7, 0, c, 9))
-	require.Nil(t, newCensus(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
+	require.Nil(t, NewCensus(ref, 7, 0, &joint, 1))
+	require.Nil(t, NewCensus(ref, 7, 0, c, 9))
+	require.Nil(t, NewCensus(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
 }

@@ -92,12 +92,12 @@ func (b *bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 	_, config := b.r.apply.at()
 	for _, ref := range refs {
 		b.context++
-		n := newCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
+		n := NewCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
 		if n == nil {
 			continue
 		}
 		b.censuses = append(b.censuses, n)
-		for _, m := range n.questions() {
+		for _, m := range n.Questions() {
 			b.send(m)
 		}
 	}
@@ -107,13 +107,13 @@ func (b *bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 // copy becomes a row.
 func (b *bodies) counted(m *protocol.Message) {
 	for i, n := range b.censuses {
-		if n.receive(m); !n.enough() {
+		if n.Receive(m); !n.Enough() {
 			continue
 		}
 		b.censuses = append(b.censuses[:i:i], b.censuses[i+1:]...)
-		have := b.local(n.ref)
-		if own, err := have.cut(n.ref.K, n.own); err == nil && have.Form == protocol.FormWhole && own != nil {
-			b.replace(n.ref, n.own, own)
+		have := b.local(n.Ref)
+		if own, err := have.cut(n.Ref.K, n.Own); err == nil && have.Form == protocol.FormWhole && own != nil {
+			b.replace(n.Ref, n.Own, own)
 		}
 		return
 	}

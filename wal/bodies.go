@@ -50,10 +50,12 @@ type Bodies struct {
 	// of files that say so.
 	mu    sync.Mutex
 	index map[bodyKey]*held
-	count int         // of those in index that have bytes
-	older []*held     // live, but replaced in index by the body of another entry; see Settle
-	files []*bodyFile // ascending; the last is the current one, if there is one
-	free  []*bodyFile // files to be used again
+	count int // of those in index that have bytes
+	// settled is the number of the last body that is durable together with its entry.
+	settled uint64
+	older   []*held     // live, but replaced in index by the body of another entry; see Settle
+	files   []*bodyFile // ascending; the last is the current one, if there is one
+	free    []*bodyFile // files to be used again
 	// freeUnsynced: the names of some in free are not durable yet.
 	freeUnsynced bool
 	maxFree      int
@@ -178,6 +180,7 @@ func (b *Bodies) Settle() {
 	}
 	clear(b.older)
 	b.older = b.older[:0]
+	b.settled = b.number
 }
 
 // put writes a record, or gathers it if it is small. The result is not held yet.
@@ -369,6 +372,15 @@ func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) {
 		return h.meta, true
 	}
 	return Body{}, false
+}
+
+// Durable reports whether what Find tells of an entry's body would survive a crash now: both
+// are durable, the body and the entry; see Settle.
+func (b *Bodies) Durable(instance uint32, index uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.index[bodyKey{instance, index}]
+	return h != nil && h.number <= max(b.settled, b.opened)
 }
 
 // Read returns what is held of an entry's body, bytes verified. They are the caller's. It

@@ -1,0 +1,28 @@
+package wal
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBodiesDurable(t *testing.T) {
+	options := BodiesOptions{FS: vfs.NewMem(), Dir: "bodies", SegmentBytes: 16 << 10}
+	b, err := OpenBodies(options)
+	require.NoError(t, err)
+	require.NoError(t, b.Append(Body{Instance: 1, Index: 5, Term: 1, Form: 1, K: 1, Size: 3, Bytes: []byte("abc")}))
+	require.False(t, b.Durable(1, 5))
+	require.NoError(t, b.Sync())
+	require.False(t, b.Durable(1, 5), "its entry is not")
+	b.Settle()
+	require.True(t, b.Durable(1, 5))
+	require.False(t, b.Durable(1, 6), "not there")
+	require.NoError(t, b.Append(Body{Instance: 1, Index: 5, Term: 2, Form: 1, K: 1, Size: 3, Bytes: []byte("def")}))
+	require.False(t, b.Durable(1, 5), "Find tells of the newer one")
+	require.NoError(t, b.Close())
+	b, err = OpenBodies(options)
+	require.NoError(t, err)
+	require.True(t, b.Durable(1, 5))
+	require.NoError(t, b.Close())
+}
