@@ -193,6 +193,9 @@ func (b *Bodies) same(member uint64, e *Body) error {
 // this member's whole body there remains enough, whoever fails.
 func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	l := b.live[e.Index]
+	if b.facts[slot{e.Index, e.Term}].dropped {
+		return nil
+	}
 	if l == nil || l.term != e.Term {
 		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form, e.Index, e.Term)
 	}

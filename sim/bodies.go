@@ -35,7 +35,14 @@ type bodyWork struct {
 	// repaired wait in the records for the next sync; writing are covered by the one under way.
 	repaired, writing []protocol.BodyRef
 	drops             []droppedBody
+
+	// trims are whole copies of which it is asked whether a row would do.
+	trims []*replica.Census
+	asked uint64
 }
+
+// trimBit tells answers to these questions from fragments that were asked for.
+const trimBit = 1 << 63
 
 // droppedBody is a body to which the state machine does not refer since a position.
 type droppedBody struct {
@@ -198,6 +205,10 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 		}
 		return true
 	case protocol.MsgFetchResp:
+		if msg.Context&trimBit != 0 {
+			m.counted(msg)
+			return true
+		}
 		m.body.gatherer.Receive(m.clock(), msg, &m.body.out)
 		m.flushBodies()
 		return true
@@ -319,7 +330,45 @@ func (m *Member) scrub() {
 		}
 	}
 	if every := m.w.set.Bodies.Scrub; every > 0 && m.up {
+		m.trim()
 		m.later(every, m.scrub)
+	}
+}
+
+// trim asks who else holds the bodies of which this member holds a whole copy that it could
+// do without: those committed durably.
+func (m *Member) trim() {
+	m.body.trims = nil
+	config := m.applier.Config()
+	for _, ref := range foundRefs(m.body.store) {
+		b, _ := m.body.store.Find(uint32(instance), uint64(ref.Index))
+		if b.Form != uint8(protocol.FormWhole) || ref.Index > m.noted || !m.machine.refers(ref) || m.body.retention.Missing(ref) {
+			continue
+		}
+		m.body.asked++
+		n := replica.NewCensus(ref, m.body.asked|trimBit, m.clock()+m.w.set.GiveUp, &config, m.id)
+		if n == nil {
+			continue
+		}
+		m.body.trims = append(m.body.trims, n)
+		for _, msg := range n.Questions() {
+			m.w.send(msg)
+		}
+	}
+}
+
+// counted cuts a whole copy to this member's row as soon as enough others hold something.
+func (m *Member) counted(msg *protocol.Message) {
+	for i, n := range m.body.trims {
+		if n.Receive(msg); !n.Enough() {
+			continue
+		}
+		m.body.trims = slices.Delete(m.body.trims, i, i+1)
+		if have := m.own(n.Ref); have != nil && have.Form == protocol.FormWhole && m.machine.refers(n.Ref) {
+			m.w.events.Trimmed++
+			m.hold(n.Ref, n.Own, have.Bytes)
+		}
+		return
 	}
 }
 

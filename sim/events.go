@@ -38,6 +38,7 @@ type Events struct {
 	Backfilled   int `json:"bodies_restored"`
 	Released     int `json:"bodies_released"`
 	Damages      int `json:"bodies_damaged"`
+	Trimmed      int `json:"whole_copies_trimmed"`
 	DamageFound  int `json:"damaged_bodies_found"`
 }
 
@@ -51,13 +52,13 @@ func (e *Events) fields() []eventField {
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},
-		{"bodies not made whole", &e.GatherFailed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
+		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 	}
 }
 
 // codedFields is how many of the fields, at the end, need a protocol that codes bodies.
-const codedFields = 5
+const codedFields = 6
 
 type eventField struct {
 	name  string
