@@ -15,7 +15,7 @@ import (
 
 // The loads of bench kv on a cluster of processes, by the command.
 func TestBenchKVLoads(t *testing.T) {
-	c := up(t, dataDir(t))
+	c := up(t, dataDir(t), "--max-request-bytes=2097152")
 	endpoints := strings.Join(c.endpoints, ",")
 	load := func(t *testing.T, args ...string) *bench.KVResult {
 		t.Helper()

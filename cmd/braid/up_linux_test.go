@@ -84,7 +84,7 @@ func TestCtlAgainstEveryMember(t *testing.T) {
 func TestBadRequestsAreRefused(t *testing.T) {
 	c := up(t, dataDir(t), "--nodes=1")
 	huge := filepath.Join(t.TempDir(), "huge")
-	require.NoError(t, os.WriteFile(huge, make([]byte, 2<<20-100), 0o600))
+	require.NoError(t, os.WriteFile(huge, make([]byte, 32<<20), 0o600))
 	content, err := os.ReadFile(huge)
 	require.NoError(t, err)
 	_, stderr, code := do(t, string(content), "ctl", "--endpoints", c.endpoints[0], "put", "big")
