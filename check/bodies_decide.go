@@ -160,22 +160,31 @@ func (b *Bodies) Holds(member, index uint64) Form {
 // Recoverable reports whether what those members' disks hold undamaged makes the live body
 // at an index whole. A body that is not alive needs nothing.
 func (b *Bodies) Recoverable(index uint64, members []uint64) bool {
+	whole, rows := b.good(index, members)
 	l := b.live[index]
-	if l == nil {
-		return true
-	}
+	return l == nil || whole > 0 || rows >= int(l.fact.k)
+}
+
+// RecoverableFromRows is Recoverable if every whole copy were only a row.
+func (b *Bodies) RecoverableFromRows(index uint64, members []uint64) bool {
+	whole, rows := b.good(index, members)
+	l := b.live[index]
+	return l == nil || whole+rows >= int(l.fact.k)
+}
+
+// good counts the members that hold the whole undamaged, and the others' distinct rows.
+func (b *Bodies) good(index uint64, members []uint64) (whole, rows int) {
 	var seen [256]bool
-	rows := 0
 	for _, m := range members {
 		switch f := b.Holds(m, index); {
 		case f == WholeBody:
-			return true
+			whole++
 		case f != NoBody && !seen[f]:
 			seen[f] = true
 			rows++
 		}
 	}
-	return rows >= int(l.fact.k)
+	return whole, rows
 }
 
 // Whole returns the live body at an index as it was proposed, nil if it is not known.

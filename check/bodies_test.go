@@ -261,6 +261,8 @@ func TestBodiesDamage(t *testing.T) {
 	require.NoError(t, b.Check(), "damage is no loss")
 	require.True(t, b.Recoverable(1, all))
 	require.False(t, b.Recoverable(1, []uint64{1, 2, 3, 4}))
+	require.False(t, b.RecoverableFromRows(1, []uint64{1, 2, 3, 4}))
+	require.True(t, b.RecoverableFromRows(1, all))
 	require.Equal(t, NoBody, b.Holds(1, 1))
 	require.Equal(t, RowForm(2), b.Holds(3, 1))
 	require.NoError(t, b.AnswerHolds(1, 1, 1, 1, NoBody), "it may have noticed")

@@ -514,9 +514,10 @@ func (m *Member) twice(b *wal.Body) bool {
 	})
 }
 
-// stillWhole reports whether a body can be made whole without one member.
+// stillWhole reports whether a body can be made whole without one member, also when the
+// others have cut their whole copies to rows.
 func (w *World) stillWhole(index uint64, without *Member) bool {
-	return w.bodies.Recoverable(index, numbers(w.except(without)))
+	return w.bodies.RecoverableFromRows(index, numbers(w.except(without)))
 }
 
 // recoverable reports whether those members hold enough of everything alive.
