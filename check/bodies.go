@@ -216,6 +216,7 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 
 // write does to a medium what the disk does.
 func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody) (changed []uint64) {
+	was := m[p.index]
 	if !p.alone {
 		for i := p.index; i <= d.top; i++ {
 			if _, ok := m[i]; ok {
@@ -225,9 +226,12 @@ func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody) (changed []uint6
 		}
 	}
 	d.top = max(d.top, p.index)
-	if p.held.form == NoBody {
+	switch {
+	case p.held.form == NoBody && !p.alone && was.form != NoBody && was.term == p.held.term:
+		m[p.index] = was // an entry that comes without its body replaces none
+	case p.held.form == NoBody:
 		delete(m, p.index)
-	} else {
+	default:
 		m[p.index] = p.held
 	}
 	return append(changed, p.index)

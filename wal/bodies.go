@@ -91,7 +91,8 @@ type bodyKey struct {
 const bodyBufferBytes = 256 << 10
 
 // Append adds a body; it is durable after the next Sync, and takes the place of what was
-// held of the same entry. Its bytes are the caller's again when it returns. An error shuts
+// held of the same entry; but one of form 0 and without bytes, which says that nothing is
+// held, does not replace what is. Its bytes are the caller's again when it returns. An error shuts
 // the store.
 func (b *Bodies) Append(body Body) error {
 	if b.err != nil {
@@ -99,6 +100,9 @@ func (b *Bodies) Append(body Body) error {
 	}
 	if len(body.Bytes) > maxRecordBytes {
 		return b.fail("append", &TooLargeError{Bytes: int64(len(body.Bytes)), Limit: maxRecordBytes})
+	}
+	if body.Form == 0 && len(body.Bytes) == 0 && b.holds(&body) {
+		return nil
 	}
 	h, err := b.put(&body, b.number+1)
 	if err != nil {
@@ -110,6 +114,14 @@ func (b *Bodies) Append(body Body) error {
 	b.hold(h)
 	b.mu.Unlock()
 	return nil
+}
+
+// holds reports whether something is held of the very entry whose body this is.
+func (b *Bodies) holds(body *Body) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.index[bodyKey{body.Instance, body.Index}]
+	return h != nil && h.meta.Term == body.Term
 }
 
 // AppendOf adds the bodies that records bring; see Record.Body.

@@ -26,3 +26,25 @@ func TestBodiesDurable(t *testing.T) {
 	require.True(t, b.Durable(1, 5))
 	require.NoError(t, b.Close())
 }
+
+// TestNothingDoesNotReplaceSomething: a body that was restored before its entry came stays.
+func TestNothingDoesNotReplaceSomething(t *testing.T) {
+	b, err := OpenBodies(BodiesOptions{FS: vfs.NewMem(), Dir: "bodies", SegmentBytes: 16 << 10})
+	require.NoError(t, err)
+	row := Body{Instance: 1, Index: 7, Term: 2, Form: 3, K: 2, Size: 6, Bytes: []byte("abc")}
+	require.NoError(t, b.Append(row))
+	none := row
+	none.Form, none.Bytes = 0, nil
+	require.NoError(t, b.Append(none))
+	held, err := b.Read(1, 7)
+	require.NoError(t, err)
+	require.Equal(t, row, held)
+
+	none.Term = 3
+	require.NoError(t, b.Append(none), "of another entry")
+	found, ok := b.Find(1, 7)
+	require.True(t, ok)
+	require.Equal(t, uint64(3), found.Term)
+	require.NoError(t, b.Sync())
+	require.NoError(t, b.Close())
+}
