@@ -143,7 +143,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 			return err
 		}
 	}
-	d.write(d.memory, &p)
+	d.write(d.memory, &p, b.isLive)
 	if d.ever[e.Index] == nil {
 		d.ever[e.Index] = map[heldBody]bool{}
 	}
@@ -214,12 +214,20 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 		member, was, e.Form, e.Index, e.Term, e.K, b.where(e.Index))
 }
 
-// write does to a medium what the disk does.
-func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody) (changed []uint64) {
+// isLive reports whether what is held is of a live body.
+func (b *Bodies) isLive(index uint64, h heldBody) bool {
+	l := b.live[index]
+	return l != nil && l.term == h.term
+}
+
+// write does to a medium what the disk does. Live bodies after an entry that is written stay:
+// they may have been restored before their entries come, and that no decided entry is
+// replaced is for the Ledger to judge.
+func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64, heldBody) bool) (changed []uint64) {
 	was := m[p.index]
 	if !p.alone {
 		for i := p.index; i <= d.top; i++ {
-			if _, ok := m[i]; ok {
+			if h, ok := m[i]; ok && (i == p.index || !live(i, h)) {
 				delete(m, i)
 				changed = append(changed, i)
 			}
@@ -243,7 +251,7 @@ func (b *Bodies) Durable(member, seq uint64) {
 	n := 0
 	for n < len(d.pending) && d.pending[n].seq <= seq {
 		p := &d.pending[n]
-		for _, i := range d.write(d.disk, p) {
+		for _, i := range d.write(d.disk, p, b.isLive) {
 			if d.lost[i] = p.held.term; b.live[i] != nil {
 				b.touched[i] = true
 			}

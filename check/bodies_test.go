@@ -128,7 +128,7 @@ func TestBodiesReplacedByAnEntry(t *testing.T) {
 	require.NoError(t, b.Check(), "not on disk yet")
 	b.Durable(3, b.seq)
 	require.ErrorContains(t, b.Check(), "C1: the body of (1, term 1)")
-	require.ErrorContains(t, b.Check(), "C1: the body of (2, term 1)", "and all after it")
+	require.NoError(t, b.Check(), "what is live stays until its own index is written")
 }
 
 func TestBodiesUnderAnotherMembership(t *testing.T) {
