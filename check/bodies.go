@@ -147,7 +147,9 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	if d.ever[e.Index] == nil {
 		d.ever[e.Index] = map[heldBody]bool{}
 	}
-	d.ever[e.Index][p.held] = d.ever[e.Index][p.held]
+	if _, known := d.ever[e.Index][p.held]; !known {
+		d.ever[e.Index][p.held] = false // not durable yet
+	}
 	d.pending = append(d.pending, p)
 	return nil
 }

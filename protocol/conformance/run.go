@@ -159,7 +159,7 @@ func leaderCrash(t *testing.T, s suite) {
 		net.Committed(1, 10)
 		l := net.Leader()
 		if l == nil {
-			t.Skip("a protocol without leaders")
+			return // a protocol without leaders
 		}
 		net.Crash(l.ID, 0)
 		other := net.Nodes[0]
