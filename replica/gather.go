@@ -49,6 +49,10 @@ func (e *BodyError) Error() string {
 		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
 }
 
+// Certain reports that all members answered, again and again, and together hold too little:
+// only a member that is not part of the cluster now, or a repair of its disk, can help.
+func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked }
+
 // GatherConfig sets up a Gatherer.
 type GatherConfig struct {
 	Self     protocol.MemberID

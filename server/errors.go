@@ -90,14 +90,17 @@ func toStatus(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// valueCode is for large values that cannot be had, OK for everything else.
+// valueCode is for large values that cannot be had, OK for everything else. Clients repeat
+// what is Unavailable by themselves until their time is over, so a value of which too little
+// is left, as all members say, is not called so.
 func valueCode(err error) codes.Code {
 	var value *store.ValueError
 	var response *store.ResponseError
+	var body *braid.BodyError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return codes.OK
-	case errors.Is(err, store.ErrWrongBytes):
+	case errors.Is(err, store.ErrWrongBytes), errors.As(err, &body) && body.Certain():
 		return codes.DataLoss
 	case errors.As(err, &value), errors.Is(err, store.ErrUnresolved):
 		return codes.Unavailable

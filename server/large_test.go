@@ -24,6 +24,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/store"
 )
 
@@ -105,6 +106,12 @@ func TestLargeValueThatCannotBeHad(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 		require.Nil(t, resp)
 	}
+	// Too little is left, as all say: clients are not to repeat the question by themselves.
+	f.fake.set(func(l *fakeLog) { l.fetch = &braid.BodyError{Need: 2, Found: 1, Asked: 4, Answered: 4} })
+	_, err = kv.Range(ctx, &pb.RangeRequest{Key: key})
+	require.Equal(t, codes.DataLoss, status.Code(err), "%v", err)
+	require.ErrorContains(t, err, "1 good fragments found, 2 needed")
+	f.fake.set(func(l *fakeLog) { l.fetch = &braid.BodyError{Need: 2, Found: 1, Asked: 4, Answered: 3} })
 	_, err = kv.Put(ctx, &pb.PutRequest{Key: key, Value: []byte("new"), PrevKv: true})
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, "took effect")
