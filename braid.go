@@ -19,6 +19,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/replica"
@@ -107,10 +108,10 @@ func listen(addrs []string) ([]net.Listener, error) {
 	return out, nil
 }
 
-// core makes this member's Raft instance from what the disk held.
-func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
+// core makes this member's part of an instance of Raft from what the disk held.
+func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	c := raft.Config{
-		Self: o.Self, Instance: 1, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
+		Self: o.Self, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
 		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: raft.Placement(o.Placement),
 	}
@@ -132,7 +133,8 @@ func (o *Options) core(rec protocol.Recovered) (protocol.Core, error) {
 func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Settings:  fmt.Sprintf("braid/1 raft placement=%s k=%d order=single command=%d", o.Placement, o.CodeK, o.MaxCommandBytes),
+		Settings: fmt.Sprintf("braid/1 raft placement=%s k=%d order=%s command=%d", o.Placement, o.CodeK, o.Order, o.MaxCommandBytes),
+		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Spread: o.Leaders == LeadersSpread,
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes),

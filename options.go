@@ -46,6 +46,19 @@ type Options struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches under way; default adaptive
 
+	// Order says how the global log comes about: "single" (the default), one instance of Raft,
+	// or "niagara", Instances of them woven into one log (papers/niagara.txt), each with an
+	// event loop and connections of its own, so that more than one core and network card
+	// replicate. It must be the same on all members; Instances, default 4, is what a new
+	// cluster begins with.
+	Order     string
+	Instances int
+	// Leaders says who should lead the instances: "together", one member leads all, so that a
+	// crash of any other is not felt; or "spread", each member leads some, so that each takes
+	// its own clients' writes and all network cards send. Default: spread with fragments
+	// (Placement "code"), where bytes are what counts, else together.
+	Leaders string
+
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]):
 	// "copy" (the default), all of them everything; "code", each a fragment, as in CRaft
 	// (papers/craft.txt): a quarter to a half of the bytes on disks and links, with the same
@@ -83,6 +96,25 @@ const (
 	PlacementRS   = "rs"
 )
 
+// What Options.Order can be.
+const (
+	OrderSingle  = "single"
+	OrderNiagara = "niagara"
+)
+
+// What Options.Leaders can be.
+const (
+	LeadersTogether = "together"
+	LeadersSpread   = "spread"
+)
+
+// MaxInstances bounds Options.Instances.
+const MaxInstances = 64
+
+// defaultInstances is Options.Instances with OrderNiagara, as many as the paper's network
+// cards.
+const defaultInstances = 4
+
 // defaultRSK is CodeK with PlacementRS, as in the paper.
 const defaultRSK = 3
 
@@ -104,6 +136,7 @@ func (o *Options) complete() error {
 	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
 	o.Placement = cmp.Or(o.Placement, PlacementCopy)
+	o.weave()
 	if o.Placement == PlacementRS {
 		o.CodeK = cmp.Or(o.CodeK, defaultRSK)
 	}
@@ -118,7 +151,40 @@ func (o *Options) complete() error {
 	return o.check()
 }
 
+// weave fills in what concerns the order of instances.
+func (o *Options) weave() {
+	o.Order = cmp.Or(o.Order, OrderSingle)
+	if o.Order != OrderNiagara {
+		return
+	}
+	o.Instances = cmp.Or(o.Instances, defaultInstances)
+	if o.Leaders == "" && o.Placement == PlacementCode {
+		o.Leaders = LeadersSpread
+	}
+	o.Leaders = cmp.Or(o.Leaders, LeadersTogether)
+}
+
+func (o *Options) checkOrder() error {
+	niagara := o.Order == OrderNiagara
+	switch {
+	case o.Order != OrderSingle && !niagara:
+		return &OptionError{"Order", fmt.Sprintf("%q is neither %q nor %q", o.Order, OrderSingle, OrderNiagara)}
+	case !niagara && (o.Instances > 1 || o.Leaders != ""):
+		return &OptionError{"Order", fmt.Sprintf("%q has one instance and one leader", o.Order)}
+	case niagara && o.Placement == PlacementRS:
+		return &OptionError{"Order", fmt.Sprintf("%q is not for placement %q", o.Order, o.Placement)}
+	case o.Instances < 0 || o.Instances > MaxInstances:
+		return &OptionError{"Instances", fmt.Sprintf("%d is not in 1…%d", o.Instances, MaxInstances)}
+	case niagara && o.Leaders != LeadersTogether && o.Leaders != LeadersSpread:
+		return &OptionError{"Leaders", fmt.Sprintf("%q is neither %q nor %q", o.Leaders, LeadersTogether, LeadersSpread)}
+	}
+	return nil
+}
+
 func (o *Options) check() error {
+	if err := o.checkOrder(); err != nil {
+		return err
+	}
 	switch {
 	case o.Self == 0:
 		return &OptionError{"Self", "is required"}

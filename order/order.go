@@ -1,21 +1,42 @@
 package order
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
 
 // Order merges instances into the global log. It is a deterministic function of the
 // entries committed in each instance. Not safe for concurrent use.
 type Order interface {
 	// Add tells that entries are committed in an instance. They continue what was added
-	// for this instance before; Add panics if they do not, since that would be a
-	// protocol error that must not reach the state machine.
+	// for this instance before, or repeat it; what is repeated, or covered by a snapshot, is
+	// passed over. Add panics on a gap, since that would be a protocol error that must not
+	// reach the state machine.
 	Add(instance protocol.InstanceID, entries []protocol.Entry)
 	// Next appends to out the entries whose place in the global log is now known, in
 	// the order of the global log, and forgets them.
 	Next(out []Placed) []Placed
+	// Added is the index of the last entry of an instance that was added or is covered.
+	Added(instance protocol.InstanceID) protocol.Index
 	// Cursor tells how far Next has come.
 	Cursor() Cursor
+	// Install goes on after a cursor that is ahead, which a snapshot brought. Entries that
+	// were added and are after its points are kept. A cursor that is not ahead changes
+	// nothing.
+	Install(to Cursor)
 	// Check verifies the invariants.
 	Check() error
+}
+
+// New returns the order of instances that continues at a cursor: a single one's log is the
+// global log, several are woven into one.
+func New(from Cursor) Order {
+	if from.Woven() {
+		return NewNiagara(from)
+	}
+	return NewSingle(from)
 }
 
 // Placed is an entry with its place in the global log.
@@ -25,13 +46,36 @@ type Placed struct {
 	// Entry.Width() positions from there.
 	First protocol.Position
 	Entry protocol.Entry
+	// Shape is set where an EntryReshape takes effect: the instances from here on. Round is
+	// the last round before; those that are new begin after it.
+	Shape []protocol.InstanceID
+	Round protocol.Round
+}
+
+// Turn is a slot of the global log: the one of an instance in a round. Slots are ordered by
+// round, then by instance.
+type Turn struct {
+	Round    protocol.Round      `json:"round"`
+	Instance protocol.InstanceID `json:"instance"`
+}
+
+// Compare orders slots as the global log does.
+func (t Turn) Compare(o Turn) int {
+	return cmp.Or(cmp.Compare(t.Round, o.Round), cmp.Compare(t.Instance, o.Instance))
 }
 
 // Cursor is a cut through the global log: everything up to Position, which is everything
 // up to one point in each instance's log. Order and state machine resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
-	Points   []Point           `json:"points"`
+	// Turn is the slot that comes next; zero if instances are not woven.
+	Turn Turn `json:"turn,omitzero"`
+	// Points has one for each instance in force, ascending by instance.
+	Points []Point `json:"points"`
+	// Reshape is how many instances there are from the next round on; 0: as many as now.
+	Reshape int `json:"reshape,omitempty"`
+	// Fresh is the lowest instance id that was never given; 0 if instances are not woven.
+	Fresh protocol.InstanceID `json:"fresh,omitempty"`
 }
 
 // Point is the last consumed entry of one instance.
@@ -39,11 +83,44 @@ type Point struct {
 	Instance protocol.InstanceID `json:"instance"`
 	Index    protocol.Index      `json:"index"`
 	Term     protocol.Term       `json:"term"`
+	// Round is how many rounds of the instance were consumed, perhaps with a part of the
+	// entry after Index, which skips rounds.
+	Round protocol.Round `json:"round,omitempty"`
+}
+
+// Begin is the cursor of a cluster's first moment: nothing happened in so many instances.
+// woven says that they are, also if there is only one.
+func Begin(instances int, woven bool) Cursor {
+	var c Cursor
+	for i := range instances {
+		c.Points = append(c.Points, Point{Instance: protocol.InstanceID(i + 1)})
+	}
+	if woven {
+		c.Turn = Turn{Round: 1, Instance: 1}
+		c.Fresh = protocol.InstanceID(instances + 1)
+	}
+	return c
+}
+
+// Woven reports whether the global log is woven from instances, be it one.
+func (c *Cursor) Woven() bool { return c.Turn != Turn{} }
+
+// Before reports whether c is a shorter prefix of the same global log than d.
+func (c *Cursor) Before(d *Cursor) bool {
+	if turn := c.Turn.Compare(d.Turn); turn != 0 {
+		return turn < 0
+	}
+	// Before an instance fills its slot it has what fills none.
+	turn := c.Turn.Instance
+	if !c.Woven() {
+		turn = c.Points[0].Instance
+	}
+	return c.Point(turn).Index < d.Point(turn).Index
 }
 
 // Clone returns a copy that shares nothing with c.
 func (c Cursor) Clone() Cursor {
-	c.Points = append([]Point(nil), c.Points...)
+	c.Points = slices.Clone(c.Points)
 	return c
 }
 
@@ -55,4 +132,13 @@ func (c *Cursor) Point(instance protocol.InstanceID) Point {
 		}
 	}
 	return Point{Instance: instance}
+}
+
+// Instances lists the instances in force, ascending.
+func (c *Cursor) Instances() []protocol.InstanceID {
+	out := make([]protocol.InstanceID, len(c.Points))
+	for i, p := range c.Points {
+		out[i] = p.Instance
+	}
+	return out
 }

@@ -19,11 +19,10 @@ type Single struct {
 	position protocol.Position
 }
 
-// NewSingle returns the order of one instance that continues at a cursor (the zero
-// Cursor: from the beginning).
-func NewSingle(instance protocol.InstanceID, from Cursor) *Single {
-	p := from.Point(instance)
-	return &Single{instance: instance, added: p.Index, at: p, position: from.Position}
+// NewSingle returns the order of one instance that continues at a cursor.
+func NewSingle(from Cursor) *Single {
+	p := from.Points[0]
+	return &Single{instance: p.Instance, added: p.Index, at: p, position: from.Position}
 }
 
 // Add implements [Order].
@@ -31,13 +30,22 @@ func (s *Single) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 	if instance != s.instance {
 		panic(fmt.Sprintf("order: entries of instance %d, want %d", instance, s.instance))
 	}
-	for i := range entries {
-		if entries[i].Index != s.added+1 {
-			panic(fmt.Sprintf("order: entry %d after %d in instance %d", entries[i].Index, s.added, instance))
-		}
-		s.added++
-	}
+	entries = fresh(instance, s.added, entries)
+	s.added += protocol.Index(len(entries))
 	s.waiting = append(s.waiting, entries...)
+}
+
+// fresh passes over the entries up to added, and makes sure that the others continue there.
+func fresh(instance protocol.InstanceID, added protocol.Index, entries []protocol.Entry) []protocol.Entry {
+	for len(entries) > 0 && entries[0].Index <= added {
+		entries = entries[1:]
+	}
+	for i := range entries {
+		if entries[i].Index != added+protocol.Index(i)+1 {
+			panic(fmt.Sprintf("order: entry %d after %d in instance %d", entries[i].Index, added+protocol.Index(i), instance))
+		}
+	}
+	return entries
 }
 
 // Next implements [Order].
@@ -53,8 +61,23 @@ func (s *Single) Next(out []Placed) []Placed {
 	return out
 }
 
+// Added implements [Order].
+func (s *Single) Added(protocol.InstanceID) protocol.Index { return s.added }
+
 // Cursor implements [Order].
 func (s *Single) Cursor() Cursor { return Cursor{Position: s.position, Points: []Point{s.at}} }
+
+// Install implements [Order].
+func (s *Single) Install(to Cursor) {
+	p := to.Points[0]
+	if p.Index <= s.at.Index {
+		return
+	}
+	drop := min(len(s.waiting), int(p.Index-s.at.Index))
+	clear(s.waiting[:drop])
+	s.waiting = s.waiting[drop:]
+	s.at, s.added, s.position = p, max(s.added, p.Index), to.Position
+}
 
 // Check implements [Order].
 func (s *Single) Check() error {

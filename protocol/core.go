@@ -84,6 +84,11 @@ type Bodies struct {
 // Unreachable says that messages to a member were dropped by this side.
 type Unreachable struct{ Member MemberID }
 
+// Suspect says that another instance on this member has lost its leader, which is that
+// member. A core with the same leader that did not hear of it lately does not wait for the
+// rest of its own timeout (SPECS §3.4: one failure detector for all instances).
+type Suspect struct{ Member MemberID }
+
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
 // advanced one. Context returns in a Rejection; 0: none is wanted.
 type Transfer struct {
@@ -103,6 +108,7 @@ func (SnapshotSent) input()     {}
 func (BodyMade) input()         {}
 func (Bodies) input()           {}
 func (Unreachable) input()      {}
+func (Suspect) input()          {}
 func (Transfer) input()         {}
 
 // Effects is what a core wants. It is reused: the owner carries out everything, calls
@@ -187,6 +193,9 @@ type Base struct {
 	Index  Index
 	Term   Term
 	Config Config
+	// Round is how many rounds of the global log the instance has filled up to here, perhaps
+	// with a part of the entry after Index. It means nothing to a core, which keeps it.
+	Round Round `json:",omitempty"`
 }
 
 // Recovered is what a core is started from: hard state, base and the entries after the

@@ -16,6 +16,11 @@ const (
 	EntryBatch
 	// EntryConfig carries a whole [Config], in force as soon as it is in a member's log.
 	EntryConfig
+	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of SPECS
+	// §3.1). It is absolute: late or twice it means nothing.
+	EntrySkip
+	// EntryReshape changes how many instances the global log is woven from.
+	EntryReshape
 )
 
 func (k EntryKind) String() string {
@@ -26,6 +31,10 @@ func (k EntryKind) String() string {
 		return "batch"
 	case EntryConfig:
 		return "config"
+	case EntrySkip:
+		return "skip"
+	case EntryReshape:
+		return "reshape"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -41,7 +50,8 @@ type Entry struct {
 	// Zero for entries that the leader makes itself.
 	ID ProposalID
 	// Low promises that the session will never again propose a sequence number below it,
-	// so that at-most-once bookkeeping for them may be forgotten. Low ≤ ID.Seq.
+	// so that at-most-once bookkeeping for them may be forgotten. Low ≤ ID.Seq. For kinds of
+	// the global log itself it is their number: see Round and Instances.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless Kind is EntryBatch).
 	Count uint32
@@ -105,6 +115,28 @@ func (e *Entry) Coded() bool { return e.K > 1 }
 func (e *Entry) Ref(instance InstanceID) BodyRef {
 	return BodyRef{Instance: instance, Index: e.Index, Term: e.Term, K: e.K, Size: e.BodySize, Digest: e.BodyDigest}
 }
+
+// NewSkip returns the entry that skips the rounds of its instance up to round, not yet
+// sealed.
+func NewSkip(round Round) Entry { return control(EntrySkip, uint64(round)) }
+
+// NewReshape returns the entry after which the global log is woven from so many instances,
+// not yet sealed.
+func NewReshape(instances int) Entry { return control(EntryReshape, uint64(instances)) }
+
+// control returns an entry of the global log itself: no session, no payload, one number.
+func control(kind EntryKind, number uint64) Entry {
+	e := Entry{Kind: kind, Low: number}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, HeadSize))
+	return e
+}
+
+// Round is the last round that an EntrySkip skips.
+func (e *Entry) Round() Round { return Round(e.Low) }
+
+// Instances is how many instances there are after an EntryReshape.
+func (e *Entry) Instances() int { return int(e.Low) }
 
 // Head returns the encoded envelope; nil if the entry was not sealed yet.
 func (e *Entry) Head() []byte { return e.head }

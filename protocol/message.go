@@ -37,6 +37,9 @@ const (
 	// core: members answer it from their disks.
 	MsgFetch
 	MsgFetchResp
+	// MsgTail tells an instance's leader that another instance waits for it to fill the rounds
+	// up to Round. It concerns no core: members answer it by proposing to skip.
+	MsgTail
 	messageTypes
 )
 
@@ -45,7 +48,7 @@ var messageNames = [messageTypes]string{
 	MsgAppend: "Append", MsgAppendResp: "AppendResp", MsgHeartbeat: "Heartbeat", MsgHeartbeatResp: "HeartbeatResp",
 	MsgPropose: "Propose", MsgProposeResp: "ProposeResp", MsgRead: "Read", MsgReadResp: "ReadResp",
 	MsgTimeoutNow: "TimeoutNow", MsgHoldings: "Holdings", MsgHoldingsResp: "HoldingsResp", MsgBodies: "Bodies",
-	MsgFetch: "Fetch", MsgFetchResp: "FetchResp",
+	MsgFetch: "Fetch", MsgFetchResp: "FetchResp", MsgTail: "Tail",
 }
 
 func (t MessageType) String() string {
@@ -76,7 +79,8 @@ type Message struct {
 	Hint     Index
 	HintTerm Term
 	Commit   Index
-	// Round numbers the leader's confirmations of its leadership; answers repeat it.
+	// Round numbers the leader's confirmations of its leadership; answers repeat it. Tail: the
+	// round of the global log.
 	Round uint64
 	// Context names the question in the sender's own terms; answers repeat it.
 	Context uint64

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -19,8 +20,10 @@ type Applier struct {
 	sessions *Sessions
 	sm       StateMachine
 	load     Loader
-	config   protocol.Config
-	session  protocol.Session
+	// configs are the memberships of the instances in force, in their order: as many as
+	// the cursor has points.
+	configs []instanceConfig
+	session protocol.Session
 
 	// skip is what a state machine on disk had applied before this life: positions up to
 	// it only update the sessions.
@@ -29,19 +32,30 @@ type Applier struct {
 	last protocol.Position
 	// own are this member's committed batches whose entries were not applied yet, in
 	// the order in which they were committed.
-	own []*Batch
+	own []ownBatch
 
 	placed   []order.Placed
 	commands []Command
 	settled  []settlement
-	// configs is the number of configuration entries applied.
-	configs uint64
+	// changes is the number of configuration entries and changes of the shape applied.
+	changes uint64
 	// Given is called with the body of each command that the state machine is about to be
 	// given, Passed with those of commands that it is not given, because they were applied
 	// before; nil: nobody wants to know.
 	Given, Passed func(protocol.BodyRef)
 	// MutantNoSessions applies duplicates; for the simulator to catch.
 	MutantNoSessions bool
+}
+
+// instanceConfig is the membership of an instance, as of the cursor.
+type instanceConfig struct {
+	instance protocol.InstanceID
+	config   protocol.Config
+}
+
+type ownBatch struct {
+	instance protocol.InstanceID
+	batch    *Batch
 }
 
 // settlement is commands of a batch, count from the one numbered from on, whose results
@@ -56,17 +70,30 @@ type settlement struct {
 const applyChunk = 1024
 
 // NewApplier returns an applier that continues after what meta describes.
-func NewApplier(sm StateMachine, o order.Order, meta Meta, session protocol.Session, skip protocol.Position, load Loader) *Applier {
-	return &Applier{
-		order: o, sessions: NewSessions(meta.Sessions), sm: sm, load: load,
-		config: meta.Config.Clone(), session: session, skip: skip, last: max(skip, meta.Command),
+func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip protocol.Position, load Loader) *Applier {
+	a := &Applier{
+		order: order.New(meta.Cursor), sessions: NewSessions(meta.Sessions), sm: sm, load: load,
+		session: session, skip: skip, last: max(skip, meta.Command),
+	}
+	a.configure(&meta)
+	return a
+}
+
+// configure takes the memberships from a snapshot.
+func (a *Applier) configure(meta *Meta) {
+	a.configs = nil
+	for _, p := range meta.Cursor.Points {
+		base := meta.Base(p.Instance)
+		a.configs = append(a.configs, instanceConfig{p.Instance, base.Config.Clone()})
 	}
 }
 
 // Apply applies committed entries. An error is final: the state machine's disk failed, or
 // the log is not what was written.
 func (a *Applier) Apply(c Commitment) error {
-	a.own = append(a.own, c.Own...)
+	for _, b := range c.Own {
+		a.own = append(a.own, ownBatch{c.Instance, b})
+	}
 	a.order.Add(c.Instance, c.Entries)
 	a.placed = a.order.Next(a.placed[:0])
 	for i := range a.placed {
@@ -93,20 +120,45 @@ func (a *Applier) place(p *order.Placed) error {
 		if err != nil {
 			return fmt.Errorf("entry %d of instance %d: %w", e.Index, p.Instance, err)
 		}
-		a.config = c
-		a.configs++
+		for i := range a.configs {
+			if a.configs[i].instance == p.Instance {
+				a.configs[i].config = c
+			}
+		}
+		a.changes++
+	case protocol.EntryReshape:
+		a.reshape(p)
 	}
 	return nil
 }
 
+// reshape follows the global log to other instances: those that are new begin with the
+// cluster's membership, those that are retired are forgotten.
+func (a *Applier) reshape(p *order.Placed) {
+	cluster := a.configs[0].config
+	configs := make([]instanceConfig, 0, len(p.Shape))
+	for _, id := range p.Shape {
+		c := instanceConfig{id, cluster.Clone()}
+		for i := range a.configs {
+			if a.configs[i].instance == id {
+				c = a.configs[i]
+			}
+		}
+		configs = append(configs, c)
+	}
+	a.configs = configs
+	a.sessions.Retire(p.Shape)
+	a.changes++
+}
+
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
-	own := a.takeOwn(e)
+	own := a.takeOwn(p.Instance, e)
 	body, err := a.body(p)
 	if err != nil {
 		return err
 	}
-	if !a.sessions.Admit(e) && !a.MutantNoSessions {
+	if !a.sessions.Admit(p.Instance, e) && !a.MutantNoSessions {
 		if own != nil {
 			own.Fail(ErrResultUnknown)
 		}
@@ -168,14 +220,14 @@ func (a *Applier) expect(own *Batch, from, at int) {
 }
 
 // takeOwn finds the waiting batch for an entry of this member's session, usually the first.
-func (a *Applier) takeOwn(e *protocol.Entry) *Batch {
+func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *Batch {
 	if e.ID.Session != a.session {
 		return nil
 	}
-	for i, b := range a.own {
-		if b.Entry.ID.Seq == e.ID.Seq {
-			a.own = append(a.own[:i], a.own[i+1:]...)
-			return b
+	for i, o := range a.own {
+		if o.instance == instance && o.batch.Entry.ID.Seq == e.ID.Seq {
+			a.own = slices.Delete(a.own, i, i+1)
+			return o.batch
 		}
 	}
 	return nil
@@ -198,15 +250,23 @@ func (a *Applier) flush() error {
 	return nil
 }
 
-// Install replaces everything by a snapshot: its meta and its state. Batches of this
-// member behind it took effect or not: they are told so.
-func (a *Applier) Install(o order.Order, meta Meta, state io.Reader) error {
+// Ahead reports whether a snapshot is ahead of what is applied.
+func (a *Applier) Ahead(meta *Meta) bool {
+	at := a.order.Cursor()
+	return at.Before(&meta.Cursor)
+}
+
+// Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of
+// this member behind it took effect or not: they are told so.
+func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
 			return fmt.Errorf("state machine: restore: %w", err)
 		}
 	}
-	a.order, a.sessions, a.config = o, NewSessions(meta.Sessions), meta.Config.Clone()
+	a.order.Install(meta.Cursor)
+	a.sessions = NewSessions(meta.Sessions)
+	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
 	a.FailOwn(ErrResultUnknown)
 	return nil
@@ -220,8 +280,8 @@ func (a *Applier) FailOwn(err error) {
 	clear(a.settled)
 	clear(a.commands)
 	a.settled, a.commands = a.settled[:0], a.commands[:0]
-	for _, b := range a.own {
-		b.Fail(err)
+	for _, o := range a.own {
+		o.batch.Fail(err)
 	}
 	a.own = nil
 }
@@ -229,12 +289,32 @@ func (a *Applier) FailOwn(err error) {
 // Cursor tells how far the global log is applied.
 func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
 
-// Config is the membership as of the cursor.
-func (a *Applier) Config() protocol.Config { return a.config }
+// Added is the index of the last entry of an instance that Apply was given, or that a
+// snapshot stands for. What is added in all instances and contiguous in the global log is
+// applied, so a state that has added what was committed everywhere at some moment includes
+// everything that could be executed anywhere by then (SPECS §3.3, the vector rule).
+func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
+
+// Config is the membership of the first instance as of the cursor, which is the cluster's.
+func (a *Applier) Config() protocol.Config { return a.configs[0].config }
+
+// Configs are the memberships of all instances in force as of the cursor, in their order.
+func (a *Applier) Configs() []protocol.Config {
+	out := make([]protocol.Config, len(a.configs))
+	for i := range a.configs {
+		out[i] = a.configs[i].config
+	}
+	return out
+}
 
 // Meta describes the applied state for a snapshot.
 func (a *Applier) Meta() Meta {
-	return Meta{Cursor: a.order.Cursor().Clone(), Command: a.last, Config: a.config.Clone(), Sessions: a.sessions.States()}
+	config := a.Config()
+	m := Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States()}
+	for i := range a.configs[1:] {
+		m.Others = append(m.Others, a.configs[i+1].config.Clone())
+	}
+	return m
 }
 
 // Check verifies the invariants.
@@ -244,6 +324,10 @@ func (a *Applier) Check() error {
 	}
 	if a.last < a.skip {
 		return fmt.Errorf("applier: at command %d, but the state is at %d", a.last, a.skip)
+	}
+	at := a.order.Cursor()
+	if !slices.EqualFunc(at.Points, a.configs, func(p order.Point, c instanceConfig) bool { return p.Instance == c.instance }) {
+		return fmt.Errorf("applier: %d memberships for instances %v", len(a.configs), at.Instances())
 	}
 	return a.order.Check()
 }

@@ -51,7 +51,10 @@ func entryOf(index protocol.Index, b *Batch) protocol.Entry {
 }
 
 func newTestApplier(sm StateMachine, meta Meta, skip protocol.Position, load Loader) *Applier {
-	return NewApplier(sm, order.NewSingle(1, meta.Cursor), meta, life, skip, load)
+	if len(meta.Cursor.Points) == 0 {
+		meta.Cursor = order.Begin(1, false)
+	}
+	return NewApplier(sm, meta, life, skip, load)
 }
 
 func TestApplierAppliesOnceAndAnswers(t *testing.T) {
@@ -118,8 +121,8 @@ func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	waiting := NewBatch(0, 0, 0)
 	waiting.Add([]byte("z"), func(_ any, err error) { require.ErrorIs(t, err, ErrResultUnknown); failed++ })
 	waiting.Seal(life, 9, 9)
-	b.own = []*Batch{waiting}
-	require.NoError(t, b.Install(order.NewSingle(1, meta.Cursor), meta, strings.NewReader("1:a")))
+	b.own = []ownBatch{{1, waiting}}
+	require.NoError(t, b.Install(meta, strings.NewReader("1:a")))
 	require.Equal(t, 1, failed)
 	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, first), entryOf(3, sealed(2, "b"))}}))
 	require.Equal(t, []string{"1:a", "3:b"}, other.lines)
@@ -135,7 +138,7 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 
 	sm := &history{}
 	b := newTestApplier(sm, Meta{}, 0, nil)
-	require.NoError(t, b.Install(order.NewSingle(1, meta.Cursor), meta, strings.NewReader("1:a 2:b")))
+	require.NoError(t, b.Install(meta, strings.NewReader("1:a 2:b")))
 	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, sealed(2, "b")), entryOf(3, sealed(3, "c"))}}))
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }

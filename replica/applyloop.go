@@ -203,7 +203,7 @@ func (l *applyLoop) item(it *applyItem) error {
 }
 
 func (l *applyLoop) apply(c Commitment) error {
-	before := l.applier.configs
+	before := l.applier.changes
 	err := l.applier.Apply(c)
 	resident := 0
 	for i := range c.Entries {
@@ -217,7 +217,7 @@ func (l *applyLoop) apply(c Commitment) error {
 	if err != nil {
 		return err
 	}
-	if l.applier.configs != before {
+	if l.applier.changes != before {
 		l.publishConfig()
 	}
 	return nil
@@ -317,7 +317,10 @@ func (l *applyLoop) install(base protocol.Base) error {
 	}
 	defer f.Close()
 	meta := f.Header.Meta
-	if err := l.applier.Install(order.NewSingle(l.r.instance, meta.Cursor), meta, f); err != nil {
+	if !l.applier.Ahead(&meta) {
+		return nil
+	}
+	if err := l.applier.Install(meta, f); err != nil {
 		return err
 	}
 	if err := f.Verify(); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -136,7 +135,7 @@ func TestQuestionsAreAnsweredFromTheDisk(t *testing.T) {
 }
 
 func TestABodyHasABatchOfItsOwn(t *testing.T) {
-	p := &proposer{session: life, clock: func() time.Duration { return 0 }, wake: func() {}, maxBatch: 100, maxBytes: 1000, next: 1}
+	p := &proposer{clock: func() time.Duration { return 0 }, wake: func() {}, maxBatch: 100, maxBytes: 1000}
 	results := map[string]error{}
 	done := func(name string) Done { return func(_ any, err error) { results[name] = err } }
 	body := make([]byte, 700)
@@ -176,7 +175,7 @@ func (l *bodyLedger) Apply(commands []Command) error {
 func TestCommandsComeWithTheirBodies(t *testing.T) {
 	sm := &bodyLedger{}
 	var given []protocol.BodyRef
-	a := NewApplier(sm, order.NewSingle(1, metaAt(0, 0, 0).Cursor), metaAt(0, 0, 0), life, 1, noLoad)
+	a := NewApplier(sm, metaAt(0, 0, 0), life, 1, noLoad)
 	a.Given = func(ref protocol.BodyRef) { given = append(given, ref) }
 	entry := func(i protocol.Index, seq uint64, body []byte) protocol.Entry {
 		b := sealed(seq, fmt.Sprintf("command %d", i))

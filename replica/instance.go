@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,6 +20,9 @@ type InstanceConfig struct {
 	RetryAfter, GiveUp time.Duration
 	// Depth is how many batches may be under way at once; 0: adaptive (see Room).
 	Depth int
+	// Woven is what the core was started from, if the instance is woven with others into the
+	// global log; nil: its log is the global log.
+	Woven *protocol.Recovered
 	// MutantReleaseEarly makes answers leave before the disk is done: loses data, for the
 	// simulator to catch.
 	MutantReleaseEarly bool
@@ -44,8 +48,11 @@ type Instance struct {
 	// pending are batches proposed and not committed as far as is known here, ascending
 	// by sequence number.
 	pending []*Batch
+	next    uint64 // sequence number of the next batch; above all of pending
 	reads   []pendingRead
 	lastAt  time.Duration // when a batch was last taken
+
+	tail *order.Tail // what the log fills of the global log; nil unless woven
 }
 
 type heldMessage struct {
@@ -61,7 +68,14 @@ type pendingRead struct {
 
 // NewInstance wraps a core.
 func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
-	in := &Instance{cfg: cfg, core: core}
+	in := &Instance{cfg: cfg, core: core, next: 1}
+	if rec := cfg.Woven; rec != nil {
+		in.tail = order.NewTail(cfg.Instance, &rec.Base)
+		for i := range rec.Entries {
+			in.tail.Append(&rec.Entries[i])
+		}
+		in.cfg.Woven = nil
+	}
 	in.observe()
 	return in
 }
@@ -103,12 +117,11 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 	in.core.Step(now, input, &in.eff)
 }
 
-// Propose hands a sealed batch of this member to the core and keeps it until it is
+// Propose seals a batch of this member, hands it to the core and keeps it until it is
 // committed or given up.
 func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
-	if n := len(in.pending); n > 0 && in.pending[n-1].Entry.ID.Seq >= b.Entry.ID.Seq {
-		panic("replica: batches out of order")
-	}
+	b.Seal(in.cfg.Session, in.next, in.low())
+	in.next += uint64(b.Entry.Count)
 	in.pending = append(in.pending, b)
 	in.lastAt = now
 	if in.leader != 0 {
@@ -122,12 +135,30 @@ func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
 	in.Step(now, protocol.Read{Context: context}, out)
 }
 
-// Low is the oldest sequence number of this session that is not settled, or next if all are.
-func (in *Instance) Low(next uint64) uint64 {
+// low is the oldest sequence number of this session that is not settled, or next if all are.
+func (in *Instance) low() uint64 {
 	if len(in.pending) > 0 {
 		return in.pending[0].Entry.ID.Seq
 	}
-	return next
+	return in.next
+}
+
+// Tail is what the log fills of the global log; nil unless the instance is woven.
+func (in *Instance) Tail() *order.Tail { return in.tail }
+
+// Weave proposes to skip rounds, if this member leads the instance and others wait for it or
+// soon would: want is the furthest slot that any other instance wants. At most one skip is
+// under way; what is wanted meanwhile the next one brings.
+func (in *Instance) Weave(now time.Duration, want order.Turn, out *Outbox) {
+	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
+		return
+	}
+	to, ok := order.Skip(in.cfg.Instance, in.tail.Round(), want, !in.tail.Busy())
+	if !ok {
+		return
+	}
+	in.core.Step(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}}, &in.eff)
+	in.collect(now, out)
 }
 
 // The adaptive depth: while one batch is under way everything else waits and makes the
@@ -215,6 +246,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	eff := &in.eff
 	for i := range eff.Persist {
 		out.Persist = append(out.Persist, walRecord(in.cfg.Instance, &eff.Persist[i]))
+		in.follow(&eff.Persist[i])
 	}
 	if len(eff.Persist) > 0 {
 		in.recorded = eff.Seq
@@ -250,6 +282,17 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		out.Changed = true
 		in.observe()
 		in.again(now, out, false)
+	}
+}
+
+// follow keeps the tail at the log's end.
+func (in *Instance) follow(r *protocol.Record) {
+	switch {
+	case in.tail == nil:
+	case r.Kind == protocol.RecordEntry:
+		in.tail.Append(&r.Entry)
+	case r.Kind == protocol.RecordBase:
+		in.tail.Reset(&r.Base)
 	}
 }
 
@@ -295,6 +338,9 @@ func bySeq(b *Batch, seq uint64) int {
 }
 
 func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
+	if n := len(entries); n > 0 && in.tail != nil {
+		in.tail.Committed(entries[n-1].Index)
+	}
 	out.Commit = append(out.Commit, entries...)
 	for i := range entries {
 		if entries[i].Kind != protocol.EntryBatch {
@@ -436,6 +482,14 @@ func (in *Instance) Check() error {
 	for i := 1; i < len(in.pending); i++ {
 		if in.pending[i-1].Entry.ID.Seq >= in.pending[i].Entry.ID.Seq {
 			return fmt.Errorf("instance %d: pending batches out of order", in.cfg.Instance)
+		}
+	}
+	if in.tail != nil {
+		if end := in.core.Status().Last; in.tail.End() != end {
+			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, end, in.tail.End())
+		}
+		if err := in.tail.Check(); err != nil {
+			return err
 		}
 	}
 	return in.core.Check()

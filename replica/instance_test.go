@@ -113,7 +113,7 @@ func TestProposalsFollowTheLeader(t *testing.T) {
 	})
 	in.Step(2600*time.Millisecond, &protocol.Message{}, &out)
 	require.Len(t, out.Own, 1)
-	require.EqualValues(t, 2, in.Low(3))
+	require.EqualValues(t, 2, in.low())
 }
 
 func TestBodiesAreNotForwardedAgainTooSoon(t *testing.T) {

@@ -175,10 +175,7 @@ func (l *loop) propose(now time.Duration) {
 			}
 			return
 		}
-		b := p.take()
-		b.Seal(p.session, p.next, l.inst.Low(p.next))
-		p.next += uint64(b.Entry.Count)
-		l.inst.Propose(now, b, &l.out)
+		l.inst.Propose(now, p.take(), &l.out)
 	}
 }
 

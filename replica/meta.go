@@ -16,15 +16,24 @@ type Meta struct {
 	// Command is the position of the last command that the state holds. It is before the
 	// cursor where entries of the log itself or duplicates followed, and after it where a
 	// state machine on disk was ahead of the log that was being replayed.
-	Command  protocol.Position `json:"command"`
+	Command protocol.Position `json:"command"`
+	// Config is the first instance's membership, which is the cluster's; Others are those of
+	// the other instances, which follow it, in the order of the cursor's points.
 	Config   protocol.Config   `json:"config"`
+	Others   []protocol.Config `json:"others,omitempty"`
 	Sessions []SessionState    `json:"sessions"`
 }
 
 // Base is the snapshot's place in an instance's log.
 func (m *Meta) Base(instance protocol.InstanceID) protocol.Base {
 	p := m.Cursor.Point(instance)
-	return protocol.Base{Index: p.Index, Term: p.Term, Config: m.Config}
+	b := protocol.Base{Index: p.Index, Term: p.Term, Config: m.Config, Round: p.Round}
+	for i, c := range m.Others {
+		if m.Cursor.Points[i+1].Instance == instance {
+			b.Config = c
+		}
+	}
+	return b
 }
 
 // The records of an instance that are not entries, as they stand in the log on disk.

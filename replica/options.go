@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -23,8 +24,12 @@ type Options struct {
 	Members []protocol.Member // the initial cluster, or whom a joining member may dial
 	Join    bool
 
-	// Core makes the protocol's core from what the disk held.
-	Core func(protocol.Recovered) (protocol.Core, error)
+	// Begin is where a new cluster begins: with which instances.
+	Begin order.Cursor
+	// Spread makes the members share the leadership of instances; else one member leads all.
+	Spread bool
+	// Core makes an instance's core from what the disk held.
+	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Settings names what must be equal on every member; it is hashed and compared when
 	// members connect.
 	Settings string

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/braidlog/braid/protocol"
 )
 
 // proposer gathers this member's commands into batches until the event loop takes them:
 // while batches are under way the next one grows.
 type proposer struct {
-	session  protocol.Session
 	clock    func() time.Duration
 	wake     func()
 	maxBatch int   // payload bytes at which a batch is full
@@ -27,8 +24,6 @@ type proposer struct {
 	bytes int64
 	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last
 	err   error
-
-	next uint64 // sequence number of the next batch taken; the loop's
 }
 
 // reserve counts the cost of a command that is to be proposed, or refuses it.

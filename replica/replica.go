@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 	"github.com/braidlog/braid/wal"
@@ -105,7 +104,7 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if err := r.openBodies(sm, &rec); err != nil {
 		return err
 	}
-	core, err := o.Core(rec)
+	core, err := o.Core(r.instance, rec)
 	if err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
 	r.log.Info("recovered", "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries),
 		"commit", rec.State.Commit, "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
-	r.assemble(core, session, NewApplier(sm, order.NewSingle(r.instance, meta.Cursor), meta, session, skip, r.load))
+	r.assemble(core, session, NewApplier(sm, meta, session, skip, r.load))
 	return r.connect(&rec)
 }
 
@@ -130,7 +129,7 @@ func (r *Replica) begin(sm StateMachine) error {
 	if r.opt.Join {
 		members = nil
 	}
-	return r.snaps.Write(SnapshotHeader{Meta: Bootstrap(r.instance, members)}, nil)
+	return r.snaps.Write(SnapshotHeader{Meta: Bootstrap(r.opt.Begin, members)}, nil)
 }
 
 func (r *Replica) assemble(core protocol.Core, session protocol.Session, a *Applier) {
@@ -142,7 +141,7 @@ func (r *Replica) assemble(core protocol.Core, session protocol.Session, a *Appl
 		RetryAfter: o.ElectionTimeout, GiveUp: o.GiveUp(),
 	}, core))
 	r.proposer = &proposer{
-		session: session, clock: r.now, wake: func() { poke(r.loop.wake) }, next: 1,
+		clock: r.now, wake: func() { poke(r.loop.wake) },
 		maxBatch: o.MaxBatchBytes, maxCount: o.MaxBatchCommands, maxBytes: o.MaxPendingBytes,
 	}
 }

@@ -10,17 +10,19 @@ import (
 
 // Sessions remembers which proposals took effect, so that each takes effect at most once
 // however often it stands in the log. It is a deterministic function of the global log
-// and part of every snapshot. One member has one live session; work and memory are per
-// batch, not per command.
+// and part of every snapshot. One member has one live session in each instance, with numbers
+// of its own: a batch stays with its instance, however often it is proposed (SPECS §3.6).
+// Work and memory are per batch, not per command.
 type Sessions struct {
-	// states is sorted by member, one each: a member's newer incarnation replaces the
-	// older one, whose late proposals are refused from then on.
+	// states is sorted by instance and member, one each: a member's newer incarnation
+	// replaces the older one, whose late proposals are refused from then on.
 	states []SessionState
 }
 
 // SessionState is what is known of one session.
 type SessionState struct {
-	Session protocol.Session `json:"session"`
+	Instance protocol.InstanceID `json:"instance"`
+	Session  protocol.Session    `json:"session"`
 	// Low: everything below took effect or never will.
 	Low uint64 `json:"low"`
 	// Done are the sequence numbers ≥ Low that took effect: sorted, disjoint, not
@@ -41,38 +43,50 @@ func NewSessions(states []SessionState) *Sessions {
 		st.Done = slices.Clone(st.Done)
 		s.states = append(s.states, st)
 	}
-	slices.SortFunc(s.states, func(a, b SessionState) int { return cmp.Compare(a.Session.Member, b.Session.Member) })
+	slices.SortFunc(s.states, func(a, b SessionState) int { return a.compare(b.Instance, b.Session.Member) })
 	return s
 }
 
-// States returns a copy for a snapshot, sorted by member.
+func (st *SessionState) compare(instance protocol.InstanceID, member protocol.MemberID) int {
+	return cmp.Or(cmp.Compare(st.Instance, instance), cmp.Compare(st.Session.Member, member))
+}
+
+// States returns a copy for a snapshot, sorted by instance and member.
 func (s *Sessions) States() []SessionState { return NewSessions(s.states).states }
 
-// Admit reports whether the entry's commands take effect here and now, and remembers
-// that they did. Entries without a session always do.
-func (s *Sessions) Admit(e *protocol.Entry) bool {
+// Admit reports whether the commands of an instance's entry take effect here and now, and
+// remembers that they did. Entries without a session always do.
+func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 	if e.ID.Session.Member == 0 || e.Count == 0 {
 		return true
 	}
-	st := s.find(e.ID.Session.Member)
+	st := s.find(instance, e.ID.Session.Member)
 	switch {
 	case e.ID.Session.Incarnation < st.Session.Incarnation:
 		return false
 	case e.ID.Session.Incarnation > st.Session.Incarnation:
-		*st = SessionState{Session: e.ID.Session}
+		*st = SessionState{Instance: instance, Session: e.ID.Session}
 	}
 	st.raise(e.Low)
 	return st.mark(e.ID.Seq, e.ID.Seq+uint64(e.Count))
 }
 
-func (s *Sessions) find(member protocol.MemberID) *SessionState {
+func (s *Sessions) find(instance protocol.InstanceID, member protocol.MemberID) *SessionState {
 	i, ok := slices.BinarySearchFunc(s.states, member, func(st SessionState, m protocol.MemberID) int {
-		return cmp.Compare(st.Session.Member, m)
+		return st.compare(instance, m)
 	})
 	if !ok {
-		s.states = slices.Insert(s.states, i, SessionState{Session: protocol.Session{Member: member}})
+		s.states = slices.Insert(s.states, i, SessionState{Instance: instance, Session: protocol.Session{Member: member}})
 	}
 	return &s.states[i]
+}
+
+// Retire forgets the sessions of the instances that are not in keep, which is ascending.
+func (s *Sessions) Retire(keep []protocol.InstanceID) {
+	s.states = slices.DeleteFunc(s.states, func(st SessionState) bool {
+		_, ok := slices.BinarySearch(keep, st.Instance)
+		return !ok
+	})
 }
 
 func (st *SessionState) raise(low uint64) {
@@ -120,8 +134,8 @@ func (st *SessionState) mark(from, to uint64) bool {
 func (s *Sessions) Check() error {
 	for i := range s.states {
 		st := &s.states[i]
-		if i > 0 && s.states[i-1].Session.Member >= st.Session.Member {
-			return fmt.Errorf("sessions: not sorted at member %s", st.Session.Member)
+		if i > 0 && s.states[i-1].compare(st.Instance, st.Session.Member) >= 0 {
+			return fmt.Errorf("sessions: not sorted at instance %d, member %s", st.Instance, st.Session.Member)
 		}
 		for j, d := range st.Done {
 			if d.From >= d.To || d.To <= st.Low || j > 0 && st.Done[j-1].To >= d.From {

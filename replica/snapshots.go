@@ -180,10 +180,14 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 	return h.Meta, h.Command, f.Verify()
 }
 
-// Bootstrap is the meta of a cluster's first moment: nothing happened, these are the
-// members, who hold the rows of coded bodies in their order.
-func Bootstrap(instance protocol.InstanceID, members []protocol.Member) Meta {
+// Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,
+// these are the members, who hold the rows of coded bodies in their order.
+func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
 	config := protocol.Config{Members: slices.Clone(members)}
 	config.Number()
-	return Meta{Cursor: order.Cursor{Points: []order.Point{{Instance: instance}}}, Config: config}
+	m := Meta{Cursor: begin, Config: config}
+	for range begin.Points[1:] {
+		m.Others = append(m.Others, config.Clone())
+	}
+	return m
 }

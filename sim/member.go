@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
@@ -71,7 +70,6 @@ type running struct {
 
 	// proposals that wait for room, and reads
 	commands []pendingCommand
-	next     uint64 // sequence number of the next batch
 	context  uint64
 	asked    []pendingRead // by context, ascending
 	waiting  []pendingRead // for index to be applied
@@ -340,10 +338,7 @@ func (m *Member) propose() {
 			}
 			return
 		}
-		b := m.nextBatch()
-		b.Seal(m.session, m.next, m.inst.Low(m.next))
-		m.next += uint64(b.Entry.Count)
-		m.inst.Propose(m.clock(), b, &m.out)
+		m.inst.Propose(m.clock(), m.nextBatch(), &m.out)
 	}
 }
 
@@ -618,7 +613,7 @@ func (m *Member) start() error {
 	if err != nil {
 		return err
 	}
-	r := &running{session: session, next: 1, machine: newMachine(m)}
+	r := &running{session: session, machine: newMachine(m)}
 	meta, skip, err := m.restore(r)
 	if err != nil {
 		return err
@@ -658,12 +653,11 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 		RetryAfter: s.Election, GiveUp: s.GiveUp, Depth: s.Depth,
 		MutantReleaseEarly: s.Mutant == MutantReleaseEarly,
 	}, m.witness)
-	at := order.NewSingle(instance, meta.Cursor)
 	m.previous = meta.Base(instance).Index
 	if s.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
-	m.applier = replica.NewApplier(m.machine.asStateMachine(), at, meta, m.session, skip, replica.LoadFrom(m.log))
+	m.applier = replica.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, replica.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
 	m.applier.Given = m.body.retention.Given
 	m.follow()

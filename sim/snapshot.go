@@ -77,7 +77,7 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 		if m.join {
 			first.Members = nil
 		}
-		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(instance, first.Members)}, nil); err != nil {
+		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(order.Begin(1, false), first.Members)}, nil); err != nil {
 			return meta, 0, err
 		}
 	}
@@ -96,7 +96,7 @@ func (m *Member) install(base protocol.Base) error {
 	if m.w.set.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
-	if err := m.applier.Install(order.NewSingle(instance, meta.Cursor), meta, f); err != nil {
+	if err := m.applier.Install(meta, f); err != nil {
 		return err
 	}
 	m.logged = 0

@@ -1,0 +1,31 @@
+package order
+
+import "github.com/braidlog/braid/protocol"
+
+// Ahead is how many rounds an idle instance skips beyond what is needed. While another
+// instance works its way through them nobody waits for a skip, and there is one for many
+// batches. It costs nothing else: a skip of many rounds is one entry, rounds are no
+// positions, and a batch that then comes late to a far round makes the others skip at once.
+const Ahead = 64
+
+// Skip decides whether the leader of an instance, whose log fills its rounds up to tail,
+// should propose to skip, and up to which round. want is the furthest slot that any other
+// instance wants (Tail.Want); idle says that no batch of this instance is under way.
+//
+// This is SPECS §3.1's corrected rule: absolute, so that a skip that comes late or twice
+// fills nothing, and idempotent.
+func Skip(self protocol.InstanceID, tail protocol.Round, want Turn, idle bool) (to protocol.Round, ok bool) {
+	need := want.Round
+	if self > want.Instance && need > 0 {
+		need-- // its slot of that round comes after the one that is wanted
+	}
+	switch {
+	case want.Round == 0:
+		return 0, false
+	case idle && tail < want.Round+Ahead/2:
+		return want.Round + Ahead, true
+	case tail < need:
+		return need, true
+	}
+	return 0, false
+}
