@@ -75,12 +75,16 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 }
 
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
+	order, instances := braid.OrderSingle, 0
+	if s.Protocol == settings.ProtocolNiagara {
+		order, instances = braid.OrderNiagara, s.Instances
+	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
 		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS,
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, Net: s.Net,
-		Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
+		Order: order, Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
 		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
 	}
 	if s.ScrubRate == 0 {

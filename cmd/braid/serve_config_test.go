@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -28,6 +29,9 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Equal(t, 64<<20, o.BodyCacheBytes)
 	require.Equal(t, 4<<20, o.ScrubBytesPerSecond)
 	require.Zero(t, o.MaxCommandBytes)
+	require.Equal(t, braid.OrderSingle, o.Order)
+	require.Zero(t, o.Instances)
+	require.Empty(t, o.Leaders)
 
 	o = optionsOf(t, "--protocol=craft", "--code-k=3", "--extra-whole=1", "--trim-whole", "--body-cache-bytes=5", "--scrub-rate=0",
 		"--max-request-bytes=50000000", "--net=latency=1ms")
@@ -39,6 +43,56 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Negative(t, o.ScrubBytesPerSecond, "0 is never, not the default")
 	require.Equal(t, 50000000, o.MaxCommandBytes)
 	require.Equal(t, "latency=1ms", o.Net)
+	require.Equal(t, braid.OrderSingle, o.Order)
+
+	o = optionsOf(t, "--protocol=niagara")
+	require.Equal(t, braid.OrderNiagara, o.Order)
+	require.Equal(t, 4, o.Instances)
+	require.Equal(t, braid.LeadersTogether, o.Leaders)
+	require.Equal(t, braid.PlacementCopy, o.Placement)
+
+	o = optionsOf(t, "--protocol=niagara", "--placement=code", "--instances=2", "--code-k=2", "--extra-whole=1",
+		"--listen-peer-urls=http://127.0.0.1:1,http://127.0.0.2:1")
+	require.Equal(t, braid.OrderNiagara, o.Order)
+	require.Equal(t, 2, o.Instances)
+	require.Equal(t, braid.LeadersSpread, o.Leaders)
+	require.Equal(t, braid.PlacementCode, o.Placement)
+	require.Equal(t, 2, o.CodeK)
+	require.Equal(t, 1, o.ExtraWhole)
+	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.ListenPeer)
+}
+
+// upArgs is what braid up with these flags tells the first member's process.
+func upArgs(t *testing.T, m *launch.Manifest, args ...string) (told []string, wanted launch.Spec) {
+	t.Helper()
+	var f upFlags
+	cmd := &cobra.Command{}
+	f.flags(cmd.Flags())
+	require.NoError(t, cmd.ParseFlags(append(args, "--data="+t.TempDir())))
+	require.NoError(t, f.check())
+	return f.memberFlags(m, m.Members[0], "dir"), f.spec(cmd)
+}
+
+func TestCardsAndInstancesOfUp(t *testing.T) {
+	m := &launch.Manifest{
+		Protocol: "niagara", Placement: "code", Instances: 8, CodeK: 2,
+		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2, MorePeerPorts: []int{3}}, {Name: "m2", ClientPort: 11, PeerPort: 12, MorePeerPorts: []int{13}}},
+	}
+	told, wanted := upArgs(t, m, "--protocol=niagara", "--placement=code", "--code-k=2", "--instances=8", "--leaders=together", "--net=nics=2")
+	for _, flag := range []string{
+		"--protocol=niagara", "--placement=code", "--instances=8", "--code-k=2", "--leaders=together", "--net=nics=2",
+		"--listen-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3", "--initial-advertise-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3",
+		"--initial-cluster=m1=http://127.0.0.1:2,m1=http://127.0.0.1:3,m2=http://127.0.0.1:12,m2=http://127.0.0.1:13",
+	} {
+		require.Contains(t, told, flag)
+	}
+	require.Equal(t, launch.Spec{Nodes: 3, BasePort: 2379, Cards: 2, Protocol: "niagara", Placement: "code", CodeK: 2, Instances: 8}, wanted)
+	_, wanted = upArgs(t, m, "--net=nics=1000")
+	require.Equal(t, launch.MaxCards, wanted.Cards)
+	_, wanted = upArgs(t, m, "--net=nics=4", "--cards=2")
+	require.Equal(t, 2, wanted.Cards)
+	_, wanted = upArgs(t, m)
+	require.Equal(t, 1, wanted.Cards)
 }
 
 func TestPlacementInWords(t *testing.T) {

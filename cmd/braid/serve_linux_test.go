@@ -162,7 +162,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	c.endpoints = ready.Endpoints
 	var addrs []string
 	for _, m := range manifest(t, c.dir).Members {
-		addrs = append(addrs, m.ClientAddr(), m.PeerAddr())
+		addrs = append(append(addrs, m.ClientAddr()), m.PeerAddrs()...)
 	}
 	var silent []net.Conn
 	for _, addr := range addrs {

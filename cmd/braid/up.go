@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func init() { commands = append(commands, newUpCommand) }
 
 // upFlags are the flags of braid up.
 type upFlags struct {
-	nodes          int
+	nodes, cards   int
 	log            settings.Log
 	logFlags       *pflag.FlagSet // of log
 	data, logLevel string
@@ -43,25 +44,38 @@ func newUpCommand() *cobra.Command {
 endpoints and "ready" once every member is healthy. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
-ports, protocol, placement and --code-k; what else the members are to do is said anew each time.
-Each member's log is in the data directory, as m1.log, m2.log and so on.
+ports, protocol, placement, instances and --code-k; what else the members are to do is said anew
+each time. Each member's log is in the data directory, as m1.log, m2.log and so on.
 
-Member number i serves clients on --base-port + 10·(i-1) and other members on the next port.
+Member number i serves clients on --base-port + 10·(i-1) and other members on the next port, or
+on the next --cards ports.
 
 With --protocol craft followers keep a fragment of a large value, a fraction of its bytes;
-docs/craft.md says when that is worth it. Without --code-k it takes four members or more.`,
+docs/craft.md says when that is worth it. Without --code-k it takes four members or more.
+
+With --protocol niagara several instances of Raft are woven into one log, so that more than one
+core and network card replicate; with --placement code, too, each with fragments. docs/niagara.md
+says what to expect. --net "…,nics=N" gives each member N emulated network cards.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
   braid up --nodes 5 --protocol craft --data coded      # half of each large value on each follower
   braid up --nodes 5 --protocol craft --code-k 3 --data thirds --scrub-rate 16777216
+  braid up --protocol niagara --instances 4 --data woven
+  braid up --protocol niagara --leaders spread --net bandwidth=250mbit,nics=4 --data cards
+  braid up --nodes 5 --protocol niagara --placement code --data braided
   braid up --restart                    # members that die are started again
   braid up --restore backup.db --data new
   braid up --net latency=5ms,loss=0.1%  # emulated links between the members`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	fl := cmd.Flags()
+	f.flags(cmd.Flags())
+	return cmd
+}
+
+func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
+	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances share them out (0: as many as nics in --net, else 1)")
 	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
 	f.log.Flags(f.logFlags)
 	fl.AddFlagSet(f.logFlags)
@@ -72,7 +86,6 @@ docs/craft.md says when that is worth it. Without --code-k it takes four members
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
 	fl.DurationVar(&f.readyTimeout, "ready-timeout", time.Minute, "time for all members to become healthy")
 	fl.BoolVar(&f.json, "json", false, "print events as lines of JSON")
-	return cmd
 }
 
 func (f *upFlags) run(cmd *cobra.Command) error {
@@ -124,11 +137,16 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("nodes") {
 		f.nodes = len(m.Members)
 	}
-	if !given("protocol") && !given("placement") {
-		f.log.Protocol, f.log.Placement = m.Protocol, m.Placement
+	if !given("protocol") && (!given("placement") || m.Protocol == settings.ProtocolNiagara) {
+		f.log.Protocol = m.Protocol
 	}
-	if !given("instances") {
-		f.log.Instances = m.Instances
+	if f.log.Protocol == m.Protocol {
+		if !given("placement") {
+			f.log.Placement = m.Placement
+		}
+		if !given("instances") {
+			f.log.Instances = m.Instances
+		}
 	}
 	if !given("code-k") && f.log.Cuts() {
 		f.log.CodeK = m.CodeK
@@ -140,6 +158,8 @@ func (f *upFlags) check() error {
 	switch {
 	case f.nodes < 1 || f.nodes > 9:
 		return fmt.Errorf("--nodes %d: it is 1 to 9", f.nodes)
+	case f.cards < 0 || f.cards > launch.MaxCards:
+		return fmt.Errorf("--cards %d: it is 1 to %d, or 0 for the default", f.cards, launch.MaxCards)
 	case f.basePort < 0 || f.basePort > 1<<16-1:
 		return fmt.Errorf("--base-port %d does not exist", f.basePort)
 	case f.data == "":
@@ -181,14 +201,19 @@ func checkNet(emulation string) error {
 // a wish only if they were asked for.
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
-		Nodes: f.nodes, BasePort: f.basePort, Instances: f.log.Instances,
+		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
 		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK,
 	}
+	exists := launch.Exists(f.data)
 	switch {
-	case launch.Exists(f.data) && !cmd.Flags().Changed("base-port"):
+	case exists && !cmd.Flags().Changed("base-port"):
 		spec.BasePort = 0
 	case f.basePort == 0:
 		spec.BasePort = launch.AnyPort
+	}
+	if f.cards == 0 && !exists {
+		emulation, _ := transport.ParseEmulation(f.log.Net) // check has seen it
+		spec.Cards = min(max(1, emulation.NICs), launch.MaxCards)
 	}
 	return spec
 }
@@ -198,10 +223,11 @@ var manifestFlags = []string{"protocol", "placement", "instances", "code-k"}
 
 // memberFlags are the flags of a member's own process.
 func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
+	peerURLs := strings.Join(member.PeerURLs(), ",")
 	flags := []string{
 		"--name=" + member.Name, "--data-dir=" + dir,
 		"--listen-client-urls=" + member.ClientURL(), "--advertise-client-urls=" + member.ClientURL(),
-		"--listen-peer-urls=" + member.PeerURL(), "--initial-advertise-peer-urls=" + member.PeerURL(),
+		"--listen-peer-urls=" + peerURLs, "--initial-advertise-peer-urls=" + peerURLs,
 		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token, "--initial-cluster-state=new",
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
 		"--code-k=" + strconv.Itoa(m.CodeK), "--log-level=" + f.logLevel,

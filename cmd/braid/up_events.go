@@ -21,9 +21,9 @@ func printEvents(w io.Writer) func(launch.Event) {
 				did = "resuming the cluster"
 			}
 			m := e.Manifest
-			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), m.Protocol, placementOf(m))
+			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
 		case launch.Started:
-			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), e.Member.PeerAddr(), e.LogFile)
+			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), strings.Join(e.Member.PeerAddrs(), ","), e.LogFile)
 		case launch.Ready:
 			fmt.Fprintf(w, "endpoints %s\nstatus page %s/\nready\n", strings.Join(e.Manifest.Endpoints(), ","), e.Manifest.Members[0].ClientURL())
 		case launch.Died:
@@ -39,6 +39,14 @@ func printEvents(w io.Writer) func(launch.Event) {
 			fmt.Fprintln(w, "stopped")
 		}
 	}
+}
+
+// protocolOf tells in words what the log is.
+func protocolOf(m *launch.Manifest) string {
+	if m.Protocol != settings.ProtocolNiagara {
+		return m.Protocol
+	}
+	return fmt.Sprintf("niagara begun with %d instances", m.Instances)
 }
 
 // placementOf tells in words what becomes of large values.
@@ -62,11 +70,13 @@ type eventView struct {
 	Protocol  string           `json:"protocol,omitempty"`
 	Placement string           `json:"placement,omitempty"`
 	CodeK     int              `json:"code_k,omitempty"`
+	Instances int              `json:"instances,omitempty"`
 	Endpoints []string         `json:"endpoints,omitempty"`
 	Member    string           `json:"member,omitempty"`
 	PID       int              `json:"pid,omitempty"`
 	Client    string           `json:"client_url,omitempty"`
-	Peer      string           `json:"peer_url,omitempty"`
+	Peer      string           `json:"peer_url,omitempty"` // the first of Peers
+	Peers     []string         `json:"peer_urls,omitempty"`
 	LogFile   string           `json:"log_file,omitempty"`
 	How       string           `json:"how,omitempty"`
 	Log       []string         `json:"log,omitempty"`
@@ -78,10 +88,11 @@ func printEventsJSON(w io.Writer) func(launch.Event) {
 		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Log: e.Log}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
-			v.Protocol, v.Placement, v.CodeK = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK
+			v.Protocol, v.Placement, v.CodeK, v.Instances = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances
 		}
 		if v.Member != "" {
-			v.Client, v.Peer = e.Member.ClientURL(), e.Member.PeerURL()
+			v.Client, v.Peers = e.Member.ClientURL(), e.Member.PeerURLs()
+			v.Peer = v.Peers[0]
 		}
 		if err := lines.Encode(v); err != nil {
 			return // whoever read the events is gone; the cluster runs on

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -150,6 +151,43 @@ func TestResumeKeepsNamesAndPorts(t *testing.T) {
 		require.ErrorAs(t, h.result(), &conflict)
 		require.Contains(t, conflict.Error(), want)
 	}
+}
+
+func TestCards(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	woven := Spec{Nodes: 2, BasePort: AnyPort, Cards: 3, Protocol: "niagara", Placement: "copy", Instances: 4}
+	h := launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = woven })
+	first := h.next(Prepared).Manifest
+	h.next(Ready)
+	require.NoError(t, h.end())
+	seen := map[int]bool{}
+	for _, m := range first.Members {
+		require.Len(t, m.PeerURLs(), 3)
+		for _, p := range append([]int{m.ClientPort, m.PeerPort}, m.MorePeerPorts...) {
+			require.False(t, seen[p])
+			seen[p] = true
+		}
+	}
+	require.Equal(t, fmt.Sprintf("m1=http://127.0.0.1:%d,m1=http://127.0.0.1:%d", first.Members[0].PeerPort, first.Members[0].MorePeerPorts[0]),
+		strings.Join(strings.Split(first.InitialCluster(), ",")[:2], ","))
+
+	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = Spec{BasePort: AnyPort} })
+	require.Equal(t, first, h.next(Prepared).Manifest)
+	h.next(Ready)
+	require.NoError(t, h.end())
+	for want, change := range map[string]func(*Spec){
+		"cards 3, not 1": func(s *Spec) { s.Cards = 1 },
+		"began with instances 4, not 8: leave the flag out to resume it with those that it has now": func(s *Spec) { s.Instances = 8 },
+	} {
+		h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = woven; change(&o.Spec) })
+		require.ErrorContains(t, h.result(), want)
+	}
+
+	ports, err := choosePorts(Spec{Nodes: 2, BasePort: 100, Cards: 2})
+	require.NoError(t, err)
+	require.Equal(t, []int{100, 101, 102, 110, 111, 112}, ports)
+	_, err = choosePorts(Spec{Nodes: 1, BasePort: 65535})
+	require.ErrorContains(t, err, "port 65536 of member 1 does not exist")
 }
 
 func TestDeathIsReported(t *testing.T) {

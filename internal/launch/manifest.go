@@ -28,12 +28,16 @@ const portStep = 10
 // field means what the directory says, but for CodeK.
 type Spec struct {
 	Nodes     int
-	BasePort  int // first client port; the peer port is the next one. AnyPort: free ones
+	BasePort  int // first client port; the peer ports are the next ones. AnyPort: free ones
+	Cards     int // peer ports of a member, one for each network card; 1 to MaxCards
 	Protocol  string
 	Placement string
 	CodeK     int
-	Instances int
+	Instances int // what the cluster begins with
 }
+
+// MaxCards bounds Spec.Cards: a member's ports end before the next one's begin.
+const MaxCards = portStep - 1
 
 // AnyPort as Spec.BasePort lets launch choose free ports.
 const AnyPort = -1
@@ -56,6 +60,8 @@ type Member struct {
 	Name       string `json:"name"`
 	ClientPort int    `json:"client_port"`
 	PeerPort   int    `json:"peer_port"`
+	// MorePeerPorts are those of further network cards.
+	MorePeerPorts []int `json:"more_peer_ports,omitempty"`
 }
 
 // ClientAddr is the host:port for clients.
@@ -64,17 +70,31 @@ func (m Member) ClientAddr() string { return net.JoinHostPort(host, strconv.Itoa
 // ClientURL is the URL for clients.
 func (m Member) ClientURL() string { return "http://" + m.ClientAddr() }
 
-// PeerAddr is the host:port for other members.
-func (m Member) PeerAddr() string { return net.JoinHostPort(host, strconv.Itoa(m.PeerPort)) }
+// PeerAddrs are the host:port for other members, one for each network card.
+func (m Member) PeerAddrs() []string {
+	out := []string{net.JoinHostPort(host, strconv.Itoa(m.PeerPort))}
+	for _, p := range m.MorePeerPorts {
+		out = append(out, net.JoinHostPort(host, strconv.Itoa(p)))
+	}
+	return out
+}
 
-// PeerURL is the URL for other members.
-func (m Member) PeerURL() string { return "http://" + m.PeerAddr() }
+// PeerURLs are the URLs for other members, one for each network card.
+func (m Member) PeerURLs() []string {
+	out := m.PeerAddrs()
+	for i := range out {
+		out[i] = "http://" + out[i]
+	}
+	return out
+}
 
 // InitialCluster is the list of members in the form of etcd's flag.
 func (m *Manifest) InitialCluster() string {
 	var parts []string
 	for _, member := range m.Members {
-		parts = append(parts, member.Name+"="+member.PeerURL())
+		for _, url := range member.PeerURLs() {
+			parts = append(parts, member.Name+"="+url)
+		}
 	}
 	return strings.Join(parts, ",")
 }
@@ -92,6 +112,10 @@ func (m *Manifest) Endpoints() []string {
 type ConflictError struct{ Dir, What, Has, Wanted string }
 
 func (e *ConflictError) Error() string {
+	if e.What == "instances" {
+		return fmt.Sprintf("%s holds a cluster that began with instances %s, not %s: leave the flag out to resume it with those that it has now",
+			e.Dir, e.Has, e.Wanted)
+	}
 	return fmt.Sprintf("%s holds a cluster with %s %s, not %s: leave the flag out to resume it, or choose another --data",
 		e.Dir, e.What, e.Has, e.Wanted)
 }
@@ -158,6 +182,7 @@ func (m *Manifest) conflict(dir string, spec Spec) error {
 	}
 	return errors.Join(
 		number("nodes", len(m.Members), spec.Nodes),
+		number("cards", len(m.Members[0].PeerAddrs()), spec.Cards),
 		number("base-port", m.Members[0].ClientPort, base),
 		number("instances", m.Instances, spec.Instances),
 		text("protocol", m.Protocol, spec.Protocol),
@@ -177,7 +202,8 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	for i := range spec.Nodes {
-		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: all[2*i], PeerPort: all[2*i+1]})
+		own := all[i*spec.ports() : (i+1)*spec.ports()]
+		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: own[0], PeerPort: own[1], MorePeerPorts: append([]int(nil), own[2:]...)})
 	}
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -218,17 +244,22 @@ func empty(dir string) error {
 	return nil
 }
 
+// ports is how many a member has.
+func (s *Spec) ports() int { return 1 + max(1, s.Cards) }
+
 func choosePorts(spec Spec) ([]int, error) {
 	if spec.BasePort == AnyPort {
-		return ports.Free(host, 2*spec.Nodes)
+		return ports.Free(host, spec.ports()*spec.Nodes)
 	}
 	var out []int
 	for i := range spec.Nodes {
-		client := spec.BasePort + portStep*i
-		if client < 1 || client >= 1<<16-1 {
-			return nil, fmt.Errorf("port %d of member %d does not exist: choose a lower --base-port", client, i+1)
+		for j := range spec.ports() {
+			port := spec.BasePort + portStep*i + j
+			if port < 1 || port > 1<<16-1 {
+				return nil, fmt.Errorf("port %d of member %d does not exist: choose a lower --base-port", port, i+1)
+			}
+			out = append(out, port)
 		}
-		out = append(out, client, client+1)
 	}
 	return out, nil
 }
@@ -271,7 +302,7 @@ func mayBeDying(err error) bool {
 func (m *Manifest) checkPorts() error {
 	var errs []error
 	for _, member := range m.Members {
-		for _, addr := range []string{member.ClientAddr(), member.PeerAddr()} {
+		for _, addr := range append(member.PeerAddrs(), member.ClientAddr()) {
 			if err := ports.Check(addr); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", member.Name, err))
 			}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,19 +10,25 @@ import (
 
 // Protocols that a member can serve with, and placements.
 const (
-	ProtocolRaft  = "raft"
-	ProtocolCraft = "craft" // raft with placement code
+	ProtocolRaft    = "raft"
+	ProtocolCraft   = "craft"   // raft with placement code
+	ProtocolNiagara = "niagara" // several instances of raft, woven into one log
 
 	PlacementCopy = "copy"
 	PlacementCode = "code"
+
+	LeadersTogether = "together"
+	LeadersSpread   = "spread"
 )
 
-// Log is how a cluster keeps its log. Protocol, Placement, Instances and CodeK are the same
-// on all members, the rest may differ. Sizes are in bytes.
+// Log is how a cluster keeps its log. Protocol, Placement and CodeK are the same on all
+// members, and so are Instances and Leaders as long as the cluster is new; the rest may
+// differ. Sizes are in bytes.
 type Log struct {
 	Protocol  string
 	Placement string // "": the protocol's own, until it is completed
-	Instances int
+	Instances int    // what a new cluster begins with; 0: the protocol's own, until it is completed
+	Leaders   string // who leads the instances; "" until it is completed, and where there is one
 
 	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
 	ExtraWhole int // whole copies beyond those that are needed, where any are
@@ -36,9 +43,10 @@ type Log struct {
 
 // Flags registers the flags; parsing them fills in l.
 func (l *Log) Flags(f *pflag.FlagSet) {
-	f.StringVar(&l.Protocol, "protocol", ProtocolRaft, "protocol of the log: raft, or craft, which is raft with placement code")
+	f.StringVar(&l.Protocol, "protocol", ProtocolRaft, "protocol of the log: raft; craft, which is raft with placement code; or niagara, several instances of raft woven into one log")
 	f.StringVar(&l.Placement, "placement", "", "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)")
-	f.IntVar(&l.Instances, "instances", 1, "instances of the protocol: 1")
+	f.IntVar(&l.Instances, "instances", 0, "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)")
+	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
@@ -59,22 +67,26 @@ func (l *Log) Complete() error {
 	if err := l.settle(); err != nil {
 		return err
 	}
-	return errors.Join(l.checkCode(), l.checkBytes())
+	return errors.Join(l.checkInstances(), l.checkCode(), l.checkBytes())
 }
 
-// settle fills in the placement that is the protocol's own. Raft with placement code has a
-// name, craft, so that it is one thing whichever way it was asked for.
+// settle fills in the placement, instances and leaders that are the protocol's own. Raft with
+// placement code has a name, craft, so that it is one thing whichever way it was asked for.
 func (l *Log) settle() error {
+	const has = "this version has raft, craft and niagara"
 	switch l.Protocol {
-	case ProtocolRaft, ProtocolCraft:
+	case ProtocolRaft, ProtocolCraft, ProtocolNiagara:
 	case "rs-raft":
-		return fmt.Errorf(`--protocol "rs-raft" is for "braid bench" and "braid sim" alone, as it stands fewer crashes: this version has raft and craft`)
+		return errors.New(`--protocol "rs-raft" is for "braid bench" and "braid sim" alone, as it stands fewer crashes: ` + has)
 	default:
-		return fmt.Errorf("--protocol %q: this version has raft and craft", l.Protocol)
+		return fmt.Errorf("--protocol %q: %s", l.Protocol, has)
 	}
 	switch {
 	case l.Cuts():
-		l.Protocol, l.Placement = ProtocolCraft, PlacementCode
+		l.Placement = PlacementCode
+		if l.Protocol == ProtocolRaft {
+			l.Protocol = ProtocolCraft
+		}
 	case l.Placement == PlacementCopy && l.Protocol == ProtocolCraft:
 		return errors.New("--protocol craft keeps fragments and --placement copy keeps everything whole: leave one of them out")
 	case l.Placement == "", l.Placement == PlacementCopy:
@@ -82,10 +94,39 @@ func (l *Log) settle() error {
 	default:
 		return fmt.Errorf("--placement %q: this version has copy and code", l.Placement)
 	}
-	if l.Instances != 1 {
-		return fmt.Errorf("--instances %d: %s runs 1 instance", l.Instances, l.Protocol)
+	if l.Protocol != ProtocolNiagara {
+		l.Instances = cmp.Or(l.Instances, 1)
+		return nil
 	}
+	l.Instances = cmp.Or(l.Instances, defaultInstances)
+	if l.Leaders == "" && l.Placement == PlacementCode {
+		l.Leaders = LeadersSpread
+	}
+	l.Leaders = cmp.Or(l.Leaders, LeadersTogether)
 	return nil
+}
+
+// Also the library's default and bound.
+const defaultInstances, maxInstances = 4, 64
+
+func (l *Log) checkInstances() error {
+	var errs []error
+	if l.Protocol == ProtocolNiagara {
+		if l.Instances < 1 || l.Instances > maxInstances {
+			errs = append(errs, fmt.Errorf("--instances %d: it is 1 to %d", l.Instances, maxInstances))
+		}
+		if l.Leaders != LeadersTogether && l.Leaders != LeadersSpread {
+			errs = append(errs, fmt.Errorf("--leaders %q: it is together or spread", l.Leaders))
+		}
+		return errors.Join(errs...)
+	}
+	if l.Instances != 1 {
+		errs = append(errs, fmt.Errorf("--instances %d: %s runs 1 instance; --protocol niagara weaves several", l.Instances, l.Protocol))
+	}
+	if l.Leaders != "" {
+		errs = append(errs, fmt.Errorf("--leaders has a meaning only with --protocol niagara: %s has one leader", l.Protocol))
+	}
+	return errors.Join(errs...)
 }
 
 // maxCodeK is also the library's bound.
@@ -107,7 +148,7 @@ func (l *Log) checkCode() error {
 		given bool
 	}{{"--code-k", l.CodeK != 0}, {"--extra-whole", l.ExtraWhole != 0}, {"--trim-whole", l.TrimWhole}} {
 		if f.given {
-			errs = append(errs, fmt.Errorf("%s has a meaning only with --protocol craft: placement copy knows no fragments", f.flag))
+			errs = append(errs, fmt.Errorf("%s has a meaning only with --protocol craft, or niagara with --placement code: placement copy knows no fragments", f.flag))
 		}
 	}
 	return errors.Join(errs...)

@@ -83,13 +83,20 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--auto-compaction-mode=never", `--auto-compaction-mode "never"`},
 		{"--auto-compaction-retention=soon", "a number of hours or a duration"},
 		{"--auto-compaction-mode=revision --auto-compaction-retention=1h", "a number of revisions"},
-		{"--protocol=epaxos", "this version has raft and craft"},
+		{"--protocol=epaxos", "this version has raft, craft and niagara"},
 		{"--protocol=rs-raft", `is for "braid bench" and "braid sim" alone`},
 		{"--placement=confirm", "this version has copy and code"},
 		{"--placement=rs", "this version has copy and code"},
 		{"--protocol=craft --placement=copy", "leave one of them out"},
-		{"--instances=2", "raft runs 1 instance"},
+		{"--instances=2", "raft runs 1 instance; --protocol niagara weaves several"},
 		{"--protocol=craft --instances=2", "craft runs 1 instance"},
+		{"--leaders=spread", "--leaders has a meaning only with --protocol niagara: raft has one leader"},
+		{"--placement=code --leaders=together", "niagara: craft has one leader"},
+		{"--protocol=niagara --instances=65", "--instances 65: it is 1 to 64"},
+		{"--protocol=niagara --instances=-1", "--instances -1: it is 1 to 64"},
+		{"--protocol=niagara --leaders=m1", `--leaders "m1": it is together or spread`},
+		{"--protocol=niagara --placement=confirm", "this version has copy and code"},
+		{"--protocol=niagara --code-k=2", "--code-k has a meaning only with --protocol craft, or niagara with --placement code"},
 		{"--code-k=2", "--code-k has a meaning only with --protocol craft"},
 		{"--extra-whole=1", "--extra-whole has a meaning only with --protocol craft"},
 		{"--trim-whole", "--trim-whole has a meaning only with --protocol craft"},
@@ -126,7 +133,47 @@ func TestPlacementFollowsProtocol(t *testing.T) {
 		require.NoError(t, err, c.args)
 		require.Equal(t, c.protocol, s.Protocol, c.args)
 		require.Equal(t, c.placement, s.Placement, c.args)
+		require.Equal(t, 1, s.Instances, c.args)
+		require.Empty(t, s.Leaders, c.args)
 	}
+}
+
+func TestInstancesAndLeadersOfNiagara(t *testing.T) {
+	for _, c := range []struct {
+		args, placement, leaders string
+		instances                int
+	}{
+		{"", PlacementCopy, LeadersTogether, 4},
+		{"--instances=1", PlacementCopy, LeadersTogether, 1},
+		{"--instances=8 --leaders=spread", PlacementCopy, LeadersSpread, 8},
+		{"--placement=copy --leaders=together", PlacementCopy, LeadersTogether, 4},
+		{"--placement=code --code-k=3 --extra-whole=1", PlacementCode, LeadersSpread, 4},
+		{"--placement=code --leaders=together", PlacementCode, LeadersTogether, 4},
+	} {
+		s, err := load(append(strings.Fields(c.args), "--protocol=niagara"))
+		require.NoError(t, err, c.args)
+		require.Equal(t, ProtocolNiagara, s.Protocol, c.args)
+		require.Equal(t, c.placement, s.Placement, c.args)
+		require.Equal(t, c.leaders, s.Leaders, c.args)
+		require.Equal(t, c.instances, s.Instances, c.args)
+	}
+}
+
+func TestNiagaraFromAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "braid.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+protocol: niagara
+instances: 2
+leaders: spread
+listen-peer-urls: [http://127.0.0.1:1, http://127.0.0.2:1]
+`), 0o600))
+	s, err := load([]string{"--config-file=" + file}, "ETCD_INSTANCES=8", "ETCD_PLACEMENT=code")
+	require.NoError(t, err)
+	require.Equal(t, Log{
+		Protocol: ProtocolNiagara, Placement: PlacementCode, Instances: 2, Leaders: LeadersSpread,
+		MaxRequestBytes: 32 << 20, BodyCacheBytes: 64 << 20, ScrubRate: 4 << 20,
+	}, s.Log)
+	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, s.AdvertisePeer)
 }
 
 func TestFragments(t *testing.T) {
