@@ -20,8 +20,9 @@ type Niagara struct {
 	round protocol.Round
 	// position rises with every entry that is placed.
 	position protocol.Position
-	// reshape is how many instances there are from the next round on; 0: as many as now.
-	reshape *protocol.Entry
+	// reshape is how many instances there are from the next round on; 0: as many as now, as
+	// at the begin of every round. The last EntryReshape of a round counts.
+	reshape int
 	// fresh is the lowest id that was never given; above all strands' ids.
 	fresh protocol.InstanceID
 }
@@ -29,9 +30,9 @@ type Niagara struct {
 // strand is what is known of one instance.
 type strand struct {
 	at Point
-	// added == at.Index + len(waiting): nothing is lost between Add and Next.
+	// added == at.Index + waiting.len(): nothing is lost between Add and Next.
 	added   protocol.Index
-	waiting []protocol.Entry
+	waiting queue[protocol.Entry]
 }
 
 // NewNiagara returns the order of woven instances that continues at a cursor.
@@ -41,23 +42,21 @@ func NewNiagara(from Cursor) *Niagara {
 	return n
 }
 
-// set goes to a cursor, and keeps what strands have beyond its points.
+// set goes to a cursor that is not behind, and keeps what strands have beyond its points.
 func (n *Niagara) set(to Cursor) {
 	strands := make([]strand, len(to.Points))
 	for i, p := range to.Points {
-		s := strand{at: p, added: p.Index}
+		s := &strands[i]
 		if old := n.strand(p.Instance); old != nil && old.added > p.Index {
-			s.added = old.added
-			s.waiting = slices.Clone(old.waiting[p.Index-old.at.Index:])
+			*s = *old
+			s.waiting.drop(int(p.Index - old.at.Index))
 		}
-		strands[i] = s
+		s.at, s.added = p, max(s.added, p.Index)
 	}
-	n.strands, n.round, n.position, n.fresh = strands, to.Turn.Round, to.Position, to.Fresh
+	n.strands, n.round, n.position, n.fresh, n.reshape = strands, to.Turn.Round, to.Position, to.Fresh, to.Reshape
 	n.next = slices.IndexFunc(strands, func(s strand) bool { return s.at.Instance == to.Turn.Instance })
-	n.reshape = nil
-	if to.Reshape > 0 {
-		e := protocol.NewReshape(to.Reshape)
-		n.reshape = &e
+	if n.next < 0 {
+		panic(fmt.Sprintf("order: the turn of instance %d, which is not in force", to.Turn.Instance))
 	}
 }
 
@@ -81,7 +80,7 @@ func (n *Niagara) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 	}
 	entries = fresh(instance, s.added, entries)
 	s.added += protocol.Index(len(entries))
-	s.waiting = append(s.waiting, entries...)
+	s.waiting.push(entries...)
 }
 
 // Added implements [Order].
@@ -109,22 +108,23 @@ func (n *Niagara) Next(out []Placed) []Placed {
 	}
 }
 
-// leap goes through the rounds that all instances skip at once.
+// leap goes through the rounds that all instances skip at once, so that idle rounds cost
+// nothing, however many. It is called where a round begins.
 func (n *Niagara) leap() {
 	to := protocol.Round(0)
 	for i := range n.strands {
-		s := &n.strands[i]
-		if len(s.waiting) == 0 || s.waiting[0].Kind != protocol.EntrySkip {
+		w := &n.strands[i].waiting
+		if w.len() == 0 || w.at(0).Kind != protocol.EntrySkip {
 			return
 		}
-		if r := s.waiting[0].Round(); i == 0 || r < to {
+		if r := w.at(0).Round(); i == 0 || r < to {
 			to = r
 		}
 	}
-	if n.reshape != nil || to <= n.round {
+	if to <= n.round {
 		return
 	}
-	// The last of these rounds is gone through one by one: it ends the skips that end there.
+	// The last of these rounds is gone through as usual: it ends the skips that end there.
 	for i := range n.strands {
 		n.strands[i].at.Round = to - 1
 	}
@@ -133,12 +133,12 @@ func (n *Niagara) leap() {
 
 // fill consumes what an instance has for its slot and reports whether that is filled.
 func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
-	for len(s.waiting) > 0 {
-		e := &s.waiting[0]
+	for s.waiting.len() > 0 {
+		e := s.waiting.at(0)
 		switch e.Kind {
 		case protocol.EntrySkip:
-			if e.Round() > s.at.Round {
-				if s.at.Round++; s.at.Round == e.Round() {
+			if to := e.Round(); s.at.Round < to {
+				if s.at.Round++; s.at.Round == to {
 					s.pop()
 				}
 				return out, true
@@ -149,8 +149,7 @@ func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
 		case protocol.EntryConfig:
 			out = n.place(s, out)
 		case protocol.EntryReshape:
-			e := *e
-			n.reshape = &e
+			n.reshape = max(1, e.Instances())
 			s.at.Round++
 			s.pop()
 			return out, true
@@ -165,31 +164,27 @@ func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
 
 // place gives a strand's first entry its positions.
 func (n *Niagara) place(s *strand, out []Placed) []Placed {
-	e := s.waiting[0]
-	out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: e})
+	e := s.waiting.at(0)
+	out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: *e})
 	n.position += protocol.Position(e.Width())
 	s.pop()
 	return out
 }
 
 func (s *strand) pop() {
-	s.at.Index, s.at.Term = s.waiting[0].Index, s.waiting[0].Term
-	s.waiting[0] = protocol.Entry{}
-	if s.waiting = s.waiting[1:]; len(s.waiting) == 0 {
-		s.waiting = nil
-	}
+	e := s.waiting.at(0)
+	s.at.Index, s.at.Term = e.Index, e.Term
+	s.waiting.drop(1)
 }
 
-// endRound begins the next round, with other instances if an EntryReshape said so.
+// endRound begins the next round, with other instances if an EntryReshape said so. Ids are
+// never used again: the instances that are retired are those with the highest.
 func (n *Niagara) endRound(out []Placed) []Placed {
-	ended := n.round
-	n.next, n.round = 0, n.round+1
-	if n.reshape == nil {
+	ended, want := n.round, n.reshape
+	n.next, n.round, n.reshape = 0, n.round+1, 0
+	if want == 0 {
 		return out
 	}
-	e := *n.reshape
-	n.reshape = nil
-	want := max(1, e.Instances())
 	for len(n.strands) < want {
 		n.strands = append(n.strands, strand{at: Point{Instance: n.fresh, Round: ended}})
 		n.fresh++
@@ -197,7 +192,7 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 	clear(n.strands[want:])
 	n.strands = n.strands[:want]
 	c := n.Cursor()
-	out = append(out, Placed{First: n.position + 1, Entry: e, Round: ended, Shape: c.Instances()})
+	out = append(out, Placed{First: n.position + 1, Entry: protocol.NewReshape(want), Round: ended, Shape: c.Instances()})
 	n.position++
 	return out
 }
@@ -206,13 +201,11 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 func (n *Niagara) Cursor() Cursor {
 	c := Cursor{
 		Position: n.position, Fresh: n.fresh, Points: make([]Point, len(n.strands)),
-		Turn: Turn{Round: n.round, Instance: n.strands[n.next].at.Instance},
+		Turn:    Turn{Round: n.round, Instance: n.strands[n.next].at.Instance},
+		Reshape: n.reshape,
 	}
 	for i := range n.strands {
 		c.Points[i] = n.strands[i].at
-	}
-	if n.reshape != nil {
-		c.Reshape = n.reshape.Instances()
 	}
 	return c
 }
@@ -226,6 +219,9 @@ func (n *Niagara) Install(to Cursor) {
 
 // Check implements [Order].
 func (n *Niagara) Check() error {
+	if n.next == 0 && n.reshape != 0 {
+		return fmt.Errorf("order: round %d begins before the shape changed", n.round)
+	}
 	for i := range n.strands {
 		s := &n.strands[i]
 		want := n.round - 1
@@ -237,8 +233,8 @@ func (n *Niagara) Check() error {
 			return fmt.Errorf("order: instance %d at %d of %d, lowest fresh id %d", s.at.Instance, i, len(n.strands), n.fresh)
 		case s.at.Round != want:
 			return fmt.Errorf("order: instance %d consumed %d rounds, want %d (round %d)", s.at.Instance, s.at.Round, want, n.round)
-		case s.added != s.at.Index+protocol.Index(len(s.waiting)):
-			return fmt.Errorf("order: instance %d: %d waiting between %d and %d", s.at.Instance, len(s.waiting), s.at.Index, s.added)
+		case s.added != s.at.Index+protocol.Index(s.waiting.len()):
+			return fmt.Errorf("order: instance %d: %d waiting between %d and %d", s.at.Instance, s.waiting.len(), s.at.Index, s.added)
 		}
 	}
 	return nil

@@ -12,15 +12,20 @@ import (
 // batch itself (SPECS §3.2, eager on append). Not safe for concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
-	// committed is an index up to which nothing will be replaced, and start the rounds
-	// that are filled there.
+	// committed is an index up to which nothing will be replaced, and start what is filled
+	// there.
 	committed protocol.Index
-	start     protocol.Round
-	// rounds[i] is how many are filled up to entry committed+1+i; ascending, none < start.
-	rounds []protocol.Round
-	// batch and skip are the last entries of their kinds; not in the log any more if ≤ committed.
+	start     fill
+	// fills[i] is what is filled up to entry committed+1+i; rounds never fall.
+	fills queue[fill]
+	want  Turn // never falls
+}
+
+// fill is what a log fills up to one of its entries.
+type fill struct {
+	rounds protocol.Round
+	// batch and skip are the last entries of these kinds up to there; 0: none since the base.
 	batch, skip protocol.Index
-	want        Turn // never falls
 }
 
 // NewTail returns the tail of a log that begins after base.
@@ -32,8 +37,8 @@ func NewTail(instance protocol.InstanceID, base *protocol.Base) *Tail {
 
 // Reset begins anew after a snapshot.
 func (t *Tail) Reset(base *protocol.Base) {
-	t.committed, t.start, t.rounds = base.Index, base.Round, t.rounds[:0]
-	t.batch, t.skip = 0, 0
+	t.committed, t.start = base.Index, fill{rounds: base.Round}
+	t.fills.cut(0)
 }
 
 // Append tells of an entry that is appended in place of everything from its index on.
@@ -41,26 +46,21 @@ func (t *Tail) Append(e *protocol.Entry) {
 	if e.Index <= t.committed || e.Index > t.End()+1 {
 		panic(fmt.Sprintf("order: entry %d appended to instance %d, which has %d, of these %d for good", e.Index, t.instance, t.End(), t.committed))
 	}
-	t.rounds = t.rounds[:e.Index-t.committed-1]
-	if t.batch >= e.Index {
-		t.batch = e.Index - 1 // perhaps that is one
-	}
-	if t.skip >= e.Index {
-		t.skip = 0
-	}
-	round := t.Round()
+	t.fills.cut(int(e.Index - t.committed - 1))
+	f := t.last()
 	switch e.Kind {
 	case protocol.EntrySkip:
-		round = max(round, e.Round())
-		t.skip = e.Index
-	case protocol.EntryBatch, protocol.EntryReshape:
-		round++
-		t.batch = e.Index
-		t.wanted(Turn{round, t.instance})
+		f.rounds, f.skip = max(f.rounds, e.Round()), e.Index
+	case protocol.EntryBatch:
+		f.rounds, f.batch = f.rounds+1, e.Index
+		t.wanted(Turn{f.rounds, t.instance})
 	case protocol.EntryConfig:
-		t.wanted(Turn{round + 1, t.instance})
+		t.wanted(Turn{f.rounds + 1, t.instance}) // it comes when that is its instance's turn
+	case protocol.EntryReshape:
+		f.rounds, f.batch = f.rounds+1, e.Index
+		t.wanted(Turn{f.rounds + 1, 0}) // it takes effect when its round is over
 	}
-	t.rounds = append(t.rounds, round)
+	t.fills.push(f)
 }
 
 func (t *Tail) wanted(turn Turn) {
@@ -69,47 +69,50 @@ func (t *Tail) wanted(turn Turn) {
 	}
 }
 
-// Committed tells that nothing up to an index will be replaced.
+func (t *Tail) last() fill {
+	if n := t.fills.len(); n > 0 {
+		return *t.fills.at(n - 1)
+	}
+	return t.start
+}
+
+// Committed tells that nothing up to an index, which is in the log, will be replaced.
 func (t *Tail) Committed(index protocol.Index) {
 	if index <= t.committed {
 		return
 	}
 	n := int(index - t.committed)
-	t.start = t.rounds[n-1]
-	t.rounds = append(t.rounds[:0], t.rounds[n:]...)
+	t.start = *t.fills.at(n - 1)
+	t.fills.drop(n)
 	t.committed = index
 }
 
 // End is the index of the last entry.
-func (t *Tail) End() protocol.Index { return t.committed + protocol.Index(len(t.rounds)) }
+func (t *Tail) End() protocol.Index { return t.committed + protocol.Index(t.fills.len()) }
 
 // Round is how many rounds the log fills.
-func (t *Tail) Round() protocol.Round {
-	if n := len(t.rounds); n > 0 {
-		return t.rounds[n-1]
-	}
-	return t.start
-}
+func (t *Tail) Round() protocol.Round { return t.last().rounds }
 
 // Want is the slot up to which all instances must fill theirs, so that everything that was
 // ever appended here can be consumed. Skips want nothing, or instances would chase each
 // other for ever.
 func (t *Tail) Want() Turn { return t.want }
 
-// Busy reports whether a batch may be in the log that is not known to be committed.
-func (t *Tail) Busy() bool { return t.batch > t.committed }
+// Busy reports whether a batch is in the log that is not known to be committed.
+func (t *Tail) Busy() bool { return t.last().batch > t.committed }
 
 // Skipping reports whether a skip is in the log that is not known to be committed.
-func (t *Tail) Skipping() bool { return t.skip > t.committed }
+func (t *Tail) Skipping() bool { return t.last().skip > t.committed }
 
 // Check verifies the invariants.
 func (t *Tail) Check() error {
 	last := t.start
-	for _, r := range t.rounds {
-		if r < last {
-			return fmt.Errorf("order: instance %d: %d rounds filled after %d", t.instance, r, last)
+	for i := range t.fills.len() {
+		f := *t.fills.at(i)
+		if f.rounds < last.rounds {
+			return fmt.Errorf("order: instance %d: %d rounds filled after %d", t.instance, f.rounds, last.rounds)
 		}
-		last = r
+		last = f
 	}
 	return nil
 }

@@ -1,0 +1,50 @@
+package order
+
+import "slices"
+
+// queue is a list that grows at its end and shrinks at both. It keeps its memory, so that
+// what passes through costs no allocation.
+type queue[T any] struct {
+	// items[:head] are gone, and zero.
+	items []T
+	head  int
+}
+
+// keepMemory is how many items an empty queue keeps room for.
+const keepMemory = 4096
+
+func (q *queue[T]) len() int    { return len(q.items) - q.head }
+func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
+
+// room makes room for n more items at the end: where at least half of the memory is behind
+// the head, what is left moves there.
+func (q *queue[T]) room(n int) {
+	if len(q.items)+n > cap(q.items) && q.head > q.len() {
+		left := copy(q.items, q.items[q.head:])
+		clear(q.items[left:])
+		q.items, q.head = q.items[:left], 0
+	}
+	q.items = slices.Grow(q.items, n)
+}
+
+func (q *queue[T]) push(items ...T) {
+	q.room(len(items))
+	q.items = append(q.items, items...)
+}
+
+// drop forgets the first n items.
+func (q *queue[T]) drop(n int) {
+	clear(q.items[q.head : q.head+n])
+	if q.head += n; q.head < len(q.items) {
+		return
+	}
+	if q.items, q.head = q.items[:0], 0; cap(q.items) > keepMemory {
+		q.items = nil
+	}
+}
+
+// cut keeps only the first n items.
+func (q *queue[T]) cut(n int) {
+	clear(q.items[q.head+n:])
+	q.items = q.items[:q.head+n]
+}
