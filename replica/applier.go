@@ -30,9 +30,14 @@ type Applier struct {
 	skip protocol.Position
 	// last is the position of the last command that the state machine was given; ≥ skip.
 	last protocol.Position
-	// own are this member's committed batches whose entries were not applied yet, in
-	// the order in which they were committed.
+	// own are this member's committed batches whose entries were not applied yet, of each
+	// instance in the order in which they were committed.
 	own []ownBatch
+	// resident is how many payload bytes wait in the order, without what Install left there.
+	resident int
+	// stuck: an entry's payload could not be loaded. The order is ahead of the state then, so
+	// nothing is applied until a snapshot is installed.
+	stuck bool
 
 	placed   []order.Placed
 	commands []Command
@@ -43,6 +48,9 @@ type Applier struct {
 	// given, Passed with those of commands that it is not given, because they were applied
 	// before; nil: nobody wants to know.
 	Given, Passed func(protocol.BodyRef)
+	// Void is called with each batch of this member that certainly takes no effect, because
+	// its instance was retired before; nil: they fail.
+	Void func(*Batch)
 	// MutantNoSessions applies duplicates; for the simulator to catch.
 	MutantNoSessions bool
 }
@@ -55,6 +63,7 @@ type instanceConfig struct {
 
 type ownBatch struct {
 	instance protocol.InstanceID
+	index    protocol.Index
 	batch    *Batch
 }
 
@@ -89,12 +98,13 @@ func (a *Applier) configure(meta *Meta) {
 }
 
 // Apply applies committed entries. An error is final: the state machine's disk failed, or
-// the log is not what was written.
+// the log is not what was written; unless it was cut by a snapshot that waits to be
+// installed: until then Apply only collects.
 func (a *Applier) Apply(c Commitment) error {
-	for _, b := range c.Own {
-		a.own = append(a.own, ownBatch{c.Instance, b})
+	a.collect(&c)
+	if a.stuck {
+		return nil
 	}
-	a.order.Add(c.Instance, c.Entries)
 	a.placed = a.order.Next(a.placed[:0])
 	for i := range a.placed {
 		if err := a.place(&a.placed[i]); err != nil {
@@ -105,10 +115,57 @@ func (a *Applier) Apply(c Commitment) error {
 	return a.flush()
 }
 
+// Stuck reports whether Apply waits for a snapshot; what is applied is then not what the
+// cursor says.
+func (a *Applier) Stuck() bool { return a.stuck }
+
+// Resident is how many payload bytes wait for their turn.
+func (a *Applier) Resident() int { return a.resident }
+
+// collect hands what was committed to the order. What it passes over a snapshot stands for,
+// or, if the instance is retired, nothing.
+func (a *Applier) collect(c *Commitment) {
+	added, hosted := a.order.Added(c.Instance), a.hosts(c.Instance)
+	at := 0
+	for _, b := range c.Own {
+		for at+1 < len(c.Entries) && c.Entries[at].ID != b.Entry.ID {
+			at++
+		}
+		switch index := c.Entries[at].Index; {
+		case !hosted:
+			a.void(b)
+		case index <= added:
+			b.Fail(ErrResultUnknown)
+		default:
+			a.own = append(a.own, ownBatch{c.Instance, index, b})
+		}
+	}
+	for i := range c.Entries {
+		if hosted && c.Entries[i].Index > added {
+			a.resident += len(c.Entries[i].Payload)
+		}
+	}
+	a.order.Add(c.Instance, c.Entries)
+}
+
+func (a *Applier) hosts(instance protocol.InstanceID) bool {
+	return slices.ContainsFunc(a.configs, func(c instanceConfig) bool { return c.instance == instance })
+}
+
+func (a *Applier) void(b *Batch) {
+	if a.Void == nil {
+		b.Fail(ErrNoLeader)
+		return
+	}
+	a.Void(b)
+}
+
 func (a *Applier) place(p *order.Placed) error {
 	e := &p.Entry
+	a.resident = max(0, a.resident-len(e.Payload))
 	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {
+			a.stuck = true
 			return fmt.Errorf("load entry %d of instance %d: %w", e.Index, p.Instance, err)
 		}
 	}
@@ -149,6 +206,13 @@ func (a *Applier) reshape(p *order.Placed) {
 	a.configs = configs
 	a.sessions.Retire(p.Shape)
 	a.changes++
+	a.own = slices.DeleteFunc(a.own, func(o ownBatch) bool {
+		if a.hosts(o.instance) {
+			return false
+		}
+		a.void(o.batch)
+		return true
+	})
 }
 
 func (a *Applier) placeBatch(p *order.Placed) error {
@@ -257,7 +321,7 @@ func (a *Applier) Ahead(meta *Meta) bool {
 }
 
 // Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of
-// this member behind it took effect or not: they are told so.
+// this member that it stands for took effect or not: they are told so.
 func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
@@ -268,22 +332,31 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	a.sessions = NewSessions(meta.Sessions)
 	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
-	a.FailOwn(ErrResultUnknown)
+	a.resident, a.stuck = 0, false
+	a.failOwn(ErrResultUnknown, func(o *ownBatch) bool {
+		return !a.hosts(o.instance) || o.index <= meta.Cursor.Point(o.instance).Index
+	})
 	return nil
 }
 
 // FailOwn tells every batch that is committed and not applied here an error.
-func (a *Applier) FailOwn(err error) {
+func (a *Applier) FailOwn(err error) { a.failOwn(err, func(*ownBatch) bool { return true }) }
+
+func (a *Applier) failOwn(err error, which func(*ownBatch) bool) {
 	for _, s := range a.settled {
 		s.batch.failFrom(s.from, err)
 	}
 	clear(a.settled)
 	clear(a.commands)
+	clear(a.placed)
 	a.settled, a.commands = a.settled[:0], a.commands[:0]
-	for _, o := range a.own {
+	a.own = slices.DeleteFunc(a.own, func(o ownBatch) bool {
+		if !which(&o) {
+			return false
+		}
 		o.batch.Fail(err)
-	}
-	a.own = nil
+		return true
+	})
 }
 
 // Cursor tells how far the global log is applied.

@@ -102,7 +102,7 @@ func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), retention: NewRetention(r.instance, store, keeper),
 		flights: map[protocol.BodyRef]*flight{}, wanted: map[protocol.BodyRef]bool{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
 		gatherer: NewGatherer(GatherConfig{
-			Self: r.opt.Self, Instance: r.instance, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
+			Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
 			Retry: r.opt.ElectionTimeout, MaxBytes: bodyGatherBytes,
 		}),
 		questions: make(chan *protocol.Message, bodyQuestions), readers: make(chan struct{}, bodyReaders),

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/erasure"
 	"github.com/braidlog/braid/protocol"
@@ -226,38 +227,53 @@ func isDamage(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &body)
 }
 
-// RecoverBodies completes what Recover read by the bodies on disk: each entry learns in
-// which form its body is held, and all bodies that belong neither to an entry nor to refs,
-// which the state machine refers to, are given up.
+// InstanceLog is what Recover read of an instance.
+type InstanceLog struct {
+	Instance  protocol.InstanceID
+	Recovered *protocol.Recovered
+}
+
+// RecoverBodies completes what Recover read of all instances by the bodies on disk: each
+// entry learns in which form its body is held, and all bodies that belong neither to an entry
+// nor to refs, which the state machine refers to, are given up.
 //
 // An entry above the known commit index whose body is gone would make this member break
 // its word: it acknowledged it. That is an error. What is committed others can restore.
-func RecoverBodies(rec *protocol.Recovered, instance protocol.InstanceID, bodies *wal.Bodies, refs []protocol.BodyRef) error {
-	live := make(map[bodyKey]bool, len(refs))
+func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyRef) error {
+	type name struct {
+		instance protocol.InstanceID
+		key      bodyKey
+	}
+	live := make(map[name]bool, len(refs))
 	for _, ref := range refs {
-		if ref.Instance == instance {
-			live[keyOf(ref)] = true
-		}
+		live[name{ref.Instance, keyOf(ref)}] = true
 	}
 	bodies.Retain(func(b wal.Body) bool {
-		if b.Instance != uint32(instance) {
-			return false
-		}
-		if i := protocol.Index(b.Index); i > rec.Base.Index && i-rec.Base.Index <= protocol.Index(len(rec.Entries)) {
-			if e := &rec.Entries[i-rec.Base.Index-1]; uint64(e.Term) == b.Term && e.BodySize == b.Size && e.BodyDigest == b.Digest {
-				return true
-			}
-		}
-		return live[bodyKey{protocol.Index(b.Index), protocol.Term(b.Term)}]
+		ref := refOf(&b)
+		return live[name{ref.Instance, keyOf(ref)}] || slices.ContainsFunc(logs, func(l InstanceLog) bool { return l.has(&ref) })
 	})
-	for i := range rec.Entries {
-		if e := &rec.Entries[i]; e.BodySize > 0 {
-			if err := recoverForm(e, instance, bodies, e.Index <= rec.State.Commit); err != nil {
+	for _, l := range logs {
+		for i := range l.Recovered.Entries {
+			e := &l.Recovered.Entries[i]
+			if e.BodySize == 0 {
+				continue
+			}
+			if err := recoverForm(e, l.Instance, bodies, e.Index <= l.Recovered.State.Commit); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// has reports whether a body is of an entry in the log.
+func (l *InstanceLog) has(ref *protocol.BodyRef) bool {
+	rec := l.Recovered
+	if ref.Instance != l.Instance || ref.Index <= rec.Base.Index || ref.Index-rec.Base.Index > protocol.Index(len(rec.Entries)) {
+		return false
+	}
+	e := &rec.Entries[ref.Index-rec.Base.Index-1]
+	return e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
 }
 
 func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bodies, committed bool) error {

@@ -53,8 +53,35 @@ func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
 	require.Equal(t, "state", string(b))
 	require.NoError(t, f.Verify())
 	require.NoError(t, f.Close())
+	f, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
+	require.NoError(t, err, "the one that goes further stands for the one that is pruned")
+	require.EqualValues(t, 9, f.Header.Cursor.Position)
+	require.NoError(t, f.Close())
+	_, err = s.At(protocol.Base{Index: 10, Term: 1}, 1)
+	require.Error(t, err)
+	require.NoError(t, s.Prune(10))
 	_, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
 	require.Error(t, err, "pruned")
+}
+
+func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
+	s, err := OpenSnapshots(vfs.NewMem(), "snapshots")
+	require.NoError(t, err)
+	at := func(round protocol.Round) SnapshotHeader {
+		m := Bootstrap(order.Begin(2, true), nil)
+		m.Cursor.Position, m.Cursor.Turn.Round = 5, round
+		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
+		return SnapshotHeader{Meta: m, HasState: true}
+	}
+	for _, round := range []protocol.Round{3, 8, 4} { // the last one was begun before the second came
+		require.NoError(t, s.Write(at(round), writeState("state")))
+	}
+	h, _, err := s.Newest()
+	require.NoError(t, err)
+	require.EqualValues(t, 8, h.Cursor.Turn.Round)
+	f, err := s.At(protocol.Base{Index: 8}, 2)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 func TestDamagedSnapshotsAreNoticed(t *testing.T) {

@@ -55,8 +55,7 @@ func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked
 
 // GatherConfig sets up a Gatherer.
 type GatherConfig struct {
-	Self     protocol.MemberID
-	Instance protocol.InstanceID
+	Self protocol.MemberID
 	// Hedge is after how long without enough answers all members are asked; Retry is after
 	// how long those that did not answer are asked again. Large bodies are given more time.
 	Hedge, Retry time.Duration
@@ -325,7 +324,7 @@ func (g *Gatherer) ask(a *gathering, s source, out *GatherOutbox) {
 
 func (g *Gatherer) question(a *gathering, to protocol.MemberID, form protocol.Form) *protocol.Message {
 	return &protocol.Message{
-		Type: protocol.MsgFetch, Instance: g.cfg.Instance, From: g.cfg.Self, To: to, Context: a.context,
+		Type: protocol.MsgFetch, Instance: a.Ref.Instance, From: g.cfg.Self, To: to, Context: a.context,
 		Holdings: []protocol.Holding{{Index: a.Ref.Index, Term: a.Ref.Term, Form: form}},
 	}
 }

@@ -92,7 +92,7 @@ func membersWithSlots(n int) *protocol.Config {
 func newTable(t *testing.T, members int) *table {
 	w := &table{
 		t: t, stores: map[protocol.MemberID]*heldBodies{}, silent: map[protocol.MemberID]bool{}, down: map[protocol.MemberID]bool{},
-		g: NewGatherer(GatherConfig{Self: 1, Instance: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, MaxBytes: 1 << 20}),
+		g: NewGatherer(GatherConfig{Self: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, MaxBytes: 1 << 20}),
 	}
 	w.g.SetMembers(membersWithSlots(members))
 	for i := range members {
@@ -462,7 +462,7 @@ func BenchmarkGather16MiB(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		g := NewGatherer(GatherConfig{Self: 1, Instance: 1, Hedge: time.Second, Retry: time.Second, MaxBytes: 1 << 30})
+		g := NewGatherer(GatherConfig{Self: 1, Hedge: time.Second, Retry: time.Second, MaxBytes: 1 << 30})
 		g.SetMembers(membersWithSlots(3))
 		var out GatherOutbox
 		g.Ask(0, Question{Ref: ref, Have: &rows[0], Until: time.Minute}, &out)

@@ -53,6 +53,15 @@ type Instance struct {
 	lastAt  time.Duration // when a batch was last taken
 
 	tail *order.Tail // what the log fills of the global log; nil unless woven
+	// told is the furthest slot that another member said another instance wants.
+	told order.Turn
+	// batchAt is when a batch was last appended here as the leader; skips counts those that
+	// were proposed.
+	batchAt time.Duration
+	skips   uint64
+	// behindAt is since when other instances wait for this one, which is not led here, as far
+	// as is known; 0: they do not.
+	behindAt time.Duration
 }
 
 type heldMessage struct {
@@ -113,6 +122,11 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 		in.release(input.Seq, out)
 	case protocol.Unreachable:
 		in.cutOff(input.Member)
+	case *protocol.Message:
+		if input.Type == protocol.MsgTail {
+			in.tell(order.Turn{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
+			return
+		}
 	}
 	in.core.Step(now, input, &in.eff)
 }
@@ -146,6 +160,32 @@ func (in *Instance) low() uint64 {
 // Tail is what the log fills of the global log; nil unless the instance is woven.
 func (in *Instance) Tail() *order.Tail { return in.tail }
 
+// Thread says how the instance stands in the weaving, for a [Weaver].
+func (in *Instance) Thread(now time.Duration) Thread {
+	if in.tail == nil {
+		return Thread{Instance: in.cfg.Instance}
+	}
+	return Thread{
+		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(),
+		Able: in.role == protocol.Leader && !in.tail.Skipping(), Idle: in.idle(now),
+	}
+}
+
+// idleAfter is how long an instance has no batch before it skips ahead: one that takes part
+// in the work would put its next batch far ahead, for which all others had to skip too.
+const idleAfter = 5 * time.Millisecond
+
+func (in *Instance) idle(now time.Duration) bool {
+	return !in.tail.Busy() && (in.batchAt == 0 || now-in.batchAt >= idleAfter)
+}
+
+// tell takes in what another member knows another instance to want.
+func (in *Instance) tell(want order.Turn) {
+	if in.told.Compare(want) < 0 {
+		in.told = want
+	}
+}
+
 // Weave proposes to skip rounds, if this member leads the instance and others wait for it or
 // soon would: want is the furthest slot that any other instance wants. At most one skip is
 // under way; what is wanted meanwhile the next one brings.
@@ -153,12 +193,45 @@ func (in *Instance) Weave(now time.Duration, want order.Turn, out *Outbox) {
 	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
 		return
 	}
-	to, ok := order.Skip(in.cfg.Instance, in.tail.Round(), want, !in.tail.Busy())
+	if want.Compare(in.told) < 0 {
+		want = in.told
+	}
+	to, ok := order.Skip(in.cfg.Instance, in.tail.Round(), want, in.idle(now))
 	if !ok {
 		return
 	}
+	in.skips++
 	in.core.Step(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}}, &in.eff)
 	in.collect(now, out)
+}
+
+// Skips counts the skips that were proposed here.
+func (in *Instance) Skips() uint64 { return in.skips }
+
+// Remind tells the instance's leader, on another member, that the others have waited for it
+// for some time: want is the furthest slot that any of them wants. Usually that leader knows
+// by itself, for it follows the others too; unless just that link is broken. It is called at
+// every tick.
+func (in *Instance) Remind(now, patience time.Duration, want order.Turn, out *Outbox) {
+	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
+		in.behindAt = 0
+		return
+	}
+	if _, behind := order.Skip(in.cfg.Instance, in.tail.Round(), want, false); !behind {
+		in.behindAt = 0
+		return
+	}
+	if in.behindAt == 0 {
+		in.behindAt = now
+	}
+	if now-in.behindAt < patience {
+		return
+	}
+	in.behindAt = now
+	out.Send = append(out.Send, &protocol.Message{
+		Type: protocol.MsgTail, Instance: in.cfg.Instance, From: in.cfg.Self, To: in.leader, Term: in.term,
+		Round: uint64(want.Round), Context: uint64(want.Instance),
+	})
 }
 
 // The adaptive depth: while one batch is under way everything else waits and makes the
@@ -246,7 +319,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	eff := &in.eff
 	for i := range eff.Persist {
 		out.Persist = append(out.Persist, walRecord(in.cfg.Instance, &eff.Persist[i]))
-		in.follow(&eff.Persist[i])
+		in.follow(now, &eff.Persist[i])
 	}
 	if len(eff.Persist) > 0 {
 		in.recorded = eff.Seq
@@ -286,11 +359,14 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 }
 
 // follow keeps the tail at the log's end.
-func (in *Instance) follow(r *protocol.Record) {
+func (in *Instance) follow(now time.Duration, r *protocol.Record) {
 	switch {
 	case in.tail == nil:
 	case r.Kind == protocol.RecordEntry:
 		in.tail.Append(&r.Entry)
+		if r.Entry.Kind == protocol.EntryBatch && in.role == protocol.Leader {
+			in.batchAt = now
+		}
 	case r.Kind == protocol.RecordBase:
 		in.tail.Reset(&r.Base)
 	}

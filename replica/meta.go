@@ -36,6 +36,17 @@ func (m *Meta) Base(instance protocol.InstanceID) protocol.Base {
 	return b
 }
 
+// covers reports whether the snapshot stands for an instance's entries up to index: those of
+// an instance that is retired by then it does.
+func (m *Meta) covers(instance protocol.InstanceID, index protocol.Index) bool {
+	for _, p := range m.Cursor.Points {
+		if p.Instance == instance {
+			return p.Index >= index
+		}
+	}
+	return instance < m.Cursor.Fresh
+}
+
 // The records of an instance that are not entries, as they stand in the log on disk.
 
 func encodeState(s protocol.HardState) []byte {

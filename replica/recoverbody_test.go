@@ -26,6 +26,8 @@ func recovered(commit protocol.Index, refs ...protocol.BodyRef) *protocol.Recove
 	return rec
 }
 
+func oneLog(rec *protocol.Recovered) []InstanceLog { return []InstanceLog{{1, rec}} }
+
 func store(t *testing.T, b *wal.Bodies, ref protocol.BodyRef, form protocol.Form, body []byte) {
 	whole := Fragment{protocol.FormWhole, body}
 	bytes, err := whole.cut(ref.K, form)
@@ -49,7 +51,7 @@ func TestRecoveryFindsOutWhatIsHeld(t *testing.T) {
 
 	b = openStore(t, fs)
 	rec := recovered(14, whole, row, none, gone)
-	require.NoError(t, RecoverBodies(rec, 1, b, []protocol.BodyRef{referenced}))
+	require.NoError(t, RecoverBodies(oneLog(rec), b, []protocol.BodyRef{referenced}))
 	var forms []protocol.Form
 	for i := range rec.Entries {
 		forms = append(forms, rec.Entries[i].Form)
@@ -65,9 +67,9 @@ func TestRecoveryFindsOutWhatIsHeld(t *testing.T) {
 
 	b = openStore(t, fs)
 	defer b.Close()
-	require.NoError(t, RecoverBodies(recovered(10, whole, row, none), 1, b, nil), "that nothing is held was written down")
+	require.NoError(t, RecoverBodies(oneLog(recovered(10, whole, row, none)), b, nil), "that nothing is held was written down")
 	var corrupt *protocol.CorruptError
-	require.ErrorAs(t, RecoverBodies(recovered(13, whole, row, none, gone), 1, b, nil), &corrupt, "it was acknowledged")
+	require.ErrorAs(t, RecoverBodies(oneLog(recovered(13, whole, row, none, gone)), b, nil), &corrupt, "it was acknowledged")
 }
 
 func TestABodyDamagedAboveTheCommitIndexStopsTheMember(t *testing.T) {
@@ -82,9 +84,9 @@ func TestABodyDamagedAboveTheCommitIndexStopsTheMember(t *testing.T) {
 	defer b.Close()
 	last := refTo(12, 1, body[:10])
 	rec := recovered(11, ref, last)
-	require.NoError(t, RecoverBodies(rec, 1, b, nil), "others have it")
+	require.NoError(t, RecoverBodies(oneLog(rec), b, nil), "others have it")
 	var corrupt *protocol.CorruptError
-	require.ErrorAs(t, RecoverBodies(recovered(10, ref, last), 1, b, nil), &corrupt)
+	require.ErrorAs(t, RecoverBodies(oneLog(recovered(10, ref, last)), b, nil), &corrupt)
 }
 
 // damageBodies flips a bit of some bytes wherever they stand in a directory.
@@ -128,7 +130,7 @@ func TestAReplacementThatDidNotReachTheLogIsNoLoss(t *testing.T) {
 	b = openStore(t, fs)
 	defer b.Close()
 	rec := recovered(10, old)
-	require.NoError(t, RecoverBodies(rec, 1, b, nil))
+	require.NoError(t, RecoverBodies(oneLog(rec), b, nil))
 	require.Equal(t, protocol.RowForm(1), rec.Entries[0].Form)
 	held, err := b.Read(1, 11)
 	require.NoError(t, err)

@@ -181,7 +181,7 @@ func (r *Replica) openBodies(sm StateMachine, rec *protocol.Recovered) error {
 		return err
 	}
 	r.bodies = newBodies(r, store, keeper)
-	if err := RecoverBodies(rec, r.instance, store, refs); err != nil {
+	if err := RecoverBodies([]InstanceLog{{r.instance, rec}}, store, refs); err != nil {
 		return err
 	}
 	r.bodies.retention.Restart(rec.Base.Index, refs)

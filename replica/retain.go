@@ -20,6 +20,9 @@ type Retention struct {
 	keeper   bool
 
 	floor protocol.Index // the log's: entries after it keep their bodies
+	// covered is up to where a snapshot took the place of applying entries: what the state
+	// does not refer to of them it never will.
+	covered protocol.Index
 	// installing is how many snapshots are being put in place of the state; until that is
 	// done nobody knows what it refers to.
 	installing int
@@ -74,7 +77,15 @@ func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) 
 // refers to now, the log begins after floor.
 func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
 	t.installing = max(0, t.installing-1)
+	t.Renew(floor, floor, refs)
+}
+
+// Renew takes in a state that a snapshot brought, which refers to refs and stands for this
+// instance's entries up to covered. The log begins
+// after floor, or later.
+func (t *Retention) Renew(floor, covered protocol.Index, refs []protocol.BodyRef) {
 	t.owed = true
+	t.covered = max(t.covered, covered)
 	for _, ref := range t.refs {
 		t.byK[ref.K]--
 	}
@@ -86,11 +97,24 @@ func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
 		}
 	}
 	t.cut(floor)
+	for _, ref := range t.logged {
+		t.passOver(ref)
+	}
 	for _, ref := range refs {
 		if ref.Instance == t.instance && !t.held(ref) {
 			t.miss(ref)
 		}
 	}
+}
+
+// passOver reports whether a logged body is of a command that the state has without having
+// been given it, and has no use for.
+func (t *Retention) passOver(ref protocol.BodyRef) bool {
+	if ref.Index > t.covered {
+		return false
+	}
+	t.Passed(ref)
+	return t.unused[keyOf(ref)]
 }
 
 // cut makes floor the log's, and forgets what is dead with it.
@@ -135,7 +159,7 @@ func (t *Retention) Committed(entries []protocol.Entry) {
 		ref := e.Ref(t.instance)
 		t.logged = append(t.logged, ref)
 		t.byK[ref.K]++
-		if e.Form == protocol.FormNone && !t.held(ref) {
+		if !t.passOver(ref) && e.Form == protocol.FormNone && !t.held(ref) {
 			t.miss(ref)
 		}
 	}

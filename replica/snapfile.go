@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -47,6 +49,7 @@ type Snapshots struct {
 	fs     vfs.FS
 	dir    string
 	writes atomic.Uint64 // numbers the temporary files
+	mu     sync.Mutex    // held while a complete file gets its name
 }
 
 // OpenSnapshots makes the directory if it is missing, and removes what a crash left half
@@ -137,7 +140,9 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 	return nil
 }
 
-// Write makes a snapshot durable under its position: complete or not at all.
+// Write makes a snapshot durable under its position: complete or not at all. Of woven
+// instances there may be several at one position, for skips have none: of these the one that
+// is furthest counts, whichever was written last.
 func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) (err error) {
 	final := s.path(h.Cursor.Position)
 	tmp := fmt.Sprintf("%s.%d.tmp", final, s.writes.Add(1))
@@ -159,10 +164,28 @@ func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) (err er
 	if err = f.Close(); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.behind(&h.Cursor) {
+		return s.fs.Remove(tmp)
+	}
 	if err = s.fs.Rename(tmp, final); err != nil {
 		return err
 	}
 	return syncDir(s.fs, s.dir)
+}
+
+// behind reports whether there is a snapshot of the same position that is further.
+func (s *Snapshots) behind(c *order.Cursor) bool {
+	if !c.Woven() {
+		return false
+	}
+	f, err := s.Open(c.Position)
+	if err != nil {
+		return false // there is none, or it is damaged and better replaced
+	}
+	defer f.Close()
+	return c.Before(&f.Header.Cursor)
 }
 
 func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) error {

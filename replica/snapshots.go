@@ -17,7 +17,8 @@ import (
 // size: each costs the core some memory.
 const maxEntriesBetween = 200_000
 
-// At opens the newest snapshot, which must be the one with this base.
+// At opens the newest snapshot with a state, which must go as far as this base in an
+// instance. It may go further: what a snapshot holds is committed.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.positions()
 	if err != nil {
@@ -28,14 +29,14 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 		if err != nil {
 			return nil, err
 		}
-		if p := f.Header.Cursor.Point(instance); p.Index == base.Index && p.Term == base.Term && f.Header.HasState {
+		if f.Header.HasState && f.Header.covers(instance, base.Index) {
 			return f, nil
 		}
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("braid: no snapshot at index %d in %s", base.Index, s.dir)
+	return nil, fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.

@@ -61,11 +61,11 @@ func (m *Member) openBodies(r *running, rec *protocol.Recovered) error {
 	if err != nil {
 		return err
 	}
-	if err := replica.RecoverBodies(rec, instance, r.body.store, refs); err != nil {
+	if err := replica.RecoverBodies([]replica.InstanceLog{{Instance: instance, Recovered: rec}}, r.body.store, refs); err != nil {
 		return err
 	}
 	s := &m.w.set.Bodies
-	r.body.gatherer = replica.NewGatherer(replica.GatherConfig{Self: m.id, Instance: instance, Hedge: s.Hedge, Retry: s.Retry, MaxBytes: s.GatherBytes})
+	r.body.gatherer = replica.NewGatherer(replica.GatherConfig{Self: m.id, Hedge: s.Hedge, Retry: s.Retry, MaxBytes: s.GatherBytes})
 	r.body.retention = replica.NewRetention(instance, r.body.store, keeper)
 	r.body.retention.Restart(rec.Base.Index, refs)
 	r.body.asking = map[protocol.BodyRef][]func([]byte, error){}

@@ -1,0 +1,75 @@
+package replica
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Followed returns the membership that the leader of another instance should propose there:
+// that of the first instance, as applied, if its own is another. While either changes, it
+// waits. The instances change one after the other, so the first makes its next change only
+// when all have followed: see Settled.
+func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.Config) {
+	if st.Role != protocol.Leader || st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || equalConfigs(&st.Config, cluster) {
+		return nil
+	}
+	return cluster
+}
+
+// Settled reports whether all instances have followed the first one, whose membership in
+// force is first: configs are those that are applied. Only then it may change again.
+func Settled(first *protocol.Config, configs []protocol.Config) bool {
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !equalConfigs(&c, first) })
+}
+
+func equalConfigs(a, b *protocol.Config) bool {
+	same := func(x, y protocol.Member) bool {
+		return x.ID == y.ID && x.Name == y.Name && x.Learner == y.Learner && x.Slot == y.Slot &&
+			slices.Equal(x.PeerURLs, y.PeerURLs) && slices.Equal(x.ClientURLs, y.ClientURLs)
+	}
+	return a.Slots == b.Slots && slices.EqualFunc(a.Members, b.Members, same) &&
+		slices.Equal(a.Outgoing, b.Outgoing) && slices.Equal(a.Removed, b.Removed)
+}
+
+// Union is all members of several memberships: who is linked, and who may hold bodies.
+func Union(configs []protocol.Config) protocol.Config {
+	if len(configs) == 1 {
+		return configs[0].Clone()
+	}
+	out := configs[0].Clone()
+	for i := range configs[1:] {
+		c := &configs[i+1]
+		for j := range c.Members {
+			at, known := slices.BinarySearchFunc(out.Members, c.Members[j].ID, byID)
+			if !known {
+				out.Members = slices.Insert(out.Members, at, c.Members[j])
+			}
+		}
+		for _, id := range c.Outgoing {
+			if !slices.Contains(out.Outgoing, id) {
+				out.Outgoing = append(out.Outgoing, id)
+			}
+		}
+	}
+	slices.Sort(out.Outgoing)
+	// Who is still a member somewhere is not gone.
+	out.Removed = slices.DeleteFunc(out.Removed, func(id protocol.MemberID) bool {
+		return !goneFrom(configs, id)
+	})
+	return out
+}
+
+func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) })
+}
+
+func byID(m protocol.Member, id protocol.MemberID) int {
+	switch {
+	case m.ID < id:
+		return -1
+	case m.ID > id:
+		return 1
+	}
+	return 0
+}
