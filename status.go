@@ -3,6 +3,7 @@ package braid
 import (
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 )
@@ -11,15 +12,19 @@ import (
 type Status struct {
 	Self    MemberID
 	Cluster uint64
-	// Instances holds one status per protocol instance (one, for raft).
+	// Order says how the global log comes about, see Options.Order.
+	Order string
+	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []protocol.Status
-	// Applied is the last position applied here. AppliedIndex and AppliedTerm say up to
-	// which entry of the first instance that is.
-	Applied      Position
-	AppliedIndex protocol.Index
-	AppliedTerm  protocol.Term
-	Members      []Member // as applied here
-	Ready        bool     // a leader is known and everything known to be committed is applied
+	// Strands says, for each of Instances, what of it is in the global log here.
+	Strands []Strand
+	// Applied is the last position applied here.
+	Applied Position
+	// Next is the slot of the global log that comes next, the zero Slot if instances are not
+	// woven. While others wait for it, its instance is the one that holds all up.
+	Next    Slot
+	Members []Member // as applied here
+	Ready   bool     // all instances have a known leader and everything known to be committed is applied
 
 	LogBytes     int64             // bytes of log on disk
 	Log          replica.LogStats  // what the disk did
@@ -33,20 +38,78 @@ type Status struct {
 	At           time.Time
 }
 
+// Slot is an instance's turn in a round of the global log.
+type Slot struct {
+	Round    uint64
+	Instance InstanceID
+}
+
+// Strand is what of one instance is in the global log.
+type Strand struct {
+	Instance InstanceID
+	// Applied is the last entry that is applied here.
+	Applied Index
+	// Waiting is how many entries are committed and not applied, without those that have
+	// nothing to apply.
+	Waiting uint64
+	// AppliedRounds, CommittedRounds and AppendedRounds are how many rounds are applied, are
+	// filled by what is committed, and by all that is in the log; 0 unless instances are woven.
+	AppliedRounds, CommittedRounds, AppendedRounds uint64
+	// Wanted is up to where the others have to fill their rounds for the sake of this one.
+	Wanted Slot
+	// Skips counts the entries that this member proposed, in this life, for no other purpose
+	// than that the others need not wait.
+	Skips uint64
+}
+
 // Status describes the member. What it says of terms, indexes and peers may be a tenth of
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
-	point := s.Applied.Points[0]
-	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Instances: s.Instances,
-		Applied: s.Applied.Position, AppliedIndex: point.Index, AppliedTerm: point.Term,
-		Members:  s.Config.Clone().Members,
-		Ready:    s.Instances[0].Leader != 0 && point.Index >= s.Instances[0].Commit,
+	out := Status{
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Instances: s.Instances, Strands: strands(&s),
+		Applied: s.Applied.Position, Next: slot(s.Applied.Turn), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
 	}
+	out.Ready = out.HasLeaders() && out.caughtUp()
+	return out
+}
+
+func slot(t order.Turn) Slot { return Slot{Round: uint64(t.Round), Instance: t.Instance} }
+
+func strands(s *replica.Status) []Strand {
+	out := make([]Strand, len(s.Instances))
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		point := s.Applied.Point(in.Instance)
+		out[i] = Strand{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
+		if !s.Applied.Woven() {
+			out[i].Waiting = uint64(in.Commit - min(in.Commit, point.Index))
+		}
+	}
+	return out
+}
+
+// caughtUp reports whether everything known to be committed is applied. An instance that is
+// ahead of the others has rounds to wait with; what it waits for is not committed anywhere.
+func (s *Status) caughtUp() bool {
+	for i := range s.Strands {
+		st := &s.Strands[i]
+		if s.Next == (Slot{}) {
+			return st.Waiting == 0
+		}
+		after := Slot{st.CommittedRounds + 1, st.Instance} // the first that this instance leaves open
+		if !s.Next.before(after) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a Slot) before(b Slot) bool {
+	return a.Round < b.Round || a.Round == b.Round && a.Instance < b.Instance
 }
 
 // Leader returns the leader of the first instance, 0 if none is known.
@@ -59,3 +122,14 @@ func (s *Status) Leader() MemberID {
 
 // IsLeader reports whether this member leads the first instance.
 func (s *Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
+
+// HasLeaders reports whether a leader is known for every instance: without one, nothing new
+// gets into the global log.
+func (s *Status) HasLeaders() bool {
+	for i := range s.Instances {
+		if s.Instances[i].Leader == 0 {
+			return false
+		}
+	}
+	return len(s.Instances) > 0
+}

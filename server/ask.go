@@ -27,6 +27,7 @@ const (
 	askRenew      = 'r'
 	askTimeToLive = 't'
 	askPromote    = 'p'
+	askCaughtUp   = 'c'
 )
 
 // askRetry is the longest pause before the one to ask is looked up again.
@@ -160,6 +161,8 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(pb.LeaseTimeToLiveRequest), s.lease.timeToLiveHere)
 	case askPromote:
 		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.promoteHere)
+	case askCaughtUp:
+		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.caughtUpHere)
 	}
 	return nil, status.Error(codes.Unimplemented, fmt.Sprintf("etcdserver: a member asked for unknown %q", what))
 }

@@ -153,7 +153,7 @@ func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteR
 	return &pb.MemberPromoteResponse{Header: c.header(), Members: c.members()}, nil
 }
 
-func (c *clusterService) promoteHere(ctx context.Context, _ *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	if !c.s.self.Load().isLeader() {
 		return nil, errNotTheOne
 	}
@@ -166,8 +166,9 @@ func (c *clusterService) promoteHere(ctx context.Context, _ *auth.AuthInfo, r *p
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	case !m.Learner:
 		return nil, rpctypes.ErrGRPCMemberNotLearner
-	case !c.caughtUp(m.ID):
-		return nil, rpctypes.ErrGRPCLearnerNotReady
+	}
+	if err := c.caughtUp(ctx, user, r); err != nil {
+		return nil, err
 	}
 	m.Learner = false
 	if err := c.change(ctx, braid.Change{Kind: braid.AddVoter, Member: *m}); err != nil {
@@ -176,20 +177,53 @@ func (c *clusterService) promoteHere(ctx context.Context, _ *auth.AuthInfo, r *p
 	return &pb.MemberPromoteResponse{}, nil
 }
 
-// caughtUp: a learner is ready when it holds nine tenths of the log.
-func (c *clusterService) caughtUp(id braid.MemberID) bool {
+// caughtUp demands that a learner is ready by the word of the leader of each instance.
+func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *pb.MemberPromoteRequest) error {
 	st := c.s.log.Status()
+	if !st.HasLeaders() {
+		return rpctypes.ErrGRPCLearnerNotReady
+	}
+	question, err := encodeAsk(askCaughtUp, user, r)
+	if err != nil {
+		return err
+	}
+	var asked []braid.MemberID
 	for i := range st.Instances {
-		in := &st.Instances[i]
-		ready := false
-		for _, p := range in.Peers {
-			ready = ready || p.ID == id && float64(p.Match) >= 0.9*float64(in.Last)
+		leader := st.Instances[i].Leader
+		if slices.Contains(asked, leader) {
+			continue
 		}
-		if !ready {
-			return false
+		asked = append(asked, leader)
+		if _, err := c.s.askMember(ctx, leader, question); err != nil {
+			return err
 		}
 	}
-	return len(st.Instances) > 0
+	return nil
+}
+
+// caughtUpHere answers for the instances that this member leads: a learner is ready when it
+// holds nine tenths of their logs.
+func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	st := c.s.log.Status()
+	leads := false
+	for i := range st.Instances {
+		in := &st.Instances[i]
+		if in.Leader != st.Self {
+			continue
+		}
+		leads = true
+		ready := false
+		for _, p := range in.Peers {
+			ready = ready || uint64(p.ID) == r.ID && float64(p.Match) >= 0.9*float64(in.Last)
+		}
+		if !ready {
+			return nil, rpctypes.ErrGRPCLearnerNotReady
+		}
+	}
+	if !leads {
+		return nil, errNotTheOne
+	}
+	return &pb.MemberPromoteResponse{}, nil
 }
 
 // change makes a membership change and waits until it shows here.

@@ -223,7 +223,8 @@ func (l *fakeLog) Status() braid.Status {
 	c := in.Config.Clone()
 	st := braid.Status{
 		Self: l.options.Self, Cluster: l.options.Cluster, Instances: []protocol.Status{in}, Applied: l.position,
-		AppliedIndex: protocol.Index(l.position), Members: c.Members, Ready: l.leader != 0,
+		Order: braid.OrderSingle, Strands: []braid.Strand{{Instance: 1, Applied: protocol.Index(l.position)}},
+		Members: c.Members, Ready: l.leader != 0,
 	}
 	if l.amend != nil {
 		l.amend(&st)

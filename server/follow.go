@@ -12,10 +12,15 @@ import (
 
 // selfView is what this member knew about itself and the leader at the last change. It
 // is never changed, only replaced, so requests read it without a lock.
+//
+// The leader, as etcd knows one, is that of the first instance: it keeps the time of leases
+// and compacts by itself, and its term is the API's.
 type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
 	learner    bool
+	// led: every instance has a leader, so that something can be written.
+	led bool
 }
 
 func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
@@ -27,9 +32,9 @@ const leaderlessTimeouts = 3
 // look takes a new view.
 func (s *Server) look() (old, now *selfView) {
 	st := s.log.Status()
-	now = &selfView{id: s.id, leader: st.Leader()}
-	for i := range st.Instances {
-		now.term = max(now.term, uint64(st.Instances[i].Term))
+	now = &selfView{id: s.id, leader: st.Leader(), led: st.HasLeaders()}
+	if len(st.Instances) > 0 {
+		now.term = uint64(st.Instances[0].Term)
 	}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
@@ -61,14 +66,16 @@ func (s *Server) follow() {
 // lead hands the leases to the leader. Becoming the primary lessor goes through the log,
 // so that of two members that both think they lead, one at most is primary.
 func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
+	switch {
+	case now.led:
+		leaderless.Stop()
+	case old == nil || old.led:
+		leaderless.Reset(leaderlessTimeouts * s.cfg.electionTimeout())
+	}
 	if old != nil && old.leader == now.leader && old.term == now.term {
 		return
 	}
-	switch {
-	case now.leader == 0:
-		leaderless.Reset(leaderlessTimeouts * s.cfg.electionTimeout())
-	case old == nil || old.leader != now.leader:
-		leaderless.Stop()
+	if now.leader != 0 && (old == nil || old.leader != now.leader) {
 		s.metrics.leaderChanges.Add(1)
 		s.logger.Info("leader", "leader", now.leader.String(), "term", now.term, "self", now.isLeader())
 	}
@@ -80,22 +87,27 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	s.background.Go(func() { s.claimLeases(now.term) })
 }
 
-// claimLeases tries until it succeeds or somebody else's term begins.
+// claimLeases makes this member the primary lessor, and sees to it that it stays it, for as
+// long as it leads in a term: the claim of a leader before may come late, and the newest
+// claim holds.
 func (s *Server) claimLeases(term uint64) {
-	for {
+	for claimed := false; ; {
 		v := s.self.Load()
 		if !v.isLeader() || v.term != term {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-		_, err := s.log.Propose(ctx, s.store.ClaimLeases())
-		cancel()
-		if err == nil {
-			return
+		pause := s.cfg.electionTimeout()
+		if !claimed || !s.store.IsPrimary() {
+			ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+			_, err := s.log.Propose(ctx, s.store.ClaimLeases())
+			cancel()
+			if claimed = err == nil; !claimed {
+				s.logger.Warn("could not take over the leases, trying again", "err", err)
+				pause = askRetry
+			}
 		}
-		s.logger.Warn("could not take over the leases, trying again", "err", err)
 		select {
-		case <-time.After(askRetry):
+		case <-time.After(pause):
 		case <-s.stopping:
 			return
 		}

@@ -100,7 +100,7 @@ func (s *Server) admit(ctx context.Context, stream bool) error {
 		return rpctypes.ErrGRPCInvalidClientAPIVersion
 	}
 	s.metrics.client(stream, version)
-	if s.self.Load().leader == 0 && requiresLeader(ctx) {
+	if !s.self.Load().led && requiresLeader(ctx) {
 		return rpctypes.ErrGRPCNoLeader
 	}
 	return nil

@@ -40,11 +40,11 @@ func (s *Server) handleHealth(mux *http.ServeMux) {
 }
 
 // serveHealth answers whether this member can serve: no alarm but those in ?exclude=, a
-// leader, and a read; with ?serializable=true only whether it can read locally.
+// leader of every instance, and a read; with ?serializable=true only whether it can read locally.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	excluded, serializable := r.URL.Query()["exclude"], r.URL.Query().Get("serializable") == "true"
 	err := s.checkAlarms(func(a pb.AlarmType) bool { return slices.Contains(excluded, a.String()) })
-	if err == nil && !serializable && s.self.Load().leader == 0 {
+	if err == nil && !serializable && !s.self.Load().led {
 		err = errors.New("RAFT NO LEADER")
 	}
 	if err == nil {

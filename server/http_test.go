@@ -155,7 +155,7 @@ func TestStatusOfLargeValues(t *testing.T) {
 
 	_, page := f.fetch(t, "/")
 	for _, want := range []string{
-		"Placement code, new values in 2 fragments,", "prepares to lead: 9 large values", "3 held with 300 bytes",
+		"placement code, new values in 2 fragments,", "prepares to lead: 9 large values", "3 held with 300 bytes",
 		`<span class="bad">1 missing</span>`, "unexpected EOF", `<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
 	} {
 		require.Contains(t, page, want)

@@ -29,20 +29,36 @@ func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*
 	st, self := m.s.log.Status(), m.s.self.Load()
 	resp := &pb.StatusResponse{
 		Header: m.s.header(m.s.store.Revision()), Version: version.Version, StorageVersion: m.s.store.StorageVersion(),
-		Leader: uint64(self.leader), RaftTerm: self.term, RaftAppliedIndex: uint64(st.AppliedIndex), IsLearner: self.learner,
+		Leader: uint64(self.leader), RaftTerm: self.term, IsLearner: self.learner,
 		DbSize: m.s.store.DBSize(), DbSizeInUse: m.s.store.DBSizeInUse(), DbSizeQuota: m.s.store.QuotaBytes(),
 		DowngradeInfo: &pb.DowngradeInfo{},
 	}
-	if len(st.Instances) > 0 {
-		resp.RaftIndex = max(uint64(st.Instances[0].Commit), resp.RaftAppliedIndex)
-	}
-	if self.leader == 0 {
+	resp.RaftIndex, resp.RaftAppliedIndex = logIndexes(&st)
+	if !self.led {
 		resp.Errors = append(resp.Errors, etcderrors.ErrNoLeader.Error())
 	}
 	for _, a := range m.s.store.Alarms() {
 		resp.Errors = append(resp.Errors, a.String())
 	}
 	return resp, nil
+}
+
+// logIndexes are what etcd's API calls the committed and the applied index. Neither ever falls.
+// Where instances are woven it is the position in the global log that is applied, and how far
+// that gets at least with what is committed.
+func logIndexes(st *braid.Status) (committed, applied uint64) {
+	if st.Order == braid.OrderNiagara {
+		committed = uint64(st.Applied)
+		for i := range st.Strands {
+			committed += st.Strands[i].Waiting
+		}
+		return committed, uint64(st.Applied)
+	}
+	if len(st.Strands) > 0 {
+		applied = uint64(st.Strands[0].Applied)
+		committed = max(uint64(st.Instances[0].Commit), applied)
+	}
+	return committed, applied
 }
 
 // Alarm implements pb.MaintenanceServer.

@@ -130,21 +130,23 @@ type collector struct {
 	s     *Server
 	start time.Time
 
-	hasLeader, isLeader, isLearner, leaderChanges, id, version               desc
-	committed, applied, pending, failed, slowReads, expired                  desc
-	healthOK, healthNo, quota, dbTotal, dbInUse                              desc
-	term, logBytes, memberCount, commitGap, watchStreams, watchEvents, since desc
-	clients, started, handled, received, sent                                desc
-	peerMatch, peerInflight, peerLacking                                     desc
-	codeK, preparing, held, missing, liveBytes, fileBytes                    desc
-	fetched, served, corrupt, repaired, trimmed                              desc
-	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords          desc
+	hasLeader, isLeader, isLearner, leaderChanges, id, version         desc
+	committed, applied, pending, failed, slowReads, expired            desc
+	healthOK, healthNo, quota, dbTotal, dbInUse                        desc
+	logBytes, memberCount, commitGap, watchStreams, watchEvents, since desc
+	clients, started, handled, received, sent                          desc
+	peerMatch, peerInflight, peerLacking                               desc
+	codeK, preparing, held, missing, liveBytes, fileBytes              desc
+	fetched, served, corrupt, repaired, trimmed                        desc
+	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords    desc
+
+	instances instanceDescs
 }
 
 func newCollector(s *Server) *collector {
 	method := []string{"grpc_type", "grpc_service", "grpc_method"}
 	return &collector{
-		s: s, start: time.Now(),
+		s: s, start: time.Now(), instances: newInstanceDescs(),
 		hasLeader:     newDesc(gauge, "etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not."),
 		isLeader:      newDesc(gauge, "etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise."),
 		isLearner:     newDesc(gauge, "etcd_server_is_learner", "Whether or not this member is a learner. 1 if is, 0 otherwise."),
@@ -162,7 +164,6 @@ func newCollector(s *Server) *collector {
 		quota:         newDesc(gauge, "etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes."),
 		dbTotal:       newDesc(gauge, "braid_store_db_size_bytes", "Bytes of the state machine's database file."),
 		dbInUse:       newDesc(gauge, "braid_store_db_in_use_bytes", "Bytes in use in the state machine's database file."),
-		term:          newDesc(gauge, "braid_term", "Current term of an instance.", "instance"),
 		logBytes:      newDesc(gauge, "braid_log_bytes", "Bytes of log on disk."),
 		memberCount:   newDesc(gauge, "braid_members", "Members of the cluster by role.", "role"),
 		commitGap:     newDesc(gauge, "braid_apply_lag", "Entries committed and not yet applied here."),
@@ -201,7 +202,7 @@ func newCollector(s *Server) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []desc{
 		c.hasLeader, c.isLeader, c.isLearner, c.leaderChanges, c.id, c.version, c.committed, c.applied, c.pending,
-		c.failed, c.slowReads, c.expired, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.term, c.logBytes,
+		c.failed, c.slowReads, c.expired, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.logBytes,
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
 		c.peerLacking, c.codeK, c.preparing, c.held, c.missing, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
@@ -209,6 +210,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d.Desc
 	}
+	c.instances.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -235,19 +237,17 @@ func truth(b bool) float64 {
 
 func (c *collector) collectCluster(st *braid.Status, emit emitFunc) {
 	self := c.s.self.Load()
-	emit(c.hasLeader, truth(self.leader != 0))
+	emit(c.hasLeader, truth(self.led))
 	emit(c.isLeader, truth(self.isLeader()))
 	emit(c.isLearner, truth(self.learner))
 	emit(c.leaderChanges, float64(c.s.metrics.leaderChanges.Load()))
 	emit(c.id, 1, c.s.id.String())
 	emit(c.version, 1, version.Version)
-	if len(st.Instances) > 0 {
-		applied := uint64(st.AppliedIndex)
-		committed := max(uint64(st.Instances[0].Commit), applied)
-		emit(c.committed, float64(committed))
-		emit(c.applied, float64(applied))
-		emit(c.commitGap, float64(committed-applied))
-	}
+	committed, applied := logIndexes(st)
+	emit(c.committed, float64(committed))
+	emit(c.applied, float64(applied))
+	emit(c.commitGap, float64(committed-applied))
+	emit(c.instances.position, float64(st.Applied))
 	emit(c.logBytes, float64(st.LogBytes))
 	emit(c.since, float64(c.start.UnixNano())/1e9)
 	learners := 0
@@ -261,7 +261,7 @@ func (c *collector) collectCluster(st *braid.Status, emit emitFunc) {
 	for i := range st.Instances {
 		in := &st.Instances[i]
 		name := strconv.FormatUint(uint64(in.Instance), 10)
-		emit(c.term, float64(in.Term), name)
+		c.instances.collect(st, i, name, emit)
 		emit(c.preparing, float64(in.Preparing), name)
 		if in.K > 0 {
 			emit(c.codeK, float64(in.K), name)

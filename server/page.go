@@ -22,8 +22,11 @@ type statusView struct {
 	Term     uint64 `json:"term"`
 	Ready    bool   `json:"ready"`
 
-	Revision     int64          `json:"revision"`
-	Applied      uint64         `json:"applied_position"`
+	Revision int64  `json:"revision"`
+	Order    string `json:"order"`
+	Applied  uint64 `json:"applied_position"`
+	// Next is the slot of the global log that comes next, where instances are woven.
+	Next         *slotView      `json:"next_slot,omitempty"`
 	LogBytes     int64          `json:"log_bytes"`
 	PendingBytes int64          `json:"pending_bytes"`
 	DBBytes      int64          `json:"db_bytes"`
@@ -33,6 +36,19 @@ type statusView struct {
 	Bodies       bodiesView     `json:"bodies"`
 	Instances    []instanceView `json:"instances"`
 	Members      []memberView   `json:"members"`
+}
+
+// slotView is an instance's turn in a round of the global log.
+type slotView struct {
+	Round    uint64 `json:"round"`
+	Instance uint64 `json:"instance"`
+}
+
+func viewSlot(s braid.Slot) *slotView {
+	if s == (braid.Slot{}) {
+		return nil
+	}
+	return &slotView{s.Round, uint64(s.Instance)}
 }
 
 type instanceView struct {
@@ -47,11 +63,32 @@ type instanceView struct {
 	Applied  uint64 `json:"applied_index"`
 	// ApplyLag is how many entries are committed and not yet applied here.
 	ApplyLag uint64 `json:"apply_lag"`
+	// Rounds are set where instances are woven; see braid.Strand.
+	Rounds *roundsView `json:"rounds,omitempty"`
 	// K is how many fragments a leader cuts bodies into now; 0 on other members. Preparing
 	// is how many bodies a new leader has yet to make whole. Lacking: some are missing here.
 	K         uint8 `json:"k,omitempty"`
 	Preparing int   `json:"preparing,omitempty"`
 	Lacking   bool  `json:"lacking,omitempty"`
+	// Peers is what a leader knows of the others.
+	Peers []peerView `json:"peers,omitempty"`
+}
+
+type roundsView struct {
+	Applied   uint64    `json:"applied"`
+	Committed uint64    `json:"committed"`
+	Appended  uint64    `json:"appended"`
+	Wanted    *slotView `json:"wanted,omitempty"`
+	Skips     uint64    `json:"skips"`
+}
+
+type peerView struct {
+	ID            string `json:"id"`
+	Active        bool   `json:"active"`
+	Match         uint64 `json:"match_index"`
+	Lag           uint64 `json:"lag"`
+	InflightBytes int    `json:"inflight_bytes"`
+	Lacking       bool   `json:"lacking"`
 }
 
 // bodiesView is about the large values, which are outside of the database.
@@ -74,7 +111,7 @@ type memberView struct {
 	Role       string   `json:"role"`
 	PeerURLs   []string `json:"peer_urls"`
 	ClientURLs []string `json:"client_urls,omitempty"`
-	// What the leader knows; absent elsewhere.
+	// What this member knows as the leader of instances, the worst of them; absent elsewhere.
 	Active        *bool   `json:"active,omitempty"`
 	Match         *uint64 `json:"match_index,omitempty"`
 	Lag           *uint64 `json:"lag,omitempty"`
@@ -87,6 +124,17 @@ func (v memberView) Silent() bool { return v.Active != nil && !*v.Active }
 
 // Lacks reports whether the leader knows that large values are missing there.
 func (v memberView) Lacks() bool { return v.Lacking != nil && *v.Lacking }
+
+// Cut is into how many fragments this member, as a leader, cuts new large values; 0: it leads
+// nothing.
+func (v statusView) Cut() uint8 {
+	for _, in := range v.Instances {
+		if in.K > 0 {
+			return in.K
+		}
+	}
+	return 0
+}
 
 func name(id braid.MemberID) string {
 	if id == 0 {
@@ -102,27 +150,49 @@ func (s *Server) view() statusView {
 		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: st.Ready,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st),
+		Order: st.Order, Next: viewSlot(st.Next),
 	}
 	for _, a := range s.store.Alarms() {
 		v.Alarms = append(v.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())
 	}
 	for i := range st.Instances {
-		in := &st.Instances[i]
-		view := instanceView{
-			Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
-			First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
-			K: in.K, Preparing: in.Preparing, Lacking: in.Lacking,
-		}
-		if i == 0 {
-			view.Applied = uint64(st.AppliedIndex)
-			view.ApplyLag = view.Commit - min(view.Applied, view.Commit)
-		}
-		v.Instances = append(v.Instances, view)
+		v.Instances = append(v.Instances, viewInstance(&st, i))
 	}
 	for i := range st.Members {
 		v.Members = append(v.Members, viewMember(&st, &st.Members[i], self.leader))
 	}
 	slices.SortFunc(v.Members, func(a, b memberView) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return v
+}
+
+func viewInstance(st *braid.Status, i int) instanceView {
+	in := &st.Instances[i]
+	v := instanceView{
+		Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
+		First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
+		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking,
+	}
+	for j := range in.Peers {
+		p := &in.Peers[j]
+		match, last := uint64(p.Match), uint64(in.Last)
+		v.Peers = append(v.Peers, peerView{
+			ID: p.ID.String(), Active: p.Active, Match: match, Lag: last - min(match, last), InflightBytes: p.InflightBytes, Lacking: p.Lacking,
+		})
+	}
+	if i >= len(st.Strands) {
+		return v
+	}
+	strand := &st.Strands[i]
+	v.Applied, v.ApplyLag = uint64(strand.Applied), strand.Waiting
+	if v.Commit < v.Applied {
+		v.Commit = v.Applied // it is the older news
+	}
+	if st.Order == braid.OrderNiagara {
+		v.Rounds = &roundsView{
+			Applied: strand.AppliedRounds, Committed: strand.CommittedRounds, Appended: strand.AppendedRounds,
+			Wanted: viewSlot(strand.Wanted), Skips: strand.Skips,
+		}
+	}
 	return v
 }
 
@@ -146,18 +216,29 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) member
 	case m.Learner:
 		v.Role = "learner"
 	}
-	if len(st.Instances) == 0 {
-		return v
-	}
-	in := &st.Instances[0]
-	for i := range in.Peers {
-		p := &in.Peers[i]
-		if p.ID == m.ID {
-			match, lag := uint64(p.Match), uint64(in.Last)-min(uint64(p.Match), uint64(in.Last))
-			v.Active, v.Match, v.Lag, v.InflightBytes, v.Lacking = &p.Active, &match, &lag, &p.InflightBytes, &p.Lacking
+	for i := range st.Instances {
+		for _, p := range viewInstance(st, i).Peers {
+			if p.ID == v.ID {
+				v.add(&p)
+			}
 		}
 	}
 	return v
+}
+
+// add takes in what the leader of one more instance knows.
+func (v *memberView) add(p *peerView) {
+	if v.Active == nil {
+		known := *p
+		v.Active, v.Match, v.Lag, v.InflightBytes, v.Lacking = &known.Active, &known.Match, &known.Lag, &known.InflightBytes, &known.Lacking
+		return
+	}
+	*v.Active = *v.Active && p.Active
+	if p.Lag > *v.Lag {
+		*v.Match, *v.Lag = p.Match, p.Lag
+	}
+	*v.InflightBytes += p.InflightBytes
+	*v.Lacking = *v.Lacking || p.Lacking
 }
 
 func (s *Server) serveStatusJSON(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.view()) }
@@ -180,9 +261,9 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 <p>Member <code>{{.ID}}</code> of cluster <code>{{.Cluster}}</code>:
 {{if .Ready}}<b class="good">ready</b>{{else}}<b class="bad">not ready</b>{{end}},
 {{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
-in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}.
+in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}{{with .Next}}, next is round {{.Round}} of instance {{.Instance}}{{end}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
-<p>Placement {{.Placement}}{{range .Instances}}{{if .K}}, new values in {{.K}} fragments{{end}}{{if .Preparing}},
+<p>Order {{.Order}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
 <b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{end}}.
 {{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,
 {{.Fetched}} made whole with fragments of others, {{.Corrupt}} found damaged, {{.Repaired}} repaired.</p>
@@ -192,9 +273,12 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 {{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>
 <td>{{range .ClientURLs}}{{.}} {{end}}</td><td>{{range .PeerURLs}}{{.}} {{end}}</td>
 <td>{{if .Lag}}{{.Lag}}{{end}}{{if .Silent}} <span class="bad">silent</span>{{end}}{{if .Lacks}} <span class="bad">lacks large values</span>{{end}}</td></tr>{{end}}</table>
-<table><tr><th>instance</th><th>role</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th></tr>
-{{range .Instances}}<tr><td>{{.Instance}}</td><td>{{.Role}}</td><td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td>
-<td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td></tr>{{end}}</table>
+<table><tr><th>instance</th><th>role</th><th>leader</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th>
+{{if .Next}}<th>rounds applied</th><th>committed</th><th>appended</th><th>wants</th><th>skips</th>{{end}}</tr>
+{{range .Instances}}<tr><td>{{.Instance}}</td><td>{{.Role}}</td><td>{{if .Leader}}<code>{{.Leader}}</code>{{else}}<b class="bad">none</b>{{end}}</td>
+<td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td><td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td>
+{{with .Rounds}}<td>{{.Applied}}</td><td>{{.Committed}}</td><td>{{.Appended}}</td><td>{{with .Wanted}}{{.Round}} of {{.Instance}}{{end}}</td>
+<td>{{.Skips}}</td>{{end}}</tr>{{end}}</table>
 <p><a href="/braid/status">as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz?verbose">checks</a></p>
 </body></html>
 `))

@@ -76,7 +76,7 @@ func (s *Server) order(ctx context.Context, e *store.Encoded) (*store.Result, er
 
 func (s *Server) failed(err error) error {
 	s.metrics.failed.Add(1)
-	if errors.Is(err, braid.ErrMaybeCommitted) && s.self.Load().leader == 0 {
+	if errors.Is(err, braid.ErrMaybeCommitted) && !s.self.Load().led {
 		return rpctypes.ErrGRPCTimeoutDueToLeaderFail
 	}
 	return toStatus(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -26,6 +27,9 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
 		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
 of a member's present life. Of servers other than braid it shows what the etcd API tells.
+
+Where several instances are woven into one log, each has a line, and a table tells how far the
+one log is: at which position, which round of which instance it waits for, and who leads what.
 
 The last table is about large values, which lie in files beside the log: how many a member
 holds, whole or as a fragment, with how many bytes; into how many fragments the leader cuts
@@ -79,13 +83,13 @@ func showStatus(w io.Writer, members []status.Member, asJSON bool) error {
 
 func printStatus(w io.Writer, members []status.Member) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "MEMBER\tENDPOINT\tID\tREADY\tREVISION\tLOG\tDATABASE\tSENT\tRECEIVED\tFSYNCS\tALARMS")
+	fmt.Fprintln(t, "MEMBER\tENDPOINT\tID\tREADY\tREVISION\tPOSITION\tLOG\tDATABASE\tSENT\tRECEIVED\tFSYNCS\tALARMS")
 	for _, m := range members {
 		if m.ID == "" {
 			fmt.Fprintf(t, "-\t%s\t-\tno: %s\n", m.Endpoint, m.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready), m.Revision,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready), m.Revision, m.Applied,
 			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes), status.Bytes(m.ReceivedBytes),
 			fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
 	}
@@ -97,8 +101,37 @@ func printStatus(w io.Writer, members []status.Member) error {
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}
+	printWoven(t, members)
 	printBodies(t, members)
 	return t.Flush()
+}
+
+// printWoven tells how far the log is that is woven from instances.
+func printWoven(w io.Writer, members []status.Member) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Next != nil }) {
+		return
+	}
+	fmt.Fprintln(w, "\nMEMBER\tPOSITION\tNEXT\tLEADS\tROUNDS APPLIED\tCOMMITTED\tAPPENDED\tSKIPS")
+	for _, m := range members {
+		if m.Next == nil {
+			continue
+		}
+		var leads, applied, committed, appended []string
+		skips := uint64(0)
+		for _, i := range m.Instances {
+			if i.Leader == m.ID {
+				leads = append(leads, fmt.Sprint(i.Instance))
+			}
+			if r := i.Rounds; r != nil {
+				applied = append(applied, fmt.Sprint(r.Applied))
+				committed = append(committed, fmt.Sprint(r.Committed))
+				appended = append(appended, fmt.Sprint(r.Appended))
+				skips += r.Skips
+			}
+		}
+		fmt.Fprintf(w, "%s\t%d\tround %d of %d\t%s\t%s\t%s\t%s\t%d\n", orDash(m.Name), m.Applied, m.Next.Round, m.Next.Instance,
+			orDash(strings.Join(leads, ",")), strings.Join(applied, " "), strings.Join(committed, " "), strings.Join(appended, " "), skips)
+	}
 }
 
 // printBodies tells where large values are.
@@ -147,8 +180,9 @@ func bodyState(members []status.Member, m status.Member) string {
 		return "restores what it lacks"
 	}
 	for _, leader := range members {
+		leads := slices.ContainsFunc(m.Instances, func(i status.Instance) bool { return i.Leader == leader.ID })
 		for _, p := range leader.Members {
-			if leader.ID != m.ID && leader.ID == m.Leader && p.ID == m.ID && p.Lacking != nil && *p.Lacking {
+			if leads && leader.ID != m.ID && p.ID == m.ID && p.Lacking != nil && *p.Lacking {
 				return "lacks some, its leader says"
 			}
 		}
@@ -156,14 +190,24 @@ func bodyState(members []status.Member, m status.Member) string {
 	return "complete"
 }
 
-// behind is how far the member is from its leader, by the leader's account, and how far
-// applying is from committing.
+// behind is how far the member is from its leader, by the leader's account (of this instance,
+// if it tells), and how far applying is from committing.
 func behind(members []status.Member, m status.Member, i status.Instance) string {
 	lag := "-"
 	for _, leader := range members {
+		if leader.ID != i.Leader || m.ID == i.Leader {
+			continue
+		}
 		for _, p := range leader.Members {
-			if leader.ID == i.Leader && p.ID == m.ID && p.Lag != nil {
+			if p.ID == m.ID && p.Lag != nil {
 				lag = fmt.Sprint(*p.Lag)
+			}
+		}
+		for _, led := range leader.Instances {
+			for _, p := range led.Peers {
+				if led.Instance == i.Instance && p.ID == m.ID {
+					lag = fmt.Sprint(p.Lag)
+				}
 			}
 		}
 	}

@@ -60,6 +60,44 @@ func TestStatusOfBodies(t *testing.T) {
 	require.Empty(t, table(t, "PLACEMENT", status.Member{Name: "etcd", ID: "1", Ready: true}))
 }
 
+func TestStatusOfWovenInstances(t *testing.T) {
+	lag := uint64(900)
+	rounds := func(applied, committed, appended, skips uint64) *status.Rounds {
+		return &status.Rounds{Applied: applied, Committed: committed, Appended: appended, Skips: skips}
+	}
+	instance := func(id uint64, role, leader string, r *status.Rounds, peers ...status.InstancePeer) status.Instance {
+		return status.Instance{Instance: id, Role: role, Leader: leader, Term: 3, Last: 9, Durable: 9, Commit: 8, Applied: 7, ApplyLag: id, Rounds: r, Peers: peers}
+	}
+	m1 := status.Member{
+		Name: "m1", ID: "1", Leader: "1", Ready: true, Revision: 40, Applied: 70, Next: &status.Slot{Round: 12, Instance: 2},
+		Instances: []status.Instance{
+			instance(1, "leader", "1", rounds(12, 64, 64, 2), status.InstancePeer{ID: "2", Lag: 5}),
+			instance(2, "follower", "2", rounds(11, 11, 15, 1)),
+		},
+		Members: []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2", Lag: &lag}},
+	}
+	m2 := status.Member{
+		Name: "m2", ID: "2", Leader: "1", Ready: true, Revision: 39, Applied: 69, Next: &status.Slot{Round: 11, Instance: 2},
+		Instances: []status.Instance{
+			instance(1, "follower", "1", rounds(11, 64, 64, 0)),
+			instance(2, "leader", "2", rounds(10, 12, 16, 7), status.InstancePeer{ID: "1", Lag: 6}),
+		},
+	}
+	require.Equal(t, []string{
+		"MEMBER POSITION NEXT LEADS ROUNDS APPLIED COMMITTED APPENDED SKIPS",
+		"m1 70 round 12 of 2 1 12 11 64 11 64 15 3",
+		"m2 69 round 11 of 2 2 11 10 64 12 64 16 7",
+	}, table(t, "ROUNDS", m1, m2))
+	require.Equal(t, []string{
+		"MEMBER INSTANCE ROLE LEADER TERM LAST DURABLE COMMITTED APPLIED BEHIND",
+		"m1 1 leader m1 3 9 9 8 7 0 log, 1 apply",
+		"m1 2 follower m2 3 9 9 8 7 6 log, 2 apply",
+		"m2 1 follower m1 3 9 9 8 7 5 log, 1 apply",
+		"m2 2 leader m2 3 9 9 8 7 0 log, 2 apply",
+	}, table(t, "BEHIND", m1, m2))
+	require.Empty(t, table(t, "ROUNDS", status.Member{Name: "raft", ID: "1", Ready: true}))
+}
+
 func TestStatusAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	member := status.Member{Name: "m1", ID: "1", Ready: true, Placement: "code", Bodies: status.Bodies{Held: 3, Repaired: 1}}

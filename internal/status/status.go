@@ -31,8 +31,11 @@ type Member struct {
 	Ready    bool   `json:"ready"`
 	Term     uint64 `json:"term"`
 
-	Revision     int64      `json:"revision"`
-	Applied      uint64     `json:"applied_position"`
+	Revision int64  `json:"revision"`
+	Order    string `json:"order,omitempty"`
+	Applied  uint64 `json:"applied_position"`
+	// Next is the slot of the global log that comes next, where instances are woven into one.
+	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`
 	Alarms       []string   `json:"alarms,omitempty"`
 	Instances    []Instance `json:"instances"`
@@ -50,6 +53,21 @@ type Member struct {
 	FsyncSeconds  float64 `json:"fsync_seconds"`
 }
 
+// Slot is an instance's turn in a round of the global log.
+type Slot struct {
+	Round    uint64 `json:"round"`
+	Instance uint64 `json:"instance"`
+}
+
+// Rounds are what an instance fills of the global log, in rounds.
+type Rounds struct {
+	Applied   uint64 `json:"applied"`
+	Committed uint64 `json:"committed"`
+	Appended  uint64 `json:"appended"`
+	Wanted    *Slot  `json:"wanted,omitempty"` // up to where the others have to fill theirs for its sake
+	Skips     uint64 `json:"skips"`            // entries proposed for no other purpose
+}
+
 // Instance is one instance of the protocol on a member.
 type Instance struct {
 	Instance uint64 `json:"instance"`
@@ -62,11 +80,25 @@ type Instance struct {
 	Commit   uint64 `json:"commit_index"`
 	Applied  uint64 `json:"applied_index"`
 	ApplyLag uint64 `json:"apply_lag"`
+	// Rounds are set where instances are woven into one log.
+	Rounds *Rounds `json:"rounds,omitempty"`
 	// K is how many fragments a leader cuts bodies into now, 1: none; 0 on other members.
 	K uint8 `json:"k,omitempty"`
 	// Preparing is how many bodies a new leader has to make whole before it leads.
 	Preparing int  `json:"preparing,omitempty"`
 	Lacking   bool `json:"lacking,omitempty"` // committed bodies are missing here
+	// Peers is what a leader knows of the others.
+	Peers []InstancePeer `json:"peers,omitempty"`
+}
+
+// InstancePeer is a member as the leader of an instance sees it.
+type InstancePeer struct {
+	ID       string `json:"id"`
+	Active   bool   `json:"active"`
+	Match    uint64 `json:"match_index"`
+	Lag      uint64 `json:"lag"`
+	Inflight int    `json:"inflight_bytes"`
+	Lacking  bool   `json:"lacking"` // committed bodies are missing there
 }
 
 // Bodies is what a member says of the large values that it keeps outside of its database.
@@ -83,7 +115,8 @@ type Bodies struct {
 	Failing    string `json:"failing,omitempty"` // why the last attempt at a missing one failed
 }
 
-// Peer is a member as another one sees it. The leader also knows how far it is.
+// Peer is a member as another one sees it. A leader also knows how far it is, at the worst of
+// the instances that it leads.
 type Peer struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`

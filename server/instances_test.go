@@ -1,0 +1,159 @@
+package server
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/store"
+)
+
+// woven makes the fake log pretend that a second instance is woven with the first. more
+// changes the second's status.
+func woven(more func(st *braid.Status)) func(*fakeLog) {
+	return func(l *fakeLog) {
+		l.amend = func(st *braid.Status) {
+			st.Order, st.Next = braid.OrderNiagara, braid.Slot{Round: 12, Instance: 2}
+			second := st.Instances[0]
+			second.Instance, second.Term, second.Commit, second.Last = 2, 7, 30, 40
+			second.Leader, second.Role = 0x20, protocol.Follower
+			second.Peers = nil
+			st.Instances = append(st.Instances, second)
+			st.Strands = []braid.Strand{
+				{Instance: 1, Applied: 5, AppliedRounds: 12, CommittedRounds: 64, AppendedRounds: 64, Skips: 3},
+				{Instance: 2, Applied: 28, Waiting: 2, AppliedRounds: 11, CommittedRounds: 13, AppendedRounds: 15, Wanted: braid.Slot{Round: 15, Instance: 2}},
+			}
+			if more != nil {
+				more(st)
+			}
+		}
+	}
+}
+
+func TestStatusOfInstances(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	eventually(t, "the name", func() bool { return f.view().Members[0].Name == "one" })
+	f.fake.set(func(l *fakeLog) {
+		l.members = append(l.members, braid.Member{ID: 0x20, Name: "two"})
+		woven(func(st *braid.Status) {
+			st.Instances[0].Peers = []protocol.PeerStatus{{ID: 0x20, Active: true, Match: st.Instances[0].Last, InflightBytes: 5}}
+			third := st.Instances[1]
+			third.Instance, third.Leader, third.Last = 3, 0x10, 50
+			third.Peers = []protocol.PeerStatus{{ID: 0x20, Match: 41, InflightBytes: 7, Lacking: true}}
+			st.Instances = append(st.Instances, third)
+		})(l)
+	})
+	st, err := f.client.Status(ctx, f.addr)
+	require.NoError(t, err)
+	require.EqualValues(t, 0x10, st.Leader)
+	require.EqualValues(t, 2, st.RaftTerm, "the first instance's")
+	position := f.log.Status().Applied
+	require.EqualValues(t, position, st.RaftAppliedIndex)
+	require.EqualValues(t, position+2, st.RaftIndex)
+	require.Empty(t, st.Errors)
+
+	v := f.view()
+	require.Equal(t, &slotView{12, 2}, v.Next)
+	require.Equal(t, "niagara", v.Order)
+	require.Equal(t, uint64(position), v.Applied)
+	require.Equal(t, &roundsView{Applied: 11, Committed: 13, Appended: 15, Wanted: &slotView{15, 2}}, v.Instances[1].Rounds)
+	require.Equal(t, []uint64{28, 30, 2}, []uint64{v.Instances[1].Applied, v.Instances[1].Commit, v.Instances[1].ApplyLag})
+	require.Equal(t, []peerView{{ID: "20", Match: 41, Lag: 9, InflightBytes: 7, Lacking: true}}, v.Instances[2].Peers)
+	two := v.Members[1] // the worst of what instances 1 and 3 know
+	require.Equal(t, []any{false, uint64(41), uint64(9), 12, true}, []any{*two.Active, *two.Match, *two.Lag, *two.InflightBytes, *two.Lacking})
+
+	_, page := f.fetch(t, "/")
+	for _, want := range []string{"next is round 12 of instance 2", "<td>15 of 2</td>", "<td>follower</td><td><code>20</code></td>", "Order niagara, placement"} {
+		require.Contains(t, page, want)
+	}
+	_, metrics := f.fetch(t, "/metrics")
+	for _, want := range []string{
+		`braid_term{instance="2"} 7`, `braid_instance_has_leader{instance="2"} 1`, `braid_instance_is_leader{instance="1"} 1`,
+		`braid_instance_is_leader{instance="2"} 0`, `braid_instance_commit_index{instance="2"} 30`, `braid_instance_applied_index{instance="2"} 28`,
+		`braid_instance_apply_lag{instance="2"} 2`, `braid_rounds_applied{instance="2"} 11`, `braid_rounds_committed{instance="1"} 64`,
+		`braid_rounds_appended{instance="2"} 15`, `braid_rounds_wanted{instance="2"} 15`, `braid_skips_total{instance="1"} 3`,
+		`braid_peer_match_index{instance="3",member="20"} 41`, "braid_apply_lag 2", "etcd_server_has_leader 1",
+	} {
+		require.Contains(t, metrics, "\n"+want+"\n")
+	}
+}
+
+func TestAnInstanceWithoutALeader(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	f.fake.set(woven(func(st *braid.Status) { st.Instances[1].Leader = 0 }))
+	eventually(t, "an error in the status", func() bool {
+		st, err := f.client.Status(ctx, f.addr)
+		return err == nil && len(st.Errors) == 1 && st.Errors[0] == "etcdserver: no leader" && st.Leader == 0x10
+	})
+	code, body := f.fetch(t, "/health")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "RAFT NO LEADER")
+	_, metrics := f.fetch(t, "/metrics")
+	require.Contains(t, metrics, "\netcd_server_has_leader 0\n")
+	require.Contains(t, metrics, "\netcd_server_is_leader 1\n")
+
+	w := f.rawWatch(t, clientv3.WithRequireLeader(ctx))
+	_, err := w.stream.Recv()
+	requireStatus(t, rpctypes.ErrGRPCNoLeader, err)
+	f.fake.set(woven(nil))
+	eventually(t, "health", func() bool { code, _ := f.fetch(t, "/health"); return code == http.StatusOK })
+}
+
+// A learner is ready by the word of every instance's leader. The fake log has this member
+// answer for the other one.
+func TestPromotionAsksEveryLeader(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	added, err := f.client.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:2"})
+	require.NoError(t, err)
+	peers := func(match protocol.Index) []protocol.PeerStatus {
+		return []protocol.PeerStatus{{ID: braid.MemberID(added.Member.ID), Match: match}}
+	}
+	state := func(leader braid.MemberID, match protocol.Index) {
+		f.fake.set(woven(func(st *braid.Status) {
+			st.Instances[0].Peers = peers(1 << 20)
+			st.Instances[1].Leader, st.Instances[1].Peers = leader, peers(match)
+		}))
+	}
+	for _, s := range []struct {
+		leader braid.MemberID
+		match  protocol.Index
+	}{{0, 1 << 20}, {0x10, 1}, {0x10, 35}} {
+		state(s.leader, s.match)
+		_, err = f.client.MemberPromote(ctx, added.Member.ID)
+		require.ErrorIs(t, err, rpctypes.ErrMemberLearnerNotReady)
+	}
+	state(0x20, 36)
+	promoted, err := f.client.MemberPromote(ctx, added.Member.ID)
+	require.NoError(t, err)
+	require.False(t, promoted.Members[1].IsLearner)
+}
+
+// The claim of a leader before may take its place in the log after that of the leader now,
+// whose leases it takes away and does not keep: they are taken back.
+func TestLateClaimIsAnswered(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	eventually(t, "the leases", f.store.IsPrimary)
+	other, err := store.Open(store.Options{Dir: filepath.Join(t.TempDir(), "other"), ClusterID: 0x77, MemberID: 0x20, NoSync: true, BcryptCost: 4})
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = f.fake.Propose(ctx, other.ClaimLeases())
+	require.NoError(t, err)
+	eventually(t, "the leases again", func() bool { return f.store.IsPrimary() && f.store.Primary() == 0x10 })
+	granted, err := f.client.Grant(ctx, 60)
+	require.NoError(t, err)
+	alive, err := pb.NewLeaseClient(f.client.ActiveConnection()).LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: int64(granted.ID)})
+	require.NoError(t, err)
+	require.EqualValues(t, 60, alive.GrantedTTL)
+}
