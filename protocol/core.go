@@ -27,15 +27,21 @@ type Tick struct {
 
 // Propose asks to append entries: sealed payloads with ids, without index and term. The
 // core appends them (leader), forwards them (follower that knows a leader) or rejects
-// them. Whoever proposed keeps them until they are applied and may propose them again.
+// them. Whoever proposed keeps them until they are applied and may propose them again. An
+// entry without an id is not rejected but dropped: whoever wants it looks again and proposes
+// what is due then.
 type Propose struct{ Entries []Entry }
 
 // ProposeChange asks for a membership change. Context returns in a Rejection; success
 // is seen as a committed EntryConfig with this ID.
 type ProposeChange struct {
-	Context uint64
+	Context uint64 // 0: no Rejection is wanted
 	ID      ProposalID
 	Changes []Change
+	// Target, instead of Changes, is the whole configuration to change to: one that another
+	// instance made of the one in force here, in however many steps. A target from before what
+	// is in force here is refused with ReasonInvalidChange.
+	Target *Config
 }
 
 // Read asks for a read point (ReadIndex, or a lease where that is set). Context returns
@@ -51,7 +57,8 @@ type Compact struct{ Index Index }
 
 // SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and
 // durable on this member but not yet in use. The core takes it (Effects.Install) if it
-// is ahead of what this member knows to be committed.
+// is ahead of what this member knows to be committed. Term 0: it was sent for another
+// instance and stands for this one's entries too; nothing is known of this one's leader.
 type SnapshotReceived struct {
 	From MemberID
 	Term Term
@@ -85,8 +92,8 @@ type Bodies struct {
 type Unreachable struct{ Member MemberID }
 
 // Suspect says that another instance on this member has lost its leader, which is that
-// member. A core with the same leader that did not hear of it lately does not wait for the
-// rest of its own timeout (SPECS §3.4: one failure detector for all instances).
+// member. A core with the same leader that did not hear of it for an election timeout does
+// not wait longer than its rank asks for (SPECS §3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
@@ -143,6 +150,9 @@ type Effects struct {
 	// Install asks to replace the state machine's state by the snapshot with this base.
 	// Commit continues after it; commits before it in the same Effects are void.
 	Install *Base
+	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
+	// instances on this member are to be told.
+	Suspect MemberID
 	// Changed says that leader, role, term or configuration is not what it was.
 	Changed bool
 }

@@ -21,6 +21,7 @@ const (
 	EntrySkip
 	// EntryReshape changes how many instances the global log is woven from.
 	EntryReshape
+	entryKinds
 )
 
 func (k EntryKind) String() string {
@@ -185,6 +186,19 @@ func (e *Entry) encodeHead(b []byte) {
 	le.PutUint32(b[0:], Digest(b[4:HeadSize]))
 }
 
+// checkKind reports what a head says that its kind of entry does not have.
+func (e *Entry) checkKind() error {
+	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape
+	switch {
+	case e.Kind == 0 || e.Kind >= entryKinds:
+	case (e.BodySize == 0) != (e.K == 0):
+		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
+	case e.Kind == EntryBatch, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+		return nil
+	}
+	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}
+}
+
 // DecodeEntry reads one entry, envelope and payload, from the front of b and returns the
 // rest. The entry aliases b, and holds nothing of its body. With verify, the payload is
 // checked against its digest; a head is always checked.
@@ -207,8 +221,8 @@ func DecodeEntry(b []byte, verify bool) (e Entry, rest []byte, err error) {
 	e.Size = le.Uint32(b[60:])
 	e.Digest = le.Uint32(b[64:])
 	e.K, e.BodySize, e.BodyDigest = b[5], le.Uint32(b[68:]), le.Uint32(b[72:])
-	if (e.BodySize == 0) != (e.K == 0) {
-		return e, nil, &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
+	if err := e.checkKind(); err != nil {
+		return e, nil, err
 	}
 	if len(b)-HeadSize < int(e.Size) {
 		return e, nil, &CorruptError{What: "entry payload",

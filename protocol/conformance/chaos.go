@@ -60,6 +60,9 @@ func (net *Net) chaos(d *dice, turn int) {
 	}
 	net.chaosClients(d)
 	net.chaosMembers(d)
+	if net.Woven {
+		net.chaosWoven(d)
+	}
 	if net.Options.Bodies > 0 && turn%100 == 0 {
 		net.checkBodies(1, &net.judge.config, false)
 		net.Backfill(d.node(net).ID)
@@ -127,6 +130,23 @@ func (net *Net) chaosMembers(d *dice) {
 	}
 	if l := net.Leader(); l != nil && d.roll(d.change) {
 		net.chaosChange(d, l)
+	}
+}
+
+// chaosWoven is what other instances do to this one.
+func (net *Net) chaosWoven(d *dice) {
+	n := d.node(net)
+	if n.Core == nil {
+		return
+	}
+	if d.roll(40) {
+		net.ProposeSkip(n.ID, net.judge.rounds[n.Applied]+protocol.Round(d.rng.IntN(9)))
+	}
+	if d.roll(5) {
+		net.Gift(n.ID, d.node(net).ID)
+	}
+	if leader := n.Core.Status().Leader; leader != 0 && d.roll(10) {
+		net.Step(n.ID, protocol.Suspect{Member: leader})
 	}
 }
 

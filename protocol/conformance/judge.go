@@ -12,6 +12,8 @@ type judge struct {
 	t testing.TB
 	// chosen is what was committed first at every index, anywhere.
 	chosen map[protocol.Index]protocol.Entry
+	// rounds is how many rounds of the global log all entries up to an index fill.
+	rounds map[protocol.Index]protocol.Round
 	// config is the configuration that was committed last.
 	config protocol.Config
 	// highest is the highest index that was committed anywhere.
@@ -38,7 +40,7 @@ type question struct {
 
 func (j *judge) init(t testing.TB) {
 	*j = judge{
-		t: t, chosen: map[protocol.Index]protocol.Entry{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
+		t: t, chosen: map[protocol.Index]protocol.Entry{}, rounds: map[protocol.Index]protocol.Round{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
 		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{},
 		leaders: map[protocol.Term]protocol.MemberID{}, proposed: map[bodyKey][]byte{},
 	}
@@ -50,8 +52,8 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 		if e.Install.Index < next {
 			j.t.Fatalf("member %s installs a snapshot at %d, behind %d", n.ID, e.Install.Index, n.Applied)
 		}
-		if !slices.ContainsFunc(n.offered, func(b protocol.Base) bool { return b.Index == e.Install.Index }) {
-			j.t.Fatalf("member %s installs a snapshot at %d that nobody offered", n.ID, e.Install.Index)
+		if !slices.ContainsFunc(n.offered, func(b protocol.Base) bool { return b.Index == e.Install.Index && b.Round == e.Install.Round }) {
+			j.t.Fatalf("member %s installs a snapshot at %d, round %d, that nobody offered", n.ID, e.Install.Index, e.Install.Round)
 		}
 		next = e.Install.Index + 1
 	}
@@ -81,6 +83,7 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	}
 	if c, ok := j.chosen[e.Index]; !ok {
 		j.chosen[e.Index] = *e
+		j.rounds[e.Index] = after(j.rounds[e.Index-1], e)
 		if e.Kind == protocol.EntryConfig {
 			c, err := protocol.DecodeConfig(e.Payload)
 			if err != nil {
@@ -88,13 +91,24 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 			}
 			j.config = c
 		}
-	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind || c.K != e.K || c.BodyDigest != e.BodyDigest {
+	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind || c.Low != e.Low || c.K != e.K || c.BodyDigest != e.BodyDigest {
 		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
 	}
 	j.highest = max(j.highest, e.Index)
 	if e.Kind == protocol.EntryBatch {
 		j.took[e.ID] = e.Index
 	}
+}
+
+// after is how many rounds are filled with one more entry.
+func after(round protocol.Round, e *protocol.Entry) protocol.Round {
+	switch e.Kind {
+	case protocol.EntryBatch, protocol.EntryReshape:
+		return round + 1
+	case protocol.EntrySkip:
+		return max(round, e.Round())
+	}
+	return round
 }
 
 func (j *judge) read(n *Node, r protocol.ReadPoint) {
@@ -229,6 +243,11 @@ func (net *Net) Propose(id protocol.MemberID, size int) protocol.Entry {
 	e := net.Batch(id, size)
 	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
 	return e
+}
+
+// ProposeSkip proposes on a member to skip rounds.
+func (net *Net) ProposeSkip(id protocol.MemberID, to protocol.Round) {
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}})
 }
 
 // Took returns where a proposal was committed, 0 if it was not.

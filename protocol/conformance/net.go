@@ -32,8 +32,8 @@ type Net struct {
 	judge judge
 }
 
-// Parcel is a message under way, a snapshot (Base set), or a member's wish for a whole
-// body, which is fetched when it is delivered.
+// Parcel is a message under way, a snapshot (Base set; Term 0: sent for another instance), or
+// a member's wish for a whole body, which is fetched when it is delivered.
 type Parcel struct {
 	From, To protocol.MemberID
 	Message  *protocol.Message
@@ -253,10 +253,28 @@ func (net *Net) payload(n *Node, e *protocol.Entry) []byte {
 
 func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 	if n.Snap.Index == 0 {
-		n.Snap = protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+		n.Snap = net.base(n)
 	}
 	base := n.Snap
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base})
+}
+
+// base is what a snapshot of what a member applied stands for.
+func (net *Net) base(n *Node) protocol.Base {
+	b := protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+	if net.Woven {
+		b.Round = net.judge.rounds[n.Applied]
+	}
+	return b
+}
+
+// Gift puts a snapshot on its way that another instance sends: it stands for this one's
+// entries too.
+func (net *Net) Gift(from, to protocol.MemberID) {
+	if n := net.Node(from); n.Core != nil && n.Applied > 0 {
+		base := net.base(n)
+		net.Queue = append(net.Queue, Parcel{From: from, To: to, Base: &base})
+	}
 }
 
 // Deliver takes the i-th parcel out of the queue and hands it over.
@@ -278,7 +296,9 @@ func (net *Net) Deliver(i int) {
 	}
 	to.offered = append(to.offered, *p.Base)
 	net.Step(p.To, protocol.SnapshotReceived{From: p.From, Term: p.Term, Base: *p.Base})
-	net.Step(p.From, protocol.SnapshotSent{To: p.To, Index: p.Base.Index})
+	if p.Term != 0 {
+		net.Step(p.From, protocol.SnapshotSent{To: p.To, Index: p.Base.Index})
+	}
 }
 
 // Drop loses the i-th parcel.
@@ -292,7 +312,7 @@ func (net *Net) take(i int) Parcel {
 
 func (net *Net) lose(p Parcel) {
 	net.traceParcel("lost ", p)
-	if p.Base != nil && net.Node(p.From).Core != nil {
+	if p.Base != nil && p.Term != 0 && net.Node(p.From).Core != nil {
 		net.Step(p.From, protocol.SnapshotSent{To: p.To})
 	}
 }
@@ -337,7 +357,7 @@ func (n *Node) store(r *protocol.Record) {
 		}
 		d.Base, d.Entries = r.Base, nil
 		for _, o := range n.offered {
-			if o.Index == r.Base.Index {
+			if o.Index == r.Base.Index && o.Round == r.Base.Round {
 				n.Snap = o // the record takes it into use
 			}
 		}
@@ -359,7 +379,7 @@ func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
 	if n.Core == nil || n.Applied <= n.Snap.Index {
 		return
 	}
-	n.Snap = protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
+	n.Snap = net.base(n)
 	if n.Applied > keep {
 		net.Step(id, protocol.Compact{Index: n.Applied - keep})
 	}

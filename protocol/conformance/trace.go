@@ -22,7 +22,7 @@ func (net *Net) traceParcel(how string, p Parcel) {
 		return
 	}
 	if p.Base != nil {
-		net.tracef("%s%s→%s Snapshot t%d base %d/%d", how, p.From, p.To, p.Term, p.Base.Index, p.Base.Term)
+		net.tracef("%s%s→%s Snapshot t%d base %s", how, p.From, p.To, p.Term, describeBase(p.Base))
 		return
 	}
 	net.tracef("%s%s", how, Describe(p.Message))
@@ -68,6 +68,9 @@ func (net *Net) traceEffects(n *Node) {
 	for _, w := range e.Want {
 		net.tracef("  %s wants the body of %d/%d", n.ID, w.Index, w.Term)
 	}
+	if e.Suspect != 0 && net.Woven {
+		net.tracef("  %s suspects %s", n.ID, e.Suspect)
+	}
 	for _, to := range e.Snapshots {
 		net.tracef("  %s is to send %s a snapshot", n.ID, to)
 	}
@@ -78,11 +81,19 @@ func describeRecord(r *protocol.Record) string {
 	case protocol.RecordState:
 		return fmt.Sprintf("state(t%d vote %s commit %d)", r.State.Term, r.State.Vote, r.State.Commit)
 	case protocol.RecordBase:
-		return fmt.Sprintf("base(%d/%d)", r.Base.Index, r.Base.Term)
+		return fmt.Sprintf("base(%s)", describeBase(&r.Base))
 	case protocol.RecordBody:
 		return fmt.Sprintf("body(%s)", describeEntry(&r.Entry))
 	}
 	return describeEntry(&r.Entry)
+}
+
+func describeBase(b *protocol.Base) string {
+	s := fmt.Sprintf("%d/%d", b.Index, b.Term)
+	if b.Round > 0 {
+		s += fmt.Sprintf(" round %d", b.Round)
+	}
+	return s
 }
 
 func describeEntry(e *protocol.Entry) string {
@@ -95,6 +106,10 @@ func describeEntry(e *protocol.Entry) string {
 		s += ":noop"
 	case protocol.EntryConfig:
 		s += ":config"
+	case protocol.EntrySkip:
+		s += fmt.Sprintf(":skip to %d", e.Round())
+	case protocol.EntryReshape:
+		s += fmt.Sprintf(":reshape to %d", e.Instances())
 	}
 	if e.K == 1 && e.Form == protocol.FormWhole {
 		s += ":body"

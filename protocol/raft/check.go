@@ -69,6 +69,9 @@ func checkRole(r *Raft) error {
 			return fmt.Errorf("stands, but voted for %s", r.vote)
 		}
 	}
+	if r.role == protocol.Follower && r.leader != 0 && r.stand < r.heard+r.cfg.ElectionTimeout {
+		return fmt.Errorf("stands at %s, but heard of leader %s at %s", r.stand, r.leader, r.heard)
+	}
 	if r.role != protocol.Leader && (len(l.peers) > 0 || l.ready || r.leader == r.cfg.Self) {
 		return fmt.Errorf("does not lead, but has %d peers and leader %s", len(l.peers), r.leader)
 	}

@@ -33,6 +33,11 @@ type Config struct {
 	// ElectionTimeout is how long a member does without a leader before it stands for
 	// election; the timeout is drawn between it and twice it. At least 2 Heartbeat.
 	ElectionTimeout time.Duration
+	// Leaders says who should lead this instance, one of several. Members then stand one after
+	// the other, Stagger apart, when a leader is gone: long enough for one of them to be elected.
+	// Default of Stagger: an eighth of ElectionTimeout.
+	Leaders protocol.Leaders
+	Stagger time.Duration
 
 	// MaxFrameBytes bounds the entries of one Append, envelopes included; a frame holds
 	// at least one entry. Default 1 MiB.
@@ -106,6 +111,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxClockDrift == 0 {
 		c.MaxClockDrift = c.ElectionTimeout / 10
 	}
+	if c.Stagger == 0 {
+		c.Stagger = c.ElectionTimeout / 8
+	}
 	if c.Placement == "" {
 		c.Placement = PlacementCopy
 	}
@@ -118,6 +126,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{Detail: "negative limit"}
 	case c.MaxClockDrift < 0 || c.MaxClockDrift >= c.ElectionTimeout:
 		return c, &ConfigError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", c.MaxClockDrift)}
+	case c.Leaders != protocol.LeadersAny && c.Leaders != protocol.LeadersTogether && c.Leaders != protocol.LeadersSpread:
+		return c, &ConfigError{Detail: fmt.Sprintf("unknown leaders %q", c.Leaders)}
+	case c.Stagger < 0 || c.Stagger > c.ElectionTimeout:
+		return c, &ConfigError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", c.Stagger)}
 	case !knownMutant(c.Mutant):
 		return c, &ConfigError{Detail: fmt.Sprintf("unknown mutant %q", c.Mutant)}
 	}

@@ -123,3 +123,29 @@ func TestConfigOfPlacements(t *testing.T) {
 		}
 	}
 }
+
+// One of several instances: ranked elections, skips, and what other instances do to it.
+func TestConformanceWoven(t *testing.T) {
+	ranked := func(l protocol.Leaders, more func(*raft.Config)) func(*raft.Config) {
+		return func(c *raft.Config) {
+			c.Leaders = l
+			if more != nil {
+				more(c)
+			}
+		}
+	}
+	for name, change := range map[string]func(*raft.Config){
+		"any":      nil,
+		"together": ranked(protocol.LeadersTogether, nil),
+		"spread":   ranked(protocol.LeadersSpread, coded(0)),
+		"tiny":     ranked(protocol.LeadersSpread, tiny),
+		"lease": ranked(protocol.LeadersTogether, func(c *raft.Config) {
+			c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.RunWith(t, factory(change), conformance.Options{Woven: true, Bodies: 300, Leases: name == "lease"})
+		})
+	}
+}

@@ -12,9 +12,40 @@ type ballot struct {
 	granted bool
 }
 
-// rest puts off the election: the next one is due after a random timeout.
-func (r *Raft) rest() {
-	r.stand = r.now + r.cfg.ElectionTimeout + time.Duration(r.random()%uint64(r.cfg.ElectionTimeout))
+// rest puts off the election: the next one is due after a timeout.
+func (r *Raft) rest() { r.stand = r.now + r.timeout() }
+
+// soonTries is how often a member that did not win asks again soon, where ranks keep members
+// from standing at once. Asking disturbs nobody.
+const soonTries = 2
+
+// timeout draws how long to wait before standing for election. If it does not matter who
+// leads, chance keeps members apart. Else they stand in the order of their ranks, the first
+// as soon as votes may be given again; when that failed twice, chance decides.
+func (r *Raft) timeout() time.Duration {
+	random := r.random()
+	switch ranked := r.cfg.Leaders != protocol.LeadersAny; {
+	case ranked && r.tries == 0:
+		return r.cfg.ElectionTimeout + r.turn(random)
+	case ranked && r.tries <= soonTries && r.role != protocol.Candidate:
+		return r.cfg.Stagger + r.turn(random)
+	}
+	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
+}
+
+// turn is how long those take that come before this member (SPECS §3.4: rank × stagger), and
+// a little chance, for members may know different configurations.
+func (r *Raft) turn(random uint64) time.Duration {
+	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.cfg.Instance, r.cfg.Self, r.leader)
+	return time.Duration(rank)*r.cfg.Stagger + time.Duration(random%uint64(max(1, r.cfg.Stagger/2)))
+}
+
+// suspect: another instance on this member has lost the same leader. All instances stand
+// together then, but none before its own leader's lease and claim to votes are over.
+func (r *Raft) suspect(id protocol.MemberID) {
+	if r.cfg.Leaders != protocol.LeadersAny && r.role == protocol.Follower && r.leader == id {
+		r.stand = min(r.stand, max(r.now, r.heard+r.cfg.ElectionTimeout)+r.turn(r.random()))
+	}
 }
 
 // sticky reports whether a leader was heard of so recently that its lease may stand and
@@ -36,8 +67,12 @@ func (r *Raft) alone() bool {
 // campaign stands for election; with force at once, without asking first whether it
 // could be won.
 func (r *Raft) campaign(force bool) {
+	may := r.mayStand() && !r.diskStalled()
+	if may {
+		r.tries++
+	}
 	r.rest()
-	if !r.mayStand() || r.diskStalled() {
+	if !may {
 		return
 	}
 	if force {
@@ -59,6 +94,9 @@ func (r *Raft) elect(force bool) {
 	r.vote, r.leader, r.role = r.cfg.Self, 0, protocol.Candidate
 	r.verified = r.commit
 	r.ballots = r.ballots[:0]
+	if r.cfg.Leaders != protocol.LeadersAny {
+		r.rest() // votes take longer than asking for them
+	}
 	r.writeVote()
 	r.askVotes(protocol.MsgVote, r.term, force)
 }
@@ -177,6 +215,7 @@ func onVote(r *Raft, m *protocol.Message) {
 		r.vote = m.From
 		r.writeVote()
 	}
+	r.tries = 0
 	r.rest()
 	r.release(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From})
 }
@@ -212,7 +251,12 @@ func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
 // heardLeader notes a message of this term's leader.
 func (r *Raft) heardLeader(m *protocol.Message) {
 	r.follow(m.Term, m.From)
-	r.heard = r.now
+	r.hear()
+}
+
+// hear puts off the election, for the leader is well.
+func (r *Raft) hear() {
+	r.heard, r.tries = r.now, 0
 	r.rest()
 }
 
@@ -257,8 +301,7 @@ func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.place.reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0
-	r.heard = r.now
-	r.rest()
+	r.hear()
 }
 
 func (r *Raft) tickLeader() {

@@ -40,8 +40,15 @@ func (d *dumbLog) back(i protocol.Index, t protocol.Term) (protocol.Index, proto
 }
 
 func randomEntry(rng *rand.Rand, index protocol.Index, term protocol.Term) protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryKind(1 + rng.IntN(3))}
-	if e.Kind != protocol.EntryNoop {
+	e := protocol.Entry{Kind: protocol.EntryKind(1 + rng.IntN(5))}
+	switch e.Kind {
+	case protocol.EntryNoop:
+	case protocol.EntrySkip:
+		e = protocol.NewSkip(protocol.Round(rng.Uint64()))
+	case protocol.EntryReshape:
+		e = protocol.NewReshape(rng.IntN(100))
+		e.ID.Seq = rng.Uint64N(2)
+	default:
 		e.ID = protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(rng.IntN(3)), Incarnation: rng.Uint64N(2)}, Seq: rng.Uint64N(1000)}
 		e.Low = e.ID.Seq - rng.Uint64N(e.ID.Seq+1)
 		e.Count = uint32(rng.IntN(5))

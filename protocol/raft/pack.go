@@ -12,29 +12,21 @@ import (
 
 // pack encodes entries without their payloads. For each:
 //
-//	kind | uvarint term − the last one's | uvarint seq − low | zigzag seq − the last one's
+//	kind | uvarint term − the last one's | uvarint seq − low | zigzag seq − the last one's |
 //	uvarint count | uvarint size | 4 bytes digest | k | a configuration's payload
 //
 // and where k is not 0: the body's size, digest and form, 4 + 4 + 1 bytes.
 //
-// with the high bit of kind set, and 16 bytes of session after it, where the session is
-// another than the last one's.
+// It is with the high bit of kind set, and 16 bytes of session after it, where the session is
+// another than the last one's. Where there is no id, the next bit is set, a uvarint low
+// stands for the two about seq, and the last one's id remains.
 func pack(entries []protocol.Entry) []byte {
 	b := make([]byte, 0, 16*len(entries))
 	var last protocol.Entry
 	last.Term = entries[0].Term
 	for i := range entries {
 		e := &entries[i]
-		if e.ID.Session == last.ID.Session {
-			b = append(b, byte(e.Kind))
-		} else {
-			b = append(b, byte(e.Kind)|0x80)
-			b = binary.LittleEndian.AppendUint64(b, uint64(e.ID.Session.Member))
-			b = binary.LittleEndian.AppendUint64(b, e.ID.Session.Incarnation)
-		}
-		b = binary.AppendUvarint(b, uint64(e.Term-last.Term))
-		b = binary.AppendUvarint(b, e.ID.Seq-e.Low)
-		b = binary.AppendVarint(b, int64(e.ID.Seq-last.ID.Seq))
+		b = packID(b, e, &last)
 		b = binary.AppendUvarint(b, uint64(e.Count))
 		b = binary.AppendUvarint(b, uint64(e.Size))
 		b = append(binary.LittleEndian.AppendUint32(b, e.Digest), e.K)
@@ -45,9 +37,65 @@ func pack(entries []protocol.Entry) []byte {
 		if e.Kind == protocol.EntryConfig {
 			b = append(b, e.Payload...)
 		}
-		last = *e
+		last.Term = e.Term
 	}
 	return append(make([]byte, 0, len(b)), b...)
+}
+
+const (
+	packOther = 0x80 // another session than the last one's
+	packNoID  = 0x40
+)
+
+// packID appends an entry's kind, term and id, as differences from the last one's term and
+// id, and goes on to its id.
+func packID(b []byte, e, last *protocol.Entry) []byte {
+	le := binary.LittleEndian
+	switch {
+	case e.ID == protocol.ProposalID{}:
+		b = append(b, byte(e.Kind)|packNoID)
+		b = binary.AppendUvarint(b, uint64(e.Term-last.Term))
+		return binary.AppendUvarint(b, e.Low)
+	case e.ID.Session == last.ID.Session:
+		b = append(b, byte(e.Kind))
+	default:
+		b = append(b, byte(e.Kind)|packOther)
+		b = le.AppendUint64(b, uint64(e.ID.Session.Member))
+		b = le.AppendUint64(b, e.ID.Session.Incarnation)
+	}
+	b = binary.AppendUvarint(b, uint64(e.Term-last.Term))
+	b = binary.AppendUvarint(b, e.ID.Seq-e.Low)
+	b = binary.AppendVarint(b, int64(e.ID.Seq-last.ID.Seq))
+	last.ID = e.ID
+	return b
+}
+
+// unpackID reads what packID appended and returns the rest.
+func unpackID(b []byte, e, last *protocol.Entry) []byte {
+	le := binary.LittleEndian
+	kind := b[0]
+	e.Kind, b = protocol.EntryKind(kind&^(packOther|packNoID)), b[1:]
+	uvarint := func() uint64 {
+		v, n := binary.Uvarint(b)
+		b = b[n:]
+		return v
+	}
+	if kind&packNoID != 0 {
+		e.Term, e.Low = last.Term+protocol.Term(uvarint()), uvarint()
+		return b
+	}
+	if e.ID.Session = last.ID.Session; kind&packOther != 0 {
+		e.ID.Session.Member, e.ID.Session.Incarnation = protocol.MemberID(le.Uint64(b)), le.Uint64(b[8:])
+		b = b[16:]
+	}
+	e.Term = last.Term + protocol.Term(uvarint())
+	below := uvarint()
+	delta, n := binary.Varint(b)
+	b = b[n:]
+	e.ID.Seq = last.ID.Seq + uint64(delta)
+	e.Low = e.ID.Seq - below
+	last.ID = e.ID
+	return b
 }
 
 // unpack makes entries of a packed chunk again. Sealing gives the very same heads.
@@ -64,20 +112,7 @@ func unpack(c *chunk) []protocol.Entry {
 	last.Term = c.loT
 	for i := range entries {
 		e := &entries[i]
-		e.Kind, e.ID.Session = protocol.EntryKind(b[0]&0x7f), last.ID.Session
-		other := b[0]&0x80 != 0
-		b = b[1:]
-		if other {
-			e.ID.Session.Member = protocol.MemberID(binary.LittleEndian.Uint64(b))
-			e.ID.Session.Incarnation = binary.LittleEndian.Uint64(b[8:])
-			b = b[16:]
-		}
-		term := last.Term + protocol.Term(uvarint())
-		below := uvarint()
-		delta, n := binary.Varint(b)
-		b = b[n:]
-		e.ID.Seq = last.ID.Seq + uint64(delta)
-		e.Low = e.ID.Seq - below
+		b = unpackID(b, e, &last)
 		e.Count, e.Size = uint32(uvarint()), uint32(uvarint())
 		e.Digest, e.K = binary.LittleEndian.Uint32(b), b[4]
 		if b = b[5:]; e.K > 0 {
@@ -89,8 +124,8 @@ func unpack(c *chunk) []protocol.Entry {
 			e.Payload = b[:e.Size:e.Size]
 			b = b[e.Size:]
 		}
-		e.Seal(c.lo+protocol.Index(i), term, heads[i*protocol.HeadSize:])
-		last = *e
+		last.Term = e.Term
+		e.Seal(c.lo+protocol.Index(i), e.Term, heads[i*protocol.HeadSize:])
 	}
 	return entries
 }

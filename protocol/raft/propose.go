@@ -13,12 +13,19 @@ func (r *Raft) propose(entries []protocol.Entry) {
 	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.reject(id, reason, r.leader) })
 }
 
+// reject refuses a proposal of this member, unless it has no id: then nobody waits for it.
 func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader protocol.MemberID) {
+	if id == (protocol.ProposalID{}) {
+		return
+	}
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: leader})
 }
 
 func onPropose(r *Raft, m *protocol.Message) {
 	r.accept(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		if id == (protocol.ProposalID{}) {
+			return
+		}
 		r.send(&protocol.Message{Type: protocol.MsgProposeResp, To: m.From, Reject: true, Reason: reason, ID: id})
 	})
 }
@@ -47,7 +54,7 @@ func (r *Raft) accept(entries []protocol.Entry, refuse func(protocol.ProposalID,
 // refusal says why this member does not append a proposal; ReasonNone if it does.
 func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
-	case e.Kind == protocol.EntryConfig:
+	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
 		return protocol.ReasonInvalidChange // membership has its own way in
 	case e.Bytes() > r.cfg.MaxUncommittedBytes, e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge // what is not whole cannot be coded

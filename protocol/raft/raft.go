@@ -51,9 +51,12 @@ type Raft struct {
 
 	disk disk
 
-	// heard is when the leader was heard of last; stand is when to stand for election.
+	// heard is when the leader was heard of last; stand is when to stand for election: as
+	// long as a leader is known not before heard + ElectionTimeout.
 	heard, stand time.Duration
-	ballots      []ballot // of the election under way
+	// tries counts how often this member stood since it last heard of a leader or voted.
+	tries   int
+	ballots []ballot // of the election under way
 
 	lead leading
 }
@@ -188,6 +191,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK}
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
+	case protocol.Suspect:
+		r.suspect(in.Member)
 	case protocol.Transfer:
 		r.transfer(in)
 	}
@@ -356,6 +361,7 @@ func (r *Raft) tick(t protocol.Tick) {
 		r.tickLeader()
 	default:
 		if r.now >= r.stand || r.alone() {
+			r.out.Suspect = r.leader
 			r.campaign(false)
 		}
 	}

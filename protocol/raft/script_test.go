@@ -27,13 +27,16 @@ const (
 //	expire id                 only id's election timeout passes
 //	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
 //	pass id ms                id's clock moves, and does not tick
-//	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body
+//	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body;
+//	                          skip=ROUND or reshape=INSTANCES: of the global log itself
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [remove=(…)]
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
 //	queue                     what is under way
 //	settle                    delivers and syncs all until nothing is under way
 //	lag | sync id             disks complete nothing from now on | but id's, once
 //	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
+//	gift from to              another instance on from sends its snapshot to another's on to
+//	suspect id of             other instances on id have lost their leader
 //	isolate id | heal | status id
 //	holders index             who holds the body of a committed entry, and in what form
 //	fill id                   id makes up for bodies of committed entries that it lacks
@@ -124,6 +127,9 @@ func (a args) config() (c raft.Config) {
 	c.NoParallelAppend = a.d.HasArg("no-parallel-append")
 	c.LeaseReads = a.d.HasArg("lease")
 	c.MaxClockDrift = time.Duration(a.num("drift", 0)) * time.Millisecond
+	c.Instance = protocol.InstanceID(a.num("instance", 1))
+	c.Leaders = protocol.Leaders(a.text("leaders"))
+	c.Stagger = time.Duration(a.num("stagger", 0)) * time.Millisecond
 	c.Mutant = raft.Mutant(a.text("mutant"))
 	c.Placement = raft.Placement(a.text("placement"))
 	c.MaxK, c.ExtraWhole = a.num("maxk", 0), a.num("extra", 0)
@@ -137,8 +143,9 @@ var commands = map[string]func(*script, args){
 		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, factory(func(c *raft.Config) {
 			self := *c
 			*c = config
-			c.Self, c.Instance, c.Heartbeat, c.ElectionTimeout = self.Self, self.Instance, self.Heartbeat, self.ElectionTimeout
+			c.Self, c.Heartbeat, c.ElectionTimeout = self.Self, self.Heartbeat, self.ElectionTimeout
 		}))
+		s.net.Woven = a.d.HasArg("woven")
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {
 			s.net.Tick(n.ID, 0)
@@ -165,6 +172,10 @@ var commands = map[string]func(*script, args){
 			switch {
 			case a.d.HasArg("burst"):
 				burst = append(burst, s.net.Batch(a.id("id"), a.num("size", 8)))
+			case a.d.HasArg("skip"):
+				s.net.ProposeSkip(a.id("id"), protocol.Round(a.num("skip", 0)))
+			case a.d.HasArg("reshape"):
+				s.net.Step(a.id("id"), protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(a.num("reshape", 0))}})
 			case a.d.HasArg("body"):
 				s.net.ProposeBody(a.id("id"), a.num("body", 0))
 			default:
@@ -215,6 +226,10 @@ var commands = map[string]func(*script, args){
 	"compact": func(s *script, a args) { s.net.Compact(a.id("id"), protocol.Index(a.num("keep", 0))) },
 	"unreachable": func(s *script, a args) {
 		s.net.Step(a.id("id"), protocol.Unreachable{Member: a.id("of")})
+	},
+	"gift": func(s *script, a args) { s.net.Gift(a.id("from"), a.id("to")) },
+	"suspect": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Step(id, protocol.Suspect{Member: a.id("of")}) })
 	},
 	"isolate": func(s *script, a args) {
 		alone := a.ids("id")

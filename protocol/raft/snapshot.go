@@ -47,18 +47,21 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 }
 
 // snapshotReceived takes a snapshot in if it is ahead of what is committed here. What it
-// holds is committed, whoever sent it and whenever.
+// holds is committed, whoever sent it and whenever. One that was sent for another instance
+// (Term 0) says nothing about who leads this one, and nobody waits for the answer.
 func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
-	if in.Term > r.term {
+	switch {
+	case in.Term > r.term:
 		r.follow(in.Term, in.From)
+	case in.Base.Term > r.term:
+		r.follow(in.Base.Term, 0)
 	}
 	if r.role == protocol.Leader {
 		return // its log has all that is committed
 	}
-	if in.Term == r.term {
+	if in.Term == r.term && in.Term != 0 {
 		r.follow(in.Term, in.From)
-		r.heard = r.now
-		r.rest()
+		r.hear()
 	}
 	stale := in.Base.Index <= r.commit && r.cfg.Mutant != MutantSnapshotIgnoresCommit
 	switch {
@@ -70,7 +73,9 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	default:
 		r.install(in.Base)
 	}
-	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit})
+	if in.Term != 0 {
+		r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit})
+	}
 }
 
 // install starts the log anew after a snapshot. Nothing in it that could be committed is

@@ -1,0 +1,46 @@
+package protocol
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestControlEntries(t *testing.T) {
+	for _, e := range []Entry{NewSkip(1<<40 + 7), NewReshape(5)} {
+		e.Seal(9, 4, make([]byte, HeadSize))
+		got, rest, err := DecodeEntry(e.Head(), true)
+		if err != nil || len(rest) > 0 {
+			t.Fatalf("%s: %v, %d bytes more", e.Kind, err, len(rest))
+		}
+		if got.Kind != e.Kind || got.Low != e.Low || got.Index != 9 || got.Term != 4 || got.Bytes() != HeadSize || got.Width() != 1 {
+			t.Errorf("%+v came back as %+v", e, got)
+		}
+	}
+}
+
+// What no member writes is refused, though its checksums are right.
+func TestImpossibleEntries(t *testing.T) {
+	for name, e := range map[string]Entry{
+		"no kind":                 {},
+		"kind that is not known":  {Kind: entryKinds},
+		"noop with commands":      {Kind: EntryNoop, Count: 1},
+		"skip with a payload":     {Kind: EntrySkip, Low: 3, Payload: []byte("x")},
+		"reshape with commands":   {Kind: EntryReshape, Low: 3, Count: 1},
+		"configuration and body":  {Kind: EntryConfig, Payload: []byte("{}"), Body: []byte("x")},
+		"configuration and count": {Kind: EntryConfig, Payload: []byte("{}"), Count: 1},
+	} {
+		e.SealPayload()
+		e.Seal(1, 1, make([]byte, HeadSize))
+		if _, _, err := DecodeEntry(append(e.Head(), e.Payload...), true); !errors.As(err, new(*CorruptError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTailMessage(t *testing.T) {
+	m := &Message{Type: MsgTail, Instance: 3, From: 1, To: 2, Round: 1 << 40, Context: 7}
+	got, err := DecodeMessage(wire(m))
+	if err != nil || got.Type != m.Type || got.Instance != 3 || got.From != 1 || got.To != 2 || got.Round != m.Round || got.Context != 7 {
+		t.Errorf("%+v came back as %+v: %v", m, got, err)
+	}
+}

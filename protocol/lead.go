@@ -1,0 +1,60 @@
+package protocol
+
+import "slices"
+
+// Leaders says who is to lead an instance, where members could choose: it decides nothing,
+// elections do.
+type Leaders string
+
+const (
+	// LeadersAny is whoever is elected.
+	LeadersAny Leaders = ""
+	// LeadersTogether: whoever leads the first instance leads all. A crash of any other member
+	// stops nothing.
+	LeadersTogether Leaders = "together"
+	// LeadersSpread: the instances take turns among the voters.
+	LeadersSpread Leaders = "spread"
+)
+
+// Preferred is the voter that should lead an instance while it is well; 0: nobody is
+// preferred. voters are sorted; first leads the first instance, 0 if that is not known.
+func (l Leaders) Preferred(voters []MemberID, instance InstanceID, first MemberID) MemberID {
+	switch {
+	case len(voters) == 0:
+	case l == LeadersSpread:
+		return voters[int(instance-1)%len(voters)]
+	case l == LeadersTogether && slices.Contains(voters, first):
+		return first
+	}
+	return 0
+}
+
+// Rank is how many voters, which are sorted, should stand for election in an instance before
+// a member, if the one that led it is gone (SPECS §3.4). All members of a configuration have
+// different ranks. Those that stand together have the same in every instance, so that one
+// member wins all; spread, the instances of one that is gone go to different ones.
+func (l Leaders) Rank(voters []MemberID, instance InstanceID, member, gone MemberID) int {
+	rank := l.place(voters, instance, member)
+	if p := l.place(voters, instance, gone); p < rank && p < len(voters) {
+		rank--
+	}
+	return rank
+}
+
+// place is a voter's place among those that could lead an instance; others come after all.
+func (l Leaders) place(voters []MemberID, instance InstanceID, member MemberID) int {
+	n := len(voters)
+	at, found := slices.BinarySearch(voters, member)
+	switch {
+	case !found:
+		return n
+	case l != LeadersSpread || n < 2:
+		return at
+	}
+	turn := int(instance - 1)
+	after := (at + n - turn%n) % n // how far after the preferred one
+	if after == 0 {
+		return 0
+	}
+	return 1 + (after-1+(n-1)-(turn/n)%(n-1))%(n-1)
+}

@@ -1,0 +1,84 @@
+package protocol
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestLeaders(t *testing.T) {
+	voters := []MemberID{3, 5, 8, 13}
+	for _, c := range []struct {
+		leaders  Leaders
+		instance InstanceID
+		first    MemberID
+		want     MemberID
+	}{
+		{LeadersAny, 1, 3, 0},
+		{LeadersTogether, 1, 8, 8},
+		{LeadersTogether, 4, 8, 8},
+		{LeadersTogether, 4, 0, 0},
+		{LeadersTogether, 4, 9, 0}, // a learner, or gone
+		{LeadersSpread, 1, 8, 3},
+		{LeadersSpread, 4, 8, 13},
+		{LeadersSpread, 5, 8, 3},
+		{LeadersSpread, 10, 8, 5},
+	} {
+		if got := c.leaders.Preferred(voters, c.instance, c.first); got != c.want {
+			t.Errorf("%s: instance %d, first led by %s: %s, want %s", c.leaders, c.instance, c.first, got, c.want)
+		}
+	}
+	if LeadersSpread.Preferred(nil, 1, 3) != 0 {
+		t.Error("nobody can be preferred among none")
+	}
+}
+
+// Ranks are 0, 1, 2 … whoever is gone, and begin with the preferred one.
+func TestRanks(t *testing.T) {
+	all := []MemberID{2, 3, 5, 7, 11, 13, 17}
+	for n := 1; n <= len(all); n++ {
+		voters := all[:n]
+		for _, l := range []Leaders{LeadersAny, LeadersTogether, LeadersSpread} {
+			for r := InstanceID(1); r < 60; r++ {
+				for _, gone := range append([]MemberID{0, 99}, voters...) {
+					var ranks []int
+					for _, id := range voters {
+						if id != gone {
+							ranks = append(ranks, l.Rank(voters, r, id, gone))
+						}
+					}
+					slices.Sort(ranks)
+					for i, rank := range ranks {
+						if rank != i {
+							t.Fatalf("%s: %d voters, instance %d without %s: ranks %v", l, n, r, gone, ranks)
+						}
+					}
+				}
+				if p := l.Preferred(voters, r, 0); p != 0 && l.Rank(voters, r, p, 0) != 0 {
+					t.Fatalf("%s: %d voters, instance %d: %s is preferred, but not first", l, n, r, p)
+				}
+			}
+		}
+	}
+}
+
+// What one member led goes to all others alike when they are spread, and to one when they
+// are together.
+func TestRanksShareOut(t *testing.T) {
+	voters := []MemberID{1, 2, 3, 4, 5}
+	heirs := map[Leaders]map[MemberID]int{LeadersTogether: {}, LeadersSpread: {}}
+	for l, got := range heirs {
+		for r := InstanceID(2); r < 42; r += 5 { // those that 2 leads if they are spread
+			for _, id := range voters {
+				if id != 2 && l.Rank(voters, r, id, 2) == 0 {
+					got[id]++
+				}
+			}
+		}
+	}
+	if got := heirs[LeadersSpread]; len(got) != 4 || got[1] != 2 || got[3] != 2 || got[4] != 2 || got[5] != 2 {
+		t.Errorf("spread: %v", got)
+	}
+	if got := heirs[LeadersTogether]; len(got) != 1 || got[1] != 8 {
+		t.Errorf("together: %v", got)
+	}
+}
