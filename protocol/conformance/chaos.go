@@ -129,24 +129,11 @@ func (net *Net) chaosMembers(d *dice) {
 		net.Cut = d.partition()
 	}
 	if l := net.Leader(); l != nil && d.roll(d.change) {
-		net.chaosChange(d, l)
-	}
-}
-
-// chaosWoven is what other instances do to this one.
-func (net *Net) chaosWoven(d *dice) {
-	n := d.node(net)
-	if n.Core == nil {
-		return
-	}
-	if d.roll(40) {
-		net.ProposeSkip(n.ID, net.judge.rounds[n.Applied]+protocol.Round(d.rng.IntN(9)))
-	}
-	if d.roll(5) {
-		net.Gift(n.ID, d.node(net).ID)
-	}
-	if leader := n.Core.Status().Leader; leader != 0 && d.roll(10) {
-		net.Step(n.ID, protocol.Suspect{Member: leader})
+		if net.Woven {
+			net.chaosFollow(d, l)
+		} else {
+			net.chaosChange(d, l)
+		}
 	}
 }
 
@@ -242,6 +229,9 @@ func (net *Net) heal() {
 	}
 	net.Settle()
 	net.checkBodies(1, &net.judge.config, false)
+	if net.Woven {
+		net.catchUp()
+	}
 	net.Until("a leader", func() bool { return net.Leader() != nil })
 	net.settled()
 	for _, n := range net.Nodes {

@@ -14,6 +14,8 @@ type judge struct {
 	chosen map[protocol.Index]protocol.Entry
 	// rounds is how many rounds of the global log all entries up to an index fill.
 	rounds map[protocol.Index]protocol.Round
+	// at is which of the first instance's configurations this one followed last.
+	at int
 	// config is the configuration that was committed last.
 	config protocol.Config
 	// highest is the highest index that was committed anywhere.
@@ -173,6 +175,15 @@ func (net *Net) Change(id protocol.MemberID, changes ...protocol.Change) uint64 
 	net.judge.context++
 	c := net.judge.context
 	net.Step(id, protocol.ProposeChange{Context: c, ID: net.NewID(id), Changes: changes})
+	return c
+}
+
+// Follow asks a member to change to the members that another instance has, and returns the
+// question's context.
+func (net *Net) Follow(id protocol.MemberID, target protocol.Config) uint64 {
+	net.judge.context++
+	c := net.judge.context
+	net.Step(id, protocol.ProposeChange{Context: c, ID: net.NewID(id), Target: &target})
 	return c
 }
 

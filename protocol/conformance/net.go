@@ -30,6 +30,8 @@ type Net struct {
 	Lag bool
 	Options
 	judge judge
+	// first is what became of the first instance's configuration, if this one follows it.
+	first []protocol.Config
 }
 
 // Parcel is a message under way, a snapshot (Base set; Term 0: sent for another instance), or
@@ -172,7 +174,11 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	e := &n.eff
 	net.traceEffects(n)
 	before := net.judge.highest
+	config := net.judge.config.Members
 	net.judge.effects(n, e)
+	if len(net.first) > 0 && len(config) > 0 && &config[0] != &net.judge.config.Members[0] {
+		net.judge.followed(&net.judge.config, net.first)
+	}
 	if e.Install != nil {
 		n.Applied, n.term, n.Config = e.Install.Index, e.Install.Term, e.Install.Config
 	}

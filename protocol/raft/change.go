@@ -51,7 +51,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
-	next, reason := changed(r.conf, in.Changes)
+	next, reason := r.nextConfig(&in)
 	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
 		reason = protocol.ReasonInvalidChange
 	}
@@ -71,6 +71,20 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	r.appendConfig(next, in.ID)
 	r.advance()
 	r.replicateAll()
+}
+
+// nextConfig returns the configuration that is asked for. Changes are then what is different
+// about it.
+func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol.Reason) {
+	if in.Target == nil {
+		return changed(r.conf, in.Changes)
+	}
+	next, ok := r.conf.Follow(in.Target)
+	if !ok || len(in.Changes) > 0 || next.SameMembers(r.conf) {
+		return next, protocol.ReasonInvalidChange
+	}
+	in.Changes = protocol.Changes(r.conf, &next)
+	return next, protocol.ReasonNone
 }
 
 // changed returns the configuration after the changes.

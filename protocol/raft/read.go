@@ -46,7 +46,11 @@ func (r *Raft) read(in protocol.Read) {
 	}
 }
 
+// refuse refuses a question, if anybody waits for the answer.
 func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.MemberID) {
+	if context == 0 {
+		return
+	}
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: leader})
 }
 

@@ -1,6 +1,7 @@
 package raft_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ const (
 //	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body;
 //	                          skip=ROUND or reshape=INSTANCES: of the global log itself
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [remove=(…)]
+//	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
+//	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
 //	queue                     what is under way
 //	settle                    delivers and syncs all until nothing is under way
@@ -189,6 +192,7 @@ var commands = map[string]func(*script, args){
 	"read":     func(s *script, a args) { s.net.Read(a.id("id")) },
 	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
+	"follow":   func(s *script, a args) { s.net.Follow(a.id("id"), a.membership()) },
 	"deliver":  func(s *script, a args) { s.each(a, s.net.Deliver) },
 	"drop":     func(s *script, a args) { s.each(a, s.net.Drop) },
 	"repeat": func(s *script, a args) {
@@ -267,6 +271,19 @@ func (a args) ids(key string) []protocol.MemberID {
 		}
 	}
 	return ids
+}
+
+// membership is a configuration of members that were added in the order of their ids.
+func (a args) membership() protocol.Config {
+	c := protocol.Config{Removed: a.ids("removed"), Slots: a.num("slots", 0)}
+	for _, key := range []string{"voters", "learners"} {
+		for _, id := range a.ids(key) {
+			m := protocol.Member{ID: id, Slot: uint8(id - 1), Learner: key == "learners"}
+			c.Members = append(c.Members, m)
+		}
+	}
+	slices.SortFunc(c.Members, func(x, y protocol.Member) int { return cmp.Compare(x.ID, y.ID) })
+	return c
 }
 
 func (a args) changes() []protocol.Change {

@@ -20,7 +20,7 @@ type handover struct {
 }
 
 func (r *Raft) transfer(in protocol.Transfer) {
-	if reason, leader := r.beginTransfer(in.To); reason != protocol.ReasonNone && in.Context != 0 {
+	if reason, leader := r.beginTransfer(in.To); reason != protocol.ReasonNone {
 		r.refuse(in.Context, reason, leader)
 	}
 }

@@ -1,0 +1,93 @@
+package protocol
+
+import "slices"
+
+// The membership is changed in the first instance, the others follow it: each changes its own
+// configuration to the first one's, as one step, however many it missed. Members, slots and
+// ids that never may come back are then the same in all; what else stands in a configuration
+// is each instance's own affair.
+
+// SameMembers reports whether two configurations have the same members, with the same
+// addresses, votes and slots, and remember the same of those that were members.
+func (c *Config) SameMembers(o *Config) bool {
+	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
+		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
+			return a.ID == b.ID && a.Learner == b.Learner && a.Slot == b.Slot && sameAddresses(&a, &b)
+		})
+}
+
+func sameAddresses(a, b *Member) bool {
+	return a.Name == b.Name && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
+}
+
+// Follow returns c with the members of target, and false if target cannot have come from c
+// by changes: then it is older than c, or one of them is joint. What is older only in names
+// and addresses cannot be told from newer; whoever follows until the same holds gets there.
+func (c *Config) Follow(target *Config) (Config, bool) {
+	next := c.Clone()
+	if c.Joint() || target.Joint() || !c.precedes(target) {
+		return next, false
+	}
+	to := target.Clone()
+	for i := range to.Members {
+		t := &to.Members[i]
+		m := Member{}
+		if have := next.Find(t.ID); have != nil {
+			m = *have
+		}
+		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Learner, m.Slot = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Learner, t.Slot
+		to.Members[i] = m
+	}
+	next.Members, next.Removed, next.Slots = to.Members, to.Removed, to.Slots
+	next.Number()
+	return next, next.Validate() == nil
+}
+
+// precedes reports whether changes can lead from c to target: nobody comes back, loses the
+// vote or another's slot is given away.
+func (c *Config) precedes(target *Config) bool {
+	for _, id := range c.Removed {
+		if !slices.Contains(target.Removed, id) {
+			return false
+		}
+	}
+	for i := range c.Members {
+		m := &c.Members[i]
+		switch t := target.Find(m.ID); {
+		case t == nil && !slices.Contains(target.Removed, m.ID):
+			return false
+		case t != nil && (t.Learner && !m.Learner || c.Slots > 0 && t.Slot != m.Slot):
+			return false
+		}
+	}
+	for i := range target.Members {
+		if t := &target.Members[i]; c.Find(t.ID) == nil && int(t.Slot) < c.Slots {
+			return false
+		}
+	}
+	return target.Slots >= c.Slots
+}
+
+// Changes lists what is different about each member of two configurations, by id: those that
+// left first.
+func Changes(from, to *Config) []Change {
+	var out []Change
+	for i := range from.Members {
+		if id := from.Members[i].ID; to.Find(id) == nil {
+			out = append(out, Change{Kind: RemoveMember, Member: Member{ID: id}})
+		}
+	}
+	for i := range to.Members {
+		m := &to.Members[i]
+		have := from.Find(m.ID)
+		switch {
+		case have == nil && m.Learner:
+			out = append(out, Change{Kind: AddLearner, Member: *m})
+		case have == nil, have.Learner && !m.Learner:
+			out = append(out, Change{Kind: AddVoter, Member: *m})
+		case !sameAddresses(have, m):
+			out = append(out, Change{Kind: UpdateMember, Member: *m})
+		}
+	}
+	return out
+}
