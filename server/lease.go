@@ -149,8 +149,12 @@ func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo, 
 	return l.s.store.LeaseTimeToLiveAs(user, r)
 }
 
-// LeaseLeases implements pb.LeaseServer.
+// LeaseLeases implements pb.LeaseServer. etcd lists what the member that was asked happens to
+// know; here the list is as linearizable as any read.
 func (l *leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
+	if err := l.s.readable(ctx, false); err != nil {
+		return nil, err
+	}
 	resp, err := l.s.store.LeaseLeases(ctx)
 	if err != nil {
 		return nil, toStatus(err)
