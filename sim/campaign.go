@@ -14,7 +14,8 @@ type Campaign struct {
 	Protocol  string
 	Nodes     int
 	Placement string // "": the protocol's own
-	Order     string // "" or "single"
+	Order     string // how instances make one log; "": the protocol's own
+	Instances int    // how many; 0: the default
 	Mutant    string
 	Without   []string
 	// First … Last are the seeds, both included.
@@ -34,6 +35,8 @@ type Summary struct {
 	Protocol  string `json:"protocol"`
 	Nodes     int    `json:"nodes"`
 	Placement string `json:"placement,omitempty"`
+	Order     string `json:"order,omitempty"`
+	Instances int    `json:"instances,omitempty"`
 	Mutant    string `json:"mutant,omitempty"`
 	Runs      int    `json:"runs"`
 	// Wanted is how many runs were asked for.
@@ -75,8 +78,8 @@ func (c *Campaign) Validate() error {
 	if _, ok := rsQuorums[c.Nodes]; c.Protocol == ProtocolRS && !ok {
 		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", c.Nodes, ProtocolRS)}
 	}
-	if c.Order != "" && c.Order != "single" {
-		return &OptionError{fmt.Sprintf("order %q cannot be simulated; there is: single", c.Order)}
+	if _, err := instancesOf(c.Protocol, c.Order, c.Instances); err != nil {
+		return err
 	}
 	if c.First > c.Last {
 		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
@@ -94,7 +97,7 @@ func (c *Campaign) Validate() error {
 
 // Options returns what runs one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its conversation.
@@ -102,6 +105,12 @@ func (c *Campaign) Replay(seed uint64) string {
 	text := fmt.Sprintf("braid sim --protocol %s --nodes %d --seeds %d-%d --trace", c.Protocol, c.Nodes, seed, seed)
 	if c.Placement != "" {
 		text += " --placement " + c.Placement
+	}
+	if c.Order != "" {
+		text += " --order " + c.Order
+	}
+	if c.Instances != 0 {
+		text += fmt.Sprintf(" --instances %d", c.Instances)
 	}
 	if c.Mutant != "" {
 		text += " --mutant " + c.Mutant
@@ -118,7 +127,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Nodes: c.Nodes, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Nodes: c.Nodes, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

@@ -15,7 +15,7 @@ import (
 func (s *stage) spoil(id protocol.MemberID, i protocol.Index) {
 	s.t.Helper()
 	m := s.member(id)
-	b, err := m.body.store.Read(uint32(instance), uint64(i))
+	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
 	require.NoError(s.t, err)
 	for !m.disk.spoil(bodyDir, b.Bytes, s.rng) {
 		s.mustAck(s.putBody(s.leader().id)) // it must not be what was synced last

@@ -424,7 +424,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	s.until("all hold something", func() bool { return s.form(4, i) != check.NoBody && s.form(5, i) != check.NoBody })
 	for _, id := range []protocol.MemberID{2, 3} {
 		m := s.member(id)
-		b, _ := m.body.store.Find(uint32(instance), uint64(i))
+		b, _ := m.body.store.Find(uint32(firstInstance), uint64(i))
 		m.hold(refOf(&b), protocol.RowForm(uint8(id-1)), op.body)
 		s.wait(0.1)
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))

@@ -40,6 +40,9 @@ type Events struct {
 	Damages      int `json:"bodies_damaged"`
 	Trimmed      int `json:"whole_copies_trimmed"`
 	DamageFound  int `json:"damaged_bodies_found"`
+
+	Skips int `json:"skips"`
+	Moved int `json:"leaders_moved_back"`
 }
 
 // fields lists the counters with their names, in order.

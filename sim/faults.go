@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -90,9 +91,6 @@ func (w *World) fault(k faultKind) {
 	case faultSlowDisk, faultStallDisk, faultDeadSync:
 		w.hurtDisk(k, victim)
 	case faultTransfer:
-		if leader := w.leader(); leader != nil && w.chance(0.8) {
-			victim = leader
-		}
 		w.transfer(victim)
 	case faultChange:
 		w.changeMembers()
@@ -109,7 +107,7 @@ func (w *World) victim() *Member {
 	for _, m := range w.members {
 		if m.up {
 			up = append(up, m)
-			if m.role() == protocol.Leader && w.chance(0.3) {
+			if slices.ContainsFunc(m.strands, (*strand).leads) && w.chance(0.3) {
 				return m
 			}
 		}
@@ -120,11 +118,20 @@ func (w *World) victim() *Member {
 	return up[w.pick(len(up))]
 }
 
-// leader is the member that leads the latest term, or nil.
-func (w *World) leader() (leader *Member) {
+// leader is the member that leads the first instance's latest term, or nil.
+func (w *World) leader() (leader *Member) { return w.leaderOf(firstInstance) }
+
+// someLeader is the leader of some instance, or nil.
+func (w *World) someLeader() *Member { return w.leaderOf(w.courts[w.among(len(w.courts))].instance) }
+
+func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
+	last := protocol.Term(0)
 	for _, m := range w.members {
-		if m.up && m.role() == protocol.Leader && (leader == nil || m.witness.status.Term > leader.witness.status.Term) {
-			leader = m
+		if !m.up {
+			continue
+		}
+		if s := m.of(instance); s != nil && s.leads() && s.witness.status.Term > last {
+			leader, last = m, s.witness.status.Term
 		}
 	}
 	return leader
@@ -187,7 +194,7 @@ func (w *World) startMember(m *Member) {
 // cut cuts links; they work again after a while.
 func (w *World) cut(k faultKind) {
 	w.heal()
-	alone := w.leader()
+	alone := w.someLeader()
 	if alone == nil || k == faultOneWay {
 		alone = w.victim()
 	}
@@ -250,9 +257,13 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 }
 
 func (w *World) transfer(m *Member) {
+	instance := w.courts[w.among(len(w.courts))].instance
+	if leader := w.leaderOf(instance); leader != nil && w.chance(0.8) {
+		m = leader
+	}
 	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
-	w.tracef("FAULT %s is told to hand leadership to %s", m.id, to)
-	m.whenAwake(func() { m.step(protocol.Transfer{To: to}) })
+	w.tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
+	m.whenAwake(func() { m.of(instance).step(protocol.Transfer{To: to}) })
 }
 
 // setRate changes how fast the clock runs from now on; it does not jump.
@@ -410,10 +421,11 @@ func (w *World) decisive(members []*Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
 		return false
 	}
-	for _, v := range w.ledger.Configurations() {
-		if !v.Quorum(func(id uint64) bool {
-			return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
-		}) {
+	lives := func(id uint64) bool {
+		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
+	}
+	for _, c := range w.courts {
+		if slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool { return !v.Quorum(lives) }) {
 			return false
 		}
 	}

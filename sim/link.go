@@ -11,9 +11,9 @@ import (
 type link struct {
 	// cut loses everything; a link is one way, so the other way may work.
 	cut bool
-	// last is when the frame sent last arrives: links keep order unless the seed says
-	// otherwise.
-	last time.Duration
+	// last is when the frame sent last arrives, for each instance: links keep order unless the
+	// seed says otherwise.
+	last map[protocol.InstanceID]time.Duration
 }
 
 type linkKey struct{ from, to protocol.MemberID }
@@ -22,7 +22,7 @@ func (w *World) link(from, to protocol.MemberID) *link {
 	k := linkKey{from, to}
 	l := w.links[k]
 	if l == nil {
-		l = &link{}
+		l = &link{last: map[protocol.InstanceID]time.Duration{}}
 		w.links[k] = l
 	}
 	return l
@@ -54,10 +54,10 @@ func (w *World) lost(m *protocol.Message) {
 	if !w.chance(0.3) {
 		return
 	}
-	from, to := m.From, m.To
-	life := w.member(from).life
+	from, to := w.member(m.From), m.To
+	life := from.life
 	w.after(0, func() {
-		if s := w.member(from); s.up && s.life == life {
+		if s := from.of(m.Instance); from.up && from.life == life {
 			s.step(protocol.Unreachable{Member: to})
 			s.unreachable(to)
 		}
@@ -67,8 +67,8 @@ func (w *World) lost(m *protocol.Message) {
 func (w *World) carry(l *link, m *protocol.Message, frame []byte) {
 	at := w.now + w.between(w.set.DelayMin, w.set.DelayMax)
 	if !w.set.Reorder {
-		at = max(at, l.last)
-		l.last = at
+		at = max(at, l.last[m.Instance])
+		l.last[m.Instance] = at
 	}
 	damaged := w.chance(w.set.Corrupt)
 	if damaged {

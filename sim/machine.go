@@ -224,7 +224,7 @@ func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.bodies)) {
 		r := f.bodies[n]
-		if _, err := fmt.Fprintf(w, "%d %d %d %d %d %d\n", n, r.Index, r.Term, r.K, r.Size, r.Digest); err != nil {
+		if _, err := fmt.Fprintf(w, "%d %s %d %d %d %d\n", n, place(r), r.Term, r.K, r.Size, r.Digest); err != nil {
 			return err
 		}
 	}
@@ -279,11 +279,32 @@ func (s *machine) Restore(r io.Reader) error {
 	return nil
 }
 
+// place writes where a body's entry stands; the first instance needs no name.
+func place(r protocol.BodyRef) string {
+	if r.Instance == firstInstance {
+		return fmt.Sprint(r.Index)
+	}
+	return fmt.Sprintf("%d@%d", r.Index, r.Instance)
+}
+
+func parsePlace(text string, r *protocol.BodyRef) error {
+	if _, err := fmt.Sscanf(text, "%d@%d", &r.Index, &r.Instance); err == nil {
+		return nil
+	}
+	r.Instance = firstInstance
+	_, err := fmt.Sscan(text, &r.Index)
+	return err
+}
+
 func (s *machine) restoreBodies(in io.Reader, count int) error {
 	s.bodies = make(map[int]protocol.BodyRef, count)
 	for range count {
-		n, r := 0, protocol.BodyRef{Instance: instance}
-		if _, err := fmt.Fscanf(in, "%d %d %d %d %d %d\n", &n, &r.Index, &r.Term, &r.K, &r.Size, &r.Digest); err != nil {
+		n, at, r := 0, "", protocol.BodyRef{}
+		_, err := fmt.Fscanf(in, "%d %s %d %d %d %d\n", &n, &at, &r.Term, &r.K, &r.Size, &r.Digest)
+		if err == nil {
+			err = parsePlace(at, &r)
+		}
+		if err != nil {
 			return fmt.Errorf("state: body: %w", err)
 		}
 		s.bodies[n] = r

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
-// instance is the one protocol instance that a simulated member hosts.
-const instance protocol.InstanceID = 1
+// firstInstance is the protocol instance that every simulated member hosts.
+const firstInstance protocol.InstanceID = 1
 
 // cluster is the simulated cluster's id.
 const cluster = 1
@@ -45,28 +46,24 @@ type Member struct {
 
 // running is what a crash loses.
 type running struct {
+	// strands are the instances, ascending. The first, whose membership is the cluster's, is
+	// also at hand as if it were the only one, which it often is.
+	strands []*strand
+	*strand
+	weaver  replica.Weaver
 	log     *wal.Log
 	snaps   *replica.Snapshots
-	inst    *replica.Instance
 	applier *replica.Applier
 	machine *machine
-	witness *witness
-	out     replica.Outbox
 	session protocol.Session
 
-	// the disk: records wait while a sync runs
-	records   []wal.Record
-	submitted uint64
-	syncing   bool
-	cut       protocol.Index // the log may be cut here, after the records; 0: no
-	oldest    time.Duration  // local time since when the oldest unfinished write waits; 0: none
-	moved     time.Duration  // when leadership was given away because of the disk
+	// the disk: records of all instances wait while a sync runs
+	records []wal.Record
+	syncing bool
+	oldest  time.Duration // local time since when the oldest unfinished write waits; 0: none
 
-	batch  uint64         // counts the writes begun: what is in records now comes with the next
-	noted  protocol.Index // the commit index on disk
-	noting protocol.Index // the one that is being written
-
-	body bodyWork
+	drops []droppedBody
+	batch uint64 // counts the writes begun: what is in records now comes with the next
 
 	// proposals that wait for room, and reads
 	commands []pendingCommand
@@ -80,7 +77,9 @@ type running struct {
 	// snapshots
 	logged   int // bytes applied since the last snapshot
 	saving   bool
-	previous protocol.Index // where the last snapshot stands
+	base     order.Cursor // of the snapshot from which the state came
+	previous order.Cursor // where the last snapshot stands
+	snapped  order.Cursor // the newest that is durable, also if it was received
 }
 
 type pendingCommand struct {
@@ -88,10 +87,14 @@ type pendingCommand struct {
 	done        replica.Done
 }
 
+// pendingRead is a read that waits for read points of all instances, and then for the state
+// to include them.
 type pendingRead struct {
 	context uint64
-	index   protocol.Index
-	done    func(ok bool)
+	vector  *replica.ReadVector
+	// floor is how much of the global log had been executed somewhere when it was asked for.
+	floor order.Turn
+	done  func(ok bool)
 }
 
 type pendingChange struct {
@@ -103,6 +106,7 @@ type pendingChange struct {
 type applyItem struct {
 	commit  replica.Commitment
 	install *protocol.Base
+	by      *strand // whose core installs it
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
@@ -144,14 +148,6 @@ func (m *Member) crash() {
 	m.paused, m.stalled = 0, 0
 }
 
-// step tells the member's instance that something happened, and carries out what follows.
-func (m *Member) step(in protocol.Input) {
-	if m.up {
-		m.inst.Step(m.clock(), in, &m.out)
-		m.flush()
-	}
-}
-
 // later runs do after d unless the process stopped before; a paused process runs it when
 // it goes on.
 func (m *Member) later(d time.Duration, do func()) {
@@ -175,8 +171,11 @@ func (m *Member) tick() {
 	if m.w.tracing() && m.w.out.ticks {
 		m.w.tracef("%s tick", m.id)
 	}
-	m.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &m.out)
-	m.leaveStalledDisk()
+	for _, s := range m.strands {
+		s.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
+		s.leaveStalledDisk()
+	}
+	m.tickWeave()
 	m.flush()
 	if m.up {
 		m.tickBodies()
@@ -188,17 +187,7 @@ func (m *Member) tick() {
 	m.later(time.Duration(float64(m.w.set.Tick)/m.rate), m.tick)
 }
 
-// leaveStalledDisk gives leadership away while the disk stands still, as the production
-// loop does.
-func (m *Member) leaveStalledDisk() {
-	now, limit := m.clock(), m.w.set.Election
-	if m.oldest == 0 || now-m.oldest < limit || m.role() != protocol.Leader || now-m.moved < 5*limit && m.moved != 0 {
-		return
-	}
-	m.moved = now
-	m.inst.Step(now, protocol.Transfer{}, &m.out)
-}
-
+// role is the part that the member has in the first instance.
 func (m *Member) role() protocol.Role { return m.witness.status.Role }
 
 // receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
@@ -220,125 +209,50 @@ func (m *Member) receive(frame []byte, damaged bool) {
 	if m.w.tracing() {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
-	if !m.fetched(msg) {
-		m.step(msg)
+	if s := m.of(msg.Instance); s != nil && !s.fetched(msg) {
+		s.step(msg)
 	}
 }
 
-// flush carries out the outbox, in the order that it demands.
+// of returns the member's part of an instance; nil if it has none.
+func (m *Member) of(instance protocol.InstanceID) *strand {
+	for _, s := range m.strands {
+		if s.instance == instance {
+			return s
+		}
+	}
+	return nil
+}
+
+// flush carries out the outboxes, until there is nothing in any.
 func (m *Member) flush() {
 	if !m.up {
 		return
 	}
-	out := &m.out
 	m.propose()
-	for m.up && (len(out.Send) > 0 || out.Seq != m.submitted || !out.Empty()) {
-		m.send(out.Send)
-		if m.persist(); !m.up {
+	for m.up {
+		m.suspect()
+		i := slices.IndexFunc(m.strands, (*strand).busy)
+		if i < 0 {
 			return
 		}
-		if out.Install != nil {
-			m.body.retention.Installing(out.Install.Index)
-			m.skipTo(out.Install)
-		}
-		if len(out.Commit) > 0 {
-			m.body.retention.Committed(out.Commit)
-			m.tell()
-			m.queue = append(m.queue, applyItem{commit: replica.Commitment{Instance: instance, Entries: out.Commit, Own: out.Own}})
-		}
-		for _, f := range out.Failed {
-			f.Batch.Fail(f.Err)
-		}
-		m.answerReads()
-		m.refuse()
-		for _, to := range out.Snapshots {
-			m.sendSnapshot(to)
-		}
-		wanted := slices.Clone(out.Want)
-		out.Reset()
-		m.wanted(wanted)
-		m.apply()
-		if m.up {
-			m.propose()
-		}
+		m.strands[i].carryOut()
+		m.strands[i].spin()
 	}
 }
 
-// skipTo puts the installation of a snapshot into the apply queue. It stands for what was
-// queued before; the log may not have that any more.
-func (m *Member) skipTo(base *protocol.Base) {
-	keep := m.queue[:0]
-	for _, it := range m.queue {
-		if it.install != nil {
-			keep = append(keep, it)
-		}
-		for _, b := range it.commit.Own {
-			b.Fail(replica.ErrResultUnknown)
-		}
-	}
-	m.queue = append(keep, applyItem{install: base})
-}
-
-func (m *Member) send(messages []*protocol.Message) {
-	for _, msg := range messages {
-		full, err := m.resident(msg)
-		var compacted *wal.CompactedError
-		var unheld *replica.UnheldError
-		var damage *wal.CorruptError
-		switch {
-		case err == nil:
-			m.w.judgeSaid(full)
-			m.w.send(full)
-		case errors.As(err, &compacted) || msg.Term < m.witness.status.Term:
-			// The message waited for the disk; meanwhile the log was cut, or replaced.
-		case errors.As(err, &unheld) && unheld.Ref.Index <= m.inst.Core().Status().Commit:
-			// As before: it is committed now, and was released, or is being restored.
-		case errors.As(err, &damage):
-			// What is held went bad; a copy of it is on its way.
-		default:
-			m.w.violate(m.id, fmt.Errorf("entries to send: %w", err))
-		}
-	}
-}
-
-// resident returns the message as it goes on the wire: what the core does not hold is read
-// from the disk, bodies are cut. The core's own entries are shared and stay as they are.
-func (m *Member) resident(msg *protocol.Message) (*protocol.Message, error) {
-	if !slices.ContainsFunc(msg.Entries, func(e protocol.Entry) bool { return !e.Applicable() || e.BodySize > 0 }) {
-		return msg, nil
-	}
-	full := *msg
-	full.Entries = slices.Clone(msg.Entries)
-	load := replica.LoadFrom(m.log)
-	for i := range full.Entries {
-		e := &full.Entries[i]
-		wish := e.Form
-		if err := replica.MakeResident(instance, e, e.Index <= msg.Commit, load, m.body.store); err != nil {
-			var damage *wal.CorruptError
-			if errors.As(err, &damage) {
-				m.damagedAt(e.Index, err)
-			}
-			return nil, err
-		}
-		if e.Form != wish {
-			m.own(e.Ref(instance)) // looks whether it is damaged
-		}
-	}
-	return &full, nil
-}
-
-// propose hands waiting commands to the instance while there is room for a batch.
+// propose hands waiting commands to instances while there is room for a batch.
 func (m *Member) propose() {
 	for len(m.commands) > 0 {
 		first := &m.commands[0]
-		ok, wait := m.inst.Room(m.clock(), len(first.bytes)+len(first.body), len(m.commands) >= m.w.set.BatchCommands || first.body != nil)
-		if !ok {
+		s, wait := m.room(len(first.bytes)+len(first.body), len(m.commands) >= m.w.set.BatchCommands || first.body != nil)
+		if s == nil {
 			if wait > 0 {
 				m.later(wait, m.flush)
 			}
 			return
 		}
-		m.inst.Propose(m.clock(), m.nextBatch(), &m.out)
+		s.inst.Propose(m.clock(), m.nextBatch(), &s.out)
 	}
 }
 
@@ -373,50 +287,38 @@ func (m *Member) Propose(bytes, body []byte, done replica.Done) {
 }
 
 // Read calls done when the member's state includes everything acknowledged before the
-// call, or with false when that cannot be had.
+// call, or with false when that cannot be had. It asks all instances for read points: what
+// was executed anywhere before the call is a prefix that ends before the first slot that is
+// not filled up to these points (SPECS §3.3).
 func (m *Member) Read(done func(ok bool)) {
+	floor := m.w.executed
 	m.whenAwake(func() {
 		m.context++
-		m.asked = append(m.asked, pendingRead{context: m.context, done: done})
-		m.inst.Read(m.clock(), m.context, &m.out)
+		r := pendingRead{context: m.context, vector: &replica.ReadVector{}, floor: floor, done: done}
+		r.vector.Ask(m.instances())
+		m.asked = append(m.asked, r)
+		for _, s := range m.strands {
+			s.inst.Read(m.clock(), m.context, &s.out)
+		}
 		m.flush()
 	})
 }
 
-func (m *Member) answerReads() {
-	for _, p := range m.out.Reads {
-		if r, ok := m.takeAsked(p.Context); ok {
-			r.index = p.Index
-			m.waiting = append(m.waiting, r)
-		}
-	}
-	failed := append([]uint64(nil), m.out.FailedReads...)
-	for _, c := range failed {
-		if r, ok := m.takeAsked(c); ok {
-			r.done(false)
-		}
-	}
-	m.serveReads()
+// asks finds a read that waits for read points.
+func (m *Member) asks(context uint64) int {
+	return slices.IndexFunc(m.asked, func(r pendingRead) bool { return r.context == context })
 }
 
-func (m *Member) takeAsked(context uint64) (r pendingRead, ok bool) {
-	for i := range m.asked {
-		if m.asked[i].context == context {
-			r = m.asked[i]
-			m.asked = append(m.asked[:i], m.asked[i+1:]...)
-			return r, true
-		}
-	}
-	return r, false
-}
-
-// serveReads answers reads whose read point is applied.
+// serveReads answers reads whose read points are all applied.
 func (m *Member) serveReads() {
-	index := m.applier.Cursor().Points[0].Index
+	if m.applier.Stuck() {
+		return
+	}
+	added := m.added()
 	var ready []pendingRead
 	keep := m.waiting[:0]
 	for _, r := range m.waiting {
-		if r.index <= index {
+		if r.vector.Reached(added) {
 			ready = append(ready, r)
 		} else {
 			keep = append(keep, r)
@@ -424,6 +326,7 @@ func (m *Member) serveReads() {
 	}
 	m.waiting = keep
 	for _, r := range ready {
+		m.judgeRead(&r)
 		r.done(true)
 	}
 }
@@ -431,35 +334,14 @@ func (m *Member) serveReads() {
 // Change asks for a membership change; done is called only if it is refused.
 func (m *Member) Change(changes []protocol.Change, done func(error)) {
 	m.whenAwake(func() {
+		if !m.settled() {
+			done(&replica.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: m.witness.status.Leader})
+			return
+		}
 		m.context++
 		m.changes = append(m.changes, pendingChange{m.context, done})
 		m.step(protocol.ProposeChange{Context: m.context, Changes: changes})
 	})
-}
-
-func (m *Member) refuse() {
-	for _, r := range m.out.Refused {
-		for i := range m.changes {
-			if m.changes[i].context == r.Context {
-				m.changes[i].done(&replica.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
-				m.changes = append(m.changes[:i], m.changes[i+1:]...)
-				break
-			}
-		}
-	}
-}
-
-// persist hands records to the disk; a sync that runs is waited for.
-func (m *Member) persist() {
-	if m.out.Seq == m.submitted {
-		return
-	}
-	m.records = append(m.records, m.out.Persist...)
-	m.submitted = m.out.Seq
-	if m.oldest == 0 {
-		m.oldest = m.clock()
-	}
-	m.write()
 }
 
 // write puts everything that gathered into the log with one sync. Bodies are durable
@@ -469,13 +351,17 @@ func (m *Member) write() {
 		return
 	}
 	m.syncing = true
-	records, seq := m.records, m.submitted
-	m.records, m.body.writing, m.body.repaired = nil, m.body.repaired, nil
+	j := job{records: m.records}
+	m.records = nil
 	m.batch++
-	j := job{records: records, seq: seq, noting: m.noting, cut: m.cut}
-	m.cut = 0
-	m.w.mix(uint64(len(records)), seq)
-	if err := m.body.store.AppendOf(records); err != nil {
+	m.w.mix(uint64(len(j.records)))
+	for _, s := range m.strands {
+		j.marks = append(j.marks, reach{strand: s, seq: s.submitted, noting: s.noting, cut: s.cut})
+		s.body.writing, s.body.repaired = s.body.repaired, nil
+		s.cut = 0
+		m.w.mix(s.submitted)
+	}
+	if err := m.body.store.AppendOf(j.records); err != nil {
 		m.fail(err)
 		return
 	}
@@ -486,7 +372,7 @@ func (m *Member) write() {
 		}
 		m.writeLog(j)
 	}
-	if slices.ContainsFunc(records, func(r wal.Record) bool { return r.Body != nil }) {
+	if slices.ContainsFunc(j.records, func(r wal.Record) bool { return r.Body != nil }) {
 		m.whenSynced(m.syncTime(), durable)
 	} else {
 		durable()
@@ -496,15 +382,24 @@ func (m *Member) write() {
 // job is what one write makes durable.
 type job struct {
 	records []wal.Record
-	seq     uint64         // of the last step in it
-	cut     protocol.Index // the log may be cut here, after the records; 0: no
-	noting  protocol.Index // the commit index in it
+	marks   []reach
+}
+
+// reach is how far a write goes in one instance.
+type reach struct {
+	*strand
+	seq    uint64         // of the last step in it
+	cut    protocol.Index // the instance's log may be cut here, after the records; 0: no
+	noting protocol.Index // the commit index in it
 }
 
 func (m *Member) writeLog(j job) {
 	err := m.log.Append(j.records)
-	if err == nil && j.cut > 0 {
-		err = m.log.Compact(uint32(instance), uint64(j.cut))
+	for _, k := range j.marks {
+		if err == nil && k.cut > 0 {
+			k.judgeCut(k.cut)
+			err = m.log.Compact(uint32(k.instance), uint64(k.cut))
+		}
 	}
 	if err != nil {
 		m.fail(err)
@@ -546,20 +441,30 @@ func (m *Member) wrote(j job) {
 		m.fail(err)
 		return
 	}
-	if m.w.tracing() {
-		m.w.tracef("%s   durable up to step %d", m.id, j.seq)
+	for _, k := range j.marks {
+		if m.w.tracing() && m.w.set.woven() {
+			m.w.tracef("%s   durable up to step %d of instance %d", m.id, k.seq, k.instance)
+		} else if m.w.tracing() {
+			m.w.tracef("%s   durable up to step %d", m.id, k.seq)
+		}
+		m.w.violate(m.id, k.court.ledger.Durable(uint64(m.id), k.seq))
+		k.court.bodies.Durable(uint64(m.id), m.batch)
+		k.strand.noted = max(k.strand.noted, k.noting)
 	}
-	m.w.violate(m.id, m.w.ledger.Durable(uint64(m.id), j.seq))
-	m.w.bodies.Durable(uint64(m.id), m.batch)
-	m.noted = max(m.noted, j.noting)
 	m.syncing = false
 	m.oldest = 0
-	m.storedBodies()
-	if m.submitted != j.seq || m.cut > 0 || len(m.records) > 0 {
+	more := len(m.records) > 0
+	for _, k := range j.marks {
+		k.storedBodies()
+		more = more || k.strand.submitted != k.seq || k.strand.cut > 0
+	}
+	if more {
 		m.oldest = m.clock()
 		m.write()
 	}
-	m.step(protocol.Persisted{Seq: j.seq})
+	for _, k := range j.marks {
+		k.step(protocol.Persisted{Seq: k.seq})
+	}
 }
 
 // apply works through what was committed: at once, or after a while where the seed says
@@ -582,11 +487,11 @@ func (m *Member) applyNow() {
 		m.queue = m.queue[1:]
 		var err error
 		if it.install != nil {
-			err = m.install(*it.install)
+			err = m.install(*it.install, it.by)
 		} else {
 			err = m.applyCommitment(it.commit)
 		}
-		if err != nil {
+		if err != nil && !m.overtaken(err) {
 			m.fail(err)
 			return
 		}
@@ -595,14 +500,29 @@ func (m *Member) applyNow() {
 	m.maybeSnapshot()
 }
 
+// overtaken reports whether an error is only that the log was cut by a snapshot that waits
+// to be installed.
+func (m *Member) overtaken(err error) bool {
+	var cut *wal.CompactedError
+	return errors.As(err, &cut) && slices.ContainsFunc(m.queue, func(it applyItem) bool { return it.install != nil })
+}
+
+// added is how much of each instance the state machine's order has.
+func (m *Member) added() (added []protocol.Index) {
+	for _, id := range m.instances() {
+		added = append(added, m.applier.Added(id))
+	}
+	return added
+}
+
 func (m *Member) applyCommitment(c replica.Commitment) error {
 	for i := range c.Entries {
 		m.logged += c.Entries[i].Bytes()
 	}
-	if err := m.applier.Apply(c); err != nil {
+	if err := m.applier.Apply(c); err != nil || m.applier.Stuck() {
 		return err
 	}
-	m.unused(c.Entries)
+	m.judgeWeave()
 	return m.applier.Check()
 }
 
@@ -622,22 +542,9 @@ func (m *Member) start() error {
 	if err != nil {
 		return err
 	}
-	rec, err := replica.Recover(r.log, instance, meta)
-	if err != nil {
+	if err := m.open(r, meta); err != nil {
 		return err
 	}
-	if err := m.w.ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
-		return err
-	}
-	if err := m.openBodies(r, &rec); err != nil {
-		return err
-	}
-	r.noted = rec.State.Commit
-	core, err := m.w.set.newCore(m.id, rec)
-	if err != nil {
-		return err
-	}
-	r.witness = newWitness(m, core)
 	m.running, m.up = r, true
 	m.w.events.Starts++
 	m.build(meta, skip)
@@ -648,20 +555,18 @@ func (m *Member) start() error {
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	s := &m.w.set
-	m.inst = replica.NewInstance(replica.InstanceConfig{
-		Self: m.id, Instance: instance, Session: m.session,
-		RetryAfter: s.Election, GiveUp: s.GiveUp, Depth: s.Depth,
-		MutantReleaseEarly: s.Mutant == MutantReleaseEarly,
-	}, m.witness)
-	m.previous = meta.Base(instance).Index
+	m.base, m.previous, m.snapped = meta.Cursor, meta.Cursor, meta.Cursor
 	if s.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
 	m.applier = replica.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, replica.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
-	m.applier.Given = m.body.retention.Given
-	m.follow()
-	m.tell()
+	m.applier.Passed = m.passed
+	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
+	for _, s := range m.strands {
+		s.follow()
+		s.tell()
+	}
 	if s.Bodies.Scrub > 0 {
 		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)
 	}

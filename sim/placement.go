@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -9,20 +11,68 @@ import (
 )
 
 // Protocols lists what can be simulated.
-var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS}
+var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS, ProtocolNiagara}
 
 // The protocols. CRaft is Raft that places large values in coded form; RS-Raft is that with
-// fixed quorums larger than majorities, for five and seven members (SPECS §2.7).
+// fixed quorums larger than majorities, for five and seven members (SPECS §2.7). NIAGARA
+// weaves several instances of Raft, with whole values or coded ones.
 const (
-	ProtocolRaft  = "raft"
-	ProtocolCRaft = "craft"
-	ProtocolRS    = "rs-raft"
+	ProtocolRaft    = "raft"
+	ProtocolCRaft   = "craft"
+	ProtocolRS      = "rs-raft"
+	ProtocolNiagara = "niagara"
 )
+
+// How instances make one log.
+const (
+	OrderSingle  = "single"
+	OrderNiagara = "niagara"
+)
+
+// defaultInstances is how many instances are woven where nobody says it; maxInstances bounds
+// what can be asked for.
+const (
+	defaultInstances = 3
+	maxInstances     = 16
+)
+
+// orderOf says how the protocol makes one log; wish is an order, or "".
+func orderOf(proto, wish string) (string, error) {
+	may := map[string][]string{
+		ProtocolRaft: {OrderSingle, OrderNiagara}, ProtocolCRaft: {OrderSingle, OrderNiagara},
+		ProtocolRS: {OrderSingle}, ProtocolNiagara: {OrderNiagara},
+	}[proto]
+	if wish == "" {
+		return may[0], nil
+	}
+	if !slices.Contains(may, wish) {
+		return "", &OptionError{fmt.Sprintf("order %q cannot be simulated with %s; there is: %v", wish, proto, may)}
+	}
+	return wish, nil
+}
+
+// instancesOf says how many instances are woven; 0: there is but one, and its log is the
+// global log. wish is a number, or 0.
+func instancesOf(proto, order string, wish int) (int, error) {
+	order, err := orderOf(proto, order)
+	switch {
+	case err != nil:
+		return 0, err
+	case wish < 0 || wish > maxInstances:
+		return 0, &OptionError{fmt.Sprintf("%d instances: want 1 … %d", wish, maxInstances)}
+	case order == OrderNiagara:
+		return cmp.Or(wish, defaultInstances), nil
+	case wish > 1:
+		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, order)}
+	}
+	return 0, nil
+}
 
 // placementOf says where the protocol puts values; wish is a placement, or "".
 func placementOf(proto, wish string) (raft.Placement, error) {
 	may := map[string][]raft.Placement{
 		ProtocolRaft: {raft.PlacementCopy, raft.PlacementCode}, ProtocolCRaft: {raft.PlacementCode}, ProtocolRS: {raft.PlacementRS},
+		ProtocolNiagara: {raft.PlacementCopy, raft.PlacementCode},
 	}[proto]
 	if wish == "" {
 		return may[0], nil

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
-	"github.com/braidlog/braid/protocol"
 )
 
 // Options says which world to run.
@@ -21,6 +20,9 @@ type Options struct {
 	Nodes int // voters at the beginning, 1 … 9
 	// Protocol is one of Protocols ("": raft); Placement is where it puts values ("": its own).
 	Protocol, Placement string
+	// Order is how instances make one log ("": the protocol's own), Instances how many.
+	Order     string
+	Instances int
 	// Mutant is a known-unsafe variant of the protocol or the replica; "" is none.
 	Mutant string
 	// Without turns kinds of faults off (see FaultKinds), to find out which ones matter.
@@ -70,11 +72,13 @@ func Run(o Options) (res Result) {
 // open makes the world of the options.
 func open(o Options) *World {
 	rng := rand.New(rand.NewPCG(o.Seed, stream))
-	placement, err := placementOf(cmp.Or(o.Protocol, ProtocolRaft), o.Placement)
-	if err != nil {
+	proto := cmp.Or(o.Protocol, ProtocolRaft)
+	placement, err := placementOf(proto, o.Placement)
+	instances, err2 := instancesOf(proto, o.Order, o.Instances)
+	if err := errors.Join(err, err2); err != nil {
 		panic(err) // Campaign.Validate says it better
 	}
-	set := draw(o.Seed, o.Nodes, o.Mutant, placement, rng)
+	set := draw(o.Seed, o.Nodes, instances, o.Mutant, placement, rng)
 	for _, name := range o.Without {
 		if k := slices.Index(faultNames[:], name); k >= 0 {
 			set.Faults[k] = 0
@@ -217,9 +221,12 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 func (w *World) patience() time.Duration {
 	s := &w.set
 	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
-	patience := 80*s.Election + time.Duration(w.ledger.Decided()+100)*piece
-	if s.Bodies.Share > 0 {
-		patience += time.Duration(len(w.bodies.Live())+20) * s.gatherTime()
+	patience := 80*s.Election + 100*piece
+	for _, c := range w.courts {
+		patience += time.Duration(c.ledger.Decided()) * piece
+		if s.Bodies.Share > 0 {
+			patience += time.Duration(len(c.bodies.Live())+20) * s.gatherTime()
+		}
 	}
 	return patience
 }
@@ -237,14 +244,17 @@ func (w *World) serving(alive []*Member) []*Member {
 		return nil
 	}
 	config := last.applier.Config()
-	if config.Joint() {
+	if config.Joint() || !last.settled() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return config.Find(m.id) == nil })
 }
 
 func (m *Member) behind() bool {
-	return !m.up || uint64(m.applier.Cursor().Points[0].Index) < m.w.ledger.Decided()
+	if !m.up || m.w.set.woven() && m.gap() != "" {
+		return true
+	}
+	return slices.ContainsFunc(m.strands, func(s *strand) bool { return uint64(m.applier.Added(s.instance)) < s.court.ledger.Decided() })
 }
 
 func (w *World) describeMembers(members []*Member) string {
@@ -254,10 +264,16 @@ func (w *World) describeMembers(members []*Member) string {
 			text += fmt.Sprintf("\n  %s is down", m.id)
 			continue
 		}
-		st := m.inst.Core().Status()
-		text += fmt.Sprintf("\n  %s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
-			m.id, st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
-			m.applier.Cursor().Points[0].Index, st.Config.All(), st.Config.Outgoing)
+		at := m.applier.Cursor()
+		for _, s := range m.strands {
+			st := s.inst.Core().Status()
+			text += fmt.Sprintf("\n  %s%s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
+				m.id, w.named(s.instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
+				at.Point(s.instance).Index, st.Config.All(), st.Config.Outgoing)
+		}
+		if w.set.woven() {
+			text += "\n  " + m.gap()
+		}
 	}
 	return text
 }
@@ -324,8 +340,10 @@ const linearTime = 20 * time.Second
 // finalVerdict judges the end: same state everywhere, nothing acknowledged lost, and a
 // history that has an order.
 func (w *World) finalVerdict(alive []*Member) error {
-	if err := w.ledger.Retained(); err != nil {
-		return err
+	for _, c := range w.courts {
+		if err := c.ledger.Retained(); err != nil {
+			return err
+		}
 	}
 	var first *Member
 	for _, m := range w.serving(alive) {
@@ -353,15 +371,24 @@ func (w *World) finalVerdict(alive []*Member) error {
 // judgeMember judges what a member holds on to, now and then.
 func (w *World) judgeMember(m *Member) {
 	config := m.applier.Config()
-	if !config.Joint() && len(config.Removed) > 0 {
+	if !config.Joint() && len(config.Removed) > 0 && m.settled() {
 		w.retire(config.Removed)
 	}
-	st := &m.witness.status
-	if st.Role != protocol.Leader {
+	for _, s := range m.strands {
+		s.judge()
+	}
+}
+
+func (s *strand) judge() {
+	m, w := s.m, s.m.w
+	if w.set.woven() {
+		w.violate(m.id, s.inst.Check())
+	}
+	if !s.leads() {
 		return
 	}
 	limit := max(w.set.Raft.MaxInflightBytes, w.set.Raft.MaxFrameBytes) + maxEntryBytes
-	for _, p := range m.inst.Core().Status().Peers {
+	for _, p := range s.inst.Core().Status().Peers {
 		if p.InflightBytes > limit {
 			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
 		}
@@ -373,6 +400,7 @@ func (w *World) judgeMember(m *Member) {
 func (m *Member) judgeLogSize() error {
 	s := &m.w.set
 	limit := 8*int64(s.SnapshotBytes) + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
+	limit *= int64(len(m.strands))
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
 	}

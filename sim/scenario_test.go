@@ -37,7 +37,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *st
 		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
 		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
 	}
-	set.Raft = raft.Config{Instance: instance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
+	set.Raft = raft.Config{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
 	if !slices.Contains(ReplicaMutants, mutant) {
 		set.Raft.Mutant = raft.Mutant(mutant)
 	}

@@ -18,10 +18,14 @@ const (
 	MutantNoSessions = "no-sessions"
 	// MutantForgetSessions restarts and installs snapshots without the table of sessions.
 	MutantForgetSessions = "forget-sessions"
+	// MutantReadOne answers a read at the read point of one instance, whichever is first.
+	MutantReadOne = "weave-read-one"
+	// MutantInstallOne offers a received snapshot to the instance alone whose leader sent it.
+	MutantInstallOne = "weave-install-one"
 )
 
 // ReplicaMutants lists the mutants of the replica.
-var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions}
+var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions, MutantReadOne, MutantInstallOne}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.
@@ -29,6 +33,8 @@ type Settings struct {
 	Seed   uint64
 	Nodes  int
 	Mutant string
+	// Instances is how many are woven into one log; 0: one instance's log is the global log.
+	Instances int
 
 	Heartbeat, Election, Tick time.Duration
 	Chaos                     time.Duration // how long the first phase lasts
@@ -61,15 +67,16 @@ type Settings struct {
 	Drift  float64 // most that a clock runs fast or slow, as a share
 	Raft   raft.Config
 	Bodies bodySettings
+	Weave  weaveSettings
 
 	// Faults is the mean time between faults of a kind; 0: never.
 	Faults [faultKinds]time.Duration
 }
 
 // draw makes the settings of a seed.
-func draw(seed uint64, nodes int, mutant string, placement raft.Placement, rng *rand.Rand) Settings {
+func draw(seed uint64, nodes, instances int, mutant string, placement raft.Placement, rng *rand.Rand) Settings {
 	d := dice{rng}
-	s := Settings{Seed: seed, Nodes: nodes, Mutant: mutant}
+	s := Settings{Seed: seed, Nodes: nodes, Instances: instances, Mutant: mutant}
 	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
 	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
 	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
@@ -87,6 +94,7 @@ func draw(seed uint64, nodes int, mutant string, placement raft.Placement, rng *
 	}
 	s.place(placement)
 	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
+	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
 	return s
 }
 
@@ -130,7 +138,7 @@ func (s *Settings) drawDisks(d dice) {
 
 func (s *Settings) drawRaft(d dice) {
 	s.Raft = raft.Config{
-		Instance: instance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
+		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
 		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
 		MaxFrameEntries:     d.limit(0, 1, 3),
 		PipelineDepth:       d.limit(0, 1, 3),
@@ -190,9 +198,9 @@ func (s *Settings) strand(d dice) {
 }
 
 // newCore makes the protocol's core of a member.
-func (s *Settings) newCore(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
+func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	c := s.Raft
-	c.Self = self
+	c.Self, c.Instance = self, instance
 	return raft.New(c, rec)
 }
 
@@ -214,7 +222,7 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Raft
-	text += s.describeBodies()
+	text += s.describeBodies() + s.describeWeave()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)

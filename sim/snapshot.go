@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 )
@@ -24,7 +24,17 @@ type snapshot struct {
 	state []byte // nil for a checkpoint of a state machine that keeps its own state
 }
 
-func (s *snapshot) index() protocol.Index { return s.Cursor.Point(instance).Index }
+func (s *snapshot) index(instance protocol.InstanceID) protocol.Index {
+	return s.Cursor.Point(instance).Index
+}
+
+// place is where the snapshot stands, for the trace.
+func (s *snapshot) place() string {
+	if !s.Cursor.Woven() {
+		return fmt.Sprint(s.index(firstInstance))
+	}
+	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Turn.Round, s.Cursor.Turn.Instance, s.Cursor.Position)
+}
 
 // view is a snapshot of the state as it is now.
 func (m *Member) view() (*snapshot, error) {
@@ -59,6 +69,9 @@ func (m *Member) store(s *snapshot, done func()) {
 			m.fail(err)
 			return
 		}
+		if m.snapped.Before(&s.Cursor) {
+			m.snapped = s.Cursor
+		}
 		// The process goes on a little later: it may stop right here.
 		m.later(m.w.between(0, m.w.set.Heartbeat), done)
 	})
@@ -77,42 +90,60 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 		if m.join {
 			first.Members = nil
 		}
-		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(order.Begin(1, false), first.Members)}, nil); err != nil {
+		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
 			return meta, 0, err
 		}
 	}
 	return replica.Restore(r.snaps, r.machine.asStateMachine())
 }
 
-// install replaces the state by the received snapshot with this base.
-func (m *Member) install(base protocol.Base) error {
-	f, err := m.snaps.At(base, instance)
+// install replaces the state by the received snapshot with this base of the instance whose
+// core takes it. It stands for all instances: cores that take it later find it done.
+func (m *Member) install(base protocol.Base, by *strand) error {
+	f, err := m.snaps.At(base, by.instance)
 	if err != nil {
 		return err
 	}
-	m.w.events.Installs++
-	m.w.tracef("%s   installs the snapshot at %d", m.id, base.Index)
 	meta := f.Header.Meta
-	if m.w.set.Mutant == MutantForgetSessions {
-		meta.Sessions = nil
+	ahead := m.applier.Ahead(&meta)
+	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
+	if ahead {
+		if err := m.replace(meta, f); err != nil {
+			return err
+		}
 	}
-	if err := m.applier.Install(meta, f); err != nil {
-		return err
-	}
-	m.logged = 0
-	m.body.drops = nil
 	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
 	if err != nil {
 		return err
 	}
-	m.body.retention.Restart(base.Index, refs)
-	m.sweep()
+	by.body.retention.Restart(base.Index, refs)
+	by.sweep()
 	return errors.Join(f.Verify(), m.snaps.Prune(meta.Cursor.Position))
+}
+
+// replace puts a snapshot in the place of the state.
+func (m *Member) replace(meta replica.Meta, state io.Reader) error {
+	m.w.events.Installs++
+	if m.w.set.Mutant == MutantForgetSessions {
+		meta.Sessions = nil
+	}
+	if err := m.applier.Install(meta, state); err != nil {
+		return err
+	}
+	m.logged = 0
+	m.drops = nil
+	m.base = meta.Cursor
+	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
+	for _, s := range m.strands {
+		s.body.retention.Renew(0, meta.Base(s.instance).Index, refs)
+	}
+	m.judgeWeave()
+	return err
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.
 func (m *Member) maybeSnapshot() {
-	if m.saving || m.logged < m.w.set.SnapshotBytes {
+	if m.saving || m.logged < m.w.set.SnapshotBytes || m.applier.Stuck() {
 		return
 	}
 	m.saving = true
@@ -131,41 +162,49 @@ func (m *Member) maybeSnapshot() {
 	m.store(s, func() { m.stored(s) })
 }
 
-// stored cuts the log under a durable snapshot: where the one before it was, or right
+// stored cuts the logs under a durable snapshot: where the one before it was, or right
 // there.
 func (m *Member) stored(s *snapshot) {
 	m.saving = false
 	m.w.events.Snapshots++
-	cut := m.previous
+	at := m.previous
 	if m.w.chance(0.5) {
-		cut = s.index()
+		at = s.Cursor
 	}
-	m.previous = s.index()
-	m.w.tracef("%s   has a snapshot at %d, cuts the log at %d", m.id, s.index(), cut)
+	m.previous = s.Cursor
+	m.w.tracef("%s   has a snapshot at %s, cuts the log at %d", m.id, s.place(), at.Points)
 	if err := m.snaps.Prune(s.Cursor.Position); err != nil {
 		m.fail(err)
 		return
 	}
-	m.step(protocol.Compact{Index: cut})
+	for _, k := range m.strands {
+		k.step(protocol.Compact{Index: at.Point(k.instance).Index})
+	}
 	m.releaseUpTo(s.Command)
-	if m.up && cut > 0 {
-		m.body.retention.Compact(cut)
-		m.sweep()
-		m.cut = cut
+	cutting := false
+	for _, k := range m.strands {
+		if cut := at.Point(k.instance).Index; m.up && cut > 0 {
+			k.body.retention.Compact(cut)
+			k.sweep()
+			k.cut, cutting = cut, true
+		}
+	}
+	if cutting {
 		m.write()
 	}
 }
 
 // sendSnapshot streams the state as it is now to a member that is behind the log.
-func (m *Member) sendSnapshot(to protocol.MemberID) {
+func (k *strand) sendSnapshot(to protocol.MemberID) {
+	m := k.m
 	s, err := m.view()
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	w, life, term := m.w, m.life, m.witness.status.Term
+	w, life, term := m.w, m.life, k.witness.status.Term
 	w.events.Streams++
-	w.tracef("%s   streams a snapshot at %d to %s", m.id, s.index(), to)
+	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, s.place(), to, w.named(k.instance))
 	ended := false
 	report := func(index protocol.Index) {
 		if ended {
@@ -174,7 +213,7 @@ func (m *Member) sendSnapshot(to protocol.MemberID) {
 		ended = true
 		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
 			if m.up && m.life == life {
-				m.step(protocol.SnapshotSent{To: to, Index: index})
+				k.step(protocol.SnapshotSent{To: to, Index: index})
 			}
 		})
 	}
@@ -183,11 +222,11 @@ func (m *Member) sendSnapshot(to protocol.MemberID) {
 		r := w.member(to)
 		if broken && !w.calm || w.link(m.id, to).cut || !r.up {
 			w.events.BrokenStream++
-			w.tracef("%s   stream of the snapshot at %d breaks", to, s.index())
+			w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
 			report(0)
 			return
 		}
-		r.received(m.id, term, s, func() { report(s.index()) })
+		r.received(k, term, s, func() { report(s.index(k.instance)) })
 		w.watchStream(r, &ended, report)
 	})
 }
@@ -211,14 +250,22 @@ func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index))
 	})
 }
 
-// received makes a snapshot durable and offers it to the core. The sender learns of the
-// end of it only from an answer.
-func (m *Member) received(from protocol.MemberID, term protocol.Term, s *snapshot, answer func()) {
+// received makes a snapshot durable and offers it to all cores, not only to that of the
+// instance whose leader sent it. The sender learns of the end of it only from an answer.
+func (m *Member) received(by *strand, term protocol.Term, s *snapshot, answer func()) {
 	offer := func() {
-		m.step(protocol.SnapshotReceived{From: from, Term: term, Base: s.Base(instance)})
+		for _, k := range m.strands {
+			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
+			if k.instance == by.instance {
+				in.Term = term
+			} else if m.w.set.Mutant == MutantInstallOne {
+				continue
+			}
+			k.step(in)
+		}
 		answer()
 	}
-	if s.Cursor.Position <= m.applier.Cursor().Position {
+	if !m.applier.Ahead(&s.Meta) {
 		offer()
 		return
 	}

@@ -34,6 +34,9 @@ func mark(on bool, text string) string {
 // describeMessage writes what matters in a message.
 func describeMessage(m *protocol.Message) string {
 	var b strings.Builder
+	if m.Instance > firstInstance {
+		fmt.Fprintf(&b, "i%d ", m.Instance)
+	}
 	fmt.Fprintf(&b, "%s term %d", m.Type, m.Term)
 	switch m.Type {
 	case protocol.MsgAppend:
@@ -86,6 +89,9 @@ func describeEntry(e *protocol.Entry) string {
 	text := fmt.Sprintf("(%d, %d) %s", e.Index, e.Term, e.Kind)
 	if e.Kind == protocol.EntryBatch {
 		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Incarnation, e.ID.Seq)
+	}
+	if e.Kind == protocol.EntrySkip {
+		text += fmt.Sprintf(" to %d", e.Round())
 	}
 	if e.BodySize > 0 {
 		text = fmt.Sprintf("%s, %s of %d bytes k=%d", text, e.Form, e.BodySize, e.K)

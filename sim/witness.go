@@ -12,12 +12,13 @@ import (
 // witness is a core that is watched: everything that it decides goes to the judges first.
 type witness struct {
 	protocol.Core
+	s      *strand
 	m      *Member
 	status protocol.Status // as of the last change
 }
 
-func newWitness(m *Member, core protocol.Core) *witness {
-	return &witness{Core: core, m: m, status: core.Status()}
+func newWitness(s *strand, core protocol.Core) *witness {
+	return &witness{Core: core, s: s, m: s.m, status: core.Status()}
 }
 
 // Step implements protocol.Core. Effects are empty before it: the instance collects them
@@ -36,13 +37,16 @@ func (c *witness) judge(out *protocol.Effects) error {
 	if err := c.deleted(out); err != nil {
 		return err
 	}
-	id, ledger := uint64(c.m.id), c.m.w.ledger
+	id, ledger := uint64(c.m.id), c.s.court.ledger
 	for i := range out.Persist {
 		r := recordOf(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
 		if err := c.judgeBody(&out.Persist[i]); err != nil {
+			return err
+		}
+		if err := c.judgeSkip(&out.Persist[i]); err != nil {
 			return err
 		}
 		if r.Kind == check.EntryRecord && r.Voters != nil && c.status.Role == protocol.Leader {
@@ -54,6 +58,9 @@ func (c *witness) judge(out *protocol.Effects) error {
 	}
 	if out.Changed {
 		c.changed()
+	}
+	if out.Suspect != 0 {
+		c.s.suspects = out.Suspect
 	}
 	if c.status.Role == protocol.Leader {
 		if err := ledger.Lead(id, uint64(c.status.Term)); err != nil {
@@ -70,7 +77,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if ledger.Decided() > before {
-			if err := c.m.w.decided(e); err != nil {
+			if err := c.decided(e); err != nil {
 				return err
 			}
 		}
@@ -80,7 +87,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 
 // deleted judges what a new leader deletes before it leads.
 func (c *witness) deleted(out *protocol.Effects) error {
-	id, ledger := uint64(c.m.id), c.m.w.ledger
+	id, ledger := uint64(c.m.id), c.s.court.ledger
 	was, term := ledger.Last(id)
 	if c.status.Role != protocol.Leader || term >= uint64(c.status.Term) {
 		return nil
@@ -101,10 +108,10 @@ func (c *witness) deleted(out *protocol.Effects) error {
 
 // judgeBody judges what a record says about bodies.
 func (c *witness) judgeBody(r *protocol.Record) error {
-	m, bodies := c.m, c.m.w.bodies
+	m, bodies := c.m, c.s.court.bodies
 	switch r.Kind {
 	case protocol.RecordState:
-		m.noting = r.State.Commit
+		c.s.noting = r.State.Commit
 	case protocol.RecordEntry:
 		return bodies.Entry(uint64(m.id), m.batch+1, bodyOf(&r.Entry))
 	case protocol.RecordBody:
@@ -122,19 +129,23 @@ func bodyOf(e *protocol.Entry) check.Body {
 	return b
 }
 
-// decided tells the judge of bodies what was decided just now.
-func (w *World) decided(e *protocol.Entry) error {
+// decided tells the judges of bodies and of the global log what was decided just now.
+func (c *witness) decided(e *protocol.Entry) error {
+	w, bodies, ledger := c.m.w, c.s.court.bodies, c.s.court.ledger
 	if e.Coded() {
 		w.events.Coded++
+	}
+	if w.set.woven() {
+		w.weave.Decide(uint64(c.s.instance), slotOf(e))
 	}
 	if e.Kind == protocol.EntryConfig {
 		config, err := protocol.DecodeConfig(e.Payload)
 		if err != nil {
 			return err
 		}
-		return w.bodies.Configure(votersOf(&config), firstSlots(&config))
+		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
-	return w.bodies.Decide(uint64(e.Index), uint64(e.Term), w.ledger.DecidedBy(uint64(e.Index)))
+	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 }
 
 func (c *witness) changed() {
@@ -145,7 +156,7 @@ func (c *witness) changed() {
 		w.events.Elections++
 	}
 	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
-		w.tracef("%s   is %s of term %d, leader %s", c.m.id, c.status.Role, c.status.Term, c.status.Leader)
+		w.tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
 	}
 }
 
@@ -203,19 +214,20 @@ func foundRecords(rec *protocol.Recovered) []check.Record {
 // judgeSaid judges a message that leaves a member: what it asserts must be durable.
 func (w *World) judgeSaid(m *protocol.Message) {
 	from, to, term := uint64(m.From), uint64(m.To), uint64(m.Term)
+	ledger := w.courtOf(m.Instance).ledger
 	var err error
 	switch m.Type {
 	case protocol.MsgVote:
-		err = w.ledger.SayVote(from, term, from)
+		err = ledger.SayVote(from, term, from)
 	case protocol.MsgVoteResp:
 		if !m.Reject {
-			err = w.ledger.SayVote(from, term, to)
+			err = ledger.SayVote(from, term, to)
 		}
 	case protocol.MsgAppend:
-		err = w.ledger.SayTerm(from, term)
+		err = ledger.SayTerm(from, term)
 	case protocol.MsgAppendResp:
 		if !m.Reject {
-			err = w.ledger.SayStored(from, term, uint64(m.Index))
+			err = ledger.SayStored(from, term, uint64(m.Index))
 		}
 	}
 	w.violate(m.From, err)
@@ -224,10 +236,11 @@ func (w *World) judgeSaid(m *protocol.Message) {
 
 // judgeHoldings judges what a member says of its bodies.
 func (w *World) judgeHoldings(m *protocol.Message) {
-	say := w.bodies.SayHolds
+	bodies, ledger := w.courtOf(m.Instance).bodies, w.courtOf(m.Instance).ledger
+	say := bodies.SayHolds
 	switch m.Type {
 	case protocol.MsgHoldingsResp:
-		say = w.bodies.AnswerHolds
+		say = bodies.AnswerHolds
 	case protocol.MsgAppendResp:
 	default:
 		return
@@ -235,8 +248,8 @@ func (w *World) judgeHoldings(m *protocol.Message) {
 	for _, h := range m.Holdings {
 		if h.Form != protocol.FormCommitted {
 			w.violate(m.From, say(uint64(m.From), uint64(m.Term), uint64(h.Index), uint64(h.Term), check.Form(h.Form)))
-		} else if uint64(h.Index) > w.ledger.Decided() {
-			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", h.Index, w.ledger.Decided()))
+		} else if uint64(h.Index) > ledger.Decided() {
+			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", h.Index, ledger.Decided()))
 		}
 	}
 }

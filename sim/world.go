@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/erasure"
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,8 +26,12 @@ type World struct {
 	// pass, if set, decides which messages links carry; for directed scenarios.
 	pass func(*protocol.Message) bool
 
-	ledger   *check.Ledger
-	bodies   *check.Bodies
+	// courts judge the instances, ascending. The first is also at hand as if it were the only
+	// one, which it often is.
+	courts []*court
+	*court
+	weave    *check.Weave
+	executed order.Turn // up to which slot the global log was executed, by whoever is furthest
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number
@@ -62,14 +67,34 @@ func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes the world of some settings; nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
-	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut), out: out}
-	w.bodies.Flexible(set.Raft.ReadQuorum, set.Raft.WriteQuorum)
-	first := set.firstConfig()
-	w.violate(0, w.bodies.Configure(votersOf(&first), firstSlots(&first)))
+	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
+	w.court = w.courtOf(firstInstance)
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
 	return w
+}
+
+// court is the judges of one instance.
+type court struct {
+	instance protocol.InstanceID
+	ledger   *check.Ledger
+	bodies   *check.Bodies
+}
+
+// courtOf returns the judges of an instance.
+func (w *World) courtOf(instance protocol.InstanceID) *court {
+	for _, c := range w.courts {
+		if c.instance == instance {
+			return c
+		}
+	}
+	c := &court{instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
+	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)
+	first := w.set.firstConfig()
+	w.violate(0, c.bodies.Configure(votersOf(&first), firstSlots(&first)))
+	w.courts = append(w.courts, c)
+	return c
 }
 
 // violate notes a violation; the first one ends the run.
@@ -90,7 +115,9 @@ func (w *World) run(until time.Duration) {
 		w.steps++
 		w.mix(uint64(e.at), e.seq)
 		e.do()
-		w.violate(0, w.bodies.Check())
+		for _, c := range w.courts {
+			w.violate(0, c.bodies.Check())
+		}
 	}
 	w.now = max(w.now, until)
 }
@@ -124,6 +151,14 @@ func (w *World) between(lo, hi time.Duration) time.Duration {
 
 // pick draws a number below n.
 func (w *World) pick(n int) int { return w.rng.IntN(n) }
+
+// among draws a number below n, which is 0 without drawing if that is the only one.
+func (w *World) among(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return w.pick(n)
+}
 
 // mix adds what happened to the run's hash (FNV-1a on words).
 func (w *World) mix(words ...uint64) {

@@ -37,12 +37,14 @@ disks, bytes that go bad, clocks that drift, snapshots, membership changes. Ever
 judged after every step and at the end. The same seed is the same run, always.
 
 Protocol craft is raft with placement code: large values stand on the members in fragments.
-rs-raft does so with fixed quorums, for 5 and 7 nodes.
+rs-raft does so with fixed quorums, for 5 and 7 nodes. niagara weaves several instances of
+raft, with either placement, into one log.
 
 A seed that fails is printed with the command that runs it again and prints its
 conversation. The exit code is 1 if any seed failed.`,
 		Example: `  braid sim --nodes 5 --seeds 1-2000
   braid sim --protocol craft --nodes 5 --seeds 1-2000
+  braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
   braid sim --nodes 3 --seeds 17-17 --trace
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
   braid sim --duration 5m --seeds 1-100000000`,
@@ -53,7 +55,8 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(sim.Protocols, ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
-	fl.StringVar(&f.campaign.Order, "order", "single", "how instances make one log")
+	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single or niagara (default: the protocol's own)")
+	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3)")
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
 	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")

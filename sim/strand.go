@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/wal"
+)
+
+// strand is one instance on a running member: what production has an event loop for. All
+// share the member's disk, state machine and clients.
+type strand struct {
+	m        *Member
+	instance protocol.InstanceID
+	court    *court
+	inst     *replica.Instance
+	witness  *witness
+	out      replica.Outbox
+
+	submitted uint64         // the last step whose records were handed over
+	noted     protocol.Index // the commit index on disk
+	noting    protocol.Index // the one that is being written
+	cut       protocol.Index // the log may be cut here, after the records; 0: no
+	moved     time.Duration  // when leadership was given away
+	mover     replica.Mover
+	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
+
+	body bodyWork
+}
+
+// open makes the member's parts of all instances from what its disk holds.
+func (m *Member) open(r *running, meta replica.Meta) error {
+	var logs []replica.InstanceLog
+	for _, id := range meta.Cursor.Instances() {
+		rec, err := replica.Recover(r.log, id, meta)
+		if err != nil {
+			return err
+		}
+		if err := m.w.courtOf(id).ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
+			return err
+		}
+		logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &rec})
+	}
+	store, err := m.openBodies(logs, r.machine)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		s := &strand{m: m, instance: l.Instance, court: m.w.courtOf(l.Instance), noted: l.Recovered.State.Commit}
+		if err := s.holdBodies(r.machine, store, l.Recovered.Base.Index); err != nil {
+			return err
+		}
+		if err := s.begin(r.session, l.Recovered); err != nil {
+			return err
+		}
+		r.strands = append(r.strands, s)
+	}
+	r.strand = r.strands[0]
+	return nil
+}
+
+// begin makes the instance from what was recovered.
+func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error {
+	m, set := s.m, &s.m.w.set
+	core, err := set.newCore(m.id, s.instance, *rec)
+	if err != nil {
+		return err
+	}
+	s.witness = newWitness(s, core)
+	config := replica.InstanceConfig{
+		Self: m.id, Instance: s.instance, Session: session,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth,
+		MutantReleaseEarly: set.Mutant == MutantReleaseEarly,
+	}
+	if set.woven() {
+		config.Woven = rec
+	}
+	s.inst = replica.NewInstance(config, s.witness)
+	return nil
+}
+
+// step tells the instance that something happened, and carries out what follows.
+func (s *strand) step(in protocol.Input) {
+	if s.m.up {
+		s.inst.Step(s.m.clock(), in, &s.out)
+		s.m.flush()
+	}
+}
+
+// leads reports whether the member leads the instance.
+func (s *strand) leads() bool { return s.witness.status.Role == protocol.Leader }
+
+// leaveStalledDisk gives leadership away while the disk stands still, as the production
+// loop does.
+func (s *strand) leaveStalledDisk() {
+	now, limit := s.m.clock(), s.m.w.set.Election
+	if s.m.oldest == 0 || now-s.m.oldest < limit || !s.leads() || now-s.moved < 5*limit && s.moved != 0 {
+		return
+	}
+	s.moved = now
+	s.inst.Step(now, protocol.Transfer{}, &s.out)
+}
+
+// busy reports whether there is anything to carry out.
+func (s *strand) busy() bool {
+	return len(s.out.Send) > 0 || s.out.Seq != s.submitted || !s.out.Empty()
+}
+
+// carryOut carries out the outbox, in the order that it demands.
+func (s *strand) carryOut() {
+	m := s.m
+	out := s.out
+	s.out = replica.Outbox{Seq: out.Seq}
+	s.send(out.Send)
+	if s.persist(&out); !m.up {
+		return
+	}
+	if out.Install != nil {
+		s.body.retention.Installing(out.Install.Index)
+		s.skipTo(out.Install)
+	}
+	if len(out.Commit) > 0 {
+		s.body.retention.Committed(out.Commit)
+		s.tell()
+		m.queue = append(m.queue, applyItem{commit: replica.Commitment{Instance: s.instance, Entries: out.Commit, Own: out.Own}})
+	}
+	for _, f := range out.Failed {
+		f.Batch.Fail(f.Err)
+	}
+	s.answerReads(&out)
+	s.refuse(out.Refused)
+	for _, to := range out.Snapshots {
+		s.sendSnapshot(to)
+	}
+	s.wanted(out.Want)
+	m.apply()
+	if m.up {
+		m.propose()
+	}
+}
+
+// skipTo puts the installation of a snapshot into the apply queue. It stands for what was
+// queued of this instance before; the log may not have that any more.
+func (s *strand) skipTo(base *protocol.Base) {
+	keep := s.m.queue[:0]
+	for _, it := range s.m.queue {
+		if it.install != nil || it.commit.Instance != s.instance {
+			keep = append(keep, it)
+			continue
+		}
+		for _, b := range it.commit.Own {
+			b.Fail(replica.ErrResultUnknown)
+		}
+	}
+	s.m.queue = append(keep, applyItem{install: base, by: s})
+}
+
+func (s *strand) send(messages []*protocol.Message) {
+	w := s.m.w
+	for _, msg := range messages {
+		full, err := s.resident(msg)
+		var compacted *wal.CompactedError
+		var unheld *replica.UnheldError
+		var damage *wal.CorruptError
+		switch {
+		case err == nil:
+			w.judgeSaid(full)
+			w.send(full)
+		case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
+			// The message waited for the disk; meanwhile the log was cut, or replaced.
+		case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
+			// As before: it is committed now, and was released, or is being restored.
+		case errors.As(err, &damage):
+			// What is held went bad; a copy of it is on its way.
+		default:
+			w.violate(s.m.id, &entryError{err})
+		}
+	}
+}
+
+type entryError struct{ err error }
+
+func (e *entryError) Error() string { return "entries to send: " + e.err.Error() }
+func (e *entryError) Unwrap() error { return e.err }
+
+// resident returns the message as it goes on the wire: what the core does not hold is read
+// from the disk, bodies are cut. The core's own entries are shared and stay as they are.
+func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
+	if !slices.ContainsFunc(msg.Entries, func(e protocol.Entry) bool { return !e.Applicable() || e.BodySize > 0 }) {
+		return msg, nil
+	}
+	full := *msg
+	full.Entries = slices.Clone(msg.Entries)
+	load := replica.LoadFrom(s.m.log)
+	for i := range full.Entries {
+		e := &full.Entries[i]
+		wish := e.Form
+		if err := replica.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.body.store); err != nil {
+			var damage *wal.CorruptError
+			if errors.As(err, &damage) {
+				s.damagedAt(e.Index, err)
+			}
+			return nil, err
+		}
+		if e.Form != wish {
+			s.own(e.Ref(s.instance)) // looks whether it is damaged
+		}
+	}
+	return &full, nil
+}
+
+// persist hands records to the disk; a sync that runs is waited for.
+func (s *strand) persist(out *replica.Outbox) {
+	if out.Seq == s.submitted {
+		return
+	}
+	s.m.records = append(s.m.records, out.Persist...)
+	s.submitted = out.Seq
+	if s.m.oldest == 0 {
+		s.m.oldest = s.m.clock()
+	}
+	s.m.write()
+}
+
+// answerReads takes in read points. A read that has those of all instances waits until they
+// are applied.
+func (s *strand) answerReads(out *replica.Outbox) {
+	m := s.m
+	for _, p := range out.Reads {
+		i := m.asks(p.Context)
+		if i < 0 {
+			continue
+		}
+		if r := m.asked[i]; r.vector.Point(s.instance, p.Index) {
+			m.waiting = append(m.waiting, r)
+			m.asked = slices.Delete(m.asked, i, i+1)
+		}
+	}
+	for _, c := range out.FailedReads {
+		if i := m.asks(c); i >= 0 {
+			r := m.asked[i]
+			m.asked = slices.Delete(m.asked, i, i+1)
+			r.done(false)
+		}
+	}
+	m.serveReads()
+}
+
+func (s *strand) refuse(refused []protocol.Rejection) {
+	for _, r := range refused {
+		for i := range s.m.changes {
+			if s.m.changes[i].context == r.Context {
+				s.m.changes[i].done(&replica.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
+				s.m.changes = slices.Delete(s.m.changes, i, i+1)
+				break
+			}
+		}
+	}
+}
