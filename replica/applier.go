@@ -51,8 +51,9 @@ type Applier struct {
 	// Void is called with each batch of this member that certainly takes no effect, because
 	// its instance was retired before; nil: they fail.
 	Void func(*Batch)
-	// MutantNoSessions applies duplicates; for the simulator to catch.
-	MutantNoSessions bool
+	// MutantNoSessions applies duplicates, MutantOneSession takes the numbers of an instance's
+	// proposals for those of another; for the simulator to catch.
+	MutantNoSessions, MutantOneSession bool
 }
 
 // instanceConfig is the membership of an instance, as of the cursor.
@@ -105,6 +106,11 @@ func (a *Applier) Apply(c Commitment) error {
 	if a.stuck {
 		return nil
 	}
+	return a.advance()
+}
+
+// advance applies what is in turn.
+func (a *Applier) advance() error {
 	a.placed = a.order.Next(a.placed[:0])
 	for i := range a.placed {
 		if err := a.place(&a.placed[i]); err != nil {
@@ -222,7 +228,11 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	if err != nil {
 		return err
 	}
-	if !a.sessions.Admit(p.Instance, e) && !a.MutantNoSessions {
+	session := p.Instance
+	if a.MutantOneSession {
+		session = a.configs[0].instance
+	}
+	if !a.sessions.Admit(session, e) && !a.MutantNoSessions {
 		if own != nil {
 			own.Fail(ErrResultUnknown)
 		}
@@ -321,7 +331,8 @@ func (a *Applier) Ahead(meta *Meta) bool {
 }
 
 // Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of
-// this member that it stands for took effect or not: they are told so.
+// this member that it stands for took effect or not: they are told so. What was added beyond
+// it, and is in turn now, is applied.
 func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
@@ -336,7 +347,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	a.failOwn(ErrResultUnknown, func(o *ownBatch) bool {
 		return !a.hosts(o.instance) || o.index <= meta.Cursor.Point(o.instance).Index
 	})
-	return nil
+	return a.advance()
 }
 
 // FailOwn tells every batch that is committed and not applied here an error.

@@ -561,6 +561,7 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	}
 	m.applier = replica.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, replica.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
+	m.applier.MutantOneSession = s.Mutant == MutantOneSession
 	m.applier.Passed = m.passed
 	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
 	for _, s := range m.strands {

@@ -40,8 +40,11 @@ func TestMutantsAreCaught(t *testing.T) {
 				return
 			}
 			proto := ProtocolRaft
-			if strings.HasPrefix(mutant, "code-") {
+			switch prefix, _, _ := strings.Cut(mutant, "-"); prefix {
+			case "code":
 				proto = ProtocolCRaft
+			case "weave":
+				proto = ProtocolNiagara
 			}
 			for seed := uint64(1); seed <= searched; seed++ {
 				for _, nodes := range []int{3, 5} {

@@ -116,13 +116,16 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		change func(*Campaign)
 		want   string
 	}{
-		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft]`},
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" cannot be simulated with raft; there is: [copy code]`},
 		{func(c *Campaign) { c.Protocol, c.Placement = ProtocolCRaft, "copy" }, "there is: [code]"},
 		{func(c *Campaign) { c.Protocol = ProtocolRS }, "3 nodes: rs-raft has quorums for 5 and 7"},
-		{func(c *Campaign) { c.Order = "iss" }, "there is: single"},
+		{func(c *Campaign) { c.Order = "iss" }, "there is: [single niagara]"},
+		{func(c *Campaign) { c.Protocol, c.Order = ProtocolNiagara, OrderSingle }, "there is: [niagara]"},
+		{func(c *Campaign) { c.Protocol, c.Instances = ProtocolNiagara, 17 }, "17 instances: want 1 … 16"},
+		{func(c *Campaign) { c.Instances = 2 }, "order single has one"},
 		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
 		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},
 		{func(c *Campaign) { c.Without = []string{"rain"} }, "partition"},

@@ -18,14 +18,21 @@ const (
 	MutantNoSessions = "no-sessions"
 	// MutantForgetSessions restarts and installs snapshots without the table of sessions.
 	MutantForgetSessions = "forget-sessions"
-	// MutantReadOne answers a read at the read point of one instance, whichever is first.
+	// MutantReadOne asks the leader of one instance alone for a read point.
 	MutantReadOne = "weave-read-one"
-	// MutantInstallOne offers a received snapshot to the instance alone whose leader sent it.
-	MutantInstallOne = "weave-install-one"
+	// MutantMix takes a received snapshot's place in the instance alone that asked for it.
+	MutantMix = "weave-mix"
+	// MutantCutCommitted cuts the logs at what is committed, not at the snapshot's points.
+	MutantCutCommitted = "weave-cut-committed"
+	// MutantHasty takes skips into the order as soon as their leader has appended them.
+	MutantHasty = "weave-hasty"
+	// MutantOneSession knows the proposals of all instances by one session of their member.
+	MutantOneSession = "weave-one-session"
 )
 
 // ReplicaMutants lists the mutants of the replica.
-var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions, MutantReadOne, MutantInstallOne}
+var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
+	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.

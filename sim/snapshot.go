@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 )
@@ -108,6 +110,9 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 	ahead := m.applier.Ahead(&meta)
 	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
 	if ahead {
+		if m.w.set.Mutant == MutantMix {
+			meta.Cursor = m.mixed(meta.Cursor, by)
+		}
 		if err := m.replace(meta, f); err != nil {
 			return err
 		}
@@ -119,6 +124,14 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 	by.body.retention.Restart(base.Index, refs)
 	by.sweep()
 	return errors.Join(f.Verify(), m.snaps.Prune(meta.Cursor.Position))
+}
+
+// mixed is where a member would be that goes to a snapshot in one instance only.
+func (m *Member) mixed(to order.Cursor, by *strand) order.Cursor {
+	mix := m.applier.Cursor().Clone()
+	mix.Position, mix.Turn = to.Position, order.Turn{Round: mix.Turn.Round + 1, Instance: firstInstance}
+	mix.Points[slices.Index(m.strands, by)] = to.Point(by.instance)
+	return mix
 }
 
 // replace puts a snapshot in the place of the state.
@@ -179,6 +192,12 @@ func (m *Member) stored(s *snapshot) {
 	}
 	for _, k := range m.strands {
 		k.step(protocol.Compact{Index: at.Point(k.instance).Index})
+	}
+	if m.w.set.Mutant == MutantCutCommitted {
+		at = at.Clone()
+		for i, k := range m.strands {
+			at.Points[i].Index = k.inst.Core().Status().Commit
+		}
 	}
 	m.releaseUpTo(s.Command)
 	cutting := false
@@ -258,8 +277,6 @@ func (m *Member) received(by *strand, term protocol.Term, s *snapshot, answer fu
 			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
 			if k.instance == by.instance {
 				in.Term = term
-			} else if m.w.set.Mutant == MutantInstallOne {
-				continue
 			}
 			k.step(in)
 		}

@@ -118,6 +118,9 @@ func (s *strand) carryOut() {
 	if s.persist(&out); !m.up {
 		return
 	}
+	if m.w.set.Mutant == MutantHasty && s.leads() {
+		s.hasten()
+	}
 	if out.Install != nil {
 		s.body.retention.Installing(out.Install.Index)
 		s.skipTo(out.Install)
@@ -139,6 +142,14 @@ func (s *strand) carryOut() {
 	m.apply()
 	if m.up {
 		m.propose()
+	}
+}
+
+// hasten takes the skip at the log's end into the order, committed or not.
+func (s *strand) hasten() {
+	at := s.m.applier.Added(s.instance)
+	if last := s.witness.skip; last.Index == at+1 {
+		s.m.queue = append(s.m.queue, applyItem{commit: replica.Commitment{Instance: s.instance, Entries: []protocol.Entry{last}}})
 	}
 }
 

@@ -200,6 +200,7 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 		return nil
 	}
 	c.m.w.events.Skips++
+	c.skip = r.Entry
 	if tail := c.s.inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
 		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
 	}

@@ -46,12 +46,12 @@ func TestSimSaysHowToReplayAFailure(t *testing.T) {
 
 func TestSimWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--protocol epaxos", `protocol "epaxos" cannot be simulated; there is: [raft craft rs-raft]`},
+		{"--protocol epaxos", `protocol "epaxos" cannot be simulated; there is: [raft craft rs-raft niagara]`},
 		{"--nodes 0", "0 nodes: want 1 … 9"},
 		{"--placement rows", "there is: [copy code]"},
 		{"--protocol craft --placement copy", "there is: [code]"},
 		{"--protocol rs-raft --nodes 3", "quorums for 5 and 7"},
-		{"--order iss", "there is: single"},
+		{"--order iss", "there is: [single niagara]"},
 		{"--seeds 5-1", "the first is after the last"},
 		{"--seeds many", `--seeds "many"`},
 		{"--seeds 1-3 --trace", "--trace prints one seed"},
