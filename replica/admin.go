@@ -82,7 +82,7 @@ func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any,
 	pause := time.NewTicker(max(r.opt.Heartbeat/2, time.Millisecond))
 	defer pause.Stop()
 	for {
-		leader := r.loop.status.Load().Leader
+		leader := r.first().status.Load().Leader
 		switch leader {
 		case 0:
 			err = &RefusedError{What: what, Reason: protocol.ReasonNoLeader}
@@ -137,7 +137,11 @@ func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) 
 			return nil // in force at the leader; this member may never hear of it
 		}
 	}
-	return r.apply.whenConfig(ctx, func(c *protocol.Config) bool { return inForce(c, changes) })
+	return r.apply.whenConfig(ctx, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
+}
+
+func inForceInAll(configs []protocol.Config, changes []protocol.Change) bool {
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !inForce(&c, changes) })
 }
 
 func inForce(c *protocol.Config, changes []protocol.Change) bool {
@@ -161,16 +165,20 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 	return !c.Joint()
 }
 
-// change proposes a membership change at this member, which leads, and waits for it.
+// change proposes a membership change at this member, which leads the first instance, and
+// waits for it. The other instances follow; until they have, there is no other change.
 func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
+	if _, configs := r.apply.at(); !Settled(&r.first().status.Load().Config, configs[1:]) {
+		return &RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
+	}
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
 	applied := make(chan error, 1)
-	r.loop.input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
+	r.first().input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		applied <- r.apply.whenConfig(wait, func(c *protocol.Config) bool { return inForce(c, changes) })
+		applied <- r.apply.whenConfig(wait, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
 	}()
 	select {
 	case ref := <-refused:
@@ -210,7 +218,7 @@ func (r *Replica) refused(ref protocol.Rejection) {
 // TransferLeader hands leadership to a voter (0: the most advanced) and returns when this
 // member sees another leader.
 func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
-	if to != 0 && r.loop.status.Load().Leader == to {
+	if to != 0 && r.first().status.Load().Leader == to {
 		return nil
 	}
 	return r.atLeader(ctx, "leadership transfer", askTransfer, to, func(ctx context.Context) error { return r.transfer(ctx, to) })
@@ -218,7 +226,8 @@ func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) erro
 
 // transfer hands leadership over from this member, which leads.
 func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
-	st := r.loop.status.Load()
+	first := r.first()
+	st := first.status.Load()
 	if to != 0 && !st.Config.Voter(to) {
 		return &RefusedError{What: "leadership transfer", Reason: protocol.ReasonInvalidChange, Leader: st.Leader}
 	}
@@ -227,7 +236,7 @@ func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	}
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
-	r.loop.input(protocol.Transfer{To: to, Context: token}, 0)
+	first.input(protocol.Transfer{To: to, Context: token}, 0)
 	poll := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
 	defer poll.Stop()
 	limit := time.NewTimer(3 * r.opt.ElectionTimeout)
@@ -235,7 +244,7 @@ func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	for {
 		select {
 		case <-poll.C:
-			if now := r.loop.status.Load(); now.Leader != 0 && now.Leader != r.opt.Self && (to == 0 || now.Leader == to) {
+			if now := first.status.Load(); now.Leader != 0 && now.Leader != r.opt.Self && (to == 0 || now.Leader == to) {
 				return nil
 			}
 		case ref := <-refused:
@@ -274,10 +283,13 @@ type Status struct {
 
 // Status describes the member.
 func (r *Replica) Status() Status {
-	st := r.loop.status.Load()
-	cursor, config := r.apply.at()
+	var instances []protocol.Status
+	for _, l := range r.all() {
+		instances = append(instances, *l.status.Load())
+	}
+	cursor, configs := r.apply.at()
 	return Status{
-		Instances: []protocol.Status{*st}, Applied: cursor, Config: config,
+		Instances: instances, Applied: cursor, Config: configs[0],
 		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
 		PendingBytes: r.proposer.pendingBytes(),
 		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),

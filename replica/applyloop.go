@@ -27,11 +27,15 @@ type applyLoop struct {
 	installs, installed int
 
 	// applied and what waits for it, guarded by amu.
-	amu     sync.Mutex
-	cursor  order.Cursor
-	waiting []applyWaiter
-	configs []configWaiter
-	config  protocol.Config
+	amu    sync.Mutex
+	cursor order.Cursor
+	// shape are the instances in force, and added how much of each is in the order, with all
+	// that follows from it applied.
+	shape    []protocol.InstanceID
+	added    []protocol.Index
+	waiting  []*readGroup // their vectors are complete
+	changing []configWaiter
+	configs  []protocol.Config // of the instances in force; the first is the cluster's
 
 	// since the last snapshot
 	logged  int64
@@ -41,19 +45,14 @@ type applyLoop struct {
 
 type applyItem struct {
 	commit  Commitment
-	applied chan struct{} // closed when commit is applied; nil if nobody waits
-	install *protocol.Base
+	applied chan struct{}  // closed when commit is applied; nil if nobody waits
+	install *protocol.Base // of the commitment's instance
 	view    chan<- viewReply
 	wrote   bool // a snapshot was written (or failed): the next may begin
 }
 
-type applyWaiter struct {
-	index protocol.Index
-	group *readGroup
-}
-
 type configWaiter struct {
-	ok   func(*protocol.Config) bool
+	ok   func([]protocol.Config) bool
 	done chan struct{}
 }
 
@@ -68,7 +67,9 @@ type viewReply struct {
 const applyQueueBytes = 128 << 20
 
 func newApplyLoop(r *Replica, a *Applier) *applyLoop {
-	return &applyLoop{r: r, applier: a, wake: make(chan struct{}, 1), cursor: a.Cursor(), config: a.Config()}
+	l := &applyLoop{r: r, applier: a, wake: make(chan struct{}, 1), configs: a.Configs()}
+	l.note()
+	return l
 }
 
 // push queues one item; it never blocks.
@@ -86,14 +87,15 @@ func (l *applyLoop) push(it applyItem) {
 	poke(l.wake)
 }
 
-// pushInstall queues a snapshot in place of the commits that still wait: it stands for
-// them, and the log may be without them as soon as the snapshot is its base.
-func (l *applyLoop) pushInstall(base *protocol.Base) {
+// pushInstall queues a snapshot in place of the commits of an instance that still wait: it
+// stands for them, and the log may be without them as soon as the snapshot is its base. Those
+// of other instances stay: their logs are what they were.
+func (l *applyLoop) pushInstall(instance protocol.InstanceID, base *protocol.Base) {
 	var dropped []applyItem
 	l.mu.Lock()
 	keep := l.queue[:0]
 	for _, it := range l.queue {
-		if len(it.commit.Entries) == 0 {
+		if len(it.commit.Entries) == 0 || it.commit.Instance != instance {
 			keep = append(keep, it)
 			continue
 		}
@@ -103,7 +105,7 @@ func (l *applyLoop) pushInstall(base *protocol.Base) {
 		}
 	}
 	clear(l.queue[len(keep):])
-	l.queue = append(keep, applyItem{install: base})
+	l.queue = append(keep, applyItem{install: base, commit: Commitment{Instance: instance}})
 	l.installs++
 	l.mu.Unlock()
 	for _, it := range dropped {
@@ -181,31 +183,45 @@ func (l *applyLoop) drain() {
 func (l *applyLoop) item(it *applyItem) error {
 	switch {
 	case it.view != nil:
-		it.view <- l.view()
-		return nil
+		return l.show(it.view)
 	case it.wrote:
 		l.busy = false
 		return nil
 	case it.install != nil:
-		if err := l.install(*it.install); err != nil {
+		if err := l.install(it.commit.Instance, *it.install); err != nil {
 			return err
 		}
 	default:
-		if err := l.apply(it.commit); err != nil {
+		err := l.apply(it.commit)
+		if it.applied != nil {
+			close(it.applied)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	l.publish()
-	if it.applied != nil {
-		close(it.applied)
+	if l.applier.Stuck() {
+		return nil // what the order says is not what is applied
 	}
+	l.publish()
 	return l.maybeSnapshot()
 }
 
+// show answers with a view of the state, later if that is not what the order says: then a
+// snapshot is in the queue.
+func (l *applyLoop) show(reply chan<- viewReply) error {
+	if l.applier.Stuck() {
+		l.push(applyItem{view: reply})
+		return nil
+	}
+	reply <- l.view()
+	return nil
+}
+
 func (l *applyLoop) apply(c Commitment) error {
-	before := l.applier.changes
+	before, inOrder := l.applier.changes, l.applier.Resident()
 	err := l.applier.Apply(c)
-	resident := 0
+	resident := inOrder - l.applier.Resident() // what came to its turn
 	for i := range c.Entries {
 		resident += len(c.Entries[i].Payload)
 		l.logged += int64(c.Entries[i].Bytes())
@@ -223,68 +239,53 @@ func (l *applyLoop) apply(c Commitment) error {
 	return nil
 }
 
-// publish makes the applied index known and releases the reads that waited for it.
+// publish makes known what is applied, and releases the reads that waited for it.
 func (l *applyLoop) publish() {
-	cursor := l.applier.Cursor()
-	index := cursor.Points[0].Index
-	var ready []*readGroup
 	l.amu.Lock()
-	l.cursor = cursor
-	keep := l.waiting[:0]
-	for _, w := range l.waiting {
-		if w.index <= index {
-			ready = append(ready, w.group)
-		} else {
-			keep = append(keep, w)
-		}
-	}
-	clear(l.waiting[len(keep):])
-	l.waiting = keep
+	l.note()
+	ready, void := l.served()
 	l.amu.Unlock()
-	for _, g := range ready {
-		g.finish(nil)
+	l.answer(ready, void)
+}
+
+// note takes down how far the applier is. amu is held, but by newApplyLoop.
+func (l *applyLoop) note() {
+	l.cursor = l.applier.Cursor()
+	if n := len(l.cursor.Points); n != len(l.added) || l.cursor.Points[n-1].Instance != l.shape[n-1] {
+		l.shape, l.added = l.cursor.Instances(), make([]protocol.Index, n)
+	}
+	for i, id := range l.shape {
+		l.added[i] = l.applier.Added(id)
 	}
 }
 
 func (l *applyLoop) publishConfig() {
-	config := l.applier.Config() // shared with nobody who would change it
+	configs := l.applier.Configs() // shared with nobody who would change them
 	l.amu.Lock()
-	l.config = config
-	keep := l.configs[:0]
-	for _, w := range l.configs {
-		if w.ok(&config) {
+	l.configs = configs
+	l.note()
+	keep := l.changing[:0]
+	for _, w := range l.changing {
+		if w.ok(configs) {
 			close(w.done)
 		} else {
 			keep = append(keep, w)
 		}
 	}
-	l.configs = keep
+	l.changing = keep
 	l.amu.Unlock()
 	l.r.changed()
 }
 
-// whenApplied finishes the group as soon as everything up to index is applied.
-func (l *applyLoop) whenApplied(index protocol.Index, g *readGroup) {
+// whenConfig waits until the applied configurations of all instances satisfy ok.
+func (l *applyLoop) whenConfig(ctx context.Context, ok func([]protocol.Config) bool) error {
 	l.amu.Lock()
-	if l.cursor.Points[0].Index < index {
-		l.waiting = append(l.waiting, applyWaiter{index, g})
-		g = nil
-	}
-	l.amu.Unlock()
-	if g != nil {
-		g.finish(nil)
-	}
-}
-
-// whenConfig waits until an applied configuration satisfies ok.
-func (l *applyLoop) whenConfig(ctx context.Context, ok func(*protocol.Config) bool) error {
-	l.amu.Lock()
-	if ok(&l.config) {
+	if ok(l.configs) {
 		l.amu.Unlock()
 		return nil
 	}
 	w := configWaiter{ok: ok, done: make(chan struct{})}
-	l.configs = append(l.configs, w)
+	l.changing = append(l.changing, w)
 	l.amu.Unlock()
 	select {
 	case <-w.done:
@@ -296,11 +297,37 @@ func (l *applyLoop) whenConfig(ctx context.Context, ok func(*protocol.Config) bo
 	}
 }
 
-// at returns the applied cursor and membership.
-func (l *applyLoop) at() (order.Cursor, protocol.Config) {
+// at returns the applied cursor and memberships, of the instances in force.
+func (l *applyLoop) at() (order.Cursor, []protocol.Config) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	return l.cursor, l.config
+	return l.cursor, l.configs
+}
+
+// config is the membership of an instance as applied; of one that is not in force the
+// cluster's.
+func (l *applyLoop) config(instance protocol.InstanceID) protocol.Config {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	for i, id := range l.shape {
+		if id == instance {
+			return l.configs[i]
+		}
+	}
+	return l.configs[0]
+}
+
+// applied reports whether everything up to an index of each instance is in the order, and
+// all that follows from it applied.
+func (l *applyLoop) applied(commit func(protocol.InstanceID) protocol.Index) bool {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	for i, id := range l.shape {
+		if l.added[i] < commit(id) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *applyLoop) view() viewReply {
@@ -308,32 +335,39 @@ func (l *applyLoop) view() viewReply {
 	return viewReply{header: SnapshotHeader{Meta: l.applier.Meta(), HasState: true}, view: view, err: err}
 }
 
-// install replaces the state by the snapshot that was received and accepted.
-func (l *applyLoop) install(base protocol.Base) error {
+// install replaces the state by the snapshot that an instance has accepted, or by one that
+// goes further. Another instance may have had it installed already.
+func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) error {
 	began := time.Now()
-	f, err := l.r.snaps.At(base, l.r.instance)
+	defer func() {
+		l.mu.Lock()
+		l.installed++
+		l.mu.Unlock()
+	}()
+	f, err := l.r.snaps.At(base, instance)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	meta := f.Header.Meta
 	if !l.applier.Ahead(&meta) {
-		return nil
+		return l.r.bodies.installed(instance, base.Index, l.applier)
 	}
+	resident := l.applier.Resident()
 	if err := l.applier.Install(meta, f); err != nil {
 		return err
 	}
 	if err := f.Verify(); err != nil {
 		return err
 	}
-	if err := l.r.bodies.installed(base.Index, l.applier.sm); err != nil {
+	if err := l.r.bodies.installed(instance, base.Index, l.applier); err != nil {
 		return err
 	}
 	l.logged, l.entries = 0, 0
 	l.mu.Lock()
-	l.installed++
+	l.bytes -= resident
 	l.mu.Unlock()
-	l.r.log.Info("snapshot installed", "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))
+	l.r.log.Info("snapshot installed", "instance", instance, "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))
 	l.publishConfig()
 	return l.r.snaps.Prune(meta.Cursor.Position)
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,10 +22,11 @@ type bodies struct {
 	store *wal.Bodies
 	cache *bodyCache
 
-	// retention is guarded by kmu; changed says that it is not what the event loop saw.
-	kmu       sync.Mutex
-	retention *Retention
-	changed   atomic.Bool
+	// kept has what is known of each instance's bodies, ascending; it and all of it are guarded
+	// by kmu. keeper says that the state machine tells what it refers to.
+	kmu    sync.Mutex
+	kept   []*keptBodies
+	keeper bool
 
 	// What waits for the goroutine, guarded by mu.
 	mu      sync.Mutex
@@ -47,6 +49,7 @@ type bodies struct {
 	out      GatherOutbox
 	waiters  map[protocol.BodyRef][]func(Answer)
 	filling  int // missing bodies that are being gathered; ≤ maxFilling
+	turns    int // of fill
 	censuses []*Census
 	context  uint64
 
@@ -56,6 +59,13 @@ type bodies struct {
 
 	count   bodyCounters
 	failing atomic.Pointer[BodyError] // the last failure to restore a body; nil after a success
+}
+
+// keptBodies is which bodies of an instance are alive and missing.
+type keptBodies struct {
+	instance  protocol.InstanceID
+	retention *Retention  // guarded by bodies.kmu
+	changed   atomic.Bool // the event loop has to look at it
 }
 
 type bodyCounters struct {
@@ -76,8 +86,8 @@ type flight struct {
 }
 
 const (
-	// bodyStream is where fragments travel between members: beside the log's stream, which
-	// must not wait behind them.
+	// bodyStream and those after it, one for each instance, are where fragments travel between
+	// members: beside the log's stream, which must not wait behind them.
 	bodyStream = 1 << 16
 	// bodyGatherBytes bounds the bodies that are gathered at once.
 	bodyGatherBytes = 64 << 20
@@ -99,7 +109,7 @@ const (
 
 func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 	return &bodies{
-		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), retention: NewRetention(r.instance, store, keeper),
+		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), keeper: keeper,
 		flights: map[protocol.BodyRef]*flight{}, wanted: map[protocol.BodyRef]bool{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
 		gatherer: NewGatherer(GatherConfig{
 			Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
@@ -111,7 +121,9 @@ func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 
 // start begins to work. The member's loops run already or will soon.
 func (b *bodies) start() {
-	b.with(func(*Retention) {})
+	for _, l := range b.r.all() {
+		b.with(l.kept, func(*Retention) {})
+	}
 	b.r.spawn(b.run)
 	for range bodyServers {
 		b.r.spawn(b.serve)
@@ -119,6 +131,27 @@ func (b *bodies) start() {
 	if b.r.opt.ScrubBytesPerSecond > 0 {
 		b.r.spawn(b.scrub)
 	}
+}
+
+// host begins to keep an instance's bodies, if that was not begun.
+func (b *bodies) host(instance protocol.InstanceID) *keptBodies {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	at, ok := slices.BinarySearchFunc(b.kept, instance, func(k *keptBodies, id protocol.InstanceID) int { return cmp.Compare(k.instance, id) })
+	if !ok {
+		b.kept = slices.Insert(b.kept, at, &keptBodies{instance: instance, retention: NewRetention(instance, b.store, b.keeper)})
+	}
+	return b.kept[at]
+}
+
+// of finds what is kept of an instance; nil if nothing is. kmu is held.
+func (b *bodies) of(instance protocol.InstanceID) *keptBodies {
+	for _, k := range b.kept {
+		if k.instance == instance {
+			return k
+		}
+	}
+	return nil
 }
 
 // handle takes a message that concerns no core; false: it is not one of those.
@@ -190,7 +223,9 @@ func (b *bodies) want(refs []protocol.BodyRef) {
 				b.r.log.Warn("a new leader lacks a body", "index", ref.Index, "err", a.Err)
 				return // the core asks again
 			}
-			b.r.loop.input(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: a.Body}, 0)
+			if l := b.r.find(ref.Instance); l != nil {
+				l.input(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: a.Body}, 0)
+			}
 		})
 		if err != nil {
 			b.ends(ref)
@@ -239,7 +274,11 @@ func (b *bodies) run(ctx context.Context) {
 func (b *bodies) lacking() int {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	return b.retention.Lacking()
+	n := 0
+	for _, k := range b.kept {
+		n += k.retention.Lacking()
+	}
+	return n
 }
 
 // turn takes in what happened and carries out what follows from it.
@@ -311,8 +350,13 @@ func (b *bodies) leftOut(e *protocol.Entry, instance protocol.InstanceID) {
 
 // damaged has a body restored whose bytes on disk are not what was written.
 func (b *bodies) damaged(ref protocol.BodyRef, err error) {
+	b.kmu.Lock()
+	k := b.of(ref.Instance)
+	b.kmu.Unlock()
 	news := false
-	b.with(func(t *Retention) { news = t.Lost(ref) })
+	if k != nil {
+		b.with(k, func(t *Retention) { news = t.Lost(ref) })
+	}
 	if !news {
 		return
 	}
@@ -320,21 +364,24 @@ func (b *bodies) damaged(ref protocol.BodyRef, err error) {
 	b.r.log.Error("a body on disk is damaged; restoring it from other members", "index", ref.Index, "err", err)
 }
 
-// news is what the core must be told of this member's bodies. The event loop asks when it
-// has carried out everything, so that no entry is in between.
-func (b *bodies) news() (in protocol.Bodies, changed bool) {
+// news is what a core must be told of this member's bodies. Its event loop asks when it has
+// carried out everything, so that no entry is in between.
+func (b *bodies) news(k *keptBodies) (in protocol.Bodies, changed bool) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	return b.retention.Input()
+	return k.retention.Input()
 }
 
-// with changes what is known of the bodies, and has the core and the goroutine look at it.
-func (b *bodies) with(f func(*Retention)) {
+// with changes what is known of an instance's bodies, and has its core and the goroutine look
+// at it.
+func (b *bodies) with(k *keptBodies, f func(*Retention)) {
 	b.kmu.Lock()
-	f(b.retention)
+	f(k.retention)
 	b.kmu.Unlock()
-	b.changed.Store(true)
-	poke(b.r.loop.wake)
+	k.changed.Store(true)
+	if l := b.r.find(k.instance); l != nil {
+		poke(l.wake)
+	}
 	poke(b.wake)
 }
 
@@ -371,7 +418,7 @@ func (b *bodies) answered(a Answer) {
 
 func (b *bodies) send(m *protocol.Message) bool {
 	parts, err := b.r.frame(m)
-	return err == nil && b.r.links.Send(uint64(m.To), bodyStream, parts)
+	return err == nil && b.r.links.Send(uint64(m.To), bodyStream+uint32(m.Instance), parts)
 }
 
 // fill begins to restore missing bodies.
@@ -379,9 +426,14 @@ func (b *bodies) fill(now time.Duration) {
 	if b.filling >= maxFilling {
 		return
 	}
+	var due []protocol.BodyRef
 	b.kmu.Lock()
-	due := b.retention.Due(now, maxFilling-b.filling)
+	for i := range b.kept { // not the same instance first every time
+		k := b.kept[(b.turns+i)%len(b.kept)]
+		due = append(due, k.retention.Due(now, maxFilling-b.filling-len(due))...)
+	}
 	b.kmu.Unlock()
+	b.turns++
 	for _, ref := range due {
 		b.filling++
 		b.begin(now, bodyAsk{Question{Ref: ref, Until: now + bodyPatience}, func(a Answer) {
@@ -401,7 +453,7 @@ func (b *bodies) filled(a Answer) {
 		return
 	}
 	b.failing.Store(nil)
-	_, config := b.r.apply.at()
+	config := b.r.apply.config(a.Ref.Instance)
 	form, ok := RestoreForm(&config, b.r.opt.Self, a.Ref, b.store)
 	if !ok {
 		return // not a member yet: it is asked for again later
@@ -418,11 +470,12 @@ func (b *bodies) filled(a Answer) {
 // keep makes a missing body durable, by way of the event loop, which knows what it wrote of
 // it meanwhile.
 func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
-	b.r.loop.do(func(time.Duration) {
+	b.inLoop(ref, func(upgrading bool) {
 		b.kmu.Lock()
-		missing := b.retention.Missing(ref)
+		k := b.of(ref.Instance)
+		missing := k.retention.Missing(ref)
 		b.kmu.Unlock()
-		if !missing || b.r.loop.upgrading(ref) {
+		if !missing || upgrading {
 			return
 		}
 		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, bytes)}, func(err error) {
@@ -430,10 +483,20 @@ func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 				b.r.fail(err)
 				return
 			}
-			b.with(func(t *Retention) { t.Stored(ref) })
+			b.with(k, func(t *Retention) { t.Stored(ref) })
 			b.count.repaired.Add(1)
 		})
 	})
+}
+
+// inLoop runs f in the event loop of a body's instance. upgrading says that the instance is
+// writing more of the body than was held.
+func (b *bodies) inLoop(ref protocol.BodyRef, f func(upgrading bool)) {
+	if l := b.r.find(ref.Instance); l != nil {
+		l.do(func(time.Duration) { f(l.upgrading(ref)) })
+		return
+	}
+	f(false)
 }
 
 // shut ends the goroutine: nothing more will be answered.

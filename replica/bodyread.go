@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -71,9 +72,9 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 	return f
 }
 
-// committed takes in what the instance committed: from here on the entries are without
+// committed takes in what an instance committed: from here on the entries are without
 // bodies, which applying does not need. A whole one is likely to be read soon.
-func (b *bodies) committed(entries []protocol.Entry) {
+func (b *bodies) committed(k *keptBodies, entries []protocol.Entry) {
 	some := false
 	for i := range entries {
 		some = some || entries[i].BodySize > 0
@@ -82,17 +83,17 @@ func (b *bodies) committed(entries []protocol.Entry) {
 		return
 	}
 	b.kmu.Lock()
-	b.retention.Committed(entries)
-	lacking := b.retention.Lacking() > 0
+	k.retention.Committed(entries)
+	lacking := k.retention.Lacking() > 0
 	b.kmu.Unlock()
-	b.changed.Store(true)
+	k.changed.Store(true)
 	if lacking {
 		poke(b.wake)
 	}
 	for i := range entries {
 		e := &entries[i]
 		if e.BodySize > 0 && len(e.Body) == int(e.BodySize) && e.Form == protocol.FormWhole {
-			b.cache.add(e.Ref(b.r.instance), e.Body)
+			b.cache.add(e.Ref(k.instance), e.Body)
 		}
 		e.Body = nil
 	}
@@ -102,15 +103,19 @@ func (b *bodies) committed(entries []protocol.Entry) {
 func (b *bodies) given(ref protocol.BodyRef) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	b.retention.Given(ref)
+	if k := b.of(ref.Instance); k != nil {
+		k.retention.Given(ref)
+	}
 }
 
 // passed says that the state machine will never be given a command with this body.
 func (b *bodies) passed(ref protocol.BodyRef) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	b.retention.Passed(ref)
-	b.changed.Store(true)
+	if k := b.of(ref.Instance); k != nil {
+		k.retention.Passed(ref)
+		k.changed.Store(true)
+	}
 }
 
 // ReleaseBody says that the state machine does not refer to a body any more, and never
@@ -118,41 +123,54 @@ func (b *bodies) passed(ref protocol.BodyRef) {
 func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 	b := r.bodies
 	b.kmu.Lock()
-	dead := b.retention.Release(ref)
+	dead := false
+	if k := b.of(ref.Instance); k != nil {
+		dead = k.retention.Release(ref)
+		k.changed.Store(true)
+	}
 	b.kmu.Unlock()
-	b.changed.Store(true)
 	b.cache.drop(ref)
 	if dead {
 		b.store.Release(uint32(ref.Instance), uint64(ref.Index))
 	}
 }
 
-// compacted forgets the bodies of entries that the log does not hold any more.
-func (b *bodies) compacted(floor protocol.Index) {
-	b.with(func(t *Retention) { t.Compact(floor) })
+// compacted forgets the bodies of entries that an instance's log does not hold any more.
+func (b *bodies) compacted(k *keptBodies, floor protocol.Index) {
+	b.with(k, func(t *Retention) { t.Compact(floor) })
 	b.r.spawn(func(context.Context) { b.sweep() })
 }
 
-// installing says that a snapshot is about to replace the state.
-func (b *bodies) installing(base protocol.Index) {
+// installing says that a snapshot is about to replace the state, because of an instance.
+func (b *bodies) installing(k *keptBodies, base protocol.Index) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	b.retention.Installing(base)
+	k.retention.Installing(base)
 }
 
-// installed begins anew with what the installed state refers to. What is missing of it is
+// installed begins anew with what the state refers to that a snapshot brought, for one
+// instance whose log begins at base now, and others that go on. What is missing of it is
 // fetched in the background.
-func (b *bodies) installed(base protocol.Index, sm StateMachine) error {
+func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *Applier) error {
 	began := time.Now()
-	refs, _, err := LiveBodies(sm)
+	refs, _, err := LiveBodies(a.sm)
 	if err != nil {
 		return err
 	}
+	cursor := a.Cursor()
+	b.kmu.Lock()
+	kept := slices.Clone(b.kept)
+	b.kmu.Unlock()
 	lacking := 0
-	b.with(func(t *Retention) {
-		t.Restart(base, refs)
-		lacking = t.Lacking()
-	})
+	for _, k := range kept {
+		b.with(k, func(t *Retention) {
+			if k.instance == instance {
+				t.Restart(base, refs)
+			}
+			t.Renew(0, cursor.Point(k.instance).Index, refs)
+			lacking += t.Lacking()
+		})
+	}
 	b.sweep()
 	if len(refs) > 0 {
 		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", lacking, "took", time.Since(began))
@@ -162,10 +180,15 @@ func (b *bodies) installed(base protocol.Index, sm StateMachine) error {
 
 func (b *bodies) sweep() {
 	b.kmu.Lock()
-	dead := b.retention.Dead(b.store)
+	kept := slices.Clone(b.kept)
 	b.kmu.Unlock()
-	for _, key := range dead {
-		b.store.Release(uint32(b.r.instance), uint64(key.index))
+	for _, k := range kept {
+		b.kmu.Lock()
+		dead := k.retention.Dead(b.store)
+		b.kmu.Unlock()
+		for _, key := range dead {
+			b.store.Release(uint32(k.instance), uint64(key.index))
+		}
 	}
 }
 

@@ -16,11 +16,14 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 	switch {
 	case err != nil:
 		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)
-	case m.From != protocol.MemberID(from) || m.To != r.opt.Self || m.Instance != r.instance:
+	case m.From != protocol.MemberID(from) || m.To != r.opt.Self:
 		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
 	case r.bodies.handle(m):
-	case !r.loop.input(m, len(frame)):
-		r.metrics.dropped.Add(1)
+	default:
+		// An instance that is not hosted here is not yet, or not any more.
+		if l := r.find(m.Instance); l != nil && !l.input(m, len(frame)) {
+			r.metrics.dropped.Add(1)
+		}
 	}
 }
 
@@ -34,18 +37,28 @@ func (r *Replica) PeerUp(id uint64) { r.log.Info("link up", "member", protocol.M
 
 // PeerDown implements transport.Handler. The links log why.
 func (r *Replica) PeerDown(id uint64, _ error) {
-	r.loop.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
+	for _, l := range r.all() {
+		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
+	}
 	r.bodies.unreachable(protocol.MemberID(id))
 }
 
 // removedLinger is how long links to members that left are kept, so that they learn it.
 const removedLinger = 5 * time.Second
 
-// relink makes the links follow the configuration. It runs in the loop.
-func (r *Replica) relink(now time.Duration, c *protocol.Config) {
+// relink makes the links follow the configurations of all instances.
+func (r *Replica) relink(now time.Duration) {
+	var configs []protocol.Config
+	for _, l := range r.all() {
+		configs = append(configs, l.status.Load().Config)
+	}
+	c := Union(configs)
+	r.bodies.follow(&c)
 	if len(c.Members) == 0 {
 		return // joining: the addresses given at start serve until the log tells better
 	}
+	r.lmu.Lock()
+	defer r.lmu.Unlock()
 	for i := range c.Members {
 		if m := &c.Members[i]; m.ID != r.opt.Self {
 			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}
@@ -73,6 +86,8 @@ type knownPeer struct {
 
 // lingering reports whether a link is kept only for a member that left.
 func (r *Replica) lingering() bool {
+	r.lmu.Lock()
+	defer r.lmu.Unlock()
 	for _, p := range r.known {
 		if p.leftAt > 0 {
 			return true

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,19 +15,22 @@ import (
 // out what it wants.
 type loop struct {
 	r    *Replica
+	id   protocol.InstanceID
 	inst *Instance
+	kept *keptBodies
 	out  Outbox
 
 	mu     sync.Mutex
 	inputs []protocol.Input
 	jobs   []func(now time.Duration) // other things to do in the loop
 	bytes  int                       // of messages in inputs; ≤ inboxBytes
-	reads  *readGroup                // gathers reads not asked for yet; nil if none
+	reads  *readGroup                // the first loop's: gathers reads not asked for yet; nil if none
+	asked  []*readGroup              // groups for which a read point is to be got
 	closed bool
 	wake   chan struct{}
 
 	// The loop's own:
-	groups    map[uint64]*readGroup               // asked for, by context
+	groups    map[uint64]*readGroup               // under way, by context
 	large     map[protocol.MemberID]time.Duration // when a member was sent a large message
 	upgrades  []upgrade                           // bodies on their way to the disk apart from their entries
 	context   uint64
@@ -37,17 +39,27 @@ type loop struct {
 	previous  Meta      // the snapshot before the newest: the log is kept from there
 	room      time.Time // when a waiting batch may leave; zero if it need not be timed
 
-	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
+	thread Thread // as the siblings know it
+	wakes  []protocol.InstanceID
+	mover  Mover
+	looked time.Duration // when it was last looked whether all is as it should be
 
-	status atomic.Pointer[protocol.Status]
+	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
+	load      atomic.Uint64 // a packed Load
+	status    atomic.Pointer[protocol.Status]
+	skips     atomic.Uint64
 }
 
 // inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
 const inboxBytes = 256 << 20
 
-func newLoop(r *Replica, inst *Instance) *loop {
-	l := &loop{r: r, inst: inst, wake: make(chan struct{}, 1), groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}}
+func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
+	l := &loop{
+		r: r, id: id, inst: inst, kept: kept, wake: make(chan struct{}, 1),
+		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{},
+	}
 	l.publish()
+	l.note()
 	return l
 }
 
@@ -71,26 +83,6 @@ func (l *loop) do(f func(now time.Duration)) {
 	l.jobs = append(l.jobs, f)
 	l.mu.Unlock()
 	poke(l.wake)
-}
-
-// joinRead adds a reader to the group that is asked for next.
-func (l *loop) joinRead() (*readGroup, error) {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil, l.r.stopped()
-	}
-	g := l.reads
-	fresh := g == nil
-	if fresh {
-		g = &readGroup{done: make(chan struct{})}
-		l.reads = g
-	}
-	l.mu.Unlock()
-	if fresh {
-		poke(l.wake)
-	}
-	return g, nil
 }
 
 func (l *loop) run() {
@@ -129,8 +121,8 @@ func (l *loop) run() {
 // in, then carries out what came of it, all at once.
 func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bool) {
 	now := l.r.now()
-	if l.r.bodies.changed.Swap(false) {
-		if in, changed := l.r.bodies.news(); changed {
+	if l.kept.changed.Swap(false) {
+		if in, changed := l.r.bodies.news(l.kept); changed {
 			l.inst.Step(now, in, &l.out)
 		}
 	}
@@ -147,27 +139,45 @@ func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bo
 	}
 	l.propose(now)
 	l.read(now)
+	l.weave(now)
 	l.flush(now)
 	if tick {
-		st := l.publish()
-		if l.r.lingering() {
-			l.r.relink(now, &st.Config)
+		l.publish()
+		if l.first() && l.r.lingering() {
+			l.r.relink(now)
 		}
 	}
 }
 
+// first reports whether this is the first instance's loop, which does what is to be done
+// once for all.
+func (l *loop) first() bool { return l == l.r.first() }
+
 func (l *loop) tick(now time.Duration) {
 	l.inst.Step(now, protocol.Tick{Random: rand.Uint64()}, &l.out)
+	l.tend(now)
+	if !l.first() {
+		return
+	}
 	for _, b := range l.r.proposer.expired(now, l.r.opt.GiveUp()) {
 		l.out.Failed = append(l.out.Failed, FailedBatch{b, b.givenUp()})
 	}
 }
 
-// propose takes this member's batches while there is room for them.
+// propose takes this member's batches while there is room for them, and while no other
+// instance would take them sooner.
 func (l *loop) propose(now time.Duration) {
+	timed := !l.room.IsZero()
 	l.room = time.Time{}
+	l.note()
 	p := l.r.proposer
 	for bytes, full := p.waiting(); bytes > 0; bytes, full = p.waiting() {
+		if o := l.r.preferred(); o != l {
+			if timed || o.unloaded() { // it may not know
+				poke(o.wake)
+			}
+			return
+		}
 		ok, wait := l.inst.Room(now, bytes, full)
 		if !ok {
 			if wait > 0 {
@@ -175,25 +185,13 @@ func (l *loop) propose(now time.Duration) {
 			}
 			return
 		}
-		l.inst.Propose(now, p.take(), &l.out)
+		b := p.take()
+		if b == nil {
+			return // another loop took it
+		}
+		l.inst.Propose(now, b, &l.out)
+		l.note()
 	}
-}
-
-// read asks for a read point on behalf of the readers that gathered.
-func (l *loop) read(now time.Duration) {
-	if len(l.groups) >= maxReadGroups {
-		return
-	}
-	l.mu.Lock()
-	g := l.reads
-	l.reads = nil
-	l.mu.Unlock()
-	if g == nil {
-		return
-	}
-	l.context++
-	l.groups[l.context] = g
-	l.inst.Read(now, l.context, &l.out)
 }
 
 // flush carries out the outbox until nothing is left: what is finished makes room for
@@ -204,13 +202,13 @@ func (l *loop) flush(now time.Duration) {
 		changed := out.Changed
 		out.Reset()
 		if changed {
-			st := l.publish()
-			l.r.relink(now, &st.Config)
-			l.r.bodies.follow(&st.Config)
+			l.publish()
+			l.r.relink(now)
 			l.r.changed()
 		}
 		l.propose(now)
 		l.read(now)
+		l.weave(now)
 	}
 }
 
@@ -218,13 +216,13 @@ func (l *loop) flush(now time.Duration) {
 func (l *loop) carryOut(out *Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
 		l.previous = Meta{}
-		l.r.bodies.installing(out.Install.Index)
-		l.r.apply.pushInstall(out.Install)
+		l.r.bodies.installing(l.kept, out.Install.Index)
+		l.r.apply.pushInstall(l.id, out.Install)
 	}
 	l.send(out.Send)
 	l.persist(out)
 	if len(out.Commit) > 0 {
-		l.commit(Commitment{Instance: l.r.instance, Entries: out.Commit, Own: out.Own})
+		l.commit(Commitment{Instance: l.id, Entries: out.Commit, Own: out.Own})
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -238,7 +236,7 @@ func (l *loop) carryOut(out *Outbox) {
 	}
 	_, term := l.inst.Leader()
 	for _, to := range out.Snapshots {
-		l.r.spawn(func(ctx context.Context) { l.r.sendSnapshot(ctx, to, term) })
+		l.r.askSnapshot(l, to, term)
 	}
 }
 
@@ -285,7 +283,7 @@ func (l *loop) wrote(seq uint64, err error) {
 
 func (l *loop) commit(c Commitment) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
-	l.r.bodies.committed(c.Entries)
+	l.r.bodies.committed(l.kept, c.Entries)
 	it := applyItem{commit: c}
 	if l.r.opt.SyncApply { // replication waits for the state machine
 		it.applied = make(chan struct{})
@@ -303,13 +301,13 @@ func (l *loop) finishReads(out *Outbox) {
 	for _, p := range out.Reads {
 		if g := l.groups[p.Context]; g != nil {
 			delete(l.groups, p.Context)
-			l.r.apply.whenApplied(p.Index, g)
+			l.r.apply.readPoint(g, l.id, p.Index)
 		}
 	}
 	for _, context := range out.FailedReads {
 		if g := l.groups[context]; g != nil {
 			delete(l.groups, context)
-			g.finish(ErrReadTimeout)
+			l.r.apply.failRead(g, ErrReadTimeout)
 		}
 	}
 }
@@ -333,7 +331,8 @@ func (l *loop) send(messages []*protocol.Message) {
 }
 
 const (
-	// asideStream is for what must not wait behind bodies.
+	// asideStream and those after it, one for each instance, are for what must not wait behind
+	// bodies. Like an instance's own stream each keeps to one of the receiver's addresses.
 	asideStream = 1 << 17
 	// largeMessage is how many bytes others have to wait for, on a slow link; largeFor is how
 	// long after it that is taken into account.
@@ -378,7 +377,7 @@ func (l *loop) aside(m *protocol.Message) (instead bool) {
 		return false
 	}
 	parts, err := l.r.frame(apart)
-	return err == nil && l.r.links.Send(uint64(m.To), asideStream, parts) && instead
+	return err == nil && l.r.links.Send(uint64(m.To), asideStream+uint32(l.id), parts) && instead
 }
 
 // frame lists a message's bytes. Payloads and bodies that are not at hand are read from the
@@ -419,15 +418,12 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 // snapshot behind then still catches up from the log.
 func (l *loop) snapshotWritten(meta Meta) {
 	l.do(func(now time.Duration) {
-		cut := l.previous.Cursor.Point(l.r.instance).Index
+		cut := l.previous.Cursor.Point(l.id).Index
 		l.previous = meta
 		if cut > 0 {
 			l.inst.Step(now, protocol.Compact{Index: cut}, &l.out)
-			l.r.bodies.compacted(cut)
-			l.r.writer.Compact(uint32(l.r.instance), uint64(cut))
-		}
-		if err := l.r.snaps.Prune(meta.Cursor.Position); err != nil {
-			l.r.log.Warn("old snapshots cannot be removed", "err", err)
+			l.r.bodies.compacted(l.kept, cut)
+			l.r.writer.Compact(uint32(l.id), uint64(cut))
 		}
 	})
 }
@@ -443,15 +439,18 @@ func (l *loop) publish() *protocol.Status {
 func (l *loop) shut() {
 	l.mu.Lock()
 	l.closed = true
-	g := l.reads
-	l.reads = nil
+	groups := l.asked
+	if l.reads != nil {
+		groups = append(groups, l.reads)
+	}
+	l.reads, l.asked = nil, nil
 	l.mu.Unlock()
 	err := l.r.stopped()
-	if g != nil {
-		g.finish(err)
+	for _, g := range groups {
+		l.r.apply.failRead(g, err)
 	}
 	for _, g := range l.groups {
-		g.finish(err)
+		l.r.apply.failRead(g, err)
 	}
 	for _, b := range l.inst.pending {
 		b.Fail(ErrStopped)

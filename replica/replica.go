@@ -18,9 +18,8 @@ import (
 // Replica is one member: its log, its links, its instances and its state machine. Its
 // methods are safe for concurrent use.
 type Replica struct {
-	opt      Options
-	log      *slog.Logger
-	instance protocol.InstanceID
+	opt Options
+	log *slog.Logger
 
 	began    time.Time
 	lock     interface{ Close() error }
@@ -31,11 +30,18 @@ type Replica struct {
 	links    *transport.Transport
 	load     Loader
 	proposer *proposer
-	loop     *loop
+	loops    atomic.Pointer[loops]
+	router   router
 	apply    *applyLoop
 	waiters  sync.Pool
 	metrics  counters
-	known    map[protocol.MemberID]knownPeer // the loop's, after start
+	reading  atomic.Int64 // groups of reads under way
+
+	// known are the members with links, streams those that are sent a snapshot; both guarded
+	// by lmu.
+	lmu     sync.Mutex
+	known   map[protocol.MemberID]knownPeer
+	streams map[protocol.MemberID]*outStream
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -65,8 +71,8 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
-		opt: o, log: o.Logger, instance: 1, began: time.Now(), lock: lock,
-		known: map[protocol.MemberID]knownPeer{}, changes: map[uint64]chan protocol.Rejection{},
+		opt: o, log: o.Logger, began: time.Now(), lock: lock,
+		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -74,8 +80,11 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 		cancel()
 		return nil, errors.Join(err, r.release())
 	}
-	r.done.Add(2)
-	go r.loop.run()
+	for _, l := range r.all() {
+		r.done.Add(1)
+		go l.run()
+	}
+	r.done.Add(1)
 	go r.apply.run()
 	r.bodies.start()
 	go r.wait()
@@ -97,23 +106,32 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity()}); err != nil {
 		return err
 	}
-	rec, err := Recover(r.wal, r.instance, meta)
+	logs, err := r.recover(meta)
 	if err != nil {
 		return err
 	}
-	if err := r.openBodies(sm, &rec); err != nil {
-		return err
-	}
-	core, err := o.Core(r.instance, rec)
-	if err != nil {
+	if err := r.openBodies(sm, logs); err != nil {
 		return err
 	}
 	r.load = LoadFrom(r.wal)
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
-	r.log.Info("recovered", "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries),
-		"commit", rec.State.Commit, "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
-	r.assemble(core, session, NewApplier(sm, meta, session, skip, r.load))
-	return r.connect(&rec)
+	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
+	if err := r.assemble(logs, session, NewApplier(sm, meta, session, skip, r.load)); err != nil {
+		return err
+	}
+	return r.connect()
+}
+
+// recover reads what the instances in force need to start.
+func (r *Replica) recover(meta Meta) (logs []InstanceLog, err error) {
+	for _, id := range meta.Cursor.Instances() {
+		rec, err := Recover(r.wal, id, meta)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, InstanceLog{id, &rec})
+	}
+	return logs, nil
 }
 
 // begin writes the first snapshot of a new cluster: nothing, but who its members are. A
@@ -132,21 +150,46 @@ func (r *Replica) begin(sm StateMachine) error {
 	return r.snaps.Write(SnapshotHeader{Meta: Bootstrap(r.opt.Begin, members)}, nil)
 }
 
-func (r *Replica) assemble(core protocol.Core, session protocol.Session, a *Applier) {
+// assemble makes the loops.
+func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	r.apply = newApplyLoop(r, a)
-	r.loop = newLoop(r, NewInstance(InstanceConfig{
-		Self: o.Self, Instance: r.instance, Session: session, Depth: o.Depth,
-		RetryAfter: o.ElectionTimeout, GiveUp: o.GiveUp(),
-	}, core))
 	r.proposer = &proposer{
-		clock: r.now, wake: func() { poke(r.loop.wake) },
+		clock: r.now, wake: func() { poke(r.preferred().wake) },
 		maxBatch: o.MaxBatchBytes, maxCount: o.MaxBatchCommands, maxBytes: o.MaxPendingBytes,
 	}
+	var all []*loop
+	for _, log := range logs {
+		l, err := r.newLoop(log, session)
+		if err != nil {
+			return err
+		}
+		all = append(all, l)
+	}
+	r.loops.Store(newLoops(all))
+	return nil
 }
 
-func (r *Replica) connect(rec *protocol.Recovered) (err error) {
+// newLoop makes the loop of an instance from what the disk held.
+func (r *Replica) newLoop(log InstanceLog, session protocol.Session) (*loop, error) {
+	core, err := r.opt.Core(log.Instance, *log.Recovered)
+	if err != nil {
+		return nil, err
+	}
+	cfg := InstanceConfig{
+		Self: r.opt.Self, Instance: log.Instance, Session: session, Depth: r.opt.Depth,
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(),
+	}
+	if r.opt.Begin.Woven() {
+		cfg.Woven = log.Recovered
+	}
+	rec := log.Recovered
+	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
+	return newLoop(r, log.Instance, NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+}
+
+func (r *Replica) connect() (err error) {
 	emulation, err := transport.ParseEmulation(r.opt.Net)
 	if err != nil {
 		return err
@@ -165,13 +208,12 @@ func (r *Replica) connect(rec *protocol.Recovered) (err error) {
 		}
 	}
 	r.setPeers()
-	r.relink(r.now(), &rec.Base.Config)
-	r.bodies.follow(&r.loop.status.Load().Config)
+	r.relink(r.now())
 	return nil
 }
 
 // openBodies opens the store of bodies and finds out which of them are alive.
-func (r *Replica) openBodies(sm StateMachine, rec *protocol.Recovered) error {
+func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 	refs, keeper, err := LiveBodies(sm)
 	if err != nil {
 		return err
@@ -181,23 +223,20 @@ func (r *Replica) openBodies(sm StateMachine, rec *protocol.Recovered) error {
 		return err
 	}
 	r.bodies = newBodies(r, store, keeper)
-	if err := RecoverBodies([]InstanceLog{{r.instance, rec}}, store, refs); err != nil {
+	if err := RecoverBodies(logs, store, refs); err != nil {
 		return err
 	}
-	r.bodies.retention.Restart(rec.Base.Index, refs)
+	for _, l := range logs {
+		r.bodies.host(l.Instance).retention.Restart(l.Recovered.Base.Index, refs)
+	}
 	return nil
 }
 
 // mayTalk decides about connections from members that this one does not know (yet): it
-// may be behind, so all but those that were removed may talk.
+// may be behind, so all but those that were removed from all instances may talk.
 func (r *Replica) mayTalk(id uint64) bool {
-	_, config := r.apply.at()
-	for _, gone := range config.Removed {
-		if uint64(gone) == id {
-			return false
-		}
-	}
-	return true
+	_, configs := r.apply.at()
+	return !goneFrom(configs, protocol.MemberID(id))
 }
 
 // now is the member's clock.

@@ -35,7 +35,7 @@ func (b *bodies) scrub(ctx context.Context) {
 	}
 	for {
 		left := int64(scrubAtLeast)
-		for chunk := b.after(0); len(chunk) > 0; chunk = b.after(chunk[len(chunk)-1].Index) {
+		for chunk := b.after(protocol.BodyRef{}); len(chunk) > 0; chunk = b.after(chunk[len(chunk)-1]) {
 			for _, ref := range chunk {
 				read := b.verify(ref)
 				left -= read
@@ -50,11 +50,12 @@ func (b *bodies) scrub(ctx context.Context) {
 	}
 }
 
-// after lists bodies after an index, in order.
-func (b *bodies) after(index protocol.Index) (refs []protocol.BodyRef) {
+// after lists bodies after one, in order.
+func (b *bodies) after(last protocol.BodyRef) (refs []protocol.BodyRef) {
 	b.store.Each(func(held wal.Body) bool {
 		ref := refOf(&held)
-		if ref.Instance == b.r.instance && ref.Index > index && held.Form != uint8(protocol.FormNone) {
+		later := ref.Instance > last.Instance || ref.Instance == last.Instance && ref.Index > last.Index
+		if later && held.Form != uint8(protocol.FormNone) {
 			refs = append(refs, ref)
 		}
 		return len(refs) < scrubChunk
@@ -81,7 +82,8 @@ func (b *bodies) verify(ref protocol.BodyRef) int64 {
 func (b *bodies) cold(ref protocol.BodyRef) bool {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	return b.retention.Cold(ref)
+	k := b.of(ref.Instance)
+	return k != nil && k.retention.Cold(ref)
 }
 
 // trim asks who else holds these bodies, and gives up questions that are too old.
@@ -89,8 +91,8 @@ func (b *bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 	for len(b.censuses) > 0 && (b.censuses[0].until <= now || len(b.censuses) > maxCensuses) {
 		b.censuses = b.censuses[1:]
 	}
-	_, config := b.r.apply.at()
 	for _, ref := range refs {
+		config := b.r.apply.config(ref.Instance)
 		b.context++
 		n := NewCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
 		if n == nil {
@@ -121,8 +123,8 @@ func (b *bodies) counted(m *protocol.Message) {
 
 // replace makes a row durable in place of the whole.
 func (b *bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
-	b.r.loop.do(func(time.Duration) {
-		if !b.cold(ref) || b.r.loop.upgrading(ref) {
+	b.inLoop(ref, func(upgrading bool) {
+		if !b.cold(ref) || upgrading {
 			return
 		}
 		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, row)}, func(err error) {
@@ -139,7 +141,8 @@ func (b *bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 func (b *bodies) answerCensus(answer *protocol.Message) {
 	b.kmu.Lock()
 	h := &answer.Holdings[0]
-	lost := b.retention.Missing(protocol.BodyRef{Instance: b.r.instance, Index: h.Index, Term: h.Term})
+	k := b.of(answer.Instance)
+	lost := k == nil || k.retention.Missing(protocol.BodyRef{Instance: answer.Instance, Index: h.Index, Term: h.Term})
 	b.kmu.Unlock()
 	if lost {
 		*answer = protocol.Message{

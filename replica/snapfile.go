@@ -313,9 +313,11 @@ func (r *SnapshotReader) Verify() error {
 // Close closes the file.
 func (r *SnapshotReader) Close() error { return r.file.Close() }
 
-// stream is a snapshot's header as it goes to another member: with the sender's term.
+// stream is a snapshot's header as it goes to another member: with the instance whose leader
+// sends it, and its term.
 type stream struct {
-	Term protocol.Term `json:"term"`
+	Instance protocol.InstanceID `json:"instance"`
+	Term     protocol.Term       `json:"term"`
 	SnapshotHeader
 }
 

@@ -78,7 +78,12 @@ func (l *applyLoop) wrote(meta Meta, err error) {
 	} else {
 		l.r.log.Info("snapshot written", "position", meta.Cursor.Position)
 		l.r.metrics.snapshots.Add(1)
-		l.r.loop.snapshotWritten(meta)
+		for _, o := range l.r.all() {
+			o.snapshotWritten(meta)
+		}
+		if err := l.r.snaps.Prune(meta.Cursor.Position); err != nil {
+			l.r.log.Warn("old snapshots cannot be removed", "err", err)
+		}
 	}
 	l.push(applyItem{wrote: true})
 }
@@ -97,41 +102,68 @@ func (l *applyLoop) requestView(ctx context.Context) (viewReply, error) {
 	}
 }
 
-// sendSnapshot streams the state as it is now to a member that is behind the log.
-func (r *Replica) sendSnapshot(ctx context.Context, to protocol.MemberID, term protocol.Term) {
-	began := time.Now()
-	index, err := r.streamSnapshot(ctx, to, term)
-	if err != nil {
-		r.log.Warn("sending a snapshot failed", "to", to, "err", err)
-		index = 0
-	} else {
-		r.log.Info("snapshot sent", "to", to, "index", index, "took", time.Since(began))
+// outStream is a snapshot on its way to a member, for all instances that asked meanwhile.
+type outStream struct{ askers []*loop }
+
+// askSnapshot has a member sent the state as it is now, because an instance's leader here has
+// no log for it any more. One stream serves all instances that ask while it runs.
+func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term) {
+	r.lmu.Lock()
+	defer r.lmu.Unlock()
+	if s := r.streams[to]; s != nil {
+		s.askers = append(s.askers, l)
+		return
 	}
-	r.loop.input(protocol.SnapshotSent{To: to, Index: index}, 0)
+	s := &outStream{askers: []*loop{l}}
+	r.streams[to] = s
+	r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, s, to, stream{Term: term, Instance: l.id}) })
 }
 
-func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, term protocol.Term) (protocol.Index, error) {
+// sendSnapshot streams the state as it is now to a member that is behind the log.
+func (r *Replica) sendSnapshot(ctx context.Context, s *outStream, to protocol.MemberID, h stream) {
+	began := time.Now()
+	cursor, err := r.streamSnapshot(ctx, to, h)
+	if err != nil {
+		r.log.Warn("sending a snapshot failed", "to", to, "err", err)
+		cursor = order.Cursor{}
+	} else {
+		r.log.Info("snapshot sent", "to", to, "position", cursor.Position, "took", time.Since(began))
+	}
+	r.lmu.Lock()
+	askers := s.askers
+	delete(r.streams, to)
+	r.lmu.Unlock()
+	for _, l := range askers {
+		l.input(protocol.SnapshotSent{To: to, Index: cursor.Point(l.id).Index}, 0)
+	}
+}
+
+func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, h stream) (order.Cursor, error) {
 	v, err := r.apply.requestView(ctx)
 	if err != nil {
-		return 0, err
+		return order.Cursor{}, err
 	}
-	meta, err := json.Marshal(stream{Term: term, SnapshotHeader: v.header})
+	h.SnapshotHeader = v.header
+	meta, err := json.Marshal(h)
 	if err == nil {
 		err = r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, v.view))
 	}
-	return v.header.Cursor.Point(r.instance).Index, errors.Join(err, v.view.Close())
+	return v.header.Cursor, errors.Join(err, v.view.Close())
 }
 
 // HandleSnapshot implements transport.Handler: it makes a received snapshot durable and
-// offers it to the core.
+// offers it to the cores.
 func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error {
 	var h stream
 	if err := json.Unmarshal(meta, &h); err != nil {
 		return &protocol.CorruptError{What: "snapshot stream", Detail: err.Error()}
 	}
-	cursor, _ := r.apply.at()
-	if h.Cursor.Position <= cursor.Position {
-		return r.offer(from, h) // of no use, but the sender should learn how far this member is
+	if len(h.Cursor.Points) == 0 || len(h.Cursor.Points) != 1+len(h.Others) {
+		return &protocol.CorruptError{What: "snapshot stream", Detail: "no instances"}
+	}
+	if cursor, _ := r.apply.at(); !cursor.Before(&h.Cursor) {
+		r.offer(from, &h) // of no use, but the sender should learn how far this member is
+		return nil
 	}
 	copyBody := func(w io.Writer) error {
 		_, err := io.Copy(w, body)
@@ -140,12 +172,23 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	if err := r.snaps.Write(h.SnapshotHeader, copyBody); err != nil {
 		return err
 	}
-	return r.offer(from, h)
+	r.offer(from, &h)
+	return nil
 }
 
-func (r *Replica) offer(from uint64, h stream) error {
-	r.loop.input(protocol.SnapshotReceived{From: protocol.MemberID(from), Term: h.Term, Base: h.Base(r.instance)}, 0)
-	return nil
+// offer tells all cores of a snapshot that is durable. Each takes it or not, by what it knows
+// to be committed; the leader who sent it is only that of the instance that asked.
+func (r *Replica) offer(from uint64, h *stream) {
+	for _, l := range r.all() {
+		if h.Cursor.Point(l.id) == (order.Point{Instance: l.id}) {
+			continue // nothing of this instance, or it is not in force there
+		}
+		in := protocol.SnapshotReceived{From: protocol.MemberID(from), Base: h.Base(l.id)}
+		if l.id == h.Instance {
+			in.Term = h.Term
+		}
+		l.input(in, 0)
+	}
 }
 
 // Restore brings the state machine and its meta to the newest snapshot, at start. It

@@ -1,0 +1,121 @@
+package replica
+
+import (
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// loops are the event loops of all instances that a member hosts. The set is replaced as a
+// whole, never changed.
+type loops struct {
+	all []*loop // ascending by instance; never empty, the first one's is never retired
+	ids []protocol.InstanceID
+}
+
+func newLoops(all []*loop) *loops {
+	s := &loops{all: all}
+	for _, l := range all {
+		s.ids = append(s.ids, l.id)
+	}
+	return s
+}
+
+func (r *Replica) all() []*loop { return r.loops.Load().all }
+
+func (r *Replica) first() *loop { return r.loops.Load().all[0] }
+
+// find returns an instance's loop, nil if it is not hosted here.
+func (r *Replica) find(id protocol.InstanceID) *loop {
+	for _, l := range r.all() {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// router is the Weaver of all loops.
+type router struct {
+	mu     sync.Mutex
+	weaver Weaver
+}
+
+// set tells how an instance stands, and returns what the others want of it.
+func (r *router) set(t Thread, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wake = r.weaver.Set(t, wake)
+	return r.weaver.Want(t.Instance), wake
+}
+
+func (r *router) want(instance protocol.InstanceID) order.Turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.weaver.Want(instance)
+}
+
+// weave tells the other instances how this one stands and has it skip what they wait for, in
+// the turn that the records of both go to the disk.
+func (l *loop) weave(now time.Duration) {
+	if len(l.r.all()) == 1 {
+		return
+	}
+	t := l.inst.Thread(now)
+	var want order.Turn
+	if t == l.thread {
+		want = l.r.router.want(l.id)
+	} else {
+		want, l.wakes = l.r.router.set(t, l.wakes[:0])
+		l.thread = t
+		for _, id := range l.wakes {
+			if o := l.r.find(id); o != nil {
+				poke(o.wake)
+			}
+		}
+	}
+	l.inst.Weave(now, want, &l.out)
+}
+
+// note publishes how much work of this member's the instance has.
+func (l *loop) note() {
+	load := uint64(len(l.inst.pending)) << 2
+	if l.inst.role == protocol.Leader {
+		load |= 2
+	}
+	if l.inst.leader != 0 {
+		load |= 1
+	}
+	if load != l.load.Load() {
+		l.load.Store(load)
+	}
+}
+
+func (l *loop) loaded() Load {
+	load := l.load.Load()
+	return Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2)}
+}
+
+func (l *loop) unloaded() bool { return l.load.Load()>>2 == 0 }
+
+// preferred is the loop that should take this member's next batch.
+func (r *Replica) preferred() *loop {
+	all := r.all()
+	if len(all) == 1 {
+		return all[0]
+	}
+	return all[Prefer(len(all), func(i int) Load { return all[i].loaded() })]
+}
+
+// tend looks, once in a heartbeat, whether another member should lead the instance, and
+// whether those that wait for it are heard.
+func (l *loop) tend(now time.Duration) {
+	if len(l.r.all()) == 1 || now-l.looked < l.r.opt.Heartbeat {
+		return
+	}
+	l.looked = now
+	l.skips.Store(l.inst.Skips())
+	l.inst.Remind(now, l.r.opt.Heartbeat, l.r.router.want(l.id), &l.out)
+}
