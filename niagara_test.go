@@ -1,0 +1,118 @@
+package braid_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// woven makes a cluster's log one of several instances.
+func woven(instances int, more ...func(*braid.Options)) func(*braid.Options) {
+	return func(o *braid.Options) {
+		o.Order, o.Instances = braid.OrderNiagara, instances
+		for _, f := range more {
+			f(o)
+		}
+	}
+}
+
+func spread(o *braid.Options) { o.Leaders = braid.LeadersSpread }
+
+// led waits until every instance has a leader everywhere.
+func (c *cluster) led() {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for _, n := range c.nodes {
+			for _, in := range n.Status().Instances {
+				if c.nodes[in.Leader] == nil {
+					return false
+				}
+			}
+		}
+		return true
+	}, patience, 5*time.Millisecond, "an instance without a leader")
+}
+
+func TestWovenInstancesAreOneLog(t *testing.T) {
+	for _, instances := range []int{1, 3, 4} {
+		t.Run(fmt.Sprintf("%d instances", instances), func(t *testing.T) {
+			c := newCluster(t, 3, woven(instances))
+			c.led()
+			acked := c.fill("x", 50)
+			require.Len(t, acked, 150)
+			c.verify(acked)
+			for _, n := range c.nodes {
+				st := n.Status()
+				require.Len(t, st.Instances, instances)
+				for i, in := range st.Instances {
+					require.EqualValues(t, i+1, in.Instance)
+				}
+			}
+			// All instances take part when there is enough to do.
+			var wg sync.WaitGroup
+			for i := range 400 {
+				wg.Go(func() {
+					_, err := c.any().Propose(c.ctx(), fmt.Appendf(nil, "many-%d", i))
+					require.NoError(t, err)
+				})
+			}
+			wg.Wait()
+			for _, m := range c.members {
+				c.stop(m.ID)
+			}
+			for _, m := range c.members {
+				c.start(m, false)
+			}
+			c.led()
+			c.verify(acked)
+			c.verify(c.fill("y", 10))
+		})
+	}
+}
+
+func TestNothingIsLostWhenALeaderOfInstancesStops(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(4), "spread": woven(3, spread)} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, tune)
+			c.led()
+			leader := c.leader()
+			acked := c.fill("before", 20)
+			c.stop(leader)
+			acked = append(acked, c.fill("after", 20)...)
+			require.Len(t, acked, 100, "proposals at the others survive the change of leaders")
+			c.verify(acked)
+			c.start(c.members[leader-1], false)
+			c.led()
+			c.verify(acked)
+		})
+	}
+}
+
+func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
+	c := newCluster(t, 3, woven(3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
+	c.led()
+	leader := c.leader()
+	behind := leader%3 + 1
+	c.stop(behind)
+	acked := c.fill("x", 400)
+	require.Eventually(t, func() bool {
+		return c.nodes[leader].Status().Instances[0].First > 1
+	}, patience, 5*time.Millisecond, "the log was not cut")
+	c.start(c.members[behind-1], false)
+	c.led()
+	c.verify(acked)
+	acked = append(acked, c.fill("y", 100)...)
+	for _, m := range c.members { // and everybody recovers from snapshots
+		c.stop(m.ID)
+	}
+	for _, m := range c.members {
+		c.start(m, false)
+	}
+	c.led()
+	c.verify(acked)
+}
