@@ -9,6 +9,8 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,8 +20,11 @@ import (
 // braidCluster is braid, as a program embeds it.
 type braidCluster struct {
 	nodes  []*braid.Node
-	leader atomic.Int64 // index of the leading member as it says itself; -1 none
+	leader atomic.Int64 // index of the member that leads the first instance as it says itself; -1 none, or others lead where they should not
 	watch  sync.WaitGroup
+	shape  Shape
+	// sticky: with leaders on all members, a sender keeps to one of them.
+	sticky bool
 	// bodyFrom is the size from which on a command's bytes beyond MinPayload are its body;
 	// 0: never.
 	bodyFrom int
@@ -36,40 +41,74 @@ func openBraid(protocol string) opener {
 const bodyFrom = 16 << 10
 
 func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
-	listeners, err := listenLoopback(len(c.Machines))
+	listeners, members, err := listenMembers(len(c.Machines), max(1, c.Settings.Cards))
 	if err != nil {
 		return nil, err
 	}
-	var members []braid.Member
-	for i, l := range listeners {
-		name := fmt.Sprintf("m%d", i+1)
-		members = append(members, braid.Member{ID: braid.MemberIDOf(name, "bench"), Name: name, PeerURLs: []string{"http://" + l.Addr().String()}})
-	}
-	cl := &braidCluster{}
-	if protocol != "raft" {
-		cl.bodyFrom = bodyFrom
-	}
+	cl := &braidCluster{shape: c.Settings.shape(protocol), sticky: c.ClosedLoop}
 	cl.leader.Store(-1)
 	for i, machine := range c.Machines {
 		o := braidOptions(c)
-		err := Place(&o, protocol, c.Settings.CodeK)
+		err := cl.shape.Apply(&o)
+		if o.Placement != braid.PlacementCopy {
+			cl.bodyFrom = bodyFrom
+		}
 		o.Self, o.Members, o.Cluster = members[i].ID, slices.Clone(members), braid.ClusterIDOf(members, "bench")
 		o.Dir = filepath.Join(c.Dir, members[i].Name)
-		o.PeerListeners = []net.Listener{listeners[i]}
+		o.PeerListeners = listeners[i]
+		if err == nil {
+			o.Net, err = c.Settings.net()
+		}
 		var node *braid.Node
 		if err == nil {
 			node, err = braid.Open(o, machine)
 		}
 		if err != nil {
-			for _, l := range listeners[i:] {
-				_ = l.Close()
-			}
+			closeAll(slices.Concat(listeners[i:]...))
 			return nil, errors.Join(err, cl.Close())
 		}
 		cl.nodes = append(cl.nodes, node)
 		cl.watch.Go(func() { cl.follow(i, node) })
 	}
 	return cl, nil
+}
+
+// listenMembers opens the listeners of members, one for each of their network cards.
+func listenMembers(n, cards int) (listeners [][]net.Listener, members []braid.Member, err error) {
+	all, err := listenLoopback(n * cards)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range n {
+		of := all[i*cards : (i+1)*cards : (i+1)*cards]
+		name := fmt.Sprintf("m%d", i+1)
+		m := braid.Member{ID: braid.MemberIDOf(name, "bench"), Name: name}
+		for _, l := range of {
+			m.PeerURLs = append(m.PeerURLs, "http://"+l.Addr().String())
+		}
+		listeners, members = append(listeners, of), append(members, m)
+	}
+	return listeners, members, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}
+
+// CardsNet is a link emulation with so many network cards (0: as it says, or one).
+func CardsNet(emulation string, cards int) (string, error) {
+	if cards < 2 {
+		return emulation, nil
+	}
+	if strings.Contains(emulation, "nics=") {
+		return "", fmt.Errorf("%d network cards, and links %q: say it once", cards, emulation)
+	}
+	if emulation == "" {
+		return "", nil // the cards are as fast as can be
+	}
+	return emulation + ",nics=" + strconv.Itoa(cards), nil
 }
 
 // braidOptions are the options that all members share.
@@ -86,11 +125,12 @@ func braidOptions(c ClusterConfig) braid.Options {
 	}
 }
 
-// follow keeps the leader up to date as one member sees it.
+// follow keeps the leader up to date as one member sees it. While instances are led by
+// others than they should be there is none.
 func (c *braidCluster) follow(i int, n *braid.Node) {
 	for {
 		s := n.Status()
-		if s.IsLeader() {
+		if s.IsLeader() && c.shape.Settled(&s) {
 			c.leader.Store(int64(i))
 		} else {
 			c.leader.CompareAndSwap(int64(i), -1)
@@ -106,18 +146,28 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 
 func (c *braidCluster) Leader() int { return int(c.leader.Load()) }
 
-// node is the leader, or while there is none any member, which forwards.
-func (c *braidCluster) node() *braid.Node { return c.nodes[max(0, c.leader.Load())] }
+// node is where a command is proposed: at the leader, or while there is none at any member,
+// which forwards. Members that share the leaders get a share of the commands each.
+func (c *braidCluster) node(command []byte) *braid.Node {
+	if !c.shape.Spread() {
+		return c.nodes[max(0, c.leader.Load())]
+	}
+	sender, seq := identity(command)
+	if c.sticky {
+		seq = 0
+	}
+	return c.nodes[(uint64(sender)+seq)%uint64(len(c.nodes))]
+}
 
 func (c *braidCluster) Propose(ctx context.Context, command []byte) error {
 	head, body := c.split(command)
-	_, err := c.node().ProposeBody(ctx, head, body)
+	_, err := c.node(command).ProposeBody(ctx, head, body)
 	return err
 }
 
 func (c *braidCluster) ProposeAsync(command []byte, done func(any, error)) error {
 	head, body := c.split(command)
-	return c.node().ProposeBodyAsync(head, body, done)
+	return c.node(command).ProposeBodyAsync(head, body, done)
 }
 
 // split parts a command from its body, which must be a copy because the log keeps it.

@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/braidlog/braid"
 )
 
 // Cluster is a contestant of the log benchmark: a replicated log with all its members in
@@ -46,6 +48,9 @@ type ClusterConfig struct {
 	PendingBytes int
 	// Concurrency is how many commands the load may have in flight.
 	Concurrency int
+	// ClosedLoop says that every sender waits for its command before the next: it is a
+	// client, and keeps to a member.
+	ClosedLoop bool
 	// Settings are the optimisations, as far as the contestant has them.
 	Settings Settings
 }
@@ -64,7 +69,50 @@ type Settings struct {
 	// CodeK is how many fragments make a large command whole, at most, with protocols that
 	// make fragments; 0 is the protocol's default.
 	CodeK int `json:"code_k,omitempty"`
+	// Instances, Leaders and Placement are for niagara, see Shape.
+	Instances int    `json:"instances,omitempty"`
+	Leaders   string `json:"leaders,omitempty"`
+	Placement string `json:"placement,omitempty"`
+	// Cards is how many network cards each member has, with an address each; 0: one. Net
+	// emulates links, as braid.Options.Net; only braid's own protocols have that.
+	Cards int    `json:"cards,omitempty"`
+	Net   string `json:"net,omitempty"`
 }
+
+// shape is which of braid's own protocols these are settings of.
+func (s *Settings) shape(protocol string) Shape {
+	return Shape{Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
+}
+
+// Of returns the settings as far as a contestant has them that is compared with another.
+func (s Settings) Of(protocol string) Settings {
+	only := s.shape(protocol).Only()
+	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
+	return s
+}
+
+// maxCards bounds Settings.Cards.
+const maxCards = 16
+
+// validate checks what is for braid's own protocols.
+func (s *Settings) validate(protocol string) error {
+	if s.Cards < 0 || s.Cards > maxCards {
+		return fmt.Errorf("%d network cards: must be between 1 and %d", s.Cards, maxCards)
+	}
+	if Own(protocol) {
+		if _, err := s.net(); err != nil {
+			return err
+		}
+		return s.shape(protocol).Apply(&braid.Options{})
+	}
+	if s.Cards > 1 || s.Net != "" {
+		return fmt.Errorf("network cards and links: those of %s are not emulated", protocol)
+	}
+	return nil
+}
+
+// net is the emulation with as many cards as there are.
+func (s *Settings) net() (string, error) { return CardsNet(s.Net, s.Cards) }
 
 const (
 	heartbeat       = 100 * time.Millisecond
@@ -84,6 +132,7 @@ var contestants = map[string]struct {
 	"raft":             {open: openBraid("raft")},
 	"craft":            {open: openBraid("craft")},
 	"rs-raft":          {open: openBraid("rs-raft")},
+	"niagara":          {open: openBraid("niagara")},
 	"etcd-raft":        {open: openEtcdRaft, peer: true},
 	"etcd-raft-packed": {open: openEtcdRaftPacked, peer: true},
 	"hashicorp-raft":   {open: openHashicorp, peer: true},

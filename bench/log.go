@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"time"
-
-	"github.com/braidlog/braid"
 )
 
 // LogConfig is one run of the log benchmark.
@@ -48,10 +46,8 @@ func (c *LogConfig) Validate() error {
 	if c.Settings.PipelineDepth < 0 {
 		return fmt.Errorf("pipeline of %d frames: must not be negative", c.Settings.PipelineDepth)
 	}
-	if _, own := placements[c.Protocol]; own {
-		if err := Place(&braid.Options{}, c.Protocol, c.Settings.CodeK); err != nil {
-			return err
-		}
+	if err := c.Settings.validate(c.Protocol); err != nil {
+		return err
 	}
 	if c.Settings.NoPipeline && c.Settings.PipelineDepth > 1 {
 		return fmt.Errorf("pipeline of %d frames and no pipeline: give one of the two", c.Settings.PipelineDepth)
@@ -77,7 +73,7 @@ func runLogOn(ctx context.Context, c LogConfig, open opener) (*LogResult, error)
 	defer func() { _ = os.RemoveAll(dir) }()
 	debug.FreeOSMemory() // what the last contestant left behind is not this one's burden
 
-	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(), Settings: c.Settings}
+	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(), ClosedLoop: c.Load.Proposers > 0, Settings: c.Settings}
 	for range c.Nodes {
 		cc.Machines = append(cc.Machines, NewMachine(c.Load.senders()))
 	}

@@ -39,17 +39,27 @@ func (t *Transport) Request(ctx context.Context, to uint64, request []byte) ([]b
 	return c.ask(ctx, request)
 }
 
-// caller is the way of requests to one peer: one connection, made when there is something
-// to ask and again when it broke.
+// caller is the way of requests to one peer: a connection for each of the peer's network
+// cards, which take turns, so that large answers use all of them. Each is made when it has
+// something to ask and again when it broke.
 type caller struct {
 	peer *peer
 
-	mu      sync.Mutex
-	count   int // requests under way; ≤ Options.MaxRequests
-	bytes   int // of them; ≤ Options.QueueBytes, or one request
+	mu    sync.Mutex
+	count int // requests under way; ≤ Options.MaxRequests
+	bytes int // of them; ≤ Options.QueueBytes, or one request
+	turn  int // of the next request
+	lanes [maxLanes]lane
+}
+
+// lane is a connection for requests, one of maxLanes at most.
+type lane struct {
 	conn    *callConn
 	attempt *attempt // under way, if any
 }
+
+// maxLanes bounds the connections for requests to a peer, whatever addresses it has.
+const maxLanes = 16
 
 // attempt is a connection being made. err is valid when done is closed.
 type attempt struct {
@@ -77,21 +87,25 @@ func (c *caller) leave(n int) {
 	c.mu.Unlock()
 }
 
-// connection returns the connection, after making it if there is none.
+// connection returns the connection whose turn it is, after making it if there is none.
 func (c *caller) connection(ctx context.Context) (*callConn, error) {
+	n := min(max(1, len(*c.peer.addrs.Load())), maxLanes)
 	c.mu.Lock()
-	if c.conn != nil && c.conn.ctx.Err() == nil {
+	number := c.turn % n
+	c.turn = number + 1
+	l := &c.lanes[number]
+	if l.conn != nil && l.conn.ctx.Err() == nil {
 		defer c.mu.Unlock()
-		return c.conn, nil
+		return l.conn, nil
 	}
-	a := c.attempt
+	a := l.attempt
 	if a == nil {
 		a = &attempt{done: make(chan struct{})}
-		if !c.peer.t.spawn(func() { c.run(a) }) {
+		if !c.peer.t.spawn(func() { c.run(l, uint32(number), a) }) {
 			c.mu.Unlock()
 			return nil, &LinkError{Peer: c.peer.id, Op: "request", Err: ErrClosed}
 		}
-		c.attempt = a
+		l.attempt = a
 	}
 	c.mu.Unlock()
 	select {
@@ -102,15 +116,15 @@ func (c *caller) connection(ctx context.Context) (*callConn, error) {
 	}
 }
 
-// run makes a connection and serves it until it ends.
-func (c *caller) run(a *attempt) {
-	conn, err := c.peer.dialAny(c.peer.ctx, forRequests)
+// run makes a lane's connection and serves it until it ends.
+func (c *caller) run(l *lane, number uint32, a *attempt) {
+	conn, err := c.peer.dialAny(c.peer.ctx, forRequests, number)
 	if err == nil {
 		a.conn = newCallConn(c.peer, conn)
 	}
 	a.err = err
 	c.mu.Lock()
-	c.conn, c.attempt = a.conn, nil
+	l.conn, l.attempt = a.conn, nil
 	c.mu.Unlock()
 	close(a.done)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -125,4 +126,75 @@ func TestRequestMeetsItsDeadline(t *testing.T) {
 	if _, err := a.Request(ctx, 2, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("over a cut link: %v", err)
 	}
+}
+
+// Requests to a peer with several network cards take turns over all of them, so that large
+// answers have the bandwidth of all; without one of its cards they still come through.
+func TestRequestsOverAllCards(t *testing.T) {
+	noLeaks(t)
+	const cards = 3
+	var addrs []string
+	card := func(l net.Listener, err error) net.Listener {
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, l.Addr().String())
+		return l
+	}
+	accepted := map[string]int{} // connections, by their card
+	a := start(t, 1, calm, "", nil)
+	b := start(t, 2, calm, "", func(o *Options, h *testHandler) {
+		h.request = echo
+		o.Listen[0].Close()
+		o.Listen = nil
+		for range cards {
+			o.Listen = append(o.Listen, card(net.Listen("tcp", "127.0.0.1:0")))
+		}
+	})
+	peers := []Peer{{1, []string{a.addr}}, {2, addrs}}
+	a.SetPeers(peers)
+	b.SetPeers(peers)
+	a.expectUp(t, 2)
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			q := fmt.Sprint(i)
+			if r, err := a.Request(t.Context(), 2, []byte(q)); err != nil || string(r) != "answer to: "+q {
+				t.Errorf("request %d: %q, %v", i, r, err)
+			}
+		})
+	}
+	all.Wait()
+	b.mu.Lock()
+	for key, in := range b.inbound {
+		if key.what == forRequests && key.from == 1 {
+			accepted[in.conn.LocalAddr().String()]++
+		}
+	}
+	b.mu.Unlock()
+	if len(accepted) != cards {
+		t.Errorf("requests came over %v, want all of %v", accepted, addrs)
+	}
+	for _, n := range accepted {
+		if n != 1 {
+			t.Errorf("connections by card: %v", accepted)
+		}
+	}
+
+	b.opt.Listen[1].Close()
+	b.mu.Lock()
+	for key, in := range b.inbound {
+		if key.what == forRequests && in.conn.LocalAddr().String() == addrs[1] {
+			in.end(ErrReplaced)
+		}
+	}
+	b.mu.Unlock()
+	eventually(t, "requests in a row that all come through", func() bool {
+		for range 2 * cards {
+			if _, err := a.Request(t.Context(), 2, []byte("x")); err != nil {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -45,7 +45,7 @@ func (t *Transport) SendSnapshot(ctx context.Context, to uint64, meta []byte, bo
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })()
-	conn, err := p.dialAny(ctx, forSnapshot)
+	conn, err := p.dialAny(ctx, forSnapshot, 0)
 	if err != nil {
 		return err
 	}
@@ -64,15 +64,15 @@ func (t *Transport) enterCall() bool {
 	return true
 }
 
-// dialAny tries all of the peer's addresses: a card may be down.
-func (p *peer) dialAny(ctx context.Context, what purpose) (net.Conn, error) {
+// dialAny tries all of the peer's addresses, first that of a stream: a card may be down.
+func (p *peer) dialAny(ctx context.Context, what purpose, stream uint32) (net.Conn, error) {
 	var last error
 	for i := range max(1, len(*p.addrs.Load())) {
-		addr, err := p.addr(0, i)
+		addr, err := p.addr(stream, i)
 		if err != nil {
 			return nil, &LinkError{Peer: p.id, Op: "dial", Err: err}
 		}
-		conn, err := p.dial(ctx, addr, what, 0)
+		conn, err := p.dial(ctx, addr, what, stream)
 		if err == nil || ctx.Err() != nil {
 			return conn, err
 		}

@@ -41,7 +41,8 @@ type Options struct {
 	// MaxStreams bounds the streams of a peer, per direction; default 1024.
 	MaxStreams int
 	// MaxRequests bounds the requests under way with a peer, per direction; default 1024.
-	// Their bytes are bounded by QueueBytes.
+	// Their bytes are bounded by QueueBytes. A member that answers bounds what comes over each
+	// of its network cards.
 	MaxRequests int
 	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
 	SnapshotBytesPerSecond int64

@@ -23,7 +23,7 @@ type proposer interface {
 // burst is one run of a Work: when each request was sent and when it was answered.
 type burst struct {
 	work    Work
-	to      proposer
+	to      []proposer // clients and requests are dealt out over them
 	command []byte
 	bodies  bodies
 	first   uint64 // number of the first command
@@ -49,7 +49,7 @@ const (
 	stallTimeout = time.Minute
 )
 
-func newBurst(w Work, to proposer, first uint64) *burst {
+func newBurst(w Work, to []proposer, first uint64) *burst {
 	b := &burst{
 		work: w, to: to, first: first, bodies: newBodies(w.Body), command: make([]byte, max(8, cmp.Or(w.Payload, defaultPayload))),
 		every: max(1, w.Requests/timed), all: make(chan struct{}),
@@ -141,7 +141,11 @@ func (b *burst) send(i int, due time.Duration, command []byte) error {
 		b.sent[i/b.every], done = due, b.done[i/b.every]
 	}
 	binary.LittleEndian.PutUint64(command, b.first+uint64(i))
-	if err := b.to.ProposeBodyAsync(command, b.bodies.of(i), done); err != nil {
+	to := i
+	if n := len(b.answers); n > 0 {
+		to = i % n // a client keeps to its member
+	}
+	if err := b.to[to%len(b.to)].ProposeBodyAsync(command, b.bodies.of(i), done); err != nil {
 		return fmt.Errorf("request %d was refused: %w", i+1, err)
 	}
 	return nil

@@ -12,9 +12,8 @@ import (
 
 // Figures of curves that experiments do not have.
 const (
-	p90  Metric = "latency_p90_ms"
-	p999 Metric = "latency_p999_ms"
-	most Metric = "latency_max_ms"
+	p999       Metric = "latency_p999_ms"
+	maxLatency Metric = "latency_max_ms"
 )
 
 // WriteCurves draws throughput–latency curves into a directory: curve.svg (the 99th
@@ -48,7 +47,7 @@ func curvePoint(p *bench.CurvePoint) Point {
 	l := p.LatencyMS
 	pt := Point{X: p.RatePS, Count: cmp.Or(p.Rounds, 1), Figures: map[Metric]Figure{}}
 	for m, v := range map[Metric]float64{
-		Throughput: p.ThroughputPS, P50: l.P50, p90: l.P90, P99: l.P99, p999: l.P999, most: l.Max, CPU: p.CPUMicrosOp,
+		Throughput: p.ThroughputPS, P50: l.P50, P90: l.P90, P99: l.P99, p999: l.P999, maxLatency: l.Max, CPU: p.CPUMicrosOp,
 	} {
 		pt.Figures[m] = figureOf([]float64{v})
 	}

@@ -9,9 +9,21 @@ import (
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
 type Setup struct {
-	Protocol string // raft, craft or rs-raft; empty: raft
+	Protocol string // raft, craft, rs-raft or niagara; empty: raft
 	Members  int    // 0: 3
 	CodeK    int    // fragments that make a body whole, at most; 0: as the protocol chooses
+
+	// Instances, Leaders and Placement are niagara's, see bench.Shape.
+	Instances int
+	Leaders   string
+	Placement string
+	// Cards is how many network cards each member has, with an address each; 0: one.
+	Cards int
+	// Cores, if not 0, makes it a setup of the cost model, which computes what it is asked
+	// for: so many cores for each member, or, with OneMachine, for all members and the load
+	// together, as where it is measured.
+	Cores      int
+	OneMachine bool
 
 	// Raft's four optimisations; the zero value is all of them at their defaults.
 	NoBatching       bool
@@ -24,6 +36,8 @@ type Setup struct {
 	Net       string        // link emulation, as the flag --net; empty: bare loopback
 	ApplyCost time.Duration // what applying one command takes, without using the CPU
 	Heartbeat time.Duration // 0: 250 ms
+	// Keys is how many keys members keep a value of, the bytes of a command; 0: none.
+	Keys int
 	// SnapshotBytes is how much log there is between snapshots; 0: braid's default. Bodies
 	// are kept for as long as the log.
 	SnapshotBytes int
@@ -38,8 +52,13 @@ type Work struct {
 	Clients  int     // clients that each wait for an answer; 0: nobody waits
 
 	// For, if not 0, is how long the clients work, in place of Requests. It is no failure if
-	// nothing is answered.
-	For time.Duration
+	// nothing is answered. With a rate nobody waits; what is due while Inflight commands are
+	// under way is dropped.
+	For      time.Duration
+	Inflight int
+	// Readers are clients that read strongly, for that time, each at one of the members; what
+	// they read comes over its network cards. Writes, if there is a rate, go on beside them.
+	Readers int
 	// Down followers are stopped while the clients work, which they do for a time.
 	Down int
 	// Reads is how often the last of the requests' bodies is read after that, one read
@@ -61,6 +80,7 @@ const (
 	Replicated Metric = "replicated_ms"
 	Throughput Metric = "throughput_per_s"
 	P50        Metric = "latency_p50_ms"
+	P90        Metric = "latency_p90_ms"
 	P99        Metric = "latency_p99_ms"
 	// PerEntry is how many commands shared an entry, on average.
 	PerEntry Metric = "commands_per_entry"
@@ -79,6 +99,12 @@ const (
 	Bandwidth Metric = "mib_per_s"
 	// Egress is what the leader sent to other members.
 	Egress Metric = "leader_egress_bytes_per_request"
+	// EgressAll is what all members together sent to each other.
+	EgressAll Metric = "egress_bytes_per_request"
+	// Reads are strong reads, ReadP50 and ReadP90 how long they took.
+	Reads   Metric = "reads_per_s"
+	ReadP50 Metric = "read_p50_ms"
+	ReadP90 Metric = "read_p90_ms"
 	// Kept is what a follower keeps of bodies on its disk, Written what it wrote, bodies and
 	// log; means of all followers.
 	Kept    Metric = "follower_kept_bytes_per_request"
@@ -95,7 +121,8 @@ const (
 // labels name metrics on axes and in tables.
 var labels = map[Metric]string{
 	Runtime: "runtime, ms", Replicated: "time until replicated, ms", Throughput: "requests/s",
-	P50: "median latency, ms", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
+	P50: "median latency, ms", P90: "90th percentile of latency, ms", Reads: "strong reads/s", ReadP50: "median of a read, ms", ReadP90: "90th percentile of a read, ms",
+	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms",
 	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
 	Bandwidth: "MiB/s", Egress: "bytes from the leader per request",
@@ -197,6 +224,7 @@ func Experiments() []*Experiment {
 	return []*Experiment{
 		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
+		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 	}
 }
 

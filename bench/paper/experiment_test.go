@@ -97,8 +97,15 @@ func sensible(c *Case) bool {
 	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 {
 		return false
 	}
-	if w.For > 0 {
-		return w.Requests == 0 && w.Rate == 0 && w.Reads == 0 && w.Clients > 0 && w.Down < s.Members
+	switch {
+	case w.For > 0 && (w.Requests > 0 || w.Reads > 0):
+		return false
+	case w.Readers > 0:
+		return w.For > 0 && w.Clients == 0 && w.Down == 0 && s.Keys > 0 && w.Payload > 8
+	case w.For > 0 && w.Rate > 0:
+		return w.Clients == 0 && w.Down == 0 && w.Body == 0
+	case w.For > 0:
+		return w.Clients > 0 && w.Down < max(1, s.Members)
 	}
 	return w.Requests > 0 && w.Clients <= w.Requests && w.Down == 0 && (w.Reads == 0 || w.Body > 0)
 }
@@ -130,6 +137,8 @@ func TestMeasures(t *testing.T) {
 		{"lessThan", lessThan(Runtime, "a", "b", "x", 1), 100 * (1 - 11.5/17.5)},
 		{"peak", peak(Runtime, "a", "x", "b", ""), 20 / 18.5},
 		{"figure", figure(Runtime, a1), 11.5},
+		{"most", most(Runtime, "b", "", []float64{1, 2, 3}, a1), 18.5 / 11.5},
+		{"least", least(times(Runtime, a2, a1), times(Runtime, b2, a1)), 18.5 / 11.5},
 	} {
 		if got, ok := c.f(r); !ok || got < c.want*0.999 || got > c.want*1.001 {
 			t.Errorf("%s: %v (%v), want %v", c.name, got, ok, c.want)
@@ -139,7 +148,7 @@ func TestMeasures(t *testing.T) {
 		t.Error("a ratio to what was not measured")
 	}
 	for _, f := range []measure{
-		worst(Runtime, "a", "b", "elsewhere", 1), peak(Runtime, "a", "", "c", ""), figure(P50, a1), figure(Runtime, where{series: "a", x: 3}),
+		worst(Runtime, "a", "b", "elsewhere", 1), peak(Runtime, "a", "", "c", ""), figure(P50, a1), most(Runtime, "c", "", []float64{1}, a1), least(), least(figure(Runtime, a1), figure(P50, a1)), figure(Runtime, where{series: "a", x: 3}),
 	} {
 		if v, ok := f(r); ok {
 			t.Errorf("%v of what was not measured", v)

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"bufio"
 	"io"
 	"sync"
 	"time"
@@ -13,9 +14,10 @@ import (
 // order, with a price for applying and a bell that rings when a command has been applied. The
 // result of a command with a body is the body's name.
 type machine struct {
-	m    *bench.Machine
-	cost time.Duration // of one command
-	debt time.Duration // cost that was not slept for yet; only Apply uses it
+	m     *bench.Machine
+	cost  time.Duration // of one command
+	debt  time.Duration // cost that was not slept for yet; only Apply uses it
+	store store         // the values that strong reads read
 
 	mu      sync.Mutex
 	applied uint64
@@ -45,6 +47,7 @@ func (m *machine) ringAt(target uint64) {
 func (m *machine) Apply(commands []braid.Command) error {
 	err := m.m.Apply(commands)
 	for i := range commands {
+		m.store.put(commands[i].Data)
 		if commands[i].Body != nil {
 			commands[i].Result = *commands[i].Body
 		}
@@ -77,11 +80,18 @@ func (m *machine) pay(commands int) {
 }
 
 // Snapshot implements [braid.StateMachine].
-func (m *machine) Snapshot() (braid.Snapshot, error) { return m.m.Snapshot() }
+func (m *machine) Snapshot() (braid.Snapshot, error) {
+	s, err := m.m.Snapshot()
+	return &storing{s, m.store.copied()}, err
+}
 
 // Restore implements [braid.StateMachine].
 func (m *machine) Restore(r io.Reader) error {
-	err := m.m.Restore(r)
+	in := bufio.NewReader(r)
+	if err := m.store.restore(in); err != nil {
+		return err
+	}
+	err := m.m.Restore(in)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied, _ = m.m.Digest()

@@ -198,6 +198,35 @@ func peak(m Metric, one, onePart, other, otherPart string) measure {
 	}
 }
 
+// most is how many times the figure of a series is that of one point, at the x among some
+// where that is most. Other x than those that were measured do not count.
+func most(m Metric, series, part string, xs []float64, base where) measure {
+	return func(r *Result) (float64, bool) {
+		top := 0.0
+		for _, x := range xs {
+			if v, ok := times(m, where{series, x, part}, base)(r); ok {
+				top = max(top, v)
+			}
+		}
+		return top, top > 0
+	}
+}
+
+// least is the smallest of some figures, all of which must have been measured.
+func least(some ...measure) measure {
+	return func(r *Result) (float64, bool) {
+		low := math.Inf(1)
+		for _, f := range some {
+			v, ok := f(r)
+			if !ok {
+				return 0, false
+			}
+			low = min(low, v)
+		}
+		return low, len(some) > 0
+	}
+}
+
 // highest is the greatest median of a series, 0 if nothing was measured.
 func (r *Result) highest(m Metric, series, part string) (top float64) {
 	x := cmp.Or(part, r.e.XName)

@@ -3,6 +3,7 @@ package paper
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,15 +17,16 @@ import (
 // reader serves reads of bodies to other members' programs, over the members' links: what a
 // client would get that has such a link to the member.
 type reader struct {
-	mu   sync.Mutex
-	node *braid.Node
-	took []time.Duration // of the reads, at this member alone
+	mu    sync.Mutex
+	node  *braid.Node
+	store *store
+	took  []time.Duration // of the reads, at this member alone
 }
 
-func (r *reader) serve(n *braid.Node) {
+func (r *reader) serve(n *braid.Node, m *machine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.node = n
+	r.node, r.store = n, &m.store
 }
 
 // taken returns how long the reads took since it was asked last.
@@ -36,15 +38,18 @@ func (r *reader) taken() []time.Duration {
 	return took
 }
 
-// answer is a linearizable read of the body that the request names. An empty request reads
+// answer is a linearizable read of the key or of the body that the request names. An empty request reads
 // nothing; it shows that the member serves.
 func (r *reader) answer(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
 	r.mu.Lock()
-	node := r.node
+	node, store := r.node, r.store
 	r.mu.Unlock()
 	began := time.Now()
 	if err := node.ReadBarrier(ctx); err != nil || len(request) == 0 {
 		return nil, err
+	}
+	if request[0] == keyRequest && len(request) == len(requestKey(0)) {
+		return store.get(binary.LittleEndian.Uint64(request[1:])), nil
 	}
 	var ref braid.BodyRef
 	if err := json.Unmarshal(request, &ref); err != nil {

@@ -36,7 +36,7 @@ type Target interface {
 type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 
 // openers are the protocols that experiments can name.
-var openers = map[string]Opener{"": openBraid, "raft": openBraid, "craft": openBraid, "rs-raft": openBraid}
+var openers = map[string]Opener{"": openBraid, "raft": openBraid, "craft": openBraid, "rs-raft": openBraid, "niagara": openBraid}
 
 // Open starts a cluster as its setup says.
 func Open(ctx context.Context, dir string, s Setup) (Target, error) {
@@ -72,16 +72,17 @@ type braidTarget struct {
 	// applied is how many of them took effect, as far as is known. Invariant: ≤ sent, and
 	// equal to it unless members were stopped.
 	applied uint64
+	filled  bool // every key has a value
 	broken  bool // a run failed: nobody knows what became of its commands
 }
 
 // member is one of a cluster, which can be stopped and started again.
 type member struct {
-	options braid.Options
-	address string
-	node    *braid.Node // nil while stopped
-	machine *machine
-	reader  reader
+	options   braid.Options
+	addresses []string    // one for each network card
+	node      *braid.Node // nil while stopped
+	machine   *machine
+	reader    reader
 }
 
 func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
@@ -99,18 +100,21 @@ func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
 }
 
 func (t *braidTarget) open() error {
-	n := cmp.Or(t.setup.Members, 3)
-	// While a member is stopped its port must not be taken by an outgoing connection.
-	free, err := ports.Free("127.0.0.1", n)
+	n, cards := cmp.Or(t.setup.Members, 3), max(1, t.setup.Cards)
+	// While a member is stopped its ports must not be taken by outgoing connections.
+	free, err := ports.Free("127.0.0.1", n*cards)
 	if err != nil {
 		return err
 	}
 	var list []braid.Member
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)
-		address := fmt.Sprintf("127.0.0.1:%d", free[i])
-		list = append(list, braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name, PeerURLs: []string{"http://" + address}})
-		t.members = append(t.members, &member{address: address})
+		l, m := braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name}, &member{}
+		for card := range cards {
+			address := fmt.Sprintf("127.0.0.1:%d", free[i*cards+card])
+			l.PeerURLs, m.addresses = append(l.PeerURLs, "http://"+address), append(m.addresses, address)
+		}
+		list, t.members = append(list, l), append(t.members, m)
 	}
 	for i, m := range t.members {
 		o, err := t.setup.options()
@@ -118,7 +122,7 @@ func (t *braidTarget) open() error {
 			return err
 		}
 		o.Self, o.Members, o.Cluster = list[i].ID, slices.Clone(list), braid.ClusterIDOf(list, "paper")
-		o.Dir, o.ListenPeer, o.Answer = filepath.Join(t.dir, list[i].Name), []string{m.address}, m.reader.answer
+		o.Dir, o.ListenPeer, o.Answer = filepath.Join(t.dir, list[i].Name), m.addresses, m.reader.answer
 		m.options = o
 		if err := m.start(t.setup); err != nil {
 			return err
@@ -130,8 +134,9 @@ func (t *braidTarget) open() error {
 // start starts a member, or starts it again where it was stopped.
 func (m *member) start(s Setup) (err error) {
 	m.machine = newMachine(s.ApplyCost)
+	m.machine.store.values = make([][]byte, s.Keys)
 	m.node, err = braid.Open(m.options, m.machine)
-	m.reader.serve(m.node)
+	m.reader.serve(m.node, m.machine)
 	return err
 }
 
@@ -150,15 +155,39 @@ func (s Setup) options() (braid.Options, error) {
 	o := braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: max(electionTimeout, 5*heartbeat),
 		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
-		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Net: s.Net, SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes,
+		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes,
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	return o, bench.Place(&o, cmp.Or(s.Protocol, "raft"), s.CodeK)
+	var err error
+	if o.Net, err = bench.CardsNet(s.Net, s.Cards); err != nil {
+		return o, err
+	}
+	return o, s.shape().Apply(&o)
 }
 
-// awaitLeader returns the member that leads, as it says itself.
+// shape is which of braid's own protocols it is.
+func (s *Setup) shape() bench.Shape {
+	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
+}
+
+// proposers are where clients propose: at the leader, or, where all members lead some
+// instances, at each of them.
+func (t *braidTarget) proposers(leader *member) (out []proposer) {
+	if shape := t.setup.shape(); !shape.Spread() {
+		return []proposer{leader.node}
+	}
+	for _, m := range t.members {
+		if m.node != nil {
+			out = append(out, m.node)
+		}
+	}
+	return out
+}
+
+// awaitLeader returns the member that leads, as it says itself: the first instance, where
+// there are several. Then all of them have a leader where it should be.
 func (t *braidTarget) awaitLeader(ctx context.Context) (*member, error) {
-	return t.await(ctx, func(m *member) bool { return true })
+	return t.await(ctx, func(*member) bool { return true })
 }
 
 // await returns the member that leads, if it is as wanted.
@@ -167,12 +196,13 @@ func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*memb
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
+	shape := t.setup.shape()
 	for {
 		for _, m := range t.members {
 			if m.node == nil {
 				continue
 			}
-			if s := m.node.Status(); s.IsLeader() && want(m) {
+			if s := m.node.Status(); s.IsLeader() && t.settled(&shape, &s) && want(m) {
 				return m, nil
 			}
 		}
@@ -182,6 +212,17 @@ func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*memb
 			return nil, fmt.Errorf("no leader: %w", ctx.Err())
 		}
 	}
+}
+
+// settled reports whether all instances are led as they should be. With members stopped it
+// is enough that somebody leads.
+func (t *braidTarget) settled(shape *bench.Shape, s *braid.Status) bool {
+	for _, m := range t.members {
+		if m.node == nil {
+			return true
+		}
+	}
+	return shape.Settled(s)
 }
 
 // Check implements [Target]: all members applied all commands, in the same order. After a

@@ -94,7 +94,7 @@ func (p *instant) ProposeBodyAsync(command, body []byte, done func(any, error)) 
 func TestBurst(t *testing.T) {
 	for _, w := range []Work{{Requests: 100}, {Requests: 100, Body: 999}, {Requests: 100, Clients: 7}, {Requests: 100, Rate: 1e5}, {Requests: 3, Clients: 3}, {Requests: 12_345}} {
 		p := &instant{seen: map[uint64]int{}, body: w.Body}
-		b := newBurst(w, p, 1000)
+		b := newBurst(w, []proposer{p}, 1000)
 		if err := b.run(t.Context()); err != nil {
 			t.Fatalf("%+v: %v", w, err)
 		}
@@ -118,12 +118,12 @@ func TestBurst(t *testing.T) {
 func TestBurstFails(t *testing.T) {
 	lost := errors.New("lost")
 	p := &instant{seen: map[uint64]int{}, fail: lost}
-	if err := newBurst(Work{Requests: 5}, p, 0).run(t.Context()); !errors.Is(err, lost) {
+	if err := newBurst(Work{Requests: 5}, []proposer{p}, 0).run(t.Context()); !errors.Is(err, lost) {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := newBurst(Work{Requests: 5, Rate: 1}, p, 0).run(ctx); !errors.Is(err, context.Canceled) {
+	if err := newBurst(Work{Requests: 5, Rate: 1}, []proposer{p}, 0).run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 func TestLoopsOfClients(t *testing.T) {
 	lost := errors.New("lost")
 	p := &instant{seen: map[uint64]int{}, body: 10}
-	l := startLoops(Work{Clients: 3, Body: 10}, p, 500)
+	l := startLoops(Work{Clients: 3, Body: 10}, []proposer{p}, 500)
 	for len(l.within(0, time.Hour)) < 50 {
 		if time.Since(l.began) > 30*time.Second {
 			t.Fatal("nothing goes on")
@@ -257,7 +257,7 @@ func TestLoopsOfClients(t *testing.T) {
 	}
 
 	p = &instant{seen: map[uint64]int{}, fail: lost}
-	l = startLoops(Work{Clients: 2}, p, 0)
+	l = startLoops(Work{Clients: 2}, []proposer{p}, 0)
 	for l.next.Load() < 3 {
 		runtime.Gosched()
 	}

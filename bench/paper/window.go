@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/braidlog/braid/bench"
 )
 
 const (
@@ -32,7 +30,7 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	if err := stopAll(down); err != nil {
 		return nil, err
 	}
-	l := startLoops(w, leader.node, t.sent)
+	l := startLoops(w, t.proposers(leader), t.sent)
 	s, err := t.measure(ctx, l, leader)
 	l.stop()
 	for _, m := range down {
@@ -60,22 +58,26 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 	if err := sleepUntil(ctx, l.began.Add(settleTime)); err != nil {
 		return nil, err
 	}
-	from, before := time.Since(l.began), leader.node.Status()
-	cpu := bench.CPUTime()
+	from, before := time.Since(l.began), t.read(leader)
 	if err := sleepUntil(ctx, l.began.Add(from+l.work.For)); err != nil {
 		return nil, err
 	}
-	to, after := time.Since(l.began), leader.node.Status()
+	to, after := time.Since(l.began), t.read(leader)
 	latencies := l.within(from, to)
 	n := float64(len(latencies))
 	seconds := (to - from).Seconds()
 	s := Sample{Throughput: n / seconds, Bandwidth: n * float64(l.work.bytes()) / (1 << 20) / seconds}
 	if n > 0 {
-		s[P50], s[P99] = ms(quantile(latencies, 0.5)), ms(quantile(latencies, 0.99))
-		s[CPU] = float64((bench.CPUTime() - cpu).Microseconds()) / n
-		s[Egress] = float64(after.Links.EgressBytes-before.Links.EgressBytes) / n
+		s.addLatencies(latencies)
+		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
+		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
+		s[EgressAll] = float64(after.egress()-before.egress()) / n
 	}
 	return s, nil
+}
+
+func (s Sample) addLatencies(ascending []time.Duration) {
+	s[P50], s[P90], s[P99] = ms(quantile(ascending, 0.5)), ms(quantile(ascending, 0.9)), ms(quantile(ascending, 0.99))
 }
 
 // converge waits until all members have applied the same number of commands: those that
@@ -116,7 +118,6 @@ func (t *braidTarget) converge(ctx context.Context) error {
 // stopped. They do not mind errors.
 type loops struct {
 	work    Work
-	to      proposer
 	bodies  bodies
 	first   uint64
 	began   time.Time
@@ -131,15 +132,15 @@ type loops struct {
 // answered is a request that took effect.
 type answered struct{ at, took time.Duration }
 
-func startLoops(w Work, to proposer, first uint64) *loops {
-	l := &loops{work: w, to: to, bodies: newBodies(w.Body), first: first, began: time.Now(), quit: make(chan struct{})}
-	for range w.Clients {
-		l.clients.Go(l.client)
+func startLoops(w Work, to []proposer, first uint64) *loops {
+	l := &loops{work: w, bodies: newBodies(w.Body), first: first, began: time.Now(), quit: make(chan struct{})}
+	for i := range w.Clients {
+		l.clients.Go(func() { l.client(to[i%len(to)]) })
 	}
 	return l
 }
 
-func (l *loops) client() {
+func (l *loops) client(to proposer) {
 	command := make([]byte, max(8, l.work.Payload))
 	answer := make(chan error, 1)
 	for {
@@ -151,7 +152,7 @@ func (l *loops) client() {
 		i := l.next.Add(1) - 1
 		binary.LittleEndian.PutUint64(command, l.first+i)
 		began := time.Since(l.began)
-		err := l.to.ProposeBodyAsync(command, l.bodies.of(int(i)), func(_ any, err error) { answer <- err })
+		err := to.ProposeBodyAsync(command, l.bodies.of(int(i)), func(_ any, err error) { answer <- err })
 		if err == nil {
 			err = <-answer
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/protocol"
 )
 
 // Run implements [Target].
@@ -20,6 +22,10 @@ func (t *braidTarget) Run(ctx context.Context, w Work) (Sample, error) {
 
 func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 	switch {
+	case w.Readers > 0:
+		return t.readStrongly(ctx, w)
+	case w.For > 0 && w.Rate > 0:
+		return t.flow(ctx, w)
 	case w.For > 0:
 		return t.window(ctx, w)
 	case w.Reads > 0:
@@ -42,7 +48,7 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	b := newBurst(w, leader.node, t.sent)
+	b := newBurst(w, t.proposers(leader), t.sent)
 	t.sent += uint64(w.Requests)
 	t.applied += uint64(w.Requests)
 	for _, m := range t.members {
@@ -63,10 +69,18 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	after := t.read(leader)
 	s := sampleOf(b, last, &before, &after)
 	s[Replicated] = ms(commits.stop().Sub(b.began))
-	if after.leader.Instances[0].Term != before.leader.Instances[0].Term || !after.leader.IsLeader() {
+	if !sameLeaders(&before.leader, &after.leader) {
 		return nil, nil, errors.New("the leader changed during the run")
 	}
 	return s, &written{leader, b.last, b.bodies.of(w.Requests - 1)}, nil
+}
+
+// sameLeaders reports whether all instances are led as they were, without an election in
+// between.
+func sameLeaders(before, after *braid.Status) bool {
+	return slices.EqualFunc(before.Instances, after.Instances, func(b, a protocol.Status) bool {
+		return a.Instance == b.Instance && a.Leader == b.Leader && a.Term == b.Term
+	})
 }
 
 // reading is what can be counted, at one instant.
@@ -75,6 +89,15 @@ type reading struct {
 	followers []braid.Status // of those that run
 	cpu       time.Duration
 	syncTime  time.Duration // of all members together, to make their logs durable
+}
+
+// egress is what all members have sent.
+func (r *reading) egress() (bytes uint64) {
+	bytes = uint64(r.leader.Links.EgressBytes)
+	for i := range r.followers {
+		bytes += uint64(r.followers[i].Links.EgressBytes)
+	}
+	return bytes
 }
 
 func (t *braidTarget) read(leader *member) reading {
@@ -96,12 +119,13 @@ func sampleOf(b *burst, last time.Time, before, after *reading) Sample {
 	n, runtime := float64(b.work.Requests), last.Sub(b.began)
 	s := Sample{
 		Runtime: ms(runtime), Throughput: n / runtime.Seconds(),
-		P50: ms(quantile(latencies, 0.5)), P99: ms(quantile(latencies, 0.99)),
+		P50: ms(quantile(latencies, 0.5)), P90: ms(quantile(latencies, 0.9)), P99: ms(quantile(latencies, 0.99)),
 		Syncs:      float64(after.leader.Log.Syncs - before.leader.Log.Syncs),
 		SyncTime:   ms(after.leader.Log.SyncTime - before.leader.Log.SyncTime),
 		MemberSync: ms(after.syncTime-before.syncTime) / float64(len(after.followers)+1),
 		CPU:        float64((after.cpu - before.cpu).Microseconds()) / n,
 		Egress:     float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n,
+		EgressAll:  float64(after.egress()-before.egress()) / n,
 	}
 	if entries := after.leader.Commits - before.leader.Commits; entries > 0 {
 		s[PerEntry] = n / float64(entries)

@@ -68,13 +68,21 @@ At the end it verifies that all members applied the same commands in the same or
 acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this process:
 all members and the load. Bytes on disk are those of all members.
 
-With --peer or --compare the same load runs on other libraries, in alternating rounds.`,
+With --peer or --compare the same load runs on other libraries, in alternating rounds; --peer
+also takes braid's own protocols, which are set up alike as far as they have what is asked for.
+
+Protocol niagara weaves --instances into one log. With --leaders spread the commands are
+proposed at all members, each of which leads some instances; else at the one that leads.
+--cards and --net say what network cards the members have: instance r uses card r.`,
 		Example: `  braid bench log --nodes 3 --payload 16 --duration 10s --json
   braid bench log --proposers 1000
   braid bench log --rate 50000
   braid bench log --rate 10000,100000,1000000 --duration 5s
   braid bench log --curve --peer etcd-raft --out curves
-  braid bench log --peer etcd-raft --peer hashicorp-raft`,
+  braid bench log --peer etcd-raft --peer hashicorp-raft
+  braid bench log --protocol niagara --instances 4 --peer raft
+  braid bench log --protocol niagara --leaders spread --cards 4 --net bandwidth=250mbit --payload 2048 --peer raft
+  braid bench log --protocol niagara --instances 5 --placement code --nodes 5 --payload 524288 --inflight 40`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -109,7 +117,10 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoParallelAppend, "no-parallel-append", false, "the leader writes its log before it sends")
 	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
-	fl.IntVar(&s.CodeK, "code-k", 0, "with craft and rs-raft: how many fragments make a command of 16 KiB or more whole, at most (0: the protocol's default)")
+	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
+	fl.IntVar(&s.CodeK, "code-k", 0, "where large commands are coded: how many fragments make one of 16 KiB or more whole, at most (0: the protocol's default)")
+	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
+	fl.StringVar(&s.Net, "net", "", "emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 
@@ -124,6 +135,9 @@ func (f *benchLogFlags) contestants() []bench.LogConfig {
 		if !slices.Contains(names[:i], name) {
 			c := f.config
 			c.Protocol = name
+			if i > 0 {
+				c.Settings = c.Settings.Of(name)
+			}
 			out = append(out, c)
 		}
 	}
@@ -143,6 +157,9 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	if l := &f.config.Load; l.Inflight == 0 && l.Proposers == 0 {
 		const most, mostBytes = 100_000, 64 << 20
 		l.Inflight = min(most, max(16, mostBytes/max(l.Payload, 1)))
+	}
+	if err := checkNet(f.config.Settings.Net); err != nil {
+		return usageError{err}
 	}
 	for _, c := range f.contestants() {
 		if err := c.Validate(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,9 @@ import (
 type mapkvFlags struct {
 	name, dir, client, peer string
 	cluster, token          string
-	protocol, net           string
-	codeK, bodyBytes        int
+	shape                   bench.Shape
+	net                     string
+	bodyBytes               int
 	leaseReads              bool
 	advertised              [2]string // same as the URLs listened on
 }
@@ -41,14 +43,15 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.StringVar(&f.dir, "data-dir", "", "data directory")
 	fl.StringVar(&f.client, "listen-client-urls", "", "URL for clients")
 	fl.StringVar(&f.advertised[0], "advertise-client-urls", "", "same as --listen-client-urls")
-	fl.StringVar(&f.peer, "listen-peer-urls", "", "URL for members")
+	fl.StringVar(&f.peer, "listen-peer-urls", "", "URL for members, or several with commas between, one for each network card")
 	fl.StringVar(&f.advertised[1], "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
-	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL")
+	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL; more URLs of one, for its network cards, as more of these")
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
-	fl.StringVar(&f.protocol, "protocol", "raft", "protocol of the log: raft, craft or rs-raft")
-	fl.IntVar(&f.codeK, "code-k", 0, "with craft and rs-raft: how many fragments make a value whole, at most (0: as the protocol chooses)")
-	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments with craft and rs-raft")
-	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: raft, craft, rs-raft or niagara")
+	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
+	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")
+	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments where values are coded")
+	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%,nics=2")
 	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
 		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
@@ -85,12 +88,19 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 	if clients, err = hostOf(f.client); err != nil {
 		return o, "", fmt.Errorf("--listen-client-urls: %w", err)
 	}
-	peer, err := hostOf(f.peer)
-	if err != nil {
-		return o, "", fmt.Errorf("--listen-peer-urls: %w", err)
+	var peers []string // one for each network card
+	for part := range strings.SplitSeq(f.peer, ",") {
+		peer, err := hostOf(part)
+		if err != nil {
+			return o, "", fmt.Errorf("--listen-peer-urls: %w", err)
+		}
+		peers = append(peers, peer)
 	}
-	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: []string{peer}, LeaseReads: f.leaseReads, Net: f.net}
-	if err := bench.Place(&o, f.protocol, f.codeK); err != nil {
+	if err := checkNet(f.net); err != nil {
+		return o, "", err
+	}
+	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: peers, LeaseReads: f.leaseReads, Net: f.net}
+	if err := f.shape.Apply(&o); err != nil {
 		return o, "", fmt.Errorf("--protocol: %w", err)
 	}
 	for part := range strings.SplitSeq(f.cluster, ",") {
@@ -101,7 +111,12 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 		if _, err := hostOf(peer); err != nil {
 			return o, "", fmt.Errorf("--initial-cluster: %w", err)
 		}
-		o.Members = append(o.Members, braid.Member{ID: braid.MemberIDOf(name, f.token), Name: name, PeerURLs: []string{peer}})
+		id := braid.MemberIDOf(name, f.token)
+		if i := slices.IndexFunc(o.Members, func(m braid.Member) bool { return m.ID == id }); i >= 0 {
+			o.Members[i].PeerURLs = append(o.Members[i].PeerURLs, peer)
+			continue
+		}
+		o.Members = append(o.Members, braid.Member{ID: id, Name: name, PeerURLs: []string{peer}})
 	}
 	o.Cluster = braid.ClusterIDOf(o.Members, f.token)
 	return o, clients, nil

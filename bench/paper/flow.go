@@ -1,0 +1,223 @@
+package paper
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// flowInflight is Work.Inflight where there is none.
+	flowInflight = 100_000
+	// flowPause is how often a sender sends what has become due.
+	flowPause = 200 * time.Microsecond
+	// flowSettle is how long commands flow before they count.
+	flowSettle = 300 * time.Millisecond
+	// flowSenders is how many send to one proposer.
+	flowSenders = 2
+)
+
+// flow lets commands flow for a time at a rate, whether or not the cluster keeps up.
+func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
+	leader, err := t.awaitLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := startFlow(w, t.proposers(leader), t.sent)
+	s, err := t.measureFlow(ctx, f, leader)
+	werr := f.end(ctx)
+	t.sent += f.next.Load()
+	t.applied += uint64(f.answered())
+	if err = errors.Join(err, werr); err != nil {
+		return nil, err
+	}
+	return s, t.converge(ctx)
+}
+
+func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) (Sample, error) {
+	if err := sleepUntil(ctx, f.began.Add(flowSettle)); err != nil {
+		return nil, err
+	}
+	from, before, answered := time.Since(f.began), t.read(leader), f.answered()
+	if err := sleepUntil(ctx, f.began.Add(from+f.work.For)); err != nil {
+		return nil, err
+	}
+	to, n := time.Since(f.began), float64(f.answered()-answered)
+	after := t.read(leader)
+	s := Sample{Throughput: n / (to - from).Seconds()}
+	if !sameLeaders(&before.leader, &after.leader) {
+		return nil, errors.New("the leader changed during the run")
+	}
+	if n > 0 {
+		s.addLatencies(f.within(from, to))
+		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
+		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
+	}
+	return s, nil
+}
+
+// flow is an open loop. As in the paper, what is due while too much is under way is dropped.
+type flow struct {
+	work    Work
+	first   uint64
+	began   time.Time
+	next    atomic.Uint64 // commands sent
+	quit    chan struct{}
+	senders []*flowSender
+	wg      sync.WaitGroup
+	failure atomic.Pointer[error]
+}
+
+// flowSender sends its share of the commands to one proposer.
+type flowSender struct {
+	f      *flow
+	to     proposer
+	number int
+	due    int64 // commands that were due: sent or dropped
+	sent   int64 // ≤ due
+	// done counts what was answered; ≤ sent.
+	done  atomic.Int64
+	count func(any, error)
+	every int64 // of how many commands one is timed
+
+	mu    sync.Mutex
+	timed []answered
+}
+
+func startFlow(w Work, to []proposer, first uint64) *flow {
+	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{})}
+	n := len(to)
+	switch {
+	case w.Rate == 0:
+		n = 0
+	case n == 1:
+		n = flowSenders
+	}
+	for i := range n {
+		s := &flowSender{f: f, to: to[i%len(to)], number: i}
+		s.every = max(1, int64(w.Rate*w.For.Seconds())/int64(4*timed))
+		s.count = func(_ any, err error) { s.answer(err) }
+		f.senders = append(f.senders, s)
+	}
+	for _, s := range f.senders {
+		f.wg.Go(s.run)
+	}
+	return f
+}
+
+func (s *flowSender) answer(err error) {
+	if err != nil {
+		s.f.failure.CompareAndSwap(nil, &err)
+	}
+	s.done.Add(1)
+}
+
+// run sends what is due until the flow ends.
+func (s *flowSender) run() {
+	n := len(s.f.senders)
+	interval := float64(time.Second) / s.f.work.Rate * float64(n)
+	offset := interval * float64(s.number) / float64(n)
+	room := int64(max(1, cmp.Or(s.f.work.Inflight, flowInflight)/n))
+	command := make([]byte, max(8, cmp.Or(s.f.work.Payload, defaultPayload)))
+	tick := time.NewTicker(flowPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.f.quit:
+			return
+		case <-tick.C:
+		}
+		due := int64((float64(time.Since(s.f.began)) - offset) / interval)
+		if free := room - (s.sent - s.done.Load()); due-s.due > free {
+			s.due = due - max(free, 0) // the others are dropped, the oldest
+		}
+		if err := s.send(due, interval, offset, command); err != nil {
+			s.f.failure.CompareAndSwap(nil, &err)
+			return
+		}
+	}
+}
+
+// send sends all commands up to one.
+func (s *flowSender) send(due int64, interval, offset float64, command []byte) error {
+	if due <= s.due {
+		return nil
+	}
+	some := uint64(due - s.due)
+	number := s.f.first + s.f.next.Add(some) - some
+	for ; s.due < due; s.due++ {
+		done := s.count
+		if s.due%s.every == 0 {
+			done = s.timer(time.Duration(offset + float64(s.due)*interval))
+		}
+		binary.LittleEndian.PutUint64(command, number)
+		number++
+		s.sent++
+		if err := s.to.ProposeBodyAsync(command, nil, done); err != nil {
+			return fmt.Errorf("a command was refused: %w", err)
+		}
+	}
+	return nil
+}
+
+// timer takes the time of a command that was due at an instant.
+func (s *flowSender) timer(due time.Duration) func(any, error) {
+	return func(_ any, err error) {
+		now := time.Since(s.f.began)
+		s.mu.Lock()
+		s.timed = append(s.timed, answered{now, now - due})
+		s.mu.Unlock()
+		s.answer(err)
+	}
+}
+
+func (f *flow) answered() (n int64) {
+	for _, s := range f.senders {
+		n += s.done.Load()
+	}
+	return n
+}
+
+// within returns the latencies of what was answered between two instants, ascending.
+func (f *flow) within(from, to time.Duration) (latencies []time.Duration) {
+	for _, s := range f.senders {
+		s.mu.Lock()
+		for _, a := range s.timed {
+			if a.at >= from && a.at < to {
+				latencies = append(latencies, a.took)
+			}
+		}
+		s.mu.Unlock()
+	}
+	slices.Sort(latencies)
+	return latencies
+}
+
+// end stops the flow and waits for all answers.
+func (f *flow) end(ctx context.Context) error {
+	close(f.quit)
+	f.wg.Wait()
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	for {
+		if err := f.failure.Load(); err != nil {
+			return fmt.Errorf("a command failed: %w", *err)
+		}
+		left := -f.answered()
+		for _, s := range f.senders {
+			left += s.sent
+		}
+		if left == 0 {
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
+			return fmt.Errorf("%d commands are not answered: %w", left, err)
+		}
+	}
+}

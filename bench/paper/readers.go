@@ -1,0 +1,241 @@
+package paper
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid"
+)
+
+// keyRequest begins the request of a strong read of a key, whose number follows.
+const keyRequest = 'k'
+
+func requestKey(key uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{keyRequest}, key) }
+
+// readStrongly lets readers read for a time, and a flow of writes go on beside them. A
+// reader's program is another member's: what it reads comes over the cards of the member
+// that it asks, as it would to a client.
+func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) {
+	leader, err := t.awaitLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.fill(ctx, w); err != nil {
+		return nil, err
+	}
+	writes := startFlow(Work{Rate: w.Rate, For: w.For, Payload: w.Payload, Inflight: w.Inflight}, t.proposers(leader), t.sent)
+	r := t.startReaders(w)
+	measured, err := t.watchReads(ctx, r, writes, leader)
+	rerr := r.end(ctx)
+	werr := writes.end(ctx)
+	t.sent += writes.next.Load()
+	t.applied += uint64(writes.answered())
+	if err = errors.Join(err, rerr, werr); err != nil {
+		return nil, err
+	}
+	return measured(), t.converge(ctx)
+}
+
+// fill writes every key once.
+func (t *braidTarget) fill(ctx context.Context, w Work) error {
+	if t.filled || t.setup.Keys == 0 {
+		return nil
+	}
+	_, _, err := t.write(ctx, Work{Requests: t.setup.Keys, Payload: w.Payload})
+	t.filled = err == nil
+	return err
+}
+
+// watchReads reads the counters at both ends of the time that counts. The sample can be had
+// when the readers have ended.
+func (t *braidTarget) watchReads(ctx context.Context, r *readers, writes *flow, leader *member) (func() Sample, error) {
+	if err := sleepUntil(ctx, r.began.Add(settleTime)); err != nil {
+		return nil, err
+	}
+	from, before, written := time.Since(r.began), t.read(leader), writes.answered()
+	if err := sleepUntil(ctx, r.began.Add(from+r.work.For)); err != nil {
+		return nil, err
+	}
+	to, after := time.Since(r.began), t.read(leader)
+	seconds := (to - from).Seconds()
+	s := Sample{Throughput: float64(writes.answered()-written) / seconds}
+	if !sameLeaders(&before.leader, &after.leader) {
+		return nil, errors.New("the leader changed during the run")
+	}
+	return func() Sample {
+		took := r.within(from, to)
+		s[Reads] = float64(len(took)) / seconds
+		if n := float64(len(took)); n > 0 {
+			s[ReadP50], s[ReadP90] = ms(quantile(took, 0.5)), ms(quantile(took, 0.9))
+			s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
+		}
+		return s
+	}, nil
+}
+
+// readers are clients that read one key after the other until they are stopped.
+type readers struct {
+	work    Work
+	keys    int
+	began   time.Time
+	quit    chan struct{}
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	failure atomic.Pointer[error]
+
+	mu   sync.Mutex
+	done []answered
+}
+
+// ask sends a request to a member.
+type ask func(ctx context.Context, request []byte) ([]byte, error)
+
+func (t *braidTarget) startReaders(w Work) *readers {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &readers{work: w, keys: max(1, t.setup.Keys), began: time.Now(), quit: make(chan struct{}), cancel: cancel}
+	n := len(t.members)
+	for i := range w.Readers {
+		to := t.members[i%n]
+		from := t.members[(i+1+i/n%max(1, n-1))%n]
+		r.wg.Go(func() {
+			r.run(ctx, uint64(i), func(ctx context.Context, request []byte) ([]byte, error) {
+				return from.node.Ask(ctx, to.options.Self, request)
+			})
+		})
+	}
+	return r
+}
+
+func (r *readers) run(ctx context.Context, number uint64, ask ask) {
+	random := rand.New(rand.NewPCG(1, number))
+	var took []answered
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.done = append(r.done, took...)
+	}()
+	for {
+		select {
+		case <-r.quit:
+			return
+		default:
+		}
+		began := time.Since(r.began)
+		value, err := r.read(ctx, requestKey(uint64(random.IntN(r.keys))), ask)
+		if err == nil && len(value) < r.work.Payload {
+			err = fmt.Errorf("a value of %d bytes", len(value))
+		}
+		if err != nil {
+			r.failure.CompareAndSwap(nil, &err)
+			return
+		}
+		now := time.Since(r.began)
+		took = append(took, answered{now, now - began})
+	}
+}
+
+func (r *readers) read(ctx context.Context, request []byte, ask ask) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return ask(ctx, request)
+}
+
+// end stops the readers when their reads are answered.
+func (r *readers) end(ctx context.Context) error {
+	close(r.quit)
+	unhook := context.AfterFunc(ctx, r.cancel)
+	defer unhook()
+	defer r.cancel()
+	r.wg.Wait()
+	if err := r.failure.Load(); err != nil {
+		return fmt.Errorf("a read failed: %w", *err)
+	}
+	return nil
+}
+
+// within returns how long the reads took that were answered between two instants,
+// ascending, when the readers have ended.
+func (r *readers) within(from, to time.Duration) (took []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.done {
+		if a.at >= from && a.at < to {
+			took = append(took, a.took)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// storing is a snapshot of a machine with its store.
+type storing struct {
+	braid.Snapshot
+	values [][]byte
+}
+
+// WriteTo implements [braid.Snapshot].
+func (s *storing) WriteTo(ctx context.Context, w io.Writer) error {
+	if err := gob.NewEncoder(w).Encode(s.values); err != nil {
+		return err
+	}
+	return s.Snapshot.WriteTo(ctx, w)
+}
+
+// copied returns all values.
+func (s *store) copied() [][]byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	values := make([][]byte, len(s.values))
+	for i, v := range s.values {
+		values[i] = slices.Clone(v)
+	}
+	return values
+}
+
+// restore reads the values from a snapshot; r holds nothing back.
+func (s *store) restore(r *bufio.Reader) error {
+	var values [][]byte
+	if err := gob.NewDecoder(r).Decode(&values); err != nil {
+		return fmt.Errorf("values of a snapshot: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values = values
+	return nil
+}
+
+// store is a map whose keys are numbers: a command writes its bytes to the key that its
+// number gives. It stands for the key-value service that the paper measures.
+type store struct {
+	mu     sync.RWMutex
+	values [][]byte
+}
+
+// put keeps the bytes of a command. One that is only a number, as it marks the end of a run,
+// writes nothing.
+func (s *store) put(command []byte) {
+	if len(s.values) == 0 || len(command) <= 8 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &s.values[binary.LittleEndian.Uint64(command)%uint64(len(s.values))]
+	*v = append((*v)[:0], command...)
+}
+
+func (s *store) get(key uint64) []byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.values[key%uint64(cmp.Or(len(s.values), 1))])
+}
