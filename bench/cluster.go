@@ -84,6 +84,25 @@ func (s *Settings) shape(protocol string) Shape {
 	return Shape{Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
 }
 
+// describe says what is set of instances and links, for people: empty, or in brackets.
+func (s *Settings) describe() string {
+	var parts []string
+	add := func(set bool, format string, v any) {
+		if set {
+			parts = append(parts, fmt.Sprintf(format, v))
+		}
+	}
+	add(s.Instances > 0, "%d instances", s.Instances)
+	add(s.Leaders != "", "leaders %s", s.Leaders)
+	add(s.Placement != "", "placement %s", s.Placement)
+	add(s.Cards > 1, "%d network cards", s.Cards)
+	add(s.Net != "", "links %s", s.Net)
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
 // Of returns the settings as far as a contestant has them that is compared with another.
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()

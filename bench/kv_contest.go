@@ -5,17 +5,32 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/braidlog/braid"
 )
 
 // serverKinds are the servers that the benchmark can start, by their names.
 var serverKinds = map[string]ServerKind{
-	"raft":      {Name: "raft", Args: []string{"serve", "--protocol", "raft"}},
-	"etcd":      {Name: "etcd", Args: []string{"bench", "etcd-member"}},
-	"raft-map":  {Name: "raft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "raft"}, API: MapAPI},
-	"craft-map": {Name: "craft-map", Args: []string{"bench", "mapkv-serve", "--protocol", "craft"}, API: MapAPI},
+	"raft":        serving("raft"),
+	"craft":       serving("craft"),
+	"niagara":     serving("niagara"),
+	"raft-map":    mapServing("raft"),
+	"craft-map":   mapServing("craft"),
+	"niagara-map": mapServing("niagara"),
+	"etcd":        {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+}
+
+// serving is braid's own server over one of its protocols, mapServing the map service.
+func serving(protocol string) ServerKind {
+	return ServerKind{Name: protocol, Protocol: protocol, Args: []string{"serve", "--protocol", protocol}}
+}
+
+func mapServing(protocol string) ServerKind {
+	return ServerKind{Name: protocol + "-map", Protocol: protocol, Args: []string{"bench", "mapkv-serve", "--protocol", protocol}, API: MapAPI}
 }
 
 // ServerKinds returns the names of the servers that the benchmark can start, sorted.
@@ -36,6 +51,9 @@ type KVContestConfig struct {
 	Executable string   // braid's own
 	Dir        string   // for the members' directories
 	Load       KVConfig // without endpoints
+	// Shape says how niagara is set up; its protocol is the server's. Servers that are compared
+	// with the first one get what they have of it.
+	Shape Shape
 }
 
 // KVContest is the outcome of several servers under the same load.
@@ -57,6 +75,11 @@ func (c *KVContestConfig) Validate() error {
 	if c.Nodes < 1 || c.Nodes > 15 {
 		return fmt.Errorf("%d members: must be between 1 and 15", c.Nodes)
 	}
+	if first := c.shape(serverKinds[c.Servers[0]]); first != (Shape{}) {
+		if err := first.Apply(&braid.Options{}); err != nil {
+			return fmt.Errorf("%s: %w", c.Servers[0], err)
+		}
+	}
 	for _, s := range c.Servers {
 		load := c.Load
 		load.API = serverKinds[s].API
@@ -65,6 +88,16 @@ func (c *KVContestConfig) Validate() error {
 		}
 	}
 	return nil
+}
+
+// shape is how a server is set up; zero where nothing is said.
+func (c *KVContestConfig) shape(kind ServerKind) Shape {
+	s := c.Shape
+	if s == (Shape{}) {
+		return s
+	}
+	s.Protocol = kind.Protocol
+	return s
 }
 
 // RunKVContest runs the servers in rounds. When ctx ends, or a run fails, the result is of
@@ -102,7 +135,7 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	kind := serverKinds[name]
-	kind.Flags = kind.limits(&c.Load)
+	kind.Flags = slices.Concat(kind.limits(&c.Load), c.shape(kind).Only().flags())
 	servers, err := StartServers(ctx, c.Executable, kind, c.Nodes, dir)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func TestContestants(t *testing.T) {
 			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
 				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, time.Second
 				dir := t.TempDir()
-				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir})
+				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir, Settings: settingsOf(name)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -29,6 +29,11 @@ func TestContestants(t *testing.T) {
 			})
 		}
 	}
+}
+
+// settingsOf are the settings with which a contestant is tested.
+func settingsOf(protocol string) Settings {
+	return Settings{Instances: 1}.Of(protocol)
 }
 
 func checkResult(t *testing.T, r *LogResult) {
@@ -66,7 +71,7 @@ func TestLargeCommands(t *testing.T) {
 	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
 		t.Run(name, func(t *testing.T) {
 			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}
-			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir()})
+			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir(), Settings: settingsOf(name)})
 			if err != nil {
 				t.Fatal(err)
 			}

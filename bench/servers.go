@@ -17,6 +17,8 @@ import (
 // ServerKind is a server that the benchmark can start as processes on this machine.
 type ServerKind struct {
 	Name string
+	// Protocol is which of braid's own it runs; empty: none.
+	Protocol string
 	// Args are the arguments before the flags, which are etcd's.
 	Args []string
 	// API is how its clients speak with it: EtcdAPI unless set.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/braidlog/braid"
 )
@@ -40,10 +41,11 @@ func Own(protocol string) bool {
 func (s Shape) Apply(o *braid.Options) error {
 	p, ok := shapes[s.Protocol]
 	if !ok {
-		return fmt.Errorf("unknown protocol %q: it is raft, craft, rs-raft or niagara", s.Protocol)
+		return fmt.Errorf("protocol %q is none of braid's own: raft, craft, rs-raft or niagara", s.Protocol)
 	}
+	own := p.placement
 	if p.order == braid.OrderNiagara {
-		p.placement = cmp.Or(s.Placement, p.placement)
+		p.placement = cmp.Or(s.Placement, own)
 	}
 	switch {
 	case p.order != braid.OrderNiagara && s.Instances != 0:
@@ -54,7 +56,7 @@ func (s Shape) Apply(o *braid.Options) error {
 		return fmt.Errorf("leaders %s: protocol %s has one leader; niagara has more", s.Leaders, s.Protocol)
 	case !oneOf(s.Leaders, "", braid.LeadersTogether, braid.LeadersSpread):
 		return fmt.Errorf("leaders %q: must be %s or %s", s.Leaders, braid.LeadersTogether, braid.LeadersSpread)
-	case !oneOf(s.Placement, "", braid.PlacementCopy, braid.PlacementCode, p.placement):
+	case !oneOf(s.Placement, "", braid.PlacementCopy, braid.PlacementCode, own):
 		return fmt.Errorf("placement %q: must be %s or %s", s.Placement, braid.PlacementCopy, braid.PlacementCode)
 	case s.Placement != "" && s.Placement != p.placement:
 		return fmt.Errorf("placement %s: protocol %s is placement %s", s.Placement, s.Protocol, p.placement)
@@ -86,6 +88,20 @@ func (s Shape) Only() Shape {
 		s.CodeK = 0
 	}
 	return s
+}
+
+// flags are those of a server that is set up so; its protocol is said elsewhere.
+func (s Shape) flags() (flags []string) {
+	if s.Instances != 0 {
+		flags = append(flags, "--instances", strconv.Itoa(s.Instances))
+	}
+	if s.Leaders != "" {
+		flags = append(flags, "--leaders", s.Leaders)
+	}
+	if s.Placement != "" {
+		flags = append(flags, "--placement", s.Placement)
+	}
+	return flags
 }
 
 func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }

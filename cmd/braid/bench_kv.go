@@ -27,6 +27,7 @@ type benchKVFlags struct {
 	mix, ycsb         string
 	writes            float64
 	protocol          string
+	shape             bench.Shape
 	peers             []string
 	nodes, rounds     int
 	data              string
@@ -76,7 +77,8 @@ rounds, with the CPU and disk use of the servers' processes.`,
   braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
   braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
   braid bench kv --rate 5000 --distribution conflict:25% --val-size 16-64KiB
-  braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s`,
+  braid bench kv --peer etcd --clients 1000 --conns 100 --duration 10s
+  braid bench kv --protocol niagara --instances 4 --peer raft --peer etcd --conns 100`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -90,6 +92,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
+	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
 	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the temporary directory)")
@@ -158,7 +161,7 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 		return usagef("--endpoints: none is given")
 	}
 	if len(l.Endpoints) > 0 {
-		for _, flag := range []string{"protocol", "peer", "nodes", "rounds", "data"} {
+		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "peer", "nodes", "rounds", "data"} {
 			if given(flag) {
 				return usagef("--%s is for servers that are started here; --endpoints are there already", flag)
 			}
@@ -258,7 +261,7 @@ func (f *benchKVFlags) run(cmd *cobra.Command) error {
 	progress := newProgress(f.json)
 	f.load.Progress = progress.show
 	defer progress.clear()
-	start := len(f.peers) > 0 || cmd.Flags().Changed("protocol")
+	start := len(f.peers) > 0 || cmd.Flags().Changed("protocol") || f.shape != (bench.Shape{})
 	if start && len(f.load.Endpoints) == 0 {
 		return f.contest(cmd, progress)
 	}
@@ -302,7 +305,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if err != nil {
 		return err
 	}
-	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load}
+	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load, Shape: f.shape}
 	if err := c.Validate(); err != nil {
 		return usageError{err}
 	}

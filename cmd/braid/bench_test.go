@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 )
 
@@ -45,6 +46,19 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --duration -1s", exitUsage, "duration"},
 		{"log --rounds 0", exitUsage, "--rounds 0"},
 		{"log --no-pipeline --pipeline-depth 4", exitUsage, "no pipeline"},
+		{"log --instances 4", exitUsage, "4 instances: protocol raft has one"},
+		{"log --protocol niagara --instances 65", exitUsage, "65 instances: must be between 1 and 64"},
+		{"log --protocol niagara --instances -1", exitUsage, "-1 instances"},
+		{"log --leaders spread", exitUsage, "leaders spread: protocol raft has one leader"},
+		{"log --protocol niagara --leaders apart", exitUsage, `leaders "apart": must be together or spread`},
+		{"log --placement code", exitUsage, "placement code: protocol raft is placement copy"},
+		{"log --protocol niagara --placement rs", exitUsage, `placement "rs": must be copy or code`},
+		{"log --protocol niagara --code-k 2", exitUsage, "protocol niagara makes none with placement copy"},
+		{"log --protocol niagara --instances 4 --peer zookeeper", exitUsage, `unknown protocol "zookeeper"`},
+		{"log --cards 17", exitUsage, "17 network cards"},
+		{"log --cards 2 --net nics=3", exitUsage, "say it once"},
+		{"log --net latency=5", exitUsage, "--net: "},
+		{"log --net latency=5ms --peer etcd-raft", exitUsage, "those of etcd-raft are not emulated"},
 		{"log --payload 1048576 --inflight 1000000", exitUsage, "MiB"},
 		{"log --colour", exitUsage, "--colour"},
 		{"log more", exitUsage, `"more"`},
@@ -82,6 +96,10 @@ func TestBenchBadInput(t *testing.T) {
 		{"kv --rate 0", exitUsage, "--rate 0"},
 		{"kv --rate 5 --throttle 5", exitUsage, "give one of the two"},
 		{"kv --throttle -5", exitUsage, "throttle -5"},
+		{"kv --instances 4", exitUsage, "raft: 4 instances: protocol raft has one"},
+		{"kv --protocol niagara --leaders apart", exitUsage, `leaders "apart"`},
+		{"kv --protocol etcd --instances 2", exitUsage, "etcd: protocol"},
+		{"kv --endpoints 127.0.0.1:1 --instances 2", exitUsage, "--instances is for servers"},
 		{"kv --nodes 99 --protocol raft", exitUsage, "99 members"},
 		{"kv --endpoints=", exitUsage, "--endpoints: none is given"},
 		{"kv --endpoints 127.0.0.1:1", exitFailed, "127.0.0.1:1 is unreachable"},
@@ -165,5 +183,33 @@ func TestBenchLogPeers(t *testing.T) {
 	}
 	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 || len(c.Ratios) != 1 || c.Ratios[0].Protocol != "etcd-raft" || c.Ratios[0].Throughput <= 0 {
 		t.Errorf("contest %s", out.String())
+	}
+}
+
+// A member of the map service takes several addresses, one for each network card, and
+// niagara's settings.
+func TestMapKVOptions(t *testing.T) {
+	var f mapkvFlags
+	f.name, f.token, f.bodyBytes = "m2", "t", 1
+	f.client, f.peer = "http://127.0.0.1:1", "http://127.0.0.1:2,http://127.0.0.1:3"
+	f.cluster = "m1=http://127.0.0.1:4,m2=http://127.0.0.1:2,m2=http://127.0.0.1:3,m1=http://127.0.0.1:5"
+	f.shape = bench.Shape{Protocol: "niagara", Instances: 2, Leaders: "spread"}
+	o, clients, err := f.options()
+	if err != nil || clients != "127.0.0.1:1" {
+		t.Fatalf("%q, %v", clients, err)
+	}
+	if o.Order != braid.OrderNiagara || o.Instances != 2 || o.Leaders != braid.LeadersSpread || len(o.ListenPeer) != 2 {
+		t.Errorf("%+v", o)
+	}
+	if len(o.Members) != 2 || len(o.Members[0].PeerURLs) != 2 || len(o.Members[1].PeerURLs) != 2 || o.Members[1].ID != o.Self {
+		t.Errorf("members %+v", o.Members)
+	}
+	f.net = "latency=5"
+	if _, _, err := f.options(); err == nil || !strings.Contains(err.Error(), "--net") {
+		t.Errorf("error %v", err)
+	}
+	f.net, f.peer = "", "127.0.0.1:2"
+	if _, _, err := f.options(); err == nil || !strings.Contains(err.Error(), "--listen-peer-urls") {
+		t.Errorf("error %v", err)
 	}
 }

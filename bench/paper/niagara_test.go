@@ -1,0 +1,181 @@
+package paper
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid"
+)
+
+func TestFlow(t *testing.T) {
+	const rate, first = 20_000, 700
+	p, q := &instant{seen: map[uint64]int{}}, &instant{seen: map[uint64]int{}}
+	f := startFlow(Work{Rate: rate, For: time.Second}, []proposer{p, q}, first)
+	for f.answered() < 1000 {
+		if time.Since(f.began) > 30*time.Second {
+			t.Fatal("nothing flows")
+		}
+		<-time.After(time.Millisecond) // stands for work beside it
+	}
+	took := time.Since(f.began)
+	if err := f.end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ran := time.Since(f.began)
+	if sent := f.next.Load(); float64(sent) > rate*ran.Seconds()+2 || f.answered() != int64(sent) {
+		t.Errorf("%d sent and %d answered in %v at %d/s", sent, f.answered(), ran, rate)
+	}
+	for n := range f.next.Load() {
+		if p.seen[first+n]+q.seen[first+n] != 1 {
+			t.Fatalf("command %d was sent %d times", first+n, p.seen[first+n]+q.seen[first+n])
+		}
+	}
+	if len(p.seen) == 0 || len(q.seen) == 0 {
+		t.Errorf("%d commands at one member, %d at the other", len(p.seen), len(q.seen))
+	}
+	if l := f.within(0, took); len(l) == 0 || !slices.IsSorted(l) || l[0] < 0 {
+		t.Errorf("%d latencies", len(l))
+	}
+}
+
+// What is due while too much is under way is dropped and never sent.
+func TestFlowDrops(t *testing.T) {
+	p := &stuck{}
+	f := startFlow(Work{Rate: 1e6, For: time.Second, Inflight: 50}, []proposer{p}, 0)
+	for f.next.Load() < 50 {
+		if time.Since(f.began) > 30*time.Second {
+			t.Fatal("nothing flows")
+		}
+		<-time.After(time.Millisecond)
+	}
+	<-time.After(20 * time.Millisecond) // in which 20,000 more are due
+	if n := f.next.Load(); n != 50 {
+		t.Errorf("%d sent with room for 50", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.end(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "50 commands are not answered") {
+		t.Errorf("error %v", err)
+	}
+
+	lost := errors.New("lost")
+	f = startFlow(Work{Rate: 1e5, For: time.Second}, []proposer{&instant{seen: map[uint64]int{}, fail: lost}}, 0)
+	for f.failure.Load() == nil && time.Since(f.began) < 30*time.Second {
+		<-time.After(time.Millisecond)
+	}
+	if err := f.end(t.Context()); !errors.Is(err, lost) {
+		t.Errorf("error %v", err)
+	}
+	if f = startFlow(Work{For: time.Second}, []proposer{p}, 0); f.end(t.Context()) != nil || f.next.Load() != 0 {
+		t.Error("something flows without a rate")
+	}
+}
+
+// stuck answers nothing.
+type stuck struct{}
+
+func (*stuck) ProposeBodyAsync([]byte, []byte, func(any, error)) error { return nil }
+
+// Every kind of work of the experiments on niagara, on a real cluster with two network cards.
+func TestRealNiagara(t *testing.T) {
+	target := openReal(t, Setup{Protocol: "niagara", Instances: 1, Leaders: braid.LeadersSpread, Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
+	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
+	if f[Throughput] < 500 || f[Throughput] > 6000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
+		t.Errorf("a flow: %+v", f)
+	}
+	f = runReal(t, target, Work{For: 300 * time.Millisecond, Readers: 6, Payload: 2000})
+	if f[Reads] <= 0 || f[ReadP50] <= 0 || f[ReadP90] < f[ReadP50] || f[Throughput] != 0 {
+		t.Errorf("reads: %+v", f)
+	}
+	f = runReal(t, target, Work{For: 300 * time.Millisecond, Readers: 6, Payload: 2000, Rate: 300})
+	if f[Reads] <= 0 || f[Throughput] <= 0 || f[Throughput] > 1000 {
+		t.Errorf("reads beside writes: %+v", f)
+	}
+	f = runReal(t, target, Work{For: 300 * time.Millisecond, Clients: 6, Payload: 2000})
+	if f[Throughput] <= 0 || f[EgressAll] < f[Egress] || f[Egress] < 2*2000*0.5 {
+		t.Errorf("writes: %+v", f)
+	}
+	f = runReal(t, target, Work{Requests: 20, Clients: 1})
+	if f[P50] <= 0 || f[P90] < f[P50] {
+		t.Errorf("a lone client: %+v", f)
+	}
+	if err := target.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadersEnd(t *testing.T) {
+	target := &braidTarget{members: []*member{{}, {}}}
+	r := target.startReaders(Work{})
+	r.wg.Go(func() {
+		r.run(t.Context(), 1, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("refused") })
+	})
+	for r.failure.Load() == nil && time.Since(r.began) < 30*time.Second {
+		<-time.After(time.Millisecond)
+	}
+	if err := r.end(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("error %v", err)
+	}
+	r = target.startReaders(Work{Payload: 9})
+	r.wg.Go(func() {
+		r.run(t.Context(), 1, func(context.Context, []byte) ([]byte, error) { return []byte("12345678"), nil })
+	})
+	for r.failure.Load() == nil && time.Since(r.began) < 30*time.Second {
+		<-time.After(time.Millisecond)
+	}
+	if err := r.end(t.Context()); err == nil || !strings.Contains(err.Error(), "a value of 8 bytes") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The values that strong reads read are part of a member's snapshots.
+func TestStoreInSnapshots(t *testing.T) {
+	m := newMachine(0)
+	m.store.values = make([][]byte, 4)
+	command := append([]byte{6, 0, 0, 0, 0, 0, 0, 0}, "value"...)
+	if err := m.Apply([]braid.Command{{Data: command}, {Data: []byte{2, 0, 0, 0, 0, 0, 0, 0}}}); err != nil {
+		t.Fatal(err)
+	}
+	command[8] = 'x' // what is kept is a copy
+	var b bytes.Buffer
+	s, err := m.Snapshot()
+	if err == nil {
+		err = errors.Join(s.WriteTo(t.Context(), &b), s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := newMachine(0)
+	if err := other.Restore(&b); err != nil {
+		t.Fatal(err)
+	}
+	if v := other.store.get(2); !bytes.HasSuffix(v, []byte("value")) || other.applied != 2 {
+		t.Errorf("value %q after %d commands", v, other.applied)
+	}
+	if err := other.store.restore(bufio.NewReader(io.LimitReader(&b, 0))); err == nil {
+		t.Error("no values were restored without an error")
+	}
+}
+
+func TestSetupsOfNiagara(t *testing.T) {
+	o, err := networkSetup(seriesNiagara, 4, writeCard).options()
+	if err != nil || o.Order != braid.OrderNiagara || o.Instances != 4 || o.Leaders != braid.LeadersSpread || o.Net != "egress=250mbit,nics=4" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Net != "egress=25mbit,nics=4" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = braidedSetup(seriesBraided).options(); err != nil || o.Placement != braid.PlacementCode || o.Instances != 5 || o.CodeK != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = braidedSetup(seriesThirds).options(); err != nil || o.CodeK != 3 || o.Leaders != braid.LeadersSpread {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
