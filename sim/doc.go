@@ -23,5 +23,8 @@
 // member.go, bodies.go, snapshot.go and machine.go (a member), disk.go and link.go (what it stands on); witness.go (what the judges of package check are told);
 // campaign.go (many runs).
 //
+// Package scale, in a folder of its own, is not about faults but about speed: what more cores
+// and more network cards would do.
+//
 // Imports: protocol, order, replica, wal, check, erasure.
 package sim

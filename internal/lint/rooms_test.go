@@ -29,7 +29,7 @@ var rooms = []room{
 	{folder: "replica", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
 	{folder: "server", may: []string{"", "store"}},
 	{folder: "sim", may: []string{"replica", "protocol", "order", "wal", "check", "erasure"}},
-	{folder: "bench", may: []string{"", "check", "protocol", "internal/ports"}},
+	{folder: "bench", may: []string{"", "check", "protocol", "sim/scale", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},

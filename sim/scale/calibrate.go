@@ -1,0 +1,364 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/wal"
+)
+
+// Calibrate measures on this machine, in two seconds or so, what the pieces of the work
+// cost; dir is a directory on the disk in question, in which nothing is left behind. The
+// machine should have nothing else to do.
+func Calibrate(ctx context.Context, dir string) (Costs, error) {
+	c := guess()
+	c.memory()
+	c.Turn.Once = turnCost()
+	if err := c.network(ctx); err != nil {
+		return c, fmt.Errorf("scale: costs of the network: %w", err)
+	}
+	if err := c.storage(dir); err != nil {
+		return c, fmt.Errorf("scale: costs of the disk: %w", err)
+	}
+	c.Wake = wakeCost(ctx)
+	if err := c.instances(); err != nil {
+		return c, err
+	}
+	return c, ctx.Err()
+}
+
+// guess is costs of the right order for what is measured last, in simulations.
+func guess() Costs {
+	const µs = 1000
+	return Costs{
+		Factor: 1, Propose: Cost{Once: 3 * µs}, Append: Cost{Once: 2 * µs, Each: 200}, Ack: Cost{Once: 2 * µs}, Durable: Cost{Once: 2 * µs},
+	}
+}
+
+const (
+	small = 16       // bytes of a command
+	many  = 256      // parts of what has many
+	large = 64 << 10 // bytes of what is large
+	times = 400      // how often something short is measured
+)
+
+var session = protocol.Session{Member: 1, Incarnation: 1}
+
+// sealed is a batch of so many commands of so many bytes, with index 1.
+func sealed(commands, bytes int, done replica.Done) *replica.Batch {
+	b := replica.NewBatch(0, commands*(bytes+3), commands)
+	for range commands {
+		b.Add(make([]byte, bytes), done)
+	}
+	b.Seal(session, 1, 1)
+	b.Entry.Seal(1, 1, make([]byte, protocol.HeadSize))
+	return b
+}
+
+// memory measures what needs neither disk nor network.
+func (c *Costs) memory() {
+	done := replica.Done(func(any, error) {})
+	submit := func(bytes int) float64 {
+		var mu sync.Mutex
+		command := make([]byte, bytes)
+		return typical(times, nil, func() {
+			b := replica.NewBatch(0, many*(bytes+3), many)
+			for range many {
+				mu.Lock()
+				b.Add(command, done)
+				mu.Unlock()
+			}
+		}) / many
+	}
+	c.Submit.Each, c.Submit.Byte = submit(small), 0
+
+	payload := make([]byte, large)
+	c.Propose.Byte = typical(times, nil, func() { protocol.Digest(payload) }) / large
+
+	apply := func(commands int, own bool) float64 {
+		a := replica.NewApplier(nothing{}, replica.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
+		seq, index, turn := uint64(1), protocol.Index(0), protocol.InstanceID(1)
+		var next replica.Commitment
+		return typical(times, func() {
+			if turn == 1 {
+				index++
+			}
+			b := sealed(commands, small, done)
+			b.Seal(session, seq, seq)
+			b.Entry.Index, b.Entry.Term = index, 1
+			next = replica.Commitment{Instance: turn, Entries: []protocol.Entry{b.Entry}}
+			if own {
+				next.Own = []*replica.Batch{b}
+			}
+			seq, turn = seq+uint64(commands), 3-turn
+		}, func() {
+			if err := a.Apply(next); err != nil {
+				panic(err) // our own entries
+			}
+		})
+	}
+	c.Apply.Once, c.Apply.Each = through(1, apply(1, false), many, apply(many, false))
+	c.Settle.Each = max(0, apply(many, true)-apply(many, false)) / many
+
+	buffer := make([]byte, 0, 2*large)
+	message := func(entries, bytes int) (m protocol.Message, frame float64) {
+		m = protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1}
+		for range entries {
+			m.Entries = append(m.Entries, sealed(1, bytes, done).Entry)
+		}
+		return m, typical(times, nil, func() { buffer = encode(&m, buffer[:0]) })
+	}
+	decode := func(m *protocol.Message) float64 {
+		wire := encode(m, nil)
+		return typical(times, nil, func() {
+			came := make([]byte, len(wire))
+			copy(came, wire)
+			if _, err := protocol.DecodeMessage(came); err != nil {
+				panic(err) // our own message
+			}
+		})
+	}
+	one, frameOne := message(1, small)
+	all, frameAll := message(many, small)
+	big, _ := message(1, large)
+	c.Frame.Once, c.Frame.Each = through(1, frameOne, many, frameAll)
+	c.Decode.Once, c.Decode.Each = through(1, decode(&one), many, decode(&all))
+	c.Decode.Byte = max(0, decode(&big)-decode(&one)) / large
+}
+
+// encode lays a message out as on the wire.
+func encode(m *protocol.Message, b []byte) []byte {
+	parts := make([][]byte, 1, 1+2*len(m.Entries)) // as replica's frame
+	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
+	for i := range m.Entries {
+		parts = append(parts, m.Entries[i].Head(), m.Entries[i].Payload)
+	}
+	for _, p := range parts { // as transport's queue
+		b = append(b, p...)
+	}
+	return b
+}
+
+// nothing is a state machine that does nothing.
+type nothing struct{}
+
+func (nothing) Apply(commands []replica.Command) error {
+	for i := range commands {
+		commands[i].Result = nil
+	}
+	return nil
+}
+func (nothing) Snapshot() (replica.Snapshot, error) { return nil, os.ErrInvalid }
+func (nothing) Restore(io.Reader) error             { return os.ErrInvalid }
+
+// turnCost is what a turn of a loop costs that finds nothing to do: being poked, a look at
+// the queue, the clock, a timer.
+func turnCost() float64 {
+	var mu sync.Mutex
+	wake, stop := make(chan struct{}, 1), make(chan struct{})
+	ticker, timer := time.NewTicker(time.Hour), time.NewTimer(time.Hour)
+	defer ticker.Stop()
+	defer timer.Stop()
+	return typical(times, nil, func() {
+		for range many {
+			mu.Lock()
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+			mu.Unlock()
+			timer.Reset(time.Hour)
+			select {
+			case <-wake:
+			case <-timer.C:
+			case <-ticker.C:
+			case <-stop:
+			}
+			mu.Lock()
+			_ = time.Now()
+			mu.Unlock()
+		}
+	}) / many
+}
+
+// wakeCost is how long a goroutine that sleeps takes to run on another core. Where there is
+// no other core it is what changing between goroutines takes.
+func wakeCost(ctx context.Context) float64 {
+	wake, ran := make(chan time.Time, 1), make(chan float64)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for began := range wake {
+			took := float64(time.Since(began))
+			select {
+			case ran <- took:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var all []float64
+	for range times {
+		idle := time.Now()
+		for time.Since(idle) < 30*time.Microsecond { // it sleeps by now, and so does its core
+		}
+		wake <- time.Now()
+		select {
+		case took := <-ran:
+			all = append(all, took)
+		case <-ctx.Done():
+		}
+	}
+	close(wake)
+	<-done
+	if len(all) == 0 {
+		return 0
+	}
+	return steps(all)[10]
+}
+
+// storage measures the log on a real disk.
+func (c *Costs) storage(dir string) error {
+	dir, err := os.MkdirTemp(dir, "scale-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	logs := make([]*stored, 3)
+	for i := range logs {
+		if logs[i], err = newStored(filepath.Join(dir, fmt.Sprint(i))); err != nil {
+			return err
+		}
+		defer func() { _ = logs[i].log.Close() }()
+	}
+	const syncs = 150
+	one := logs[0]
+	for _, l := range logs {
+		l.syncs(10, 1, small) // the first ones also make files longer
+	}
+	cpu := processCPU()
+	c.Disk = one.syncs(syncs, 1, small)
+	c.Sync.Once = float64(processCPU()-cpu) / syncs
+	c.Record.Once, c.Record.Each = 0, 0
+	few, all, big := one.append(1, small), one.append(many, small), one.append(1, large)
+	_, c.Record.Each = through(1, few, many, all)
+	c.Record.Byte = max(0, big-few) / large
+	c.DiskByte = max(0, steps(one.syncs(syncs/4, 4, large))[10]-steps(c.Disk)[10]) / (4 * large)
+	c.Disk = steps(c.Disk)
+
+	together := make([][]float64, len(logs))
+	var wg sync.WaitGroup
+	for i, l := range logs {
+		wg.Go(func() { together[i] = l.syncs(syncs, 1, small) })
+	}
+	wg.Wait()
+	for _, t := range together {
+		c.DiskShared = append(c.DiskShared, t...)
+	}
+	c.DiskShared = steps(c.DiskShared)
+	for _, l := range logs {
+		if l.err != nil {
+			return l.err
+		}
+	}
+	return nil
+}
+
+// stored is a log on disk that is measured.
+type stored struct {
+	log   *wal.Log
+	index uint64
+	err   error // the first
+}
+
+func newStored(dir string) (*stored, error) {
+	l, err := wal.Open(wal.Options{Dir: dir, Identity: []byte("scale"), SegmentBytes: 64 << 20})
+	return &stored{log: l}, err
+}
+
+func (s *stored) records(n, bytes int) []wal.Record {
+	out := make([]wal.Record, n)
+	for i := range out {
+		s.index++
+		out[i] = wal.Record{Instance: 1, Kind: wal.KindEntry, Index: s.index, Parts: [2][]byte{make([]byte, protocol.HeadSize), make([]byte, bytes)}}
+	}
+	return out
+}
+
+func (s *stored) note(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// syncs measures how long writing records and syncing takes, each time.
+func (s *stored) syncs(times, records, bytes int) (took []float64) {
+	for range times {
+		r := s.records(records, bytes)
+		began := time.Now()
+		s.note(s.log.Append(r))
+		s.note(s.log.Sync())
+		took = append(took, float64(time.Since(began)))
+	}
+	return took
+}
+
+// append measures how long putting records into the buffer takes.
+func (s *stored) append(records, bytes int) float64 {
+	var r []wal.Record
+	return typical(times/8, func() {
+		s.note(s.log.Sync())
+		r = s.records(records, bytes)
+	}, func() { s.note(s.log.Append(r)) })
+}
+
+// processCPU is the CPU time of this process.
+func processCPU() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// instances measures the steps of instances while simulations run them: one where messages
+// have few entries, and one where they have many.
+func (c *Costs) instances() error {
+	few, err := c.metered(Config{Rate: 20_000, Inflight: 10_000, Duration: 80 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	all, err := c.metered(Config{Rate: 400_000, Inflight: 4000, MaxBatchCommands: 1, Duration: 40 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	line := func(kind meterKind) Cost { return fit(few.samples[kind], all.samples[kind]) }
+	digest := c.Propose.Byte
+	c.Propose, c.Append, c.Ack, c.Durable = line(meterPropose), line(meterAppend), line(meterAck), line(meterDurable)
+	c.Propose.Byte = digest
+	c.Tick = Cost{Once: c.Durable.Once}
+	return nil
+}
+
+func (c *Costs) metered(cfg Config) (*meter, error) {
+	m := &meter{clock: typical(times, nil, func() {})}
+	cfg.Nodes, cfg.Instances, cfg.Cores, cfg.Payload, cfg.Costs = 3, 2, 4, small, *c
+	w, err := newWorld(cfg, m)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	w.simulate()
+	return m, w.check()
+}

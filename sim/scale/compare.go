@@ -1,0 +1,83 @@
+package scale
+
+import (
+	"math"
+	"time"
+)
+
+// Measurement is what a cluster on this machine did: all members and the load on the machine
+// itself, so Config says Shared and has the machine's cores. Figures that are 0 were not
+// measured.
+type Measurement struct {
+	Name       string        `json:"name"`
+	Config     Config        `json:"-"` // its Costs do not matter
+	Throughput float64       `json:"throughput_per_s"`
+	P50        time.Duration `json:"p50_ns,omitempty"`
+	CPU        time.Duration `json:"cpu_ns_per_op,omitempty"`
+}
+
+// Comparison is a measurement beside what the model says.
+type Comparison struct {
+	Measurement
+	Model Result `json:"model"`
+	// Off is by what the model's figure must be divided to get the measured one: 1 is exact.
+	// 0: not measured.
+	ThroughputOff float64 `json:"throughput_off"`
+	P50Off        float64 `json:"p50_off,omitempty"`
+	CPUOff        float64 `json:"cpu_off,omitempty"`
+}
+
+// Compare runs the model on what was measured.
+func Compare(c Costs, measured []Measurement) ([]Comparison, error) {
+	out := make([]Comparison, 0, len(measured))
+	for _, m := range measured {
+		m.Config.Costs = c
+		r, err := Run(m.Config)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Comparison{
+			Measurement: m, Model: *r, ThroughputOff: off(r.Throughput, m.Throughput),
+			P50Off: off(float64(r.P50), float64(m.P50)), CPUOff: off(float64(r.CPU), float64(m.CPU)),
+		})
+	}
+	return out, nil
+}
+
+func off(model, measured float64) float64 {
+	if measured == 0 {
+		return 0
+	}
+	return model / measured
+}
+
+const (
+	// leastFactor and mostFactor bound what Fit finds.
+	leastFactor, mostFactor = 1. / 4, 16.
+	fitSteps                = 10 // halvings: within half a percent
+)
+
+// Fit returns the costs with the factor that makes the model's throughput right on average:
+// the geometric mean of ThroughputOff is 1. The measurements should be of clusters that the
+// processor limits; where something else does, the factor shows nothing. It is the only thing
+// about the model that is fitted.
+func Fit(c Costs, measured []Measurement) (Costs, error) {
+	low, high := leastFactor, mostFactor
+	for range fitSteps {
+		c.Factor = math.Sqrt(low * high)
+		all, err := Compare(c, measured)
+		if err != nil {
+			return c, err
+		}
+		sum := 0.
+		for i := range all {
+			sum += math.Log(all[i].ThroughputOff)
+		}
+		if sum > 0 { // too fast
+			low = c.Factor
+		} else {
+			high = c.Factor
+		}
+	}
+	return c, nil
+}

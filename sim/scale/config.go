@@ -1,0 +1,110 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config is one simulated run.
+type Config struct {
+	Nodes     int // members
+	Instances int // 0: one
+	// Single makes the one instance's log the global log: raft. Else instances are woven.
+	Single bool
+	// Spread makes the members share the leadership of instances; else one member leads all.
+	// Commands are handed to the members that lead.
+	Spread bool
+
+	// Cores is how many each member's machine has for braid. Besides, every member that
+	// takes commands has one for the load, as in the paper.
+	Cores int
+	// Shared puts all members and the load on one machine with this many cores and one disk,
+	// to compare the model with what can be measured here.
+	Shared bool
+
+	// Cards is how many network cards a member has; 0: one. Instance i uses card i modulo
+	// that. Bandwidth is each card's, in bytes a second and direction; 0: no limit.
+	Cards     int
+	Bandwidth float64
+	// Latency is how long a message is on its way besides; 0: what loopback takes.
+	Latency time.Duration
+
+	Payload int // bytes of a command
+	// Rate is commands a second, of all members together. What is due while Inflight are under
+	// way is dropped. 0: Inflight are kept under way.
+	Rate     float64
+	Inflight int
+	// MaxBatchCommands and MaxBatchBytes bound a batch, as braid.Options; 0: no limit in
+	// number, 1 MiB.
+	MaxBatchCommands, MaxBatchBytes int
+	// Depth is how many batches of a member may be under way in an instance; 0: adaptive.
+	Depth int
+
+	// Warmup is simulated before the Duration that counts; 0: a quarter of it.
+	Warmup, Duration time.Duration
+	Seed             uint64
+	Costs            Costs
+}
+
+func (c Config) withDefaults() (Config, error) {
+	c.Instances, c.Cards = max(1, c.Instances), max(1, c.Cards)
+	if c.MaxBatchBytes == 0 {
+		c.MaxBatchBytes = 1 << 20
+	}
+	if c.Warmup == 0 {
+		c.Warmup = c.Duration / 4
+	}
+	if c.Inflight == 0 {
+		c.Inflight = 100_000
+	}
+	switch {
+	case c.Nodes < 1 || c.Nodes > 15:
+		return c, &ConfigError{fmt.Sprintf("%d members", c.Nodes)}
+	case c.Single && c.Instances > 1:
+		return c, &ConfigError{fmt.Sprintf("one log of %d instances that are not woven", c.Instances)}
+	case c.Instances > 64 || c.Cores < 1 || c.Duration <= 0 || c.Warmup < 0 || c.Latency < 0:
+		return c, &ConfigError{fmt.Sprintf("%d instances, %d cores, %v after %v, latency %v", c.Instances, c.Cores, c.Duration, c.Warmup, c.Latency)}
+	case c.Payload < 1 || c.Payload > c.MaxBatchBytes || c.Inflight < 1 || c.Rate < 0 || c.Bandwidth < 0, c.MaxBatchCommands < 0 || c.Depth < 0:
+		return c, &ConfigError{fmt.Sprintf("%d bytes, %d under way, %g a second, %g bytes a second", c.Payload, c.Inflight, c.Rate, c.Bandwidth)}
+	}
+	return c, c.Costs.validate()
+}
+
+// ConfigError says what is wrong with a Config.
+type ConfigError struct{ Detail string }
+
+func (e *ConfigError) Error() string { return "scale: " + e.Detail }
+
+// Result is what a run came to.
+type Result struct {
+	// Throughput is commands a second that were applied where they were proposed, in the
+	// time that counts. Dropped are those that were due and not proposed.
+	Throughput float64 `json:"throughput_per_s"`
+	Commands   int64   `json:"commands"`
+	Dropped    int64   `json:"dropped"`
+	// Latency is from when a command was due to its result.
+	P50 time.Duration `json:"p50_ns"`
+	P90 time.Duration `json:"p90_ns"`
+	P99 time.Duration `json:"p99_ns"`
+
+	// Of all members, a second: batches and skips proposed, syncs, messages.
+	Batches  float64 `json:"batches_per_s"`
+	Skips    float64 `json:"skips_per_s"`
+	Fsyncs   float64 `json:"fsyncs_per_s"`
+	Messages float64 `json:"messages_per_s"`
+	// Egress is bytes a second that the first instance's leader sends.
+	Egress float64 `json:"egress_bytes_per_s"`
+	// Cores is how many cores each machine uses on average, members' first, then those of
+	// the load.
+	Cores []float64 `json:"cores_used"`
+	// Threads is how much of a core the threads of the first instance's leader use.
+	Threads []Use `json:"threads"`
+	// CPU is what all machines together spend on a command.
+	CPU time.Duration `json:"cpu_ns_per_op"`
+}
+
+// Use is a thread and the share of a core that it uses.
+type Use struct {
+	Thread string  `json:"thread"`
+	Cores  float64 `json:"cores"`
+}

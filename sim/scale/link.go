@@ -1,0 +1,134 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// link carries one instance's messages from one member to another: a thread that writes, a
+// card on either side, and a thread that reads.
+type link struct {
+	from, to *member
+	instance protocol.InstanceID
+	out, in  *thread
+	queue    []frame // to be written
+	writing  []frame
+	came     []frame // to be read
+	reading  []frame
+}
+
+// frame is a message on the wire.
+type frame struct {
+	msg            *protocol.Message
+	entries, bytes int
+}
+
+const frameHead = 12 // what the transport adds
+
+func newFrame(m *protocol.Message) frame {
+	f := frame{msg: m, entries: len(m.Entries), bytes: frameHead + protocol.MessageHeadSize}
+	for i := range m.Entries {
+		f.bytes += m.Entries[i].Bytes()
+	}
+	return f
+}
+
+func newLink(from, to *member, instance protocol.InstanceID) *link {
+	l := &link{from: from, to: to, instance: instance}
+	l.out = from.cpu.thread(fmt.Sprintf("send %d to %v", instance, to.id), l.write, l.written)
+	l.in = to.cpu.thread(fmt.Sprintf("receive %d of %v", instance, from.id), l.read, l.handle)
+	return l
+}
+
+func (l *link) send(f frame) {
+	l.queue = append(l.queue, f)
+	l.out.wake()
+}
+
+func (l *link) write() (cost spend) {
+	l.writing, l.queue = l.queue, l.writing[:0]
+	if bytes := sum(l.writing); bytes > 0 {
+		cost.on(l.from.w.costs.Write, 0, bytes)
+	}
+	return cost
+}
+
+func (l *link) written() {
+	bytes := sum(l.writing)
+	if bytes == 0 {
+		return
+	}
+	w := l.from.w
+	w.tally.messages += int64(len(l.writing)) * w.one()
+	frames := append([]frame(nil), l.writing...)
+	clear(l.writing)
+	card := int(l.instance-1) % w.cfg.Cards
+	latency := w.cfg.Latency
+	if latency == 0 {
+		latency = time.Duration(w.costs.Hop)
+	}
+	left := l.from.egress[card].pass(w.now, bytes)
+	arrives := l.to.ingress[card].pass(left+latency, bytes)
+	w.after(arrives-w.now, func() {
+		l.came = append(l.came, frames...)
+		l.in.wake()
+	})
+}
+
+// readBuffer is how much one call of the kernel receives, as transport's.
+const readBuffer = 64 << 10
+
+func (l *link) read() (cost spend) {
+	l.reading, l.came = l.came, l.reading[:0]
+	c, bytes := &l.to.w.costs, 0
+	for _, f := range l.reading {
+		bytes += f.bytes
+		cost.on(c.Decode, f.entries, f.bytes)
+	}
+	if bytes > 0 {
+		cost.on(c.Read, 0, bytes)
+		cost += spend(c.Read.Once * float64((bytes-1)/readBuffer))
+	}
+	return cost
+}
+
+func (l *link) handle() {
+	if len(l.reading) == 0 {
+		return
+	}
+	to := l.to.loops[l.instance-1]
+	for _, f := range l.reading {
+		m := *f.msg
+		to.inputs = append(to.inputs, &m)
+	}
+	clear(l.reading)
+	to.thread.wake()
+}
+
+func sum(frames []frame) (bytes int) {
+	for _, f := range frames {
+		bytes += f.bytes
+	}
+	return bytes
+}
+
+// card is one direction of a network card.
+type card struct {
+	w    *world
+	free time.Duration // when it has sent, or received, everything so far
+	sent int64         // bytes, in the time that counts
+}
+
+// pass returns when bytes that begin to come at a time have passed.
+func (c *card) pass(at time.Duration, bytes int) time.Duration {
+	if c.w.counts() {
+		c.sent += int64(bytes)
+	}
+	if c.w.cfg.Bandwidth == 0 {
+		return at
+	}
+	c.free = max(c.free, at) + time.Duration(float64(bytes)/c.w.cfg.Bandwidth*float64(time.Second))
+	return c.free
+}

@@ -1,0 +1,218 @@
+package scale
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+// loop is an instance's event loop on a member, as replica's: one turn takes in all that
+// happened, lets proposals in, and carries out what came of it.
+type loop struct {
+	m        *member
+	instance protocol.InstanceID
+	inst     *replica.Instance
+	thread   *thread
+	leads    bool
+
+	inputs  []protocol.Input // messages that wait
+	tick    bool             // is due
+	durable uint64           // what the disk is done with
+	told    uint64           // of which the instance knows; ≤ durable
+	submits uint64           // what the disk was given
+	timer   time.Duration    // when the thread is woken for proposals that wait; past: not planned
+	cut     protocol.Index   // where its log was cut last
+
+	// What comes of a turn, until it ends.
+	out     replica.Outbox
+	frames  []frame
+	jobs    []job
+	commits []replica.Commitment
+	wake    []protocol.InstanceID
+}
+
+// cutEvery is how many entries a log keeps before it is cut: memory is all it costs here.
+const cutEvery = 1 << 14
+
+func (l *loop) wakeIn(d time.Duration) {
+	w := l.m.w
+	if l.timer <= w.now || w.now+d < l.timer {
+		l.timer = w.now + d
+		w.after(d, l.thread.wake)
+	}
+}
+
+func (l *loop) work() (cost spend) {
+	w, c := l.m.w, &l.m.w.costs
+	if l.durable > l.told {
+		l.told = l.durable
+		cost.on(c.Durable, l.step(meterDurable, protocol.Persisted{Seq: l.told}), 0)
+	}
+	l.receive(&cost)
+	if l.tick {
+		l.tick = false
+		l.inst.Step(w.now, protocol.Tick{Random: w.rng.Uint64()}, &l.out)
+		l.inst.Remind(w.now, heartbeat, l.m.weaver.Want(l.instance), &l.out)
+		cost.on(c.Tick, 0, 0)
+	}
+	for again := true; again; {
+		l.propose(&cost)
+		l.weave(&cost)
+		again = l.carryOut(&cost)
+	}
+	l.leads = l.inst.Core().Status().Role == protocol.Leader
+	return cost
+}
+
+// receive tells the instance of all messages that came at once, or, where costs are
+// measured, of one after the other.
+func (l *loop) receive(cost *spend) {
+	w, before := l.m.w, len(l.out.Commit)
+	answers := 0
+	for _, in := range l.inputs {
+		m := in.(*protocol.Message)
+		append := m.Type == protocol.MsgAppend
+		if append {
+			cost.on(w.costs.Append, len(m.Entries), 0)
+		} else {
+			answers++
+		}
+		switch {
+		case w.meter == nil:
+		case append:
+			l.step(meterAppend, m)
+		default:
+			l.step(meterAck, m)
+		}
+	}
+	if w.meter == nil {
+		l.inst.StepAll(w.now, l.inputs, &l.out)
+	}
+	if answers > 0 {
+		cost.on(Cost{Once: w.costs.Ack.Once * float64(answers), Each: w.costs.Ack.Each}, len(l.out.Commit)-before, 0)
+	}
+	clear(l.inputs)
+	l.inputs = l.inputs[:0]
+}
+
+// step tells the instance of one thing, and returns how many entries that committed.
+func (l *loop) step(kind meterKind, in protocol.Input) (committed int) {
+	w, before := l.m.w, len(l.out.Commit)
+	began := w.meter.begin()
+	l.inst.Step(w.now, in, &l.out)
+	committed = len(l.out.Commit) - before
+	n := committed
+	if m, ok := in.(*protocol.Message); ok && kind == meterAppend {
+		n = len(m.Entries)
+	}
+	w.meter.end(kind, n, began)
+	return committed
+}
+
+// propose takes this member's batches while there is room for them.
+func (l *loop) propose(cost *spend) {
+	w, p := l.m.w, l.m.proposer
+	if !l.leads {
+		return
+	}
+	for bytes, full := p.waiting(); bytes > 0; bytes, full = p.waiting() {
+		if ok, wait := l.inst.Room(w.now, bytes, full); !ok {
+			if wait > 0 {
+				l.wakeIn(wait)
+			}
+			return
+		}
+		b := p.take()
+		batch := w.batch(b)
+		began := w.meter.begin()
+		l.inst.Propose(w.now, batch, &l.out)
+		w.meter.end(meterPropose, 0, began)
+		l.m.under[underKey{l.instance, batch.Entry.ID.Seq}] = b
+		cost.on(w.costs.Propose, 0, b.bytes)
+		w.tally.batches += w.one()
+	}
+}
+
+func (l *loop) weave(cost *spend) {
+	w := l.m.w
+	if l.inst.Tail() == nil || !l.leads {
+		return
+	}
+	skips := l.inst.Skips()
+	if l.inst.Weave(w.now, l.m.weaver.Want(l.instance), &l.out); l.inst.Skips() > skips {
+		cost.on(w.costs.Propose, 0, 0)
+		w.tally.skips += w.one()
+	}
+}
+
+// carryOut lays out what is to be done at the end of the turn, and reports whether there was
+// something: what is finished makes room for what waits.
+func (l *loop) carryOut(cost *spend) bool {
+	out := &l.out
+	if out.Empty() && out.Seq == l.submits {
+		return false
+	}
+	c := &l.m.w.costs
+	for _, msg := range out.Send {
+		f := newFrame(msg)
+		cost.on(c.Frame, f.entries, f.bytes)
+		l.frames = append(l.frames, f)
+	}
+	if out.Seq != l.submits {
+		l.submits = out.Seq
+		l.jobs = append(l.jobs, newJob(l, out.Seq, out.Persist))
+	}
+	committed := protocol.Index(0)
+	if n := len(out.Commit); n > 0 {
+		l.commits = append(l.commits, replica.Commitment{Instance: l.instance, Entries: out.Commit})
+		committed = out.Commit[n-1].Index
+	}
+	out.Reset()
+	l.compact(committed)
+	return true
+}
+
+// compact cuts the log now and then, so that a long run needs no more memory than a short one.
+func (l *loop) compact(committed protocol.Index) {
+	if keep := committed - min(committed, cutEvery); keep > l.cut+cutEvery {
+		l.cut = keep
+		l.inst.Step(l.m.w.now, protocol.Compact{Index: keep}, &l.out)
+	}
+}
+
+// finish lets out what came of the turn.
+func (l *loop) finish() {
+	m := l.m
+	for _, f := range l.frames {
+		m.links[f.msg.To-1][l.instance-1].send(f)
+	}
+	clear(l.frames)
+	l.frames = l.frames[:0]
+	if len(l.jobs) > 0 {
+		m.disk.submit(l.jobs)
+		l.jobs = l.jobs[:0]
+	}
+	if len(l.commits) > 0 {
+		m.apply.queue = append(m.apply.queue, l.commits...)
+		m.apply.thread.wake()
+		clear(l.commits)
+		l.commits = l.commits[:0]
+	}
+	if !m.w.cfg.Single {
+		l.wake = m.weaver.Set(l.inst.Thread(m.w.now), l.wake[:0])
+		for _, i := range l.wake {
+			m.loops[i-1].thread.wake()
+		}
+	}
+	if m.load != nil {
+		m.route()
+	}
+}
+
+// ticks has the loop tick from now on.
+func (l *loop) ticks() {
+	l.tick = true
+	l.thread.wake()
+	l.m.w.after(tickEvery, l.ticks)
+}

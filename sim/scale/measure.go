@@ -1,0 +1,101 @@
+package scale
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// meter measures what the steps of instances cost while a simulation runs them.
+type meter struct {
+	samples [meterKinds][]sample
+	clock   float64 // what reading the clock adds to a sample
+}
+
+type meterKind int
+
+const (
+	meterPropose meterKind = iota
+	meterAppend
+	meterAck
+	meterDurable
+	meterKinds
+)
+
+// sample is how long something with n parts took, in nanoseconds.
+type sample struct {
+	n  int
+	ns float64
+}
+
+// begin and end surround what is measured. A nil meter measures nothing.
+func (m *meter) begin() time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+func (m *meter) end(kind meterKind, n int, began time.Time) {
+	if m != nil {
+		m.samples[kind] = append(m.samples[kind], sample{n, max(0, float64(time.Since(began))-m.clock)})
+	}
+}
+
+// fit is the line through the means of samples with few parts and of samples with many.
+func fit(few, many []sample) (c Cost) {
+	n1, t1 := mean(few)
+	n2, t2 := mean(many)
+	if n2 > n1 {
+		c.Each = min(max(0, (t2-t1)/(n2-n1)), t2/n2)
+	}
+	c.Once = max(0, t1-c.Each*n1)
+	return c
+}
+
+// mean is the mean number of parts and the mean time, without the slowest twentieth, which
+// something interrupted.
+func mean(samples []sample) (n, ns float64) {
+	samples = slices.Clone(samples)
+	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(a.ns, b.ns) })
+	samples = samples[:len(samples)-len(samples)/20]
+	for _, s := range samples {
+		n, ns = n+float64(s.n), ns+s.ns
+	}
+	count := float64(max(1, len(samples)))
+	return n / count, ns / count
+}
+
+// typical is the median time of a call, in nanoseconds, over so many.
+func typical(times int, prepare, do func()) float64 {
+	took := make([]float64, times)
+	for i := range took {
+		if prepare != nil {
+			prepare()
+		}
+		began := time.Now()
+		do()
+		took[i] = float64(time.Since(began))
+	}
+	slices.Sort(took)
+	return took[times/2]
+}
+
+// through is the line through what few and many parts take.
+func through(few int, ofFew float64, many int, ofMany float64) (once, each float64) {
+	each = max(0, (ofMany-ofFew)/float64(many-few))
+	return max(0, ofFew-each*float64(few)), each
+}
+
+// steps are values of a distribution at even steps, from the smallest to the largest but for
+// the last hundredth.
+func steps(values []float64) []float64 {
+	slices.Sort(values)
+	values = values[:len(values)-len(values)/100]
+	const n = 20
+	out := make([]float64, n+1)
+	for i := range out {
+		out[i] = values[i*(len(values)-1)/n]
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/replica"
+)
+
+// member is a cluster's member with its threads.
+type member struct {
+	w        *world
+	id       protocol.MemberID
+	cpu      *machine
+	loops    []*loop // of instance i+1
+	disk     *disk
+	apply    *apply
+	links    [][]*link // to member i+1, of instance j+1; nil to itself
+	egress   []*card
+	ingress  []*card
+	weaver   replica.Weaver
+	load     *load // nil: takes no commands
+	proposer *proposer
+	rooms    []*loop // for route
+	// under are this member's batches that were proposed and not applied, by where they
+	// were proposed.
+	under map[underKey]*bundle
+}
+
+type underKey struct {
+	instance protocol.InstanceID
+	seq      uint64
+}
+
+// Raft's times, as braid.Options has them.
+const (
+	heartbeat       = 100 * time.Millisecond
+	electionTimeout = time.Second
+	tickEvery       = heartbeat / 10
+)
+
+func newMember(w *world, id protocol.MemberID, cpu *machine, config protocol.Config) (*member, error) {
+	m := &member{w: w, id: id, cpu: cpu, under: map[underKey]*bundle{}}
+	m.proposer = &proposer{m: m}
+	m.disk, m.apply = newDisk(m), newApply(m)
+	for range w.cfg.Cards {
+		m.egress, m.ingress = append(m.egress, &card{w: w}), append(m.ingress, &card{w: w})
+	}
+	for i := range w.cfg.Instances {
+		l, err := newLoop(m, protocol.InstanceID(i+1), config)
+		if err != nil {
+			return nil, err
+		}
+		m.loops = append(m.loops, l)
+	}
+	return m, nil
+}
+
+func newLoop(m *member, instance protocol.InstanceID, config protocol.Config) (*loop, error) {
+	rec := protocol.Recovered{Base: protocol.Base{Config: config}}
+	core, err := raft.New(raft.Config{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout}, rec)
+	if err != nil {
+		return nil, fmt.Errorf("scale: %w", err)
+	}
+	ic := replica.InstanceConfig{
+		Self: m.id, Instance: instance, Session: protocol.Session{Member: m.id, Incarnation: 1},
+		RetryAfter: electionTimeout, GiveUp: time.Hour, Depth: m.w.cfg.Depth,
+	}
+	if !m.w.cfg.Single {
+		ic.Woven = &rec
+	}
+	l := &loop{m: m, instance: instance, inst: replica.NewInstance(ic, core)}
+	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
+	return l, nil
+}
+
+// route wakes the loop that is to take what waits to be proposed: the one that is preferred
+// of those that have room.
+func (m *member) route() {
+	bytes, full := m.proposer.waiting()
+	if bytes == 0 {
+		return
+	}
+	m.rooms = m.rooms[:0]
+	for _, l := range m.loops {
+		if !l.leads {
+			continue
+		}
+		if ok, wait := l.inst.Room(m.w.now, bytes, full); ok {
+			m.rooms = append(m.rooms, l)
+		} else if wait > 0 {
+			l.wakeIn(wait)
+		}
+	}
+	if len(m.rooms) > 0 {
+		to := replica.Prefer(len(m.rooms), func(i int) replica.Load {
+			return replica.Load{Leads: true, Led: true, Pending: m.rooms[i].inst.Pending()}
+		})
+		m.rooms[to].thread.wake()
+	}
+}
+
+// apply is the thread that merges what instances commit, and applies it.
+type apply struct {
+	m       *member
+	thread  *thread
+	order   order.Order
+	queue   []replica.Commitment
+	placed  []order.Placed
+	settled []group // commands of this member, until the turn ends
+}
+
+func newApply(m *member) *apply {
+	a := &apply{m: m, order: order.New(order.Begin(m.w.cfg.Instances, !m.w.cfg.Single))}
+	a.thread = m.cpu.thread("apply", a.work, a.finish)
+	return a
+}
+
+func (a *apply) work() (cost spend) {
+	c := &a.m.w.costs
+	for _, it := range a.queue {
+		a.order.Add(it.Instance, it.Entries)
+		a.placed = a.order.Next(a.placed[:0])
+		for i := range a.placed {
+			p := &a.placed[i]
+			cost.on(c.Apply, int(p.Entry.Count), 0)
+			if p.Entry.ID.Session.Member != a.m.id {
+				continue
+			}
+			key := underKey{p.Instance, p.Entry.ID.Seq}
+			if b := a.m.under[key]; b != nil {
+				delete(a.m.under, key)
+				cost.on(c.Settle, b.commands, 0)
+				a.settled = append(a.settled, b.groups...)
+			}
+		}
+	}
+	clear(a.placed)
+	clear(a.queue)
+	a.queue = a.queue[:0]
+	return cost
+}
+
+func (a *apply) finish() {
+	if len(a.settled) > 0 {
+		a.m.load.applied(a.settled)
+		a.settled = a.settled[:0]
+	}
+}

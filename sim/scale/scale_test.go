@@ -1,0 +1,232 @@
+package scale
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// typicalCosts are of a machine of two cores; tests depend on no others.
+func typicalCosts() Costs {
+	return Costs{
+		Factor: 2, Submit: Cost{Each: 35}, Propose: Cost{Once: 900, Byte: 0.045}, Append: Cost{Once: 300, Each: 500},
+		Ack: Cost{Once: 200, Each: 500}, Durable: Cost{Once: 170, Each: 300}, Tick: Cost{Once: 170}, Turn: Cost{Once: 400},
+		Frame: Cost{Once: 120, Each: 20}, Write: Cost{Once: 1500, Byte: 0.12}, Read: Cost{Once: 1400, Byte: 0.03},
+		Decode: Cost{Once: 120, Each: 90, Byte: 0.3}, Record: Cost{Each: 70, Byte: 0.3}, Sync: Cost{Once: 50_000},
+		Apply: Cost{Once: 350, Each: 12}, Settle: Cost{Each: 2}, Wake: 2000, Hop: 2000,
+		Disk: []float64{90_000, 120_000, 140_000, 160_000, 250_000}, DiskShared: []float64{120_000, 200_000, 220_000, 240_000, 500_000},
+		DiskByte: 0.5,
+	}
+}
+
+// entries is the paper's kind of load: every command is an entry.
+func entries(instances, cores int) Config {
+	return Config{
+		Nodes: 3, Instances: instances, Single: instances == 1, Cores: cores, Payload: 16, Inflight: 20_000, MaxBatchCommands: 1,
+		Warmup: 5 * time.Millisecond, Duration: 10 * time.Millisecond, Seed: 1, Costs: typicalCosts(),
+	}
+}
+
+func run(t *testing.T, cfg Config) *Result {
+	r, err := Run(cfg)
+	require.NoError(t, err)
+	return r
+}
+
+func TestARunIsAFunctionOfItsSettings(t *testing.T) {
+	cfg := entries(4, 4)
+	cfg.Spread = true
+	first := run(t, cfg)
+	require.Positive(t, first.Commands)
+	require.Equal(t, first, run(t, cfg))
+	cfg.Seed++
+	require.NotEqual(t, first, run(t, cfg))
+}
+
+func TestWhatIsOfferedIsProvided(t *testing.T) {
+	for _, single := range []bool{true, false} {
+		for _, spread := range []bool{false, true} {
+			cfg := Config{
+				Nodes: 3, Instances: 1, Single: single, Spread: spread, Cores: 4, Payload: 16, Rate: 100_000, Inflight: 50_000,
+				Duration: 100 * time.Millisecond, Costs: typicalCosts(),
+			}
+			if !single {
+				cfg.Instances = 4
+			}
+			r := run(t, cfg)
+			require.InEpsilon(t, 100_000, r.Throughput, 0.05)
+			require.Zero(t, r.Dropped)
+			// Two syncs one after the other, or three at most: somebody else's is under way.
+			require.Greater(t, r.P50, 200*time.Microsecond)
+			require.Less(t, r.P50, 1500*time.Microsecond)
+			require.LessOrEqual(t, r.P50, r.P90)
+			require.LessOrEqual(t, r.P90, r.P99)
+			if single {
+				require.Zero(t, r.Skips)
+			}
+		}
+	}
+}
+
+// A lone client on one instance: the others skip for it, seldom.
+func TestInstancesThatAreNotUsedSkip(t *testing.T) {
+	cfg := Config{
+		Nodes: 3, Instances: 4, Cores: 4, Payload: 16, Inflight: 1, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond,
+		Costs: typicalCosts(),
+	}
+	woven := run(t, cfg)
+	require.Positive(t, woven.Skips)
+	require.Less(t, woven.Skips, 3*woven.Batches/30+4/cfg.Duration.Seconds())
+	cfg.Instances, cfg.Single = 1, true
+	alone := run(t, cfg)
+	require.InEpsilon(t, float64(alone.P50), float64(woven.P50), 0.1, "nobody waits for a skip")
+}
+
+// What a processor has no time for is dropped, and no machine uses more cores than it has.
+func TestWhatIsTooMuchIsDropped(t *testing.T) {
+	cfg := entries(1, 1)
+	cfg.Rate = 5_000_000
+	r := run(t, cfg)
+	require.Less(t, r.Throughput, 1_000_000.)
+	require.Positive(t, r.Dropped)
+	require.InEpsilon(t, cfg.Rate*cfg.Duration.Seconds(), float64(r.Commands+r.Dropped), 0.2)
+	for _, used := range r.Cores {
+		require.LessOrEqual(t, used, 1.1, "a turn may reach into the time that counts")
+	}
+	sum := 0.
+	for _, use := range r.Threads {
+		sum += use.Cores
+	}
+	require.InDelta(t, r.Cores[0]+r.Cores[3], sum, 0.05, "the load has a core of its own")
+}
+
+// The paper's figure 3: more cores do nothing for raft beyond what its threads can use, and
+// instances do use them.
+func TestInstancesUseCores(t *testing.T) {
+	raft, more := run(t, entries(1, 4)), run(t, entries(1, 8))
+	require.InEpsilon(t, raft.Throughput, more.Throughput, 0.1)
+	last := raft.Throughput
+	for _, n := range []int{2, 4, 8} {
+		woven := run(t, entries(n, 8))
+		require.Greater(t, woven.Throughput, 1.2*last, "%d instances", n)
+		last = woven.Throughput
+	}
+	require.Greater(t, last, 3*raft.Throughput)
+}
+
+// Figure 5b: values of 2 KiB over cards of 250 Mbit/s.
+func TestInstancesUseCards(t *testing.T) {
+	cfg := Config{
+		Nodes: 3, Instances: 1, Single: true, Cores: 4, Payload: 2048, Inflight: 2000, MaxBatchBytes: 64 << 10,
+		Cards: 4, Bandwidth: 250e6 / 8, Warmup: 500 * time.Millisecond, Duration: time.Second, Costs: typicalCosts(),
+	}
+	raft := run(t, cfg)
+	require.InEpsilon(t, cfg.Bandwidth, raft.Egress, 0.05, "one card, and it is full")
+	cfg.Instances, cfg.Single = 4, false
+	woven := run(t, cfg)
+	require.InEpsilon(t, 4*cfg.Bandwidth, woven.Egress, 0.1)
+	require.Greater(t, woven.Throughput, 3*raft.Throughput)
+}
+
+// On one machine that all share, more members mean less for each.
+func TestOneMachineForAll(t *testing.T) {
+	cfg := entries(1, 2)
+	apart := run(t, cfg)
+	cfg.Shared = true
+	shared := run(t, cfg)
+	require.Less(t, shared.Throughput, apart.Throughput)
+	require.Len(t, shared.Cores, 1)
+	require.LessOrEqual(t, shared.Cores[0], 2.05)
+}
+
+func TestTheFactorIsFound(t *testing.T) {
+	c := typicalCosts()
+	var measured []Measurement
+	for _, instances := range []int{1, 2} {
+		cfg := entries(instances, 2)
+		cfg.Shared, cfg.MaxBatchCommands, cfg.Duration = true, 0, 50*time.Millisecond
+		r := run(t, cfg)
+		measured = append(measured, Measurement{Name: fmt.Sprint(instances), Config: cfg, Throughput: r.Throughput, P50: r.P50})
+	}
+	c.Factor = 1
+	before, err := Compare(c, measured)
+	require.NoError(t, err)
+	require.Greater(t, before[0].ThroughputOff, 1.1, "the model is too fast")
+	require.Zero(t, before[0].CPUOff, "not measured")
+	c, err = Fit(c, measured)
+	require.NoError(t, err)
+	require.InEpsilon(t, 2, c.Factor, 0.1)
+	after, err := Compare(c, measured)
+	require.NoError(t, err)
+	for _, a := range after {
+		require.InEpsilon(t, 1, a.ThroughputOff, 0.1)
+		require.InEpsilon(t, 1, a.P50Off, 0.1)
+	}
+}
+
+// Whatever the machine is busy with, what is measured makes a model that runs, and survives
+// being stored.
+func TestCalibrate(t *testing.T) {
+	c, err := Calibrate(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, c.validate())
+	for _, v := range []float64{c.Submit.Each, c.Propose.Once, c.Turn.Once, c.Write.Once, c.Read.Once, c.Sync.Once, c.Disk[10], c.DiskShared[10]} {
+		require.Positive(t, v)
+	}
+	require.Positive(t, c.Append.Once+c.Append.Each)
+	stored, err := json.Marshal(c)
+	require.NoError(t, err)
+	var again Costs
+	require.NoError(t, json.Unmarshal(stored, &again))
+	require.Equal(t, c, again)
+	cfg := entries(2, 2)
+	cfg.Costs = again
+	require.Positive(t, run(t, cfg).Throughput)
+}
+
+func TestWhatCannotBeIsRefused(t *testing.T) {
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Nodes = 0 },
+		func(c *Config) { c.Single = true },
+		func(c *Config) { c.Cores = 0 },
+		func(c *Config) { c.Duration = 0 },
+		func(c *Config) { c.Payload = 0 },
+		func(c *Config) { c.Rate = -1 },
+		func(c *Config) { c.Costs = Costs{} },
+		func(c *Config) { c.Costs.Ack.Each = -1 },
+	} {
+		cfg := entries(2, 2)
+		change(&cfg)
+		_, err := Run(cfg)
+		var refused *ConfigError
+		require.ErrorAs(t, err, &refused)
+	}
+}
+
+func TestFit(t *testing.T) {
+	var few, many []sample
+	for i := range 100 {
+		few = append(few, sample{i % 2, 300 + 50*float64(i%2)})
+		many = append(many, sample{40 + i%20, 300 + 50*float64(40+i%20)})
+	}
+	few = append(few, sample{1, 1e9}) // something interrupted it
+	c := fit(few, many)
+	require.InEpsilon(t, 300, c.Once, 0.05)
+	require.InEpsilon(t, 50, c.Each, 0.05)
+	c = fit(few, nil)
+	require.InEpsilon(t, 325, c.Once, 0.05, "all alike")
+	require.Zero(t, fit(nil, nil))
+}
+
+func TestLatenciesAreCounted(t *testing.T) {
+	var l tally
+	l.commands = 1000
+	l.note(group{900, 0, 0}, time.Millisecond)
+	l.note(group{100, 0, 8 * time.Millisecond}, 10*time.Millisecond) // 2 … 10 ms
+	require.InEpsilon(t, time.Millisecond, l.quantile(0.5), 0.05)
+	require.InEpsilon(t, 9.5*float64(time.Millisecond), float64(l.quantile(0.99)), 0.1)
+	require.Zero(t, new(tally).quantile(0.5))
+}
