@@ -187,7 +187,7 @@ type Record struct {
 	Kind  RecordKind
 	Entry Entry     // RecordEntry, RecordBody: with its body in its form
 	State HardState // RecordState
-	Base  Base      // RecordBase
+	Base  *Base     // RecordBase
 }
 
 // HardState is what an instance must remember over a crash besides its log.

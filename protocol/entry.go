@@ -64,10 +64,10 @@ type Entry struct {
 	// K is how many fragments make the body whole: k of SPECS §2. 1 if the body is not
 	// coded; 0 if there is none. The leader that appends the entry chooses it for ever.
 	K uint8
-	// BodySize and BodyDigest (CRC-32C) describe the whole body, in whatever form it is held.
-	BodySize, BodyDigest uint32
 	// Form is what is held of the body, or, in a message, what the receiver is to get.
 	Form Form
+	// BodySize and BodyDigest (CRC-32C) describe the whole body, in whatever form it is held.
+	BodySize, BodyDigest uint32
 	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
 	// member holds all of it: applying needs nothing else.
 	Payload []byte
@@ -77,7 +77,7 @@ type Entry struct {
 	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.
-	head []byte
+	head *[HeadSize]byte
 }
 
 // HeadSize is the length in bytes of an encoded envelope.
@@ -140,7 +140,12 @@ func (e *Entry) Round() Round { return Round(e.Low) }
 func (e *Entry) Instances() int { return int(e.Low) }
 
 // Head returns the encoded envelope; nil if the entry was not sealed yet.
-func (e *Entry) Head() []byte { return e.head }
+func (e *Entry) Head() []byte {
+	if e.head == nil {
+		return nil
+	}
+	return e.head[:]
+}
 
 // SealPayload sets sizes and digests from Payload and Body, which is whole. The proposing
 // member calls it once; leaders and followers keep what it computed.
@@ -157,8 +162,8 @@ func (e *Entry) SealPayload() {
 // have at least HeadSize bytes and belongs to the entry from then on.
 func (e *Entry) Seal(index Index, term Term, buf []byte) {
 	e.Index, e.Term = index, term
-	e.head = buf[:HeadSize:HeadSize]
-	e.encodeHead(e.head)
+	e.head = (*[HeadSize]byte)(buf)
+	e.encodeHead(e.head[:])
 }
 
 // The envelope, little-endian:
@@ -228,7 +233,7 @@ func DecodeEntry(b []byte, verify bool) (e Entry, rest []byte, err error) {
 		return e, nil, &CorruptError{What: "entry payload",
 			Detail: fmt.Sprintf("index %d: %d bytes at hand, size %d", e.Index, len(b)-HeadSize, e.Size)}
 	}
-	e.head = b[:HeadSize:HeadSize]
+	e.head = (*[HeadSize]byte)(b)
 	end := HeadSize + int(e.Size)
 	if e.Size > 0 {
 		e.Payload = b[HeadSize:end:end]

@@ -185,7 +185,7 @@ func TestRecoverRefusesAGap(t *testing.T) {
 	require.ErrorAs(t, err, &corrupt, "the log was cut under a snapshot that is gone")
 
 	l = logOf(t, 3, 1, 2)
-	base := protocol.Record{Kind: protocol.RecordBase, Base: protocol.Base{Index: 8, Term: 3}}
+	base := protocol.Record{Kind: protocol.RecordBase, Base: &protocol.Base{Index: 8, Term: 3}}
 	require.NoError(t, l.Append([]wal.Record{walRecord(1, &base)}))
 	require.NoError(t, l.Sync())
 	_, err = Recover(l, 1, metaAt(2, 2, 3))

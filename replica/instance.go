@@ -368,7 +368,7 @@ func (in *Instance) follow(now time.Duration, r *protocol.Record) {
 			in.batchAt = now
 		}
 	case r.Kind == protocol.RecordBase:
-		in.tail.Reset(&r.Base)
+		in.tail.Reset(r.Base)
 	}
 }
 

@@ -79,7 +79,7 @@ func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 	case protocol.RecordState:
 		w.Kind, w.Parts[0] = wal.KindState, encodeState(r.State)
 	case protocol.RecordBase:
-		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(r.Base)
+		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
 	}
 	return w
 }

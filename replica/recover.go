@@ -29,7 +29,7 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 		return protocol.Recovered{}, err
 	}
 	if restart {
-		base := protocol.Record{Kind: protocol.RecordBase, Base: r.Base}
+		base := protocol.Record{Kind: protocol.RecordBase, Base: &r.Base}
 		if err := log.Append([]wal.Record{walRecord(instance, &base)}); err != nil {
 			return protocol.Recovered{}, err
 		}

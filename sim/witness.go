@@ -204,7 +204,7 @@ func entryRecord(e *protocol.Entry) check.Record {
 func foundRecords(rec *protocol.Recovered) []check.Record {
 	out := []check.Record{
 		recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
-		recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: rec.Base}),
+		recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
 	}
 	for i := range rec.Entries {
 		out = append(out, entryRecord(&rec.Entries[i]))

@@ -361,7 +361,7 @@ func (n *Node) store(r *protocol.Record) {
 		if k := len(d.Entries); k > 0 {
 			n.cutBodies(r.Base.Index+1, d.Entries[k-1].Index)
 		}
-		d.Base, d.Entries = r.Base, nil
+		d.Base, d.Entries = *r.Base, nil
 		for _, o := range n.offered {
 			if o.Index == r.Base.Index && o.Round == r.Base.Round {
 				n.Snap = o // the record takes it into use

@@ -81,7 +81,7 @@ func describeRecord(r *protocol.Record) string {
 	case protocol.RecordState:
 		return fmt.Sprintf("state(t%d vote %s commit %d)", r.State.Term, r.State.Vote, r.State.Commit)
 	case protocol.RecordBase:
-		return fmt.Sprintf("base(%s)", describeBase(&r.Base))
+		return fmt.Sprintf("base(%s)", describeBase(r.Base))
 	case protocol.RecordBody:
 		return fmt.Sprintf("body(%s)", describeEntry(&r.Entry))
 	}

@@ -56,7 +56,7 @@ const (
 	chunkEntries = 512
 	chunkShare   = 16 // a chunk is full with 1/chunkShare of the cache
 	// entryCost is an entry's memory besides its payload: the struct and the encoded head.
-	entryCost = 152 + protocol.HeadSize
+	entryCost = 128 + protocol.HeadSize
 )
 
 func cost(e *protocol.Entry) int { return entryCost + len(e.Payload) + len(e.Body) }
