@@ -192,7 +192,9 @@ func (b *Bodies) same(member uint64, e *Body) error {
 }
 
 // mayPrune judges that less may be held than was (C9): the entry is decided, and without
-// this member's whole body there remains enough, whoever fails.
+// this member's whole body there remains enough, whoever fails. Where the cluster became too
+// small for rows, whole copies remain: a member that does not know yet may give its own up if
+// others have enough, as may one that is no voter any more.
 func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	l := b.live[e.Index]
 	if b.facts[slot{e.Index, e.Term}].dropped {
@@ -208,7 +210,9 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 			}
 			return h
 		})
-		if n := len(voters); whole+rows >= n-b.reads(n)+int(e.K) {
+		n := len(voters)
+		tooSmall := int(e.K) > b.reads(n) && whole > n-b.reads(n)
+		if whole+rows >= n-b.reads(n)+int(e.K) || tooSmall || !slices.Contains(voters, member) {
 			return nil
 		}
 	}

@@ -18,6 +18,9 @@ type Member struct {
 	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
 	// history have the same one.
 	Slot uint8 `json:"slot,omitempty"`
+	// WholeAbove: of bodies that are cut into more fragments than that this member holds the
+	// whole (SPECS §2.7, restriping). 0: its row of any.
+	WholeAbove uint8 `json:"wholeAbove,omitempty"`
 }
 
 // Config is a membership: who replicates, who decides. It travels whole in an entry of
@@ -33,6 +36,38 @@ type Config struct {
 	Removed []MemberID `json:"removed,omitempty"`
 	// Slots is the lowest slot that was never given to a member; ≤ [Rows].
 	Slots int `json:"slots,omitempty"`
+	// Restripes counts the configurations that changed what members hold whole. Who says
+	// which one it obeys cannot mean another.
+	Restripes uint32 `json:"restripes,omitempty"`
+}
+
+// HoldWhole makes the members that keep chooses hold whole what is cut into more than k
+// fragments, and all others their rows; k = 0: all hold rows. It reports whether that is new.
+func (c *Config) HoldWhole(k uint8, keep func(MemberID) bool) bool {
+	changed := false
+	for i := range c.Members {
+		m := &c.Members[i]
+		want := k
+		if !keep(m.ID) {
+			want = 0
+		}
+		changed = changed || m.WholeAbove != want
+		m.WholeAbove = want
+	}
+	if changed {
+		c.Restripes++
+	}
+	return changed
+}
+
+// MaxRows is the largest k of bodies of which all members hold rows; 0 if there is no limit.
+func (c *Config) MaxRows() (k uint8) {
+	for i := range c.Members {
+		if w := c.Members[i].WholeAbove; w > 0 && (k == 0 || w < k) {
+			k = w
+		}
+	}
+	return k
 }
 
 // Voters returns the ids of the incoming voters, sorted.
@@ -100,7 +135,7 @@ func (c *Config) Number() {
 
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
-	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots}
+	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots, Restripes: c.Restripes}
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
 		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)

@@ -80,12 +80,16 @@ type BodyMade struct {
 }
 
 // Bodies tells the core about this member's bodies of committed entries: how many that are
-// alive it does not hold in any form, and the largest k among those alive. It is due when
-// either changed, and after an Install or a start from a snapshot; until then the core takes
+// alive it does not hold in any form, the largest k among those alive, and the largest k among
+// those alive that its disk does not hold whole. Restripes is the configuration that it obeys
+// ([Config.Restripes]): under it, it gives up no whole copy that it is to hold. It is due when
+// any of these changed, and after an Install or a start from a snapshot; until then the core takes
 // bodies to be missing. It accounts for all effects so far.
 type Bodies struct {
-	Missing int
-	MaxK    uint8
+	Missing   int
+	MaxK      uint8
+	Partial   uint8
+	Restripes uint32
 }
 
 // Unreachable says that messages to a member were dropped by this side.
@@ -290,6 +294,9 @@ type Status struct {
 	Preparing int
 	// Lacking: bodies of committed entries are missing here.
 	Lacking bool
+	// Restriping is how many more members must hold bodies whole, on a leader that was asked
+	// for a membership change that needs it.
+	Restriping int
 	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus
 }

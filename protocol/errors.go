@@ -32,6 +32,9 @@ const (
 	// ReasonBodies: with the members after the change, bodies of committed entries would
 	// have too few holders. Retry when members have caught up, or write the values again.
 	ReasonBodies
+	// ReasonRestriping: the change waits until enough members hold whole copies of bodies whose
+	// rows would be too few after it. They are being made. Retry later.
+	ReasonRestriping
 )
 
 var reasonTexts = [...]string{
@@ -39,7 +42,8 @@ var reasonTexts = [...]string{
 	ReasonTransferring: "leadership transfer in progress", ReasonChangePending: "membership change in progress",
 	ReasonInvalidChange: "invalid membership change", ReasonUnsafeChange: "membership change would endanger the quorum",
 	ReasonTooLarge: "too large", ReasonRemoved: "member removed from the cluster",
-	ReasonBodies: "membership change would leave large values with too few holders",
+	ReasonBodies:     "membership change would leave large values with too few holders",
+	ReasonRestriping: "membership change waits for whole copies of large values",
 }
 
 func (r Reason) String() string {
@@ -52,7 +56,8 @@ func (r Reason) String() string {
 // Retryable reports whether the same request may succeed later.
 func (r Reason) Retryable() bool {
 	switch r {
-	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange, ReasonBodies:
+	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange, ReasonBodies,
+		ReasonRestriping:
 		return true
 	}
 	return false

@@ -61,14 +61,17 @@ func (t MessageType) String() string {
 // Message is what one member's instance tells the same instance on another member.
 // Which fields mean something depends on the type; unused ones are zero.
 type Message struct {
-	Type     MessageType
-	Reject   bool
-	Force    bool // a vote asked for by a leadership transfer: stickiness does not apply
-	Lacking  bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
-	Reason   Reason
-	Instance InstanceID
-	From, To MemberID
-	Term     Term
+	Type    MessageType
+	Reject  bool
+	Force   bool // a vote asked for by a leadership transfer: stickiness does not apply
+	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
+	Reason  Reason
+	// Partial and Restripes: AppendResp, HeartbeatResp: as in [Bodies].
+	Partial   uint8
+	Restripes uint32
+	Instance  InstanceID
+	From, To  MemberID
+	Term      Term
 
 	// Index and LogTerm: Append: the entry before Entries. AppendResp: the highest index
 	// known to match, or, if Reject, the refused Index. Votes: the candidate's last entry.
@@ -95,7 +98,7 @@ type Message struct {
 }
 
 // MessageHeadSize is the length in bytes of an encoded message before its entries.
-const MessageHeadSize = 128
+const MessageHeadSize = 132
 
 // AppendHead appends the message's encoded head to dst. What follows it on the wire the
 // caller writes from where it is: for each entry its head, its payload and, if it has a
@@ -107,7 +110,7 @@ func (m *Message) AppendHead(dst []byte) []byte {
 	le := binary.LittleEndian
 	b[4] = byte(m.Type)
 	b[5] = bit(m.Reject) | bit(m.Force)<<1 | bit(m.Lacking)<<2
-	b[6] = byte(m.Reason)
+	b[6], b[7] = byte(m.Reason), m.Partial
 	le.PutUint32(b[8:], uint32(m.Instance))
 	le.PutUint32(b[12:], uint32(len(m.Entries)))
 	for i, v := range [...]uint64{
@@ -119,6 +122,7 @@ func (m *Message) AppendHead(dst []byte) []byte {
 	}
 	le.PutUint32(b[120:], uint32(len(m.Holdings)))
 	le.PutUint32(b[124:], uint32(len(m.Blob)))
+	le.PutUint32(b[128:], m.Restripes)
 	le.PutUint32(b, Digest(b[4:]))
 	return dst
 }
@@ -189,6 +193,7 @@ func DecodeMessage(b []byte) (*Message, error) {
 	u := func(i int) uint64 { return le.Uint64(b[16+8*i:]) }
 	m := &Message{
 		Type: MessageType(b[4]), Reject: b[5]&1 != 0, Force: b[5]&2 != 0, Lacking: b[5]&4 != 0, Reason: Reason(b[6]),
+		Partial: b[7], Restripes: le.Uint32(b[128:]),
 		Instance: InstanceID(le.Uint32(b[8:])),
 		From:     MemberID(u(0)), To: MemberID(u(1)), Term: Term(u(2)), Index: Index(u(3)), LogTerm: Term(u(4)),
 		Hint: Index(u(5)), HintTerm: Term(u(6)), Commit: Index(u(7)), Round: u(8), Context: u(9),

@@ -257,7 +257,7 @@ func (b *bodies) run(ctx context.Context) {
 	defer b.shut()
 	for {
 		var tick <-chan time.Time
-		if b.gatherer.Busy() || b.lacking() > 0 {
+		if b.gatherer.Busy() || b.unfilled() {
 			tick = ticker.C
 		}
 		select {
@@ -268,6 +268,29 @@ func (b *bodies) run(ctx context.Context) {
 			return
 		}
 		b.turn()
+	}
+}
+
+// unfilled reports whether there is something to restore.
+func (b *bodies) unfilled() bool {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	return slices.ContainsFunc(b.kept, func(k *keptBodies) bool { return k.retention.Lacking()+k.retention.Short() > 0 })
+}
+
+// obey takes in what the configurations that are applied say about this member's bodies.
+func (b *bodies) obey(configs []instanceConfig) {
+	for i := range configs {
+		c := &configs[i]
+		k, short := b.host(c.instance), 0
+		b.kmu.Lock()
+		news := k.retention.Obey(&c.config, b.r.opt.Self)
+		short = k.retention.Short()
+		b.kmu.Unlock()
+		if news {
+			b.with(k, func(*Retention) {})
+			b.r.log.Info("which bodies this member holds whole has changed", "instance", c.instance, "to be made whole", short)
+		}
 	}
 }
 
@@ -421,7 +444,7 @@ func (b *bodies) send(m *protocol.Message) bool {
 	return err == nil && b.r.links.Send(uint64(m.To), bodyStream+uint32(m.Instance), parts)
 }
 
-// fill begins to restore missing bodies.
+// fill begins to restore bodies that are missing or of which more is to be held.
 func (b *bodies) fill(now time.Duration) {
 	if b.filling >= maxFilling {
 		return
@@ -467,15 +490,20 @@ func (b *bodies) filled(a Answer) {
 	b.keep(a.Ref, form, own)
 }
 
-// keep makes a missing body durable, by way of the event loop, which knows what it wrote of
-// it meanwhile.
+// keep makes a body durable of which more is to be held, by way of the event loop, which knows
+// what it wrote of it meanwhile.
 func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 	b.inLoop(ref, func(upgrading bool) {
 		b.kmu.Lock()
 		k := b.of(ref.Instance)
-		missing := k.retention.Missing(ref)
+		wants, whole := k.retention.Wants(ref), k.retention.Whole(ref)
+		less := !k.retention.Missing(ref) && form != protocol.FormWhole
 		b.kmu.Unlock()
-		if !missing || upgrading {
+		if !wants || less || upgrading {
+			return
+		}
+		if whole { // the core has seen to it
+			b.with(k, func(t *Retention) { t.Stored(ref) })
 			return
 		}
 		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, bytes)}, func(err error) {

@@ -188,7 +188,8 @@ func refOf(b *wal.Body) protocol.BodyRef {
 }
 
 // OwnForm is what a member is to hold of a committed body that it has to make itself: its
-// own row, or all of a body that is not coded. It is false for who is not a member (yet).
+// own row, or all of a body that is not coded or of which rows would not be enough. It is
+// false for who is not a member (yet).
 func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form, bool) {
 	if k < 2 {
 		return protocol.FormWhole, true
@@ -196,6 +197,9 @@ func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form
 	m := c.Find(self)
 	if m == nil {
 		return protocol.FormNone, false
+	}
+	if m.WholeAbove > 0 && k > m.WholeAbove {
+		return protocol.FormWhole, true
 	}
 	return protocol.RowForm(m.Slot), true
 }

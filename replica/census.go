@@ -22,12 +22,13 @@ type Census struct {
 }
 
 // NewCensus begins to count with this member alone, as if it held its row already. It is
-// nil where rows do not count: while voters change, or who does not vote.
+// nil where rows do not count: while voters change, or who does not vote, or is to hold the
+// body whole.
 func NewCensus(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *Census {
 	own, member := OwnForm(c, self, ref.K)
 	voters := c.Voters()
 	at := slices.Index(voters, self)
-	if !member || at < 0 || c.Joint() || ref.K < 2 {
+	if _, row := own.Row(); !member || at < 0 || c.Joint() || !row {
 		return nil
 	}
 	n := &Census{Ref: ref, context: context, until: until, Own: own, voters: voters, self: self, forms: make([]protocol.Form, len(voters))}

@@ -227,7 +227,9 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 		return err
 	}
 	for _, l := range logs {
-		r.bodies.host(l.Instance).retention.Restart(l.Recovered.Base.Index, refs)
+		t := r.bodies.host(l.Instance).retention
+		t.Restart(l.Recovered.Base.Index, refs)
+		t.Obey(&l.Recovered.Base.Config, r.opt.Self)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 // Retention knows which bodies of committed entries are alive on a member: those of entries
 // in the log, and those that the state machine refers to. Of these it knows which are
-// missing, and in what order to try to get them. It is a pure rule; not safe for
-// concurrent use.
+// missing, which are to be held whole and are not, and in what order to try to get them. It
+// is a pure rule; not safe for concurrent use.
 type Retention struct {
 	instance protocol.InstanceID
 	bodies   BodySource
@@ -35,9 +35,21 @@ type Retention struct {
 	// others may have forgotten them, so they are not missing when they are not there.
 	unused  map[bodyKey]bool
 	missing map[bodyKey]*lack
-	queue   []*lack // in the order in which they are tried; some are not missing any more
-	told    protocol.Bodies
-	owed    bool // the core waits to be told, whether there is news or not
+	// partial are the bodies in use that are coded and not known to be whole and durable here;
+	// partialK counts them by their k. In use is what is alive and not unused.
+	partial  map[bodyKey]protocol.BodyRef
+	partialK [256]int
+	// wholeAbove: in use, bodies with a larger k are to be held whole; 0: none. short are those
+	// that are not, and held as a row: partial, not missing. restripes names the configuration
+	// that says so.
+	wholeAbove uint8
+	restripes  uint32
+	short      map[bodyKey]*lack
+	// trims are whole copies on their way to become rows: the disk still has the whole.
+	trims map[bodyKey]bool
+	queue []*lack // in the order in which they are tried; some are neither missing nor short any more
+	told  protocol.Bodies
+	owed  bool // the core waits to be told, whether there is news or not
 }
 
 // bodyKey names a body within its instance.
@@ -48,12 +60,12 @@ type bodyKey struct {
 
 func keyOf(ref protocol.BodyRef) bodyKey { return bodyKey{ref.Index, ref.Term} }
 
-// lack is a body that is missing.
+// lack is a body that is missing, or of which more is to be held.
 type lack struct {
 	ref   protocol.BodyRef
 	next  time.Duration // when to ask (again)
 	tries int
-	found bool // it is not missing any more
+	found bool // it is there now
 }
 
 // The pause between attempts to get a missing body.
@@ -69,7 +81,8 @@ const (
 func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) *Retention {
 	return &Retention{
 		instance: instance, bodies: bodies, keeper: keeper,
-		refs: map[bodyKey]protocol.BodyRef{}, unused: map[bodyKey]bool{}, missing: map[bodyKey]*lack{}, owed: true,
+		refs: map[bodyKey]protocol.BodyRef{}, unused: map[bodyKey]bool{}, missing: map[bodyKey]*lack{},
+		partial: map[bodyKey]protocol.BodyRef{}, short: map[bodyKey]*lack{}, trims: map[bodyKey]bool{}, owed: true,
 	}
 }
 
@@ -96,15 +109,102 @@ func (t *Retention) Renew(floor, covered protocol.Index, refs []protocol.BodyRef
 			t.byK[ref.K]++
 		}
 	}
+	for key := range t.partial {
+		if !t.alive(key) {
+			t.settled(key)
+		}
+	}
 	t.cut(floor)
 	for _, ref := range t.logged {
 		t.passOver(ref)
 	}
 	for _, ref := range refs {
-		if ref.Instance == t.instance && !t.held(ref) {
-			t.miss(ref)
+		if ref.Instance == t.instance {
+			delete(t.unused, keyOf(ref))
+			t.look(ref, t.held(ref))
 		}
 	}
+}
+
+// look takes note of a body in use.
+func (t *Retention) look(ref protocol.BodyRef, held bool) {
+	key := keyOf(ref)
+	if !held {
+		t.miss(ref)
+		t.enough(key)
+	}
+	switch {
+	case ref.K < 2 || held && t.whole(ref):
+		t.settled(key)
+		return
+	case t.partial[key] == (protocol.BodyRef{}):
+		t.partial[key] = ref
+		t.partialK[ref.K]++
+	}
+	if t.missing[key] == nil && t.wholeAbove > 0 && ref.K > t.wholeAbove && t.short[key] == nil {
+		l := &lack{ref: ref}
+		t.short[key] = l
+		t.queue = append(t.queue, l)
+	}
+}
+
+// settled says that a body is held whole, or not used any more.
+func (t *Retention) settled(key bodyKey) {
+	if ref, ok := t.partial[key]; ok {
+		delete(t.partial, key)
+		t.partialK[ref.K]--
+	}
+	t.enough(key)
+}
+
+// enough says that no more than is held of a body is to be held.
+func (t *Retention) enough(key bodyKey) {
+	if l := t.short[key]; l != nil {
+		l.found = true
+		delete(t.short, key)
+	}
+}
+
+// Obey takes in what the configuration that was just applied says about this member. From
+// here on Trim obeys it. It reports whether that is news.
+func (t *Retention) Obey(c *protocol.Config, self protocol.MemberID) bool {
+	above := uint8(0)
+	if m := c.Find(self); m != nil {
+		above = m.WholeAbove
+	}
+	if c.Restripes == t.restripes && above == t.wholeAbove {
+		return false
+	}
+	t.restripes, t.wholeAbove = c.Restripes, above
+	refs := make([]protocol.BodyRef, 0, len(t.partial))
+	for key, ref := range t.partial {
+		t.enough(key)
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, func(a, b protocol.BodyRef) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Term, b.Term))
+	})
+	for _, ref := range refs {
+		if t.missing[keyOf(ref)] == nil {
+			t.look(ref, true)
+		}
+	}
+	return true
+}
+
+// Trim asks whether a whole copy may become a row; if so, it counts as one at once, and is
+// to be written: Stored says when it was.
+func (t *Retention) Trim(ref protocol.BodyRef) bool {
+	key := keyOf(ref)
+	if t.installing > 0 || !t.alive(key) || t.trims[key] || t.missing[key] != nil || t.wholeAbove > 0 && ref.K > t.wholeAbove {
+		return false
+	}
+	if !t.unused[key] && t.partial[key] == (protocol.BodyRef{}) {
+		t.partial[key] = ref
+		t.partialK[ref.K]++
+	}
+	t.trims[key] = true
+	return true
 }
 
 // passOver reports whether a logged body is of a command that the state has without having
@@ -123,6 +223,9 @@ func (t *Retention) cut(floor protocol.Index) {
 	n := 0
 	for n < len(t.logged) && t.logged[n].Index <= t.floor {
 		t.byK[t.logged[n].K]--
+		if key := keyOf(t.logged[n]); !t.alive(key) {
+			t.settled(key)
+		}
 		n++
 	}
 	t.logged = t.logged[n:]
@@ -144,6 +247,12 @@ func (t *Retention) held(ref protocol.BodyRef) bool {
 	return ok && b.Term == uint64(ref.Term) && b.Form != uint8(protocol.FormNone)
 }
 
+// whole reports whether all of a body is on disk, durably, and stays there.
+func (t *Retention) whole(ref protocol.BodyRef) bool {
+	b, ok := t.bodies.Find(uint32(ref.Instance), uint64(ref.Index))
+	return ok && !t.trims[keyOf(ref)] && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) && t.bodies.Durable(uint32(ref.Instance), uint64(ref.Index))
+}
+
 func (t *Retention) alive(key bodyKey) bool {
 	_, referenced := t.refs[key]
 	return referenced || key.index > t.floor
@@ -159,8 +268,8 @@ func (t *Retention) Committed(entries []protocol.Entry) {
 		ref := e.Ref(t.instance)
 		t.logged = append(t.logged, ref)
 		t.byK[ref.K]++
-		if !t.passOver(ref) && e.Form == protocol.FormNone && !t.held(ref) {
-			t.miss(ref)
+		if !t.passOver(ref) {
+			t.look(ref, e.Form != protocol.FormNone || t.held(ref))
 		}
 	}
 }
@@ -184,6 +293,7 @@ func (t *Retention) Release(ref protocol.BodyRef) (dead bool) {
 	delete(t.refs, key)
 	t.byK[ref.K]--
 	t.found(key)
+	t.settled(key)
 	if t.alive(key) {
 		t.unused[key] = true
 		return false
@@ -197,6 +307,7 @@ func (t *Retention) Passed(ref protocol.BodyRef) {
 	key := keyOf(ref)
 	if _, referenced := t.refs[key]; t.keeper && !referenced && ref.Index > t.floor {
 		t.found(key)
+		t.settled(key)
 		t.unused[key] = true
 	}
 }
@@ -232,8 +343,15 @@ func (t *Retention) Dead(bodies *wal.Bodies) (dead []bodyKey) {
 	return dead
 }
 
-// Stored says that a body that was missing is durable here again.
-func (t *Retention) Stored(ref protocol.BodyRef) { t.found(keyOf(ref)) }
+// Stored says that what was written of a body that was missing, short or trimmed is durable.
+func (t *Retention) Stored(ref protocol.BodyRef) {
+	key := keyOf(ref)
+	t.found(key)
+	delete(t.trims, key)
+	if t.partial[key] != (protocol.BodyRef{}) {
+		t.look(ref, true)
+	}
+}
 
 // Lost says that what is held of a committed body is damaged. It reports whether that is
 // news about a body that is alive.
@@ -243,12 +361,22 @@ func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	if _, referenced := t.refs[key]; !(known && t.logged[at] == ref) && !referenced || t.unused[key] || t.missing[key] != nil {
 		return false
 	}
-	t.miss(ref)
+	t.look(ref, false)
 	return true
 }
 
 // Missing reports whether a body is known to be missing here.
 func (t *Retention) Missing(ref protocol.BodyRef) bool { return t.missing[keyOf(ref)] != nil }
+
+// Wants reports whether a body is missing here, or held as a row where it is to be whole.
+func (t *Retention) Wants(ref protocol.BodyRef) bool {
+	return t.missing[keyOf(ref)] != nil || t.short[keyOf(ref)] != nil
+}
+
+// Whole reports whether all of a body is on disk, durably and undamaged as far as is known.
+func (t *Retention) Whole(ref protocol.BodyRef) bool {
+	return t.missing[keyOf(ref)] == nil && t.whole(ref)
+}
 
 // Cold reports whether a body is alive, held, and of an entry that the log is cut past.
 func (t *Retention) Cold(ref protocol.BodyRef) bool {
@@ -258,6 +386,9 @@ func (t *Retention) Cold(ref protocol.BodyRef) bool {
 
 // Lacking is how many bodies are missing.
 func (t *Retention) Lacking() int { return len(t.missing) }
+
+// Short is how many bodies are held as rows and are to be held whole.
+func (t *Retention) Short() int { return len(t.short) }
 
 func (t *Retention) miss(ref protocol.BodyRef) {
 	key := keyOf(ref)
@@ -275,7 +406,7 @@ func (t *Retention) found(key bodyKey) {
 	}
 }
 
-// Due takes up to n missing bodies that should be asked for now. Each comes again later,
+// Due takes up to n missing or short bodies that should be asked for now. Each comes again later,
 // unless Stored says that it is there.
 func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	for range min(len(t.queue), lackScan) {
@@ -301,17 +432,24 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 // be told, because that is news, or because it began anew. It is asked when everything that
 // the core committed was taken in, and stepped before anything else.
 func (t *Retention) Input() (in protocol.Bodies, changed bool) {
-	in.Missing = len(t.missing)
-	for k := len(t.byK) - 1; k > 0 && in.MaxK == 0; k-- {
-		if t.byK[k] > 0 {
-			in.MaxK = uint8(k)
-		}
-	}
-	changed = t.owed || in.MaxK != t.told.MaxK || (in.Missing == 0) != (t.told.Missing == 0)
+	in = protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK), Restripes: t.restripes}
+	news := in
+	news.Missing = t.told.Missing
+	changed = t.owed || news != t.told || (in.Missing == 0) != (t.told.Missing == 0)
 	if changed = changed && t.installing == 0; changed {
 		t.told, t.owed = in, false
 	}
 	return in, changed
+}
+
+// largest is the largest k of which there are any, 0 if there are none.
+func largest(byK *[256]int) uint8 {
+	for k := len(byK) - 1; k > 0; k-- {
+		if byK[k] > 0 {
+			return uint8(k)
+		}
+	}
+	return 0
 }
 
 // Check verifies the invariants.
@@ -332,6 +470,29 @@ func (t *Retention) Check() error {
 	for key := range t.missing {
 		if !t.alive(key) {
 			return fmt.Errorf("retention: body of entry %d is missing, but dead", key.index)
+		}
+	}
+	return t.checkPartial()
+}
+
+func (t *Retention) checkPartial() error {
+	var partialK [256]int
+	for key, ref := range t.partial {
+		partialK[ref.K]++
+		if !t.alive(key) || t.unused[key] || keyOf(ref) != key {
+			return fmt.Errorf("retention: part of entry %d's body is held, which nobody uses", key.index)
+		}
+		short := t.wholeAbove > 0 && ref.K > t.wholeAbove && t.missing[key] == nil
+		if (t.short[key] != nil) != short {
+			return fmt.Errorf("retention: body of entry %d, k=%d, is to be short: %t; whole above %d", key.index, ref.K, short, t.wholeAbove)
+		}
+	}
+	if partialK != t.partialK {
+		return fmt.Errorf("retention: parts are counted wrong")
+	}
+	for key := range t.short {
+		if _, ok := t.partial[key]; !ok {
+			return fmt.Errorf("retention: body of entry %d is short, but whole or of no use", key.index)
 		}
 	}
 	return nil

@@ -33,9 +33,9 @@ func requireInput(t *testing.T, r *Retention, want protocol.Bodies) {
 func TestBodiesLiveAsLongAsTheLogOrTheStateNeedsThem(t *testing.T) {
 	r := NewRetention(1, newHeld(), true)
 	r.Restart(10, []protocol.BodyRef{someRef(4, 3)})
-	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3})
+	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3, Partial: 3})
 	r.Stored(someRef(4, 3))
-	requireInput(t, r, protocol.Bodies{MaxK: 3})
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Partial: 3})
 
 	r.Committed([]protocol.Entry{committedEntry(someRef(11, 2), protocol.RowForm(1)), {Index: 12, Term: 3}})
 	r.Given(someRef(11, 2))
@@ -49,14 +49,14 @@ func TestBodiesLiveAsLongAsTheLogOrTheStateNeedsThem(t *testing.T) {
 	r.Compact(13)
 	require.False(t, r.alive(keyOf(someRef(11, 2))))
 	require.True(t, r.alive(keyOf(someRef(13, 4))), "the state refers to it")
-	requireInput(t, r, protocol.Bodies{MaxK: 4})
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 4})
 }
 
 func TestWithoutAKeeperBodiesGoWithTheLog(t *testing.T) {
 	r := NewRetention(1, newHeld(), false)
 	r.Committed([]protocol.Entry{committedEntry(someRef(1, 2), protocol.FormWhole)})
 	r.Given(someRef(1, 2))
-	requireInput(t, r, protocol.Bodies{MaxK: 2})
+	requireInput(t, r, protocol.Bodies{MaxK: 2, Partial: 2})
 	r.Compact(1)
 	require.False(t, r.alive(keyOf(someRef(1, 2))))
 	requireInput(t, r, protocol.Bodies{})
@@ -71,7 +71,7 @@ func TestMissingBodiesAreAskedForAgainAndAgain(t *testing.T) {
 		committedEntry(someRef(2, 1), protocol.FormNone), // the core does not know that the disk has it
 		committedEntry(someRef(3, 2), protocol.FormNone),
 	})
-	requireInput(t, r, protocol.Bodies{Missing: 2, MaxK: 2})
+	requireInput(t, r, protocol.Bodies{Missing: 2, MaxK: 2, Partial: 2})
 	require.Equal(t, []protocol.BodyRef{someRef(1, 2)}, r.Due(0, 1))
 	require.Equal(t, []protocol.BodyRef{someRef(3, 2)}, r.Due(0, 9))
 	require.Empty(t, r.Due(0, 9))
@@ -91,7 +91,7 @@ func TestWhatTheStateDoesNotUseIsNotMissed(t *testing.T) {
 	}
 	r.Given(someRef(1, 2))
 	r.Given(someRef(3, 2))
-	requireInput(t, r, protocol.Bodies{Missing: 3, MaxK: 2})
+	requireInput(t, r, protocol.Bodies{Missing: 3, MaxK: 2, Partial: 2})
 	require.False(t, r.Release(someRef(1, 2)), "the log has it still")
 	r.Passed(someRef(2, 2)) // a duplicate
 	r.Passed(someRef(3, 2)) // a duplicate of its entry is not what counts
@@ -112,7 +112,7 @@ func TestDamageIsALoss(t *testing.T) {
 	require.True(t, r.Lost(ref))
 	require.False(t, r.Lost(ref), "no news")
 	require.True(t, r.Missing(ref))
-	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 2})
+	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 2, Partial: 2})
 	other := ref
 	other.Term++
 	require.False(t, r.Lost(other))
@@ -128,14 +128,14 @@ func TestASnapshotBringsItsOwnReferences(t *testing.T) {
 		r.Committed([]protocol.Entry{committedEntry(someRef(i, 2), protocol.RowForm(0))})
 		r.Given(someRef(i, 2))
 	}
-	requireInput(t, r, protocol.Bodies{MaxK: 2})
+	requireInput(t, r, protocol.Bodies{MaxK: 2, Partial: 2})
 	r.Installing(50)
 	_, changed := r.Input()
 	require.False(t, changed, "nobody knows yet what the state refers to")
 	r.Committed([]protocol.Entry{committedEntry(someRef(51, 3), protocol.FormWhole)})
 	require.Empty(t, r.Dead(nil), "nor what is dead")
 	r.Restart(50, []protocol.BodyRef{someRef(2, 2), someRef(40, 2)})
-	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3})
+	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3, Partial: 3})
 	require.Equal(t, []protocol.BodyRef{someRef(40, 2)}, r.Due(0, 9))
 	require.False(t, r.alive(keyOf(someRef(1, 2))))
 	require.True(t, r.alive(keyOf(someRef(2, 2))))
@@ -170,4 +170,89 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	require.Nil(t, NewCensus(ref, 7, 0, &joint, 1))
 	require.Nil(t, NewCensus(ref, 7, 0, c, 9))
 	require.Nil(t, NewCensus(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
+}
+
+// TestRowsBecomeWholeWhereTheConfigurationSaysSo: only those with too large a k, in order, and
+// what was there before a restart is known after it.
+func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
+	held := newHeld()
+	r := NewRetention(1, held, true)
+	for i, k := range []uint8{3, 2, 3, 4, 1} {
+		ref := someRef(protocol.Index(i+1), k)
+		form := protocol.RowForm(0)
+		if i == 2 || k == 1 {
+			form = protocol.FormWhole
+		}
+		held.put(ref, form, make([]byte, 1000))
+		r.Committed([]protocol.Entry{committedEntry(ref, form)})
+		r.Given(ref)
+	}
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 4})
+	require.Empty(t, r.Due(0, 9))
+	c := membersWithSlots(5)
+	c.HoldWhole(2, func(id protocol.MemberID) bool { return id == 1 })
+	require.True(t, r.Obey(c, 1))
+	require.False(t, r.Obey(c, 1))
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 4, Restripes: 1})
+	require.Equal(t, []protocol.BodyRef{someRef(1, 3), someRef(4, 4)}, r.Due(0, 9))
+	require.Equal(t, 2, r.Short())
+	require.Zero(t, r.Lacking())
+
+	form, _ := RestoreForm(c, 1, someRef(4, 4), held)
+	require.Equal(t, protocol.FormWhole, form)
+	held.put(someRef(4, 4), form, make([]byte, 1000))
+	r.Stored(someRef(4, 4))
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 3, Restripes: 1})
+	again := NewRetention(1, held, true)
+	again.Restart(5, []protocol.BodyRef{someRef(1, 3), someRef(2, 2), someRef(3, 3), someRef(4, 4)})
+	require.True(t, again.Obey(c, 1))
+	requireInput(t, again, protocol.Bodies{MaxK: 4, Partial: 3, Restripes: 1})
+	require.Equal(t, []protocol.BodyRef{someRef(1, 3)}, again.Due(0, 9))
+
+	r.Stored(someRef(1, 3)) // as a row, that was decided before
+	require.True(t, r.Wants(someRef(1, 3)))
+	require.True(t, r.Lost(someRef(3, 3)), "damage")
+	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 4, Partial: 3, Restripes: 1})
+	require.False(t, r.Release(someRef(1, 3)), "in the log still")
+	require.False(t, r.Wants(someRef(1, 3)), "nobody needs it")
+	held.put(someRef(3, 3), protocol.FormWhole, make([]byte, 1000))
+	r.Stored(someRef(3, 3))
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 2, Restripes: 1}) // what nobody needs may stay a row
+}
+
+// TestACopyThatIsToStayIsNotTrimmed: from when the configuration was applied; what was trimmed
+// before is known to be a row at once.
+func TestACopyThatIsToStayIsNotTrimmed(t *testing.T) {
+	held := newHeld()
+	r := NewRetention(1, held, true)
+	for i := protocol.Index(1); i <= 2; i++ {
+		held.put(someRef(i, 3), protocol.FormWhole, make([]byte, 1000))
+		r.Committed([]protocol.Entry{committedEntry(someRef(i, 3), protocol.FormWhole)})
+		r.Given(someRef(i, 3))
+	}
+	requireInput(t, r, protocol.Bodies{MaxK: 3})
+	require.True(t, r.Trim(someRef(1, 3)))
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Partial: 3})
+	c := membersWithSlots(3)
+	require.True(t, c.HoldWhole(2, func(protocol.MemberID) bool { return true }))
+	require.False(t, c.HoldWhole(2, func(protocol.MemberID) bool { return true }))
+	r.Obey(c, 1)
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Partial: 3, Restripes: 1})
+	require.True(t, r.Wants(someRef(1, 3)), "the disk has the whole, but not for long")
+	require.False(t, r.Whole(someRef(1, 3)))
+	held.put(someRef(1, 3), protocol.RowForm(0), make([]byte, 1000))
+	r.Stored(someRef(1, 3))
+	require.True(t, r.Wants(someRef(1, 3)))
+	held.put(someRef(1, 3), protocol.FormWhole, make([]byte, 1000))
+	r.Stored(someRef(1, 3))
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Restripes: 1})
+	require.False(t, r.Trim(someRef(2, 3)))
+	require.Nil(t, NewCensus(someRef(2, 3), 7, 0, c, 1))
+	require.False(t, r.Trim(someRef(9, 3)), "not alive")
+	c.HoldWhole(0, func(protocol.MemberID) bool { return false })
+	r.Obey(c, 1)
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Restripes: 2})
+	require.True(t, r.Trim(someRef(2, 3)))
+	require.False(t, r.Trim(someRef(2, 3)), "it is being trimmed")
+	requireInput(t, r, protocol.Bodies{MaxK: 3, Partial: 3, Restripes: 2})
 }

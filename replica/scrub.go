@@ -127,11 +127,20 @@ func (b *bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 		if !b.cold(ref) || upgrading {
 			return
 		}
+		b.kmu.Lock()
+		k := b.of(ref.Instance)
+		b.kmu.Unlock()
+		may := false
+		b.with(k, func(t *Retention) { may = t.Trim(ref) })
+		if !may {
+			return // it is to be held whole, since the question was asked
+		}
 		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, row)}, func(err error) {
 			if err != nil {
 				b.r.fail(err)
 				return
 			}
+			b.with(k, func(t *Retention) { t.Stored(ref) })
 			b.count.trimmed.Add(1)
 		})
 	})

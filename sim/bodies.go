@@ -249,13 +249,13 @@ func (s *strand) wanted(refs []protocol.BodyRef) {
 	}
 }
 
-// fill restores missing bodies, a few at a time.
+// fill restores bodies that are missing or of which more is to be held, a few at a time.
 func (s *strand) fill() {
 	for _, ref := range s.body.retention.Due(s.m.clock(), maxFilling-s.body.filling) {
 		s.body.filling++
 		s.gather(ref, false, func(body []byte, err error) {
 			s.body.filling--
-			if err == nil && s.body.retention.Missing(ref) {
+			if err == nil && s.body.retention.Wants(ref) {
 				s.repair(ref, body)
 			}
 		})
@@ -265,7 +265,17 @@ func (s *strand) fill() {
 // repair stores what this member is to hold of a body.
 func (s *strand) repair(ref protocol.BodyRef, body []byte) {
 	config := s.config()
-	if form, ok := replica.RestoreForm(&config, s.m.id, ref, s.body.store); ok {
+	form, ok := replica.RestoreForm(&config, s.m.id, ref, s.body.store)
+	missing := s.body.retention.Missing(ref)
+	switch {
+	case !ok || !missing && form != protocol.FormWhole:
+	case s.body.retention.Whole(ref):
+		s.body.retention.Stored(ref)
+		s.tell()
+	default:
+		if !missing {
+			s.m.w.events.Restriped++
+		}
 		s.hold(ref, form, body)
 	}
 }
@@ -318,9 +328,12 @@ func (m *Member) tickBodies() {
 	}
 }
 
-// follow lets the gatherer know the members.
+// follow lets the gatherer know the members, and the retention what this one is to hold.
 func (s *strand) follow() {
 	config := s.config()
+	if s.body.retention.Obey(&config, s.m.id) {
+		s.tell()
+	}
 	h := uint64(1)
 	for _, id := range config.All() {
 		h = h*1099511628211 + uint64(id)
@@ -377,7 +390,9 @@ func (s *strand) counted(msg *protocol.Message) {
 			continue
 		}
 		s.body.trims = slices.Delete(s.body.trims, i, i+1)
-		if have := s.own(n.Ref); have != nil && have.Form == protocol.FormWhole && s.m.machine.refers(n.Ref) {
+		have := s.own(n.Ref)
+		if have != nil && have.Form == protocol.FormWhole && s.m.machine.refers(n.Ref) && s.body.retention.Trim(n.Ref) {
+			s.tell()
 			s.m.w.events.Trimmed++
 			s.hold(n.Ref, n.Own, have.Bytes)
 		}
@@ -567,10 +582,10 @@ func numbers(members []*Member) []uint64 {
 	return ids
 }
 
-// lacks reports whether a member misses bodies that its state refers to.
+// lacks reports whether a member does not hold what it is to hold of what its state refers to.
 func (m *Member) lacks() bool {
 	for _, ref := range m.machine.bodies {
-		if m.of(ref.Instance).body.retention.Missing(ref) {
+		if m.of(ref.Instance).body.retention.Wants(ref) {
 			return true
 		}
 	}

@@ -165,29 +165,110 @@ func TestShrinkAndGrow(t *testing.T) {
 	}
 }
 
-// TestImpossibleChange: with k = 3 of five, three members could lose what they hold; the
-// change is refused as long as such bodies are alive, and no longer.
-func TestImpossibleChange(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.SnapshotBytes = 500 })
+// TestRestripe: with k = 3 of five, rows are too little for three members. Those who stay make
+// whole copies first, which outlive everybody's restart, the scrub that trims and the loss of
+// a member; with four members again rows do.
+func TestRestripe(t *testing.T) {
+	for _, snapshots := range []int{1 << 30, 500} {
+		s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.SnapshotBytes, set.Bodies.Scrub = snapshots, time.Second })
+		s.settled()
+		for range 3 {
+			s.mustAck(s.putBody(1))
+		}
+		old := s.machineBodies(1)
+		require.Equal(t, uint8(3), old[2].K)
+		s.remove(5)
+		s.remove(4)
+		s.until("whole copies", func() bool { return !s.member(2).lacks() && !s.member(3).lacks() })
+		s.mustAck(s.putBody(1))
+		s.crash(1, 2, 3)
+		s.start(1, 2, 3)
+		s.wait(3) // some scrubs
+		for _, ref := range old {
+			for id := protocol.MemberID(1); id <= 3; id++ {
+				require.Equal(t, check.WholeBody, s.form(id, ref.Index))
+			}
+		}
+		s.crash(1)
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.readable(2, 3)
+		s.member(1).gone = true
+		a := s.addMember()
+		s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(a.ID) != nil },
+			protocol.Change{Kind: protocol.AddLearner, Member: a})
+		s.change("the new member is in the place of the old one",
+			func(c *protocol.Config) bool { return c.Find(1) == nil && c.Voter(a.ID) },
+			protocol.Change{Kind: protocol.AddVoter, Member: a}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
+		for _, ref := range old {
+			require.Equal(t, check.WholeBody, s.form(a.ID, ref.Index))
+		}
+		b := s.add()
+		s.wait(3)
+		s.mustAck(s.putBody(s.leader().id))
+		refs := s.machineBodies(s.leader().id)
+		require.Equal(t, uint8(3), refs[len(refs)-1].K)
+		s.readable(2, 3, a.ID, b)
+		s.passes()
+	}
+}
+
+// TestShrinkAtOnce: seven members become three in one step, with nobody's help who leaves. A
+// leader that takes over in the middle goes on where the other one was.
+func TestShrinkAtOnce(t *testing.T) {
+	s := newStage(t, 7, "", coded(4))
 	s.settled()
-	s.mustAck(s.putBody(1))
-	require.Equal(t, uint8(3), s.machineBodies(1)[0].K)
-	s.remove(5)
+	for range 5 {
+		s.mustAck(s.putBody(1))
+	}
+	require.Equal(t, uint8(4), s.machineBodies(1)[0].K)
+	var leave []protocol.Change
+	for id := protocol.MemberID(4); id <= 7; id++ {
+		leave = append(leave, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}})
+	}
+	s.without(protocol.MsgFetchResp)
 	refused := error(nil)
-	for range 10 {
-		s.leader().Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { refused = err })
+	for range 5 {
+		s.leader().Change(leave, func(err error) { refused = err })
 		s.wait(1)
 	}
-	require.ErrorContains(t, refused, protocol.ReasonBodies.String())
-	c := s.leader().applier.Config()
-	require.Len(t, c.Voters(), 4)
-	op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
-	s.client.perform(s.leader(), op, time.Hour, func() {})
-	s.mustAck(op)
-	for range 20 { // snapshots make the drop durable, and cut the log
-		s.mustAck(s.put(s.leader().id))
+	require.ErrorContains(t, refused, protocol.ReasonRestriping.String())
+	require.Equal(t, 1, s.leader().inst.Core().Status().Restriping)
+	s.mustAck(s.putBody(1)) // meanwhile k is small
+	refs := s.machineBodies(1)
+	require.Equal(t, uint8(2), refs[len(refs)-1].K)
+	s.crash(1)
+	s.pass = nil
+	s.elect(2)
+	s.change("they leave", func(c *protocol.Config) bool { return len(c.Members) == 3 }, leave...)
+	s.crash(4, 5, 6, 7)
+	s.readable(2, 3)
+	s.start(1)
+	s.until("the third has whole copies", func() bool { return !s.member(1).behind() && !s.member(1).lacks() })
+	s.crash(2)
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+	s.readable(1, 3)
+	s.start(2)
+	s.passes()
+}
+
+// TestGivenUpRestripe: nobody asks for the change any more; after a while bodies are cut as
+// before, and whole copies are trimmed.
+func TestGivenUpRestripe(t *testing.T) {
+	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.Bodies.Scrub = time.Second })
+	s.settled()
+	s.mustAck(s.putBody(1))
+	s.wait(1)
+	leave := []protocol.Change{
+		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}
-	s.remove(4)
+	s.member(1).Change(leave, func(error) {})
+	i := s.machineBodies(1)[0].Index
+	s.until("they make whole copies", func() bool { return s.form(2, i) == check.WholeBody && s.form(3, i) == check.WholeBody })
+	s.mustAck(s.putBody(1))
+	require.Equal(t, uint8(2), s.machineBodies(1)[1].K)
+	s.until("as before", func() bool { return s.leader().inst.Core().Status().K == 3 })
+	s.until("trimmed", func() bool { return s.form(2, i) == check.RowForm(1) && s.form(3, i) == check.RowForm(2) })
+	s.readable(4)
 	s.passes()
 }
 

@@ -39,6 +39,7 @@ type Events struct {
 	Released     int `json:"bodies_released"`
 	Damages      int `json:"bodies_damaged"`
 	Trimmed      int `json:"whole_copies_trimmed"`
+	Restriped    int `json:"bodies_made_whole_for_fewer_members"`
 	DamageFound  int `json:"damaged_bodies_found"`
 
 	Skips int `json:"skips"`
@@ -57,11 +58,12 @@ func (e *Events) fields() []eventField {
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},
 		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
+		{"bodies made whole for fewer members", &e.Restriped},
 	}
 }
 
 // codedFields is how many of the fields, at the end, need a protocol that codes bodies.
-const codedFields = 6
+const codedFields = 7
 
 type eventField struct {
 	name  string

@@ -281,16 +281,54 @@ func (w *World) changeMembers() {
 		m = w.victim()
 	}
 	config := m.witness.status.Config
-	changes := w.drawChange(&config)
+	changes, tries := w.drawChange(&config), changeTries
+	if w.set.Resize {
+		changes, tries = w.drawResize(&config), resizeTries
+	}
 	if len(changes) == 0 {
 		return
 	}
-	w.askChange(m, changes, changeTries)
+	w.askChange(m, changes, tries)
 }
 
 // changeTries is how often a change is asked for where bodies are coded: a leader refuses it
 // as long as coded entries are not committed, and codes nothing for a while.
 const changeTries = 6
+
+// resizeTries is the same where bodies may have to be made whole first.
+const resizeTries = 30
+
+// drawResize makes the cluster smaller, one by one or several at once, down to three members
+// or less, and then as large as it was.
+func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) {
+	voters := config.Voters()
+	if len(voters) <= 3 {
+		w.growing = true
+	} else if len(voters) >= w.set.Nodes {
+		w.growing = false
+	}
+	if w.growing {
+		for i := range config.Members {
+			if m := &config.Members[i]; m.Learner {
+				return []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}
+			}
+		}
+		if len(w.members) < w.set.Nodes+maxAdded {
+			return []protocol.Change{{Kind: protocol.AddLearner, Member: w.addMember()}}
+		}
+		w.growing = false
+	}
+	leave := len(voters) - 1 - w.pick(3)
+	if leave < 1 || w.chance(0.5) {
+		leave = 1
+	}
+	for range min(leave, len(voters)-1) {
+		i := w.pick(len(voters))
+		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}})
+		voters = slices.Delete(voters, i, i+1)
+	}
+	return changes
+}
 
 func (w *World) askChange(m *Member, changes []protocol.Change, tries int) {
 	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))

@@ -142,6 +142,10 @@ func (s *Settings) drawBodies(d dice) {
 		s.Raft.MaxK = 1 + d.below(q)
 	}
 	s.Raft.ExtraWhole = d.limit(0, 0, 1)
+	if s.Faults[faultDamage] == 0 && d.yes(0.4) {
+		s.Resize = true
+		s.Faults[faultChange] = s.Election * time.Duration(1+d.below(8))
+	}
 }
 
 // place sets up where the protocol puts bodies.
@@ -165,6 +169,9 @@ func (s *Settings) describeBodies() string {
 	}
 	if b.Share == 0 {
 		return text + "; no bodies\n"
+	}
+	if s.Resize {
+		text += ", smaller and larger clusters"
 	}
 	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s\n",
 		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub)

@@ -76,6 +76,8 @@ type Settings struct {
 	Bodies bodySettings
 	Weave  weaveSettings
 
+	// Resize: the operator makes the cluster smaller and larger, and does nothing else.
+	Resize bool
 	// Faults is the mean time between faults of a kind; 0: never.
 	Faults [faultKinds]time.Duration
 }

@@ -38,6 +38,8 @@ type World struct {
 	// acked is how many writes were acknowledged.
 	acked int
 	calm  bool // no more faults: the second phase
+	// growing: the operator adds members, after taking away some; see Settings.Resize.
+	growing bool
 
 	events   Events
 	messages int    // sent so far

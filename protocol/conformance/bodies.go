@@ -155,14 +155,13 @@ func (net *Net) lookAtBodies(n *Node) {
 			}
 		}
 	}
-	if n.Applied > 0 {
+	if n.told = (protocol.Bodies{Missing: -1}); n.Applied > 0 {
 		net.tellBodies(n)
 	}
 }
 
 // commitsBodies notes the bodies of entries that were just committed on a member.
 func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
-	lacks, maxK := len(n.lacks), n.maxK
 	for i := range entries {
 		if e := &entries[i]; e.BodySize > 0 {
 			n.maxK = max(n.maxK, e.K)
@@ -171,43 +170,58 @@ func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
 			}
 		}
 	}
-	if lacks != len(n.lacks) || maxK != n.maxK {
-		net.tellBodies(n)
-	}
 }
 
+// tellBodies tells a member's core how it stands with its bodies, if that is news.
 func (net *Net) tellBodies(n *Node) {
-	if n.Core != nil {
-		n.Core.Step(n.Now, protocol.Bodies{Missing: len(n.lacks), MaxK: n.maxK}, &n.eff)
+	if n.Core == nil || n.Applied == 0 {
+		return
+	}
+	in := protocol.Bodies{Missing: len(n.lacks), MaxK: n.maxK, Restripes: n.Config.Restripes}
+	for i := protocol.Index(1); i <= n.Applied; i++ {
+		if e, ok := net.judge.chosen[i]; ok && e.BodySize > 0 && n.form(&e) != protocol.FormWhole {
+			in.Partial = max(in.Partial, e.K)
+		}
+	}
+	if in != n.told {
+		n.told = in
+		n.Core.Step(n.Now, in, &n.eff)
 	}
 }
 
 // Backfill makes the bodies of committed entries that a member lacks, as far as they can
-// be had: its own row, or the whole of what is not coded.
+// be had: its own row, or the whole of what is not coded or is to be held whole.
 func (net *Net) Backfill(id protocol.MemberID) {
 	n := net.Node(id)
-	if n.Core == nil || len(n.lacks) == 0 || len(n.writes) > 0 {
+	if n.Core == nil || len(n.writes) > 0 {
 		return
 	}
 	m := n.Config.Find(id)
 	n.lacks = slices.DeleteFunc(n.lacks, func(i protocol.Index) bool {
 		e := net.judge.chosen[i]
-		if n.form(&e) != protocol.FormNone {
-			return true
-		}
-		body := net.gather(n, e.Ref(1))
-		if body == nil || m == nil {
-			return false
-		}
-		h := held{e.Term, protocol.FormWhole, body}
-		if e.Coded() {
-			h.form = protocol.RowForm(m.Slot)
-			h.bytes = row(body, e.K, h.form)
-		}
-		n.bodies[i] = h
-		return true
+		return n.form(&e) != protocol.FormNone || m != nil && net.restore(n, &e, m)
 	})
+	for i := protocol.Index(1); m != nil && m.WholeAbove > 0 && i <= n.Applied; i++ {
+		if e, ok := net.judge.chosen[i]; ok && e.BodySize > 0 && e.K > m.WholeAbove && n.form(&e) != protocol.FormWhole {
+			net.restore(n, &e, m)
+		}
+	}
 	net.tellBodies(n)
+}
+
+// restore makes what a member is to hold of a body, if that can be had.
+func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
+	body := net.gather(n, e.Ref(1))
+	if body == nil {
+		return false
+	}
+	h := held{e.Term, protocol.FormWhole, body}
+	if e.Coded() && (m.WholeAbove == 0 || e.K <= m.WholeAbove) {
+		h.form = protocol.RowForm(m.Slot)
+		h.bytes = row(body, e.K, h.form)
+	}
+	n.bodies[e.Index] = h
+	return true
 }
 
 // checkBodies: whatever becomes of a minority, every committed body from i on can be had

@@ -65,6 +65,7 @@ type Node struct {
 	bodies  map[protocol.Index]held
 	lacks   []protocol.Index // committed entries whose bodies are missing
 	maxK    uint8            // of all committed bodies
+	told    protocol.Bodies  // what the core knows of them
 }
 
 // write is one effects' records, and the messages that wait for them.
@@ -189,6 +190,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 		net.lookAtBodies(n)
 	}
 	net.commitsBodies(n, e.Commit)
+	net.tellBodies(n)
 	if net.judge.highest > before {
 		c := n.Core.Status().Config
 		net.checkBodies(before+1, &c, true)

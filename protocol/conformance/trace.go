@@ -220,5 +220,14 @@ func DescribeConfig(c *protocol.Config) string {
 	if len(c.Outgoing) > 0 {
 		s += fmt.Sprintf(" leaving %v", c.Outgoing)
 	}
+	if k := c.MaxRows(); k > 0 {
+		var ids []protocol.MemberID
+		for i := range c.Members {
+			if c.Members[i].WholeAbove > 0 {
+				ids = append(ids, c.Members[i].ID)
+			}
+		}
+		s += fmt.Sprintf(" whole above k=%d %v", k, ids)
+	}
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // bodies is what the owner said about the bodies of committed entries.
@@ -14,6 +13,15 @@ type bodies struct {
 	missing bool
 	// maxK is the largest k among those alive.
 	maxK uint8
+	// partial is the largest k among those that the disk does not hold whole, as of the
+	// configuration restripes.
+	partial   uint8
+	restripes uint32
+}
+
+// tellBodies tells the leader how this member stands with its bodies.
+func (r *Raft) tellBodies(m *protocol.Message) {
+	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
 }
 
 // noteCoded notes an entry that was appended.
@@ -61,31 +69,6 @@ func (r *Raft) commitTo(to protocol.Index) {
 // maxK is the largest k of a body that may be alive: in the log, or as the owner said.
 func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.maxK()) }
 
-// keepsBodies reports whether the bodies that are alive would stay durable under another
-// configuration (SPECS §2.7): enough of its voters hold all of theirs. A member holds its
-// own row or the whole, so it is the number of holders that counts.
-func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) bool {
-	k := int(r.maxK())
-	if k == 0 {
-		return true
-	}
-	for i := range changes {
-		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.lacking {
-			return false // a learner is to have made its rows first
-		}
-	}
-	voters := next.Voters()
-	n, holders := len(voters), 0
-	for _, id := range voters {
-		p := r.peer(id)
-		if id == r.cfg.Self && !r.bodies.missing && r.disk.settled() >= r.commit || p != nil && r.active(p) && !p.lacking && p.match >= r.commit {
-			holders++
-		}
-	}
-	q := quorum.Size(n)
-	return k <= q && holders >= n-q+k
-}
-
 // checkBodies verifies what stands under the fields that are about bodies.
 func checkBodies(r *Raft) error {
 	k := 0
@@ -105,6 +88,9 @@ func checkBodies(r *Raft) error {
 		}
 		if k++; r.lead.ready && i < r.confAt {
 			return fmt.Errorf("configuration at %d after coded %d (C8)", r.confAt, i)
+		}
+		if most := r.conf.MaxRows(); r.lead.ready && most > 0 && e.K > most {
+			return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", i, e.K, most)
 		}
 	}
 	if k != len(r.coded) {

@@ -44,13 +44,6 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
-	if len(r.coded) > 0 {
-		// No configuration after a coded entry that is not committed: whoever leads next
-		// could find that it never was, and would cut the log before it (SPECS §2.7, C8).
-		r.place.uncode()
-		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
-		return
-	}
 	next, reason := r.nextConfig(&in)
 	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
 		reason = protocol.ReasonInvalidChange
@@ -58,8 +51,14 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if reason == protocol.ReasonNone && !r.safe(&next, in.Changes) {
 		reason = protocol.ReasonUnsafeChange
 	}
-	if reason == protocol.ReasonNone && !r.keepsBodies(&next, in.Changes) {
-		reason = protocol.ReasonBodies
+	if reason == protocol.ReasonNone {
+		reason = r.keepsBodies(&next, in.Changes)
+	}
+	if reason == protocol.ReasonNone && len(r.coded) > 0 {
+		// No configuration after a coded entry that is not committed: whoever leads next
+		// could find that it never was, and would cut the log before it (SPECS §2.7, C8).
+		r.place.uncode()
+		reason = protocol.ReasonChangePending
 	}
 	if reason != protocol.ReasonNone {
 		r.refuse(in.Context, reason, r.cfg.Self)

@@ -42,11 +42,20 @@ func (c *code) k() uint8 {
 			alive++
 		}
 	}
-	most := c.most
-	if most == 0 {
-		most = q - 1
+	most := c.limit()
+	if rows := int(r.conf.MaxRows()); rows > 0 {
+		most = min(most, rows)
 	}
-	return uint8(max(1, min(most, q, alive-(n-q))))
+	return uint8(max(1, min(most, alive-(n-q))))
+}
+
+// limit is the largest k with these voters when all are alive.
+func (c *code) limit() int {
+	q := quorum.Size(len(c.r.voters.Incoming))
+	if c.most == 0 {
+		return q - 1
+	}
+	return min(c.most, q)
 }
 
 func (c *code) uncode() { c.off = c.r.now + c.r.cfg.ElectionTimeout }

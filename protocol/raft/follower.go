@@ -123,12 +123,15 @@ func (r *Raft) acknowledge(m *protocol.Message) {
 		if a := r.out.Release[n-1]; a.Type == protocol.MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
-			a.Holdings, a.Lacking = r.holdings(m.Commit, a.Index, false), r.bodies.missing
+			a.Holdings = r.holdings(m.Commit, a.Index, false)
+			r.tellBodies(a)
 			return
 		}
 	}
-	r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
-		Holdings: r.holdings(m.Commit, match, false), Lacking: r.bodies.missing})
+	a := &protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
+		Holdings: r.holdings(m.Commit, match, false)}
+	r.tellBodies(a)
+	r.release(a)
 }
 
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
@@ -138,7 +141,9 @@ func onHeartbeat(r *Raft, m *protocol.Message) {
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)
-	r.answer(&protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
+	a := &protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
 		Index: match, Hint: hint, Round: m.Round, Context: m.Context,
-		Holdings: r.holdings(m.Commit, match, true), Lacking: r.bodies.missing})
+		Holdings: r.holdings(m.Commit, match, true)}
+	r.tellBodies(a)
+	r.answer(a)
 }

@@ -23,6 +23,7 @@ const (
 	MutantCodeFAnswers          Mutant = "code-f-answers"
 	MutantCodeNaiveMix          Mutant = "code-naive-mix"
 	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
+	MutantCodeNoRestripe        Mutant = "code-no-restripe"
 )
 
 // MutantInfo describes a mutant.
@@ -50,6 +51,7 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeFAnswers, "a new leader gives entries up when F members hold too little of them, itself included"},
 	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
 	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
+	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
 }
 
 func knownMutant(m Mutant) bool {

@@ -53,8 +53,11 @@ type progress struct {
 	// of those that it has already.
 	whole   protocol.Index
 	filling filling
-	// lacking: it misses bodies of committed entries.
-	lacking bool
+	// lacking: it misses bodies of committed entries. partial and restripes are as in
+	// protocol.Bodies, as it said in this term.
+	lacking   bool
+	partial   uint8
+	restripes uint32
 
 	// told is the highest commit index sent in this phase, latest the last Append.
 	told   protocol.Index

@@ -88,6 +88,8 @@ type leading struct {
 	round uint64
 	reads reads
 	hand  handover
+	// restripe is about whole copies that a membership change waits for.
+	restripe restripe
 }
 
 // New starts an instance from what its disk holds. A new cluster's first members start
@@ -188,7 +190,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.BodyMade:
 		r.bodyMade(in)
 	case protocol.Bodies:
-		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK}
+		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK, partial: in.Partial, restripes: in.Restripes}
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
 	case protocol.Suspect:
@@ -383,6 +385,7 @@ func (r *Raft) Status() protocol.Status {
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
+		Restriping: r.lead.restripe.left,
 	}
 	if r.role == protocol.Leader {
 		s.K = r.place.k()

@@ -140,7 +140,9 @@ func (r *Raft) heardPeer(m *protocol.Message) *progress {
 	}
 	p.heard = stamp(r.now)
 	if m.Type == protocol.MsgAppendResp && !m.Reject || m.Type == protocol.MsgHeartbeatResp {
-		p.lacking = m.Lacking
+		// What it said before it had all that it acknowledged since says less.
+		p.lacking = m.Lacking || p.lacking && m.Index < p.match
+		p.partial, p.restripes = m.Partial, m.Restripes
 	}
 	if m.Context <= stamp(r.now) {
 		p.confirmed = max(p.confirmed, m.Context)

@@ -336,6 +336,9 @@ func (s *script) status(id protocol.MemberID) {
 	if st.Preparing > 0 {
 		fmt.Fprintf(&s.out, " preparing %d", st.Preparing)
 	}
+	if st.Restriping > 0 {
+		fmt.Fprintf(&s.out, " %d more to hold bodies whole", st.Restriping)
+	}
 	s.out.WriteString("\n")
 	for _, p := range st.Peers {
 		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d", p.ID, p.Match, p.Next, p.Active, p.Snapshot, p.InflightBytes)

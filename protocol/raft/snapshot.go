@@ -74,7 +74,9 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 		r.install(in.Base)
 	}
 	if in.Term != 0 {
-		r.release(&protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit})
+		a := &protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit}
+		r.tellBodies(a)
+		r.release(a)
 	}
 }
 
@@ -88,7 +90,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.disk.cut(1)
 	r.coded = r.coded[:0]
 	r.lastCoded = max(r.lastCoded, base.Index)
-	r.bodies.missing = true // until the owner has looked
+	r.bodies.missing, r.bodies.restripes = true, 0 // until the owner has looked
 	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})

@@ -86,6 +86,7 @@ func (c *code) tick() {
 	} else if stamp(r.now) > c.stalled+uint64(c.patience()) {
 		c.upgrade()
 	}
+	c.relax()
 	for _, p := range r.lead.peers {
 		c.fill(p)
 	}

@@ -1,0 +1,174 @@
+package raft
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// A change of the membership leaves every body that is alive recoverable, whatever becomes of
+// a minority of the new members (SPECS §2.7). Rows do as far as enough of the new voters hold
+// theirs. A body that was cut into more rows than that must be held whole by so many of them
+// that every majority has one (§2.1): k never changes, so that is the only way to fewer members.
+//
+// Whole copies are made first. The leader appends a configuration with the same members that
+// says what those who stay hold whole from now on (protocol.Member.WholeAbove). Their owners
+// gather it in the background and report; the change is refused as one to be tried again until
+// enough have. It stands in the log, so a member that has applied it never gives up such a copy,
+// restores one whole, and knows after a crash, and whoever leads next, where they were. What the
+// change needs of it, it passes on to the configuration after it.
+
+// restripe is what a leader knows of a change that needs whole copies.
+type restripe struct {
+	// left is how many more members must hold bodies whole; 0 if no change waits for that.
+	left int
+	// until is how long what members hold whole is kept for a change that may be asked for again.
+	until time.Duration
+}
+
+// restripeTimeouts is for how many election timeouts whole copies are kept for a change that
+// nobody asks for any more, while new bodies could be cut into more rows without them.
+const restripeTimeouts = 60
+
+// holdsParts reports whether a member certainly has at least its row of every live body.
+func (r *Raft) holdsParts(id protocol.MemberID) bool {
+	if id == r.cfg.Self {
+		return !r.bodies.missing && r.disk.settled() >= r.commit
+	}
+	p := r.peer(id)
+	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit
+}
+
+// holdsWhole reports whether a member certainly holds every live body whole that is cut into
+// more than k rows, and goes on doing so. What it said under the configuration in force
+// covers them all: bodies that came later are cut into no more than that.
+func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
+	m := r.conf.Find(id)
+	if m == nil || m.WholeAbove == 0 || m.WholeAbove > k {
+		return false
+	}
+	if id == r.cfg.Self {
+		return r.bodies.restripes == r.conf.Restripes && r.bodies.partial <= k
+	}
+	p := r.peer(id)
+	return p != nil && p.restripes == r.conf.Restripes && p.partial <= k
+}
+
+// rowsDo is the largest k of bodies that are durable by rows alone with the voters of a
+// configuration, as far as is known what they hold; less than 1: not even whole bodies are.
+func (r *Raft) rowsDo(c *protocol.Config) int {
+	voters, holders := c.Voters(), 0
+	for _, id := range voters {
+		if r.holdsParts(id) {
+			holders++
+		}
+	}
+	n := len(voters)
+	q := quorum.Size(n)
+	return min(q, holders-(n-q))
+}
+
+// keepsBodies makes sure that all live bodies stay durable under the next configuration, to
+// which it adds what members hold whole. It returns why that is not so yet, and begins to do
+// something about it.
+func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) protocol.Reason {
+	if slices.Equal(next.Voters(), r.conf.Voters()) {
+		r.inherit(next)
+		return protocol.ReasonNone
+	}
+	for i := range changes {
+		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.lacking && r.maxK() > 0 {
+			return protocol.ReasonBodies // a learner is to have made its rows first
+		}
+	}
+	most, rows := int(r.maxK()), r.rowsDo(next)
+	switch {
+	case most == 0, r.cfg.Mutant == MutantCodeNoRestripe:
+	case rows < 1:
+		return protocol.ReasonBodies
+	case most > rows:
+		return r.restriped(next, uint8(rows))
+	}
+	next.HoldWhole(0, func(protocol.MemberID) bool { return false })
+	r.lead.restripe.left = 0
+	return protocol.ReasonNone
+}
+
+// inherit makes new members hold whole what the others do.
+func (r *Raft) inherit(next *protocol.Config) {
+	for i := range next.Members {
+		m := &next.Members[i]
+		if most := r.conf.MaxRows(); r.conf.Find(m.ID) == nil && most > 0 {
+			m.WholeAbove = most
+			next.Restripes = r.conf.Restripes + 1
+		}
+	}
+}
+
+// restriped reports whether enough voters of the next configuration hold whole what is cut
+// into more than k rows. First it has them asked to.
+func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
+	r.lead.restripe.until = r.now + restripeTimeouts*r.cfg.ElectionTimeout
+	stays := func(id protocol.MemberID) bool { return next.Find(id) != nil }
+	n, whole, asked := 0, 0, true
+	for _, id := range next.Voters() {
+		n++
+		if m := r.conf.Find(id); m != nil && (m.WholeAbove == 0 || m.WholeAbove > k) {
+			asked = false
+		}
+		if r.holdsWhole(id, k) {
+			whole++
+		}
+	}
+	need := n - quorum.Size(n) + 1
+	r.lead.restripe.left = max(0, need-whole)
+	switch {
+	case whole >= need:
+		next.HoldWhole(k, stays)
+		return protocol.ReasonNone
+	case asked:
+		return protocol.ReasonRestriping
+	case len(r.coded) > 0:
+		r.place.uncode()
+		return protocol.ReasonChangePending
+	}
+	c := r.conf.Clone()
+	c.Number()
+	c.HoldWhole(k, stays)
+	r.appendConfig(c, protocol.ProposalID{})
+	r.advance()
+	r.replicateAll()
+	return protocol.ReasonRestriping
+}
+
+// relax lets members hold rows again where that lets new bodies be cut into more of them, and
+// rows are enough for those that there are. Nobody gives up a copy because of it unless
+// it has made sure that enough others hold something, see replica.Census.
+func (c *code) relax() {
+	r := c.r
+	bound := int(r.conf.MaxRows())
+	if bound == 0 || bound >= c.limit() || r.now < r.lead.restripe.until ||
+		r.lead.hand.to != 0 || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint() {
+		return
+	}
+	rows := r.rowsDo(r.conf)
+	next := r.conf.Clone()
+	switch {
+	case rows >= int(r.maxK()):
+		next.HoldWhole(0, func(protocol.MemberID) bool { return false })
+	case rows > bound:
+		next.HoldWhole(uint8(rows), func(protocol.MemberID) bool { return true })
+	default:
+		return
+	}
+	if len(r.coded) > 0 {
+		c.uncode()
+		return
+	}
+	r.lead.restripe.left = 0
+	r.appendConfig(next, protocol.ProposalID{})
+	r.advance()
+	r.replicateAll()
+}
