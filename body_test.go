@@ -316,12 +316,12 @@ func TestALaggardFetchesTheBodiesOfASnapshot(t *testing.T) {
 	}
 }
 
-// complete waits until no member misses a body.
+// complete waits until no member misses a body, or has less of one than it is to have.
 func (l *library) complete() {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		for _, n := range l.nodes {
-			if n.Status().Bodies.Missing > 0 {
+			if b := n.Status().Bodies; b.Missing > 0 || b.Short > 0 {
 				return false
 			}
 		}
@@ -482,6 +482,43 @@ func TestANewMemberGetsItsFragments(t *testing.T) {
 			l.leader()
 			l.verify()
 			l.put("y", 1, 1<<20)
+			l.verify()
+		})
+	}
+}
+
+// TestSevenMembersBecomeThree: three of seven are not enough for rows of three. Those who stay
+// make whole copies, and with one of them down everything is there.
+func TestSevenMembersBecomeThree(t *testing.T) {
+	for name, snapshotBytes := range map[string]int{"in the log": 1 << 30, "behind the log": 64 << 10} {
+		t.Run(name, func(t *testing.T) {
+			l := newLibrary(t, 7, func(o *braid.Options) { o.SnapshotBytes, o.CodeK = snapshotBytes, 3 })
+			l.leader()
+			l.coded(1<<20, 3)
+			l.put("x", 1<<20, 1<<20, 1<<20, 1<<20, 100)
+			leader := l.leader()
+			var leave []braid.Change
+			for _, m := range l.members {
+				if m.ID != leader && len(leave) < 4 {
+					leave = append(leave, braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: m.ID}})
+				}
+			}
+			require.NoError(t, l.nodes[leader].ChangeMembers(l.ctx(), leave...))
+			for _, c := range leave {
+				l.stop(c.Member.ID)
+			}
+			l.complete()
+			l.put("y", 1<<20, 1<<20)
+			l.verify()
+			for id := range l.nodes {
+				for _, m := range l.nodes[id].Status().Instances[0].Config.Members {
+					require.EqualValues(t, 2, m.WholeAbove)
+				}
+			}
+			l.stop(leader)
+			l.leader()
+			l.verify()
+			l.put("z", 1, 1<<20)
 			l.verify()
 		})
 	}

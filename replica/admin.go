@@ -107,7 +107,11 @@ func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any,
 
 // passing reports whether a refusal is of the kind that a short wait cures.
 func passing(r protocol.Reason) bool {
-	return r == protocol.ReasonNoLeader || r == protocol.ReasonNotLeader || r == protocol.ReasonChangePending || r == protocol.ReasonTransferring
+	switch r {
+	case protocol.ReasonNoLeader, protocol.ReasonNotLeader, protocol.ReasonChangePending, protocol.ReasonTransferring, protocol.ReasonRestriping:
+		return true
+	}
+	return false
 }
 
 func (r *Replica) askLeader(ctx context.Context, leader protocol.MemberID, what string, request []byte) error {

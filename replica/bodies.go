@@ -271,6 +271,16 @@ func (b *bodies) run(ctx context.Context) {
 	}
 }
 
+func (b *bodies) short() int {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	n := 0
+	for _, k := range b.kept {
+		n += k.retention.Short()
+	}
+	return n
+}
+
 // unfilled reports whether there is something to restore.
 func (b *bodies) unfilled() bool {
 	b.kmu.Lock()
@@ -282,10 +292,10 @@ func (b *bodies) unfilled() bool {
 func (b *bodies) obey(configs []instanceConfig) {
 	for i := range configs {
 		c := &configs[i]
-		k, short := b.host(c.instance), 0
+		k := b.host(c.instance)
 		b.kmu.Lock()
 		news := k.retention.Obey(&c.config, b.r.opt.Self)
-		short = k.retention.Short()
+		short := k.retention.Short()
 		b.kmu.Unlock()
 		if news {
 			b.with(k, func(*Retention) {})

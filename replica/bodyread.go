@@ -201,6 +201,8 @@ type BodyStats struct {
 	LiveBytes, TotalBytes int64
 	// Missing bodies are known to be lacking here and are being restored.
 	Missing int
+	// Short bodies are held as rows here and are being made whole, because rows would be too few.
+	Short int
 	// Fetched counts bodies made whole from other members' fragments, Served the fragments
 	// sent to others, Corrupt the bodies found damaged on disk, Repaired those restored,
 	// Trimmed whole bodies cut to a row.
@@ -213,7 +215,7 @@ func (b *bodies) stats() BodyStats {
 	live, total := b.store.Size()
 	s := BodyStats{
 		Held: b.store.Count(), LiveBytes: live, TotalBytes: total, Missing: b.lacking(), Fetched: b.count.fetched.Load(), Served: b.count.served.Load(),
-		Corrupt: b.count.corrupt.Load(), Repaired: b.count.repaired.Load(), Trimmed: b.count.trimmed.Load(),
+		Short: b.short(), Corrupt: b.count.corrupt.Load(), Repaired: b.count.repaired.Load(), Trimmed: b.count.trimmed.Load(),
 	}
 	if e := b.failing.Load(); e != nil && s.Missing > 0 {
 		s.Failing = e

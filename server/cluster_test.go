@@ -69,6 +69,7 @@ func TestRefusedChange(t *testing.T) {
 	for reason, want := range map[protocol.Reason]codes.Code{
 		protocol.ReasonChangePending: codes.Unavailable,
 		protocol.ReasonUnsafeChange:  codes.Unavailable,
+		protocol.ReasonRestriping:    codes.Unavailable,
 		protocol.ReasonInvalidChange: codes.FailedPrecondition,
 	} {
 		err := toStatus(&braid.RefusedError{What: "change", Reason: reason})

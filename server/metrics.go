@@ -130,15 +130,15 @@ type collector struct {
 	s     *Server
 	start time.Time
 
-	hasLeader, isLeader, isLearner, leaderChanges, id, version         desc
-	committed, applied, pending, failed, slowReads, expired            desc
-	healthOK, healthNo, quota, dbTotal, dbInUse                        desc
-	logBytes, memberCount, commitGap, watchStreams, watchEvents, since desc
-	clients, started, handled, received, sent                          desc
-	peerMatch, peerInflight, peerLacking                               desc
-	codeK, preparing, held, missing, liveBytes, fileBytes              desc
-	fetched, served, corrupt, repaired, trimmed                        desc
-	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords    desc
+	hasLeader, isLeader, isLearner, leaderChanges, id, version               desc
+	committed, applied, pending, failed, slowReads, expired                  desc
+	healthOK, healthNo, quota, dbTotal, dbInUse                              desc
+	logBytes, memberCount, commitGap, watchStreams, watchEvents, since       desc
+	clients, started, handled, received, sent                                desc
+	peerMatch, peerInflight, peerLacking                                     desc
+	codeK, preparing, restriping, held, missing, short, liveBytes, fileBytes desc
+	fetched, served, corrupt, repaired, trimmed                              desc
+	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords          desc
 
 	instances instanceDescs
 }
@@ -186,6 +186,8 @@ func newCollector(s *Server) *collector {
 		codeK:         newDesc(gauge, "braid_code_k", "On the leader: fragments that make a large value whole that is written now; 1: it is not cut.", "instance"),
 		preparing:     newDesc(gauge, "braid_preparing_bodies", "Large values that a new leader has to make whole before it leads.", "instance"),
 		held:          newDesc(gauge, "braid_bodies_held", "Large values held here, whole or as a fragment."),
+		short:         newDesc(gauge, "braid_bodies_short", "Large values held here as fragments that are being made whole."),
+		restriping:    newDesc(gauge, "braid_restriping_members", "On the leader: members that must hold large values whole before members may leave.", "instance"),
 		missing:       newDesc(gauge, "braid_bodies_missing", "Large values that should be held here and are being restored."),
 		liveBytes:     newDesc(gauge, "braid_bodies_live_bytes", "Bytes of the large values held here, in the form held."),
 		fileBytes:     newDesc(gauge, "braid_bodies_file_bytes", "Bytes of the files that hold large values."),
@@ -205,7 +207,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.failed, c.slowReads, c.expired, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.logBytes,
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
-		c.peerLacking, c.codeK, c.preparing, c.held, c.missing, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
+		c.peerLacking, c.codeK, c.preparing, c.restriping, c.held, c.missing, c.short, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
 		c.repaired, c.trimmed,
 	} {
 		ch <- d.Desc
@@ -263,6 +265,7 @@ func (c *collector) collectCluster(st *braid.Status, emit emitFunc) {
 		name := strconv.FormatUint(uint64(in.Instance), 10)
 		c.instances.collect(st, i, name, emit)
 		emit(c.preparing, float64(in.Preparing), name)
+		emit(c.restriping, float64(in.Restriping), name)
 		if in.K > 0 {
 			emit(c.codeK, float64(in.K), name)
 		}
@@ -301,6 +304,7 @@ func (c *collector) collectBodies(st *braid.Status, emit emitFunc) {
 	b := &st.Bodies
 	emit(c.held, float64(b.Held))
 	emit(c.missing, float64(b.Missing))
+	emit(c.short, float64(b.Short))
 	emit(c.liveBytes, float64(b.LiveBytes))
 	emit(c.fileBytes, float64(b.TotalBytes))
 	emit(c.fetched, float64(b.Fetched))

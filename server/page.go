@@ -70,6 +70,8 @@ type instanceView struct {
 	K         uint8 `json:"k,omitempty"`
 	Preparing int   `json:"preparing,omitempty"`
 	Lacking   bool  `json:"lacking,omitempty"`
+	// Restriping is how many more members must hold large values whole before members may leave.
+	Restriping int `json:"restriping,omitempty"`
 	// Peers is what a leader knows of the others.
 	Peers []peerView `json:"peers,omitempty"`
 }
@@ -95,6 +97,7 @@ type peerView struct {
 type bodiesView struct {
 	Held       int    `json:"held"`
 	Missing    int    `json:"missing"`
+	Short      int    `json:"short,omitempty"` // being made whole
 	LiveBytes  int64  `json:"live_bytes"`
 	TotalBytes int64  `json:"total_bytes"`
 	Fetched    uint64 `json:"fetched"`
@@ -170,7 +173,7 @@ func viewInstance(st *braid.Status, i int) instanceView {
 	v := instanceView{
 		Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
 		First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
-		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking,
+		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking, Restriping: in.Restriping,
 	}
 	for j := range in.Peers {
 		p := &in.Peers[j]
@@ -199,7 +202,7 @@ func viewInstance(st *braid.Status, i int) instanceView {
 func viewBodies(st *braid.Status) bodiesView {
 	b := &st.Bodies
 	v := bodiesView{
-		Held: b.Held, Missing: b.Missing, LiveBytes: b.LiveBytes, TotalBytes: b.TotalBytes,
+		Held: b.Held, Missing: b.Missing, Short: b.Short, LiveBytes: b.LiveBytes, TotalBytes: b.TotalBytes,
 		Fetched: b.Fetched, Served: b.Served, Corrupt: b.Corrupt, Repaired: b.Repaired, Trimmed: b.Trimmed,
 	}
 	if b.Failing != nil {
@@ -264,8 +267,10 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}{{with .Next}}, next is round {{.Round}} of instance {{.Instance}}{{end}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
 <p>Order {{.Order}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
-<b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{end}}.
-{{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,
+<b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{if .Restriping}},
+<b class="bad">members may leave when {{.Restriping}} more hold large values whole</b>{{end}}{{end}}.
+{{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,{{if .Short}}
+{{.Short}} to be made whole,{{end}}
 {{.Fetched}} made whole with fragments of others, {{.Corrupt}} found damaged, {{.Repaired}} repaired.</p>
 {{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
 {{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}

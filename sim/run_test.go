@@ -46,7 +46,7 @@ func TestSeeds(t *testing.T) {
 
 // TestEverythingHappens: what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
-	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 200}} {
+	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 300}} {
 		c.First = 1
 		sum, err := c.Run(nil)
 		require.NoError(t, err)

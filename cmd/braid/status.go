@@ -178,6 +178,8 @@ func bodyState(members []status.Member, m status.Member) string {
 		return "cannot restore: " + m.Bodies.Failing
 	case lacks:
 		return "restores what it lacks"
+	case m.Bodies.Short > 0:
+		return fmt.Sprintf("makes %d whole, so that members may leave", m.Bodies.Short)
 	}
 	for _, leader := range members {
 		leads := slices.ContainsFunc(m.Instances, func(i status.Instance) bool { return i.Leader == leader.ID })

@@ -47,7 +47,8 @@ func TestStatusOfBodies(t *testing.T) {
 	got := table(t, "PLACEMENT", leader, follower("m2", "2", nil), follower("m3", "3", nil),
 		follower("m4", "4", func(m *status.Member) { m.Bodies.Missing, m.Bodies.Failing = 1, "1 of 2 fragments" }),
 		follower("m5", "5", func(m *status.Member) { m.Instances[0].Lacking = true }),
-		follower("m6", "6", func(m *status.Member) { m.Instances[0].Preparing = 7 }))
+		follower("m6", "6", func(m *status.Member) { m.Instances[0].Preparing = 7 }),
+		follower("m7", "7", func(m *status.Member) { m.Bodies.Short = 5 }))
 	require.Equal(t, []string{
 		"MEMBER PLACEMENT CUT IN BODIES BYTES FILES MISSING FETCHED SERVED DAMAGED REPAIRED STATE",
 		"m1 code 2 3 3 MiB 64 MiB 0 2 4 1 1 complete",
@@ -56,6 +57,7 @@ func TestStatusOfBodies(t *testing.T) {
 		"m4 code - 0 0 B 0 B 1 0 0 0 0 cannot restore: 1 of 2 fragments",
 		"m5 code - 0 0 B 0 B 0 0 0 0 0 restores what it lacks",
 		"m6 code - 0 0 B 0 B 0 0 0 0 0 prepares to lead: 7 to be made whole",
+		"m7 code - 0 0 B 0 B 0 0 0 0 0 makes 5 whole, so that members may leave",
 	}, got)
 	require.Empty(t, table(t, "PLACEMENT", status.Member{Name: "etcd", ID: "1", Ready: true}))
 }

@@ -87,6 +87,9 @@ type Instance struct {
 	// Preparing is how many bodies a new leader has to make whole before it leads.
 	Preparing int  `json:"preparing,omitempty"`
 	Lacking   bool `json:"lacking,omitempty"` // committed bodies are missing here
+	// Restriping is, on a leader, how many more members must hold bodies whole before a
+	// membership change can be made.
+	Restriping int `json:"restriping,omitempty"`
 	// Peers is what a leader knows of the others.
 	Peers []InstancePeer `json:"peers,omitempty"`
 }
@@ -103,13 +106,14 @@ type InstancePeer struct {
 
 // Bodies is what a member says of the large values that it keeps outside of its database.
 type Bodies struct {
-	Held       int    `json:"held"`        // whole or a fragment
-	Missing    int    `json:"missing"`     // and being fetched from others
-	LiveBytes  int64  `json:"live_bytes"`  // of what is held
-	TotalBytes int64  `json:"total_bytes"` // of the files
-	Fetched    uint64 `json:"fetched"`     // made whole from others' fragments
-	Served     uint64 `json:"served"`      // fragments given to others
-	Corrupt    uint64 `json:"corrupt"`     // found damaged
+	Held       int    `json:"held"`            // whole or a fragment
+	Missing    int    `json:"missing"`         // and being fetched from others
+	Short      int    `json:"short,omitempty"` // held as fragments, and being made whole
+	LiveBytes  int64  `json:"live_bytes"`      // of what is held
+	TotalBytes int64  `json:"total_bytes"`     // of the files
+	Fetched    uint64 `json:"fetched"`         // made whole from others' fragments
+	Served     uint64 `json:"served"`          // fragments given to others
+	Corrupt    uint64 `json:"corrupt"`         // found damaged
 	Repaired   uint64 `json:"repaired"`
 	Trimmed    uint64 `json:"trimmed"`           // whole copies cut to a fragment
 	Failing    string `json:"failing,omitempty"` // why the last attempt at a missing one failed

@@ -12,7 +12,8 @@
 // followers, the window) and follower.go; read.go, change.go, transfer.go, snapshot.go,
 // placement.go with copy.go. Bodies in parts: code.go (rows and when they are enough),
 // holdings.go (who holds what), prepare.go (what a new leader does before it leads),
-// upgrade.go (whole copies where rows are too few), bodies.go (membership), rs.go. check.go verifies the invariants that stand under the fields;
+// upgrade.go (whole copies where rows are too few), bodies.go (what the owner knows of them),
+// restripe.go (membership), rs.go. check.go verifies the invariants that stand under the fields;
 // mutant.go lists rules that tests may break on purpose.
 //
 // Section numbers are those of Ongaro's thesis, Consensus: Bridging Theory and Practice,
