@@ -114,6 +114,7 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 		Self: o.Self, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
 		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: raft.Placement(o.Placement),
+		Leaders: protocol.Leaders(o.Leaders),
 	}
 	if o.NoBatching {
 		c.MaxFrameEntries = 1
@@ -134,7 +135,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
 		Settings: fmt.Sprintf("braid/1 raft placement=%s k=%d order=%s instances=%d command=%d", o.Placement, o.CodeK, o.Order, o.Instances, o.MaxCommandBytes),
-		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Spread: o.Leaders == LeadersSpread,
+		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes),

@@ -293,9 +293,10 @@ func TestALaggardCatchesUpBySnapshot(t *testing.T) {
 	c.verify(acked)
 }
 
-func TestMembershipChanges(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.leader()
+func TestMembershipChanges(t *testing.T) { testMembershipChanges(t, newCluster(t, 3, nil)) }
+
+func testMembershipChanges(t *testing.T, c *cluster) {
+	c.led()
 	acked := c.fill("x", 20)
 	fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
 	c.dirs[4] = t.TempDir()

@@ -116,3 +116,51 @@ func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
 	c.led()
 	c.verify(acked)
 }
+
+// ledBy waits until every member sees the instances led as wanted.
+func (c *cluster) ledBy(want func(instance int) braid.MemberID, why string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for _, n := range c.nodes {
+			for i, in := range n.Status().Instances {
+				if in.Leader != want(i+1) {
+					return false
+				}
+			}
+		}
+		return true
+	}, patience, 10*time.Millisecond, why)
+}
+
+func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
+	t.Run("spread", func(t *testing.T) {
+		c := newCluster(t, 3, woven(4, spread))
+		want := func(i int) braid.MemberID { return braid.MemberID((i-1)%3 + 1) }
+		c.ledBy(want, "they take turns")
+		c.stop(2)
+		acked := c.fill("x", 10)
+		c.start(c.members[1], false)
+		c.ledBy(want, "moved back")
+		c.verify(acked)
+	})
+	t.Run("together", func(t *testing.T) {
+		c := newCluster(t, 3, woven(4))
+		c.leader()
+		together := func(first func() braid.MemberID) func(int) braid.MemberID {
+			return func(int) braid.MemberID { return first() }
+		}
+		first := func() braid.MemberID { return c.any().Status().Instances[0].Leader }
+		c.ledBy(together(first), "one leads all")
+		old := c.leader()
+		to := old%3 + 1
+		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), to) == nil && c.leader() == to }, patience, 10*time.Millisecond)
+		c.ledBy(together(first), "all follow the first")
+		c.verify(c.fill("x", 10))
+	})
+}
+
+func TestMembersOfWovenInstancesChange(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(3), "spread": woven(3, spread)} {
+		t.Run(name, func(t *testing.T) { testMembershipChanges(t, newCluster(t, 3, tune)) })
+	}
+}

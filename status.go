@@ -87,7 +87,11 @@ func strands(s *replica.Status) []Strand {
 		out[i] = Strand{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
 		if !s.Applied.Woven() {
 			out[i].Waiting = uint64(in.Commit - min(in.Commit, point.Index))
+			continue
 		}
+		w := &s.Weave[i]
+		out[i].Waiting, out[i].Skips, out[i].Wanted = uint64(w.Waiting), w.Skips, slot(w.Want)
+		out[i].CommittedRounds, out[i].AppendedRounds = uint64(w.Filled), uint64(w.Tail)
 	}
 	return out
 }

@@ -93,6 +93,9 @@ func (t *Tail) End() protocol.Index { return t.committed + protocol.Index(t.fill
 // Round is how many rounds the log fills.
 func (t *Tail) Round() protocol.Round { return t.last().rounds }
 
+// Committed rounds are those that are filled for good.
+func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
+
 // Want is the slot up to which all instances must fill theirs, so that everything that was
 // ever appended here can be consumed. Skips want nothing, or instances would chase each
 // other for ever.

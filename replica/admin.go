@@ -19,6 +19,7 @@ const (
 	askProgram  byte = 'p' // Options.Answer
 	askChange   byte = 'c' // the leader: change the membership
 	askTransfer byte = 't' // the leader: hand leadership over
+	askStay     byte = 's' // who leads the first instance now: keep to it
 )
 
 // refusal is how a refused request travels back as an answer.
@@ -50,6 +51,8 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 		err = r.transfer(ctx, to)
+	case askStay:
+		r.first().stays.Store(true)
 	default:
 		return nil, fmt.Errorf("unknown request %q", request[0])
 	}
@@ -178,17 +181,57 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
 	applied := make(chan error, 1)
+	done := inForceInAll
+	leaves := slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == r.opt.Self })
+	if leaves { // it will soon hear nothing of the first instance, and apply nothing any more
+		done = func(configs []protocol.Config, changes []protocol.Change) bool { return inForce(&configs[0], changes) }
+	}
 	r.first().input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		applied <- r.apply.whenConfig(wait, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
+		applied <- r.apply.whenConfig(wait, func(all []protocol.Config) bool { return done(all, changes) })
 	}()
 	select {
 	case ref := <-refused:
 		return &RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
 	case err := <-applied:
-		return err
+		if err != nil || !leaves {
+			return err
+		}
+		return r.poll(ctx, "removal from all instances", 5*r.opt.ElectionTimeout, nil, func() bool {
+			return !slices.ContainsFunc(r.all()[1:], func(l *loop) bool { return !l.left() })
+		})
+	}
+}
+
+// left reports whether the instance goes on without this member: it may stop.
+func (l *loop) left() bool {
+	st := l.status.Load()
+	return st.Config.Find(l.r.opt.Self) == nil && (st.Role != protocol.Leader || st.Commit >= st.Last)
+}
+
+// poll waits for something that shows in the status of loops, or for a refusal.
+func (r *Replica) poll(ctx context.Context, what string, patience time.Duration, refused <-chan protocol.Rejection, ok func() bool) error {
+	ticker := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
+	defer ticker.Stop()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if ok() {
+				return nil
+			}
+		case ref := <-refused:
+			return &RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
+		case <-limit.C:
+			return &StalledError{What: what, For: patience}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.stop:
+			return r.stopped()
+		}
 	}
 }
 
@@ -219,8 +262,10 @@ func (r *Replica) refused(ref protocol.Rejection) {
 	}
 }
 
-// TransferLeader hands leadership to a voter (0: the most advanced) and returns when this
-// member sees another leader.
+// TransferLeader hands leadership of the first instance to a voter (0: the most advanced) and
+// returns when this member sees another leader. Those of the others follow, if one member is
+// to lead all; if they are spread, they stay where they are, and the new leader stays too,
+// though another may be preferred.
 func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
 	if to != 0 && r.first().status.Load().Leader == to {
 		return nil
@@ -241,25 +286,28 @@ func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
 	first.input(protocol.Transfer{To: to, Context: token}, 0)
-	poll := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
-	defer poll.Stop()
-	limit := time.NewTimer(3 * r.opt.ElectionTimeout)
-	defer limit.Stop()
-	for {
-		select {
-		case <-poll.C:
-			if now := first.status.Load(); now.Leader != 0 && now.Leader != r.opt.Self && (to == 0 || now.Leader == to) {
-				return nil
-			}
-		case ref := <-refused:
-			return &RefusedError{What: "leadership transfer", Reason: ref.Reason, Leader: ref.Leader}
-		case <-limit.C:
-			return &StalledError{What: "leadership transfer", For: 3 * r.opt.ElectionTimeout}
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.stop:
-			return r.stopped()
+	leader := protocol.MemberID(0)
+	err := r.poll(ctx, "leadership transfer", 3*r.opt.ElectionTimeout, refused, func() bool {
+		leader = first.status.Load().Leader
+		return leader != 0 && leader != r.opt.Self && (to == 0 || leader == to)
+	})
+	if err == nil {
+		r.transferred(ctx, leader)
+	}
+	return err
+}
+
+// transferred has the other instances that are led here follow the first one to its new
+// leader, or tells that one that an operator chose it: if this fails it may move again.
+func (r *Replica) transferred(ctx context.Context, leader protocol.MemberID) {
+	if r.opt.Leaders != protocol.LeadersSpread {
+		for _, l := range r.all()[1:] {
+			l.input(protocol.Transfer{To: leader}, 0)
 		}
+		return
+	}
+	if _, err := r.links.Request(ctx, uint64(leader), []byte{askStay}); err != nil {
+		r.log.Info("a leader was not told to stay", "member", leader, "err", err)
 	}
 }
 
@@ -272,12 +320,14 @@ type (
 // Status is what a member knows of itself and its cluster.
 type Status struct {
 	Instances []protocol.Status
-	Applied   order.Cursor
-	Config    protocol.Config // as applied
-	LogBytes  int64
-	Log       LogStats
-	Links     LinkStats
-	Bodies    BodyStats
+	// Weave says how each of Instances stands in the global log; nil unless they are woven.
+	Weave    []WeaveStatus
+	Applied  order.Cursor
+	Config   protocol.Config // as applied
+	LogBytes int64
+	Log      LogStats
+	Links    LinkStats
+	Bodies   BodyStats
 	// PendingBytes are proposals of this member that are not settled.
 	PendingBytes int64
 	// Commits counts committed entries in this life; Dropped messages that found the
@@ -288,12 +338,18 @@ type Status struct {
 // Status describes the member.
 func (r *Replica) Status() Status {
 	var instances []protocol.Status
+	var weave []WeaveStatus
 	for _, l := range r.all() {
 		instances = append(instances, *l.status.Load())
+		if w := l.woven.Load(); w != nil {
+			w := *w
+			w.Waiting = r.apply.backlogOf(l.id)
+			weave = append(weave, w)
+		}
 	}
 	cursor, configs := r.apply.at()
 	return Status{
-		Instances: instances, Applied: cursor, Config: configs[0],
+		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
 		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
 		PendingBytes: r.proposer.pendingBytes(),
 		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),

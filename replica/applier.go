@@ -60,6 +60,9 @@ type Applier struct {
 type instanceConfig struct {
 	instance protocol.InstanceID
 	config   protocol.Config
+	// waiting is how many entries with something to apply wait in the order, without those
+	// that Install left there.
+	waiting int
 }
 
 type ownBatch struct {
@@ -94,7 +97,7 @@ func (a *Applier) configure(meta *Meta) {
 	a.configs = nil
 	for _, p := range meta.Cursor.Points {
 		base := meta.Base(p.Instance)
-		a.configs = append(a.configs, instanceConfig{p.Instance, base.Config.Clone()})
+		a.configs = append(a.configs, instanceConfig{instance: p.Instance, config: base.Config.Clone()})
 	}
 }
 
@@ -131,14 +134,14 @@ func (a *Applier) Resident() int { return a.resident }
 // collect hands what was committed to the order. What it passes over a snapshot stands for,
 // or, if the instance is retired, nothing.
 func (a *Applier) collect(c *Commitment) {
-	added, hosted := a.order.Added(c.Instance), a.hosts(c.Instance)
+	added, in := a.order.Added(c.Instance), a.of(c.Instance)
 	at := 0
 	for _, b := range c.Own {
 		for at+1 < len(c.Entries) && c.Entries[at].ID != b.Entry.ID {
 			at++
 		}
 		switch index := c.Entries[at].Index; {
-		case !hosted:
+		case in == nil:
 			a.void(b)
 		case index <= added:
 			b.Fail(ErrResultUnknown)
@@ -147,15 +150,34 @@ func (a *Applier) collect(c *Commitment) {
 		}
 	}
 	for i := range c.Entries {
-		if hosted && c.Entries[i].Index > added {
-			a.resident += len(c.Entries[i].Payload)
+		e := &c.Entries[i]
+		if in == nil || e.Index <= added {
+			continue
+		}
+		a.resident += len(e.Payload)
+		if e.Kind != protocol.EntrySkip && e.Kind != protocol.EntryNoop {
+			in.waiting++
 		}
 	}
 	a.order.Add(c.Instance, c.Entries)
 }
 
-func (a *Applier) hosts(instance protocol.InstanceID) bool {
-	return slices.ContainsFunc(a.configs, func(c instanceConfig) bool { return c.instance == instance })
+// of finds what is known of an instance; nil if it is not in force.
+func (a *Applier) of(instance protocol.InstanceID) *instanceConfig {
+	for i := range a.configs {
+		if a.configs[i].instance == instance {
+			return &a.configs[i]
+		}
+	}
+	return nil
+}
+
+// Waiting is how many entries of an instance, with something to apply, wait for their turn.
+func (a *Applier) Waiting(instance protocol.InstanceID) int {
+	if in := a.of(instance); in != nil {
+		return in.waiting
+	}
+	return 0
 }
 
 func (a *Applier) void(b *Batch) {
@@ -169,6 +191,10 @@ func (a *Applier) void(b *Batch) {
 func (a *Applier) place(p *order.Placed) error {
 	e := &p.Entry
 	a.resident = max(0, a.resident-len(e.Payload))
+	in := a.of(p.Instance)
+	if in != nil {
+		in.waiting = max(0, in.waiting-1)
+	}
 	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {
 			a.stuck = true
@@ -183,10 +209,8 @@ func (a *Applier) place(p *order.Placed) error {
 		if err != nil {
 			return fmt.Errorf("entry %d of instance %d: %w", e.Index, p.Instance, err)
 		}
-		for i := range a.configs {
-			if a.configs[i].instance == p.Instance {
-				a.configs[i].config = c
-			}
+		if in != nil {
+			in.config = c
 		}
 		a.changes++
 	case protocol.EntryReshape:
@@ -201,7 +225,7 @@ func (a *Applier) reshape(p *order.Placed) {
 	cluster := a.configs[0].config
 	configs := make([]instanceConfig, 0, len(p.Shape))
 	for _, id := range p.Shape {
-		c := instanceConfig{id, cluster.Clone()}
+		c := instanceConfig{instance: id, config: cluster.Clone()}
 		for i := range a.configs {
 			if a.configs[i].instance == id {
 				c = a.configs[i]
@@ -213,7 +237,7 @@ func (a *Applier) reshape(p *order.Placed) {
 	a.sessions.Retire(p.Shape)
 	a.changes++
 	a.own = slices.DeleteFunc(a.own, func(o ownBatch) bool {
-		if a.hosts(o.instance) {
+		if a.of(o.instance) != nil {
 			return false
 		}
 		a.void(o.batch)
@@ -345,7 +369,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
 	a.resident, a.stuck = 0, false
 	a.failOwn(ErrResultUnknown, func(o *ownBatch) bool {
-		return !a.hosts(o.instance) || o.index <= meta.Cursor.Point(o.instance).Index
+		return a.of(o.instance) == nil || o.index <= meta.Cursor.Point(o.instance).Index
 	})
 	return a.advance()
 }

@@ -33,6 +33,7 @@ type applyLoop struct {
 	// that follows from it applied.
 	shape    []protocol.InstanceID
 	added    []protocol.Index
+	backlog  []int        // how many entries of each wait for their turn
 	waiting  []*readGroup // their vectors are complete
 	changing []configWaiter
 	configs  []protocol.Config // of the instances in force; the first is the cluster's
@@ -253,9 +254,10 @@ func (l *applyLoop) note() {
 	l.cursor = l.applier.Cursor()
 	if n := len(l.cursor.Points); n != len(l.added) || l.cursor.Points[n-1].Instance != l.shape[n-1] {
 		l.shape, l.added = l.cursor.Instances(), make([]protocol.Index, n)
+		l.backlog = make([]int, n)
 	}
 	for i, id := range l.shape {
-		l.added[i] = l.applier.Added(id)
+		l.added[i], l.backlog[i] = l.applier.Added(id), l.applier.Waiting(id)
 	}
 }
 
@@ -318,17 +320,16 @@ func (l *applyLoop) config(instance protocol.InstanceID) protocol.Config {
 	return l.configs[0]
 }
 
-// applied reports whether everything up to an index of each instance is in the order, and
-// all that follows from it applied.
-func (l *applyLoop) applied(commit func(protocol.InstanceID) protocol.Index) bool {
+// backlogOf is how many entries of an instance wait for their turn.
+func (l *applyLoop) backlogOf(instance protocol.InstanceID) int {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	for i, id := range l.shape {
-		if l.added[i] < commit(id) {
-			return false
+		if id == instance {
+			return l.backlog[i]
 		}
 	}
-	return true
+	return 0
 }
 
 func (l *applyLoop) view() viewReply {
@@ -355,8 +356,9 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		return l.r.bodies.installed(instance, base.Index, l.applier)
 	}
 	resident := l.applier.Resident()
-	if err := l.applier.Install(meta, f); err != nil {
-		return err
+	after := l.applier.Install(meta, f) // it may be stuck again: another snapshot is to come
+	if after != nil && !l.applier.Stuck() {
+		return after
 	}
 	if err := f.Verify(); err != nil {
 		return err
@@ -369,6 +371,9 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 	l.bytes -= resident
 	l.mu.Unlock()
 	l.r.log.Info("snapshot installed", "instance", instance, "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))
+	if after != nil {
+		return after
+	}
 	l.publishConfig()
 	return l.r.snaps.Prune(meta.Cursor.Position)
 }

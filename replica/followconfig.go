@@ -11,7 +11,7 @@ import (
 // waits. The instances change one after the other, so the first makes its next change only
 // when all have followed: see Settled.
 func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.Config) {
-	if st.Role != protocol.Leader || st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || equalConfigs(&st.Config, cluster) {
+	if st.Role != protocol.Leader || st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || st.Config.SameMembers(cluster) {
 		return nil
 	}
 	return cluster
@@ -20,16 +20,7 @@ func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.C
 // Settled reports whether all instances have followed the first one, whose membership in
 // force is first: configs are those that are applied. Only then it may change again.
 func Settled(first *protocol.Config, configs []protocol.Config) bool {
-	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !equalConfigs(&c, first) })
-}
-
-func equalConfigs(a, b *protocol.Config) bool {
-	same := func(x, y protocol.Member) bool {
-		return x.ID == y.ID && x.Name == y.Name && x.Learner == y.Learner && x.Slot == y.Slot &&
-			slices.Equal(x.PeerURLs, y.PeerURLs) && slices.Equal(x.ClientURLs, y.ClientURLs)
-	}
-	return a.Slots == b.Slots && slices.EqualFunc(a.Members, b.Members, same) &&
-		slices.Equal(a.Outgoing, b.Outgoing) && slices.Equal(a.Removed, b.Removed)
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !c.SameMembers(first) })
 }
 
 // Union is all members of several memberships: who is linked, and who may hold bodies.

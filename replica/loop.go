@@ -47,7 +47,8 @@ type loop struct {
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
 	load      atomic.Uint64 // a packed Load
 	status    atomic.Pointer[protocol.Status]
-	skips     atomic.Uint64
+	woven     atomic.Pointer[WeaveStatus]
+	stays     atomic.Bool // an operator wanted it to be led here
 }
 
 // inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
@@ -60,6 +61,7 @@ func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodie
 	}
 	l.publish()
 	l.note()
+	l.woven.Store(l.weaveStatus())
 	return l
 }
 
@@ -233,6 +235,9 @@ func (l *loop) carryOut(out *Outbox) {
 	}
 	for _, refused := range out.Refused {
 		l.r.refused(refused)
+	}
+	if out.Suspect != 0 {
+		l.tell(protocol.Suspect{Member: out.Suspect})
 	}
 	_, term := l.inst.Leader()
 	for _, to := range out.Snapshots {

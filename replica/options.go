@@ -26,8 +26,8 @@ type Options struct {
 
 	// Begin is where a new cluster begins: with which instances.
 	Begin order.Cursor
-	// Spread makes the members share the leadership of instances; else one member leads all.
-	Spread bool
+	// Leaders says who should lead which instance.
+	Leaders protocol.Leaders
 	// Core makes an instance's core from what the disk held.
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Settings names what must be equal on every member; it is hashed and compared when

@@ -109,13 +109,64 @@ func (r *Replica) preferred() *loop {
 	return all[Prefer(len(all), func(i int) Load { return all[i].loaded() })]
 }
 
-// tend looks, once in a heartbeat, whether another member should lead the instance, and
-// whether those that wait for it are heard.
+// tell tells the other instances that something happened.
+func (l *loop) tell(in protocol.Input) {
+	for _, o := range l.r.all() {
+		if o != l {
+			o.input(in, 0)
+		}
+	}
+}
+
+// tend looks, once in a heartbeat, whether another member should lead the instance, whether
+// its members are those of the first one, and whether those that wait for it are heard.
 func (l *loop) tend(now time.Duration) {
-	if len(l.r.all()) == 1 || now-l.looked < l.r.opt.Heartbeat {
+	loops := l.r.all()
+	if len(loops) == 1 || now-l.looked < l.r.opt.Heartbeat {
 		return
 	}
 	l.looked = now
-	l.skips.Store(l.inst.Skips())
 	l.inst.Remind(now, l.r.opt.Heartbeat, l.r.router.want(l.id), &l.out)
+	l.woven.Store(l.weaveStatus())
+	st := l.status.Load()
+	if st.Role != protocol.Leader {
+		l.stays.Store(false)
+	}
+	leader, patience := loops[0].status.Load().Leader, 2*l.r.opt.ElectionTimeout
+	to := l.r.opt.Leaders.Preferred(st.Config.Voters(), l.id, leader)
+	if l.stays.Load() {
+		to = 0
+	}
+	to = l.mover.Next(now, patience, st, to)
+	if to != 0 || l != loops[0] && l.mover.Leave(now, patience, st, leader) {
+		l.inst.Step(now, protocol.Transfer{To: to}, &l.out)
+	}
+	if l == loops[0] {
+		return
+	}
+	_, configs := l.r.apply.at()
+	if target := Followed(&configs[0], st); target != nil {
+		l.inst.Step(now, protocol.ProposeChange{Target: target}, &l.out)
+	}
+}
+
+// WeaveStatus is how an instance stands in the weaving of the global log.
+type WeaveStatus struct {
+	Instance protocol.InstanceID
+	// Filled is how many rounds its log fills for good, Tail how many to its end.
+	Filled, Tail protocol.Round
+	// Want is the furthest slot that it wants the others to reach.
+	Want order.Turn
+	// Skips counts those that this member proposed in this life; Waiting are the entries that
+	// are committed and wait for their turn, without those that have nothing to apply.
+	Skips   uint64
+	Waiting int
+}
+
+func (l *loop) weaveStatus() *WeaveStatus {
+	tail := l.inst.Tail()
+	if tail == nil {
+		return nil
+	}
+	return &WeaveStatus{Instance: l.id, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: l.inst.Skips()}
 }
