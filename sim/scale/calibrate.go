@@ -86,31 +86,48 @@ func (c *Costs) memory() {
 	payload := make([]byte, large)
 	c.Propose.Byte = typical(times, nil, func() { protocol.Digest(payload) }) / large
 
-	apply := func(commands int, own bool) float64 {
-		a := replica.NewApplier(nothing{}, replica.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
-		seq, index, turn := uint64(1), protocol.Index(0), protocol.InstanceID(1)
-		var next replica.Commitment
-		return typical(times, func() {
-			if turn == 1 {
-				index++
+	one := applyCost(1, 1, false)
+	c.Apply.Once, c.Apply.Each = through(1, one, many, applyCost(many, 1, false))
+	few := applyCost(1, many, false)
+	_, c.Command.Each = through(1, one, many, few)
+	c.Settle.Once, c.Settle.Each = through(1, max(0, applyCost(many, 1, true)-applyCost(many, 1, false))/many, many, max(0, applyCost(1, many, true)-few))
+	c.messages()
+}
+
+// applyCost is what applying a commitment of so many entries of so many commands costs,
+// where two instances are woven; own: they were proposed here.
+func applyCost(entries, commands int, own bool) float64 {
+	a := replica.NewApplier(nothing{}, replica.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
+	done := replica.Done(func(any, error) {})
+	var next [2]replica.Commitment
+	index, seq := protocol.Index(0), [2]uint64{1, 1}
+	return typical(times/8, func() {
+		for i := range next {
+			next[i] = replica.Commitment{Instance: protocol.InstanceID(i + 1)}
+			for n := range entries {
+				b := sealed(commands, small, done)
+				b.Seal(session, seq[i], seq[i])
+				b.Entry.Index, b.Entry.Term = index+protocol.Index(n)+1, 1
+				seq[i] += uint64(commands)
+				next[i].Entries = append(next[i].Entries, b.Entry)
+				if own {
+					next[i].Own = append(next[i].Own, b)
+				}
 			}
-			b := sealed(commands, small, done)
-			b.Seal(session, seq, seq)
-			b.Entry.Index, b.Entry.Term = index, 1
-			next = replica.Commitment{Instance: turn, Entries: []protocol.Entry{b.Entry}}
-			if own {
-				next.Own = []*replica.Batch{b}
-			}
-			seq, turn = seq+uint64(commands), 3-turn
-		}, func() {
-			if err := a.Apply(next); err != nil {
+		}
+		index += protocol.Index(entries)
+	}, func() {
+		for i := range next {
+			if err := a.Apply(next[i]); err != nil {
 				panic(err) // our own entries
 			}
-		})
-	}
-	c.Apply.Once, c.Apply.Each = through(1, apply(1, false), many, apply(many, false))
-	c.Settle.Each = max(0, apply(many, true)-apply(many, false)) / many
+		}
+	}) / float64(len(next))
+}
 
+// messages measures what it costs to put messages together and to take them apart.
+func (c *Costs) messages() {
+	done := replica.Done(func(any, error) {})
 	buffer := make([]byte, 0, 2*large)
 	message := func(entries, bytes int) (m protocol.Message, frame float64) {
 		m = protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1}
@@ -129,12 +146,12 @@ func (c *Costs) memory() {
 			}
 		})
 	}
-	one, frameOne := message(1, small)
+	lone, frameOne := message(1, small)
 	all, frameAll := message(many, small)
 	big, _ := message(1, large)
 	c.Frame.Once, c.Frame.Each = through(1, frameOne, many, frameAll)
-	c.Decode.Once, c.Decode.Each = through(1, decode(&one), many, decode(&all))
-	c.Decode.Byte = max(0, decode(&big)-decode(&one)) / large
+	c.Decode.Once, c.Decode.Each = through(1, decode(&lone), many, decode(&all))
+	c.Decode.Byte = max(0, decode(&big)-decode(&lone)) / large
 }
 
 // encode lays a message out as on the wire.

@@ -25,15 +25,16 @@ type Costs struct {
 	Ack     Cost `json:"ack"`     // a leader takes an answer; each: entry that it commits
 	Durable Cost `json:"durable"` // an instance learns that its disk is done; each: likewise
 	Tick    Cost `json:"tick"`
-	Turn    Cost `json:"turn"`   // a turn of any thread: waking others, locks, the clock
-	Frame   Cost `json:"frame"`  // a message is put together; each: entry
-	Write   Cost `json:"write"`  // a call of the kernel to send
-	Read    Cost `json:"read"`   // and to receive
-	Decode  Cost `json:"decode"` // a message that came; each: entry
-	Record  Cost `json:"record"` // a record is put into the log's buffer
-	Sync    Cost `json:"sync"`   // the CPU's part of writing and syncing
-	Apply   Cost `json:"apply"`  // an entry takes its place and is applied; each: command
-	Settle  Cost `json:"settle"` // each: a command's result is handed to whoever proposed it
+	Turn    Cost `json:"turn"`    // a turn of any thread: waking others, locks, the clock
+	Frame   Cost `json:"frame"`   // a message is put together; each: entry
+	Write   Cost `json:"write"`   // a call of the kernel to send
+	Read    Cost `json:"read"`    // and to receive
+	Decode  Cost `json:"decode"`  // a message that came; each: entry
+	Record  Cost `json:"record"`  // a record is put into the log's buffer
+	Sync    Cost `json:"sync"`    // the CPU's part of writing and syncing
+	Apply   Cost `json:"apply"`   // a commitment is merged and applied; each: entry
+	Command Cost `json:"command"` // each: command that is applied
+	Settle  Cost `json:"settle"`  // the result of a batch is handed to whoever proposed it; each: command
 
 	// Wake is how long a thread that sleeps takes to run, Hop how long a message over
 	// loopback takes besides, both in nanoseconds.
@@ -63,7 +64,7 @@ func (c *Costs) validate() error {
 func (c *Costs) cpu() []*Cost {
 	return []*Cost{
 		&c.Submit, &c.Propose, &c.Append, &c.Ack, &c.Durable, &c.Tick, &c.Turn, &c.Frame, &c.Write, &c.Read,
-		&c.Decode, &c.Record, &c.Sync, &c.Apply, &c.Settle,
+		&c.Decode, &c.Record, &c.Sync, &c.Apply, &c.Command, &c.Settle,
 	}
 }
 

@@ -122,11 +122,12 @@ func newApply(m *member) *apply {
 func (a *apply) work() (cost spend) {
 	c := &a.m.w.costs
 	for _, it := range a.queue {
+		cost.on(c.Apply, len(it.Entries), 0)
 		a.order.Add(it.Instance, it.Entries)
 		a.placed = a.order.Next(a.placed[:0])
 		for i := range a.placed {
 			p := &a.placed[i]
-			cost.on(c.Apply, int(p.Entry.Count), 0)
+			cost.on(c.Command, int(p.Entry.Count), 0)
 			if p.Entry.ID.Session.Member != a.m.id {
 				continue
 			}

@@ -16,7 +16,7 @@ func typicalCosts() Costs {
 		Ack: Cost{Once: 200, Each: 500}, Durable: Cost{Once: 170, Each: 300}, Tick: Cost{Once: 170}, Turn: Cost{Once: 400},
 		Frame: Cost{Once: 120, Each: 20}, Write: Cost{Once: 1500, Byte: 0.12}, Read: Cost{Once: 1400, Byte: 0.03},
 		Decode: Cost{Once: 120, Each: 90, Byte: 0.3}, Record: Cost{Each: 70, Byte: 0.3}, Sync: Cost{Once: 50_000},
-		Apply: Cost{Once: 350, Each: 12}, Settle: Cost{Each: 2}, Wake: 2000, Hop: 2000,
+		Apply: Cost{Once: 130, Each: 160}, Command: Cost{Each: 17}, Settle: Cost{Once: 100, Each: 2}, Wake: 2000, Hop: 2000,
 		Disk: []float64{90_000, 120_000, 140_000, 160_000, 250_000}, DiskShared: []float64{120_000, 200_000, 220_000, 240_000, 500_000},
 		DiskByte: 0.5,
 	}
