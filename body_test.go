@@ -259,7 +259,12 @@ func TestBodiesAreWrittenAndReadEverywhere(t *testing.T) {
 }
 
 func TestBodiesSurviveTheirLeaders(t *testing.T) {
-	l := newLibrary(t, 3, nil)
+	for name, tune := range map[string]func(*braid.Options){"one instance": nil, "three": woven(3)} {
+		t.Run(name, func(t *testing.T) { testBodiesSurviveTheirLeaders(newLibrary(t, 3, tune)) })
+	}
+}
+
+func testBodiesSurviveTheirLeaders(l *library) {
 	for i := range 3 {
 		leader := l.leader()
 		l.put(fmt.Sprintf("round %d", i), sizes...)
@@ -292,7 +297,13 @@ func TestBodiesAreThereWithTwoOfFiveMembersDown(t *testing.T) {
 }
 
 func TestALaggardFetchesTheBodiesOfASnapshot(t *testing.T) {
-	l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = 64 << 10 })
+	short := func(o *braid.Options) { o.SnapshotBytes = 64 << 10 }
+	for name, tune := range map[string]func(*braid.Options){"one instance": short, "three": woven(3, short)} {
+		t.Run(name, func(t *testing.T) { testALaggardFetchesBodies(newLibrary(t, 3, tune)) })
+	}
+}
+
+func testALaggardFetchesBodies(l *library) {
 	leader := l.leader()
 	l.put("early", sizes...)
 	behind := leader%3 + 1
@@ -300,7 +311,7 @@ func TestALaggardFetchesTheBodiesOfASnapshot(t *testing.T) {
 	for i := range 8 {
 		l.put(fmt.Sprintf("late %d", i), 1, 5000, 100_000, 300_000)
 	}
-	require.Eventually(t, func() bool {
+	require.Eventually(l.t, func() bool {
 		return l.nodes[leader].Status().Instances[0].First > 20
 	}, patience, 5*time.Millisecond, "the log was not cut")
 	l.restart(behind)

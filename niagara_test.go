@@ -164,3 +164,26 @@ func TestMembersOfWovenInstancesChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) { testMembershipChanges(t, newCluster(t, 3, tune)) })
 	}
 }
+
+func TestBodiesOfWovenInstances(t *testing.T) {
+	l := newLibrary(t, 3, woven(3)) // spread, for what is coded
+	l.leader()
+	l.put("x", sizes...)
+	l.coded(100_000, 2)
+	l.verify()
+	used := map[braid.InstanceID]bool{}
+	for name := range l.bodies {
+		ref, _ := l.shelves[1].find(name)
+		used[ref.Instance] = true
+	}
+	require.Greater(t, len(used), 1, "members propose to the instances that they lead")
+	for _, m := range l.members {
+		l.stop(m.ID)
+	}
+	for _, m := range l.members {
+		l.restart(m.ID)
+	}
+	l.leader()
+	l.verify()
+	l.complete()
+}

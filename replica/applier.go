@@ -20,19 +20,15 @@ type Applier struct {
 	sessions *Sessions
 	sm       StateMachine
 	load     Loader
-	// configs are the memberships of the instances in force, in their order: as many as
-	// the cursor has points.
-	configs []instanceConfig
-	session protocol.Session
+	// instances are those in force, in their order: as many as the cursor has points.
+	instances []instanceState
+	session   protocol.Session
 
 	// skip is what a state machine on disk had applied before this life: positions up to
 	// it only update the sessions.
 	skip protocol.Position
 	// last is the position of the last command that the state machine was given; ≥ skip.
 	last protocol.Position
-	// own are this member's committed batches whose entries were not applied yet, of each
-	// instance in the order in which they were committed.
-	own []ownBatch
 	// resident is how many payload bytes wait in the order, without what Install left there.
 	resident int
 	// stuck: an entry's payload could not be loaded. The order is ahead of the state then, so
@@ -56,20 +52,60 @@ type Applier struct {
 	MutantNoSessions, MutantOneSession bool
 }
 
-// instanceConfig is the membership of an instance, as of the cursor.
-type instanceConfig struct {
+// instanceState is what the applier knows of an instance.
+type instanceState struct {
 	instance protocol.InstanceID
-	config   protocol.Config
+	config   protocol.Config // as of the cursor
 	// waiting is how many entries with something to apply wait in the order, without those
 	// that Install left there.
 	waiting int
+	// own[head:] are this member's committed batches whose entries were not applied yet, in
+	// the order in which they were committed.
+	own  []ownBatch
+	head int
 }
 
 type ownBatch struct {
-	instance protocol.InstanceID
-	index    protocol.Index
-	batch    *Batch
+	index protocol.Index
+	batch *Batch
 }
+
+// take finds the waiting batch with a number, usually the first.
+func (in *instanceState) take(seq uint64) *Batch {
+	for i := in.head; i < len(in.own); i++ {
+		b := in.own[i].batch
+		if b.Entry.ID.Seq != seq {
+			continue
+		}
+		if i > in.head {
+			in.own = slices.Delete(in.own, i, i+1)
+			return b
+		}
+		in.own[i] = ownBatch{}
+		if in.head++; in.head == len(in.own) {
+			in.own, in.head = in.own[:0], 0
+		}
+		return b
+	}
+	return nil
+}
+
+// settle takes all waiting batches up to an index out and tells them what became of them.
+func (in *instanceState) settle(upTo protocol.Index, tell func(*Batch)) {
+	keep := in.own[:0]
+	for _, o := range in.own[in.head:] {
+		if o.index <= upTo {
+			tell(o.batch)
+		} else {
+			keep = append(keep, o)
+		}
+	}
+	clear(in.own[len(keep):])
+	in.own, in.head = keep, 0
+}
+
+// allIndexes is above all indexes.
+const allIndexes = ^protocol.Index(0)
 
 // settlement is commands of a batch, count from the one numbered from on, whose results
 // stand in commands[at:].
@@ -94,10 +130,17 @@ func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip proto
 
 // configure takes the memberships from a snapshot.
 func (a *Applier) configure(meta *Meta) {
-	a.configs = nil
+	old := a.instances
+	a.instances = nil
 	for _, p := range meta.Cursor.Points {
 		base := meta.Base(p.Instance)
-		a.configs = append(a.configs, instanceConfig{instance: p.Instance, config: base.Config.Clone()})
+		in := instanceState{instance: p.Instance, config: base.Config.Clone()}
+		for i := range old {
+			if old[i].instance == p.Instance {
+				in.own, in.head = old[i].own, old[i].head
+			}
+		}
+		a.instances = append(a.instances, in)
 	}
 }
 
@@ -146,7 +189,7 @@ func (a *Applier) collect(c *Commitment) {
 		case index <= added:
 			b.Fail(ErrResultUnknown)
 		default:
-			a.own = append(a.own, ownBatch{c.Instance, index, b})
+			in.own = append(in.own, ownBatch{index, b})
 		}
 	}
 	for i := range c.Entries {
@@ -163,10 +206,10 @@ func (a *Applier) collect(c *Commitment) {
 }
 
 // of finds what is known of an instance; nil if it is not in force.
-func (a *Applier) of(instance protocol.InstanceID) *instanceConfig {
-	for i := range a.configs {
-		if a.configs[i].instance == instance {
-			return &a.configs[i]
+func (a *Applier) of(instance protocol.InstanceID) *instanceState {
+	for i := range a.instances {
+		if a.instances[i].instance == instance {
+			return &a.instances[i]
 		}
 	}
 	return nil
@@ -222,27 +265,23 @@ func (a *Applier) place(p *order.Placed) error {
 // reshape follows the global log to other instances: those that are new begin with the
 // cluster's membership, those that are retired are forgotten.
 func (a *Applier) reshape(p *order.Placed) {
-	cluster := a.configs[0].config
-	configs := make([]instanceConfig, 0, len(p.Shape))
+	instances := make([]instanceState, 0, len(p.Shape))
 	for _, id := range p.Shape {
-		c := instanceConfig{instance: id, config: cluster.Clone()}
-		for i := range a.configs {
-			if a.configs[i].instance == id {
-				c = a.configs[i]
-			}
+		if in := a.of(id); in != nil {
+			instances = append(instances, *in)
+		} else {
+			instances = append(instances, instanceState{instance: id, config: a.instances[0].config.Clone()})
 		}
-		configs = append(configs, c)
 	}
-	a.configs = configs
+	old := a.instances
+	a.instances = instances
 	a.sessions.Retire(p.Shape)
 	a.changes++
-	a.own = slices.DeleteFunc(a.own, func(o ownBatch) bool {
-		if a.of(o.instance) != nil {
-			return false
+	for i := range old {
+		if a.of(old[i].instance) == nil {
+			old[i].settle(allIndexes, a.void)
 		}
-		a.void(o.batch)
-		return true
-	})
+	}
 }
 
 func (a *Applier) placeBatch(p *order.Placed) error {
@@ -254,7 +293,7 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	}
 	session := p.Instance
 	if a.MutantOneSession {
-		session = a.configs[0].instance
+		session = a.instances[0].instance
 	}
 	if !a.sessions.Admit(session, e) && !a.MutantNoSessions {
 		if own != nil {
@@ -322,11 +361,8 @@ func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *Batc
 	if e.ID.Session != a.session {
 		return nil
 	}
-	for i, o := range a.own {
-		if o.instance == instance && o.batch.Entry.ID.Seq == e.ID.Seq {
-			a.own = slices.Delete(a.own, i, i+1)
-			return o.batch
-		}
+	if in := a.of(instance); in != nil {
+		return in.take(e.ID.Seq)
 	}
 	return nil
 }
@@ -365,19 +401,32 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	}
 	a.order.Install(meta.Cursor)
 	a.sessions = NewSessions(meta.Sessions)
+	unknown := func(b *Batch) { b.Fail(ErrResultUnknown) }
+	a.failPlaced(ErrResultUnknown)
+	for i := range a.instances {
+		in := &a.instances[i]
+		upTo := allIndexes
+		if slices.Contains(meta.Cursor.Instances(), in.instance) {
+			upTo = meta.Cursor.Point(in.instance).Index
+		}
+		in.settle(upTo, unknown)
+	}
 	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
 	a.resident, a.stuck = 0, false
-	a.failOwn(ErrResultUnknown, func(o *ownBatch) bool {
-		return a.of(o.instance) == nil || o.index <= meta.Cursor.Point(o.instance).Index
-	})
 	return a.advance()
 }
 
 // FailOwn tells every batch that is committed and not applied here an error.
-func (a *Applier) FailOwn(err error) { a.failOwn(err, func(*ownBatch) bool { return true }) }
+func (a *Applier) FailOwn(err error) {
+	a.failPlaced(err)
+	for i := range a.instances {
+		a.instances[i].settle(allIndexes, func(b *Batch) { b.Fail(err) })
+	}
+}
 
-func (a *Applier) failOwn(err error, which func(*ownBatch) bool) {
+// failPlaced tells the batches an error that were about to be applied.
+func (a *Applier) failPlaced(err error) {
 	for _, s := range a.settled {
 		s.batch.failFrom(s.from, err)
 	}
@@ -385,13 +434,6 @@ func (a *Applier) failOwn(err error, which func(*ownBatch) bool) {
 	clear(a.commands)
 	clear(a.placed)
 	a.settled, a.commands = a.settled[:0], a.commands[:0]
-	a.own = slices.DeleteFunc(a.own, func(o ownBatch) bool {
-		if !which(&o) {
-			return false
-		}
-		o.batch.Fail(err)
-		return true
-	})
 }
 
 // Cursor tells how far the global log is applied.
@@ -404,13 +446,13 @@ func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
 func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
 
 // Config is the membership of the first instance as of the cursor, which is the cluster's.
-func (a *Applier) Config() protocol.Config { return a.configs[0].config }
+func (a *Applier) Config() protocol.Config { return a.instances[0].config }
 
 // Configs are the memberships of all instances in force as of the cursor, in their order.
 func (a *Applier) Configs() []protocol.Config {
-	out := make([]protocol.Config, len(a.configs))
-	for i := range a.configs {
-		out[i] = a.configs[i].config
+	out := make([]protocol.Config, len(a.instances))
+	for i := range a.instances {
+		out[i] = a.instances[i].config
 	}
 	return out
 }
@@ -419,8 +461,8 @@ func (a *Applier) Configs() []protocol.Config {
 func (a *Applier) Meta() Meta {
 	config := a.Config()
 	m := Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States()}
-	for i := range a.configs[1:] {
-		m.Others = append(m.Others, a.configs[i+1].config.Clone())
+	for i := range a.instances[1:] {
+		m.Others = append(m.Others, a.instances[i+1].config.Clone())
 	}
 	return m
 }
@@ -434,8 +476,8 @@ func (a *Applier) Check() error {
 		return fmt.Errorf("applier: at command %d, but the state is at %d", a.last, a.skip)
 	}
 	at := a.order.Cursor()
-	if !slices.EqualFunc(at.Points, a.configs, func(p order.Point, c instanceConfig) bool { return p.Instance == c.instance }) {
-		return fmt.Errorf("applier: %d memberships for instances %v", len(a.configs), at.Instances())
+	if !slices.EqualFunc(at.Points, a.instances, func(p order.Point, c instanceState) bool { return p.Instance == c.instance }) {
+		return fmt.Errorf("applier: %d memberships for instances %v", len(a.instances), at.Instances())
 	}
 	return a.order.Check()
 }

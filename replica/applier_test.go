@@ -121,7 +121,7 @@ func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	waiting := NewBatch(0, 0, 0)
 	waiting.Add([]byte("z"), func(_ any, err error) { require.ErrorIs(t, err, ErrResultUnknown); failed++ })
 	waiting.Seal(life, 9, 9)
-	b.own = []ownBatch{{1, 1, waiting}}
+	b.instances[0].own = []ownBatch{{1, waiting}}
 	require.NoError(t, b.Install(meta, strings.NewReader("1:a")))
 	require.Equal(t, 1, failed)
 	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, first), entryOf(3, sealed(2, "b"))}}))

@@ -276,7 +276,7 @@ func (l *applyLoop) publishConfig() {
 	}
 	l.changing = keep
 	l.amu.Unlock()
-	l.r.bodies.obey(l.applier.configs)
+	l.r.bodies.obey(l.applier.instances)
 	l.r.changed()
 }
 

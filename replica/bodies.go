@@ -289,7 +289,7 @@ func (b *bodies) unfilled() bool {
 }
 
 // obey takes in what the configurations that are applied say about this member's bodies.
-func (b *bodies) obey(configs []instanceConfig) {
+func (b *bodies) obey(configs []instanceState) {
 	for i := range configs {
 		c := &configs[i]
 		k := b.host(c.instance)
