@@ -19,11 +19,11 @@ type Setup struct {
 	Placement string
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
-	// Cores, if not 0, makes it a setup of the cost model, which computes what it is asked
-	// for: so many cores for each member, or, with OneMachine, for all members and the load
-	// together, as where it is measured.
-	Cores      int
-	OneMachine bool
+	// Model makes it a setup of the cost model (package scale), which computes what is asked:
+	// with so many cores for each member, or with 0 as where it is measured, where all members
+	// and the load share the machine.
+	Model bool
+	Cores int
 
 	// Raft's four optimisations; the zero value is all of them at their defaults.
 	NoBatching       bool
@@ -215,6 +215,9 @@ type Experiment struct {
 	// Table lists the metrics of the table, the first of them with its range.
 	Table  []Metric
 	Claims []Claim
+	// Fit are measured points that the cost model is fitted to: with one factor on the costs of
+	// CPU that were measured piece by piece. Only experiments with models have it.
+	Fit []where
 	// Rounds is how often each case runs: in full, and in quick mode if there is time.
 	Rounds, QuickRounds int
 }
@@ -262,6 +265,11 @@ func (e *Experiment) cases(quick bool) []Case {
 		return e.Cases
 	}
 	return slices.DeleteFunc(slices.Clone(e.Cases), func(c Case) bool { return c.Full })
+}
+
+// models reports whether there is anything to compute in place of measuring it.
+func (e *Experiment) models(cases []Case) bool {
+	return slices.ContainsFunc(cases, func(c Case) bool { return c.Setup.Model })
 }
 
 // seriesNames returns the names of the series, in the order of the cases.

@@ -138,6 +138,7 @@ func TestMeasures(t *testing.T) {
 		{"peak", peak(Runtime, "a", "x", "b", ""), 20 / 18.5},
 		{"figure", figure(Runtime, a1), 11.5},
 		{"most", most(Runtime, "b", "", []float64{1, 2, 3}, a1), 18.5 / 11.5},
+		{"apart", apart(Runtime, "a", "b", "", 1, 2, 3), 17.5 / 11.5},
 		{"least", least(times(Runtime, a2, a1), times(Runtime, b2, a1)), 18.5 / 11.5},
 	} {
 		if got, ok := c.f(r); !ok || got < c.want*0.999 || got > c.want*1.001 {

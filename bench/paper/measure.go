@@ -212,6 +212,17 @@ func most(m Metric, series, part string, xs []float64, base where) measure {
 	}
 }
 
+// apart is how many times the figures of two series are apart, up or down, at the x among
+// some where that is most. Other x than those that were measured do not count.
+func apart(m Metric, one, other, part string, xs ...float64) measure {
+	up, down := worst(m, one, other, part, xs...), worst(m, other, one, part, xs...)
+	return func(r *Result) (float64, bool) {
+		u, ok := up(r)
+		d, also := down(r)
+		return max(u, d), ok && also
+	}
+}
+
 // least is the smallest of some figures, all of which must have been measured.
 func least(some ...measure) measure {
 	return func(r *Result) (float64, bool) {

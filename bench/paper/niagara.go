@@ -15,44 +15,82 @@ import (
 
 const niagaraPaper = "In Search of a Scalable Raft-based Replication Architecture (NIAGARA, PaPoC '19)"
 
-const seriesNiagara = "niagara"
+const (
+	seriesNiagara = "niagara"
+	modelPrefix   = "model: "
+	modelRaft     = modelPrefix + seriesRaft
+	modelNiagara  = modelPrefix + seriesNiagara
+)
 
 // instanceCounts are the numbers of instances in the paper: as many as cores.
 var instanceCounts = []int{1, 2, 4, 8, 12}
 
 // niagaraSetup is a cluster of so many instances that one member leads, as in a local
-// network, where cores are what more instances use.
-func niagaraSetup(instances int) Setup {
-	return Setup{Protocol: "niagara", Instances: instances, Leaders: braid.LeadersTogether}
-}
-
-func niagaraSeries(instances int) string { return fmt.Sprintf("niagara, R = %d", instances) }
-
-// niagaraContestants are raft and niagara with each number of instances.
-func niagaraContestants() (out []contestant) {
-	out = append(out, contestant{seriesRaft, 1, Setup{}})
-	for _, r := range instanceCounts {
-		out = append(out, contestant{niagaraSeries(r), r, niagaraSetup(r)})
+// network, where cores are what more instances use; 0 is raft. Batches are of so many
+// commands at most, 0: no limit.
+func niagaraSetup(instances, batch int) Setup {
+	if instances == 0 {
+		return Setup{BatchCommands: batch}
 	}
-	return out
+	return Setup{Protocol: "niagara", Instances: instances, Leaders: braid.LeadersTogether, BatchCommands: batch}
 }
 
-// contestant is a series with its setup.
+// modelled is the same in the cost model, with so many cores for each member; 0: as measured.
+func (s Setup) modelled(cores int) Setup {
+	s.Model, s.Cores = true, cores
+	return s
+}
+
+// contestant is a series with its number of instances, 0 with raft.
 type contestant struct {
 	series    string
 	instances int
-	setup     Setup
+}
+
+// at is where a contestant stands among numbers of instances: raft beside one.
+func (c *contestant) at() float64 { return float64(max(1, c.instances)) }
+
+// name is its series where those are one for each number of instances.
+func (c *contestant) name() string {
+	if c.instances == 0 {
+		return c.series
+	}
+	return fmt.Sprintf("%s, R = %d", c.series, c.instances)
 }
 
 // inQuick reports whether a quick run measures it: raft, and niagara with few instances,
 // some and many.
 func (c *contestant) inQuick() bool { return c.instances != 2 && c.instances != 8 }
 
+// niagaraContestants are raft and niagara with each number of instances.
+func niagaraContestants(raft, niagara string) []contestant {
+	out := []contestant{{raft, 0}}
+	for _, r := range instanceCounts {
+		out = append(out, contestant{niagara, r})
+	}
+	return out
+}
+
 // Parts of the experiments.
 const (
 	byInstances = "instances"
 	lone        = "instances, one client"
+	byCores     = "cores of each member"
+	batched     = "instances, batches without limit"
+	byModel     = "commands/s requested of the model"
 )
 
-// sharedText is what figures 3 and 4 have in common here.
-const sharedText = "All members and the load run in this process, with real fsyncs and TCP over loopback, and share the cores of this machine; in the paper each server had twelve, and its network. What is measured here shows what weaving costs where there is nothing to gain, the cores being busy with one instance already."
+const (
+	// entryEach has an entry for each command, as in etcd's library and so in the paper.
+	entryEach = 1
+	// entriesInflight is how many entries are under way at most.
+	entriesInflight = 10_000
+	// saturating is a rate that nothing keeps up with.
+	saturating = 20e6
+)
+
+// What figures 3 and 4 have in common here.
+const (
+	entriesText = "In the paper every command is an entry of etcd's log: frames have many of them, and each is handled by itself. braid puts all commands that wait into one entry, so that one instance does not become what limits it. To compare with the paper, entries have one command here, unless something else is said; frames still have many."
+	modelText   = "All members and the load run in this process, with real fsyncs and TCP over loopback, and share the cores of this machine; in the paper each server had twelve. What more cores would bring is computed, and such series begin with the word model: the production code of the protocol and of the order runs in simulated time (package sim/scale), with the costs of its pieces as they were measured on this machine just before. One factor on the costs of CPU is fitted to what raft did here; how far the model is then off for niagara is one of the claims. The model leaves out what cores do to each other's caches and memory, which flatters whoever uses more of them. The costs are in the JSON."
+)

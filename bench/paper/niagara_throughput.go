@@ -2,55 +2,143 @@ package paper
 
 import "time"
 
-// saturating is a rate that nothing keeps up with.
-const saturating = 20e6
+// modelTime is how long a modelled cluster runs, in its own time, after as long of warming up.
+const modelTime = 60 * time.Millisecond
 
-var requestedRates = []float64{250e3, 500e3, 1e6, 2e6, 3e6, 4e6, 6e6}
+var requestedRates = []float64{10e3, 25e3, 50e3, 100e3, 200e3, 400e3}
 
 func niagaraThroughput() *Experiment {
 	e := &Experiment{
 		Name: "niagara-throughput", Title: "Requested and provided throughput", Source: niagaraPaper + ", figure 3",
 		Short: "Commands of 16 bytes at rising rates to raft and to niagara with 1 to 12 instances: how many come through.",
 		Text: []string{
-			"The load appends commands of 16 bytes at a rate, whether or not the cluster keeps up; what is due while 100,000 are under way is dropped, as the paper's generator drops what Raft does not take. Provided is what the leader applied. All instances are led by one member.",
-			sharedText,
+			"The load appends commands of 16 bytes at a rate, whether or not the cluster keeps up; what is due while 10,000 are under way is dropped, as the paper's generator drops what Raft does not take. Provided is what the leader applied. All instances are led by one member.",
+			entriesText, modelText,
+			"With batches as braid makes them there is no such limit to lift: one instance orders millions of commands a second, and the load, the disk and applying limit it, which all instances share.",
 		},
-		XName: "commands/s requested", Rounds: 5, QuickRounds: 3,
+		XName: "commands/s requested", Rounds: 3, QuickRounds: 2,
 		Table: []Metric{Throughput, P50, P90, P99, CPU, Egress},
+		Fit:   []where{{seriesRaft, 1, byInstances}, {seriesRaft, 1, batched}},
 	}
-	work := func(rate float64) Work { return Work{Rate: rate, For: time.Second} }
-	for _, c := range niagaraContestants() {
+	e.Cases = append(requestedCases(), modelledCases()...)
+	e.Plots = throughputPlots()
+	e.Claims = throughputClaims()
+	return e
+}
+
+// flowing is commands of 16 bytes at a rate, saturating for as many as go.
+func flowing(rate float64, inflight int) Work {
+	return Work{Rate: rate, For: time.Second, Inflight: inflight}
+}
+
+// requestedCases are what is measured.
+func requestedCases() (cases []Case) {
+	for _, c := range niagaraContestants(seriesRaft, seriesNiagara) {
+		each, free := niagaraSetup(c.instances, entryEach), niagaraSetup(c.instances, 0)
 		for _, rate := range requestedRates {
-			e.Cases = append(e.Cases, Case{
-				Series: c.series, X: rate, Setup: c.setup, Work: work(rate), Full: !c.inQuick() || rate != 1e6 && rate != 3e6,
+			cases = append(cases, Case{
+				Series: c.name(), X: rate, Setup: each, Work: flowing(rate, entriesInflight), Full: !c.inQuick() || rate != 50e3,
 			})
 		}
-		most := Case{Series: seriesNiagara, Part: byInstances, X: float64(c.instances), Setup: c.setup, Work: work(saturating), Times: 2, Full: !c.inQuick()}
-		if c.series == seriesRaft {
-			most.Series = seriesRaft
+		cases = append(cases,
+			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each, Work: flowing(saturating, entriesInflight), Full: !c.inQuick()},
+			Case{Series: c.series, Part: batched, X: c.at(), Setup: free, Work: flowing(saturating, 0), Full: !c.inQuick() || c.instances == 4})
+	}
+	for i := range cases {
+		if x := cases[i].X; cases[i].Part != "" && x == 1 {
+			cases[i].Times = 2 // what is compared to 3 %
 		}
-		e.Cases = append(e.Cases, most)
 	}
-	e.Plots = []Plot{
+	return cases
+}
+
+// modelledCases are what is computed: the same as is measured, and with more cores.
+func modelledCases() (cases []Case) {
+	work := func(rate float64, inflight int) Work {
+		return Work{Rate: rate, For: modelTime, Inflight: inflight}
+	}
+	for _, c := range niagaraContestants(modelRaft, modelNiagara) {
+		each, free := niagaraSetup(c.instances, entryEach), niagaraSetup(c.instances, 0)
+		cases = append(cases,
+			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each.modelled(0), Work: work(saturating, entriesInflight), Full: !c.inQuick()},
+			Case{Series: c.series, Part: batched, X: c.at(), Setup: free.modelled(0), Work: work(saturating, 0), Full: true})
+		for _, cores := range instanceCounts {
+			if c.instances != 0 && c.instances != cores {
+				continue
+			}
+			x := float64(cores)
+			cases = append(cases,
+				Case{Series: c.series, Part: byCores, X: x, Setup: each.modelled(cores), Work: work(saturating, entriesInflight), Full: cores != 1 && cores != 8},
+				Case{Series: c.series + ", batches", Part: byCores, X: x, Setup: free.modelled(cores), Work: work(saturating, 0), Full: true})
+		}
+		for _, rate := range []float64{50e3, 100e3, 200e3, 400e3, 800e3} {
+			cases = append(cases, Case{
+				Series: c.name(), Part: byModel, X: rate, Setup: each.modelled(max(1, c.instances)), Work: work(rate, entriesInflight), Full: !c.inQuick() || rate != 200e3,
+			})
+		}
+	}
+	return cases
+}
+
+func throughputPlots() []Plot {
+	return []Plot{
 		{
-			Kind: Lines, Title: "Requested and provided throughput", XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
+			Kind: Lines, Title: "The most that is provided, by the number of cores (model)", Part: byCores, XLabel: "cores of each member; niagara has as many instances", Y: Throughput, LogY: true,
 			Paper: []Curve{
-				{"paper: raft, one core", seriesRaft, []float64{60e3, 120e3, 240e3}, []float64{60e3, 120e3, 120e3}},
-				{"paper: niagara, R = 12", niagaraSeries(12), []float64{300e3, 600e3}, []float64{300e3, 600e3}},
+				{"paper: niagara", modelNiagara, []float64{1, 12}, []float64{120e3, 600e3}},
+				{"paper: raft, one core", modelRaft, []float64{1}, []float64{120e3}},
 			},
-			Caption: "Higher is better, the diagonal is best; both scales are logarithmic. Of the paper's curves the text tells where they end.",
+			Caption: "Higher is better; the scale is logarithmic. Computed with the costs of this machine. The paper's raft is slower with more cores than with one; its text does not say how much.",
 		},
 		{
-			Kind: Lines, Title: "The most that is provided, by the number of instances", Part: byInstances, XLabel: "instances", Y: Throughput, LogY: true,
-			Paper:   []Curve{{"paper: niagara (12 cores)", seriesNiagara, []float64{1, 12}, []float64{120e3, 600e3}}},
-			Caption: "Higher is better; the scale is logarithmic. The paper gave each instance a core of its own.",
+			Kind: Lines, Title: "Requested and provided throughput, measured on this machine", XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
+			Paper:   []Curve{{"paper: raft, one core", seriesRaft, []float64{60e3, 120e3, 240e3}, []float64{60e3, 120e3, 120e3}}},
+			Caption: "Higher is better, the diagonal is best; both scales are logarithmic. All members share the cores of this machine. Of the paper's curve the text tells where it leaves the diagonal.",
+		},
+		{
+			Kind: Lines, Title: "Requested and provided throughput, a core for each instance (model)", Part: byModel, XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
+			Caption: "Higher is better, the diagonal is best; both scales are logarithmic.",
+		},
+		{
+			Kind: Lines, Title: "The model beside what is measured: the most that is provided", Part: byInstances, XLabel: "instances", Y: Throughput,
+			Caption: "All members and the load share the cores of this machine, in the model too. Raft is the level line.",
+		},
+		{
+			Kind: Lines, Title: "The same with batches as braid makes them", Part: batched, XLabel: "instances", Y: Throughput,
+			Caption: "Higher is better. All members and the load share the cores of this machine. Not in the paper.",
 		},
 	}
-	at := func(series string, x float64) where { return where{series, x, byInstances} }
-	e.Claims = []Claim{{
-		Text: "with one instance niagara is as fast as raft", Paper: 1, Unit: "×",
-		Measure: times(Throughput, at(seriesNiagara, 1), at(seriesRaft, 1)), Holds: atLeast(0.97),
-		Note: "The most that niagara with R = 1 provides over the most that raft does. At most 3 % less counts as the same; the paper says similar.",
-	}}
-	return e
+}
+
+func throughputClaims() []Claim {
+	var xs []float64
+	for _, r := range instanceCounts {
+		xs = append(xs, float64(r))
+	}
+	core := func(series string, x float64) where { return where{series, x, byCores} }
+	alone := func(part string) measure {
+		return times(Throughput, where{seriesNiagara, 1, part}, where{seriesRaft, 1, part})
+	}
+	return []Claim{
+		{
+			Text: "with 8 cores and as many instances niagara provides at least 6 times as much as raft with 8 cores (model)", Paper: 5, Unit: "×",
+			Measure: times(Throughput, core(modelNiagara, 8), core(modelRaft, 8)), Holds: atLeast(6),
+			Note: "Computed, not measured. The paper's factor is niagara's most, with 12 instances, over raft's, with one core.",
+		},
+		{
+			Text: "more cores do not help raft (model)", Unit: "×",
+			Measure: times(Throughput, core(modelRaft, 8), core(modelRaft, 1)), Holds: atMost(1.25),
+			Note: "Raft with 8 cores over raft with one. The paper says that more cores make it slower; in the model nothing that cores share does.",
+		},
+		{
+			Text: "the model says what is measured", Unit: "×",
+			Measure: apart(Throughput, modelNiagara, seriesNiagara, byInstances, xs...), Holds: atMost(1.25),
+			Note: "By how much the model is off for niagara, up or down, with the number of instances where it is most; it was fitted to raft.",
+		},
+		{
+			Text: "with one instance niagara is as fast as raft", Paper: 1, Unit: "×",
+			Measure: least(alone(byInstances), alone(batched)), Holds: atLeast(0.97),
+			Note: "Measured: the most that niagara with R = 1 provides over the most that raft does, with an entry for each command or with batches, whichever is less. 3 % less counts as the same; the paper says similar.",
+		},
+	}
 }

@@ -2,6 +2,7 @@ package paper
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,8 +14,14 @@ import (
 var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number": number, "optional": optional, "label": Metric.label,
+	"number": number, "optional": optional, "label": Metric.label, "json": asJSON,
 }).Parse(pageSource))
+
+// asJSON writes a value for people who want to see it exactly.
+func asJSON(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
 
 // section is an experiment on the page.
 type section struct {

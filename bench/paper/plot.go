@@ -29,6 +29,7 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-seri
 .plot text{fill:var(--fg);font-size:12px}.plot .title{font-size:15px;font-weight:600}.plot .soft{fill:var(--soft)}
 .plot .grid{stroke:var(--grid)}.plot .axis{stroke:var(--soft)}.plot .back{fill:var(--bg)}
 .plot .line{fill:none;stroke-width:2.2;stroke-linejoin:round}.plot .paper{stroke-dasharray:6 5;stroke-width:1.7}
+.plot .model{stroke-dasharray:2 3;stroke-width:2.4}
 .plot .range{stroke-width:1.4;opacity:.65}.plot .dot{stroke:var(--bg);stroke-width:1.2}.plot .hollow{fill:var(--bg);stroke-width:1.6}
 `
 
@@ -61,7 +62,19 @@ type drawn struct {
 	name   string
 	colour string
 	paper  bool
+	model  bool
 	points []dot
+}
+
+// class is how its line looks.
+func (d *drawn) class() string {
+	switch {
+	case d.paper:
+		return "line paper"
+	case d.model:
+		return "line model"
+	}
+	return "line"
 }
 
 // dot is a point of a series: a figure and its range. In a trade-off, label is what is
@@ -108,13 +121,7 @@ func (p *Plot) open(c *canvas, height float64) {
 // collect gathers what the plot shows.
 func (p *Plot) collect(r *Result) []drawn {
 	var out []drawn
-	names := slices.DeleteFunc(r.e.seriesNames(), func(n string) bool { return n == adaptive })
-	colour := func(name string) string {
-		if name == adaptive {
-			return blue
-		}
-		return palette[max(0, slices.Index(names, name))%len(palette)]
-	}
+	colour := r.e.colours()
 	for _, s := range r.Series {
 		if s.Paper || s.X != cmp.Or(p.Part, r.e.XName) || p.Series != nil && !slices.Contains(p.Series, s.Name) {
 			continue
@@ -123,7 +130,7 @@ func (p *Plot) collect(r *Result) []drawn {
 			out = append(out, p.groups(&s)...)
 			continue
 		}
-		d := drawn{name: s.Name, colour: colour(s.Name)}
+		d := drawn{name: s.Name, colour: colour(s.Name), model: s.Model}
 		if p.Kind == Bars && !slices.Contains(p.Accent, s.Name) {
 			d.colour = plain
 		}
@@ -142,6 +149,22 @@ func (p *Plot) collect(r *Result) []drawn {
 		out = append(out, d)
 	}
 	return out
+}
+
+// colours gives each series a colour; what is modelled has that of what is measured.
+func (e *Experiment) colours() func(name string) string {
+	var names []string
+	for _, n := range e.seriesNames() {
+		if n = strings.TrimPrefix(n, modelPrefix); n != adaptive && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return func(name string) string {
+		if name == adaptive {
+			return blue
+		}
+		return palette[max(0, slices.Index(names, strings.TrimPrefix(name, modelPrefix)))%len(palette)]
+	}
 }
 
 // groups are the points of a series, each with a colour of its own.
@@ -172,7 +195,7 @@ func (p *Plot) dots(pt *Point) (out []dot) {
 	return out
 }
 
-func (p *Plot) scales(series []drawn) (x, y scale) {
+func (p *Plot) scales(series []drawn) (x, y axis) {
 	var xs, ys []float64
 	for _, s := range series {
 		for _, d := range s.points {
@@ -189,9 +212,9 @@ func (p *Plot) scales(series []drawn) (x, y scale) {
 		xs = []float64{0, 1}
 	}
 	if p.Kind != Lines {
-		return newScale(xs, p.LogX), newScale(ys, p.LogY)
+		return newAxis(xs, p.LogX), newAxis(ys, p.LogY)
 	}
-	return around(xs, p.LogX), newScale(ys, p.LogY)
+	return around(xs, p.LogX), newAxis(ys, p.LogY)
 }
 
 // constant reports whether a series does not depend on x: it has one point, others more.
@@ -199,7 +222,7 @@ func constant(s *drawn, all []drawn) bool {
 	return len(s.points) == 1 && slices.ContainsFunc(all, func(o drawn) bool { return len(o.points) > 1 })
 }
 
-func (p *Plot) axes(c *canvas, x, y scale, series []drawn) {
+func (p *Plot) axes(c *canvas, x, y axis, series []drawn) {
 	for _, v := range y.ticks() {
 		at := y.at(v)
 		c.line(x.from, at, x.to, at, "grid", "")
@@ -223,7 +246,7 @@ func (p *Plot) xLabel() string {
 }
 
 // xTicks are the x of the points themselves where these are few.
-func (p *Plot) xTicks(x scale, series []drawn) []float64 {
+func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 	if p.Kind != Lines {
 		return x.ticks()
 	}
@@ -243,13 +266,10 @@ func (p *Plot) xTicks(x scale, series []drawn) []float64 {
 }
 
 // curve draws a series as a line with the range of its rounds.
-func curve(c *canvas, x, y scale, s *drawn, xName string, m Metric) {
+func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 	points := slices.Clone(s.points)
 	slices.SortFunc(points, func(a, b dot) int { return int(a.x - b.x) })
-	class := "line"
-	if s.paper {
-		class = "line paper"
-	}
+	class := s.class()
 	var path strings.Builder
 	for i, d := range points {
 		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(d.x), y.at(d.y))
@@ -280,7 +300,7 @@ func curve(c *canvas, x, y scale, s *drawn, xName string, m Metric) {
 }
 
 // tradeoff draws a series as a line through its medians, each with its x beside it.
-func (p *Plot) tradeoff(c *canvas, x, y scale, s *drawn) {
+func (p *Plot) tradeoff(c *canvas, x, y axis, s *drawn) {
 	var path strings.Builder
 	for i, d := range s.points {
 		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(d.x), y.at(d.y))
@@ -297,7 +317,7 @@ func (p *Plot) tradeoff(c *canvas, x, y scale, s *drawn) {
 }
 
 // scatter draws the runs of a series as dots.
-func scatter(c *canvas, x, y scale, s *drawn) {
+func scatter(c *canvas, x, y axis, s *drawn) {
 	for _, d := range s.points {
 		hint := fmt.Sprintf("%s: %s, %s", s.name, number(d.x), number(d.y))
 		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity=".8"><title>%s</title></circle>`, x.at(d.x), y.at(d.y), s.colour, html.EscapeString(hint))
@@ -325,10 +345,7 @@ func legend(c *canvas, rows [][]drawn, kind PlotKind) {
 	for i, row := range rows {
 		x, y := 16.0, headHeight+rowHeight*float64(i)+9
 		for _, s := range row {
-			class := "line"
-			if s.paper {
-				class = "line paper"
-			}
+			class := s.class()
 			if kind != Scatter {
 				c.line(x, y, x+26, y, class, s.colour)
 			}

@@ -22,7 +22,7 @@ func (p *Plot) bars(series []drawn) string {
 		values = append(values, d.lo, d.hi, d.y)
 		longest = max(longest, len([]rune(s.name)))
 	}
-	x := newScale(values, p.LogX)
+	x := newAxis(values, p.LogX)
 	x.from, x.to = 28+charWidth*float64(longest), plotWidth-marginRight-valueWidth
 	bottom := top + step*float64(len(series))
 	for _, v := range x.ticks() {

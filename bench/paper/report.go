@@ -89,7 +89,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 // writeCSV writes a row for each figure of each point.
 func (r *Result) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	rows := [][]string{{"experiment", "series", "paper", "x_name", "x", "figure", "median", "min", "max", "runs"}}
+	rows := [][]string{{"experiment", "series", "paper", "x_name", "x", "figure", "median", "min", "max", "runs", "model"}}
 	num := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for _, s := range r.Series {
 		for _, p := range s.Points {
@@ -97,7 +97,7 @@ func (r *Result) writeCSV(w io.Writer) error {
 				f := p.Figures[m]
 				rows = append(rows, []string{
 					r.Experiment, s.Name, strconv.FormatBool(s.Paper), s.X, num(p.X), string(m),
-					num(f.Median), num(f.Min), num(f.Max), strconv.Itoa(p.Count),
+					num(f.Median), num(f.Min), num(f.Max), strconv.Itoa(p.Count), strconv.FormatBool(s.Model),
 				})
 			}
 		}

@@ -175,7 +175,7 @@ func TestReportKeepsEarlier(t *testing.T) {
 	}
 }
 
-func TestScale(t *testing.T) {
+func TestAxis(t *testing.T) {
 	for _, c := range []struct {
 		values []float64
 		log    bool
@@ -186,7 +186,7 @@ func TestScale(t *testing.T) {
 		{[]float64{1, 9000}, true, []float64{1, 10, 100, 1000, 10000}},
 		{[]float64{2, 40}, true, []float64{1, 2, 5, 10, 20}},
 	} {
-		s := newScale(c.values, c.log)
+		s := newAxis(c.values, c.log)
 		ticks := s.ticks()
 		if !slices.EqualFunc(ticks, c.ticks, func(a, b float64) bool { return a > b*0.999-1e-9 && a < b*1.001+1e-9 }) {
 			t.Errorf("%v: ticks %v, want %v", c.values, ticks, c.ticks)

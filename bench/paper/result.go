@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/sim/scale"
 )
 
 // Result is what an experiment measured, in the form in which it is kept as JSON.
@@ -15,6 +16,9 @@ type Result struct {
 	Machine    Machine  `json:"machine"`
 	Claims     []Judged `json:"claims"`
 	Series     []Series `json:"series"`
+	// Costs are what the cost model computes with, if there is one: calibrated on this
+	// machine and fitted to some points of this result.
+	Costs *scale.Costs `json:"costs,omitempty"`
 
 	e *Experiment
 }
@@ -45,7 +49,8 @@ type Judged struct {
 type Series struct {
 	Name   string  `json:"name"`
 	Paper  bool    `json:"paper,omitempty"`
-	X      string  `json:"x"` // what Point.X is
+	Model  bool    `json:"model,omitempty"` // computed, not measured
+	X      string  `json:"x"`               // what Point.X is
 	Points []Point `json:"points"`
 }
 
@@ -83,7 +88,7 @@ func (r *Result) point(c *Case) *Point {
 	i := slices.IndexFunc(r.Series, func(s Series) bool { return s.Name == c.Series && s.X == x && !s.Paper })
 	if i < 0 {
 		i = len(r.Series)
-		r.Series = append(r.Series, Series{Name: c.Series, X: x})
+		r.Series = append(r.Series, Series{Name: c.Series, X: x, Model: c.Setup.Model})
 	}
 	s := &r.Series[i]
 	k := slices.IndexFunc(s.Points, func(p Point) bool { return p.X == c.X })

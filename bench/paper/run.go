@@ -27,6 +27,8 @@ type Config struct {
 	Progress func(Progress)
 	// Open starts clusters; nil: Open.
 	Open Opener
+	// Model computes what cannot be measured here; zero: package scale.
+	Model Model
 	// Limit is how long an experiment may take; 0: quickLimit if Quick, else no limit.
 	Limit time.Duration
 }
@@ -56,6 +58,9 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	if c.Open == nil {
 		c.Open = Open
 	}
+	if c.Model.Run == nil {
+		c.Model = scaleModel
+	}
 	if c.Limit == 0 && c.Quick && c.Rounds == 0 {
 		c.Limit = quickLimit
 	}
@@ -65,8 +70,9 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 		limited, cancel = context.WithTimeout(ctx, c.Limit)
 		defer cancel()
 	}
-	r := &runner{Config: c, e: e, cases: e.cases(c.Quick), targets: map[Setup]Target{}, began: time.Now()}
-	r.result = newResult(e, r.cases, c)
+	r := &runner{Config: c, e: e, targets: map[Setup]Target{}, began: time.Now()}
+	r.split(e.cases(c.Quick))
+	r.result = newResult(e, e.cases(c.Quick), c)
 	meter := bench.StartCPUMeter()
 	err := r.run(limited)
 	r.result.Machine.CPUShares = meter.Shares()
@@ -100,7 +106,8 @@ func why(ctx context.Context, c Config) string {
 type runner struct {
 	Config
 	e        *Experiment
-	cases    []Case
+	cases    []Case // to measure
+	computed []Case // by the model
 	result   *Result
 	began    time.Time
 	done     int // runs
@@ -127,9 +134,21 @@ func (r *runner) run(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
 	}
+	costs, err := r.calibrate(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.measure(ctx); err != nil {
+		return err
+	}
+	return r.compute(ctx, costs)
+}
+
+// measure goes through the rounds.
+func (r *runner) measure(ctx context.Context) error {
 	longest := time.Duration(0)
 	for round := range r.rounds() {
-		if r.Limit > 0 && round > 0 && time.Since(r.began)+longest+longest/4 > r.Limit {
+		if r.Limit > 0 && round > 0 && time.Since(r.began)+longest+longest/4+r.reserved() > r.Limit {
 			r.result.note(fmt.Sprintf("%d of %d rounds fitted into the time", round, r.rounds()))
 			return nil
 		}
@@ -251,6 +270,7 @@ func (r *runner) report(doing string) {
 		for i := range r.cases {
 			whole += r.rounds() * max(1, r.cases[i].Times)
 		}
+		whole += len(r.computed)
 		r.Progress(Progress{Experiment: r.e.Name, Doing: doing, Done: r.done, Whole: whole})
 	}
 }

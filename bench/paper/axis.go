@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// scale maps values to places on an axis.
-type scale struct {
+// axis maps values to places on an axis.
+type axis struct {
 	lo, hi   float64 // of the values; lo < hi, with log both > 0
 	from, to float64 // of the places
 	log      bool
 }
 
-// newScale covers values. A linear scale begins at 0; a logarithmic one leaves out what is
+// newAxis covers values. A linear axis begins at 0; a logarithmic one leaves out what is
 // not positive.
-func newScale(values []float64, log bool) scale {
+func newAxis(values []float64, log bool) axis {
 	if log {
 		values = slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v <= 0 })
 	}
 	if len(values) == 0 {
-		return scale{lo: 1, hi: 10, log: log}
+		return axis{lo: 1, hi: 10, log: log}
 	}
-	s := scale{lo: slices.Min(values), hi: slices.Max(values), log: log}
+	s := axis{lo: slices.Min(values), hi: slices.Max(values), log: log}
 	if log {
 		s.lo, s.hi = math.Pow(10, math.Floor(math.Log10(s.lo)*3+0.01)/3), math.Pow(10, math.Ceil(math.Log10(s.hi)*3-0.01)/3)
 		if s.hi/s.lo < 2 {
@@ -42,8 +42,8 @@ func newScale(values []float64, log bool) scale {
 }
 
 // around covers values with a little room at both ends, for the x axis of lines.
-func around(values []float64, log bool) scale {
-	s := scale{lo: slices.Min(values), hi: slices.Max(values), log: log}
+func around(values []float64, log bool) axis {
+	s := axis{lo: slices.Min(values), hi: slices.Max(values), log: log}
 	if log && s.lo > 0 {
 		room := math.Pow(s.hi/s.lo, 0.04)
 		if room == 1 {
@@ -61,7 +61,7 @@ func around(values []float64, log bool) scale {
 	return s
 }
 
-func (s scale) at(v float64) float64 {
+func (s axis) at(v float64) float64 {
 	f := (v - s.lo) / (s.hi - s.lo)
 	if s.log {
 		f = math.Log(math.Max(v, s.lo)/s.lo) / math.Log(s.hi/s.lo)
@@ -70,7 +70,7 @@ func (s scale) at(v float64) float64 {
 }
 
 // ticks returns where the axis is labelled.
-func (s scale) ticks() []float64 {
+func (s axis) ticks() []float64 {
 	var t []float64
 	if !s.log {
 		step := niceStep((s.hi - s.lo) / 5)

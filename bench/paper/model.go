@@ -1,0 +1,148 @@
+package paper
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/sim/scale"
+)
+
+// Model computes what a cluster would do that cannot be run here.
+type Model struct {
+	// Calibrate measures what the pieces of the work cost on this machine.
+	Calibrate func(ctx context.Context, dir string) (scale.Costs, error)
+	// Fit corrects costs by what clusters did here.
+	Fit func(scale.Costs, []scale.Measurement) (scale.Costs, error)
+	Run func(scale.Config) (*scale.Result, error)
+}
+
+var scaleModel = Model{scale.Calibrate, scale.Fit, scale.Run}
+
+const (
+	// fitTime is how long clusters run to be fitted, in their own time.
+	fitTime = 40 * time.Millisecond
+	// modelReserve is how much of a limited time is kept for computing.
+	modelReserve = 20 * time.Second
+)
+
+// split tells cases to measure from those to compute.
+func (r *runner) split(cases []Case) {
+	for i := range cases {
+		if cases[i].Setup.Model {
+			r.computed = append(r.computed, cases[i])
+		} else {
+			r.cases = append(r.cases, cases[i])
+		}
+	}
+}
+
+// reserved is how much of the time rounds must leave.
+func (r *runner) reserved() time.Duration {
+	if len(r.computed) == 0 {
+		return 0
+	}
+	return modelReserve
+}
+
+// calibrate measures costs if there is something to compute.
+func (r *runner) calibrate(ctx context.Context) (costs scale.Costs, err error) {
+	if len(r.computed) == 0 {
+		return costs, nil
+	}
+	r.report("calibrating the model")
+	if costs, err = r.Model.Calibrate(ctx, r.Dir); err != nil {
+		return costs, fmt.Errorf("%s: calibrating the model: %w", r.e.Name, err)
+	}
+	return costs, nil
+}
+
+// compute fits the model to what was measured and computes the other cases, on all cores.
+func (r *runner) compute(ctx context.Context, costs scale.Costs) error {
+	if len(r.computed) == 0 {
+		return nil
+	}
+	r.report("fitting the model")
+	if points := r.fitted(); len(points) > 0 {
+		fit, err := r.Model.Fit(costs, points)
+		if err != nil {
+			return fmt.Errorf("%s: fitting the model: %w", r.e.Name, err)
+		}
+		costs = fit
+	}
+	r.result.Costs = &costs
+	var workers sync.WaitGroup
+	next := make(chan *Case)
+	for range runtime.NumCPU() {
+		workers.Go(func() {
+			for c := range next {
+				r.computeOne(c, costs)
+			}
+		})
+	}
+	for i := range r.computed {
+		if ctx.Err() == nil {
+			next <- &r.computed[i]
+		}
+	}
+	close(next)
+	workers.Wait()
+	return ctx.Err()
+}
+
+func (r *runner) computeOne(c *Case, costs scale.Costs) {
+	res, err := r.Model.Run(c.Setup.scale(&c.Work, c.Work.For, costs))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.result.note(fmt.Sprintf("%s, %s %g: not computed: %v", c.Series, cmp.Or(c.Part, r.e.XName), c.X, err))
+		return
+	}
+	s := Sample{
+		Throughput: res.Throughput, P50: ms(res.P50), P90: ms(res.P90), P99: ms(res.P99),
+		CPU: float64(res.CPU.Nanoseconds()) / 1000,
+	}
+	if res.Throughput > 0 {
+		s[Egress] = res.Egress / res.Throughput
+	}
+	r.result.add(c, s)
+	r.done++
+	r.report(c.Series)
+}
+
+// fitted are the measured points that the model is fitted to, as far as they were measured.
+func (r *runner) fitted() (points []scale.Measurement) {
+	for _, w := range r.e.Fit {
+		p := r.result.at(w)
+		for i := range r.cases {
+			c := &r.cases[i]
+			if p == nil || c.Series != w.series || c.X != w.x || cmp.Or(c.Part, r.e.XName) != cmp.Or(w.part, r.e.XName) || len(p.Runs[Throughput]) == 0 {
+				continue
+			}
+			points = append(points, scale.Measurement{
+				Name: w.series, Config: c.Setup.scale(&c.Work, fitTime, scale.Costs{}), Throughput: median(p.Runs[Throughput]),
+			})
+		}
+	}
+	return points
+}
+
+// scale is what the model is asked: work for some time after as long of warming up.
+func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Config {
+	shape := s.shape()
+	c := scale.Config{
+		Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances), Single: shape.Protocol == "raft", Spread: shape.Spread(),
+		Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload), MaxBatchCommands: s.BatchCommands,
+		Rate: w.Rate, Inflight: cmp.Or(w.Inflight, flowInflight), Warmup: last, Duration: last, Seed: 1, Costs: costs,
+	}
+	if s.Cores == 0 {
+		c.Shared, c.Cores = true, runtime.NumCPU()
+	}
+	if w.Rate >= saturating {
+		c.Rate = 0 // as much as can be under way is
+	}
+	return c
+}
