@@ -33,7 +33,7 @@ func TestContestants(t *testing.T) {
 
 // settingsOf are the settings with which a contestant is tested.
 func settingsOf(protocol string) Settings {
-	return Settings{Instances: 1}.Of(protocol)
+	return Settings{Instances: 3}.Of(protocol)
 }
 
 func checkResult(t *testing.T, r *LogResult) {
