@@ -555,7 +555,23 @@ func (m *Member) twice(b *wal.Body) bool {
 // stillWhole reports whether a body can be made whole without one member, also when the
 // others have cut their whole copies to rows.
 func (w *World) stillWhole(c *court, index uint64, without *Member) bool {
+	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
+		return false
+	}
 	return c.bodies.RecoverableFromRows(index, numbers(w.except(without)))
+}
+
+// whoeverLeaves reports the same where others may leave: nobody else's part of the body is
+// damaged, for members count with what they do not know to be damaged, and in every
+// configuration the voters suffice.
+func (w *World) whoeverLeaves(c *court, index uint64, without *Member) bool {
+	if slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) }) {
+		return false
+	}
+	return !slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool {
+		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
+		return len(left) < 2 || !c.bodies.RecoverableFromRows(index, left)
+	})
 }
 
 // recoverable reports whether those members hold enough of everything alive.

@@ -299,7 +299,8 @@ const changeTries = 6
 const resizeTries = 30
 
 // drawResize makes the cluster smaller, one by one or several at once, down to three members
-// or less, and then as large as it was.
+// or less, and then as large as it was. Members that leave may be too many for the rows of
+// bodies that are alive: those who stay make whole copies first.
 func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) {
 	voters := config.Voters()
 	if len(voters) <= 3 {
@@ -318,11 +319,15 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 		}
 		w.growing = false
 	}
+	least := 1
+	if w.set.Faults[faultDamage] > 0 {
+		least = 3 // fewer could count on a copy of which nobody knows that it is damaged
+	}
 	leave := len(voters) - 1 - w.pick(3)
 	if leave < 1 || w.chance(0.5) {
 		leave = 1
 	}
-	for range min(leave, len(voters)-1) {
+	for range min(leave, len(voters)-least) {
 		i := w.pick(len(voters))
 		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}})
 		voters = slices.Delete(voters, i, i+1)
