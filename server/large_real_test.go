@@ -58,12 +58,17 @@ func (b *book) readOn(id braid.MemberID) {
 // TestRealLargeValues writes while members come and go, and reads everything everywhere, in
 // the end on a new member too.
 func TestRealLargeValues(t *testing.T) {
-	for _, want := range []struct {
+	single := func(*Config) {}
+	for name, want := range map[string]struct {
 		placement string
 		members   int
-	}{{braid.PlacementCopy, 3}, {braid.PlacementCode, 3}, {braid.PlacementCode, 5}} {
-		t.Run(fmt.Sprint(want.placement, want.members), func(t *testing.T) {
-			c := startReal(t, want.members, func(c *Config) {
+		order     func(*Config)
+	}{
+		"copy3": {braid.PlacementCopy, 3, single}, "code3": {braid.PlacementCode, 3, single}, "code5": {braid.PlacementCode, 5, single},
+		"niagara copy3": {braid.PlacementCopy, 3, spreadInstances}, "niagara code5": {braid.PlacementCode, 5, spreadInstances},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startReal(t, want.members, want.order, func(c *Config) {
 				c.Node.Placement, c.Node.SnapshotBytes = want.placement, 1<<20
 				c.Store.LargeValueBytes, c.Store.ReleaseGrace = 4096, 100*time.Millisecond
 				c.Store.NoSync = true

@@ -36,6 +36,17 @@ type realCluster struct {
 
 const testToken = "test"
 
+// eachOrder runs a test for clusters of one instance, and of several of which each member
+// leads some.
+func eachOrder(t *testing.T, test func(t *testing.T, order func(*Config))) {
+	t.Run(braid.OrderSingle, func(t *testing.T) { test(t, func(*Config) {}) })
+	t.Run(braid.OrderNiagara, func(t *testing.T) { test(t, spreadInstances) })
+}
+
+func spreadInstances(c *Config) {
+	c.Node.Order, c.Node.Instances, c.Node.Leaders = braid.OrderNiagara, 3, braid.LeadersSpread
+}
+
 // freeAddr is an address that outgoing connections cannot take meanwhile.
 func freeAddr(t testing.TB) string {
 	free, err := ports.Free("127.0.0.1", 1)
@@ -148,172 +159,182 @@ func putUntil(t testing.TB, ctx context.Context, c *clientv3.Client, key, value 
 }
 
 func TestRealCluster(t *testing.T) {
-	c := startReal(t, 3)
-	ctx := testContext(t)
-	c.leader()
-	all := c.client()
-	events := all.Watch(ctx, "k", clientv3.WithPrefix(), clientv3.WithRev(1))
-	for i, m := range c.members {
-		one := c.client(m.ID)
-		_, err := one.Put(ctx, fmt.Sprintf("k%d", i), m.Name)
-		require.NoError(t, err)
-		for _, other := range c.members {
-			got, err := c.client(other.ID).Get(ctx, fmt.Sprintf("k%d", i))
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order)
+		ctx := testContext(t)
+		c.leader()
+		all := c.client()
+		events := all.Watch(ctx, "k", clientv3.WithPrefix(), clientv3.WithRev(1))
+		for i, m := range c.members {
+			one := c.client(m.ID)
+			_, err := one.Put(ctx, fmt.Sprintf("k%d", i), m.Name)
 			require.NoError(t, err)
-			require.Len(t, got.Kvs, 1, "a linearizable read on %s", other.Name)
-		}
-	}
-	seen := 0
-	for seen < len(c.members) {
-		seen += len((<-events).Events)
-	}
-	var hashes []uint32
-	for _, m := range c.members {
-		h, err := all.HashKV(ctx, c.addrs[m.ID], 4)
-		require.NoError(t, err)
-		hashes = append(hashes, h.Hash)
-	}
-	require.Equal(t, hashes[0], hashes[1])
-	require.Equal(t, hashes[0], hashes[2])
-	eventually(t, "everybody's client URLs", func() bool {
-		list, err := all.MemberList(ctx)
-		for _, m := range list.Members {
-			if len(m.ClientURLs) != 1 {
-				return false
+			for _, other := range c.members {
+				got, err := c.client(other.ID).Get(ctx, fmt.Sprintf("k%d", i))
+				require.NoError(t, err)
+				require.Len(t, got.Kvs, 1, "a linearizable read on %s", other.Name)
 			}
 		}
-		return err == nil && len(list.Members) == 3
+		seen := 0
+		for seen < len(c.members) {
+			seen += len((<-events).Events)
+		}
+		var hashes []uint32
+		for _, m := range c.members {
+			h, err := all.HashKV(ctx, c.addrs[m.ID], 4)
+			require.NoError(t, err)
+			hashes = append(hashes, h.Hash)
+		}
+		require.Equal(t, hashes[0], hashes[1])
+		require.Equal(t, hashes[0], hashes[2])
+		eventually(t, "everybody's client URLs", func() bool {
+			list, err := all.MemberList(ctx)
+			for _, m := range list.Members {
+				if len(m.ClientURLs) != 1 {
+					return false
+				}
+			}
+			return err == nil && len(list.Members) == 3
+		})
 	})
 }
 
 // The leader goes, the others go on; it comes back and has everything.
 func TestRealFailover(t *testing.T) {
-	c := startReal(t, 3)
-	ctx := testContext(t)
-	old := c.leader()
-	all := c.client()
-	granted, err := all.Grant(ctx, 30)
-	require.NoError(t, err)
-	putUntil(t, ctx, all, "before", "1")
-	c.stop(old)
-	survivor := c.client(c.follower())
-	putUntil(t, ctx, survivor, "after", "2")
-	alive, err := survivor.KeepAliveOnce(ctx, granted.ID)
-	require.NoError(t, err, "a follower passes renewals on to the new primary")
-	require.EqualValues(t, 30, alive.TTL)
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order)
+		ctx := testContext(t)
+		old := c.leader()
+		all := c.client()
+		granted, err := all.Grant(ctx, 30)
+		require.NoError(t, err)
+		putUntil(t, ctx, all, "before", "1")
+		c.stop(old)
+		survivor := c.client(c.follower())
+		putUntil(t, ctx, survivor, "after", "2")
+		alive, err := survivor.KeepAliveOnce(ctx, granted.ID)
+		require.NoError(t, err, "a follower passes renewals on to the new primary")
+		require.EqualValues(t, 30, alive.TTL)
 
-	session, err := concurrency.NewSession(survivor, concurrency.WithLease(granted.ID))
-	require.NoError(t, err)
-	require.NoError(t, concurrency.NewMutex(session, "/lock").Lock(ctx))
-	c.start(old)
-	back := c.client(old)
-	eventually(t, "the old leader to serve again", func() bool {
-		got, err := back.Get(ctx, "after")
-		return err == nil && len(got.Kvs) == 1
+		session, err := concurrency.NewSession(survivor, concurrency.WithLease(granted.ID))
+		require.NoError(t, err)
+		require.NoError(t, concurrency.NewMutex(session, "/lock").Lock(ctx))
+		c.start(old)
+		back := c.client(old)
+		eventually(t, "the old leader to serve again", func() bool {
+			got, err := back.Get(ctx, "after")
+			return err == nil && len(got.Kvs) == 1
+		})
+		left, err := back.TimeToLive(ctx, granted.ID, clientv3.WithAttachedKeys())
+		require.NoError(t, err)
+		require.Len(t, left.Keys, 1)
 	})
-	left, err := back.TimeToLive(ctx, granted.ID, clientv3.WithAttachedKeys())
-	require.NoError(t, err)
-	require.Len(t, left.Keys, 1)
 }
 
 func TestRealMembership(t *testing.T) {
-	c := startReal(t, 3)
-	ctx := testContext(t)
-	c.leader()
-	all := c.client()
-	putUntil(t, ctx, all, "k", "v")
-	peer := "http://" + freeAddr(t)
-	var added *clientv3.MemberAddResponse
-	eventually(t, "the learner to be added", func() bool {
-		var err error
-		added, err = all.MemberAddAsLearner(ctx, []string{peer})
-		return err == nil
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order)
+		ctx := testContext(t)
+		c.leader()
+		all := c.client()
+		putUntil(t, ctx, all, "k", "v")
+		peer := "http://" + freeAddr(t)
+		var added *clientv3.MemberAddResponse
+		eventually(t, "the learner to be added", func() bool {
+			var err error
+			added, err = all.MemberAddAsLearner(ctx, []string{peer})
+			return err == nil
+		})
+		m := braid.Member{ID: braid.MemberID(added.Member.ID), Name: "m4", PeerURLs: []string{peer}, Learner: true}
+		require.Equal(t, JoinedMemberID([]string{peer}, testToken), m.ID)
+		c.members = append(c.members, m)
+		c.configure(m, true)
+		c.start(m.ID)
+		eventually(t, "the learner to be promoted", func() bool {
+			_, err := all.MemberPromote(ctx, added.Member.ID)
+			return err == nil
+		})
+		fourth := c.client(m.ID)
+		eventually(t, "the new voter to serve", func() bool {
+			got, err := fourth.Get(ctx, "k")
+			return err == nil && len(got.Kvs) == 1
+		})
+		target := c.follower()
+		for leader := c.leader(); leader != target; leader = c.leader() {
+			// On a busy machine another may be elected meanwhile.
+			_, err := c.client(leader).MoveLeader(ctx, uint64(target))
+			require.NoError(t, ctx.Err(), "leadership did not come to the member that was asked for: %v", err)
+		}
+		eventually(t, "the removal", func() bool {
+			_, err := all.MemberRemove(ctx, uint64(m.ID))
+			return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
+		})
+		list, err := all.MemberList(ctx)
+		require.NoError(t, err)
+		require.Len(t, list.Members, 3)
 	})
-	m := braid.Member{ID: braid.MemberID(added.Member.ID), Name: "m4", PeerURLs: []string{peer}, Learner: true}
-	require.Equal(t, JoinedMemberID([]string{peer}, testToken), m.ID)
-	c.members = append(c.members, m)
-	c.configure(m, true)
-	c.start(m.ID)
-	eventually(t, "the learner to be promoted", func() bool {
-		_, err := all.MemberPromote(ctx, added.Member.ID)
-		return err == nil
-	})
-	fourth := c.client(m.ID)
-	eventually(t, "the new voter to serve", func() bool {
-		got, err := fourth.Get(ctx, "k")
-		return err == nil && len(got.Kvs) == 1
-	})
-	target := c.follower()
-	for leader := c.leader(); leader != target; leader = c.leader() {
-		// On a busy machine another may be elected meanwhile.
-		_, err := c.client(leader).MoveLeader(ctx, uint64(target))
-		require.NoError(t, ctx.Err(), "leadership did not come to the member that was asked for: %v", err)
-	}
-	eventually(t, "the removal", func() bool {
-		_, err := all.MemberRemove(ctx, uint64(m.ID))
-		return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
-	})
-	list, err := all.MemberList(ctx)
-	require.NoError(t, err)
-	require.Len(t, list.Members, 3)
 }
 
 // All members stop and start: everything acknowledged is there, at the same revision.
 func TestRealRestart(t *testing.T) {
-	c := startReal(t, 3)
-	ctx := testContext(t)
-	c.leader()
-	all := c.client()
-	const keys = 50
-	for i := range keys {
-		putUntil(t, ctx, all, fmt.Sprintf("k%02d", i), "v")
-	}
-	last, err := all.Get(ctx, "k", clientv3.WithPrefix())
-	require.NoError(t, err)
-	for _, m := range c.members {
-		c.stop(m.ID)
-	}
-	for _, m := range c.members {
-		c.start(m.ID)
-	}
-	for _, m := range c.members {
-		one := c.client(m.ID)
-		eventually(t, m.Name, func() bool {
-			got, err := one.Get(ctx, "k", clientv3.WithPrefix())
-			return err == nil && len(got.Kvs) == keys && got.Header.Revision == last.Header.Revision
-		})
-	}
-	metrics := &fixture{addr: c.addrs[c.members[0].ID]}
-	_, body := metrics.fetch(t, "/metrics")
-	require.Regexp(t, `etcd_disk_wal_fsync_duration_seconds_count [1-9]`, body)
-	require.Regexp(t, `etcd_network_peer_sent_bytes_total{To="[0-9a-f]+"} [1-9]`, body)
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order)
+		ctx := testContext(t)
+		c.leader()
+		all := c.client()
+		const keys = 50
+		for i := range keys {
+			putUntil(t, ctx, all, fmt.Sprintf("k%02d", i), "v")
+		}
+		last, err := all.Get(ctx, "k", clientv3.WithPrefix())
+		require.NoError(t, err)
+		for _, m := range c.members {
+			c.stop(m.ID)
+		}
+		for _, m := range c.members {
+			c.start(m.ID)
+		}
+		for _, m := range c.members {
+			one := c.client(m.ID)
+			eventually(t, m.Name, func() bool {
+				got, err := one.Get(ctx, "k", clientv3.WithPrefix())
+				return err == nil && len(got.Kvs) == keys && got.Header.Revision == last.Header.Revision
+			})
+		}
+		metrics := &fixture{addr: c.addrs[c.members[0].ID]}
+		_, body := metrics.fetch(t, "/metrics")
+		require.Regexp(t, `etcd_disk_wal_fsync_duration_seconds_count [1-9]`, body)
+		require.Regexp(t, `etcd_network_peer_sent_bytes_total{To="[0-9a-f]+"} [1-9]`, body)
+	})
 }
 
 // Each member alone has no quorum: it refuses in time, and says why.
 func TestRealWithoutQuorum(t *testing.T) {
-	c := startReal(t, 3, func(c *Config) { c.RequestTimeout = 2 * time.Second })
-	ctx := testContext(t)
-	leader := c.leader()
-	putUntil(t, ctx, c.client(), "k", "v")
-	for _, m := range c.members {
-		if m.ID != leader {
-			c.stop(m.ID)
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order, func(c *Config) { c.RequestTimeout = 2 * time.Second })
+		ctx := testContext(t)
+		leader := c.leader()
+		putUntil(t, ctx, c.client(), "k", "v")
+		for _, m := range c.members {
+			if m.ID != leader {
+				c.stop(m.ID)
+			}
 		}
-	}
-	f := &fixture{Server: c.servers[leader], addr: c.addrs[leader]}
-	f.client = c.client(leader)
-	eventually(t, "the leader to step down", func() bool { return f.self.Load().leader == 0 })
-	code, body := f.fetch(t, "/health")
-	require.Equal(t, 503, code)
-	require.Contains(t, body, "NO LEADER")
-	_, err := f.kvClient().Put(clientv3.WithRequireLeader(ctx), &pb.PutRequest{Key: []byte("k")})
-	requireStatus(t, rpctypes.ErrGRPCNoLeader, err)
-	_, err = f.kvClient().Range(ctx, &pb.RangeRequest{Key: []byte("k"), Serializable: true})
-	require.NoError(t, err)
-	start := time.Now()
-	_, err = f.kvClient().Put(ctx, &pb.PutRequest{Key: []byte("k")})
-	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	_, err = f.kvClient().Range(ctx, &pb.RangeRequest{Key: []byte("k")})
-	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	require.Less(t, time.Since(start), 15*time.Second)
+		f := &fixture{Server: c.servers[leader], addr: c.addrs[leader]}
+		f.client = c.client(leader)
+		eventually(t, "the leader to step down", func() bool { return f.self.Load().leader == 0 })
+		code, body := f.fetch(t, "/health")
+		require.Equal(t, 503, code)
+		require.Contains(t, body, "NO LEADER")
+		_, err := f.kvClient().Put(clientv3.WithRequireLeader(ctx), &pb.PutRequest{Key: []byte("k")})
+		requireStatus(t, rpctypes.ErrGRPCNoLeader, err)
+		_, err = f.kvClient().Range(ctx, &pb.RangeRequest{Key: []byte("k"), Serializable: true})
+		require.NoError(t, err)
+		start := time.Now()
+		_, err = f.kvClient().Put(ctx, &pb.PutRequest{Key: []byte("k")})
+		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+		_, err = f.kvClient().Range(ctx, &pb.RangeRequest{Key: []byte("k")})
+		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+		require.Less(t, time.Since(start), 15*time.Second)
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/server"
 	"github.com/braidlog/braid/store"
 )
@@ -77,7 +79,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
 	order, instances := braid.OrderSingle, 0
 	if s.Protocol == settings.ProtocolNiagara {
-		order, instances = braid.OrderNiagara, s.Instances
+		order, instances = braid.OrderNiagara, cmp.Or(who.instances, s.Instances)
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
@@ -116,6 +118,8 @@ type identity struct {
 	cluster uint64
 	members []braid.Member
 	join    bool
+	// instances is how many the running cluster has; 0: as many as the flag says.
+	instances int
 }
 
 // identify finds the member's ids: in its data directory, from a running cluster that it
@@ -150,7 +154,7 @@ func rejoin(ctx context.Context, s *settings.Settings, kept identity, clientTLS 
 		return kept
 	}
 	if asked, err := askCluster(ctx, s, clientTLS, time.Second); err == nil && asked.cluster == kept.cluster {
-		kept.members = asked.members
+		kept.members, kept.instances = asked.members, asked.instances
 	}
 	return kept
 }
@@ -235,7 +239,25 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 	if who.self == 0 {
 		return identity{}, fmt.Errorf("the cluster at %v has no member with the peer URLs %v: first run \"braid ctl member add %s --peer-urls …\"", s.Join, s.AdvertisePeer, s.Name)
 	}
-	return who, nil
+	if s.Protocol == settings.ProtocolNiagara {
+		who.instances, err = askInstances(ctx, s, clientTLS)
+	}
+	return who, err
+}
+
+// askInstances learns how many instances a running cluster has: one that joins cannot choose.
+func askInstances(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (n int, err error) {
+	for _, m := range status.Ask(ctx, status.Options{Endpoints: s.Join, Only: true, TLS: clientTLS, Timeout: 5 * time.Second}) {
+		switch {
+		case m.Error != "":
+			err = fmt.Errorf("--join: ask %s for its instances: %s", m.Endpoint, m.Error)
+		case m.Order != braid.OrderNiagara:
+			return 0, fmt.Errorf("the cluster at %s does not run --protocol niagara", m.Endpoint)
+		default:
+			return len(m.Instances), nil
+		}
+	}
+	return 0, err
 }
 
 func listenAll(addrs []string) ([]net.Listener, error) {
