@@ -19,6 +19,8 @@ type operation struct {
 	tookEffect time.Duration
 	effective  bool
 	answer     answer
+	// position is where that was; after, the last one that was acknowledged when it was called.
+	position, after protocol.Position
 	// elections is how many there had been when it was called.
 	elections int
 	// refused is a certain failure: it must not take effect any more.
@@ -125,7 +127,7 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, patience time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections = int64(w.now), w.events.Elections
+	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt
 	op.id = w.history.Begin(op.Operation)
 	w.ops = append(w.ops, op)
 	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
@@ -204,6 +206,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 	w.tracef("client %d has %d done: %v", c.number, number, result)
 	w.acked++
+	w.ackedAt = max(w.ackedAt, op.position)
 	if w.events.Elections > op.elections {
 		w.events.Failovers++
 	}
@@ -216,11 +219,17 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 }
 
-// applied notes that some member applied a command.
-func (w *World) applied(number int, a answer) {
-	if op := w.ops[number]; !op.effective {
-		op.effective, op.answer, op.tookEffect = true, a, w.now
-		w.judgeRefused(op, number)
+// applied notes that some member applied a command. It must come after all that was
+// acknowledged before it was asked for, whichever instances they went through (N6).
+func (w *World) applied(number int, at protocol.Position, a answer) {
+	op := w.ops[number]
+	if op.effective {
+		return
+	}
+	op.effective, op.answer, op.tookEffect, op.position = true, a, w.now, at
+	w.judgeRefused(op, number)
+	if at <= op.after {
+		w.violate(0, fmt.Errorf("N6: command %d took effect at %d; when it was asked for %d was acknowledged", number, at, op.after))
 	}
 }
 

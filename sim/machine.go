@@ -153,7 +153,7 @@ func (s *machine) apply(c *replica.Command) error {
 		s.bodies[number] = *c.Body
 	}
 	c.Result = s.execute(number, &op)
-	s.w.applied(number, c.Result.(answer))
+	s.w.applied(number, c.Position, c.Result.(answer))
 	if s.w.tracing() {
 		s.w.tracef("%s   applies %d: %s", s.member.id, c.Position, text)
 	}

@@ -137,6 +137,7 @@ func (w *World) recover() {
 	}
 	alive := w.calmDown()
 	w.demandProgress(alive, true)
+	w.demandMerging(alive)
 	if w.broken == nil && w.chance(0.4) {
 		w.restartSome(alive)
 		w.demandProgress(alive, w.chance(0.5))

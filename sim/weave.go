@@ -64,7 +64,9 @@ func (w *World) named(instance protocol.InstanceID) string {
 // best, or any. wait says when to ask again.
 func (m *Member) room(bytes int, full bool) (s *strand, wait time.Duration) {
 	list := m.strands
-	if len(list) > 1 && m.w.chance(m.w.set.Weave.Scatter) {
+	if m.w.route != 0 {
+		list = []*strand{m.of(m.w.route)}
+	} else if len(list) > 1 && m.w.chance(m.w.set.Weave.Scatter) {
 		i := m.w.pick(len(list))
 		list = list[i : i+1]
 	}
@@ -239,6 +241,56 @@ func (s *strand) judgeCut(at protocol.Index) {
 	if p := s.m.snapped.Point(s.instance); at > p.Index {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
+}
+
+// mergeTime is how long a decided slot takes at most to be executed by all who are up, while
+// every instance has a leader: the skips of the others, and the news that all is committed.
+func (s *Settings) mergeTime() time.Duration {
+	return 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax)
+}
+
+// judgeMerging judges that an entry that was just decided is soon executed everywhere (N7).
+func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
+	if w.merging == 0 {
+		return
+	}
+	limit := w.merging
+	w.after(limit, func() {
+		for _, m := range w.serving(w.members) {
+			if at := m.applier; m.up && w.merging > 0 && at.Cursor().Points[instance-1].Index < index {
+				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
+			}
+		}
+	})
+}
+
+// demandMerging lets members write while all is well, or has just begun to be not, and
+// demands that what is decided is soon executed.
+func (w *World) demandMerging(alive []*Member) {
+	if !w.set.woven() || w.broken != nil {
+		return
+	}
+	w.merging = w.set.mergeTime()
+	if victim := w.someLeader(); victim != nil && w.chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
+		w.tracef("FAULT %s loses power while the others write", victim.id)
+		w.merging += 4 * w.set.Election
+		victim.crash()
+	}
+	for i, m := range w.serving(alive) {
+		c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+		w.after(time.Duration(i)*w.set.Heartbeat, func() {
+			if m.up {
+				op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+				c.perform(m, op, w.set.GiveUp, func() {})
+			}
+		})
+	}
+	w.run(w.now + 2*w.merging + time.Duration(len(alive))*w.set.Heartbeat)
+	w.merging = 0
+	for _, m := range alive {
+		w.startMember(m)
+	}
+	w.demandProgress(alive, false)
 }
 
 // gap says which instance holds the member back in the global log; "" if none does.

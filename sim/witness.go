@@ -137,7 +137,10 @@ func (c *witness) decided(e *protocol.Entry) error {
 		w.events.Coded++
 	}
 	if w.set.woven() {
-		w.weave.Decide(uint64(c.s.instance), slotOf(e))
+		slot := slotOf(e)
+		if w.weave.Decide(uint64(c.s.instance), slot); slot.Covers > 0 {
+			w.judgeMerging(c.s.instance, e.Index)
+		}
 	}
 	if e.Kind == protocol.EntryConfig {
 		config, err := protocol.DecodeConfig(e.Payload)

@@ -25,6 +25,10 @@ type World struct {
 	burst   float64 // extra loss of messages right now
 	// pass, if set, decides which messages links carry; for directed scenarios.
 	pass func(*protocol.Message) bool
+	// route, if set, is the instance that takes all batches; for directed scenarios.
+	route protocol.InstanceID
+	// merging, if set, is how long a decided slot may take to be executed (N7).
+	merging time.Duration
 
 	// courts judge the instances, ascending. The first is also at hand as if it were the only
 	// one, which it often is.
@@ -35,9 +39,10 @@ type World struct {
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number
-	// acked is how many writes were acknowledged.
-	acked int
-	calm  bool // no more faults: the second phase
+	// acked is how many writes were acknowledged; ackedAt is the last position of any.
+	acked   int
+	ackedAt protocol.Position
+	calm    bool // no more faults: the second phase
 	// growing: the operator adds members, after taking away some; see Settings.Resize.
 	growing bool
 

@@ -1,0 +1,396 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// The scenarios of SPECS §3.8, played by hand.
+
+// woven makes a stage of three woven instances.
+func woven(s *Settings) { s.Instances = 3 }
+
+func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *stage {
+	return newStage(t, nodes, "", func(s *Settings) {
+		woven(s)
+		for _, tweak := range tweaks {
+			tweak(s)
+		}
+	})
+}
+
+// lead elects a member in each instance.
+func (s *stage) lead(ids ...protocol.MemberID) {
+	s.t.Helper()
+	for i, id := range ids {
+		s.electIn(protocol.InstanceID(i+1), id)
+	}
+	s.wait(1)
+}
+
+// electIn waits until a member leads an instance. Only it may stand there meanwhile.
+func (s *stage) electIn(instance protocol.InstanceID, id protocol.MemberID) {
+	s.t.Helper()
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if m.Instance == instance && (m.Type == protocol.MsgPreVote || m.Type == protocol.MsgVote) && m.From != id {
+			return false
+		}
+		return before == nil || before(m)
+	}
+	s.until(fmt.Sprintf("%s leads instance %d", id, instance), func() bool {
+		if l := s.leaderOf(instance); l != nil && l.id != id {
+			l.of(instance).step(protocol.Transfer{To: id})
+		}
+		return s.leads(id, instance)
+	})
+	s.pass = before
+}
+
+func (s *stage) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
+	return s.member(id).up && s.member(id).of(instance).leads()
+}
+
+// putIn asks a member for a write through an instance and returns at once.
+func (s *stage) putIn(instance protocol.InstanceID, id protocol.MemberID) *operation {
+	s.route = instance
+	op := s.put(id)
+	s.route = 0
+	return op
+}
+
+// took is how long an operation takes from now until it is acknowledged.
+func (s *stage) took(op *operation) time.Duration {
+	s.t.Helper()
+	began := s.now
+	for !s.acked(op) && s.now < began+time.Minute && s.broken == nil {
+		s.run(s.now + 100*time.Microsecond)
+	}
+	return s.now - began
+}
+
+// onlyIn loses all messages of an instance that the filter does not let pass.
+func (s *stage) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
+	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
+}
+
+func (s *stage) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
+	return s.member(id).of(instance).inst.Skips()
+}
+
+// TestIdleAndOneWrite: one write, through the first instance or the last, takes no longer than
+// it would alone: to its leader's disk and one follower's, and the skips go with it.
+func TestIdleAndOneWrite(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		leaders []protocol.MemberID
+		most    time.Duration
+	}{
+		// Two hops and two syncs, one of which waits for the one before.
+		{"together", []protocol.MemberID{1, 1, 1}, 9 * time.Millisecond},
+		// The other leaders learn of it by its append: one hop, one more sync.
+		{"spread", []protocol.MemberID{1, 2, 3}, 14 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := weaveStage(t, 3)
+			s.lead(c.leaders...)
+			for _, instance := range []protocol.InstanceID{1, 3, 2, 1} {
+				s.wait(2) // idle
+				took := s.took(s.putIn(instance, c.leaders[instance-1]))
+				require.LessOrEqual(t, took, c.most, "through instance %d", instance)
+			}
+			s.passes()
+		})
+	}
+}
+
+// TestIdleInstancesSkipAhead: while one instance works, the others skip once for many of its
+// batches.
+func TestIdleInstancesSkipAhead(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	for range 100 {
+		s.mustAck(s.putIn(2, 1))
+	}
+	require.Less(t, s.skips(1, 1), uint64(10))
+	require.Less(t, s.skips(1, 3), uint64(10))
+	s.passes()
+}
+
+// TestSkipsRaceCommands: all instances have commands, in turns and at once, while the others
+// skip for them.
+func TestSkipsRaceCommands(t *testing.T) {
+	for _, leaders := range [][]protocol.MemberID{{1, 1, 1}, {1, 2, 3}} {
+		s := weaveStage(t, 3)
+		s.lead(leaders...)
+		var ops []*operation
+		for n := range 60 {
+			instance := protocol.InstanceID(1 + n%3)
+			ops = append(ops, s.putIn(instance, leaders[instance-1]))
+			if n%7 == 0 {
+				ops = append(ops, s.putIn(1+instance%3, 3))
+			}
+			s.run(s.now + time.Duration(n%5)*time.Millisecond)
+		}
+		for _, op := range ops {
+			s.mustAck(op)
+		}
+		s.passes()
+	}
+}
+
+// TestSkipOfAnOldLeader: it stands in the log of the next one, which knows that it need not
+// skip again, and commits it.
+func TestSkipOfAnOldLeader(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.onlyIn(2, func(m *protocol.Message) bool { return m.To != 2 })
+	op := s.putIn(3, 3)
+	s.wait(0.2)
+	require.False(t, s.acked(op))
+	require.Equal(t, uint64(1), s.skips(2, 2))
+	s.crash(2)
+	s.pass = nil
+	s.electIn(2, 3)
+	s.mustAck(op)
+	require.Zero(t, s.skips(3, 2))
+	s.start(2)
+	s.mustAck(s.putIn(3, 2))
+	s.passes()
+}
+
+// TestSkipInATruncatedSuffix: a skip that reached nobody is replaced by another leader's.
+func TestSkipInATruncatedSuffix(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.onlyIn(2, func(m *protocol.Message) bool { return m.From != 2 })
+	op := s.putIn(3, 3)
+	s.wait(0.1)
+	lost := s.member(2).of(2).inst.Tail().Round()
+	require.Positive(t, lost)
+	s.until("another one leads", func() bool { l := s.leaderOf(2); return l != nil && l.id != 2 })
+	s.mustAck(op)
+	s.pass = nil
+	s.wait(2)
+	for range 3 {
+		s.mustAck(s.putIn(2, 2))
+	}
+	s.passes()
+}
+
+// TestOneLeaderIsolated: the others' commands are committed, and executed as soon as the
+// instance has another leader.
+func TestOneLeaderIsolated(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.split(3)
+	s.mustAck(s.putIn(1, 1)) // instance 3 comes after that
+	a, b := s.putIn(1, 1), s.putIn(2, 2)
+	s.wait(0.2)
+	require.False(t, s.acked(a), "instance 3 has not filled its slot")
+	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.weave.Wanted(1))
+	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
+	s.mustAck(s.putIn(1, 2))
+	s.heal()
+	s.wait(1)
+	require.False(t, s.leads(3, 3))
+	s.passes()
+}
+
+// TestAllLeadersOnTheCrashedMember: all elections run at once; and leadership comes back
+// together.
+func TestAllLeadersOnTheCrashedMember(t *testing.T) {
+	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
+		s := weaveStage(t, 3, func(set *Settings) { set.Raft.Leaders = leaders })
+		s.until("all instances have leaders", func() bool { return s.leaderOf(1) != nil && s.leaderOf(2) != nil && s.leaderOf(3) != nil })
+		first := s.leaderOf(1).id
+		if leaders == protocol.LeadersTogether {
+			s.until("one leads all", func() bool { return s.leads(first, 2) && s.leads(first, 3) })
+		}
+		s.mustAck(s.put(first))
+		s.crash(first)
+		other := 1 + first%3
+		require.LessOrEqual(t, s.took(s.put(other)), 4*stageElection)
+		if leaders == protocol.LeadersTogether {
+			s.until("one leads all", func() bool {
+				l := s.leaderOf(1)
+				return l != nil && l.id != first && s.leads(l.id, 2) && s.leads(l.id, 3)
+			})
+		}
+		s.start(first)
+		if leaders == protocol.LeadersSpread {
+			s.until("everybody leads one", func() bool { return s.leads(1, 1) && s.leads(2, 2) && s.leads(3, 3) })
+		}
+		s.mustAck(s.put(first))
+		s.passes()
+	}
+}
+
+// TestReadDuringAStall: a read waits for an instance without a leader, however little it may
+// have to do with it; and a leader that is alone does not answer for its instance.
+func TestReadDuringAStall(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.mustAck(s.putIn(1, 1))
+	s.crash(3)
+	read := s.get(1)
+	s.wait(0.5)
+	require.False(t, s.acked(read))
+	s.mustAck(read)
+	s.start(3)
+	s.wait(2)
+
+	s.electIn(1, 1)
+	s.electIn(2, 2)
+	s.split(1)
+	stale := s.get(1)
+	s.until("another one leads", func() bool { l := s.leaderOf(1); return l != nil && l.id != 1 })
+	s.mustAck(s.putIn(1, 2))
+	s.wait(2)
+	require.False(t, s.acked(stale))
+	s.heal()
+	s.mustAck(stale)
+	s.passes()
+}
+
+// TestElectionsAtDifferentIndexes: what leaders append for themselves fills no slots, wherever
+// it stands.
+func TestElectionsAtDifferentIndexes(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	for round := range 6 {
+		instance := protocol.InstanceID(1 + round%3)
+		for n := range round {
+			s.putIn(protocol.InstanceID(1+n%3), 1)
+		}
+		s.electIn(instance, protocol.MemberID(1+(round+1)%3))
+		s.mustAck(s.putIn(1+instance%3, 2))
+	}
+	s.passes()
+}
+
+// TestCrashBetweenSnapshotAndCuts: a member loses power at each of the writes that a snapshot,
+// taken in the middle of a skip, and the cuts of three logs need.
+func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
+	for write := 1; write <= 24; write++ {
+		s := weaveStage(t, 3, func(set *Settings) { set.SegmentBytes = 4 << 10 })
+		s.lead(1, 1, 1)
+		for range 20 {
+			s.mustAck(s.putIn(2, 1))
+		}
+		m := s.member(3)
+		s.until("all is applied", func() bool { return !m.behind() })
+		at := m.applier.Cursor()
+		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
+		require.Positive(t, at.Points[0].Round)
+		s.set.SnapshotBytes, m.logged = 1, 1
+		m.disk.power = write
+		m.maybeSnapshot()
+		s.wait(0.2)
+		s.set.SnapshotBytes = 1 << 30
+		m.disk.power = 0
+		if m.up {
+			s.crash(3)
+		}
+		s.start(3)
+		s.mustAck(s.putIn(3, 3))
+		s.crash(1)
+		s.mustAck(s.putIn(1, 3))
+		s.start(1)
+		s.passes()
+	}
+}
+
+// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its
+// log. The snapshot that helps stands for all instances, also for those in which it is ahead.
+func TestBehindInOneInstance(t *testing.T) {
+	for behind := protocol.InstanceID(1); behind <= 3; behind++ {
+		s := weaveStage(t, 3, func(set *Settings) { set.SnapshotBytes = 2000 })
+		s.lead(1, 1, 1)
+		s.onlyIn(behind, func(m *protocol.Message) bool { return m.To != 3 })
+		for n := range 80 {
+			s.mustAck(s.putIn(protocol.InstanceID(1+n%3), 1))
+		}
+		late := s.last(3)
+		if behind != 1 {
+			require.Equal(t, s.last(1), late)
+		}
+		s.until("the log is cut", func() bool {
+			return s.member(1).of(behind).inst.Core().Status().First > s.member(3).of(behind).inst.Core().Status().Last+1
+		})
+		s.crash(2) // what is committed now needs 3
+		s.pass = nil
+		installs := s.events.Installs
+		s.until("a snapshot is installed", func() bool { return s.events.Installs > installs })
+		s.mustAck(s.putIn(2, 3))
+		s.start(2)
+		s.passes()
+	}
+}
+
+// TestOneClientThroughAllInstances: commands that are asked for one after the other take
+// effect in that order, whichever instances they go through, also where the first of them is
+// the slower one.
+func TestOneClientThroughAllInstances(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	var last *operation
+	for n := range 30 {
+		op := s.putIn(protocol.InstanceID(3-n%3), protocol.MemberID(1+n%3))
+		s.mustAck(op)
+		if last != nil {
+			require.Greater(t, op.position, last.position)
+		}
+		last = op
+	}
+	// Without waiting they may take effect in any order, each once: the member, its leader and
+	// the network repeat them.
+	s.set.Duplicate = 0.5
+	var ops []*operation
+	for n := range 30 {
+		ops = append(ops, s.putIn(protocol.InstanceID(3-n%3), 2))
+	}
+	s.crash(3)
+	s.start(3)
+	for _, op := range ops {
+		s.mustAck(op)
+	}
+	s.set.Duplicate = 0
+	s.passes()
+}
+
+// TestBodiesOfSeveralInstances: bodies at the same index of several instances are not mixed up,
+// in fragments or whole, when they are read, released, or brought by a snapshot.
+func TestBodiesOfSeveralInstances(t *testing.T) {
+	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Raft.Placement, s.Raft.MaxK = raft.PlacementCopy, 0 }} {
+		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
+		s.lead(1, 2, 3)
+		put := func(instance protocol.InstanceID) {
+			s.route = instance
+			s.mustAck(s.putBody(protocol.MemberID(instance)))
+			s.route = 0
+		}
+		s.split(5)
+		for n := range 15 {
+			put(protocol.InstanceID(1 + n%3))
+		}
+		s.heal()
+		s.until("5 has it all", func() bool { return !s.member(5).behind() && !s.member(5).lacks() })
+		s.readable(1, 4, 5)
+		s.crash(1, 2)
+		s.readable(3, 5)
+		op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
+		s.client.perform(s.member(4), op, time.Hour, func() {})
+		s.mustAck(op)
+		s.start(1, 2)
+		s.readable(1, 2, 3, 4, 5)
+		s.passes()
+	}
+}
