@@ -57,8 +57,9 @@ type Work struct {
 	For      time.Duration
 	Inflight int
 	// Readers are clients that read strongly, for that time, each at one of the members; what
-	// they read comes over its network cards. Writes, if there is a rate, go on beside them.
-	Readers int
+	// they read comes over its network cards. Every WriteEvery-th time they write; 0: never.
+	Readers    int
+	WriteEvery int
 	// Down followers are stopped while the clients work, which they do for a time.
 	Down int
 	// Reads is how often the last of the requests' bodies is read after that, one read

@@ -101,7 +101,7 @@ func sensible(c *Case) bool {
 	case w.For > 0 && (w.Requests > 0 || w.Reads > 0):
 		return false
 	case w.Readers > 0:
-		return w.For > 0 && w.Clients == 0 && w.Down == 0 && s.Keys > 0 && w.Payload > 8
+		return w.For > 0 && w.Clients == 0 && w.Rate == 0 && w.Down == 0 && s.Keys > 0 && w.Payload > 8
 	case w.For > 0 && w.Rate > 0:
 		return w.Clients == 0 && w.Down == 0 && w.Body == 0
 	case w.For > 0:

@@ -93,10 +93,7 @@ type flowSender struct {
 func startFlow(w Work, to []proposer, first uint64) *flow {
 	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{})}
 	n := len(to)
-	switch {
-	case w.Rate == 0:
-		n = 0
-	case n == 1:
+	if n == 1 {
 		n = flowSenders
 	}
 	for i := range n {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -73,9 +74,6 @@ func TestFlowDrops(t *testing.T) {
 	if err := f.end(t.Context()); !errors.Is(err, lost) {
 		t.Errorf("error %v", err)
 	}
-	if f = startFlow(Work{For: time.Second}, []proposer{p}, 0); f.end(t.Context()) != nil || f.next.Load() != 0 {
-		t.Error("something flows without a rate")
-	}
 }
 
 // stuck answers nothing.
@@ -94,8 +92,8 @@ func TestRealNiagara(t *testing.T) {
 	if f[Reads] <= 0 || f[ReadP50] <= 0 || f[ReadP90] < f[ReadP50] || f[Throughput] != 0 {
 		t.Errorf("reads: %+v", f)
 	}
-	f = runReal(t, target, Work{For: 300 * time.Millisecond, Readers: 6, Payload: 2000, Rate: 300})
-	if f[Reads] <= 0 || f[Throughput] <= 0 || f[Throughput] > 1000 {
+	f = runReal(t, target, Work{For: 600 * time.Millisecond, Readers: 6, Payload: 2000, WriteEvery: 4})
+	if f[Reads] <= f[Throughput] || f[Throughput] <= 0 || f[P50] <= 0 {
 		t.Errorf("reads beside writes: %+v", f)
 	}
 	f = runReal(t, target, Work{For: 300 * time.Millisecond, Clients: 6, Payload: 2000})
@@ -111,27 +109,37 @@ func TestRealNiagara(t *testing.T) {
 	}
 }
 
-func TestReadersEnd(t *testing.T) {
-	target := &braidTarget{members: []*member{{}, {}}}
-	r := target.startReaders(Work{})
-	r.wg.Go(func() {
-		r.run(t.Context(), 1, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("refused") })
-	})
-	for r.failure.Load() == nil && time.Since(r.began) < 30*time.Second {
-		<-time.After(time.Millisecond)
-	}
-	if err := r.end(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("error %v", err)
-	}
-	r = target.startReaders(Work{Payload: 9})
-	r.wg.Go(func() {
-		r.run(t.Context(), 1, func(context.Context, []byte) ([]byte, error) { return []byte("12345678"), nil })
-	})
-	for r.failure.Load() == nil && time.Since(r.began) < 30*time.Second {
-		<-time.After(time.Millisecond)
-	}
-	if err := r.end(t.Context()); err == nil || !strings.Contains(err.Error(), "a value of 8 bytes") {
-		t.Errorf("error %v", err)
+func TestReaders(t *testing.T) {
+	value := func(context.Context, []byte) ([]byte, error) { return make([]byte, 9), nil }
+	short := func(context.Context, []byte) ([]byte, error) { return make([]byte, 8), nil }
+	refused := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("refused") }
+	lost := &instant{seen: map[uint64]int{}, fail: errors.New("lost")}
+	for _, c := range []struct {
+		ask  ask
+		to   proposer
+		want string
+	}{{value, &instant{seen: map[uint64]int{}}, ""}, {short, lost, "a value of 8 bytes"}, {refused, lost, "refused"}, {value, lost, "lost"}} {
+		r := (&braidTarget{sent: 70, members: []*member{{}, {}}}).startReaders(Work{Payload: 9, WriteEvery: 3}, nil)
+		r.wg.Go(func() { r.run(t.Context(), 1, c.to, c.ask) })
+		for r.failure.Load() == nil && r.next.Load() < 40 && time.Since(r.began) < 30*time.Second {
+			runtime.Gosched()
+		}
+		err := r.end(t.Context())
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			continue
+		}
+		reads, writes := len(r.reads.within(0, time.Hour)), len(r.writes.within(0, time.Hour))
+		if err != nil || writes != int(r.next.Load()) || reads < 2*writes-1 || reads > 2*writes+2 {
+			t.Errorf("%d reads, %d of %d writes, error %v", reads, writes, r.next.Load(), err)
+		}
+		for n, times := range c.to.(*instant).seen {
+			if n < 70 || n >= 70+r.next.Load() || times != 1 {
+				t.Errorf("command %d was sent %d times", n, times)
+			}
+		}
 	}
 }
 
@@ -169,7 +177,7 @@ func TestSetupsOfNiagara(t *testing.T) {
 	if err != nil || o.Order != braid.OrderNiagara || o.Instances != 4 || o.Leaders != braid.LeadersSpread || o.Net != "egress=250mbit,nics=4" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Net != "egress=25mbit,nics=4" {
+	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Net != "egress=10mbit,nics=4" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err = braidedSetup(seriesBraided).options(); err != nil || o.Placement != braid.PlacementCode || o.Instances != 5 || o.CodeK != 0 {

@@ -23,9 +23,9 @@ const keyRequest = 'k'
 
 func requestKey(key uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{keyRequest}, key) }
 
-// readStrongly lets readers read for a time, and a flow of writes go on beside them. A
-// reader's program is another member's: what it reads comes over the cards of the member
-// that it asks, as it would to a client.
+// readStrongly lets readers read for a time, and write now and then. A reader's program is
+// another member's: what it reads comes over the cards of the member that it asks, as it would
+// to a client.
 func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.awaitLeader(ctx)
 	if err != nil {
@@ -34,14 +34,12 @@ func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) 
 	if err := t.fill(ctx, w); err != nil {
 		return nil, err
 	}
-	writes := startFlow(Work{Rate: w.Rate, For: w.For, Payload: w.Payload, Inflight: w.Inflight}, t.proposers(leader), t.sent)
-	r := t.startReaders(w)
-	measured, err := t.watchReads(ctx, r, writes, leader)
+	r := t.startReaders(w, t.proposers(leader))
+	measured, err := t.watchReads(ctx, r, leader)
 	rerr := r.end(ctx)
-	werr := writes.end(ctx)
-	t.sent += writes.next.Load()
-	t.applied += uint64(writes.answered())
-	if err = errors.Join(err, rerr, werr); err != nil {
+	t.sent += r.next.Load()
+	t.applied += r.next.Load() // unless there is an error
+	if err = errors.Join(err, rerr); err != nil {
 		return nil, err
 	}
 	return measured(), t.converge(ctx)
@@ -59,96 +57,147 @@ func (t *braidTarget) fill(ctx context.Context, w Work) error {
 
 // watchReads reads the counters at both ends of the time that counts. The sample can be had
 // when the readers have ended.
-func (t *braidTarget) watchReads(ctx context.Context, r *readers, writes *flow, leader *member) (func() Sample, error) {
+func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member) (func() Sample, error) {
 	if err := sleepUntil(ctx, r.began.Add(settleTime)); err != nil {
 		return nil, err
 	}
-	from, before, written := time.Since(r.began), t.read(leader), writes.answered()
+	from, before := time.Since(r.began), t.read(leader)
 	if err := sleepUntil(ctx, r.began.Add(from+r.work.For)); err != nil {
 		return nil, err
 	}
 	to, after := time.Since(r.began), t.read(leader)
-	seconds := (to - from).Seconds()
-	s := Sample{Throughput: float64(writes.answered()-written) / seconds}
 	if !sameLeaders(&before.leader, &after.leader) {
 		return nil, errors.New("the leader changed during the run")
 	}
 	return func() Sample {
-		took := r.within(from, to)
-		s[Reads] = float64(len(took)) / seconds
-		if n := float64(len(took)); n > 0 {
-			s[ReadP50], s[ReadP90] = ms(quantile(took, 0.5)), ms(quantile(took, 0.9))
+		reads, writes := r.reads.within(from, to), r.writes.within(from, to)
+		seconds := (to - from).Seconds()
+		s := Sample{Reads: float64(len(reads)) / seconds, Throughput: float64(len(writes)) / seconds}
+		if n := float64(len(reads) + len(writes)); n > 0 {
+			s[ReadP50], s[ReadP90] = ms(quantile(reads, 0.5)), ms(quantile(reads, 0.9))
 			s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
+		}
+		if len(writes) > 0 {
+			s.addLatencies(writes)
 		}
 		return s
 	}, nil
 }
 
-// readers are clients that read one key after the other until they are stopped.
+// readers are clients that read one key after the other until they are stopped, and write as
+// often as the work says.
 type readers struct {
 	work    Work
 	keys    int
+	first   uint64 // number of the first command
 	began   time.Time
+	next    atomic.Uint64 // commands sent
 	quit    chan struct{}
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	failure atomic.Pointer[error]
+	reads   answers
+	writes  answers
+}
 
+// answers are what was answered, by many.
+type answers struct {
 	mu   sync.Mutex
 	done []answered
+}
+
+func (a *answers) add(some []answered) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = append(a.done, some...)
+}
+
+// within returns how long those took that were answered between two instants, ascending.
+func (a *answers) within(from, to time.Duration) (took []time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.done {
+		if d.at >= from && d.at < to {
+			took = append(took, d.took)
+		}
+	}
+	slices.Sort(took)
+	return took
 }
 
 // ask sends a request to a member.
 type ask func(ctx context.Context, request []byte) ([]byte, error)
 
-func (t *braidTarget) startReaders(w Work) *readers {
+func (t *braidTarget) startReaders(w Work, to []proposer) *readers {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &readers{work: w, keys: max(1, t.setup.Keys), began: time.Now(), quit: make(chan struct{}), cancel: cancel}
+	r := &readers{work: w, keys: max(1, t.setup.Keys), first: t.sent, began: time.Now(), quit: make(chan struct{}), cancel: cancel}
 	n := len(t.members)
 	for i := range w.Readers {
-		to := t.members[i%n]
+		at := t.members[i%n]
 		from := t.members[(i+1+i/n%max(1, n-1))%n]
 		r.wg.Go(func() {
-			r.run(ctx, uint64(i), func(ctx context.Context, request []byte) ([]byte, error) {
-				return from.node.Ask(ctx, to.options.Self, request)
+			r.run(ctx, i, to[i%len(to)], func(ctx context.Context, request []byte) ([]byte, error) {
+				return from.node.Ask(ctx, at.options.Self, request)
 			})
 		})
 	}
 	return r
 }
 
-func (r *readers) run(ctx context.Context, number uint64, ask ask) {
-	random := rand.New(rand.NewPCG(1, number))
-	var took []answered
-	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.done = append(r.done, took...)
-	}()
-	for {
+func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
+	random := rand.New(rand.NewPCG(1, uint64(number)))
+	var reads, writes []answered
+	defer func() { r.reads.add(reads); r.writes.add(writes) }()
+	command := make([]byte, max(8, r.work.Payload))
+	for i := number; ; i++ { // not all of them write at once
 		select {
 		case <-r.quit:
 			return
 		default:
 		}
 		began := time.Since(r.began)
-		value, err := r.read(ctx, requestKey(uint64(random.IntN(r.keys))), ask)
-		if err == nil && len(value) < r.work.Payload {
-			err = fmt.Errorf("a value of %d bytes", len(value))
-		}
-		if err != nil {
-			r.failure.CompareAndSwap(nil, &err)
-			return
+		write := r.work.WriteEvery > 0 && i%r.work.WriteEvery == 0
+		var err error
+		if write {
+			err = r.write(ctx, command, to)
+		} else {
+			err = r.read(ctx, requestKey(uint64(random.IntN(r.keys))), ask)
 		}
 		now := time.Since(r.began)
-		took = append(took, answered{now, now - began})
+		switch {
+		case err != nil:
+			r.failure.CompareAndSwap(nil, &err)
+			return
+		case write:
+			writes = append(writes, answered{now, now - began})
+		default:
+			reads = append(reads, answered{now, now - began})
+		}
 	}
 }
 
-func (r *readers) read(ctx context.Context, request []byte, ask ask) ([]byte, error) {
+func (r *readers) write(ctx context.Context, command []byte, to proposer) error {
+	binary.LittleEndian.PutUint64(command, r.first+r.next.Add(1)-1)
+	answer := make(chan error, 1)
+	if err := to.ProposeBodyAsync(command, nil, func(_ any, err error) { answer <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *readers) read(ctx context.Context, request []byte, ask ask) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return ask(ctx, request)
+	value, err := ask(ctx, request)
+	if err == nil && len(value) < r.work.Payload {
+		err = fmt.Errorf("a value of %d bytes", len(value))
+	}
+	return err
 }
 
 // end stops the readers when their reads are answered.
@@ -159,23 +208,9 @@ func (r *readers) end(ctx context.Context) error {
 	defer r.cancel()
 	r.wg.Wait()
 	if err := r.failure.Load(); err != nil {
-		return fmt.Errorf("a read failed: %w", *err)
+		return fmt.Errorf("a reader failed: %w", *err)
 	}
 	return nil
-}
-
-// within returns how long the reads took that were answered between two instants,
-// ascending, when the readers have ended.
-func (r *readers) within(from, to time.Duration) (took []time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.done {
-		if a.at >= from && a.at < to {
-			took = append(took, a.took)
-		}
-	}
-	slices.Sort(took)
-	return took
 }
 
 // storing is a snapshot of a machine with its store.
