@@ -63,6 +63,13 @@ func (t *Tail) Append(e *protocol.Entry) {
 	t.fills.push(f)
 }
 
+// Cut tells that entries after an index are gone, and nothing came in their place yet.
+func (t *Tail) Cut(last protocol.Index) {
+	if last < t.End() {
+		t.fills.cut(int(last - t.committed))
+	}
+}
+
 func (t *Tail) wanted(turn Turn) {
 	if t.want.Compare(turn) < 0 {
 		t.want = turn

@@ -40,7 +40,8 @@ type ProposeChange struct {
 	Changes []Change
 	// Target, instead of Changes, is the whole configuration to change to: one that another
 	// instance made of the one in force here, in however many steps. A target from before what
-	// is in force here is refused with ReasonInvalidChange.
+	// is in force here is refused with ReasonInvalidChange. A follower tells its leader, which
+	// may not know, and does not learn whether that refuses.
 	Target *Config
 }
 
@@ -157,7 +158,8 @@ type Effects struct {
 	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
 	// instances on this member are to be told.
 	Suspect MemberID
-	// Changed says that leader, role, term or configuration is not what it was.
+	// Changed says that leader, role, term or configuration is not what it was, or that the log
+	// was cut by a new leader, which writes what comes in its place later.
 	Changed bool
 }
 

@@ -2,19 +2,45 @@ package replica
 
 import (
 	"slices"
+	"time"
 
 	"github.com/braidlog/braid/protocol"
 )
 
-// Followed returns the membership that the leader of another instance should propose there:
-// that of the first instance, as applied, if its own is another. While either changes, it
-// waits. The instances change one after the other, so the first makes its next change only
+// Followed returns the membership that another instance should change to: that of the first
+// instance, as applied, if its own is another. While either changes, it waits. The instances change one after the other, so the first makes its next change only
 // when all have followed: see Settled.
 func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.Config) {
-	if st.Role != protocol.Leader || st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || st.Config.SameMembers(cluster) {
+	if st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || st.Config.SameMembers(cluster) {
 		return nil
 	}
 	return cluster
+}
+
+// Following decides when a member proposes to an instance what Followed says: at once if it
+// leads the instance, else only when that has taken long. The leader may be one that was
+// removed from the first instance, and cannot know, for it gets its entries no more. It is a
+// pure rule; not safe for concurrent use.
+type Following struct {
+	waits bool
+	since time.Duration // when there was reason first, or the leader was last told
+}
+
+// Next returns what to propose now, nil if nothing.
+func (f *Following) Next(now, patience time.Duration, cluster *protocol.Config, st *protocol.Status) *protocol.Config {
+	target := Followed(cluster, st)
+	switch {
+	case target == nil:
+		f.waits = false
+	case st.Role == protocol.Leader:
+		return target
+	case !f.waits:
+		f.waits, f.since = true, now
+	case now-f.since >= patience:
+		f.since = now
+		return target
+	}
+	return nil
 }
 
 // Settled reports whether all instances have followed the first one, whose membership in

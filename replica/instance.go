@@ -388,6 +388,9 @@ func (in *Instance) release(seq uint64, out *Outbox) {
 func (in *Instance) observe() {
 	st := in.core.Status()
 	in.leader, in.term, in.role = st.Leader, st.Term, st.Role
+	if in.tail != nil {
+		in.tail.Cut(st.Last)
+	}
 }
 
 // installed voids what the same effects committed before, and forgets which leader has

@@ -57,8 +57,18 @@ func TestInstancesFollowTheFirst(t *testing.T) {
 	joint := changed
 	joint.Outgoing = []protocol.MemberID{1, 2}
 	require.Nil(t, Followed(&joint, st), "the first is not done")
-	require.Nil(t, Followed(&changed, &protocol.Status{Role: protocol.Follower, Config: old}))
 	require.Nil(t, Followed(&changed, &protocol.Status{Role: protocol.Leader, Config: joint}))
+
+	f := Following{}
+	const patience = time.Second
+	require.Equal(t, &changed, f.Next(0, patience, &changed, st), "a leader proposes it at once")
+	st.Role = protocol.Follower
+	require.Nil(t, f.Next(1, patience, &changed, st), "the leader is likely to do it")
+	require.Nil(t, f.Next(patience, patience, &changed, st))
+	require.NotNil(t, f.Next(1+patience, patience, &changed, st), "it does not seem to know")
+	require.Nil(t, f.Next(2*patience, patience, &changed, st), "it was told")
+	require.Nil(t, f.Next(3*patience, patience, &old, st), "it followed")
+	require.Nil(t, f.Next(4*patience, patience, &changed, st), "it is likely to do it again")
 
 	require.False(t, Settled(&changed, []protocol.Config{changed, old}))
 	require.True(t, Settled(&changed, []protocol.Config{changed, changed}))

@@ -42,7 +42,9 @@ type loop struct {
 	thread Thread // as the siblings know it
 	wakes  []protocol.InstanceID
 	mover  Mover
-	looked time.Duration // when it was last looked whether all is as it should be
+
+	following Following
+	looked    time.Duration // when it was last looked whether all is as it should be
 
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
 	load      atomic.Uint64 // a packed Load

@@ -145,7 +145,7 @@ func (l *loop) tend(now time.Duration) {
 		return
 	}
 	_, configs := l.r.apply.at()
-	if target := Followed(&configs[0], st); target != nil {
+	if target := l.following.Next(now, patience, &configs[0], st); target != nil {
 		l.inst.Step(now, protocol.ProposeChange{Target: target}, &l.out)
 	}
 }

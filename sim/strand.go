@@ -26,6 +26,7 @@ type strand struct {
 	cut       protocol.Index // the log may be cut here, after the records; 0: no
 	moved     time.Duration  // when leadership was given away
 	mover     replica.Mover
+	following replica.Following
 	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
 
 	body bodyWork

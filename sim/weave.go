@@ -138,8 +138,9 @@ func (m *Member) tickWeave() {
 // followMembership changes an instance's membership to the first one's.
 func (s *strand) followMembership(st *protocol.Status) {
 	cluster := s.m.applier.Config()
-	if target := replica.Followed(&cluster, st); target != nil {
-		s.inst.Step(s.m.clock(), protocol.ProposeChange{Target: target}, &s.out)
+	now := s.m.clock()
+	if target := s.following.Next(now, 2*s.m.w.set.Election, &cluster, st); target != nil {
+		s.inst.Step(now, protocol.ProposeChange{Target: target}, &s.out)
 	}
 }
 

@@ -32,6 +32,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	case r.role != protocol.Leader && r.leader == 0:
 		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
 		return
+	case r.role != protocol.Leader && in.Target != nil:
+		r.forwardTarget(&in)
+		return
 	case r.role != protocol.Leader:
 		r.refuse(in.Context, protocol.ReasonNotLeader, r.leader)
 		return
@@ -70,6 +73,28 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	r.appendConfig(next, in.ID)
 	r.advance()
 	r.replicateAll()
+}
+
+// forwardTarget tells the leader of the configuration to change to, which it may not know: the
+// instance that has it may have left the leader out, so that it does not get its entries.
+func (r *Raft) forwardTarget(in *protocol.ProposeChange) {
+	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: []protocol.Entry{e}})
+}
+
+// onTarget changes to a configuration of which another member told, if that has other members:
+// whether its addresses are newer cannot be seen. Refusals it is not told of.
+func (r *Raft) onTarget(e *protocol.Entry) {
+	target, err := protocol.DecodeConfig(e.Payload)
+	if err != nil || r.role != protocol.Leader {
+		return
+	}
+	next, ok := r.conf.Follow(&target)
+	if ok && (next.Slots != r.conf.Slots || !slices.Equal(next.Removed, r.conf.Removed) || !slices.Equal(next.Voters(), r.conf.Voters())) {
+		r.proposeChange(protocol.ProposeChange{ID: e.ID, Target: &target})
+	}
 }
 
 // nextConfig returns the configuration that is asked for. Changes are then what is different

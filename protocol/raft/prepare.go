@@ -142,6 +142,7 @@ func (r *Raft) giveUp(i protocol.Index) {
 		r.lead.uncommitted -= r.log.at(j).Bytes()
 	}
 	r.cutLog(i)
+	r.out.Changed = true
 	r.lead.first = i
 	for _, p := range r.lead.peers {
 		p.next = min(p.next, i)

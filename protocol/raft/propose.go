@@ -22,6 +22,10 @@ func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader pro
 }
 
 func onPropose(r *Raft, m *protocol.Message) {
+	if len(m.Entries) == 1 && m.Entries[0].Kind == protocol.EntryConfig {
+		r.onTarget(&m.Entries[0])
+		return
+	}
 	r.accept(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		if id == (protocol.ProposalID{}) {
 			return
