@@ -47,7 +47,8 @@ type loop struct {
 	looked    time.Duration // when it was last looked whether all is as it should be
 
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
-	load      atomic.Uint64 // a packed Load
+	load      atomic.Uint64 // a packed Load, but for its Round
+	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
 	woven     atomic.Pointer[WeaveStatus]
 	stays     atomic.Bool // an operator wanted it to be led here

@@ -91,11 +91,14 @@ func (l *loop) note() {
 	if load != l.load.Load() {
 		l.load.Store(load)
 	}
+	if tail := l.inst.tail; tail != nil && uint64(tail.Round()) != l.round.Load() {
+		l.round.Store(uint64(tail.Round()))
+	}
 }
 
 func (l *loop) loaded() Load {
 	load := l.load.Load()
-	return Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2)}
+	return Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
 }
 
 func (l *loop) unloaded() bool { return l.load.Load()>>2 == 0 }

@@ -88,14 +88,16 @@ func (w *Weaver) Check() error {
 
 // Load is how much of this member's own work an instance has.
 type Load struct {
-	Leads   bool // it is led here
-	Led     bool // its leader is known
-	Pending int  // batches under way
+	Leads   bool           // it is led here
+	Led     bool           // its leader is known
+	Pending int            // batches under way
+	Round   protocol.Round // how many rounds its log fills
 }
 
 // Prefer chooses which of n instances, in their order, takes this member's next batch: one
-// that is led here rather than elsewhere, of these the one with the least to do, and while
-// nothing is to do always the first: the others can then skip ahead of it.
+// that is led here rather than elsewhere, of these the one with the least to do, of these the
+// one that is most behind (SPECS §3.2: it need not skip then). While little is to do that is
+// always the same one, for the others have skipped ahead of it.
 func Prefer(n int, load func(i int) Load) int {
 	best, most := 0, load(0)
 	for i := 1; i < n; i++ {
@@ -113,5 +115,8 @@ func (l Load) before(o Load) bool {
 	case l.Led != o.Led:
 		return l.Led
 	}
-	return l.Pending < o.Pending
+	if l.Pending != o.Pending {
+		return l.Pending < o.Pending
+	}
+	return l.Round < o.Round
 }

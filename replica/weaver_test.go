@@ -46,6 +46,8 @@ func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
 	require.Equal(t, 0, prefer(ours, ours, ours), "the same one while nothing is to do")
 	require.Equal(t, 1, prefer(busy, ours, ours))
 	require.Equal(t, 2, prefer(led, led, busy), "rather here than elsewhere")
+	behind := Load{Led: true, Leads: true, Round: 5}
+	require.Equal(t, 1, prefer(Load{Led: true, Leads: true, Round: 70}, behind, Load{Led: true, Leads: true, Round: 6}), "the one that is most behind")
 	require.Equal(t, 1, prefer(Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
 }
 
