@@ -206,6 +206,11 @@ func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
+// Reshape changes from how many instances the log is woven (Options.Order "niagara"), while
+// it goes on, and waits until that is in force here. It may be called on any member. It is
+// refused while the membership or the instances change otherwise.
+func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Reshape(ctx, instances) }
+
 // Ask sends a request to another member's Options.Answer over the members' links.
 func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, error) {
 	return n.r.Ask(ctx, to, request)

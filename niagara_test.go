@@ -187,3 +187,85 @@ func TestBodiesOfWovenInstances(t *testing.T) {
 	l.verify()
 	l.complete()
 }
+
+func TestALogIsReshapedUnderLoad(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread)} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, tune)
+			c.led()
+			var acked []string
+			for i, instances := range []int{4, 1, 3} {
+				done := make(chan []string)
+				go func() { done <- c.fill(fmt.Sprintf("during %d", i), 100) }()
+				require.NoError(t, c.nodes[braid.MemberID(i+1)].Reshape(c.ctx(), instances))
+				some := <-done
+				require.Len(t, some, 300)
+				acked = append(acked, some...)
+				require.Eventually(t, func() bool {
+					for _, n := range c.nodes {
+						if len(n.Status().Instances) != instances {
+							return false
+						}
+					}
+					return true
+				}, patience, 5*time.Millisecond)
+				c.led()
+				c.verify(acked)
+			}
+			for _, m := range c.members {
+				c.stop(m.ID)
+			}
+			for _, m := range c.members {
+				c.start(m, false)
+			}
+			c.led()
+			require.Eventually(t, func() bool { return len(c.any().Status().Instances) == 3 }, patience, 5*time.Millisecond)
+			c.verify(append(acked, c.fill("after", 10)...))
+		})
+	}
+}
+
+func TestReshapingIsRefusedWhereItMakesNoSense(t *testing.T) {
+	c := newCluster(t, 1, woven(2))
+	c.led()
+	var refused *braid.RefusedError
+	require.ErrorAs(t, c.any().Reshape(c.ctx(), 0), &refused)
+	require.ErrorAs(t, c.any().Reshape(c.ctx(), braid.MaxInstances+1), &refused)
+	require.NoError(t, c.any().Reshape(c.ctx(), 2), "as it is")
+	single := newCluster(t, 1, nil)
+	single.leader()
+	require.ErrorAs(t, single.any().Reshape(single.ctx(), 2), &refused)
+}
+
+func TestAMemberThatMissedAReshape(t *testing.T) {
+	for name, snapshotBytes := range map[string]int{"with the log": 1 << 20, "without": 4 << 10} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, woven(4, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes }))
+			c.led()
+			acked := c.fill("before", 10)
+			c.stop(3)
+			require.NoError(t, c.any().Reshape(c.ctx(), 2))
+			// Nobody keeps the instances that are retired for ever.
+			for i, began := 0, time.Now(); time.Since(began) < 6*time.Second; i++ {
+				acked = append(acked, c.fill(fmt.Sprintf("meanwhile %d", i), 50)...)
+			}
+			require.NoError(t, c.any().Reshape(c.ctx(), 3))
+			c.start(c.members[2], false)
+			require.Eventually(t, func() bool {
+				st := c.nodes[3].Status()
+				return len(st.Instances) == 3 && st.Ready
+			}, patience, 5*time.Millisecond, "it does not get what it missed")
+			c.verify(append(acked, c.fill("after", 10)...))
+
+			fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
+			c.dirs[4], c.members = t.TempDir(), append(c.members, fourth)
+			require.NoError(t, c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}))
+			c.start(fourth, true)
+			require.Eventually(t, func() bool {
+				st := c.nodes[4].Status()
+				return len(st.Instances) == 3 && st.Ready
+			}, patience, 5*time.Millisecond, "a new member does not get there")
+			c.verify(acked)
+		})
+	}
+}

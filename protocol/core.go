@@ -101,6 +101,10 @@ type Unreachable struct{ Member MemberID }
 // not wait longer than its rank asks for (SPECS §3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
+// Stand says that this member is meant to be the first leader of an instance that has just
+// begun: it need not wait for a timeout to stand for election.
+type Stand struct{}
+
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
 // advanced one. Context returns in a Rejection; 0: none is wanted.
 type Transfer struct {
@@ -121,6 +125,7 @@ func (BodyMade) input()         {}
 func (Bodies) input()           {}
 func (Unreachable) input()      {}
 func (Suspect) input()          {}
+func (Stand) input()            {}
 func (Transfer) input()         {}
 
 // Effects is what a core wants. It is reused: the owner carries out everything, calls

@@ -20,6 +20,8 @@ const (
 	askChange   byte = 'c' // the leader: change the membership
 	askTransfer byte = 't' // the leader: hand leadership over
 	askStay     byte = 's' // who leads the first instance now: keep to it
+	askReshape  byte = 'r' // the leader: weave the log from other instances
+	askMissing  byte = 'm' // the leader: this member needs an instance that may be retired
 )
 
 // refusal is how a refused request travels back as an answer.
@@ -51,6 +53,18 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 		err = r.transfer(ctx, to)
+	case askReshape:
+		var instances int
+		if err := json.Unmarshal(body, &instances); err != nil {
+			return nil, err
+		}
+		err = r.reshapeHere(ctx, instances)
+	case askMissing:
+		var id protocol.InstanceID
+		if err := json.Unmarshal(body, &id); err != nil {
+			return nil, err
+		}
+		r.missing(from, id)
 	case askStay:
 		r.first().stays.Store(true)
 	default:
@@ -175,7 +189,7 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 // change proposes a membership change at this member, which leads the first instance, and
 // waits for it. The other instances follow; until they have, there is no other change.
 func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
-	if _, configs := r.apply.at(); !Settled(&r.first().status.Load().Config, configs[1:]) {
+	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !Settled(&r.first().status.Load().Config, configs[1:]) {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
 	}
 	token, refused, forget := r.awaitRefusal()

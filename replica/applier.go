@@ -22,7 +22,9 @@ type Applier struct {
 	load     Loader
 	// instances are those in force, in their order: as many as the cursor has points.
 	instances []instanceState
-	session   protocol.Session
+	// ended are those that are not in force any more, as far as that is known here.
+	ended   []endedInstance
+	session protocol.Session
 
 	// skip is what a state machine on disk had applied before this life: positions up to
 	// it only update the sessions.
@@ -63,6 +65,15 @@ type instanceState struct {
 	// the order in which they were committed.
 	own  []ownBatch
 	head int
+	// covered is up to where a snapshot stood for entries, whether they were seen here or not.
+	covered protocol.Index
+}
+
+// endedInstance is an instance that was retired. Its entries up to index may be in the global
+// log, for a snapshot stood for them; of later ones that come now that is certainly not so.
+type endedInstance struct {
+	instance protocol.InstanceID
+	index    protocol.Index
 }
 
 type ownBatch struct {
@@ -134,7 +145,7 @@ func (a *Applier) configure(meta *Meta) {
 	a.instances = nil
 	for _, p := range meta.Cursor.Points {
 		base := meta.Base(p.Instance)
-		in := instanceState{instance: p.Instance, config: base.Config.Clone()}
+		in := instanceState{instance: p.Instance, config: base.Config.Clone(), covered: p.Index}
 		for i := range old {
 			if old[i].instance == p.Instance {
 				in.own, in.head = old[i].own, old[i].head
@@ -184,6 +195,8 @@ func (a *Applier) collect(c *Commitment) {
 			at++
 		}
 		switch index := c.Entries[at].Index; {
+		case in == nil && index <= a.Ended(c.Instance):
+			b.Fail(ErrMaybeCommitted)
 		case in == nil:
 			a.void(b)
 		case index <= added:
@@ -198,11 +211,22 @@ func (a *Applier) collect(c *Commitment) {
 			continue
 		}
 		a.resident += len(e.Payload)
-		if e.Kind != protocol.EntrySkip && e.Kind != protocol.EntryNoop {
+		if e.Kind == protocol.EntryBatch || e.Kind == protocol.EntryConfig {
 			in.waiting++
 		}
 	}
 	a.order.Add(c.Instance, c.Entries)
+}
+
+// Ended returns up to which index entries of an instance that is retired may have taken effect
+// unseen; all others that were not seen certainly took none.
+func (a *Applier) Ended(instance protocol.InstanceID) protocol.Index {
+	for _, e := range a.ended {
+		if e.instance == instance {
+			return e.index
+		}
+	}
+	return allIndexes
 }
 
 // of finds what is known of an instance; nil if it is not in force.
@@ -278,8 +302,9 @@ func (a *Applier) reshape(p *order.Placed) {
 	a.sessions.Retire(p.Shape)
 	a.changes++
 	for i := range old {
-		if a.of(old[i].instance) == nil {
-			old[i].settle(allIndexes, a.void)
+		if in := &old[i]; a.of(in.instance) == nil {
+			a.ended = append(a.ended, endedInstance{in.instance, in.covered})
+			in.settle(allIndexes, a.void)
 		}
 	}
 }
@@ -402,14 +427,16 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	a.order.Install(meta.Cursor)
 	a.sessions = NewSessions(meta.Sessions)
 	unknown := func(b *Batch) { b.Fail(ErrResultUnknown) }
+	unsure := func(b *Batch) { b.Fail(ErrMaybeCommitted) }
 	a.failPlaced(ErrResultUnknown)
 	for i := range a.instances {
 		in := &a.instances[i]
-		upTo := allIndexes
 		if slices.Contains(meta.Cursor.Instances(), in.instance) {
-			upTo = meta.Cursor.Point(in.instance).Index
+			in.settle(meta.Cursor.Point(in.instance).Index, unknown)
+			continue
 		}
-		in.settle(upTo, unknown)
+		a.ended = append(a.ended, endedInstance{in.instance, allIndexes})
+		in.settle(allIndexes, unsure)
 	}
 	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor

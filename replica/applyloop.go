@@ -235,6 +235,9 @@ func (l *applyLoop) apply(c Commitment) error {
 		return err
 	}
 	if l.applier.changes != before {
+		if err := l.r.reshaped(l.applier); err != nil {
+			return err
+		}
 		l.publishConfig()
 	}
 	return nil
@@ -346,6 +349,9 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		l.installed++
 		l.mu.Unlock()
 	}()
+	if l.applier.of(instance) == nil {
+		return nil // it is retired by now
+	}
 	f, err := l.r.snaps.At(base, instance)
 	if err != nil {
 		return err
@@ -361,6 +367,9 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		return after
 	}
 	if err := f.Verify(); err != nil {
+		return err
+	}
+	if err := l.r.reshaped(l.applier); err != nil {
 		return err
 	}
 	if err := l.r.bodies.installed(instance, base.Index, l.applier); err != nil {

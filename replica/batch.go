@@ -33,9 +33,17 @@ type Batch struct {
 	term protocol.Term
 	// repeats counts how often this leader got it again in this term.
 	repeats int
+	// unsure means that a snapshot took the place of entries of which this may be one.
+	unsure bool
 	// refused means that the leader said no, for this reason: propose again at the next tick.
 	refused bool
 	reason  protocol.Reason
+}
+
+// renew makes a batch that was sealed and certainly takes no effect one that was never
+// proposed.
+func (b *Batch) renew() {
+	b.proposed, b.to, b.term, b.repeats, b.refused, b.reason = 0, 0, 0, 0, false, protocol.ReasonNone
 }
 
 // givenUp is what the commands of a batch are told when it was tried for long enough.

@@ -289,17 +289,24 @@ func (b *bodies) unfilled() bool {
 }
 
 // obey takes in what the configurations that are applied say about this member's bodies.
-func (b *bodies) obey(configs []instanceState) {
-	for i := range configs {
-		c := &configs[i]
-		k := b.host(c.instance)
+func (b *bodies) obey(instances []instanceState) {
+	b.kmu.Lock()
+	kept := slices.Clone(b.kept)
+	b.kmu.Unlock()
+	for _, k := range kept {
+		config := &instances[0].config // also for those that are retired
+		for i := range instances {
+			if instances[i].instance == k.instance {
+				config = &instances[i].config
+			}
+		}
 		b.kmu.Lock()
-		news := k.retention.Obey(&c.config, b.r.opt.Self)
+		news := k.retention.Obey(config, b.r.opt.Self)
 		short := k.retention.Short()
 		b.kmu.Unlock()
 		if news {
 			b.with(k, func(*Retention) {})
-			b.r.log.Info("which bodies this member holds whole has changed", "instance", c.instance, "to be made whole", short)
+			b.r.log.Info("which bodies this member holds whole has changed", "instance", k.instance, "to be made whole", short)
 		}
 	}
 }
@@ -402,7 +409,29 @@ func (b *bodies) damaged(ref protocol.BodyRef, err error) {
 func (b *bodies) news(k *keptBodies) (in protocol.Bodies, changed bool) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
-	return k.retention.Input()
+	if k != b.kept[0] || len(b.kept) == len(b.r.all()) {
+		return k.retention.Input()
+	}
+	return b.newsOfAll(k)
+}
+
+// newsOfAll adds to what the first instance's core is told what is alive of instances that
+// are retired. kmu is held.
+func (b *bodies) newsOfAll(first *keptBodies) (in protocol.Bodies, changed bool) {
+	var rest protocol.Bodies
+	for _, k := range b.kept[1:] {
+		if b.r.find(k.instance) != nil {
+			continue
+		}
+		in, news := k.retention.Input()
+		first.retention.owed = first.retention.owed || news
+		rest.Missing += in.Missing
+		rest.MaxK, rest.Partial = max(rest.MaxK, in.MaxK), max(rest.Partial, in.Partial)
+	}
+	in, changed = first.retention.Input()
+	in.Missing += rest.Missing
+	in.MaxK, in.Partial = max(in.MaxK, rest.MaxK), max(in.Partial, rest.Partial)
+	return in, changed
 }
 
 // with changes what is known of an instance's bodies, and has its core and the goroutine look
@@ -414,6 +443,9 @@ func (b *bodies) with(k *keptBodies, f func(*Retention)) {
 	k.changed.Store(true)
 	if l := b.r.find(k.instance); l != nil {
 		poke(l.wake)
+	} else if first := b.r.first(); first.kept != k { // it answers for those that are retired
+		first.kept.changed.Store(true)
+		poke(first.wake)
 	}
 	poke(b.wake)
 }
@@ -451,7 +483,7 @@ func (b *bodies) answered(a Answer) {
 
 func (b *bodies) send(m *protocol.Message) bool {
 	parts, err := b.r.frame(m)
-	return err == nil && b.r.links.Send(uint64(m.To), bodyStream+uint32(m.Instance), parts)
+	return err == nil && b.r.links.Send(uint64(m.To), bodyStream+streamOf(m.Instance), parts)
 }
 
 // fill begins to restore bodies that are missing or of which more is to be held.

@@ -149,6 +149,23 @@ func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
 	in.Step(now, protocol.Read{Context: context}, out)
 }
 
+// Retire takes the batches out that are under way, when the instance is not in force any
+// more. Those in void certainly took no effect, those in unsure may have: a snapshot stands
+// for entries up to index, which are perhaps not known here.
+func (in *Instance) Retire(index protocol.Index) (void, unsure []*Batch) {
+	known := in.core.Status().Commit >= index
+	for _, b := range in.pending {
+		if known && !b.unsure {
+			b.renew()
+			void = append(void, b)
+		} else {
+			unsure = append(unsure, b)
+		}
+	}
+	in.pending = nil
+	return void, unsure
+}
+
 // low is the oldest sequence number of this session that is not settled, or next if all are.
 func (in *Instance) low() uint64 {
 	if len(in.pending) > 0 {
@@ -405,7 +422,7 @@ func (in *Instance) installed(base *protocol.Base, out *Outbox) {
 	}
 	out.Own = nil
 	for _, batch := range in.pending {
-		batch.refused = true
+		batch.refused, batch.unsure = true, true
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 	case r.bodies.handle(m):
 	default:
 		// An instance that is not hosted here is not yet, or not any more.
-		if l := r.find(m.Instance); l != nil && !l.input(m, len(frame)) {
+		if l := r.hosted(m.Instance); l != nil && !l.input(m, len(frame)) {
 			r.metrics.dropped.Add(1)
 		}
 	}

@@ -27,7 +27,9 @@ type loop struct {
 	reads  *readGroup                // the first loop's: gathers reads not asked for yet; nil if none
 	asked  []*readGroup              // groups for which a read point is to be got
 	closed bool
-	wake   chan struct{}
+	// retired says that the instance is not in force any more.
+	retired bool
+	wake    chan struct{}
 
 	// The loop's own:
 	groups    map[uint64]*readGroup               // under way, by context
@@ -45,6 +47,8 @@ type loop struct {
 
 	following Following
 	looked    time.Duration // when it was last looked whether all is as it should be
+	lonely    time.Duration // when the instance's leader, or none of the first one, was last known
+	gone      time.Duration // when the loop ends, for the instance is retired; 0: it is not
 
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
 	load      atomic.Uint64 // a packed Load, but for its Round
@@ -60,7 +64,7 @@ const inboxBytes = 256 << 20
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
 	l := &loop{
 		r: r, id: id, inst: inst, kept: kept, wake: make(chan struct{}, 1),
-		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{},
+		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, lonely: r.now(),
 	}
 	l.publish()
 	l.note()
@@ -119,6 +123,10 @@ func (l *loop) run() {
 		l.mu.Unlock()
 		l.turn(inputs, jobs, tick)
 		clear(inputs)
+		if l.gone > 0 && l.r.now() >= l.gone {
+			l.vanish()
+			return
+		}
 	}
 }
 
@@ -331,7 +339,7 @@ func (l *loop) send(messages []*protocol.Message) {
 			// The log was cut meanwhile: the follower needs a snapshot instead.
 			l.r.log.Info("entries to send cannot be read", "to", m.To, "err", err)
 		}
-		if err != nil || !l.r.links.Send(uint64(m.To), uint32(m.Instance), parts) {
+		if err != nil || !l.r.links.Send(uint64(m.To), streamOf(m.Instance), parts) {
 			l.input(protocol.Unreachable{Member: m.To}, 0)
 		}
 		l.noteLarge(m.To, parts)
@@ -385,7 +393,7 @@ func (l *loop) aside(m *protocol.Message) (instead bool) {
 		return false
 	}
 	parts, err := l.r.frame(apart)
-	return err == nil && l.r.links.Send(uint64(m.To), asideStream+uint32(l.id), parts) && instead
+	return err == nil && l.r.links.Send(uint64(m.To), asideStream+streamOf(l.id), parts) && instead
 }
 
 // frame lists a message's bytes. Payloads and bodies that are not at hand are read from the
@@ -462,6 +470,9 @@ func (l *loop) shut() {
 	}
 	for _, b := range l.inst.pending {
 		b.Fail(ErrStopped)
+	}
+	if l.gone > 0 && l.r.ctx.Err() == nil {
+		return // only this instance ends
 	}
 	for _, b := range l.r.proposer.close(err) {
 		b.Fail(ErrStopped)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -88,6 +89,23 @@ func (p *proposer) add(command []byte, done Done) error {
 		p.wake()
 	}
 	return nil
+}
+
+// again puts batches that were taken in front of all others.
+func (p *proposer) again(batches []*Batch) {
+	p.mu.Lock()
+	err := p.err
+	if err == nil {
+		p.full = append(slices.Clone(batches), p.full...)
+	}
+	p.mu.Unlock()
+	if err != nil {
+		for _, b := range batches {
+			b.Fail(err)
+		}
+		return
+	}
+	p.wake()
 }
 
 // free gives back a settled batch's bytes.

@@ -80,12 +80,16 @@ func (l *loop) readFor(now time.Duration, g *readGroup) {
 // handRead has the loop ask for its part of a group's read point.
 func (l *loop) handRead(g *readGroup) {
 	l.mu.Lock()
-	closed := l.closed
-	if !closed {
+	closed, retired := l.closed, l.retired
+	if !closed && !retired {
 		l.asked = append(l.asked, g)
 	}
 	l.mu.Unlock()
-	if closed {
+	switch {
+	case retired:
+		l.r.askAgain([]*readGroup{g})
+		return
+	case closed:
 		l.r.apply.failRead(g, l.r.stopped())
 		return
 	}

@@ -17,8 +17,8 @@ const recoverResident = 64 << 20
 func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Recovered, error) {
 	r := recovery{instance: instance}
 	r.Base = meta.Base(instance)
-	if err := log.Replay(uint32(instance), r.record); err != nil {
-		return protocol.Recovered{}, fmt.Errorf("recover instance %d: %w", instance, err)
+	if err := r.read(log); err != nil {
+		return protocol.Recovered{}, err
 	}
 	if r.logBase.Index > r.Base.Index {
 		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
@@ -41,6 +41,35 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 	return r.Recovered, nil
 }
 
+// Unborn is what the log has of an instance that is newer than the newest snapshot: it
+// begins where the global log says, once that is replayed.
+type Unborn struct{ recovery }
+
+// RecoverUnborn reads what the log has of such an instance.
+func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
+	u := &Unborn{recovery{instance: instance}}
+	return u, u.read(log)
+}
+
+// Begin is what the instance needs to start from a base: that of its first moment, or of a
+// snapshot. restart says that its log on disk must be started anew there first.
+func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, restart bool, err error) {
+	r := u.recovery
+	r.Base = base
+	for len(r.Entries) > 0 && r.Entries[0].Index <= base.Index {
+		if e := &r.Entries[0]; e.Index == base.Index {
+			r.at, r.found = protocol.Entry{Index: e.Index, Term: e.Term}, true
+		}
+		r.Entries = r.Entries[1:]
+	}
+	restart, err = r.join()
+	r.State.Commit = max(r.State.Commit, base.Index)
+	if restart {
+		r.State.Commit = base.Index
+	}
+	return r.Recovered, restart, err
+}
+
 type recovery struct {
 	protocol.Recovered
 	instance protocol.InstanceID
@@ -49,6 +78,13 @@ type recovery struct {
 	at       protocol.Entry
 	found    bool
 	resident int // payload bytes kept in memory
+}
+
+func (r *recovery) read(log *wal.Log) error {
+	if err := log.Replay(uint32(r.instance), r.record); err != nil {
+		return fmt.Errorf("recover instance %d: %w", r.instance, err)
+	}
+	return nil
 }
 
 func (r *recovery) record(kind wal.Kind, index uint64, data []byte) (err error) {

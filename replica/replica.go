@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,12 +37,16 @@ type Replica struct {
 	waiters  sync.Pool
 	metrics  counters
 	reading  atomic.Int64 // groups of reads under way
+	session  protocol.Session
+	// unborn is what the log has of instances that are not in force yet; the apply loop's.
+	unborn map[protocol.InstanceID]*Unborn
 
-	// known are the members with links, streams those that are sent a snapshot; both guarded
-	// by lmu.
+	// known are the members with links, streams those that are sent a snapshot, lingers the
+	// loops of instances that are retired; guarded by lmu.
 	lmu     sync.Mutex
 	known   map[protocol.MemberID]knownPeer
 	streams map[protocol.MemberID]*outStream
+	lingers []*loop
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -72,7 +77,7 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock,
-		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, changes: map[uint64]chan protocol.Rejection{},
+		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, unborn: map[protocol.InstanceID]*Unborn{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -110,7 +115,11 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.openBodies(sm, logs); err != nil {
+	unborn, err := r.findUnborn(&meta)
+	if err != nil {
+		return err
+	}
+	if err := r.openBodies(sm, append(slices.Clone(logs), unborn...)); err != nil {
 		return err
 	}
 	r.load = LoadFrom(r.wal)
@@ -154,6 +163,11 @@ func (r *Replica) begin(sm StateMachine) error {
 func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
+	a.Void = func(b *Batch) {
+		b.renew()
+		r.proposer.again([]*Batch{b})
+	}
+	r.session = session
 	r.apply = newApplyLoop(r, a)
 	r.proposer = &proposer{
 		clock: r.now, wake: func() { poke(r.preferred().wake) },
@@ -226,10 +240,21 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 	if err := RecoverBodies(logs, store, refs); err != nil {
 		return err
 	}
+	for _, ref := range refs { // of instances that are retired as well
+		r.bodies.host(ref.Instance)
+	}
 	for _, l := range logs {
-		t := r.bodies.host(l.Instance).retention
-		t.Restart(l.Recovered.Base.Index, refs)
-		t.Obey(&l.Recovered.Base.Config, r.opt.Self)
+		r.bodies.host(l.Instance)
+	}
+	for _, k := range r.bodies.kept {
+		floor, config := allIndexes, &logs[0].Recovered.Base.Config
+		for _, l := range logs {
+			if l.Instance == k.instance {
+				floor, config = l.Recovered.Base.Index, &l.Recovered.Base.Config
+			}
+		}
+		k.retention.Restart(floor, refs)
+		k.retention.Obey(config, r.opt.Self)
 	}
 	return nil
 }

@@ -25,6 +25,10 @@ func newLoops(all []*loop) *loops {
 
 func (r *Replica) all() []*loop { return r.loops.Load().all }
 
+// streamOf is the stream of an instance: its own, but for clusters that were reshaped very
+// often, where one that is long retired had the same.
+func streamOf(id protocol.InstanceID) uint32 { return uint32(id % 256) }
+
 func (r *Replica) first() *loop { return r.loops.Load().all[0] }
 
 // find returns an instance's loop, nil if it is not hosted here.
@@ -60,7 +64,7 @@ func (r *router) want(instance protocol.InstanceID) order.Turn {
 // weave tells the other instances how this one stands and has it skip what they wait for, in
 // the turn that the records of both go to the disk.
 func (l *loop) weave(now time.Duration) {
-	if len(l.r.all()) == 1 {
+	if len(l.r.all()) == 1 || l.gone > 0 {
 		return
 	}
 	t := l.inst.Thread(now)
@@ -125,7 +129,7 @@ func (l *loop) tell(in protocol.Input) {
 // its members are those of the first one, and whether those that wait for it are heard.
 func (l *loop) tend(now time.Duration) {
 	loops := l.r.all()
-	if len(loops) == 1 || now-l.looked < l.r.opt.Heartbeat {
+	if len(loops) == 1 || l.gone > 0 || now-l.looked < l.r.opt.Heartbeat {
 		return
 	}
 	l.looked = now
@@ -147,6 +151,10 @@ func (l *loop) tend(now time.Duration) {
 	if l == loops[0] {
 		return
 	}
+	if st.Term == 0 && l.r.opt.Leaders.Preferred(st.Config.Voters(), l.id, leader) == l.r.opt.Self {
+		l.inst.Step(now, protocol.Stand{}, &l.out)
+	}
+	l.missed(now, st, leader)
 	_, configs := l.r.apply.at()
 	if target := l.following.Next(now, patience, &configs[0], st); target != nil {
 		l.inst.Step(now, protocol.ProposeChange{Target: target}, &l.out)

@@ -106,17 +106,23 @@ func (l *applyLoop) requestView(ctx context.Context) (viewReply, error) {
 type outStream struct{ askers []*loop }
 
 // askSnapshot has a member sent the state as it is now, because an instance's leader here has
-// no log for it any more. One stream serves all instances that ask while it runs.
+// no log for it any more, or, without l, because it misses an instance that is retired. One
+// stream serves all that ask while it runs.
 func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term) {
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
 	if s := r.streams[to]; s != nil {
-		s.askers = append(s.askers, l)
+		if l != nil {
+			s.askers = append(s.askers, l)
+		}
 		return
 	}
-	s := &outStream{askers: []*loop{l}}
+	s, h := &outStream{}, stream{Term: term}
+	if l != nil {
+		s.askers, h.Instance = []*loop{l}, l.id
+	}
 	r.streams[to] = s
-	r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, s, to, stream{Term: term, Instance: l.id}) })
+	r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, s, to, h) })
 }
 
 // sendSnapshot streams the state as it is now to a member that is behind the log.
@@ -173,7 +179,19 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 		return err
 	}
 	r.offer(from, &h)
+	r.overRetired(&h.Meta)
 	return nil
+}
+
+// overRetired takes a snapshot for an instance that it says is retired: no core will, if this
+// member has everything else.
+func (r *Replica) overRetired(meta *Meta) {
+	for _, l := range r.all() {
+		if l.id < meta.Cursor.Fresh && !slices.Contains(meta.Cursor.Instances(), l.id) {
+			r.apply.pushInstall(l.id, &protocol.Base{})
+			return
+		}
+	}
 }
 
 // offer tells all cores of a snapshot that is durable. Each takes it or not, by what it knows

@@ -195,6 +195,10 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.unreachable(in.Member)
 	case protocol.Suspect:
 		r.suspect(in.Member)
+	case protocol.Stand:
+		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
+			r.campaign(false)
+		}
 	case protocol.Transfer:
 		r.transfer(in)
 	}

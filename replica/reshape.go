@@ -1,0 +1,250 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// A running cluster's log is woven from more or fewer instances: an EntryReshape stands in the
+// first instance's log; where it takes effect in the global log, every member begins the new
+// instances, or retires the last ones. Instances that are retired linger for a while, so that
+// members that are a little behind get the rest of their logs; later they need a snapshot.
+
+// lingerFor is how many election timeouts an instance that is retired stays for others.
+const lingerFor = 10
+
+// Reshape changes how many instances the log is woven from, and returns when it is in force
+// on this member.
+func (r *Replica) Reshape(ctx context.Context, instances int) error {
+	err := r.atLeader(ctx, "reshape", askReshape, instances, func(ctx context.Context) error { return r.reshapeHere(ctx, instances) })
+	if err != nil {
+		return err
+	}
+	return r.poll(ctx, "reshape", r.opt.GiveUp(), nil, func() bool { return len(r.all()) == instances })
+}
+
+// reshapeHere proposes to reshape at this member, which leads the first instance, and waits
+// for it. It is absolute: proposed twice it means the same.
+func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
+	first := r.first()
+	refuse := func(reason protocol.Reason) error {
+		return &RefusedError{What: "reshape", Reason: reason, Leader: first.status.Load().Leader}
+	}
+	cursor, configs := r.apply.at()
+	switch {
+	case !cursor.Woven() || instances < 1 || instances > MaxInstances:
+		return refuse(protocol.ReasonInvalidChange)
+	case len(cursor.Points) == instances:
+		return nil
+	case cursor.Reshape != 0, !Settled(&first.status.Load().Config, configs):
+		return refuse(protocol.ReasonChangePending)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
+	defer cancel()
+	for {
+		if first.status.Load().Role != protocol.Leader {
+			return refuse(protocol.ReasonNotLeader)
+		}
+		first.input(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(instances)}}, 0)
+		err := r.poll(ctx, "reshape", r.opt.ElectionTimeout, nil, func() bool {
+			cursor, _ := r.apply.at()
+			return len(cursor.Points) == instances
+		})
+		if _, stalled := err.(*StalledError); !stalled {
+			return err
+		}
+	}
+}
+
+// MaxInstances is how many instances there can be.
+const MaxInstances = 64
+
+// findUnborn reads what the log has of instances that are newer than the newest snapshot.
+func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
+	if !meta.Cursor.Woven() {
+		return nil, nil
+	}
+	for _, id := range r.wal.Instances() {
+		id := protocol.InstanceID(id)
+		if id < meta.Cursor.Fresh {
+			continue
+		}
+		if r.unborn[id], err = RecoverUnborn(r.wal, id); err != nil {
+			return nil, err
+		}
+		logs = append(logs, InstanceLog{id, &r.unborn[id].Recovered})
+	}
+	return logs, nil
+}
+
+// reshaped begins and retires instances as the global log says, here and now. It runs in the
+// apply loop.
+func (r *Replica) reshaped(a *Applier) error {
+	cursor := a.Cursor()
+	shape := cursor.Instances()
+	if slices.Equal(shape, r.loops.Load().ids) {
+		return nil
+	}
+	meta := a.Meta()
+	var all, born, retired []*loop
+	for _, id := range shape {
+		l := r.find(id)
+		if l == nil {
+			var err error
+			if l, err = r.bear(meta.Base(id), id); err != nil {
+				return err
+			}
+			born = append(born, l)
+		}
+		all = append(all, l)
+	}
+	for _, l := range r.all() {
+		if !slices.Contains(shape, l.id) {
+			retired = append(retired, l)
+		}
+	}
+	for _, l := range retired {
+		r.linger(l)
+	}
+	r.loops.Store(newLoops(all))
+	for _, l := range born {
+		r.done.Add(1)
+		go l.run()
+		r.bodies.with(l.kept, func(*Retention) {})
+	}
+	for _, l := range retired {
+		ended := a.Ended(l.id)
+		l.do(func(now time.Duration) { l.retire(now, ended) })
+	}
+	r.log.Info("the log is woven from other instances", "instances", shape, "position", meta.Cursor.Position)
+	r.relink(r.now())
+	r.changed()
+	return nil
+}
+
+// bear makes an instance that begins at a base.
+func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error) {
+	u := r.unborn[id]
+	if u == nil {
+		u = &Unborn{recovery{instance: id}}
+	}
+	delete(r.unborn, id)
+	rec, restart, err := u.Begin(base)
+	if err != nil {
+		return nil, err
+	}
+	if restart {
+		record := protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}
+		r.writer.Submit([]wal.Record{walRecord(id, &record)}, func(err error) {
+			if err != nil {
+				r.fail(err)
+			}
+		})
+	}
+	l, err := r.newLoop(InstanceLog{id, &rec}, r.session)
+	if err == nil {
+		r.bodies.with(l.kept, func(t *Retention) { t.Compact(base.Index) })
+	}
+	return l, err
+}
+
+// linger keeps an instance that is retired for members that are behind.
+func (r *Replica) linger(l *loop) {
+	r.lmu.Lock()
+	r.lingers = append(r.lingers, l)
+	r.lmu.Unlock()
+	r.router.mu.Lock()
+	r.router.weaver.Forget(l.id)
+	r.router.mu.Unlock()
+}
+
+// hosted finds the loop of an instance that is in force, or was until lately.
+func (r *Replica) hosted(id protocol.InstanceID) *loop {
+	if l := r.find(id); l != nil {
+		return l
+	}
+	r.lmu.Lock()
+	defer r.lmu.Unlock()
+	for _, l := range r.lingers {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// retire ends what this member does through the instance. What it proposed there and what
+// took no effect another instance takes.
+func (l *loop) retire(now time.Duration, ended protocol.Index) {
+	void, unsure := l.inst.Retire(ended)
+	l.r.proposer.again(void)
+	for _, b := range unsure {
+		b.Fail(ErrMaybeCommitted)
+	}
+	l.mu.Lock()
+	groups := l.asked
+	l.asked, l.retired = nil, true
+	l.mu.Unlock()
+	for _, g := range l.groups {
+		groups = append(groups, g)
+	}
+	clear(l.groups)
+	l.r.askAgain(groups)
+	l.gone = now + lingerFor*l.r.opt.ElectionTimeout
+}
+
+// askAgain has the read points of groups asked for anew, since other instances are in force.
+func (r *Replica) askAgain(groups []*readGroup) {
+	first := r.first()
+	for _, g := range groups {
+		first.do(func(now time.Duration) { first.beginRead(now, g) })
+	}
+}
+
+// vanish ends a loop whose instance is retired and has lingered long enough: its log and
+// what only its log needs are given up.
+func (l *loop) vanish() {
+	r := l.r
+	r.lmu.Lock()
+	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
+	r.lmu.Unlock()
+	r.bodies.compacted(l.kept, allIndexes)
+	r.writer.Compact(uint32(l.id), uint64(l.inst.Core().Status().Last))
+	l.shut()
+}
+
+// missed asks for a snapshot when an instance that this member still needs to go on has no
+// leader for long, while the first one has: it may be retired, and nobody keeps its log.
+func (l *loop) missed(now time.Duration, st *protocol.Status, leader protocol.MemberID) {
+	if st.Leader != 0 || leader == 0 || leader == l.r.opt.Self {
+		l.lonely = now
+		return
+	}
+	if now-l.lonely < missedAfter*l.r.opt.ElectionTimeout {
+		return
+	}
+	l.lonely = now
+	l.r.spawn(func(ctx context.Context) {
+		if err := l.r.askLeader(ctx, leader, "snapshot", []byte(fmt.Sprintf("%c%d", askMissing, l.id))); err != nil {
+			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
+		}
+	})
+}
+
+// missedAfter is how many election timeouts a member waits for an instance's leader before
+// it asks whether the instance is retired.
+const missedAfter = 5
+
+// missing answers a member that lacks the log of an instance that may be retired.
+func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
+	cursor, _ := r.apply.at()
+	if r.hosted(id) != nil || id >= cursor.Fresh {
+		return
+	}
+	r.askSnapshot(nil, from, 0)
+}
