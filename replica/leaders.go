@@ -13,7 +13,6 @@ type Mover struct {
 	to    protocol.MemberID
 	since time.Duration // when to was first found fit, in one go until now
 	again time.Duration // not before
-	alone time.Duration // since when the first instance has no leader; 0: it has one
 }
 
 // Next returns whom the leader of an instance should hand over to now; 0: nobody. st is its
@@ -34,27 +33,6 @@ func (m *Mover) Next(now, patience time.Duration, st *protocol.Status, preferred
 	m.again = now + movePause*patience
 	return preferred
 }
-
-// Leave reports whether the leader of an instance should give it away to whoever is fit: the
-// first instance has had no leader for long, as far as is known here. It cannot learn then
-// who the members are, perhaps that it is none, nor apply anything.
-func (m *Mover) Leave(now, patience time.Duration, st *protocol.Status, first protocol.MemberID) bool {
-	if st.Role != protocol.Leader || first != 0 {
-		m.alone = 0
-		return false
-	}
-	if m.alone == 0 {
-		m.alone = now
-	}
-	if now-m.alone < leaveAfter*patience {
-		return false
-	}
-	m.alone = now
-	return true
-}
-
-// leaveAfter is how many times its patience a leader waits for one of the first instance.
-const leaveAfter = 4
 
 // movePause is how many times its patience a leader waits between two attempts.
 const movePause = 8

@@ -145,7 +145,7 @@ func (l *loop) tend(now time.Duration) {
 		to = 0
 	}
 	to = l.mover.Next(now, patience, st, to)
-	if to != 0 || l != loops[0] && l.mover.Leave(now, patience, st, leader) {
+	if to != 0 {
 		l.inst.Step(now, protocol.Transfer{To: to}, &l.out)
 	}
 	if l == loops[0] {
