@@ -119,7 +119,7 @@ func braidOptions(c ClusterConfig) braid.Options {
 	return braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
 		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
-		MaxBatchBytes: s.MaxBatchBytes, PipelineDepth: s.PipelineDepth,
+		MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth,
 		MaxPendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand),
 		Logger:          slog.New(slog.DiscardHandler),
 	}

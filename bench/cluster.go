@@ -63,6 +63,9 @@ type Settings struct {
 	NoAsyncApply     bool `json:"no_async_apply,omitempty"`
 	// MaxBatchBytes is where a batch is cut; 0 is the contestant's default.
 	MaxBatchBytes int `json:"max_batch_bytes,omitempty"`
+	// MaxBatchCommands is at how many commands a batch is cut, with braid's own protocols; 0:
+	// no limit. With 1 every command is an entry, of which a frame still has many.
+	MaxBatchCommands int `json:"max_batch_commands,omitempty"`
 	// PipelineDepth is how many frames may be in flight to a follower; 0 is the
 	// contestant's default.
 	PipelineDepth int `json:"pipeline_depth,omitempty"`
@@ -95,6 +98,7 @@ func (s *Settings) describe() string {
 	add(s.Instances > 0, "%d instances", s.Instances)
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
+	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
 	add(s.Net != "", "links %s", s.Net)
 	if len(parts) == 0 {
@@ -115,6 +119,9 @@ const maxCards = 16
 
 // validate checks what is for braid's own protocols.
 func (s *Settings) validate(protocol string) error {
+	if s.MaxBatchCommands < 0 {
+		return fmt.Errorf("batches of %d commands: must not be negative", s.MaxBatchCommands)
+	}
 	if s.Cards < 0 || s.Cards > maxCards {
 		return fmt.Errorf("%d network cards: must be between 1 and %d", s.Cards, maxCards)
 	}
@@ -126,6 +133,9 @@ func (s *Settings) validate(protocol string) error {
 	}
 	if s.Cards > 1 || s.Net != "" {
 		return fmt.Errorf("network cards and links: those of %s are not emulated", protocol)
+	}
+	if s.MaxBatchCommands > 0 {
+		return fmt.Errorf("batches of %d commands: %s has no such limit", s.MaxBatchCommands, protocol)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func TestCardsNet(t *testing.T) {
 // Niagara is measured as any other: on several network cards, and by clients of all members
 // where these share the leaders.
 func TestRunLogNiagara(t *testing.T) {
-	for _, s := range []Settings{{Instances: 2, Cards: 2, Net: "bandwidth=1gbit"}, {Instances: 4, Leaders: braid.LeadersSpread}} {
+	for _, s := range []Settings{{Instances: 2, MaxBatchCommands: 1, Cards: 2, Net: "bandwidth=1gbit"}, {Instances: 4, Leaders: braid.LeadersSpread}} {
 		for _, l := range []Load{
 			{Payload: 100, Proposers: 7, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},
 			{Payload: 16, Inflight: 500, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},

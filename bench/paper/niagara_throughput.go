@@ -126,9 +126,9 @@ func throughputClaims() []Claim {
 			Note: "Computed, not measured. The paper's factor is niagara's most, with 12 instances, over raft's, with one core.",
 		},
 		{
-			Text: "more cores do not help raft (model)", Unit: "×",
-			Measure: times(Throughput, core(modelRaft, 8), core(modelRaft, 1)), Holds: atMost(1.25),
-			Note: "Raft with 8 cores over raft with one. The paper says that more cores make it slower; in the model nothing that cores share does.",
+			Text: "with 8 cores raft provides at most 1.5 times what it does with one (model)", Unit: "×",
+			Measure: times(Throughput, core(modelRaft, 8), core(modelRaft, 1)), Holds: atMost(1.5),
+			Note: "What runs beside the one loop, disk, links and applying, has cores of its own then. The paper says that more cores make raft slower, as they get into each other's way, which is not modelled.",
 		},
 		{
 			Text: "the model says what is measured", Unit: "×",

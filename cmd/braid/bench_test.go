@@ -55,6 +55,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --protocol niagara --placement rs", exitUsage, `placement "rs": must be copy or code`},
 		{"log --protocol niagara --code-k 2", exitUsage, "protocol niagara makes none with placement copy"},
 		{"log --protocol niagara --instances 4 --peer zookeeper", exitUsage, `unknown protocol "zookeeper"`},
+		{"log --max-batch-commands -1", exitUsage, "batches of -1 commands"},
+		{"log --max-batch-commands 1 --peer etcd-raft", exitUsage, "etcd-raft has no such limit"},
 		{"log --cards 17", exitUsage, "17 network cards"},
 		{"log --cards 2 --net nics=3", exitUsage, "say it once"},
 		{"log --net latency=5", exitUsage, "--net: "},
