@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
 )
 
 // Options says which world to run.
@@ -244,11 +245,19 @@ func (w *World) serving(alive []*Member) []*Member {
 	if last == nil {
 		return nil
 	}
-	config := last.applier.Config()
-	if config.Joint() || !last.settled() {
+	configs := last.applier.Configs()
+	if configs[0].Joint() || !last.settled() && !w.lacksMember(&configs[0]) {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return config.Find(m.id) == nil })
+	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool {
+		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.id) == nil })
+	})
+}
+
+// lacksMember reports whether some member is down: instances may wait for it before they
+// follow the membership of the first.
+func (w *World) lacksMember(c *protocol.Config) bool {
+	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.member(m.ID).up })
 }
 
 func (m *Member) behind() bool {
@@ -272,9 +281,7 @@ func (w *World) describeMembers(members []*Member) string {
 				m.id, w.named(s.instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
 				at.Point(s.instance).Index, st.Config.All(), st.Config.Outgoing)
 		}
-		if w.set.woven() {
-			text += "\n  " + m.gap()
-		}
+		text += fmt.Sprintf("\n    lacks bodies: %t, instances follow: %t %s", m.lacks(), m.settled(), m.gap())
 	}
 	return text
 }

@@ -102,18 +102,10 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 // install replaces the state by the received snapshot with this base of the instance whose
 // core takes it. It stands for all instances: cores that take it later find it done.
 func (m *Member) install(base protocol.Base, by *strand) error {
-	f, err := m.snaps.At(base, by.instance)
-	if err != nil {
-		return err
-	}
-	meta := f.Header.Meta
-	ahead := m.applier.Ahead(&meta)
+	ahead := m.applier.Added(by.instance) < base.Index
 	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
 	if ahead {
-		if m.w.set.Mutant == MutantMix {
-			meta.Cursor = m.mixed(meta.Cursor, by)
-		}
-		if err := m.replace(meta, f); err != nil {
+		if err := m.replace(base, by); err != nil {
 			return err
 		}
 	}
@@ -123,7 +115,7 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 	}
 	by.body.retention.Restart(base.Index, refs)
 	by.sweep()
-	return errors.Join(f.Verify(), m.snaps.Prune(meta.Cursor.Position))
+	return nil
 }
 
 // mixed is where a member would be that goes to a snapshot in one instance only.
@@ -134,13 +126,22 @@ func (m *Member) mixed(to order.Cursor, by *strand) order.Cursor {
 	return mix
 }
 
-// replace puts a snapshot in the place of the state.
-func (m *Member) replace(meta replica.Meta, state io.Reader) error {
+// replace puts the newest snapshot, which has this base or is further, in the place of the
+// state.
+func (m *Member) replace(base protocol.Base, by *strand) error {
 	m.w.events.Installs++
+	f, err := m.snaps.At(base, by.instance)
+	if err != nil {
+		return err
+	}
+	meta := f.Header.Meta
+	if m.w.set.Mutant == MutantMix {
+		meta.Cursor = m.mixed(meta.Cursor, by)
+	}
 	if m.w.set.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
-	if err := m.applier.Install(meta, state); err != nil {
+	if err := m.applier.Install(meta, f); err != nil {
 		return err
 	}
 	m.logged = 0
@@ -151,7 +152,7 @@ func (m *Member) replace(meta replica.Meta, state io.Reader) error {
 		s.body.retention.Renew(0, meta.Base(s.instance).Index, refs)
 	}
 	m.judgeWeave()
-	return err
+	return errors.Join(err, f.Verify(), m.snaps.Prune(meta.Cursor.Position))
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.

@@ -296,6 +296,9 @@ func (w *World) demandMerging(alive []*Member) {
 
 // gap says which instance holds the member back in the global log; "" if none does.
 func (m *Member) gap() string {
+	if !m.w.set.woven() {
+		return ""
+	}
 	at := m.applier.Cursor()
 	for _, s := range m.strands {
 		if w := m.w.weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
