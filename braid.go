@@ -43,6 +43,8 @@ type (
 	RefusedError        = replica.RefusedError
 	DirError            = replica.DirError
 	BodyError           = replica.BodyError
+	Client              = replica.Client
+	BrokenError         = replica.BrokenError
 )
 
 // Kinds of membership change.
@@ -179,6 +181,12 @@ func (n *Node) ProposeBody(ctx context.Context, command, body []byte) (any, erro
 func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err error)) error {
 	return n.r.ProposeAsync(command, body, done)
 }
+
+// Client returns one that proposes without waiting, and whose commands take effect in the
+// order in which it proposed them. Those of a [Node] itself do only if each is proposed when
+// the one before it was answered. After a failure it refuses further commands with a
+// [BrokenError]: the failed one might take effect after them.
+func (n *Node) Client() *Client { return n.r.NewClient() }
 
 // Body returns the bytes of a body, verified. They are shared: nobody may change them. What
 // this member does not hold whole it gathers from others. With fewer than k good fragments

@@ -1,6 +1,7 @@
 package braid_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -268,4 +269,71 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			c.verify(acked)
 		})
 	}
+}
+
+func TestAClientsCommandsTakeEffectInOrder(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"one instance": nil, "four": woven(4), "spread": woven(3, spread)} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, tune)
+			c.led()
+			leader := c.leader()
+			const count = 3000
+			type answer struct {
+				place int
+				err   error
+			}
+			answers := make(chan answer, count)
+			client := c.nodes[leader%3+1].Client()
+			for i := range count {
+				err := client.ProposeAsync(fmt.Appendf(nil, "pipelined %d", i), nil, func(result any, err error) {
+					place, _ := result.(int)
+					answers <- answer{place, err}
+				})
+				require.NoError(t, err)
+				if i == count/3 {
+					c.stop(leader) // what is under way is proposed again to another
+				}
+			}
+			for i := range count { // the ledger's results count commands
+				a := <-answers
+				require.NoError(t, a.err)
+				require.Equal(t, i+1, a.place)
+			}
+			result, err := client.Propose(c.ctx(), []byte("one more"), nil)
+			require.NoError(t, err)
+			require.Equal(t, count+1, result)
+		})
+	}
+}
+
+func TestAClientStopsAtAFailure(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.leader()
+	client := c.nodes[leader].Client()
+	_, err := client.Propose(c.ctx(), []byte("a"), nil)
+	require.NoError(t, err)
+	failures := make(chan error, 200)
+	asked := 0
+	for ; asked < cap(failures); asked++ {
+		if asked == cap(failures)/2 {
+			go c.nodes[leader].Close()
+		}
+		if client.ProposeAsync(fmt.Appendf(nil, "x %d", asked), nil, func(_ any, err error) { failures <- err }) != nil {
+			break
+		}
+	}
+	failed := false
+	for range asked {
+		if err := <-failures; err == nil {
+			require.False(t, failed, "a command took effect after one that failed")
+		} else {
+			failed = true
+		}
+	}
+	<-c.nodes[leader].Done()
+	require.Eventually(t, func() bool { // closing may have been slower than all of them
+		var broken *braid.BrokenError
+		_, err := client.Propose(c.ctx(), []byte("z"), nil)
+		return errors.As(err, &broken)
+	}, patience, 5*time.Millisecond)
 }

@@ -9,6 +9,10 @@
 //   - instance.go: a core with what surrounds it: messages held back until the disk is
 //     done, this member's pending proposals and reads, and their repetition.
 //   - applier.go: order, at-most-once and state machine: committed entries in, results out.
+//   - weaver.go: when woven instances skip for each other, and which takes the next batch.
+//   - readvector.go: the read points of all instances, as one.
+//   - leaders.go, followconfig.go: who should lead an instance; memberships that follow the
+//     first instance's.
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
@@ -16,8 +20,9 @@
 //     a row.
 //
 // Around them is what waits: replica.go opens and closes a member, loop.go is an
-// instance's event loop, applyloop.go the apply goroutine, propose.go and read.go the
-// clients' side, snapshots.go and snapfile.go files and streams, links.go the transport;
+// instance's event loop, router.go what the loops of one member are to each other, reshape.go
+// begins and retires them, applyloop.go the apply goroutine, propose.go, client.go and read.go
+// the clients' side, snapshots.go and snapfile.go files and streams, links.go the transport;
 // bodies.go, bodyread.go, bodycache.go and scrub.go keep the bodies.
 //
 // May import: protocol, order, wal, transport, erasure.

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +36,34 @@ func (p *proposer) reserve(cost int64) error {
 	}
 	p.bytes += cost
 	return nil
+}
+
+// admit is reserve for a command that is not in a batch yet; release is its opposite.
+func (p *proposer) admit(cost int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reserve(cost)
+}
+
+func (p *proposer) release(cost int64) {
+	p.mu.Lock()
+	p.bytes -= cost
+	p.mu.Unlock()
+}
+
+// addWhole takes a batch that is complete and whose commands were admitted.
+func (p *proposer) addWhole(b *Batch) {
+	p.mu.Lock()
+	err := p.err
+	if err == nil {
+		p.full = append(p.full, b)
+	}
+	p.mu.Unlock()
+	if err != nil {
+		b.Fail(err)
+		return
+	}
+	p.wake()
 }
 
 // addBody makes a batch of its own of a command with a body. Commands that came before it
@@ -211,6 +238,11 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 		r.waiters.Put(w)
 		return nil, err
 	}
+	return r.await(ctx, w)
+}
+
+// await waits for a command's answer.
+func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
@@ -229,8 +261,8 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 // ProposeAsync is Propose without waiting. The command is copied, the body is not: it must
 // never change again. done is called once, unless an error is returned.
 func (r *Replica) ProposeAsync(command, body []byte, done Done) error {
-	if n := len(command) + len(body); n > r.opt.MaxCommandBytes {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, r.opt.MaxCommandBytes)
+	if err := r.fits(command, body); err != nil {
+		return err
 	}
 	if len(body) > 0 {
 		return r.proposer.addBody(command, body, done)

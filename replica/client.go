@@ -1,0 +1,155 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Client is one that proposes without waiting, and whose commands take effect in the order in
+// which it proposed them. Instances, and even the batches of one instance, may overtake each
+// other where some are repeated, so a client has one batch under way at a time: what comes
+// meanwhile is the next one. Its methods are safe for concurrent use.
+type Client struct {
+	r *Replica
+
+	mu      sync.Mutex
+	waiting []pendingCommand // in order
+	flying  bool             // a batch is under way
+	// err is why there are no further commands: one took perhaps no effect, or takes it later.
+	err error
+}
+
+type pendingCommand struct {
+	command, body []byte
+	done          Done
+}
+
+// BrokenError says that a command was not proposed, because an earlier one of the same client
+// failed, and might take effect after it. Nothing happened; go on with a new client.
+type BrokenError struct{ Cause error }
+
+func (e *BrokenError) Error() string {
+	return "braid: not proposed, for an earlier command of this client failed: " + e.Cause.Error()
+}
+
+// Unwrap returns why the earlier command failed.
+func (e *BrokenError) Unwrap() error { return e.Cause }
+
+// NewClient returns a client of this member.
+func (r *Replica) NewClient() *Client { return &Client{r: r} }
+
+// Propose is Replica.Propose, in the client's order.
+func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error) {
+	w := c.r.waiters.Get().(*waiter)
+	if err := c.ProposeAsync(command, body, w.done); err != nil {
+		c.r.waiters.Put(w)
+		return nil, err
+	}
+	return c.r.await(ctx, w)
+}
+
+// ProposeAsync is Replica.ProposeAsync, in the client's order.
+func (c *Client) ProposeAsync(command, body []byte, done Done) error {
+	if err := c.r.fits(command, body); err != nil {
+		return err
+	}
+	p := c.r.proposer
+	next := pendingCommand{append([]byte(nil), command...), body, done}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return &BrokenError{c.err}
+	}
+	if err := p.admit(next.cost()); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.waiting = append(c.waiting, next)
+	b := c.next()
+	c.mu.Unlock()
+	if b != nil {
+		p.addWhole(b)
+	}
+	return nil
+}
+
+func (c *pendingCommand) cost() int64 { return commandCost(c.command) + int64(len(c.body)) }
+
+// next makes a batch of what waits, if none is under way. c.mu is held.
+func (c *Client) next() *Batch {
+	if c.flying || len(c.waiting) == 0 {
+		return nil
+	}
+	c.flying = true
+	p := c.r.proposer
+	b := NewBatch(p.clock(), len(c.waiting[0].command)+8, 1)
+	n := 0
+	for n < len(c.waiting) {
+		w := &c.waiting[n]
+		full := n > 0 && (len(w.body) > 0 || len(b.Entry.Payload)+len(w.command) > p.maxBatch || p.maxCount > 0 && n >= p.maxCount)
+		if full {
+			break
+		}
+		b.Add(w.command, c.watch(w.done))
+		n++
+		if len(w.body) > 0 {
+			b.SetBody(w.body)
+			break
+		}
+	}
+	clear(c.waiting[:n])
+	if c.waiting = c.waiting[n:]; len(c.waiting) == 0 {
+		c.waiting = nil
+	}
+	b.free = func(b *Batch) {
+		p.free(b)
+		c.landed()
+	}
+	return b
+}
+
+// watch notes that a command failed, before anybody is told.
+func (c *Client) watch(done Done) Done {
+	return func(result any, err error) {
+		if err != nil && !errors.Is(err, ErrResultUnknown) { // which took effect
+			c.mu.Lock()
+			if c.err == nil {
+				c.err = err
+			}
+			c.mu.Unlock()
+		}
+		done(result, err)
+	}
+}
+
+// landed goes on with the next batch, or tells all that wait that there is none.
+func (c *Client) landed() {
+	c.mu.Lock()
+	c.flying = false
+	var failed []pendingCommand
+	var b *Batch
+	err := c.err
+	if err != nil {
+		failed, c.waiting = c.waiting, nil
+	} else {
+		b = c.next()
+	}
+	c.mu.Unlock()
+	for i := range failed {
+		c.r.proposer.release(failed[i].cost())
+		failed[i].done(nil, &BrokenError{err})
+	}
+	if b != nil {
+		c.r.proposer.addWhole(b)
+	}
+}
+
+// fits reports whether a command is not too large.
+func (r *Replica) fits(command, body []byte) error {
+	if n := len(command) + len(body); n > r.opt.MaxCommandBytes {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, r.opt.MaxCommandBytes)
+	}
+	return nil
+}
