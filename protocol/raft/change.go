@@ -51,7 +51,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
 		reason = protocol.ReasonInvalidChange
 	}
-	if reason == protocol.ReasonNone && !r.safe(&next, in.Changes) {
+	if reason == protocol.ReasonNone && !r.wise(&next, &in) {
 		reason = protocol.ReasonUnsafeChange
 	}
 	if reason == protocol.ReasonNone {
@@ -208,6 +208,25 @@ func oneApart(a, b []protocol.MemberID) bool {
 	return n <= 1
 }
 
+// wise reports whether to make a change now. One that another instance has made already is
+// made whoever is at hand: the cluster decides with its voters in any case, and an instance
+// that stayed behind would hold all up. It only waits for learners that are catching up.
+func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
+	if in.Target == nil {
+		return r.safe(next, in.Changes)
+	}
+	for i := range in.Changes {
+		p := r.peer(in.Changes[i].Member.ID)
+		if in.Changes[i].Kind == protocol.AddVoter && p != nil && r.active(p) && !r.caughtUp(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// caughtUp reports whether a member has what was committed a heartbeat ago.
+func (r *Raft) caughtUp(p *progress) bool { return p.phase != behind && p.match >= r.lead.beaten }
+
 // safe reports whether the cluster could still decide after the change with the members
 // that are at hand now, and whether learners that become voters are caught up: they have
 // what was committed a heartbeat ago.
@@ -218,7 +237,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		switch changes[i].Kind {
 		case protocol.AddVoter:
 			shrinks = true
-			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || p.phase == behind || p.match < r.lead.beaten) {
+			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) {
 				return false
 			}
 		case protocol.RemoveMember:
