@@ -26,7 +26,7 @@ const (
 	// fitTime is how long clusters run to be fitted, in their own time.
 	fitTime = 40 * time.Millisecond
 	// modelReserve is how much of a limited time is kept for computing.
-	modelReserve = 20 * time.Second
+	modelReserve = 12 * time.Second
 )
 
 // split tells cases to measure from those to compute.
