@@ -12,17 +12,21 @@
 //	experiment.go  what an experiment consists of
 //	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"
 //	craft*.go      those of "CRaft"
+//	niagara*.go    those of NIAGARA, and braided.go, which is braid's own
 //	run.go         the runner: clusters, rounds, time limit
 //	target.go      what the runner loads: a cluster of braid's in this process
 //	write.go       a run that writes, and what is counted
 //	burst.go       its load: exactly so many requests, timed one by one
 //	window.go      a run that writes for a time, with some members stopped
 //	reads.go       a run that reads from a new leader
+//	flow.go        a run at a rate, whether or not the cluster keeps up
+//	readers.go     a run of strong reads, and writes between them
+//	model.go       what is computed, because no machine here could measure it
 //	machine.go     the state machine, whose applying can be made to cost something
 //	result.go      medians, and the form in which all of it is kept
 //	measure.go     how the figures of claims are computed
 //	report.go      the files: JSON, CSV, SVG and the page
-//	plot*.go       plots as SVG, with scale.go for their axes
+//	plot*.go       plots as SVG, with axis.go for their axes
 //
-// The package may import the root package, bench and internal/ports.
+// The package may import the root package, bench, protocol, sim/scale and internal/ports.
 package paper
