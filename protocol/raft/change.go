@@ -210,14 +210,18 @@ func oneApart(a, b []protocol.MemberID) bool {
 
 // wise reports whether to make a change now. One that another instance has made already is
 // made whoever is at hand: the cluster decides with its voters in any case, and an instance
-// that stayed behind would hold all up. It only waits for learners that are catching up.
+// that stayed behind would hold all up. It only waits for learners that are catching up, or
+// may be about to.
 func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 	if in.Target == nil {
 		return r.safe(next, in.Changes)
 	}
 	for i := range in.Changes {
 		p := r.peer(in.Changes[i].Member.ID)
-		if in.Changes[i].Kind == protocol.AddVoter && p != nil && r.active(p) && !r.caughtUp(p) {
+		if in.Changes[i].Kind != protocol.AddVoter || p == nil {
+			continue
+		}
+		if r.active(p) && !r.caughtUp(p) || !r.active(p) && r.now < p.since+r.cfg.ElectionTimeout {
 			return false
 		}
 	}
