@@ -221,9 +221,13 @@ func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
 		"all": func(o *braid.Options) {
 			o.NoBatching, o.NoPipeline, o.NoParallelAppend, o.NoAsyncApply = true, true, true, true
 		},
-		"tiny frames":      func(o *braid.Options) { o.MaxFrameBytes, o.MaxBatchBytes = 64, 32 },
-		"fixed depth":      func(o *braid.Options) { o.PipelineDepth = 4 },
-		"reads by a lease": func(o *braid.Options) { o.LeaseReads = true },
+		"all, with woven instances": woven(3, func(o *braid.Options) {
+			o.NoBatching, o.NoPipeline, o.NoParallelAppend, o.NoAsyncApply = true, true, true, true
+		}),
+		"woven, with a lease": woven(3, func(o *braid.Options) { o.LeaseReads = true }),
+		"tiny frames":         func(o *braid.Options) { o.MaxFrameBytes, o.MaxBatchBytes = 64, 32 },
+		"fixed depth":         func(o *braid.Options) { o.PipelineDepth = 4 },
+		"reads by a lease":    func(o *braid.Options) { o.LeaseReads = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 3, tune)

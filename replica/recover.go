@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// recoverResident is how many payload bytes recovery keeps resident; the applier reads
+// recoverResident is how many payload bytes recovery keeps resident, of all instances; the applier reads
 // the rest again when it gets there, so that a long log does not need memory.
 const recoverResident = 64 << 20
 
@@ -15,7 +15,7 @@ const recoverResident = 64 << 20
 // snapshot may be ahead of the log (it came from the leader, and the crash was before the
 // log was started anew): then it wins, for it is committed.
 func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Recovered, error) {
-	r := recovery{instance: instance}
+	r := recovery{instance: instance, limit: recoverResident / max(1, len(meta.Cursor.Points))}
 	r.Base = meta.Base(instance)
 	if err := r.read(log); err != nil {
 		return protocol.Recovered{}, err
@@ -47,7 +47,7 @@ type Unborn struct{ recovery }
 
 // RecoverUnborn reads what the log has of such an instance.
 func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
-	u := &Unborn{recovery{instance: instance}}
+	u := &Unborn{recovery{instance: instance, limit: recoverResident / MaxInstances}}
 	return u, u.read(log)
 }
 
@@ -78,6 +78,7 @@ type recovery struct {
 	at       protocol.Entry
 	found    bool
 	resident int // payload bytes kept in memory
+	limit    int // of them
 }
 
 func (r *recovery) read(log *wal.Log) error {
@@ -122,7 +123,7 @@ func (r *recovery) entry(index protocol.Index, data []byte) error {
 func (r *recovery) keep(e protocol.Entry) {
 	payload := e.Payload
 	e.Payload = nil
-	if e.Kind != protocol.EntryBatch || r.resident+len(payload) <= recoverResident {
+	if e.Kind != protocol.EntryBatch || r.resident+len(payload) <= r.limit {
 		e.Payload = append([]byte(nil), payload...)
 		r.resident += len(payload)
 	}

@@ -131,7 +131,7 @@ func (r *Replica) reshaped(a *Applier) error {
 func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error) {
 	u := r.unborn[id]
 	if u == nil {
-		u = &Unborn{recovery{instance: id}}
+		u = &Unborn{recovery: recovery{instance: id}}
 	}
 	delete(r.unborn, id)
 	rec, restart, err := u.Begin(base)

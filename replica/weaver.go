@@ -108,6 +108,10 @@ func Prefer(n int, load func(i int) Load) int {
 	return best
 }
 
+// fewBatches under way are no reason to take another instance: its log is ahead, so all
+// others would have to skip at once. A batch more soon finds room (see Instance.Room).
+const fewBatches = 1
+
 func (l Load) before(o Load) bool {
 	switch {
 	case l.Leads != o.Leads:
@@ -115,8 +119,8 @@ func (l Load) before(o Load) bool {
 	case l.Led != o.Led:
 		return l.Led
 	}
-	if l.Pending != o.Pending {
-		return l.Pending < o.Pending
+	if a, b := max(l.Pending, fewBatches), max(o.Pending, fewBatches); a != b {
+		return a < b
 	}
 	return l.Round < o.Round
 }
