@@ -189,7 +189,9 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 // change proposes a membership change at this member, which leads the first instance, and
 // waits for it. The other instances follow; until they have, there is no other change.
 func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
-	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !Settled(&r.first().status.Load().Config, configs[1:]) {
+	// What only removes may pass those that cannot follow: perhaps because of who is removed.
+	removes := !slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind != protocol.RemoveMember })
+	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !removes && !Settled(&r.first().status.Load().Config, configs[1:]) {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
 	}
 	token, refused, forget := r.awaitRefusal()

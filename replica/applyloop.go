@@ -349,8 +349,12 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		l.installed++
 		l.mu.Unlock()
 	}()
-	if l.applier.of(instance) == nil {
+	switch {
+	case l.applier.of(instance) == nil:
 		return nil // it is retired by now
+	case l.applier.Added(instance) >= base.Index && base.Index > 0 && !l.applier.Stuck():
+		// Another instance had it installed, or one that goes further.
+		return l.r.bodies.installed(instance, base.Index, l.applier)
 	}
 	f, err := l.r.snaps.At(base, instance)
 	if err != nil {

@@ -183,7 +183,7 @@ func (in *Instance) Thread(now time.Duration) Thread {
 		return Thread{Instance: in.cfg.Instance}
 	}
 	return Thread{
-		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(),
+		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(), Told: in.told,
 		Able: in.role == protocol.Leader && !in.tail.Skipping(), Idle: in.idle(now),
 	}
 }

@@ -42,6 +42,7 @@ type loop struct {
 	room      time.Time // when a waiting batch may leave; zero if it need not be timed
 
 	thread Thread // as the siblings know it
+	risen  uint64 // the router's count when it was last looked what they want
 	wakes  []protocol.InstanceID
 	mover  Mover
 
@@ -183,9 +184,9 @@ func (l *loop) propose(now time.Duration) {
 	timed := !l.room.IsZero()
 	l.room = time.Time{}
 	l.note()
-	p := l.r.proposer
+	p, taken := l.r.proposer, 0
 	for bytes, full := p.waiting(); bytes > 0; bytes, full = p.waiting() {
-		if o := l.r.preferred(); o != l {
+		if o := l.r.preferred(); o != l && (taken == 0 || taken >= stride) {
 			if timed || o.unloaded() { // it may not know
 				poke(o.wake)
 			}
@@ -204,8 +205,13 @@ func (l *loop) propose(now time.Duration) {
 		}
 		l.inst.Propose(now, b, &l.out)
 		l.note()
+		taken++
 	}
 }
+
+// stride is how many batches an instance takes at once, at most, before another one does: if
+// they are small and many, they are written and sent together.
+const stride = 64
 
 // flush carries out the outbox until nothing is left: what is finished makes room for
 // what waits.

@@ -82,6 +82,16 @@ func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
 	return logs, nil
 }
 
+// cutRetired gives up the logs of instances that were retired before the newest snapshot.
+func (r *Replica) cutRetired(meta *Meta) {
+	const all = 1 << 62
+	for _, id := range r.wal.Instances() {
+		if id := protocol.InstanceID(id); id < meta.Cursor.Fresh && !slices.Contains(meta.Cursor.Instances(), id) {
+			r.writer.Compact(uint32(id), all)
+		}
+	}
+}
+
 // reshaped begins and retires instances as the global log says, here and now. It runs in the
 // apply loop.
 func (r *Replica) reshaped(a *Applier) error {

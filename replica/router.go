@@ -2,6 +2,7 @@ package replica
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/braidlog/braid/order"
@@ -43,15 +44,19 @@ func (r *Replica) find(id protocol.InstanceID) *loop {
 
 // router is the Weaver of all loops.
 type router struct {
+	risen  atomic.Uint64 // counts the wants that rose
 	mu     sync.Mutex
 	weaver Weaver
 }
 
 // set tells how an instance stands, and returns what the others want of it.
-func (r *router) set(t Thread, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
+func (r *router) set(t Thread, rises bool, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake = r.weaver.Set(t, wake)
+	if rises {
+		r.risen.Add(1)
+	}
 	return r.weaver.Want(t.Instance), wake
 }
 
@@ -68,11 +73,16 @@ func (l *loop) weave(now time.Duration) {
 		return
 	}
 	t := l.inst.Thread(now)
+	risen := l.r.router.risen.Load()
+	if t == l.thread && risen == l.risen {
+		return // nothing is new, neither here nor with the others
+	}
 	var want order.Turn
+	l.risen = risen
 	if t == l.thread {
 		want = l.r.router.want(l.id)
 	} else {
-		want, l.wakes = l.r.router.set(t, l.wakes[:0])
+		want, l.wakes = l.r.router.set(t, t.Want != l.thread.Want, l.wakes[:0])
 		l.thread = t
 		for _, id := range l.wakes {
 			if o := l.r.find(id); o != nil {
@@ -132,7 +142,7 @@ func (l *loop) tend(now time.Duration) {
 	if len(loops) == 1 || l.gone > 0 || now-l.looked < l.r.opt.Heartbeat {
 		return
 	}
-	l.looked = now
+	l.looked, l.risen = now, ^uint64(0) // a skip may have been refused
 	l.inst.Remind(now, l.r.opt.Heartbeat, l.r.router.want(l.id), &l.out)
 	l.woven.Store(l.weaveStatus())
 	st := l.status.Load()

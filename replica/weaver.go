@@ -17,6 +17,8 @@ type Thread struct {
 	// rounds its own log fills.
 	Want  order.Turn
 	Round protocol.Round
+	// Told is what other members say that the others want.
+	Told order.Turn
 	// Able says that the instance is led here, and no skip of it is under way; Idle that it
 	// has had no batch for a while.
 	Able, Idle bool
@@ -29,6 +31,14 @@ type Thread struct {
 type Weaver struct {
 	// threads has one for each instance that is hosted, ascending by instance.
 	threads []Thread
+	// first is the furthest want of all and the instance whose it is; second the furthest of
+	// the others. Wants never fall.
+	first, second want
+}
+
+type want struct {
+	of   protocol.InstanceID
+	turn order.Turn
 }
 
 func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
@@ -47,6 +57,7 @@ func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID
 	if !rises {
 		return wake
 	}
+	w.rise(want{t.Instance, t.Want})
 	for i := range w.threads {
 		o := &w.threads[i]
 		if i == at || !o.Able {
@@ -59,20 +70,33 @@ func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID
 	return wake
 }
 
-// Want is the furthest slot that any instance but this one wants.
-func (w *Weaver) Want(instance protocol.InstanceID) (want order.Turn) {
-	for i := range w.threads {
-		if t := &w.threads[i]; t.Instance != instance && want.Compare(t.Want) < 0 {
-			want = t.Want
-		}
+func (w *Weaver) rise(to want) {
+	switch {
+	case to.of == w.first.of:
+		w.first.turn = to.turn
+	case w.first.turn.Compare(to.turn) < 0:
+		w.first, w.second = to, w.first
+	case w.second.turn.Compare(to.turn) < 0:
+		w.second = to
 	}
-	return want
+}
+
+// Want is the furthest slot that any instance but this one wants.
+func (w *Weaver) Want(instance protocol.InstanceID) order.Turn {
+	if instance == w.first.of {
+		return w.second.turn
+	}
+	return w.first.turn
 }
 
 // Forget leaves out an instance that is retired: what it wanted is void.
 func (w *Weaver) Forget(instance protocol.InstanceID) {
 	if at, known := w.find(instance); known {
 		w.threads = slices.Delete(w.threads, at, at+1)
+		w.first, w.second = want{}, want{}
+		for i := range w.threads {
+			w.rise(want{w.threads[i].Instance, w.threads[i].Want})
+		}
 	}
 }
 
@@ -81,6 +105,11 @@ func (w *Weaver) Check() error {
 	for i := 1; i < len(w.threads); i++ {
 		if w.threads[i-1].Instance >= w.threads[i].Instance {
 			return fmt.Errorf("weaver: instance %d after %d", w.threads[i].Instance, w.threads[i-1].Instance)
+		}
+	}
+	for i := range w.threads {
+		if t := &w.threads[i]; t.Instance != w.first.of && w.second.turn.Compare(t.Want) < 0 || w.first.turn.Compare(t.Want) < 0 {
+			return fmt.Errorf("weaver: instance %d wants more than %v and %v", t.Instance, w.first, w.second)
 		}
 	}
 	return nil
