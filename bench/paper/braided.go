@@ -20,7 +20,7 @@ const braidedCard = "egress=100mbit"
 
 // braidedSetup is a cluster of five, with one network card each.
 func braidedSetup(series string) Setup {
-	s := Setup{Members: 5, Net: braidedCard, SnapshotBytes: 64 << 20}
+	s := Setup{Members: 5, Net: braidedCard, SnapshotBytes: logBytes}
 	switch series {
 	case seriesCoded:
 		s.Protocol = "craft"

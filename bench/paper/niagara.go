@@ -25,14 +25,18 @@ const (
 // instanceCounts are the numbers of instances in the paper: as many as cores.
 var instanceCounts = []int{1, 2, 4, 8, 12}
 
+// logBytes is how much log there is between snapshots: what runs for a time writes much.
+const logBytes = 64 << 20
+
 // niagaraSetup is a cluster of so many instances that one member leads, as in a local
 // network, where cores are what more instances use; 0 is raft. Batches are of so many
 // commands at most, 0: no limit.
 func niagaraSetup(instances, batch int) Setup {
-	if instances == 0 {
-		return Setup{BatchCommands: batch}
+	s := Setup{BatchCommands: batch, SnapshotBytes: logBytes}
+	if instances > 0 {
+		s.Protocol, s.Instances, s.Leaders = "niagara", instances, braid.LeadersTogether
 	}
-	return Setup{Protocol: "niagara", Instances: instances, Leaders: braid.LeadersTogether, BatchCommands: batch}
+	return s
 }
 
 // modelled is the same in the cost model, with so many cores for each member; 0: as measured.

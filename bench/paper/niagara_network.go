@@ -27,7 +27,7 @@ const (
 
 // networkSetup is a cluster with some cards; niagara has an instance for each.
 func networkSetup(series string, cards int, net string) Setup {
-	s := Setup{Cards: cards, Net: net, Keys: networkKeys}
+	s := Setup{Cards: cards, Net: net, Keys: networkKeys, SnapshotBytes: logBytes}
 	if series == seriesNiagara {
 		s.Protocol, s.Instances, s.Leaders = "niagara", cards, braid.LeadersSpread
 	}

@@ -279,6 +279,7 @@ func checkSpace(dir string, cases []Case, rounds int) error {
 // spaceFor is how many clusters the cases have, and what these need on disk at most.
 func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 	bodies := map[Setup]int64{} // bytes that are written
+	logs := map[Setup]bool{}    // of those that write for a time, nobody knows how much
 	for i := range cases {
 		c := &cases[i]
 		n := int64(c.Work.Requests) * int64(c.Work.Body) * int64(rounds*max(1, c.Times))
@@ -286,11 +287,16 @@ func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 			n = math.MaxInt32
 		}
 		bodies[c.Setup] += n
+		logs[c.Setup] = logs[c.Setup] || c.Work.For > 0 && c.Work.Body == 0
 	}
 	for s, bytes := range bodies {
 		each := int64(memberBytes)
-		if bytes > 0 { // what is older than two snapshots is gone
-			each += memberBytes + min(bytes, 2*int64(cmp.Or(s.SnapshotBytes, 256<<20)))
+		kept := 2 * int64(cmp.Or(s.SnapshotBytes, 256<<20)) // what is older than two snapshots is gone
+		if bytes > 0 {
+			each += memberBytes + min(bytes, kept)
+		}
+		if logs[s] {
+			each += kept
 		}
 		need += int64(cmp.Or(s.Members, 3)) * each * 5 / 4
 	}

@@ -287,4 +287,7 @@ func TestSpaceFor(t *testing.T) {
 	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Body: 1}}}, 1); need != 7*(128+20)<<20*5/4 {
 		t.Errorf("%d bytes for work without an end", need)
 	}
+	if _, need := spaceFor([]Case{{Setup: large, Work: Work{For: 1, Clients: 1}}}, 1); need != 7*(64+20)<<20*5/4 {
+		t.Errorf("%d bytes for a log without an end", need)
+	}
 }
