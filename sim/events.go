@@ -59,11 +59,16 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
+		{"skips", &e.Skips}, {"leaders moved back", &e.Moved},
 	}
 }
 
-// codedFields is how many of the fields, at the end, need a protocol that codes bodies.
-const codedFields = 7
+// codedFields is how many of the fields before the last need a protocol that codes bodies,
+// wovenFields how many of the last need one that weaves instances.
+const (
+	codedFields = 7
+	wovenFields = 2
+)
 
 type eventField struct {
 	name  string

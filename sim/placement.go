@@ -142,7 +142,7 @@ func (s *Settings) drawBodies(d dice) {
 		s.Raft.MaxK = 1 + d.below(q)
 	}
 	s.Raft.ExtraWhole = d.limit(0, 0, 1)
-	if d.yes(0.4) && s.Instances < 2 {
+	if d.yes(0.4) {
 		s.Resize = true
 		s.Faults[faultChange] = s.Election * time.Duration(1+d.below(8))
 	}

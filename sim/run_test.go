@@ -32,6 +32,12 @@ func TestSeeds(t *testing.T) {
 		{Protocol: ProtocolCRaft, Nodes: 7, Last: 20},
 		{Protocol: ProtocolRS, Nodes: 5, Last: 40},
 		{Protocol: ProtocolRS, Nodes: 7, Last: 20},
+		{Protocol: ProtocolNiagara, Nodes: 1, Last: 20},
+		{Protocol: ProtocolNiagara, Nodes: 3, Last: 60},
+		{Protocol: ProtocolNiagara, Nodes: 3, Instances: 1, Last: 20},
+		{Protocol: ProtocolNiagara, Nodes: 4, Instances: 5, Last: 20},
+		{Protocol: ProtocolNiagara, Nodes: 5, Last: 30},
+		{Protocol: ProtocolCRaft, Order: OrderNiagara, Nodes: 3, Last: 30},
 	} {
 		c.First, c.Failures = 1, 5
 		sum, err := c.Run(nil)
@@ -46,12 +52,21 @@ func TestSeeds(t *testing.T) {
 
 // TestEverythingHappens: what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
-	for _, c := range []Campaign{{Protocol: ProtocolRaft, Nodes: 3, Last: 300}, {Protocol: ProtocolCRaft, Nodes: 5, Last: 300}} {
+	for _, c := range []Campaign{
+		{Protocol: ProtocolRaft, Nodes: 3, Last: 300},
+		{Protocol: ProtocolCRaft, Nodes: 5, Last: 300},
+		{Protocol: ProtocolNiagara, Nodes: 3, Last: 60},
+	} {
 		c.First = 1
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		require.Empty(t, sum.Failed)
 		fields := sum.Events.fields()
+		if c.Protocol == ProtocolNiagara {
+			fields = fields[len(fields)-wovenFields:]
+		} else {
+			fields = fields[:len(fields)-wovenFields]
+		}
 		if c.Protocol == ProtocolRaft {
 			fields = fields[:len(fields)-codedFields]
 		}

@@ -20,6 +20,10 @@ func TestSim(t *testing.T) {
 	require.Contains(t, stdout, "craft × 5: 3 of 3 seeds, 0 failed")
 	require.Contains(t, stdout, "coded entries")
 
+	stdout, stderr, code = call("sim", "--protocol", "niagara", "--instances", "2", "--placement", "code", "--seeds", "1-3")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "niagara × 3: 3 of 3 seeds, 0 failed")
+
 	stdout, _, code = call("sim", "--nodes", "2", "--seeds", "7", "--json")
 	require.Zero(t, code)
 	var sum sim.Summary
@@ -51,6 +55,8 @@ func TestSimWrongUse(t *testing.T) {
 		{"--placement rows", "there is: [copy code]"},
 		{"--protocol craft --placement copy", "there is: [code]"},
 		{"--protocol rs-raft --nodes 3", "quorums for 5 and 7"},
+		{"--protocol niagara --instances 17", "17 instances: want 1 … 16"},
+		{"--instances 3", "order single has one"},
 		{"--order iss", "there is: [single niagara]"},
 		{"--seeds 5-1", "the first is after the last"},
 		{"--seeds many", `--seeds "many"`},
