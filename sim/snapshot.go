@@ -102,7 +102,7 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 // install replaces the state by the received snapshot with this base of the instance whose
 // core takes it. It stands for all instances: cores that take it later find it done.
 func (m *Member) install(base protocol.Base, by *strand) error {
-	ahead := m.applier.Added(by.instance) < base.Index
+	ahead := m.applier.Stuck() || m.applier.Added(by.instance) < base.Index
 	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
 	if ahead {
 		if err := m.replace(base, by); err != nil {

@@ -394,3 +394,67 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		s.passes()
 	}
 }
+
+// known is who is in an instance as a member has applied it.
+func (s *stage) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
+	c := s.member(id).of(instance).config()
+	return c.All()
+}
+
+// TestChangeInSomeInstances: a change of the membership is made in one, two or all instances
+// when all members lose power. It is finished afterwards, and the next one waits for that.
+func TestChangeInSomeInstances(t *testing.T) {
+	for done := 1; done <= 3; done++ {
+		s := weaveStage(t, 4)
+		s.lead(1, 2, 3)
+		s.mustAck(s.putIn(1, 1))
+		s.pass = func(m *protocol.Message) bool { // later instances commit no configuration
+			for i := range m.Entries {
+				if m.Entries[i].Kind == protocol.EntryConfig && int(m.Instance) > done {
+					return false
+				}
+			}
+			return true
+		}
+		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+		s.until("it is made", func() bool { return len(s.known(1, 1)) == 3 })
+		s.wait(2)
+		for instance := 1; instance <= 3; instance++ {
+			require.Equal(t, instance <= done, len(s.known(1, protocol.InstanceID(instance))) == 3)
+		}
+		refused := error(nil)
+		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}, func(err error) { refused = err })
+		s.wait(0.5)
+		if done < 3 {
+			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())
+		}
+		s.crash(1, 2, 3, 4)
+		s.pass = nil
+		s.start(1, 2, 3, 4)
+		if done < 3 {
+			s.until("all follow", func() bool {
+				l := s.leader()
+				return l != nil && l.settled() && len(s.known(l.id, 3)) == 3
+			})
+		}
+		s.passes()
+	}
+}
+
+// TestRemovedMemberLeads: the leader of an instance is removed, and hears no more of the
+// first one; others tell it.
+func TestRemovedMemberLeads(t *testing.T) {
+	s := weaveStage(t, 4)
+	s.lead(1, 2, 4)
+	s.mustAck(s.putIn(1, 1))
+	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 4 })
+	s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+	s.until("all follow", func() bool {
+		return s.member(1).settled() && len(s.known(1, 1)) == 3
+	})
+	require.Len(t, s.known(1, 3), 3)
+	s.crash(4)
+	s.member(4).gone = true
+	s.mustAck(s.putIn(3, 1))
+	s.passes()
+}
