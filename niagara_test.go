@@ -143,6 +143,12 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 		c.start(c.members[1], false)
 		c.ledBy(want, "moved back")
 		c.verify(acked)
+
+		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), 3) == nil }, patience, 10*time.Millisecond)
+		for i, began := 0, time.Now(); time.Since(began) < 3*time.Second; i++ {
+			c.fill(fmt.Sprintf("meanwhile %d", i), 20)
+		}
+		require.EqualValues(t, 3, c.any().Status().Instances[0].Leader, "whom an operator chose stays")
 	})
 	t.Run("together", func(t *testing.T) {
 		c := newCluster(t, 3, woven(4))
@@ -336,4 +342,25 @@ func TestAClientStopsAtAFailure(t *testing.T) {
 		_, err := client.Propose(c.ctx(), []byte("z"), nil)
 		return errors.As(err, &broken)
 	}, patience, 5*time.Millisecond)
+}
+
+func TestWhoIsRemovedMayStopAtOnce(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"together": woven(3), "spread": woven(3, spread)} {
+		for _, leads := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the leader %t", name, leads), func(t *testing.T) {
+				c := newCluster(t, 2, tune)
+				c.led()
+				acked := c.fill("x", 10)
+				leaves := c.leader()
+				if !leads {
+					leaves = 3 - leaves
+				}
+				change := braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: leaves}}
+				require.NoError(t, c.nodes[leaves].ChangeMembers(c.ctx(), change))
+				c.stop(leaves) // with two members nothing goes on if an instance still counts on it
+				c.led()
+				c.verify(append(acked, c.fill("y", 10)...))
+			})
+		}
+	}
 }
