@@ -1,14 +1,29 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Weave knows what every instance decided of the global log that is woven from them, and
 // judges by SPECS §3.7 where members are in it. It knows nothing of how they get there: where
 // a member must be follows from how much of each instance it has (N2), and so it is the same
 // wherever that is the same (N1).
 type Weave struct {
-	// logs are the instances' decided entries; instance r is logs[r-1].
-	logs []wovenLog
+	logs   map[uint64]*wovenLog
+	shapes []shape // ascending by start; never empty
+	fresh  uint64  // the lowest instance that never was
+}
+
+// shape is the instances in force from a round on, ascending.
+type shape struct {
+	start     uint64
+	instances []uint64
+	// points are their last entries consumed before it, and position what was covered; known
+	// only when all before it is decided.
+	points   []uint64
+	position uint64
+	known    bool
 }
 
 // wovenLog is what an instance decided. Element i is about the entries 1 … i.
@@ -24,28 +39,39 @@ type Slots struct {
 	Fills   bool
 	SkipsTo uint64
 	Covers  uint64
+	// Instances is how many there are from the next round on; 0: as many as before.
+	Instances int
 }
 
 // Cut is a place in the global log: the slot that comes next, how many positions were
-// covered, and the last entry of each instance that was consumed.
+// covered, and the last entry of each instance in force that was consumed.
 type Cut struct {
-	Round, Instance uint64
-	Position        uint64
-	Points          []uint64
+	Round, Instance   uint64
+	Position          uint64
+	Instances, Points []uint64
 }
 
 // NewWeave returns the judge of a global log that is woven from that many instances.
 func NewWeave(instances int) *Weave {
-	w := &Weave{logs: make([]wovenLog, instances)}
-	for i := range w.logs {
-		w.logs[i] = wovenLog{filled: []uint64{0}, places: []uint64{0}}
+	w := &Weave{logs: map[uint64]*wovenLog{}, fresh: 1}
+	first := shape{start: 1, known: true, points: make([]uint64, instances)}
+	for range instances {
+		first.instances = append(first.instances, w.begin(0))
 	}
+	w.shapes = []shape{first}
 	return w
+}
+
+// begin makes a new instance, which begins after a round.
+func (w *Weave) begin(after uint64) uint64 {
+	w.fresh++
+	w.logs[w.fresh-1] = &wovenLog{filled: []uint64{after}, places: []uint64{0}}
+	return w.fresh - 1
 }
 
 // Decide notes the next entry that an instance decided.
 func (w *Weave) Decide(instance uint64, s Slots) {
-	l := &w.logs[instance-1]
+	l := w.logs[instance]
 	last := len(l.filled) - 1
 	filled := max(l.filled[last], s.SkipsTo) // a skip never takes a round back (N4)
 	if s.Fills {
@@ -53,40 +79,99 @@ func (w *Weave) Decide(instance uint64, s Slots) {
 	}
 	l.filled = append(l.filled, filled)
 	l.places = append(l.places, l.places[last]+s.Covers)
-	if s.Covers > 0 {
+	if s.Covers > 0 || s.Instances > 0 {
 		l.wanted = uint64(last + 1)
 	}
+	if s.Instances > 0 {
+		w.reshape(filled, s.Instances)
+	}
+}
+
+// reshape notes that there are so many instances after a round. The first one is always in
+// force, and it alone says so: shapes come in order.
+func (w *Weave) reshape(after uint64, instances int) {
+	n := shape{start: after + 1, instances: slices.Clone(w.shapes[len(w.shapes)-1].instances)}
+	for len(n.instances) < instances {
+		n.instances = append(n.instances, w.begin(after))
+	}
+	n.instances = n.instances[:instances]
+	w.shapes = append(w.shapes, n)
 }
 
 // Wanted is the last entry of an instance that covers a position: what is decided up to
 // there must be consumed before long.
-func (w *Weave) Wanted(instance uint64) uint64 { return w.logs[instance-1].wanted }
+func (w *Weave) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }
 
-// At returns where in the global log a member is that has added so many entries of each
-// instance: before the first slot that they do not fill (N2). after is how many rounds of each
-// instance its snapshot stands for, perhaps with a part of the entry after those added.
-func (w *Weave) At(added, after []uint64) (Cut, error) {
-	c := Cut{Points: make([]uint64, len(added))}
-	for i, n := range added {
-		l := &w.logs[i]
-		if n >= uint64(len(l.filled)) {
-			return c, fmt.Errorf("N2: entry %d of instance %d is added; decided are %d", n, i+1, len(l.filled)-1)
-		}
-		if next := max(l.filled[n], after[i]) + 1; c.Instance == 0 || next < c.Round {
-			c.Round, c.Instance = next, uint64(i+1)
+// shapeAt returns the shape of a round, with what came before it.
+func (w *Weave) shapeAt(round uint64) (*shape, error) {
+	i := len(w.shapes) - 1
+	for i > 0 && w.shapes[i].start > round {
+		i--
+	}
+	for k := 1; k <= i; k++ {
+		if err := w.complete(k); err != nil {
+			return nil, err
 		}
 	}
-	for i, n := range added {
-		l := &w.logs[i]
-		switch r := uint64(i + 1); {
-		case r < c.Instance:
+	return &w.shapes[i], nil
+}
+
+// complete computes where a shape begins from the one before it.
+func (w *Weave) complete(k int) error {
+	before, s := &w.shapes[k-1], &w.shapes[k]
+	if s.known {
+		return nil
+	}
+	s.position = before.position + 1 // the change of the shape itself
+	s.points = make([]uint64, len(s.instances))
+	for i, id := range before.instances {
+		l := w.logs[id]
+		if l.filled[len(l.filled)-1] < s.start-1 {
+			return fmt.Errorf("N2: round %d is over; instance %d has decided %d rounds", s.start-1, id, l.filled[len(l.filled)-1])
+		}
+		to := l.consumed(s.start - 1)
+		s.position += l.places[to] - l.places[before.points[i]]
+		if i < len(s.instances) {
+			s.points[i] = to
+		}
+	}
+	s.known = true
+	return nil
+}
+
+// At returns where in the global log a member is that has added so many entries of each
+// instance in force in a round: before the first slot that they do not fill (N2). after is
+// how many rounds of each its snapshot stands for, perhaps with a part of the entry after
+// those added.
+func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
+	s, err := w.shapeAt(round)
+	if err != nil {
+		return Cut{}, err
+	}
+	c := Cut{Instances: s.instances, Points: make([]uint64, len(s.instances)), Position: s.position}
+	if len(added) != len(s.instances) {
+		return c, fmt.Errorf("N2: %d instances in round %d; in force are %v", len(added), round, s.instances)
+	}
+	for i, id := range s.instances {
+		l := w.logs[id]
+		if added[i] >= uint64(len(l.filled)) {
+			return c, fmt.Errorf("N2: entry %d of instance %d is added; decided are %d", added[i], id, len(l.filled)-1)
+		}
+		if next := max(l.filled[added[i]], after[i]) + 1; c.Instance == 0 || next < c.Round {
+			c.Round, c.Instance = next, id
+		}
+	}
+	for i, id := range s.instances {
+		l := w.logs[id]
+		switch {
+		case id < c.Instance:
 			c.Points[i] = l.consumed(c.Round)
-		case r == c.Instance:
-			c.Points[i] = n // with what follows the last slot and fills none
+		case id == c.Instance:
+			c.Points[i] = added[i] // with what follows the last slot and fills none
 		default:
 			c.Points[i] = l.consumed(c.Round - 1)
 		}
-		c.Position += l.places[c.Points[i]]
+		c.Position += l.places[c.Points[i]] - l.places[s.points[i]]
 	}
 	return c, nil
 }
@@ -105,22 +190,19 @@ func (l *wovenLog) consumed(rounds uint64) uint64 {
 	if l.filled[lo] > rounds {
 		lo--
 	}
-	return uint64(lo)
+	return uint64(max(lo, 0))
 }
 
 // Member judges where a member is that has added so many entries of each instance: see At.
 func (w *Weave) Member(member uint64, added, after []uint64, at Cut) error {
-	want, err := w.At(added, after)
+	want, err := w.At(at.Round, added, after)
 	if err != nil {
 		return fmt.Errorf("member %x: %w", member, err)
 	}
-	same := at.Round == want.Round && at.Instance == want.Instance && at.Position == want.Position
-	for i, p := range want.Points {
-		same = same && at.Points[i] == p
-	}
-	if !same {
-		return fmt.Errorf("N2: member %x with entries %v is at round %d of instance %d, position %d, entries %v; that is round %d of instance %d, position %d, entries %v",
-			member, added, at.Round, at.Instance, at.Position, at.Points, want.Round, want.Instance, want.Position, want.Points)
+	if at.Round != want.Round || at.Instance != want.Instance || at.Position != want.Position ||
+		!slices.Equal(at.Instances, want.Instances) || !slices.Equal(at.Points, want.Points) {
+		return fmt.Errorf("N2: member %x with entries %v is at round %d of instance %d of %v, position %d, entries %v; that is round %d of instance %d of %v, position %d, entries %v",
+			member, added, at.Round, at.Instance, at.Instances, at.Position, at.Points, want.Round, want.Instance, want.Instances, want.Position, want.Points)
 	}
 	return nil
 }

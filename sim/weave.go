@@ -191,6 +191,8 @@ func slotOf(e *protocol.Entry) check.Slots {
 		return check.Slots{Fills: true, Covers: e.Width()}
 	case protocol.EntryConfig:
 		return check.Slots{Covers: 1}
+	case protocol.EntryReshape:
+		return check.Slots{Fills: true, Instances: e.Instances()}
 	case protocol.EntrySkip:
 		return check.Slots{SkipsTo: uint64(e.Round())}
 	}
@@ -216,14 +218,14 @@ func (m *Member) judgeWeave() {
 		return
 	}
 	at := m.applier.Cursor()
-	n := len(m.strands)
-	added, after, points := make([]uint64, n), make([]uint64, n), make([]uint64, n)
-	for i, s := range m.strands {
-		added[i], after[i], points[i] = uint64(m.applier.Added(s.instance)), uint64(m.base.Points[i].Round), uint64(at.Points[i].Index)
+	cut := check.Cut{Round: uint64(at.Turn.Round), Instance: uint64(at.Turn.Instance), Position: uint64(at.Position)}
+	var added, after []uint64
+	for _, p := range at.Points {
+		cut.Instances, cut.Points = append(cut.Instances, uint64(p.Instance)), append(cut.Points, uint64(p.Index))
+		added = append(added, uint64(m.applier.Added(p.Instance)))
+		after = append(after, uint64(m.base.Point(p.Instance).Round))
 	}
-	m.w.violate(m.id, m.w.weave.Member(uint64(m.id), added, after, check.Cut{
-		Round: uint64(at.Turn.Round), Instance: uint64(at.Turn.Instance), Position: uint64(at.Position), Points: points,
-	}))
+	m.w.violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
 	if m.w.executed.Compare(at.Turn) < 0 {
 		m.w.executed = at.Turn
 	}
