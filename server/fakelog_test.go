@@ -36,6 +36,8 @@ type fakeLog struct {
 	// transferred is where leadership was last handed to.
 	transferred braid.MemberID
 	barriers    int
+	// instances is what the log was last reshaped to.
+	instances int
 
 	changes chan struct{}
 	done    chan struct{}
@@ -205,6 +207,13 @@ func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {
 	l.transferred = to
 	l.mu.Unlock()
 	return nil
+}
+
+func (l *fakeLog) Reshape(_ context.Context, instances int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.instances = instances
+	return l.refuse
 }
 
 // Ask has a second member answer that is this one: enough to go through the encoding.

@@ -68,6 +68,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	pb.RegisterMaintenanceServer(g, s.maintenance)
 	epb.RegisterElectionServer(g, v3election.NewElectionServer(s.client))
 	lpb.RegisterLockServer(g, v3lock.NewLockServer(s.client))
+	g.RegisterService(&adminDesc, s)
 	reflection.Register(g)
 	s.metrics.register(g)
 	return g

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -156,4 +158,38 @@ func TestLateClaimIsAnswered(t *testing.T) {
 	alive, err := pb.NewLeaseClient(f.client.ActiveConnection()).LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: int64(granted.ID)})
 	require.NoError(t, err)
 	require.EqualValues(t, 60, alive.GrantedTTL)
+}
+
+func TestReshape(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	conn := f.client.ActiveConnection()
+	err := Reshape(ctx, conn, 8)
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	require.ErrorContains(t, err, "does not run --protocol niagara")
+	f.fake.set(woven(nil))
+	for _, n := range []int{0, 65} {
+		require.Equal(t, codes.InvalidArgument, status.Code(Reshape(ctx, conn, n)))
+	}
+	require.NoError(t, Reshape(ctx, conn, 8))
+	f.fake.set(func(l *fakeLog) {
+		require.Equal(t, 8, l.instances)
+		l.refuse = &braid.RefusedError{What: "reshape", Reason: protocol.ReasonChangePending}
+	})
+	require.Equal(t, codes.Unavailable, status.Code(Reshape(ctx, conn, 4)))
+	f.fake.set(func(l *fakeLog) { l.refuse = nil })
+
+	for _, name := range []string{"root", "alice"} {
+		_, err = f.client.UserAdd(ctx, name, "pw")
+		require.NoError(t, err)
+	}
+	_, err = f.client.UserGrantRole(ctx, "root", "root")
+	require.NoError(t, err)
+	_, err = f.client.AuthEnable(ctx)
+	require.NoError(t, err)
+	require.Error(t, Reshape(ctx, conn, 4), "nobody may")
+	alice := f.dial(t, clientv3.Config{Username: "alice", Password: "pw"})
+	require.Equal(t, codes.PermissionDenied, status.Code(Reshape(ctx, alice.ActiveConnection(), 4)))
+	root := f.dial(t, clientv3.Config{Username: "root", Password: "pw"})
+	require.NoError(t, Reshape(ctx, root.ActiveConnection(), 4))
 }

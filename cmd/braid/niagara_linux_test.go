@@ -383,6 +383,40 @@ func (c *cluster) dialled(name string) (ports []int) {
 	return ports
 }
 
+// The number of instances changes below writers, and the cluster remembers it.
+func TestNiagaraReshapes(t *testing.T) {
+	dir := dataDir(t)
+	c := up(t, dir, "--protocol=niagara", "--instances=2", "--leaders=spread", "--restart")
+	w := write(t, c)
+	watching := watchAll(t, c.connect()[0], 1)
+	for i, n := range []int{5, 1, 3} {
+		before := w.total()
+		endpoint := c.endpoints[i%len(c.endpoints)]
+		require.Equal(t, fmt.Sprintf("the log is woven from %d instances", n),
+			ok(t, "reshape", "--endpoints", endpoint, "--instances", strconv.Itoa(n)))
+		eventually(t, "writes after the change", func(context.Context) bool { return w.total() > before+200 })
+		c.leaders("leaders of all instances", func(names []string) bool { return len(names) == n })
+	}
+	before := w.total()
+	kill(t, c.pids["m2"])
+	c.next(launch.Serving)
+	eventually(t, "writes after a crash", func(context.Context) bool { return w.total() > before+200 })
+	w.end()
+	w.check(t, c.client())
+	last, err := c.client().Get(t.Context(), "w0")
+	require.NoError(t, err)
+	watching.upTo(last.Header.Revision)
+	c.sameHashes(last.Header.Revision)
+	c.stop()
+
+	again := up(t, dir)
+	again.leaders("the instances of before", func(names []string) bool { return len(names) == 3 })
+	w.check(t, again.client())
+	_, stderr, code := do(t, "", "reshape", "--endpoints", up(t, dataDir(t), "--nodes=1").endpoints[0], "--instances=2")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "does not run --protocol niagara")
+}
+
 // A member joins all instances, as a learner and then as a voter, and one leaves them.
 func TestNiagaraMembership(t *testing.T) {
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")

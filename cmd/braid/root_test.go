@@ -50,6 +50,11 @@ func TestWrongUse(t *testing.T) {
 		{"log dump", "accepts 1 arg"},
 		{"log dump /nowhere", "/nowhere is no directory"},
 		{"status --endpoints=", "--endpoints is empty"},
+		{"reshape", "--instances 0: it is 1 to 64"},
+		{"reshape --instances 65", "--instances 65: it is 1 to 64"},
+		{"reshape --instances 2 --user root", "--user: it is NAME:PASSWORD"},
+		{"reshape --instance 2", "did you mean --instances?"},
+		{"reshaep", "\treshape"},
 	} {
 		_, stderr, code := call(strings.Fields(c.args)...)
 		require.Equal(t, exitUsage, code, "%s: %s", c.args, stderr)
