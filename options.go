@@ -49,8 +49,10 @@ type Options struct {
 	// Order says how the global log comes about: "single" (the default), one instance of Raft,
 	// or "niagara", Instances of them woven into one log (papers/niagara.txt), each with an
 	// event loop and connections of its own, so that more than one core and network card
-	// replicate. It must be the same on all members; Instances, default 4, is what a new
-	// cluster begins with.
+	// replicate. It must be the same on all members. Instances, default 4, is what a new cluster
+	// begins with, and the same on all members of it. One that joins later is told what the
+	// others began with (Status.Begun); one that has data goes by that. [Node.Reshape] changes
+	// how many there are.
 	Order     string
 	Instances int
 	// Leaders says who should lead the instances: "together", one member leads all, so that a

@@ -14,6 +14,8 @@ type Status struct {
 	Cluster uint64
 	// Order says how the global log comes about, see Options.Order.
 	Order string
+	// Begun is with how many instances the cluster began, see Options.Instances.
+	Begun int
 	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []protocol.Status
 	// Strands says, for each of Instances, what of it is in the global log here.
@@ -67,7 +69,7 @@ type Strand struct {
 func (n *Node) Status() Status {
 	s := n.r.Status()
 	out := Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Instances: s.Instances, Strands: strands(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Strands: strands(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Turn), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Placement: n.opt.Placement,
@@ -91,7 +93,9 @@ func strands(s *replica.Status) []Strand {
 		}
 		w := &s.Weave[i]
 		out[i].Waiting, out[i].Skips, out[i].Wanted = uint64(w.Waiting), w.Skips, slot(w.Want)
-		out[i].CommittedRounds, out[i].AppendedRounds = uint64(w.Filled), uint64(w.Tail)
+		// What the event loop said may be older than what is applied.
+		out[i].CommittedRounds = uint64(max(w.Filled, point.Round))
+		out[i].AppendedRounds = uint64(max(w.Tail, point.Round))
 	}
 	return out
 }

@@ -336,6 +336,8 @@ type (
 // Status is what a member knows of itself and its cluster.
 type Status struct {
 	Instances []protocol.Status
+	// Begun is with how many instances the cluster began.
+	Begun int
 	// Weave says how each of Instances stands in the global log; nil unless they are woven.
 	Weave    []WeaveStatus
 	Applied  order.Cursor
@@ -365,6 +367,7 @@ func (r *Replica) Status() Status {
 	}
 	cursor, configs := r.apply.at()
 	return Status{
+		Begun:     len(r.opt.Begin.Points),
 		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
 		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
 		PendingBytes: r.proposer.pendingBytes(),

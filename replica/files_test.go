@@ -210,3 +210,22 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	require.EqualValues(t, 2, life.Incarnation, "each life has its own session")
 	require.NoError(t, lock.Close())
 }
+
+func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
+	fs := vfs.NewMem()
+	_, lock, err := Enter(fs, "d", 7, 1)
+	require.NoError(t, err)
+	for _, told := range []int{3, 5, 1} {
+		begun, err := Begin(fs, "d", 7, 1, told)
+		require.NoError(t, err)
+		require.Equal(t, 3, begun)
+	}
+	require.NoError(t, lock.Close())
+	life, lock, err := Enter(fs, "d", 7, 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, life.Incarnation)
+	require.NoError(t, lock.Close())
+	begun, err := Begin(fs, "d", 7, 1, 9)
+	require.NoError(t, err)
+	require.Equal(t, 3, begun)
+}

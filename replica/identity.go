@@ -22,6 +22,8 @@ type identity struct {
 	// Incarnation is raised and made durable before the member proposes anything, so
 	// that a session is never used by two lives.
 	Incarnation uint64 `json:"incarnation"`
+	// Begun is with how many woven instances the cluster began; 0 if they are not woven.
+	Begun int `json:"begun,omitempty"`
 }
 
 const (
@@ -48,6 +50,17 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (life 
 		return life, nil, errors.Join(err, lock.Close())
 	}
 	return protocol.Session{Member: self, Incarnation: id.Incarnation}, lock, nil
+}
+
+// Begin returns with how many instances the cluster began, by what the directory says, which
+// is written there when the member begins: it is not to change when others are told later.
+func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instances int) (begun int, err error) {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Begun > 0 {
+		return id.Begun, err
+	}
+	id.Begun = instances
+	return instances, writeIdentity(fs, dir, id)
 }
 
 func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {

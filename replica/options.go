@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"net"
@@ -24,7 +25,8 @@ type Options struct {
 	Members []protocol.Member // the initial cluster, or whom a joining member may dial
 	Join    bool
 
-	// Begin is where a new cluster begins: with which instances.
+	// Begin is where a new cluster begins: with which instances. It is the same on every
+	// member; one that has data goes by that.
 	Begin order.Cursor
 	// Leaders says who should lead which instance.
 	Leaders protocol.Leaders
@@ -59,6 +61,9 @@ func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTi
 func (o *Options) settingsHash() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(o.Settings))
+	if o.Begin.Woven() { // members that begin with others would weave another log
+		fmt.Fprintf(h, " instances=%d", len(o.Begin.Points))
+	}
 	return h.Sum64()
 }
 

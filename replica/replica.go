@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 	"github.com/braidlog/braid/wal"
@@ -100,6 +101,13 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	o := &r.opt
 	if r.snaps, err = OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
 		return err
+	}
+	if o.Begin.Woven() {
+		begun, err := Begin(o.FS, o.Dir, o.Cluster, o.Self, len(o.Begin.Points))
+		if err != nil {
+			return err
+		}
+		o.Begin = order.Begin(begun, true)
 	}
 	if err := r.begin(sm); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 func woven(more func(st *braid.Status)) func(*fakeLog) {
 	return func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
-			st.Order, st.Next = braid.OrderNiagara, braid.Slot{Round: 12, Instance: 2}
+			st.Order, st.Begun, st.Next = braid.OrderNiagara, 3, braid.Slot{Round: 12, Instance: 2}
 			second := st.Instances[0]
 			second.Instance, second.Term, second.Commit, second.Last = 2, 7, 30, 40
 			second.Leader, second.Role = 0x20, protocol.Follower
@@ -66,6 +66,7 @@ func TestStatusOfInstances(t *testing.T) {
 	v := f.view()
 	require.Equal(t, &slotView{12, 2}, v.Next)
 	require.Equal(t, "niagara", v.Order)
+	require.Equal(t, 3, v.Begun)
 	require.Equal(t, uint64(position), v.Applied)
 	require.Equal(t, &roundsView{Applied: 11, Committed: 13, Appended: 15, Wanted: &slotView{15, 2}}, v.Instances[1].Rounds)
 	require.Equal(t, []uint64{28, 30, 2}, []uint64{v.Instances[1].Applied, v.Instances[1].Commit, v.Instances[1].ApplyLag})

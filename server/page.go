@@ -24,7 +24,9 @@ type statusView struct {
 
 	Revision int64  `json:"revision"`
 	Order    string `json:"order"`
-	Applied  uint64 `json:"applied_position"`
+	// Begun is with how many instances the cluster began, where they are woven.
+	Begun   int    `json:"begun_instances,omitempty"`
+	Applied uint64 `json:"applied_position"`
 	// Next is the slot of the global log that comes next, where instances are woven.
 	Next         *slotView      `json:"next_slot,omitempty"`
 	LogBytes     int64          `json:"log_bytes"`
@@ -154,6 +156,9 @@ func (s *Server) view() statusView {
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st),
 		Order: st.Order, Next: viewSlot(st.Next),
+	}
+	if st.Order == braid.OrderNiagara {
+		v.Begun = st.Begun
 	}
 	for _, a := range s.store.Alarms() {
 		v.Alarms = append(v.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())

@@ -407,6 +407,17 @@ func TestNiagaraReshapes(t *testing.T) {
 	require.NoError(t, err)
 	watching.upTo(last.Header.Revision)
 	c.sameHashes(last.Header.Revision)
+
+	f := newServeFlags(t)
+	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--peer-urls", "http://"+f.peer)
+	more := []string{"--initial-cluster-state=existing", "--join", "http://" + c.endpoints[0], "--protocol=niagara", "--leaders=spread"}
+	m4 := serving(t, f, more...)
+	w.check(t, c.client(f.client))
+	stopped(t, m4)
+	m4 = serving(t, f, append(more, "--instances=7")...) // which counts for new clusters only
+	w.check(t, c.client(f.client))
+	stopped(t, m4)
 	c.stop()
 
 	again := up(t, dir)

@@ -79,7 +79,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
 	order, instances := braid.OrderSingle, 0
 	if s.Protocol == settings.ProtocolNiagara {
-		order, instances = braid.OrderNiagara, cmp.Or(who.instances, s.Instances)
+		order, instances = braid.OrderNiagara, cmp.Or(who.begun, s.Instances)
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
@@ -118,8 +118,8 @@ type identity struct {
 	cluster uint64
 	members []braid.Member
 	join    bool
-	// instances is how many the running cluster has; 0: as many as the flag says.
-	instances int
+	// begun is with how many instances a running cluster began; 0: as the flag says.
+	begun int
 }
 
 // identify finds the member's ids: in its data directory, from a running cluster that it
@@ -154,7 +154,7 @@ func rejoin(ctx context.Context, s *settings.Settings, kept identity, clientTLS 
 		return kept
 	}
 	if asked, err := askCluster(ctx, s, clientTLS, time.Second); err == nil && asked.cluster == kept.cluster {
-		kept.members, kept.instances = asked.members, asked.instances
+		kept.members, kept.begun = asked.members, asked.begun
 	}
 	return kept
 }
@@ -240,13 +240,13 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 		return identity{}, fmt.Errorf("the cluster at %v has no member with the peer URLs %v: first run \"braid ctl member add %s --peer-urls …\"", s.Join, s.AdvertisePeer, s.Name)
 	}
 	if s.Protocol == settings.ProtocolNiagara {
-		who.instances, err = askInstances(ctx, s, clientTLS)
+		who.begun, err = askBegun(ctx, s, clientTLS)
 	}
 	return who, err
 }
 
-// askInstances learns how many instances a running cluster has: one that joins cannot choose.
-func askInstances(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (n int, err error) {
+// askBegun learns with how many instances a running cluster began: one that joins cannot choose.
+func askBegun(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (n int, err error) {
 	for _, m := range status.Ask(ctx, status.Options{Endpoints: s.Join, Only: true, TLS: clientTLS, Timeout: 5 * time.Second}) {
 		switch {
 		case m.Error != "":
@@ -254,7 +254,7 @@ func askInstances(ctx context.Context, s *settings.Settings, clientTLS *tls.Conf
 		case m.Order != braid.OrderNiagara:
 			return 0, fmt.Errorf("the cluster at %s does not run --protocol niagara", m.Endpoint)
 		default:
-			return len(m.Instances), nil
+			return m.Begun, nil
 		}
 	}
 	return 0, err

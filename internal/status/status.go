@@ -33,6 +33,7 @@ type Member struct {
 
 	Revision int64  `json:"revision"`
 	Order    string `json:"order,omitempty"`
+	Begun    int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began
 	Applied  uint64 `json:"applied_position"`
 	// Next is the slot of the global log that comes next, where instances are woven into one.
 	Next         *Slot      `json:"next_slot,omitempty"`
