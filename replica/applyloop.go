@@ -42,6 +42,7 @@ type applyLoop struct {
 	logged  int64
 	entries int64
 	busy    bool // a snapshot is being written
+	due     bool // one is wanted, however little was applied since the last one
 }
 
 type applyItem struct {
@@ -50,6 +51,7 @@ type applyItem struct {
 	install *protocol.Base // of the commitment's instance
 	view    chan<- viewReply
 	wrote   bool // a snapshot was written (or failed): the next may begin
+	due     bool // a snapshot is wanted now
 }
 
 type configWaiter struct {
@@ -188,6 +190,8 @@ func (l *applyLoop) item(it *applyItem) error {
 	case it.wrote:
 		l.busy = false
 		return nil
+	case it.due:
+		l.due = true
 	case it.install != nil:
 		if err := l.install(it.commit.Instance, *it.install); err != nil {
 			return err
@@ -388,5 +392,6 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		return after
 	}
 	l.publishConfig()
+	l.r.saved.Store(&meta.Cursor)
 	return l.r.snaps.Prune(meta.Cursor.Position)
 }

@@ -124,8 +124,7 @@ func (l *loop) run() {
 		l.mu.Unlock()
 		l.turn(inputs, jobs, tick)
 		clear(inputs)
-		if l.gone > 0 && l.r.now() >= l.gone {
-			l.vanish()
+		if l.gone > 0 && l.r.now() >= l.gone && l.vanish() {
 			return
 		}
 	}

@@ -29,6 +29,7 @@ type Replica struct {
 	bodies   *bodies
 	writer   *wal.Writer
 	snaps    *Snapshots
+	saved    atomic.Pointer[order.Cursor] // how far the newest snapshot goes
 	links    *transport.Transport
 	load     Loader
 	proposer *proposer
@@ -116,6 +117,7 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if err != nil {
 		return err
 	}
+	r.saved.Store(&meta.Cursor)
 	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity()}); err != nil {
 		return err
 	}
@@ -125,6 +127,9 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	}
 	unborn, err := r.findUnborn(&meta)
 	if err != nil {
+		return err
+	}
+	if err := r.dropRetired(&meta); err != nil {
 		return err
 	}
 	if err := r.openBodies(sm, append(slices.Clone(logs), unborn...)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -217,21 +218,50 @@ func (r *Replica) askAgain(groups []*readGroup) {
 }
 
 // vanish ends a loop whose instance is retired and has lingered long enough: its log and
-// what only its log needs are given up.
-func (l *loop) vanish() {
+// what only its log needs are given up. It reports false if the newest snapshot is from before:
+// then this member would need the log to start again, so another snapshot comes first.
+func (l *loop) vanish() bool {
 	r := l.r
+	if saved := r.saved.Load(); !retiredBefore(saved, l.id) {
+		r.apply.push(applyItem{due: true})
+		l.gone = r.now() + r.opt.ElectionTimeout
+		return false
+	}
 	r.lmu.Lock()
 	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
 	r.lmu.Unlock()
 	r.bodies.compacted(l.kept, allIndexes)
-	r.writer.Compact(uint32(l.id), uint64(l.inst.Core().Status().Last))
+	r.writer.Compact(uint32(l.id), wholeLog)
 	l.shut()
+	return true
+}
+
+// wholeLog is above all indexes that there can be.
+const wholeLog = 1 << 62
+
+// retiredBefore reports whether an instance was in force once and is not any more at a cursor.
+func retiredBefore(c *order.Cursor, id protocol.InstanceID) bool {
+	return id < c.Fresh && !slices.Contains(c.Instances(), id)
+}
+
+// dropRetired gives up the logs of instances that are retired for good: the member stopped
+// before it did, or got a snapshot from after that.
+func (r *Replica) dropRetired(meta *Meta) error {
+	for _, id := range r.wal.Instances() {
+		if !retiredBefore(&meta.Cursor, protocol.InstanceID(id)) {
+			continue
+		}
+		if err := r.wal.Compact(id, wholeLog); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // missed asks for a snapshot when an instance that this member still needs to go on has no
 // leader for long, while the first one has: it may be retired, and nobody keeps its log.
 func (l *loop) missed(now time.Duration, st *protocol.Status, leader protocol.MemberID) {
-	if st.Leader != 0 || leader == 0 || leader == l.r.opt.Self {
+	if st.Leader != 0 || leader == 0 {
 		l.lonely = now
 		return
 	}
@@ -239,11 +269,31 @@ func (l *loop) missed(now time.Duration, st *protocol.Status, leader protocol.Me
 		return
 	}
 	l.lonely = now
+	to := leader
+	if to == l.r.opt.Self {
+		// It leads the first instance already, and has not come to where this one is retired.
+		if to = l.r.anyOther(now); to == 0 {
+			return
+		}
+	}
 	l.r.spawn(func(ctx context.Context) {
-		if err := l.r.askLeader(ctx, leader, "snapshot", []byte(fmt.Sprintf("%c%d", askMissing, l.id))); err != nil {
+		if err := l.r.askLeader(ctx, to, "snapshot", []byte(fmt.Sprintf("%c%d", askMissing, l.id))); err != nil {
 			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
 		}
 	})
+}
+
+// anyOther is a member but this one, another one from time to time; 0: it is alone.
+func (r *Replica) anyOther(now time.Duration) protocol.MemberID {
+	members := r.first().status.Load().Config.Members
+	n := len(members)
+	for i := range n {
+		at := (int(now/r.opt.ElectionTimeout) + i) % n
+		if id := members[at].ID; id != r.opt.Self {
+			return id
+		}
+	}
+	return 0
 }
 
 // missedAfter is how many election timeouts a member waits for an instance's leader before

@@ -41,10 +41,10 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.
 func (l *applyLoop) maybeSnapshot() error {
-	if l.busy || l.logged < l.r.opt.SnapshotBytes && l.entries < maxEntriesBetween {
+	if l.busy || !l.due && l.logged < l.r.opt.SnapshotBytes && l.entries < maxEntriesBetween {
 		return nil
 	}
-	l.logged, l.entries = 0, 0
+	l.logged, l.entries, l.due = 0, 0, false
 	l.busy = true
 	if d, ok := l.applier.sm.(DurableStateMachine); ok {
 		return l.checkpoint(d)
@@ -78,6 +78,7 @@ func (l *applyLoop) wrote(meta Meta, err error) {
 	} else {
 		l.r.log.Info("snapshot written", "position", meta.Cursor.Position)
 		l.r.metrics.snapshots.Add(1)
+		l.r.saved.Store(&meta.Cursor)
 		for _, o := range l.r.all() {
 			o.snapshotWritten(meta)
 		}
@@ -187,7 +188,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 // member has everything else.
 func (r *Replica) overRetired(meta *Meta) {
 	for _, l := range r.all() {
-		if l.id < meta.Cursor.Fresh && !slices.Contains(meta.Cursor.Instances(), l.id) {
+		if retiredBefore(&meta.Cursor, l.id) {
 			r.apply.pushInstall(l.id, &protocol.Base{})
 			return
 		}

@@ -413,6 +413,10 @@ func TestNiagaraReshapes(t *testing.T) {
 	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--peer-urls", "http://"+f.peer)
 	more := []string{"--initial-cluster-state=existing", "--join", "http://" + c.endpoints[0], "--protocol=niagara", "--leaders=spread"}
 	m4 := serving(t, f, more...)
+	eventually(t, "its name", func(ctx context.Context) bool {
+		list, err := c.client().MemberList(ctx)
+		return err == nil && slices.ContainsFunc(list.Members, func(m *pb.Member) bool { return m.Name == "m4" })
+	})
 	w.check(t, c.client(f.client))
 	stopped(t, m4)
 	m4 = serving(t, f, append(more, "--instances=7")...) // which counts for new clusters only
