@@ -268,9 +268,10 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 }
 
 // demandMerging lets members write while all is well, or has just begun to be not, and
-// demands that what is decided is soon executed.
+// demands that what is decided is soon executed. While an instance still follows a change of
+// the membership its quorum may wait for one who has to catch up.
 func (w *World) demandMerging(alive []*Member) {
-	if !w.set.woven() || w.broken != nil {
+	if !w.set.woven() || w.broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
 		return
 	}
 	w.merging = w.set.mergeTime()
