@@ -98,6 +98,17 @@ func (w *Weave) reshape(after uint64, instances int) {
 	w.shapes = append(w.shapes, n)
 }
 
+// End is the last entry of a retired instance that is part of the global log; what it decided
+// later is void.
+func (w *Weave) End(instance uint64) uint64 {
+	for i := 1; i < len(w.shapes); i++ {
+		if before, s := &w.shapes[i-1], &w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
+			return w.logs[instance].consumed(s.start - 1)
+		}
+	}
+	return ^uint64(0)
+}
+
 // Wanted is the last entry of an instance that covers a position: what is decided up to
 // there must be consumed before long.
 func (w *Weave) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }

@@ -252,6 +252,7 @@ func (a *Applier) void(b *Batch) {
 		b.Fail(ErrNoLeader)
 		return
 	}
+	b.renew()
 	a.Void(b)
 }
 

@@ -45,6 +45,11 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 // begins where the global log says, once that is replayed.
 type Unborn struct{ recovery }
 
+// BaseRecord is what starts an instance's log on disk anew after a base.
+func BaseRecord(instance protocol.InstanceID, base protocol.Base) wal.Record {
+	return walRecord(instance, &protocol.Record{Kind: protocol.RecordBase, Base: &base})
+}
+
 // RecoverUnborn reads what the log has of such an instance.
 func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
 	u := &Unborn{recovery{instance: instance, limit: recoverResident / MaxInstances}}

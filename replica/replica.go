@@ -178,7 +178,6 @@ func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Appl
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Void = func(b *Batch) {
-		b.renew()
 		r.proposer.again([]*Batch{b})
 	}
 	r.session = session

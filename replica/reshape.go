@@ -150,8 +150,7 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error
 		return nil, err
 	}
 	if restart {
-		record := protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}
-		r.writer.Submit([]wal.Record{walRecord(id, &record)}, func(err error) {
+		r.writer.Submit([]wal.Record{BaseRecord(id, rec.Base)}, func(err error) {
 			if err != nil {
 				r.fail(err)
 			}

@@ -313,7 +313,7 @@ func (s *strand) storedBodies() {
 
 // tickBodies does what is due now and then.
 func (m *Member) tickBodies() {
-	for _, s := range m.strands {
+	for _, s := range m.kept() {
 		if !m.up {
 			return
 		}

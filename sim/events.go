@@ -44,6 +44,8 @@ type Events struct {
 
 	Skips int `json:"skips"`
 	Moved int `json:"leaders_moved_back"`
+
+	Reshaped int `json:"members_reshaped"`
 }
 
 // fields lists the counters with their names, in order.
@@ -59,7 +61,7 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
-		{"skips", &e.Skips}, {"leaders moved back", &e.Moved},
+		{"skips", &e.Skips}, {"leaders moved back", &e.Moved}, {"members reshaped", &e.Reshaped},
 	}
 }
 
@@ -67,7 +69,7 @@ func (e *Events) fields() []eventField {
 // wovenFields how many of the last need one that weaves instances.
 const (
 	codedFields = 7
-	wovenFields = 2
+	wovenFields = 3
 )
 
 type eventField struct {

@@ -29,12 +29,13 @@ const (
 	faultChange                     // the operator changes the membership
 	faultClock                      // a clock's rate changes, a stopped member's clock jumps
 	faultDamage                     // bytes of a body go bad on a disk
+	faultReshape                    // the operator changes how many instances there are
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage",
+	"transfer", "change", "clock", "damage", "reshape",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -94,6 +95,8 @@ func (w *World) fault(k faultKind) {
 		w.transfer(victim)
 	case faultChange:
 		w.changeMembers()
+	case faultReshape:
+		w.reshape()
 	case faultDamage:
 		w.damage(victim)
 	case faultClock:
@@ -130,7 +133,7 @@ func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 		if !m.up {
 			continue
 		}
-		if s := m.of(instance); s != nil && s.leads() && s.witness.status.Term > last {
+		if s := m.of(instance); s != nil && !s.vanished && s.leads() && s.witness.status.Term > last {
 			leader, last = m, s.witness.status.Term
 		}
 	}
@@ -263,7 +266,11 @@ func (w *World) transfer(m *Member) {
 	}
 	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
 	w.tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
-	m.whenAwake(func() { m.of(instance).step(protocol.Transfer{To: to}) })
+	m.whenAwake(func() {
+		if s := m.of(instance); s != nil {
+			s.step(protocol.Transfer{To: to})
+		}
+	})
 }
 
 // setRate changes how fast the clock runs from now on; it does not jump.

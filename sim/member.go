@@ -63,7 +63,13 @@ type running struct {
 	oldest  time.Duration // local time since when the oldest unfinished write waits; 0: none
 
 	drops []droppedBody
-	batch uint64 // counts the writes begun: what is in records now comes with the next
+
+	// retired are instances that are not in force any more; unborn is what the log has of
+	// those that are not yet; again are batches that took no effect in a retired one.
+	retired []*strand
+	unborn  map[protocol.InstanceID]*replica.Unborn
+	again   []*replica.Batch
+	batch   uint64 // counts the writes begun: what is in records now comes with the next
 
 	// proposals that wait for room, and reads
 	commands []pendingCommand
@@ -171,8 +177,9 @@ func (m *Member) tick() {
 	if m.w.tracing() && m.w.out.ticks {
 		m.w.tracef("%s tick", m.id)
 	}
-	for _, s := range m.strands {
+	for _, s := range m.hosted() {
 		s.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
+		s.ticked = true
 		s.leaveStalledDisk()
 	}
 	m.tickWeave()
@@ -221,7 +228,7 @@ func (m *Member) of(instance protocol.InstanceID) *strand {
 			return s
 		}
 	}
-	return nil
+	return m.among(m.retired, instance)
 }
 
 // flush carries out the outboxes, until there is nothing in any.
@@ -232,17 +239,27 @@ func (m *Member) flush() {
 	m.propose()
 	for m.up {
 		m.suspect()
-		i := slices.IndexFunc(m.strands, (*strand).busy)
+		hosted := m.hosted()
+		i := slices.IndexFunc(hosted, (*strand).busy)
 		if i < 0 {
 			return
 		}
-		m.strands[i].carryOut()
-		m.strands[i].spin()
+		hosted[i].carryOut()
+		hosted[i].spin()
 	}
 }
 
 // propose hands waiting commands to instances while there is room for a batch.
 func (m *Member) propose() {
+	for len(m.again) > 0 {
+		s, _ := m.room(0, true)
+		if s == nil {
+			return
+		}
+		b := m.again[0]
+		m.again = m.again[1:]
+		s.inst.Propose(m.clock(), b, &s.out)
+	}
 	for len(m.commands) > 0 {
 		first := &m.commands[0]
 		s, wait := m.room(len(first.bytes)+len(first.body), len(m.commands) >= m.w.set.BatchCommands || first.body != nil)
@@ -293,15 +310,20 @@ func (m *Member) Propose(bytes, body []byte, done replica.Done) {
 func (m *Member) Read(done func(ok bool)) {
 	floor := m.w.executed
 	m.whenAwake(func() {
-		m.context++
-		r := pendingRead{context: m.context, vector: &replica.ReadVector{}, floor: floor, done: done}
-		r.vector.Ask(m.instances())
-		m.asked = append(m.asked, r)
-		for _, s := range m.strands {
-			s.inst.Read(m.clock(), m.context, &s.out)
-		}
+		m.ask(pendingRead{floor: floor, done: done})
 		m.flush()
 	})
+}
+
+// ask asks all instances for a read point.
+func (m *Member) ask(r pendingRead) {
+	m.context++
+	r.context, r.vector = m.context, &replica.ReadVector{}
+	r.vector.Ask(m.instances())
+	m.asked = append(m.asked, r)
+	for _, s := range m.strands {
+		s.inst.Read(m.clock(), m.context, &s.out)
+	}
 }
 
 // asks finds a read that waits for read points.
@@ -355,7 +377,7 @@ func (m *Member) write() {
 	m.records = nil
 	m.batch++
 	m.w.mix(uint64(len(j.records)))
-	for _, s := range m.strands {
+	for _, s := range m.kept() {
 		j.marks = append(j.marks, reach{strand: s, seq: s.submitted, noting: s.noting, cut: s.cut})
 		s.body.writing, s.body.repaired = s.body.repaired, nil
 		s.cut = 0
@@ -447,7 +469,9 @@ func (m *Member) wrote(j job) {
 		} else if m.w.tracing() {
 			m.w.tracef("%s   durable up to step %d", m.id, k.seq)
 		}
-		m.w.violate(m.id, k.court.ledger.Durable(uint64(m.id), k.seq))
+		if k.inst != nil { // else it was retired in an earlier life
+			m.w.violate(m.id, k.court.ledger.Durable(uint64(m.id), k.seq))
+		}
 		k.court.bodies.Durable(uint64(m.id), m.batch)
 		k.strand.noted = max(k.strand.noted, k.noting)
 	}
@@ -522,6 +546,9 @@ func (m *Member) applyCommitment(c replica.Commitment) error {
 	if err := m.applier.Apply(c); err != nil || m.applier.Stuck() {
 		return err
 	}
+	if err := m.reshaped(); err != nil {
+		return err
+	}
 	m.judgeWeave()
 	return m.applier.Check()
 }
@@ -563,6 +590,7 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
 	m.applier.MutantOneSession = s.Mutant == MutantOneSession
 	m.applier.Passed = m.passed
+	m.applier.Void = func(b *replica.Batch) { m.again = append(m.again, b) }
 	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
 	for _, s := range m.strands {
 		s.follow()

@@ -389,7 +389,7 @@ func (w *World) judgeMember(m *Member) {
 
 func (s *strand) judge() {
 	m, w := s.m, s.m.w
-	if w.set.woven() {
+	if w.set.woven() && s.ticked {
 		w.violate(m.id, s.inst.Check())
 	}
 	if !s.leads() {

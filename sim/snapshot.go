@@ -102,7 +102,10 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 // install replaces the state by the received snapshot with this base of the instance whose
 // core takes it. It stands for all instances: cores that take it later find it done.
 func (m *Member) install(base protocol.Base, by *strand) error {
-	ahead := m.applier.Stuck() || m.applier.Added(by.instance) < base.Index
+	if !slices.Contains(m.shape(), by.instance) {
+		return nil // it is retired by now
+	}
+	ahead := base.Index == 0 || m.applier.Stuck() || m.applier.Added(by.instance) < base.Index
 	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
 	if ahead {
 		if err := m.replace(base, by); err != nil {
@@ -148,7 +151,13 @@ func (m *Member) replace(base protocol.Base, by *strand) error {
 	m.drops = nil
 	m.base = meta.Cursor
 	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
-	for _, s := range m.strands {
+	if err := m.reshaped(); err != nil {
+		return err
+	}
+	if err := m.openRetired(m.running, &meta, m.body.store); err != nil {
+		return err
+	}
+	for _, s := range m.kept() {
 		s.body.retention.Renew(0, meta.Base(s.instance).Index, refs)
 	}
 	m.judgeWeave()
@@ -215,7 +224,10 @@ func (m *Member) stored(s *snapshot) {
 }
 
 // sendSnapshot streams the state as it is now to a member that is behind the log.
-func (k *strand) sendSnapshot(to protocol.MemberID) {
+func (k *strand) sendSnapshot(to protocol.MemberID) { k.stream(to, k.instance) }
+
+// stream sends a snapshot because an instance asked for it; 0: none did.
+func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 	m := k.m
 	s, err := m.view()
 	if err != nil {
@@ -232,7 +244,7 @@ func (k *strand) sendSnapshot(to protocol.MemberID) {
 		}
 		ended = true
 		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
-			if m.up && m.life == life {
+			if m.up && m.life == life && asking != 0 {
 				k.step(protocol.SnapshotSent{To: to, Index: index})
 			}
 		})
@@ -246,7 +258,7 @@ func (k *strand) sendSnapshot(to protocol.MemberID) {
 			report(0)
 			return
 		}
-		r.received(k, term, s, func() { report(s.index(k.instance)) })
+		r.received(k, asking, term, s, func() { report(s.index(k.instance)) })
 		w.watchStream(r, &ended, report)
 	})
 }
@@ -272,14 +284,17 @@ func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index))
 
 // received makes a snapshot durable and offers it to all cores, not only to that of the
 // instance whose leader sent it. The sender learns of the end of it only from an answer.
-func (m *Member) received(by *strand, term protocol.Term, s *snapshot, answer func()) {
+func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, answer func()) {
 	offer := func() {
 		for _, k := range m.strands {
 			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
-			if k.instance == by.instance {
+			if k.instance == asking {
 				in.Term = term
 			}
 			k.step(in)
+		}
+		if m.up {
+			m.overRetired(&s.Meta)
 		}
 		answer()
 	}

@@ -27,6 +27,9 @@ type strand struct {
 	moved     time.Duration  // when leadership was given away
 	mover     replica.Mover
 	following replica.Following
+	lonely    time.Duration     // when its leader, or none of the first instance, was last known
+	ticked    bool              // it has begun
+	vanished  bool              // it was retired, and does nothing any more but hold bodies
 	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
 
 	body bodyWork
@@ -45,11 +48,22 @@ func (m *Member) open(r *running, meta replica.Meta) error {
 		}
 		logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &rec})
 	}
+	r.unborn = map[protocol.InstanceID]*replica.Unborn{}
+	for _, id := range r.log.Instances() {
+		if id := protocol.InstanceID(id); meta.Cursor.Woven() && id >= meta.Cursor.Fresh {
+			u, err := replica.RecoverUnborn(r.log, id)
+			if err != nil {
+				return err
+			}
+			r.unborn[id] = u
+			logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &u.Recovered})
+		}
+	}
 	store, err := m.openBodies(logs, r.machine)
 	if err != nil {
 		return err
 	}
-	for _, l := range logs {
+	for _, l := range logs[:len(meta.Cursor.Points)] {
 		s := &strand{m: m, instance: l.Instance, court: m.w.courtOf(l.Instance), noted: l.Recovered.State.Commit}
 		if err := s.holdBodies(r.machine, store, l.Recovered.Base.Index); err != nil {
 			return err
@@ -60,6 +74,26 @@ func (m *Member) open(r *running, meta replica.Meta) error {
 		r.strands = append(r.strands, s)
 	}
 	r.strand = r.strands[0]
+	return m.openRetired(r, &meta, store)
+}
+
+// openRetired makes what is left of instances that are retired: bodies that the state refers to.
+func (m *Member) openRetired(r *running, meta *replica.Meta, store *wal.Bodies) error {
+	refs, _, err := replica.LiveBodies(r.machine.asStateMachine())
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		id := ref.Instance
+		if id >= meta.Cursor.Fresh || m.among(r.strands, id) != nil || m.among(r.retired, id) != nil || !meta.Cursor.Woven() {
+			continue
+		}
+		s := &strand{m: m, instance: id, court: m.w.courtOf(id), vanished: true}
+		if err := s.holdBodies(r.machine, store, ^protocol.Index(0)); err != nil {
+			return err
+		}
+		r.retired = append(r.retired, s)
+	}
 	return nil
 }
 
@@ -85,7 +119,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 
 // step tells the instance that something happened, and carries out what follows.
 func (s *strand) step(in protocol.Input) {
-	if s.m.up {
+	if s.m.up && !s.vanished {
 		s.inst.Step(s.m.clock(), in, &s.out)
 		s.m.flush()
 	}

@@ -42,6 +42,9 @@ func (s *Settings) drawWeave(d dice) {
 	if d.yes(0.5) {
 		w.Lazy = d.share()
 	}
+	if d.yes(0.3) {
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(15))
+	}
 }
 
 func (s *Settings) describeWeave() string {
@@ -101,13 +104,18 @@ func (s *strand) skip() { s.inst.Weave(s.m.clock(), s.m.weaver.Want(s.instance),
 // spin ends a turn of the instance: others may have to skip for it. Sometimes they notice late.
 func (s *strand) spin() {
 	m := s.m
-	if !m.up || !m.w.set.woven() {
+	if !m.up || !slices.Contains(m.strands, s) || !m.w.set.woven() {
 		return
 	}
 	s.skip()
 	for _, id := range m.weaver.Set(s.inst.Thread(m.clock()), nil) {
 		if m.w.chance(m.w.set.Weave.Lazy) {
-			m.later(m.w.between(0, m.w.set.Heartbeat), func() { m.of(id).skip(); m.flush() })
+			m.later(m.w.between(0, m.w.set.Heartbeat), func() {
+				if o := m.of(id); !o.vanished {
+					o.skip()
+					m.flush()
+				}
+			})
 		} else {
 			m.of(id).skip()
 		}
@@ -130,6 +138,10 @@ func (m *Member) tickWeave() {
 			s.inst.Step(now, protocol.Transfer{To: to}, &s.out)
 		}
 		if s != m.strand {
+			if st.Term == 0 && m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), s.instance, m.witness.status.Leader) == m.id {
+				s.inst.Step(now, protocol.Stand{}, &s.out)
+			}
+			s.missed(now)
 			s.followMembership(&st)
 		}
 	}
@@ -170,7 +182,10 @@ func (s *strand) config() protocol.Config {
 	if len(s.m.strands) == 1 {
 		return s.m.applier.Config()
 	}
-	return s.m.applier.Configs()[slices.Index(s.m.strands, s)]
+	if i := slices.Index(s.m.strands, s); i >= 0 {
+		return s.m.applier.Configs()[i]
+	}
+	return s.m.applier.Config()
 }
 
 // instances are those in force, ascending; a mutant's reads ask only the first.
@@ -241,7 +256,7 @@ func (m *Member) judgeRead(r *pendingRead) {
 
 // judgeCut judges that an instance's log is cut under a durable snapshot (N5).
 func (s *strand) judgeCut(at protocol.Index) {
-	if p := s.m.snapped.Point(s.instance); at > p.Index {
+	if p := s.m.snapped.Point(s.instance); at > p.Index && !retiredIn(&s.m.snapped, s.instance) {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
 }
@@ -260,11 +275,16 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 	limit := w.merging
 	w.after(limit, func() {
 		for _, m := range w.serving(w.members) {
-			if at := m.applier; m.up && w.merging > 0 && at.Cursor().Points[instance-1].Index < index {
+			if m.up && w.merging > 0 && m.among(m.strands, instance) != nil && pointOf(m.applier, instance) < index {
 				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
 			}
 		}
 	})
+}
+
+func pointOf(a *replica.Applier, instance protocol.InstanceID) protocol.Index {
+	at := a.Cursor()
+	return at.Point(instance).Index
 }
 
 // demandMerging lets members write while all is well, or has just begun to be not, and

@@ -149,7 +149,11 @@ func (c *witness) decided(e *protocol.Entry) error {
 		}
 		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
-	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
+	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
+	if c.s.court.ended && uint64(e.Index) > c.s.court.last {
+		bodies.Drop(uint64(e.Index)) // void
+	}
+	return err
 }
 
 func (c *witness) changed() {

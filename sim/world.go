@@ -87,10 +87,28 @@ type court struct {
 	instance protocol.InstanceID
 	ledger   *check.Ledger
 	bodies   *check.Bodies
+	ended    bool   // the instance is retired:
+	last     uint64 // entries after this one are void
+}
+
+// end notes that the instance is retired. The bodies of void entries nobody needs.
+func (c *court) end(last uint64) {
+	c.ended, c.last = true, last
+	for _, i := range c.bodies.Live() {
+		if i > last {
+			c.bodies.Drop(i)
+		}
+	}
 }
 
 // courtOf returns the judges of an instance.
 func (w *World) courtOf(instance protocol.InstanceID) *court {
+	first := w.set.firstConfig()
+	return w.courtWith(instance, &first)
+}
+
+// courtWith is courtOf; the instance's first members are those, if nobody knows of it yet.
+func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *court {
 	for _, c := range w.courts {
 		if c.instance == instance {
 			return c
@@ -98,8 +116,7 @@ func (w *World) courtOf(instance protocol.InstanceID) *court {
 	}
 	c := &court{instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)
-	first := w.set.firstConfig()
-	w.violate(0, c.bodies.Configure(votersOf(&first), firstSlots(&first)))
+	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
 	w.courts = append(w.courts, c)
 	return c
 }

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+// A running cluster's log is woven from more or fewer instances: members begin and retire
+// their parts of them where the global log says so, as the production replica does.
+
+// hosted lists the instances that run: those in force, and those retired that still help
+// members who are behind.
+func (m *Member) hosted() []*strand {
+	if len(m.retired) == 0 {
+		return m.strands
+	}
+	return append(slices.Clone(m.strands), slices.DeleteFunc(slices.Clone(m.retired), func(s *strand) bool { return s.vanished })...)
+}
+
+// kept lists all instances of which bodies may be held.
+func (m *Member) kept() []*strand {
+	if len(m.retired) == 0 {
+		return m.strands
+	}
+	return append(slices.Clone(m.strands), m.retired...)
+}
+
+// shape lists the instances that the member has in force.
+func (m *Member) shape() (ids []protocol.InstanceID) {
+	for _, s := range m.strands {
+		ids = append(ids, s.instance)
+	}
+	return ids
+}
+
+// reshaped begins and retires instances as the global log says at the cursor.
+func (m *Member) reshaped() error {
+	cursor := m.applier.Cursor()
+	shape := cursor.Instances()
+	if !m.w.set.woven() || slices.Equal(shape, m.shape()) {
+		return nil
+	}
+	m.w.events.Reshaped++
+	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Turn.Round)
+	meta := m.applier.Meta()
+	old := m.strands
+	m.strands = nil
+	for _, id := range shape {
+		s := m.among(old, id)
+		if s == nil {
+			var err error
+			if s, err = m.bear(meta.Base(id), id); err != nil {
+				return err
+			}
+		}
+		m.strands = append(m.strands, s)
+	}
+	for _, s := range old {
+		if !slices.Contains(m.strands, s) {
+			m.retire(s)
+		}
+	}
+	m.askAgain()
+	return nil
+}
+
+func (m *Member) among(strands []*strand, id protocol.InstanceID) *strand {
+	if i := slices.IndexFunc(strands, func(s *strand) bool { return s.instance == id }); i >= 0 {
+		return strands[i]
+	}
+	return nil
+}
+
+// bear makes the member's part of an instance that begins at a base. What an earlier life
+// has left of it on disk is taken up again.
+func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, error) {
+	u := m.unborn[id]
+	if delete(m.unborn, id); u == nil {
+		var err error
+		if u, err = replica.RecoverUnborn(m.log, id); err != nil {
+			return nil, err
+		}
+	}
+	rec, restart, err := u.Begin(base)
+	if err != nil {
+		return nil, err
+	}
+	if restart {
+		m.records = append(m.records, replica.BaseRecord(id, rec.Base))
+	}
+	s := &strand{m: m, instance: id, court: m.w.courtWith(id, &base.Config), noted: rec.State.Commit}
+	if err := s.court.ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
+		return nil, err
+	}
+	if err := s.holdBodies(m.machine, m.body.store, rec.Base.Index); err != nil {
+		return nil, err
+	}
+	return s, s.begin(m.session, &rec)
+}
+
+// retire ends what the member does through an instance. What it proposed there and what took
+// no effect another instance takes.
+func (m *Member) retire(s *strand) {
+	m.retired = append(m.retired, s)
+	m.weaver.Forget(s.instance)
+	s.court.end(m.w.weave.End(uint64(s.instance)))
+	void, unsure := s.inst.Retire(m.applier.Ended(s.instance))
+	m.again = append(m.again, void...)
+	for _, b := range unsure {
+		b.Fail(replica.ErrMaybeCommitted)
+	}
+	m.later(10*m.w.set.Election, s.vanish)
+}
+
+// vanish ends an instance that was retired a while ago: its log and what only its log needs
+// are given up. Before a durable snapshot says that it is retired, the member would need
+// both after a restart, or break its word as a voter of the instance.
+func (s *strand) vanish() {
+	if !retiredIn(&s.m.snapped, s.instance) {
+		s.m.later(s.m.w.set.Election, s.vanish)
+		return
+	}
+	s.vanished = true
+	s.body.retention.Compact(math.MaxUint64)
+	s.sweep()
+	s.cut = s.inst.Core().Status().Last
+	s.m.write()
+}
+
+// retiredIn reports whether an instance is retired at a cursor.
+func retiredIn(at *order.Cursor, instance protocol.InstanceID) bool {
+	return instance < at.Fresh && !slices.Contains(at.Instances(), instance)
+}
+
+// askAgain asks anew for the read points of reads that were asked for with other instances.
+func (m *Member) askAgain() {
+	shape := m.instances()
+	var void []pendingRead
+	keep := func(list []pendingRead) []pendingRead {
+		return slices.DeleteFunc(list, func(r pendingRead) bool {
+			if r.vector.Void(shape) {
+				void = append(void, r)
+				return true
+			}
+			return false
+		})
+	}
+	m.asked, m.waiting = keep(m.asked), keep(m.waiting)
+	for _, r := range void {
+		m.ask(r)
+	}
+}
+
+// missed asks for a snapshot when an instance that this member still needs has no leader for
+// long, while the first one has: it may be retired, and nobody keeps its log.
+func (s *strand) missed(now time.Duration) {
+	m, w := s.m, s.m.w
+	leader := m.witness.status.Leader
+	if s.witness.status.Leader != 0 || leader == 0 || leader == m.id {
+		s.lonely = now
+		return
+	}
+	if now-s.lonely < 5*w.set.Election {
+		return
+	}
+	s.lonely = now
+	if w.link(m.id, leader).cut {
+		return
+	}
+	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+		l := w.member(leader)
+		if !l.up {
+			return
+		}
+		at := l.applier.Cursor()
+		if retiredIn(&at, s.instance) { // perhaps without the member that asks ever among its own
+			l.strand.stream(m.id, 0)
+		}
+	})
+}
+
+// overRetired takes a snapshot for an instance that it says is retired: no core will, if this
+// member has everything else.
+func (m *Member) overRetired(meta *replica.Meta) {
+	for _, s := range m.strands {
+		if retiredIn(&meta.Cursor, s.instance) {
+			s.skipTo(&protocol.Base{})
+			m.apply()
+			return
+		}
+	}
+}
+
+// reshape is what the operator does: he asks for another number of instances.
+func (w *World) reshape() {
+	l := w.leader()
+	if l == nil {
+		return
+	}
+	n := 1 + w.pick(5)
+	if at := l.applier.Cursor(); at.Reshape != 0 || !l.settled() || n == len(l.strands) || n > maxInstances {
+		return
+	}
+	w.tracef("FAULT %s is asked for %d instances", l.id, n)
+	l.whenAwake(func() { l.step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}}) })
+}
