@@ -268,11 +268,6 @@ func (e *Experiment) cases(quick bool) []Case {
 	return slices.DeleteFunc(slices.Clone(e.Cases), func(c Case) bool { return c.Full })
 }
 
-// models reports whether there is anything to compute in place of measuring it.
-func (e *Experiment) models(cases []Case) bool {
-	return slices.ContainsFunc(cases, func(c Case) bool { return c.Setup.Model })
-}
-
 // seriesNames returns the names of the series, in the order of the cases.
 func (e *Experiment) seriesNames() []string {
 	var names []string
