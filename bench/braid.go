@@ -23,6 +23,7 @@ type braidCluster struct {
 	leader atomic.Int64 // index of the member that leads the first instance as it says itself; -1 none, or others lead where they should not
 	watch  sync.WaitGroup
 	shape  Shape
+	spread bool // shape.Spread()
 	// sticky: with leaders on all members, a sender keeps to one of them.
 	sticky bool
 	// bodyFrom is the size from which on a command's bytes beyond MinPayload are its body;
@@ -46,6 +47,7 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 		return nil, err
 	}
 	cl := &braidCluster{shape: c.Settings.shape(protocol), sticky: c.ClosedLoop}
+	cl.spread = cl.shape.Spread()
 	cl.leader.Store(-1)
 	for i, machine := range c.Machines {
 		o := braidOptions(c)
@@ -149,7 +151,7 @@ func (c *braidCluster) Leader() int { return int(c.leader.Load()) }
 // node is where a command is proposed: at the leader, or while there is none at any member,
 // which forwards. Members that share the leaders get a share of the commands each.
 func (c *braidCluster) node(command []byte) *braid.Node {
-	if !c.shape.Spread() {
+	if !c.spread {
 		return c.nodes[max(0, c.leader.Load())]
 	}
 	sender, seq := identity(command)

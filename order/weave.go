@@ -6,7 +6,7 @@ import "github.com/braidlog/braid/protocol"
 // instance works its way through them nobody waits for a skip, and there is one for many
 // batches. It costs nothing else: a skip of many rounds is one entry, rounds are no
 // positions, and a batch that then comes late to a far round makes the others skip at once.
-const Ahead = 64
+const Ahead = 1024
 
 // Skip decides whether the leader of an instance, whose log fills its rounds up to tail,
 // should propose to skip, and up to which round. want is the furthest slot that any other

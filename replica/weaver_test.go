@@ -27,13 +27,14 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	require.Equal(t, order.Turn{Round: 1, Instance: 1}, w.Want(2))
 	require.Zero(t, w.Want(1), "what one wants itself does not count")
 
+	const far, short, over = order.Ahead / 2, order.Ahead/2 + 2, order.Ahead + 3
 	w.Set(thread(2, 1+order.Ahead, 0, true, true), nil)
 	require.Empty(t, w.Set(thread(1, 2, 2, true, false), nil), "it is far enough ahead")
-	require.Empty(t, w.Set(thread(1, 20, 20, true, false), nil))
-	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, 34, 34, true, false), nil), "its lead got short")
+	require.Empty(t, w.Set(thread(1, far, far, true, false), nil))
+	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, short, short, true, false), nil), "its lead got short")
 	w.Set(thread(2, 1+order.Ahead, 0, true, false), nil)
-	require.Empty(t, w.Set(thread(1, 60, 60, true, false), nil), "one with batches of its own skips only what it must")
-	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, 67, 67, true, false), nil))
+	require.Empty(t, w.Set(thread(1, order.Ahead, order.Ahead, true, false), nil), "one with batches of its own skips only what it must")
+	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, over, over, true, false), nil))
 	require.NoError(t, w.Check())
 	w.Forget(1)
 	require.Zero(t, w.Want(2))
@@ -85,7 +86,7 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	in.Weave(0, order.Turn{Round: 3, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead}, skipped(c))
 	require.False(t, in.Thread(0).Able, "a skip is under way")
-	in.Weave(0, order.Turn{Round: 500, Instance: 1}, &out)
+	in.Weave(0, order.Turn{Round: 5000, Instance: 1}, &out)
 	require.Len(t, skipped(c), 1)
 
 	c.then(func(eff *protocol.Effects) { eff.Commit = append(eff.Commit, out.Persist0(t)) })
@@ -95,8 +96,8 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	in.Step(time.Second, &protocol.Message{}, &out)
 	require.Equal(t, order.Turn{Round: 3 + order.Ahead + 1, Instance: 2}, in.Thread(time.Second).Want)
 	c.appends(3, protocol.EntrySkip)
-	in.Weave(time.Second, order.Turn{Round: 500, Instance: 1}, &out)
-	require.Equal(t, []protocol.Round{3 + order.Ahead, 499}, skipped(c), "one that is busy skips no further than it must")
+	in.Weave(time.Second, order.Turn{Round: 5000, Instance: 1}, &out)
+	require.Equal(t, []protocol.Round{3 + order.Ahead, 4999}, skipped(c), "one that is busy skips no further than it must")
 }
 
 // Persist0 is the entry that was persisted first.

@@ -35,8 +35,9 @@ func braidedSetup(series string) Setup {
 	return s
 }
 
-// braidedClients have 10 MiB of values of 512 KiB under way together.
-const braidedClients = 20
+// braidedClients have 20 MiB of values of 512 KiB under way together: enough for all links to
+// have something to send while others wait for an answer.
+const braidedClients = 40
 
 func braidedCoding() *Experiment {
 	const at = 512
@@ -46,7 +47,7 @@ func braidedCoding() *Experiment {
 		Text: []string{
 			"Raft's leader sends a value four times. With fragments (craft) it sends less of it, and still alone. With an instance led by each member (niagara) all five links send, and each sends values whole. Niagara over coded bodies does both: every member leads an instance, and sends fragments.",
 			"What the links allow, in values for what one link sends: raft 1/4; craft k/4; niagara 5/4; niagara over code 5k/4, so ten times raft with two fragments to a value, the default with five members, and fifteen times with three. With three, all five members must answer before a write counts; with two, one of them may be late.",
-			"20 clients wait for their answers, 10 with values of 1 MiB: at the leader, or at all members where all lead. Each member's link sends 100 Mbit/s at most. All members run in this process, with real fsyncs, and share two cores and one disk; with faster links these would be what limits the fastest.",
+			"40 clients wait for their answers, 20 with values of 1 MiB: at the leader, or at all members where all lead. Each member's link sends 100 Mbit/s at most. All members run in this process, with real fsyncs, and share two cores and one disk; with faster links these would be what limits the fastest.",
 		},
 		XName: "KiB", Rounds: 3, QuickRounds: 1,
 		Table: []Metric{Bandwidth, Throughput, P50, P99, EgressAll, Egress, CPU},

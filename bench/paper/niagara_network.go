@@ -25,11 +25,16 @@ const (
 	writingClients, readingClients = 2000, 150
 )
 
-// networkSetup is a cluster with some cards; niagara has an instance for each.
+// networkSetup is a cluster with some cards; niagara has an instance for each. Where clients
+// only write one member leads all instances, so that each has a card of its own; else leaders
+// are spread, so that the entries leave room on each member's cards for answers to readers.
 func networkSetup(series string, cards int, net string) Setup {
 	s := Setup{Cards: cards, Net: net, Keys: networkKeys, SnapshotBytes: logBytes}
 	if series == seriesNiagara {
-		s.Protocol, s.Instances, s.Leaders = "niagara", cards, braid.LeadersSpread
+		s.Protocol, s.Instances, s.Leaders = "niagara", cards, braid.LeadersTogether
+		if net == readCard {
+			s.Leaders = braid.LeadersSpread
+		}
 	}
 	return s
 }
@@ -39,7 +44,7 @@ func niagaraNetwork() *Experiment {
 		Name: "niagara-network", Title: "Network cards", Source: niagaraPaper + ", figure 5",
 		Short: "Writes and strong reads of values of 2 KiB with 1 to 4 network cards for each member: raft and niagara.",
 		Text: []string{
-			"Three members with one, two or four network cards each, every one of which sends 250 Mbit/s at most, to whomever. Raft's leader sends all entries over one connection to each follower, so over one card, whatever it has. Niagara has an instance for each card, and its leaders are spread over the members; every member's clients write there. 2,000 clients wait for their answers; those of raft are all at the leader. A member's answers to writes are small and stay in this process, as do the clients' requests: cards are limited in what they send, not in what they receive.",
+			"Three members with one, two or four network cards each, every one of which sends 250 Mbit/s at most, to whomever. Raft's leader sends all entries over one connection to each follower, so over one card, whatever it has. Niagara has an instance for each card. Where clients only write, one member leads all instances, so that each has a card of its own there; four leaders on three members would leave two of them one card each to send with. Where clients read the leaders are spread over the members, and every member's clients write there. 2,000 clients wait for their answers, all at the leader. A member's answers to writes are small and stay in this process, as do the clients' requests: cards are limited in what they send, not in what they receive.",
 			"Two cores that all members share may not fill four cards of each as the paper's servers did, with four cores each. So writes are also measured with cards of 100 Mbit/s, and strong reads with cards of 10 Mbit/s: reads are answered by all members, over twelve cards, and each by itself.",
 			"A strong read asks a member; that makes sure that its state is up to date, and sends the value. The reader is another member's program, so the value comes over the cards of the member that was asked, as it would to a client: over all of them in turn, with raft too. 150 readers are dealt out over all members.",
 			"With reads alone coordination is small, as the paper says, and both are limited by the cards that the answers leave from. Members gather reads: one round trip is for all that wait. That leaves little for several instances to improve, and each read asks all of them. What does limit strong reads is company. When every tenth request of the same clients is a write (at the leader with raft), the one card that raft's leader writes with carries four fifths of its bytes as entries, and the reads of all members wait for answers from that card, while the others have time. With niagara the writes leave from all members' cards. This is not in the paper.",
