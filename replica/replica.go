@@ -137,7 +137,6 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	}
 	r.load = LoadFrom(r.wal)
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
-	r.cutRetired(&meta)
 	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
 	if err := r.assemble(logs, session, NewApplier(sm, meta, session, skip, r.load)); err != nil {
 		return err

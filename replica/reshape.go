@@ -83,16 +83,6 @@ func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
 	return logs, nil
 }
 
-// cutRetired gives up the logs of instances that were retired before the newest snapshot.
-func (r *Replica) cutRetired(meta *Meta) {
-	const all = 1 << 62
-	for _, id := range r.wal.Instances() {
-		if id := protocol.InstanceID(id); id < meta.Cursor.Fresh && !slices.Contains(meta.Cursor.Instances(), id) {
-			r.writer.Compact(uint32(id), all)
-		}
-	}
-}
-
 // reshaped begins and retires instances as the global log says, here and now. It runs in the
 // apply loop.
 func (r *Replica) reshaped(a *Applier) error {
@@ -299,11 +289,10 @@ func (r *Replica) anyOther(now time.Duration) protocol.MemberID {
 // it asks whether the instance is retired.
 const missedAfter = 5
 
-// missing answers a member that lacks the log of an instance that may be retired.
+// missing answers a member that lacks the log of an instance that may be retired. That it
+// lingers here does not help one that joined after the retirement: it is none of its members.
 func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
-	cursor, _ := r.apply.at()
-	if r.hosted(id) != nil || id >= cursor.Fresh {
-		return
+	if cursor, _ := r.apply.at(); retiredBefore(&cursor, id) {
+		r.askSnapshot(nil, from, 0)
 	}
-	r.askSnapshot(nil, from, 0)
 }
