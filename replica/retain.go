@@ -110,7 +110,8 @@ func (t *Retention) Renew(floor, covered protocol.Index, refs []protocol.BodyRef
 		}
 	}
 	for key := range t.partial {
-		if !t.alive(key) {
+		if _, referenced := t.refs[key]; !referenced && !t.inLog(key) {
+			// A snapshot before this one referred to it; its entry may never come here.
 			t.settled(key)
 		}
 	}
@@ -253,6 +254,12 @@ func (t *Retention) whole(ref protocol.BodyRef) bool {
 	return ok && !t.trims[keyOf(ref)] && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) && t.bodies.Durable(uint32(ref.Instance), uint64(ref.Index))
 }
 
+// inLog reports whether a body's entry is committed and in the log.
+func (t *Retention) inLog(key bodyKey) bool {
+	at, ok := slices.BinarySearchFunc(t.logged, key.index, func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
+	return ok && t.logged[at].Term == key.term
+}
+
 func (t *Retention) alive(key bodyKey) bool {
 	_, referenced := t.refs[key]
 	return referenced || key.index > t.floor
@@ -357,8 +364,7 @@ func (t *Retention) Stored(ref protocol.BodyRef) {
 // news about a body that is alive.
 func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	key := keyOf(ref)
-	at, known := slices.BinarySearchFunc(t.logged, ref.Index, func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
-	if _, referenced := t.refs[key]; !(known && t.logged[at] == ref) && !referenced || t.unused[key] || t.missing[key] != nil {
+	if _, referenced := t.refs[key]; !t.inLog(key) && !referenced || t.unused[key] || t.missing[key] != nil {
 		return false
 	}
 	t.look(ref, false)

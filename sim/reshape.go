@@ -161,7 +161,7 @@ func (m *Member) askAgain() {
 func (s *strand) missed(now time.Duration) {
 	m, w := s.m, s.m.w
 	leader := m.witness.status.Leader
-	if s.witness.status.Leader != 0 || leader == 0 || leader == m.id {
+	if s.witness.status.Leader != 0 || leader == 0 {
 		s.lonely = now
 		return
 	}
@@ -169,6 +169,11 @@ func (s *strand) missed(now time.Duration) {
 		return
 	}
 	s.lonely = now
+	if leader == m.id { // it leads already, and has not come to where this one is retired
+		if leader = m.anyOther(now); leader == 0 {
+			return
+		}
+	}
 	if w.link(m.id, leader).cut {
 		return
 	}
@@ -182,6 +187,18 @@ func (s *strand) missed(now time.Duration) {
 			l.strand.stream(m.id, 0)
 		}
 	})
+}
+
+// anyOther is a member but this one, another one from time to time; 0: it is alone.
+func (m *Member) anyOther(now time.Duration) protocol.MemberID {
+	members := m.witness.status.Config.Members
+	for i := range members {
+		at := (int(now/m.w.set.Election) + i) % len(members)
+		if id := members[at].ID; id != m.id {
+			return id
+		}
+	}
+	return 0
 }
 
 // overRetired takes a snapshot for an instance that it says is retired: no core will, if this

@@ -262,9 +262,10 @@ func (s *strand) judgeCut(at protocol.Index) {
 }
 
 // mergeTime is how long a decided slot takes at most to be executed by all who are up, while
-// every instance has a leader: the skips of the others, and the news that all is committed.
+// every instance has a leader: the skips of the others, and the news that all is committed. A
+// leader that hands over to a member that has just gone takes nothing for an election timeout.
 func (s *Settings) mergeTime() time.Duration {
-	return 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax)
+	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax)
 }
 
 // judgeMerging judges that an entry that was just decided is soon executed everywhere (N7).
