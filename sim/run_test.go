@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,7 +91,15 @@ func TestSavedSeeds(t *testing.T) {
 		}
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
-		if v := Run(Options{Seed: seed, Protocol: proto, Nodes: nodes}).Violation; v != nil {
+		o := Options{Seed: seed, Nodes: nodes}
+		o.Protocol, proto, _ = strings.Cut(proto, "/")
+		instances, placement, _ := strings.Cut(proto, "/")
+		if instances != "" {
+			o.Instances, err = strconv.Atoi(instances)
+			require.NoError(t, err, line)
+		}
+		o.Placement = placement
+		if v := Run(o).Violation; v != nil {
 			t.Errorf("%v\nonce: %s", v, line)
 		}
 		n++

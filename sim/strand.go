@@ -13,6 +13,9 @@ import (
 // strand is one instance on a running member: what production has an event loop for. All
 // share the member's disk, state machine and clients.
 type strand struct {
+	// notes are what the judge of bodies is told when the records of the outbox are handed to
+	// the disk; empty unless woven.
+	notes    []func() error
 	m        *Member
 	instance protocol.InstanceID
 	court    *court
@@ -263,6 +266,10 @@ func (s *strand) persist(out *replica.Outbox) {
 	if out.Seq == s.submitted {
 		return
 	}
+	for _, note := range s.notes {
+		s.m.w.violate(s.m.id, note())
+	}
+	s.notes = nil
 	s.m.records = append(s.m.records, out.Persist...)
 	s.submitted = out.Seq
 	if s.m.oldest == 0 {

@@ -107,18 +107,29 @@ func (c *witness) deleted(out *protocol.Effects) error {
 	return ledger.Cut(id, last)
 }
 
-// judgeBody judges what a record says about bodies.
+// judgeBody judges what a record says about bodies, when it is known with which write it goes
+// to the disk: a sibling may begin one before this instance's outbox is carried out.
 func (c *witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.m, c.s.court.bodies
+	var note func() error
 	switch r.Kind {
 	case protocol.RecordState:
-		c.s.noting = r.State.Commit
+		commit := r.State.Commit
+		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
-		return bodies.Entry(uint64(m.id), m.batch+1, bodyOf(&r.Entry))
+		body := bodyOf(&r.Entry)
+		note = func() error { return bodies.Entry(uint64(m.id), m.batch+1, body) }
 	case protocol.RecordBody:
 		m.w.events.Upgrades++
-		return bodies.Body(uint64(m.id), m.batch+1, bodyOf(&r.Entry))
+		body := bodyOf(&r.Entry)
+		note = func() error { return bodies.Body(uint64(m.id), m.batch+1, body) }
+	default:
+		return nil
 	}
+	if !m.w.set.woven() {
+		return note()
+	}
+	c.s.notes = append(c.s.notes, note)
 	return nil
 }
 
