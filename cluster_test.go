@@ -250,16 +250,22 @@ func TestNothingIsLostWhenTheLeaderStops(t *testing.T) {
 	c.verify(acked)
 }
 
-func TestEverythingIsThereAfterAFullRestart(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.leader()
-	acked := c.fill("x", 50)
+// restart stops all members and starts them again.
+func (c *cluster) restart() {
+	c.t.Helper()
 	for _, m := range c.members {
 		c.stop(m.ID)
 	}
 	for _, m := range c.members {
 		c.start(m, false)
 	}
+}
+
+func TestEverythingIsThereAfterAFullRestart(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	c.leader()
+	acked := c.fill("x", 50)
+	c.restart()
 	c.leader()
 	c.verify(acked)
 	c.verify(c.fill("y", 10))

@@ -63,12 +63,7 @@ func TestWovenInstancesAreOneLog(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			for _, m := range c.members {
-				c.stop(m.ID)
-			}
-			for _, m := range c.members {
-				c.start(m, false)
-			}
+			c.restart()
 			c.led()
 			c.verify(acked)
 			c.verify(c.fill("y", 10))
@@ -219,12 +214,7 @@ func TestALogIsReshapedUnderLoad(t *testing.T) {
 				c.led()
 				c.verify(acked)
 			}
-			for _, m := range c.members {
-				c.stop(m.ID)
-			}
-			for _, m := range c.members {
-				c.start(m, false)
-			}
+			c.restart()
 			c.led()
 			require.Eventually(t, func() bool { return len(c.any().Status().Instances) == 3 }, patience, 5*time.Millisecond)
 			c.verify(append(acked, c.fill("after", 10)...))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -111,7 +112,7 @@ const (
 )
 
 // MaxInstances bounds Options.Instances.
-const MaxInstances = 64
+const MaxInstances = order.MaxInstances
 
 // defaultInstances is Options.Instances with OrderNiagara, as many as the paper's network
 // cards.

@@ -88,6 +88,9 @@ type Point struct {
 	Round protocol.Round `json:"round,omitempty"`
 }
 
+// MaxInstances is how many instances there can be.
+const MaxInstances = 64
+
 // Begin is the cursor of a cluster's first moment: nothing happened in so many instances.
 // woven says that they are, also if there is only one.
 func Begin(instances int, woven bool) Cursor {
@@ -132,6 +135,11 @@ func (c *Cursor) Point(instance protocol.InstanceID) Point {
 		}
 	}
 	return Point{Instance: instance}
+}
+
+// Retired reports whether an instance was in force once and is not any more.
+func (c *Cursor) Retired(instance protocol.InstanceID) bool {
+	return instance < c.Fresh && !slices.Contains(c.Instances(), instance)
 }
 
 // Instances lists the instances in force, ascending.

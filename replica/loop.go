@@ -48,7 +48,7 @@ type loop struct {
 
 	following Following
 	looked    time.Duration // when it was last looked whether all is as it should be
-	lonely    time.Duration // when the instance's leader, or none of the first one, was last known
+	search    Search
 	gone      time.Duration // when the loop ends, for the instance is retired; 0: it is not
 
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
@@ -65,7 +65,7 @@ const inboxBytes = 256 << 20
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
 	l := &loop{
 		r: r, id: id, inst: inst, kept: kept, wake: make(chan struct{}, 1),
-		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, lonely: r.now(),
+		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{lonely: r.now()},
 	}
 	l.publish()
 	l.note()

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -52,7 +53,7 @@ func BaseRecord(instance protocol.InstanceID, base protocol.Base) wal.Record {
 
 // RecoverUnborn reads what the log has of such an instance.
 func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
-	u := &Unborn{recovery{instance: instance, limit: recoverResident / MaxInstances}}
+	u := &Unborn{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}
 	return u, u.read(log)
 }
 

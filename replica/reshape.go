@@ -38,7 +38,7 @@ func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 	}
 	cursor, configs := r.apply.at()
 	switch {
-	case !cursor.Woven() || instances < 1 || instances > MaxInstances:
+	case !cursor.Woven() || instances < 1 || instances > order.MaxInstances:
 		return refuse(protocol.ReasonInvalidChange)
 	case len(cursor.Points) == instances:
 		return nil
@@ -61,9 +61,6 @@ func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 		}
 	}
 }
-
-// MaxInstances is how many instances there can be.
-const MaxInstances = 64
 
 // findUnborn reads what the log has of instances that are newer than the newest snapshot.
 func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
@@ -211,7 +208,7 @@ func (r *Replica) askAgain(groups []*readGroup) {
 // then this member would need the log to start again, so another snapshot comes first.
 func (l *loop) vanish() bool {
 	r := l.r
-	if saved := r.saved.Load(); !retiredBefore(saved, l.id) {
+	if saved := r.saved.Load(); !saved.Retired(l.id) {
 		r.apply.push(applyItem{due: true})
 		l.gone = r.now() + r.opt.ElectionTimeout
 		return false
@@ -220,50 +217,30 @@ func (l *loop) vanish() bool {
 	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
 	r.lmu.Unlock()
 	r.bodies.compacted(l.kept, allIndexes)
-	r.writer.Compact(uint32(l.id), wholeLog)
+	r.writer.Compact(uint32(l.id), uint64(allIndexes))
 	l.shut()
 	return true
-}
-
-// wholeLog is above all indexes that there can be.
-const wholeLog = 1 << 62
-
-// retiredBefore reports whether an instance was in force once and is not any more at a cursor.
-func retiredBefore(c *order.Cursor, id protocol.InstanceID) bool {
-	return id < c.Fresh && !slices.Contains(c.Instances(), id)
 }
 
 // dropRetired gives up the logs of instances that are retired for good: the member stopped
 // before it did, or got a snapshot from after that.
 func (r *Replica) dropRetired(meta *Meta) error {
 	for _, id := range r.wal.Instances() {
-		if !retiredBefore(&meta.Cursor, protocol.InstanceID(id)) {
+		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
 			continue
 		}
-		if err := r.wal.Compact(id, wholeLog); err != nil {
+		if err := r.wal.Compact(id, uint64(allIndexes)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missed asks for a snapshot when an instance that this member still needs to go on has no
-// leader for long, while the first one has: it may be retired, and nobody keeps its log.
-func (l *loop) missed(now time.Duration, st *protocol.Status, leader protocol.MemberID) {
-	if st.Leader != 0 || leader == 0 {
-		l.lonely = now
+// missed asks for a snapshot when this member lacks the log of an instance that may be retired.
+func (l *loop) missed(now time.Duration, st *protocol.Status) {
+	to := l.search.Next(now, l.r.opt.ElectionTimeout, st.Leader != 0, l.r.first().status.Load())
+	if to == 0 {
 		return
-	}
-	if now-l.lonely < missedAfter*l.r.opt.ElectionTimeout {
-		return
-	}
-	l.lonely = now
-	to := leader
-	if to == l.r.opt.Self {
-		// It leads the first instance already, and has not come to where this one is retired.
-		if to = l.r.anyOther(now); to == 0 {
-			return
-		}
 	}
 	l.r.spawn(func(ctx context.Context) {
 		if err := l.r.askLeader(ctx, to, "snapshot", []byte(fmt.Sprintf("%c%d", askMissing, l.id))); err != nil {
@@ -272,27 +249,10 @@ func (l *loop) missed(now time.Duration, st *protocol.Status, leader protocol.Me
 	})
 }
 
-// anyOther is a member but this one, another one from time to time; 0: it is alone.
-func (r *Replica) anyOther(now time.Duration) protocol.MemberID {
-	members := r.first().status.Load().Config.Members
-	n := len(members)
-	for i := range n {
-		at := (int(now/r.opt.ElectionTimeout) + i) % n
-		if id := members[at].ID; id != r.opt.Self {
-			return id
-		}
-	}
-	return 0
-}
-
-// missedAfter is how many election timeouts a member waits for an instance's leader before
-// it asks whether the instance is retired.
-const missedAfter = 5
-
 // missing answers a member that lacks the log of an instance that may be retired. That it
 // lingers here does not help one that joined after the retirement: it is none of its members.
 func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
-	if cursor, _ := r.apply.at(); retiredBefore(&cursor, id) {
+	if cursor, _ := r.apply.at(); cursor.Retired(id) {
 		r.askSnapshot(nil, from, 0)
 	}
 }

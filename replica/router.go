@@ -164,7 +164,7 @@ func (l *loop) tend(now time.Duration) {
 	if st.Term == 0 && l.r.opt.Leaders.Preferred(st.Config.Voters(), l.id, leader) == l.r.opt.Self {
 		l.inst.Step(now, protocol.Stand{}, &l.out)
 	}
-	l.missed(now, st, leader)
+	l.missed(now, st)
 	_, configs := l.r.apply.at()
 	if target := l.following.Next(now, patience, &configs[0], st); target != nil {
 		l.inst.Step(now, protocol.ProposeChange{Target: target}, &l.out)

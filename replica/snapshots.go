@@ -188,7 +188,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 // member has everything else.
 func (r *Replica) overRetired(meta *Meta) {
 	for _, l := range r.all() {
-		if retiredBefore(&meta.Cursor, l.id) {
+		if meta.Cursor.Retired(l.id) {
 			r.apply.pushInstall(l.id, &protocol.Base{})
 			return
 		}

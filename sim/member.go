@@ -194,9 +194,6 @@ func (m *Member) tick() {
 	m.later(time.Duration(float64(m.w.set.Tick)/m.rate), m.tick)
 }
 
-// role is the part that the member has in the first instance.
-func (m *Member) role() protocol.Role { return m.witness.status.Role }
-
 // receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
 func (m *Member) receive(frame []byte, damaged bool) {
 	if !m.up {

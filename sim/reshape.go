@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 )
@@ -121,7 +120,7 @@ func (m *Member) retire(s *strand) {
 // are given up. Before a durable snapshot says that it is retired, the member would need
 // both after a restart, or break its word as a voter of the instance.
 func (s *strand) vanish() {
-	if !retiredIn(&s.m.snapped, s.instance) {
+	if !s.m.snapped.Retired(s.instance) {
 		s.m.later(s.m.w.set.Election, s.vanish)
 		return
 	}
@@ -130,11 +129,6 @@ func (s *strand) vanish() {
 	s.sweep()
 	s.cut = s.inst.Core().Status().Last
 	s.m.write()
-}
-
-// retiredIn reports whether an instance is retired at a cursor.
-func retiredIn(at *order.Cursor, instance protocol.InstanceID) bool {
-	return instance < at.Fresh && !slices.Contains(at.Instances(), instance)
 }
 
 // askAgain asks anew for the read points of reads that were asked for with other instances.
@@ -156,56 +150,29 @@ func (m *Member) askAgain() {
 	}
 }
 
-// missed asks for a snapshot when an instance that this member still needs has no leader for
-// long, while the first one has: it may be retired, and nobody keeps its log.
+// missed asks for a snapshot when this member lacks the log of an instance that may be retired.
 func (s *strand) missed(now time.Duration) {
 	m, w := s.m, s.m.w
-	leader := m.witness.status.Leader
-	if s.witness.status.Leader != 0 || leader == 0 {
-		s.lonely = now
-		return
-	}
-	if now-s.lonely < 5*w.set.Election {
-		return
-	}
-	s.lonely = now
-	if leader == m.id { // it leads already, and has not come to where this one is retired
-		if leader = m.anyOther(now); leader == 0 {
-			return
-		}
-	}
-	if w.link(m.id, leader).cut {
+	to := s.search.Next(now, w.set.Election, s.witness.status.Leader != 0, &m.witness.status)
+	if to == 0 || w.link(m.id, to).cut {
 		return
 	}
 	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
-		l := w.member(leader)
-		if !l.up {
+		o := w.member(to)
+		if !o.up {
 			return
 		}
-		at := l.applier.Cursor()
-		if retiredIn(&at, s.instance) { // perhaps without the member that asks ever among its own
-			l.strand.stream(m.id, 0)
+		if at := o.applier.Cursor(); at.Retired(s.instance) { // perhaps without the member that asks ever among its own
+			o.strand.stream(m.id, 0)
 		}
 	})
-}
-
-// anyOther is a member but this one, another one from time to time; 0: it is alone.
-func (m *Member) anyOther(now time.Duration) protocol.MemberID {
-	members := m.witness.status.Config.Members
-	for i := range members {
-		at := (int(now/m.w.set.Election) + i) % len(members)
-		if id := members[at].ID; id != m.id {
-			return id
-		}
-	}
-	return 0
 }
 
 // overRetired takes a snapshot for an instance that it says is retired: no core will, if this
 // member has everything else.
 func (m *Member) overRetired(meta *replica.Meta) {
 	for _, s := range m.strands {
-		if retiredIn(&meta.Cursor, s.instance) {
+		if meta.Cursor.Retired(s.instance) {
 			s.skipTo(&protocol.Base{})
 			m.apply()
 			return

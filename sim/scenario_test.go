@@ -428,3 +428,6 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.mustAck(op) // 2 and the new member are a majority
 	s.passes()
 }
+
+// role is the part that the member has in the first instance.
+func (m *Member) role() protocol.Role { return m.witness.status.Role }

@@ -30,7 +30,7 @@ type strand struct {
 	moved     time.Duration  // when leadership was given away
 	mover     replica.Mover
 	following replica.Following
-	lonely    time.Duration     // when its leader, or none of the first instance, was last known
+	search    replica.Search
 	ticked    bool              // it has begun
 	vanished  bool              // it was retired, and does nothing any more but hold bodies
 	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none

@@ -256,7 +256,7 @@ func (m *Member) judgeRead(r *pendingRead) {
 
 // judgeCut judges that an instance's log is cut under a durable snapshot (N5).
 func (s *strand) judgeCut(at protocol.Index) {
-	if p := s.m.snapped.Point(s.instance); at > p.Index && !retiredIn(&s.m.snapped, s.instance) {
+	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
 }

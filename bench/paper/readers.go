@@ -100,31 +100,6 @@ type readers struct {
 	writes  answers
 }
 
-// answers are what was answered, by many.
-type answers struct {
-	mu   sync.Mutex
-	done []answered
-}
-
-func (a *answers) add(some []answered) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.done = append(a.done, some...)
-}
-
-// within returns how long those took that were answered between two instants, ascending.
-func (a *answers) within(from, to time.Duration) (took []time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, d := range a.done {
-		if d.at >= from && d.at < to {
-			took = append(took, d.took)
-		}
-	}
-	slices.Sort(took)
-	return took
-}
-
 // ask sends a request to a member.
 type ask func(ctx context.Context, request []byte) ([]byte, error)
 
@@ -147,7 +122,7 @@ func (t *braidTarget) startReaders(w Work, to []proposer) *readers {
 func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
 	random := rand.New(rand.NewPCG(1, uint64(number)))
 	var reads, writes []answered
-	defer func() { r.reads.add(reads); r.writes.add(writes) }()
+	defer func() { r.reads.add(reads...); r.writes.add(writes...) }()
 	command := make([]byte, max(8, r.work.Payload))
 	for i := number; ; i++ { // not all of them write at once
 		select {

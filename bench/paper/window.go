@@ -125,12 +125,36 @@ type loops struct {
 	quit    chan struct{}
 	clients sync.WaitGroup
 
-	mu   sync.Mutex
-	done []answered
+	answers
 }
 
 // answered is a request that took effect.
 type answered struct{ at, took time.Duration }
+
+// answers are what was answered, by many.
+type answers struct {
+	mu   sync.Mutex
+	done []answered
+}
+
+func (a *answers) add(some ...answered) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = append(a.done, some...)
+}
+
+// within returns how long those took that were answered between two instants, ascending.
+func (a *answers) within(from, to time.Duration) (took []time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.done {
+		if d.at >= from && d.at < to {
+			took = append(took, d.took)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
 
 func startLoops(w Work, to []proposer, first uint64) *loops {
 	l := &loops{work: w, bodies: newBodies(w.Body), first: first, began: time.Now(), quit: make(chan struct{})}
@@ -158,9 +182,7 @@ func (l *loops) client(to proposer) {
 		}
 		if err == nil {
 			now := time.Since(l.began)
-			l.mu.Lock()
-			l.done = append(l.done, answered{now, now - began})
-			l.mu.Unlock()
+			l.add(answered{now, now - began})
 			continue
 		}
 		pause := time.NewTimer(refusalPause)
@@ -191,18 +213,4 @@ func (l *loops) wait(ctx context.Context) (uint64, error) {
 	case <-ctx.Done():
 		return 0, fmt.Errorf("requests are not answered: %w", ctx.Err())
 	}
-}
-
-// within returns the latencies of the requests that were answered between two instants,
-// ascending.
-func (l *loops) within(from, to time.Duration) (latencies []time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.done {
-		if a.at >= from && a.at < to {
-			latencies = append(latencies, a.took)
-		}
-	}
-	slices.Sort(latencies)
-	return latencies
 }

@@ -14,6 +14,26 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
+// checkedLoad has bench kv write and read with its check. judge ends it, and demands that what
+// its clients saw has an order that explains it.
+func checkedLoad(t *testing.T, endpoints []string) (judge func() bench.KVResult) {
+	t.Helper()
+	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
+		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	return func() (r bench.KVResult) {
+		t.Helper()
+		require.NoError(t, load.cmd.Process.Signal(os.Interrupt)) // it judges what it has seen
+		code, stderr := load.exit()
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(all(lines)), &r))
+		t.Logf("%s", r.History)
+		require.Equal(t, bench.Linearizable, r.History.Verdict)
+		require.True(t, r.Verified)
+		require.Greater(t, r.History.Operations, 2000)
+		return r
+	}
+}
+
 // What the clients of bench kv see while the leader is killed has an order that explains it.
 func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 	c := up(t, dataDir(t))
@@ -25,22 +45,12 @@ func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 		}
 	}
 	client := c.client(others...)
-	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
-		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	judge := checkedLoad(t, c.endpoints)
 	before := awaitRevision(t, client, 1000)
 	kill(t, c.pids[leader])
 	c.next(launch.Died)
 	awaitRevision(t, client, before+1000)
-	require.NoError(t, load.cmd.Process.Signal(os.Interrupt)) // it judges what it has seen
-	code, stderr := load.exit()
-	require.Zero(t, code, stderr)
-
-	var r bench.KVResult
-	require.NoError(t, json.Unmarshal([]byte(all(lines)), &r))
-	t.Logf("%s", r.History)
-	require.Equal(t, bench.Linearizable, r.History.Verdict)
-	require.True(t, r.Verified)
-	require.Greater(t, r.History.Operations, 2000)
+	r := judge()
 	require.Positive(t, r.Errors, "requests on their way to the leader have failed")
 	require.Positive(t, r.Conflicts)
 	require.Empty(t, r.KeysLeft)

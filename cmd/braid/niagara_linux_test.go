@@ -19,7 +19,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
 )
@@ -298,23 +297,14 @@ func TestNiagaraLosesAFollower(t *testing.T) {
 func TestNiagaraIsLinearizable(t *testing.T) {
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread", "--restart")
 	client := c.client()
-	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
-		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	judge := checkedLoad(t, c.endpoints)
 	before := awaitRevision(t, client, 1000)
 	for _, name := range []string{"m2", "m1", "m3"} {
 		kill(t, c.pids[name])
 		require.Equal(t, name, c.next(launch.Serving).Member)
 		before = awaitRevision(t, client, before+500)
 	}
-	require.NoError(t, load.cmd.Process.Signal(os.Interrupt)) // it judges what it has seen
-	code, stderr := load.exit()
-	require.Zero(t, code, stderr)
-	var r bench.KVResult
-	require.NoError(t, json.Unmarshal([]byte(all(lines)), &r))
-	t.Logf("%s", r.History)
-	require.Equal(t, bench.Linearizable, r.History.Verdict)
-	require.True(t, r.Verified)
-	require.Greater(t, r.History.Operations, 2000)
+	r := judge()
 	require.Positive(t, r.Conflicts)
 	requireNoCheckKeys(t, client)
 }
