@@ -55,6 +55,10 @@ const (
 	UpdateMember = protocol.UpdateMember
 )
 
+// ReasonPeerURLTaken is why a [RefusedError] refuses a change that gives a member a peer URL of
+// another one.
+const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
+
 // Errors of proposals and reads; each says whether a retry is safe.
 var (
 	ErrMaybeCommitted = replica.ErrMaybeCommitted

@@ -115,6 +115,41 @@ func (c *Config) Find(id MemberID) *Member {
 	return &c.Members[i]
 }
 
+// Amend replaces what o sets of the member's name and addresses, and leaves the rest: two that
+// change different things at the same time undo nothing of each other.
+func (m *Member) Amend(o *Member) {
+	if o.Name != "" {
+		m.Name = o.Name
+	}
+	if o.PeerURLs != nil {
+		m.PeerURLs = slices.Clone(o.PeerURLs)
+	}
+	if o.ClientURLs != nil {
+		m.ClientURLs = slices.Clone(o.ClientURLs)
+	}
+}
+
+// Amended reports whether what o sets of the member's name and addresses is so.
+func (m *Member) Amended(o *Member) bool {
+	return (o.Name == "" || m.Name == o.Name) && (o.PeerURLs == nil || slices.Equal(m.PeerURLs, o.PeerURLs)) &&
+		(o.ClientURLs == nil || slices.Equal(m.ClientURLs, o.ClientURLs))
+}
+
+// PeerURLTaken reports whether changes that led to c gave a member a peer URL that another one
+// has. Members that share one for long, and were not given it now, are left in peace.
+func (c *Config) PeerURLTaken(changes []Change) bool {
+	for i := range changes {
+		given := &changes[i].Member
+		taken := func(m Member) bool {
+			return m.ID != given.ID && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return slices.Contains(given.PeerURLs, url) })
+		}
+		if changes[i].Kind != RemoveMember && slices.ContainsFunc(c.Members, taken) {
+			return true
+		}
+	}
+	return false
+}
+
 // Voter reports whether id votes, in the incoming or the outgoing configuration.
 func (c *Config) Voter(id MemberID) bool {
 	m := c.Find(id)

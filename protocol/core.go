@@ -256,7 +256,8 @@ const (
 	AddLearner
 	// RemoveMember removes a member for ever.
 	RemoveMember
-	// UpdateMember replaces a member's name and addresses.
+	// UpdateMember replaces what Member sets of a member's name and addresses, see
+	// [Member.Amend].
 	UpdateMember
 )
 

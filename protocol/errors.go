@@ -35,6 +35,8 @@ const (
 	// ReasonRestriping: the change waits until enough members hold whole copies of bodies whose
 	// rows would be too few after it. They are being made. Retry later.
 	ReasonRestriping
+	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry as it is.
+	ReasonPeerURLTaken
 )
 
 var reasonTexts = [...]string{
@@ -44,6 +46,8 @@ var reasonTexts = [...]string{
 	ReasonTooLarge: "too large", ReasonRemoved: "member removed from the cluster",
 	ReasonBodies:     "membership change would leave large values with too few holders",
 	ReasonRestriping: "membership change waits for whole copies of large values",
+
+	ReasonPeerURLTaken: "another member has one of the peer URLs",
 }
 
 func (r Reason) String() string {

@@ -178,7 +178,7 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 				return false
 			}
 		default:
-			if m == nil || ch.Kind == protocol.UpdateMember && !slices.Equal(m.PeerURLs, ch.Member.PeerURLs) {
+			if m == nil || ch.Kind == protocol.UpdateMember && !m.Amended(&ch.Member) {
 				return false
 			}
 		}

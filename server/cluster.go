@@ -114,7 +114,9 @@ func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveReq
 	return &pb.MemberRemoveResponse{Header: c.header(), Members: c.members()}, nil
 }
 
-// MemberUpdate implements pb.ClusterServer: it changes a member's peer URLs.
+// MemberUpdate implements pb.ClusterServer: it changes a member's peer URLs, and nothing else of
+// it: name and client URLs are the member's own to publish, perhaps at this moment. That no
+// other member has the URLs is decided again where the change is ordered.
 func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
 	if err := c.s.store.RequireAdmin(ctx); err != nil {
 		return nil, toStatus(err)
@@ -126,12 +128,11 @@ func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateReq
 	if err := c.s.readable(ctx, false); err != nil {
 		return nil, err
 	}
-	m := c.find(r.ID)
-	if m == nil {
+	if c.find(r.ID) == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
-	m.PeerURLs = urls.StringSlice()
-	if err := c.change(ctx, braid.Change{Kind: braid.UpdateMember, Member: *m}); err != nil {
+	m := braid.Member{ID: braid.MemberID(r.ID), PeerURLs: urls.StringSlice()}
+	if err := c.change(ctx, braid.Change{Kind: braid.UpdateMember, Member: m}); err != nil {
 		return nil, err
 	}
 	return &pb.MemberUpdateResponse{Header: c.header(), Members: c.members()}, nil
@@ -170,8 +171,7 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r
 	if err := c.caughtUp(ctx, user, r); err != nil {
 		return nil, err
 	}
-	m.Learner = false
-	if err := c.change(ctx, braid.Change{Kind: braid.AddVoter, Member: *m}); err != nil {
+	if err := c.change(ctx, braid.Change{Kind: braid.AddVoter, Member: braid.Member{ID: m.ID}}); err != nil {
 		return nil, err
 	}
 	return &pb.MemberPromoteResponse{}, nil

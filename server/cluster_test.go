@@ -65,6 +65,92 @@ func TestMembers(t *testing.T) {
 	require.ErrorContains(t, err, "was removed and cannot come back")
 }
 
+// startPublished starts a member and waits until its name and URLs are in the list.
+func startPublished(t *testing.T) *fixture {
+	f := start(t)
+	eventually(t, "name and client URLs", func() bool { return len(f.cluster.find(0x10).ClientURLs) == 1 })
+	return f
+}
+
+// TestPeerURLsOfOthers updates and adds members with URLs that other members have: in the list
+// that is looked at first, and in the one at the moment when the change is ordered.
+func TestPeerURLsOfOthers(t *testing.T) {
+	f := startPublished(t)
+	c, ctx := f.client, testContext(t)
+	added, err := c.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:2"})
+	require.NoError(t, err)
+	_, err = c.MemberUpdate(ctx, 0x10, []string{"http://127.0.0.1:9", "http://127.0.0.1:2"})
+	require.ErrorIs(t, err, rpctypes.ErrPeerURLExist)
+	_, err = c.MemberUpdate(ctx, added.Member.ID, []string{"http://127.0.0.1:2", "http://127.0.0.1:3"})
+	require.NoError(t, err, "its own URL")
+
+	takes := func(url string) {
+		f.fake.set(func(l *fakeLog) {
+			l.meanwhile = func(l *fakeLog) { l.members[1].PeerURLs = []string{url} }
+		})
+	}
+	takes("http://127.0.0.1:4")
+	_, err = c.MemberUpdate(ctx, 0x10, []string{"http://127.0.0.1:4"})
+	require.ErrorIs(t, err, rpctypes.ErrPeerURLExist)
+	takes("http://127.0.0.1:5")
+	_, err = c.MemberAdd(ctx, []string{"http://127.0.0.1:5"})
+	require.ErrorIs(t, err, rpctypes.ErrPeerURLExist)
+}
+
+// TestUpdateLosesNothing has a member publish its name and client URLs, and get other peer
+// URLs, between the moment when a change is made up and when it is ordered.
+func TestUpdateLosesNothing(t *testing.T) {
+	f := startPublished(t)
+	c, ctx := f.client, testContext(t)
+	added, err := c.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:2"})
+	require.NoError(t, err)
+	publishes := func(name string) {
+		f.fake.set(func(l *fakeLog) {
+			l.meanwhile = func(l *fakeLog) {
+				l.members[1].Name, l.members[1].ClientURLs = name, []string{"http://" + name}
+			}
+		})
+	}
+	learner := func() braid.Member { return *f.cluster.find(added.Member.ID) }
+	f.fake.set(func(l *fakeLog) { l.members[1].Name = "a former name" })
+
+	publishes("two")
+	_, err = c.MemberUpdate(ctx, added.Member.ID, []string{"http://127.0.0.1:3"})
+	require.NoError(t, err)
+	require.Equal(t, "two", learner().Name)
+	require.Equal(t, []string{"http://two"}, learner().ClientURLs)
+	require.Equal(t, []string{"http://127.0.0.1:3"}, learner().PeerURLs)
+
+	publishes("three")
+	f.fake.set(func(l *fakeLog) {
+		l.peers = []protocol.PeerStatus{{ID: braid.MemberID(added.Member.ID), Match: 1 << 20}}
+	})
+	_, err = c.MemberPromote(ctx, added.Member.ID)
+	require.NoError(t, err)
+	require.Equal(t, "three", learner().Name)
+	require.False(t, learner().Learner)
+}
+
+// TestPublishLosesNothing has an operator move a member while the member publishes its name.
+func TestPublishLosesNothing(t *testing.T) {
+	f := start(t, func(c *Config) {
+		open := c.openLog
+		c.openLog = func(o braid.Options, sm braid.DurableStateMachine) (Log, error) {
+			l, err := open(o, sm)
+			l.(*fakeLog).meanwhile = func(l *fakeLog) { l.members[0].PeerURLs = []string{"http://127.0.0.1:9"} }
+			return l, err
+		}
+	})
+	c, ctx := f.client, testContext(t)
+	eventually(t, "the client URLs", func() bool {
+		list, err := c.MemberList(ctx)
+		return err == nil && len(list.Members[0].ClientURLs) == 1
+	})
+	list, err := c.MemberList(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"http://127.0.0.1:9"}, list.Members[0].PeerURLs)
+}
+
 func TestRefusedChange(t *testing.T) {
 	for reason, want := range map[protocol.Reason]codes.Code{
 		protocol.ReasonChangePending: codes.Unavailable,

@@ -113,6 +113,9 @@ func valueCode(err error) codes.Code {
 // refusal is the status of a refused membership change or transfer. The reason's text is
 // kept where etcd has no word for it.
 func refusal(r *braid.RefusedError) error {
+	if r.Reason == braid.ReasonPeerURLTaken {
+		return rpctypes.ErrGRPCPeerURLExist
+	}
 	code := codes.FailedPrecondition
 	if r.Retryable() {
 		code = codes.Unavailable

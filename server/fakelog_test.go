@@ -38,6 +38,8 @@ type fakeLog struct {
 	barriers    int
 	// instances is what the log was last reshaped to.
 	instances int
+	// meanwhile, if set, runs once, right before the next membership change is ordered.
+	meanwhile func(l *fakeLog)
 
 	changes chan struct{}
 	done    chan struct{}
@@ -176,11 +178,14 @@ func (l *fakeLog) ReadBarrier(ctx context.Context) error {
 func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := protocol.Config{Members: l.members}
+	if l.meanwhile != nil {
+		l.meanwhile(l)
+		l.meanwhile = nil
+	}
+	c, removed := protocol.Config{Members: l.members}, l.removed
 	for _, change := range changes {
 		c = c.Clone()
 		m := c.Find(change.Member.ID)
-		change.Member.Learner = change.Kind == braid.AddLearner || change.Kind == braid.UpdateMember && m != nil && m.Learner
 		switch {
 		case change.Kind == braid.RemoveMember:
 			kept := c.Members[:0]
@@ -190,14 +195,19 @@ func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) erro
 				}
 			}
 			c.Members = kept
-			l.removed = append(l.removed, change.Member.ID)
+			removed = append(removed, change.Member.ID)
 		case m != nil:
-			*m = change.Member
+			m.Learner = m.Learner && change.Kind != braid.AddVoter
+			m.Amend(&change.Member)
 		default:
+			change.Member.Learner = change.Kind == braid.AddLearner
 			c.Members = append(c.Members, change.Member)
 		}
 	}
-	l.members = c.Members
+	if c.PeerURLTaken(changes) {
+		return &braid.RefusedError{What: "membership change", Reason: protocol.ReasonPeerURLTaken}
+	}
+	l.members, l.removed = c.Members, removed
 	l.changed()
 	return nil
 }

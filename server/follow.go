@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -147,12 +146,9 @@ func (s *Server) publish() {
 		if m == nil {
 			continue // not added yet
 		}
-		wanted := *m
-		if s.cfg.Name != "" {
-			wanted.Name = s.cfg.Name
-		}
-		wanted.ClientURLs = s.cfg.AdvertiseClientURLs
-		if wanted.Name == m.Name && slices.Equal(wanted.ClientURLs, m.ClientURLs) {
+		// Peer URLs are left out: they are the operator's to change, perhaps at this moment.
+		wanted := braid.Member{ID: s.id, Name: s.cfg.Name, ClientURLs: s.cfg.AdvertiseClientURLs}
+		if m.Amended(&wanted) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)

@@ -338,3 +338,44 @@ func TestRealWithoutQuorum(t *testing.T) {
 		require.Less(t, time.Since(start), 15*time.Second)
 	})
 }
+
+// TestConcurrentUpdates has all members change the peer URLs of one at the same time, while it
+// gets another name: every change is made, and none undoes what another one changed.
+func TestConcurrentUpdates(t *testing.T) {
+	eachOrder(t, func(t *testing.T, order func(*Config)) {
+		c := startReal(t, 3, order)
+		ctx := testContext(t)
+		c.leader()
+		moved := c.follower()
+		named := func(name string) func() bool {
+			return func() bool {
+				for _, s := range c.servers {
+					if m := s.cluster.find(uint64(moved)); m == nil || m.Name != name || len(m.ClientURLs) != 1 {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		eventually(t, "the first name", named(c.configs[moved].Name))
+		c.stop(moved)
+		c.configs[moved].Name = "another"
+		c.start(moved)
+		url := c.configs[moved].Node.ListenPeer[0]
+		failed := make(chan error)
+		for n, m := range c.members {
+			client := c.client(m.ID)
+			go func() {
+				var err error
+				for i := 0; i < 5 && err == nil; i++ {
+					_, err = client.MemberUpdate(ctx, uint64(moved), []string{"http://" + url, fmt.Sprintf("http://127.0.0.1:%d", 10*n+i+1)})
+				}
+				failed <- err
+			}()
+		}
+		for range c.servers {
+			require.NoError(t, <-failed)
+		}
+		eventually(t, "the new name", named("another"))
+	})
+}

@@ -131,6 +131,9 @@ func changed(old *protocol.Config, changes []protocol.Change) (protocol.Config, 
 	if next.Validate() != nil {
 		return next, protocol.ReasonInvalidChange
 	}
+	if next.PeerURLTaken(changes) {
+		return next, protocol.ReasonPeerURLTaken
+	}
 	return next, protocol.ReasonNone
 }
 
@@ -158,7 +161,7 @@ func apply(c *protocol.Config, ch *protocol.Change) bool {
 			return false
 		}
 		have.Learner = false
-		amend(have, &m)
+		have.Amend(&m)
 		return true
 	case protocol.RemoveMember:
 		if have == nil {
@@ -172,23 +175,10 @@ func apply(c *protocol.Config, ch *protocol.Change) bool {
 		if have == nil {
 			return false
 		}
-		amend(have, &m)
+		have.Amend(&m)
 		return true
 	}
 	return false
-}
-
-// amend replaces what m sets of a member's name and addresses.
-func amend(have, m *protocol.Member) {
-	if m.Name != "" {
-		have.Name = m.Name
-	}
-	if m.PeerURLs != nil {
-		have.PeerURLs = slices.Clone(m.PeerURLs)
-	}
-	if m.ClientURLs != nil {
-		have.ClientURLs = slices.Clone(m.ClientURLs)
-	}
 }
 
 // oneApart reports whether two sets of voters differ by one member at most: then every

@@ -296,7 +296,11 @@ func (a args) changes() []protocol.Change {
 		{"remove", protocol.RemoveMember}, {"update", protocol.UpdateMember},
 	} {
 		for _, id := range a.ids(k.key) {
-			out = append(out, protocol.Change{Kind: k.kind, Member: protocol.Member{ID: id}})
+			m := protocol.Member{ID: id}
+			if url := a.text("url"); url != "" {
+				m.PeerURLs = []string{url}
+			}
+			out = append(out, protocol.Change{Kind: k.kind, Member: m})
 		}
 	}
 	return out
