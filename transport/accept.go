@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"slices"
 	"time"
@@ -135,17 +137,33 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	}
 	in, reason := t.register(&h, conn)
 	if reason != 0 {
-		conn.Write((&reply{reason: reason, self: t.opt.Self, settings: t.opt.SettingsHash}).encode())
+		conn.Write(t.replyTo(h.from, reason).encode())
 		return nil, &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: reason}
 	}
-	if _, err = conn.Write(r.encode()); err == nil {
-		err = deadline(conn, 0)
-	}
-	if err != nil {
+	if err := t.conclude(conn, &h, r); err != nil {
 		t.unregister(in)
 		return nil, err
 	}
 	return in, nil
+}
+
+// conclude answers a dialer that is welcome. Only when that one agrees too there is a link,
+// and it is noted with whom before anything is heard on it.
+func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
+	if _, err := conn.Write(r.encode()); err != nil {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := io.ReadFull(conn, last); err != nil {
+		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
+	}
+	if last[0] != agreed {
+		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage, Detail: "wrong last word"}
+	}
+	if err := t.met(h.from, h.who); err != nil {
+		return err
+	}
+	return deadline(conn, 0)
 }
 
 // register enters a connection, or says why not.

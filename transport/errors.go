@@ -14,6 +14,8 @@ var (
 	ErrRemoved = errors.New("transport: peer removed")
 	// ErrReplaced says that the peer opened the same stream again.
 	ErrReplaced = errors.New("transport: replaced by a newer connection")
+	// ErrDropped says that Drop ended the connection.
+	ErrDropped = errors.New("transport: link ended by this member")
 	// ErrCut says that SetLink has cut the link.
 	ErrCut = errors.New("transport: link cut by SetLink")
 	// ErrBusy says that a bound on what may be under way with a peer is reached. What was
@@ -37,6 +39,7 @@ const (
 	ReasonReplaced         // the same stream was opened again
 	ReasonMalformed        // the connection carried what a member would not send
 	ReasonClosing          // the member is stopping
+	ReasonIdentity         // another data directory, or an earlier life, than was known of the member
 )
 
 var reasonTexts = [...]string{
@@ -50,6 +53,7 @@ var reasonTexts = [...]string{
 	ReasonReplaced:  "the same stream was opened again",
 	ReasonMalformed: "malformed frame",
 	ReasonClosing:   "the member is stopping",
+	ReasonIdentity:  "a member is not the one that was known under its id",
 }
 
 // String describes the reason.

@@ -10,7 +10,29 @@ import (
 )
 
 // version of the links' formats. Members of different versions do not talk.
-const version = 1
+const version = 2
+
+// Who says whose data directory a member runs on: the log identity with which the directory
+// was born, and which of its lives this is. Mark tells two lives of one number apart, which a
+// copy of a directory makes possible. The zero value is nobody.
+type Who struct {
+	Log        [16]byte
+	Life, Mark uint64
+}
+
+const whoSize = 16 + 2*8
+
+func (w *Who) append(b []byte) []byte {
+	b = append(b, w.Log[:]...)
+	b = binary.LittleEndian.AppendUint64(b, w.Life)
+	return binary.LittleEndian.AppendUint64(b, w.Mark)
+}
+
+func decodeWho(b []byte) (w Who) {
+	copy(w.Log[:], b)
+	w.Life, w.Mark = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+	return w
+}
 
 // purpose is what a connection is for.
 type purpose uint8
@@ -32,6 +54,8 @@ type hello struct {
 	from, to uint64
 	settings uint64
 	stream   uint32
+	// who the dialer is, and whom it takes the other side for.
+	who, takes Who
 }
 
 // reply is what the listening side answers: 0 and who it is, or why not. The same bytes
@@ -41,13 +65,18 @@ type reply struct {
 	cluster  uint64
 	self     uint64
 	settings uint64
+	// who the listening side is, and whom it takes the dialer for.
+	who, takes Who
 }
 
 const (
 	helloMagic = 0x6d_62_72_64 // "drbm"
 	replyMagic = 0x61_62_72_64
-	helloSize  = 4 + 2 + 1 + 1 + 4*8 + 4 + 4
-	replySize  = 4 + 2 + 1 + 1 + 3*8 + 4
+	headSize   = 4 + 2 + 1 + 1 // magic, version, purpose or reason, reserved: the same in all versions
+	helloSize  = headSize + 4*8 + 4 + 2*whoSize + 4
+	replySize  = headSize + 3*8 + 2*whoSize + 4
+	// agreed is the dialer's last word: it has judged the reply, and the link may be used.
+	agreed = 0x06
 )
 
 func (h *hello) encode() []byte {
@@ -59,6 +88,7 @@ func (h *hello) encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = binary.LittleEndian.AppendUint32(b, h.stream)
+	b = h.takes.append(h.who.append(b))
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -74,7 +104,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 		return h, ReasonGarbage, "wrong checksum"
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	h = hello{purpose(b[6]), u(0), u(1), u(2), u(3), binary.LittleEndian.Uint32(b[40:])}
+	h = hello{purpose(b[6]), u(0), u(1), u(2), u(3), binary.LittleEndian.Uint32(b[40:]), decodeWho(b[44:]), decodeWho(b[44+whoSize:])}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
 	}
@@ -89,6 +119,7 @@ func (r *reply) encode() []byte {
 	for _, v := range [...]uint64{r.cluster, r.self, r.settings} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
+	b = r.takes.append(r.who.append(b))
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -98,7 +129,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 		return r, false
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	return reply{Reason(b[6]), u(0), u(1), u(2)}, true
+	return reply{Reason(b[6]), u(0), u(1), u(2), decodeWho(b[32:]), decodeWho(b[32+whoSize:])}, true
 }
 
 // looksLike guesses what a stranger speaks, for the log.
@@ -119,17 +150,31 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if _, err := conn.Write(h.encode()); err != nil {
 		return err
 	}
-	b := make([]byte, replySize)
-	if _, err := io.ReadFull(conn, b); err != nil {
-		return fmt.Errorf("no answer to the handshake: %w", err)
-	}
 	refused := func(reason Reason, byPeer bool, detail string) error {
 		return &HandshakeError{Peer: h.to, Addr: conn.RemoteAddr().String(), Reason: reason, ByPeer: byPeer, Detail: detail}
+	}
+	b := make([]byte, replySize)
+	if _, err := io.ReadFull(conn, b[:headSize]); err != nil {
+		return fmt.Errorf("no answer to the handshake: %w", err)
+	}
+	if binary.LittleEndian.Uint32(b) != replyMagic {
+		return refused(ReasonGarbage, false, "answer looks like "+looksLike(b))
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v != version { // another version's may be shorter
+		return refused(ReasonVersion, false, fmt.Sprintf("version %d, this is %d", v, version))
+	}
+	if _, err := io.ReadFull(conn, b[headSize:]); err != nil {
+		return fmt.Errorf("half an answer to the handshake: %w", err)
 	}
 	r, ok := decodeReply(b)
 	switch {
 	case !ok:
 		return refused(ReasonGarbage, false, "answer looks like "+looksLike(b))
+	case r.reason == ReasonIdentity && r.self == h.to: // whom it takes this member for
+		if err := t.meet(h.to, r.who, r.takes); err != nil {
+			return refused(ReasonIdentity, true, err.Error())
+		}
+		return refused(ReasonIdentity, true, "")
 	case r.reason != 0:
 		return refused(r.reason, true, t.explain(h, &r))
 	case r.cluster != h.cluster:
@@ -139,7 +184,47 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	case r.settings != h.settings:
 		return refused(ReasonSettings, false, fmt.Sprintf("hash %x, here %x", r.settings, h.settings))
 	}
-	return nil
+	if err := t.meet(h.to, r.who, r.takes); err != nil {
+		return refused(ReasonIdentity, false, err.Error())
+	}
+	if err := t.met(h.to, r.who); err != nil {
+		return err
+	}
+	_, err := conn.Write([]byte{agreed})
+	return err
+}
+
+// meet judges whether to link with a member that says who it is.
+func (t *Transport) meet(id uint64, who, takes Who) error {
+	if t.opt.Meet == nil {
+		return nil
+	}
+	return t.opt.Meet(id, who, takes)
+}
+
+// met notes that there is a link with a member now, before anything is heard on it.
+func (t *Transport) met(id uint64, who Who) error {
+	if t.opt.Met == nil {
+		return nil
+	}
+	return t.opt.Met(id, who)
+}
+
+// takes is whom this member takes another one for.
+func (t *Transport) takes(id uint64) (w Who) {
+	if t.opt.Takes != nil {
+		w = t.opt.Takes(id)
+	}
+	return w
+}
+
+// replyTo is a reply to a member of this cluster; reason 0: it is welcome.
+func (t *Transport) replyTo(id uint64, reason Reason) *reply {
+	r := &reply{reason: reason, self: t.opt.Self, settings: t.opt.SettingsHash, who: t.opt.Who, takes: t.takes(id)}
+	if reason == 0 {
+		r.cluster = t.opt.Cluster
+	}
+	return r
 }
 
 // explain adds what is known on this side to a peer's refusal.
@@ -161,22 +246,24 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	addr := conn.RemoteAddr().String()
 	b := make([]byte, helloSize)
 	// The magic first: a stranger that says little is told apart at once.
-	n, err := io.ReadAtLeast(conn, b, 8)
+	n, err := io.ReadAtLeast(conn, b, headSize)
 	if err != nil {
 		return h, nil, fmt.Errorf("no handshake from %s: %d bytes, then: %w", addr, n, err)
 	}
 	if binary.LittleEndian.Uint32(b) != helloMagic {
 		return h, nil, &HandshakeError{Addr: addr, Reason: ReasonGarbage, Detail: "looks like " + looksLike(b)}
 	}
-	if _, err := io.ReadFull(conn, b[n:]); err != nil {
-		return h, nil, fmt.Errorf("half a handshake from %s: %w", addr, err)
+	if v := binary.LittleEndian.Uint16(b[4:]); v == version { // another version's may be shorter
+		if _, err := io.ReadFull(conn, b[n:]); err != nil {
+			return h, nil, fmt.Errorf("half a handshake from %s: %w", addr, err)
+		}
 	}
 	h, reason, detail := decodeHello(b)
 	if reason == 0 {
 		reason, detail = t.judge(&h)
 	}
 	if reason == 0 {
-		return h, &reply{cluster: t.opt.Cluster, self: t.opt.Self, settings: t.opt.SettingsHash}, nil
+		return h, t.replyTo(h.from, 0), nil
 	}
 	err = &HandshakeError{Peer: h.from, Addr: addr, Reason: reason, Detail: detail}
 	switch reason {
@@ -185,7 +272,7 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	case ReasonVersion, ReasonCluster: // a stranger learns nothing about this cluster
 		return h, &reply{reason: reason}, err
 	}
-	return h, &reply{reason: reason, self: t.opt.Self, settings: t.opt.SettingsHash}, err
+	return h, t.replyTo(h.from, reason), err
 }
 
 // judge decides whether to talk to whoever says h.
@@ -202,6 +289,9 @@ func (t *Transport) judge(h *hello) (Reason, string) {
 		return ReasonSettings, fmt.Sprintf("hash %x there, %x here", h.settings, o.SettingsHash)
 	case !t.mayTalk(h.from):
 		return ReasonUnknown, ""
+	}
+	if err := t.meet(h.from, h.who, h.takes); err != nil {
+		return ReasonIdentity, err.Error()
 	}
 	return 0, ""
 }

@@ -134,7 +134,7 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 
 // TestStrangers lets strangers do what they like; the cluster goes on.
 func TestStrangers(t *testing.T) {
-	hi := (&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()
+	hi := greeting(forFrames, 9)
 	bad := func(change func(b []byte)) []byte {
 		b := bytes.Clone(hi)
 		change(b)
@@ -195,7 +195,7 @@ func TestSlowStranger(t *testing.T) {
 	a, _ := pairOf(t, quick, nil)
 	conn := stranger(t, a.addr, nil)
 	began := time.Now()
-	for _, b := range (&hello{forFrames, testCluster, 2, 1, 7, 9}).encode() {
+	for _, b := range greeting(forFrames, 9) {
 		if _, err := conn.Write([]byte{b}); err != nil {
 			break
 		}
@@ -233,7 +233,7 @@ func TestSecondConnectionReplacesFirst(t *testing.T) {
 	a.SetPeers([]Peer{{ID: 2}})
 	open := func() io.ReadWriteCloser {
 		conn := stranger(t, a.addr, nil)
-		if _, err := conn.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()); err != nil {
+		if _, err := conn.Write(greeting(forFrames, 9)); err != nil {
 			t.Fatal(err)
 		}
 		b := make([]byte, replySize)
@@ -272,11 +272,11 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 			t.Errorf("bit %d flipped: got %+v", bit, got)
 		}
 	}
-	r := reply{ReasonBusy, 1, 2, 3}
+	r := reply{ReasonBusy, 1, 2, 3, Who{[16]byte{6}, 7, 8}, Who{[16]byte{9}, 10, 11}}
 	if got, ok := decodeReply(r.encode()); !ok || got != r {
 		t.Errorf("got %+v", got)
 	}
-	hi := hello{forSnapshot, 1, 2, 3, 4, 5}
+	hi := hello{forSnapshot, 1, 2, 3, 4, 5, Who{[16]byte{6}, 7, 8}, Who{[16]byte{9}, 10, 11}}
 	enc := hi.encode()
 	if got, reason, _ := decodeHello(enc); reason != 0 || got != hi {
 		t.Errorf("got %+v, %v", got, reason)
@@ -293,5 +293,70 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 	}
 	if s := fmt.Sprint(Reason(200)); s != "reason 200" {
 		t.Error(s)
+	}
+}
+
+// greeting is what a dialer says that agrees to whatever is answered.
+func greeting(what purpose, stream uint32) []byte {
+	h := hello{purpose: what, cluster: testCluster, from: 2, to: 1, settings: 7, stream: stream}
+	return append(h.encode(), agreed)
+}
+
+// TestWhoIsTold: each side is told who the other is and whom it is taken for, by whichever
+// side does not agree there is no link, and what is noted is noted before anything is heard.
+func TestWhoIsTold(t *testing.T) {
+	one, two := Who{Log: [16]byte{1}, Life: 3, Mark: 33}, Who{Log: [16]byte{2}, Life: 5, Mark: 55}
+	type told struct {
+		id         uint64
+		who, takes Who
+	}
+	for _, refuses := range []uint64{0, 1, 2} {
+		t.Run(fmt.Sprintf("%d refuses", refuses), func(t *testing.T) {
+			noLeaks(t)
+			meets, notes := make(chan told, 1000), make(chan told, 1000)
+			with := func(self uint64, who Who, taken Who) func(*Options, *testHandler) {
+				return func(o *Options, h *testHandler) {
+					o.Who = who
+					o.Takes = func(uint64) Who { return taken }
+					o.Meet = func(id uint64, w, takes Who) error {
+						meets <- told{id, w, takes}
+						if self == refuses {
+							return fmt.Errorf("it is not %x", id)
+						}
+						return nil
+					}
+					o.Met = func(id uint64, w Who) error { notes <- told{id: id, who: w}; return nil }
+				}
+			}
+			a := start(t, 1, calm, "", with(1, one, Who{Life: 4}))
+			b := start(t, 2, calm, "", with(2, two, Who{Life: 2}))
+			b.SetPeers([]Peer{{ID: 1}})
+			a.SetPeers([]Peer{{2, []string{b.addr}}})
+			if refuses > 0 {
+				a.expectRefused(t, 2, ReasonIdentity, refuses == 2)
+				if refuses == 2 {
+					eventually(t, "the refused side is told whom it is taken for", func() bool {
+						return get(t, meets, "meeting") == told{2, two, Who{Life: 2}}
+					})
+				}
+				if len(notes) > 1 { // the listening side's comes after the dialer's
+					t.Errorf("%d links are noted", len(notes))
+				}
+				return
+			}
+			a.expectUp(t, 2)
+			if got := get(t, meets, "meeting"); got != (told{1, one, Who{Life: 4}}) {
+				t.Errorf("the listening side is told %+v", got)
+			}
+			if got := get(t, meets, "meeting"); got != (told{2, two, Who{Life: 2}}) {
+				t.Errorf("the dialer is told %+v", got)
+			}
+			if got := get(t, notes, "note"); got != (told{id: 2, who: two}) {
+				t.Errorf("the dialer notes %+v", got)
+			}
+			if got := get(t, notes, "note"); got != (told{id: 1, who: one}) {
+				t.Errorf("the listening side notes %+v", got)
+			}
+		})
 	}
 }

@@ -146,6 +146,15 @@ func (s *sender) moved(addrs []string) {
 	}
 }
 
+// drop ends the connection, if there is one.
+func (s *sender) drop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		s.end(err)
+	}
+}
+
 // makeShapeable ends the connection if it cannot be delayed.
 func (s *sender) makeShapeable() {
 	s.mu.Lock()

@@ -152,7 +152,7 @@ func TestSnapshotVerdictStays(t *testing.T) {
 	})
 	a.SetPeers([]Peer{{ID: 2}})
 	conn := stranger(t, a.addr, nil)
-	say := (&hello{forSnapshot, testCluster, 2, 1, 7, 0}).encode()
+	say := greeting(forSnapshot, 0)
 	say = append(appendHeader(say, header{kind: kindSnapMeta, length: 1}), 'm')
 	say = append(appendHeader(say, header{kind: kindSnapEnd, length: 12}), make([]byte, 12)...)
 	if _, err := conn.Write(appendHeader(say, header{kind: kindPing})); err != nil {
@@ -279,7 +279,7 @@ func TestSnapshotDamage(t *testing.T) {
 			})
 			a.SetPeers([]Peer{{ID: 2}})
 			conn := stranger(t, a.addr, nil)
-			if _, err := conn.Write(append((&hello{forSnapshot, testCluster, 2, 1, 7, 0}).encode(), c.say...)); err != nil {
+			if _, err := conn.Write(append(greeting(forSnapshot, 0), c.say...)); err != nil {
 				t.Fatal(err)
 			}
 			if !c.ok {

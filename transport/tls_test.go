@@ -120,14 +120,14 @@ func TestTLSGivesStrangersNothing(t *testing.T) {
 				return // refused in the TLS handshake
 			}
 			defer conn.Close()
-			conn.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode())
+			conn.Write(greeting(forFrames, 9))
 			if said := expectClosed(t, conn); len(said) > 0 {
 				t.Errorf("was told % x", said)
 			}
 		})
 	}
 	plain := stranger(t, a.addr, nil)
-	if _, err := plain.Write((&hello{forFrames, testCluster, 2, 1, 7, 9}).encode()); err != nil {
+	if _, err := plain.Write(greeting(forFrames, 9)); err != nil {
 		t.Fatal(err)
 	}
 	if said := expectClosed(t, plain); len(said) >= replySize {

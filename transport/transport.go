@@ -27,6 +27,16 @@ type Options struct {
 	Self, Cluster uint64
 	// SettingsHash is a hash of the settings that must be equal on all members.
 	SettingsHash uint64
+	// Who says whose data directory this member runs on; every handshake tells it.
+	Who Who
+	// Takes says whom this member takes another one for; zero or nil: it knows nobody by that id.
+	Takes func(id uint64) Who
+	// Meet judges a member that says who it is, and whom it takes this one for: an error, and
+	// there is no link. Met is told that there is one, before anything is heard on it; what
+	// must be known of the member for ever is durable when it returns. nil: everybody is
+	// welcome. All three are called concurrently.
+	Meet func(id uint64, who, takes Who) error
+	Met  func(id uint64, who Who) error
 	// Listen are the listeners, one per network card. Close closes them.
 	Listen []net.Listener
 	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,
@@ -223,6 +233,27 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 		return false
 	}
 	return true
+}
+
+// Drop ends all connections with a member, in both directions. Those that it should have
+// are made anew, if the handshake allows.
+func (t *Transport) Drop(id uint64) {
+	t.mu.Lock()
+	var all []*inbound
+	for _, in := range t.inbound {
+		if in.key.from == id {
+			all = append(all, in)
+		}
+	}
+	t.mu.Unlock()
+	for _, in := range all {
+		in.end(ErrDropped)
+	}
+	if p := t.peer(id); p != nil {
+		for _, s := range *p.senders.Load() {
+			s.drop(ErrDropped)
+		}
+	}
 }
 
 // LinkFault is trouble on the way to a peer, for tests and fault injection.
