@@ -48,6 +48,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		return
 	}
 	next, reason := r.nextConfig(&in)
+	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.conf)) {
+		reason = protocol.ReasonTooLarge
+	}
 	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
 		reason = protocol.ReasonInvalidChange
 	}

@@ -11,9 +11,6 @@ import (
 // what the disk holds when it leaves, and a form only gets better as long as the entry
 // stands in the log (SPECS §2.5, D2): late and repeated answers do no harm.
 
-// maxHoldings bounds what one message tells or asks: the first ones are needed first.
-const maxHoldings = 1024
-
 // held is in what form a peer's disk holds the body of an entry.
 type held struct {
 	index protocol.Index
@@ -81,7 +78,7 @@ func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.
 		out = append(out, protocol.Holding{Index: known, Term: t, Form: protocol.FormCommitted})
 	}
 	for _, i := range r.coded {
-		if i > match || len(out) == maxHoldings {
+		if i > match || len(out) == protocol.MaxHoldings {
 			break
 		}
 		e := r.log.at(i)

@@ -24,6 +24,7 @@ const (
 	MutantCodeNaiveMix          Mutant = "code-naive-mix"
 	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
 	MutantCodeNoRestripe        Mutant = "code-no-restripe"
+	MutantForwardAtOnce         Mutant = "forward-at-once"
 )
 
 // MutantInfo describes a mutant.
@@ -52,6 +53,7 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
 	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
 	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
+	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
 }
 
 func knownMutant(m Mutant) bool {

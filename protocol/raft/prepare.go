@@ -152,7 +152,7 @@ func (r *Raft) giveUp(i protocol.Index) {
 // askHoldings asks everybody for the first of what is wanted.
 func (r *Raft) askHoldings() {
 	pre := &r.lead.pre
-	ask := make([]protocol.Holding, 0, min(maxHoldings, len(pre.wanted)))
+	ask := make([]protocol.Holding, 0, min(protocol.MaxHoldings, len(pre.wanted)))
 	for k := range cap(ask) {
 		i := pre.wanted[k].index
 		ask = append(ask, protocol.Holding{Index: i, Term: r.log.at(i).Term})

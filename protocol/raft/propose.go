@@ -1,16 +1,32 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"math"
+
+	"github.com/braidlog/braid/protocol"
+)
 
 // propose takes entries in on the member where they were proposed.
 func (r *Raft) propose(entries []protocol.Entry) {
 	if r.role != protocol.Leader && r.leader != 0 && !r.removed() {
-		if len(entries) > 0 {
-			r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: entries})
-		}
+		r.forward(entries)
 		return
 	}
 	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.reject(id, reason, r.leader) })
+}
+
+// forward sends entries to the leader, in messages that a link takes. Whoever proposed them may
+// have gathered any number while there was no leader.
+func (r *Raft) forward(entries []protocol.Entry) {
+	most := r.cfg.MaxFrameBytes
+	if r.cfg.Mutant == MutantForwardAtOnce {
+		most = math.MaxInt
+	}
+	for len(entries) > 0 {
+		n := protocol.Fitting(entries, most)
+		r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: entries[:n:n]})
+		entries = entries[n:]
+	}
 }
 
 // reject refuses a proposal of this member, unless it has no id: then nobody waits for it.
@@ -60,7 +76,7 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
 		return protocol.ReasonInvalidChange // membership has its own way in
-	case e.Bytes() > r.cfg.MaxUncommittedBytes, e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge // what is not whole cannot be coded
 	case r.removed():
 		return protocol.ReasonRemoved
