@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,9 @@ type InstanceConfig struct {
 	RetryAfter, GiveUp time.Duration
 	// Depth is how many batches may be under way at once; 0: adaptive (see Room).
 	Depth int
+	// ForwardBytes bounds the batches that another member, which leads, was sent and that are
+	// not settled; the next ones wait for room. One may always be out. 0: a default.
+	ForwardBytes int
 	// Woven is what the core was started from, if the instance is woven with others into the
 	// global log; nil: its log is the global log.
 	Woven *protocol.Recovered
@@ -51,6 +55,8 @@ type Instance struct {
 	next    uint64 // sequence number of the next batch; above all of pending
 	reads   []pendingRead
 	lastAt  time.Duration // when a batch was last taken
+	// crowded: a batch waits until the leader has settled others. Those after it wait too.
+	crowded bool
 
 	tail *order.Tail // what the log fills of the global log; nil unless woven
 	// told is the furthest slot that another member said another instance wants.
@@ -77,6 +83,7 @@ type pendingRead struct {
 
 // NewInstance wraps a core.
 func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
+	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
 	in := &Instance{cfg: cfg, core: core, next: 1}
 	if rec := cfg.Woven; rec != nil {
 		in.tail = order.NewTail(cfg.Instance, &rec.Base)
@@ -136,9 +143,10 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
 	b.Seal(in.cfg.Session, in.next, in.low())
 	in.next += uint64(b.Entry.Count)
-	in.pending = append(in.pending, b)
 	in.lastAt = now
-	if in.leader != 0 {
+	forwarded := in.forwarded()
+	in.pending = append(in.pending, b)
+	if in.leader != 0 && in.admits(b, &forwarded) {
 		in.propose(now, out, b)
 	}
 }
@@ -302,13 +310,50 @@ func (in *Instance) cutOff(from protocol.MemberID) {
 	}
 }
 
+// forwardBytes is the default of ForwardBytes: it fills a link of 1 Gbit/s and 100 ms, and a
+// link's queue has room for it several times over.
+const forwardBytes = 16 << 20
+
+// forwarded is the bytes of the batches that another member, which leads, has and that are not
+// settled.
+func (in *Instance) forwarded() (bytes int) {
+	for _, b := range in.pending {
+		if in.leader != in.cfg.Self && b.with(in.leader, in.term) {
+			bytes += b.size()
+		}
+	}
+	return bytes
+}
+
+// admits reports whether a batch may be handed to the leader now, and counts it in forwarded.
+// Another member gets only so much at a time as is not settled: what is more than a link's
+// queue takes would be dropped and repeated, again and again, and each repetition would take
+// the place of what was never sent.
+func (in *Instance) admits(b *Batch, forwarded *int) bool {
+	if in.leader == in.cfg.Self || b.with(in.leader, in.term) {
+		return true
+	}
+	in.crowded = in.crowded || *forwarded > 0 && *forwarded+b.size() > in.cfg.ForwardBytes
+	if !in.crowded {
+		*forwarded += b.size()
+	} else if b.proposed == 0 {
+		b.reason = protocol.ReasonOverloaded
+	}
+	return !in.crowded
+}
+
+// with reports whether a leader was handed the batch.
+func (b *Batch) with(leader protocol.MemberID, term protocol.Term) bool {
+	return b.to == leader && b.term == term
+}
+
 // propose hands batches to the core in one step.
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 	entries := make([]protocol.Entry, len(batches))
 	for i, b := range batches {
 		entries[i] = b.Entry
 		b.proposed++
-		if b.to == in.leader && b.term == in.term {
+		if b.with(in.leader, in.term) {
 			b.repeats++
 		} else {
 			b.repeats = 0
@@ -350,7 +395,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 			in.held = append(in.held, heldMessage{after: in.recorded, msg: m})
 		}
 	}
-	commits := eff.Commit
+	commits, own := eff.Commit, len(out.Own)
 	if base := eff.Install; base != nil {
 		in.installed(base, out)
 		for len(commits) > 0 && commits[0].Index <= base.Index {
@@ -375,6 +420,8 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		out.Changed = true
 		in.observe()
 		in.again(now, out, false)
+	} else if in.crowded && len(out.Own) > own {
+		in.againBatches(now, out, false)
 	}
 }
 
@@ -534,15 +581,7 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	if in.leader == 0 {
 		return
 	}
-	var batches []*Batch
-	for _, b := range in.pending {
-		if in.due(now, b, late) {
-			batches = append(batches, b)
-		}
-	}
-	if len(batches) > 0 {
-		in.propose(now, out, batches...)
-	}
+	in.againBatches(now, out, late)
 	var contexts []uint64
 	for i := range in.reads {
 		r := &in.reads[i]
@@ -557,12 +596,29 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	}
 }
 
+// againBatches repeats batches, in order, as far as there is room for them.
+func (in *Instance) againBatches(now time.Duration, out *Outbox, late bool) {
+	var batches []*Batch
+	forwarded := in.forwarded()
+	in.crowded = false
+	for _, b := range in.pending {
+		if in.due(now, b, late) && in.admits(b, &forwarded) {
+			batches = append(batches, b)
+		}
+	}
+	if len(batches) > 0 {
+		in.propose(now, out, batches...)
+	}
+}
+
 func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
 	switch {
-	case b.to != in.leader, b.term != in.term:
+	case !b.with(in.leader, in.term):
 		return true
 	case !late:
 		return false
+	case b.refused && b.reason == protocol.ReasonOverloaded && in.leader != in.cfg.Self:
+		return now-b.at >= in.cfg.RetryAfter/8 // its bytes would be sent in vain many times a second
 	case b.refused, b.proposed == 0:
 		return true
 	}

@@ -142,6 +142,59 @@ func TestBodiesAreNotForwardedAgainTooSoon(t *testing.T) {
 	require.Len(t, out.Failed, 1)
 }
 
+// TestForwardedBatchesLeaveAsThereIsRoom: what gathered while there was no leader is not thrown at
+// the new one all at once, and it keeps its order.
+func TestForwardedBatchesLeaveAsThereIsRoom(t *testing.T) {
+	c, in := newScripted(0)
+	in.cfg.ForwardBytes = 250
+	var out Outbox
+	for seq := range uint64(5) {
+		in.Propose(0, sealed(seq+1, string(make([]byte, 98))), &out) // 99 bytes
+	}
+	in.Propose(0, sealed(6, string(make([]byte, 998))), &out)
+	lead := func(leader protocol.MemberID, term protocol.Term) {
+		c.status.Leader, c.status.Term = leader, term
+		c.then(func(e *protocol.Effects) { e.Changed = true })
+		in.Step(time.Second, &protocol.Message{}, &out)
+	}
+	commit := func(seq uint64) {
+		c.then(func(e *protocol.Effects) {
+			e.Commit = append(e.Commit, protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: life, Seq: seq}})
+		})
+		in.Step(time.Second, &protocol.Message{}, &out)
+	}
+	lead(2, 1)
+	require.Equal(t, [][]uint64{{1, 2}}, proposals(c))
+	in.Propose(time.Second, sealed(7, "small"), &out)
+	in.Step(1100*time.Millisecond, protocol.Tick{}, &out)
+	require.Len(t, proposals(c), 1, "nothing overtakes what waits")
+	commit(1)
+	require.Equal(t, []uint64{3}, proposals(c)[1])
+	commit(2)
+	commit(3)
+	require.Equal(t, [][]uint64{{4}, {5}}, proposals(c)[2:])
+	commit(4)
+	require.Len(t, proposals(c), 4)
+	commit(5)
+	require.Equal(t, []uint64{6}, proposals(c)[4], "one of any size may be out")
+	commit(6)
+	require.Equal(t, []uint64{7}, proposals(c)[5])
+	in.Propose(time.Second, sealed(8, string(make([]byte, 998))), &out)
+	in.Step(20*time.Second, protocol.Tick{}, &out)
+	require.Len(t, out.Failed, 2)
+	require.ErrorIs(t, out.Failed[0].Err, ErrMaybeCommitted)
+	require.ErrorIs(t, out.Failed[1].Err, ErrOverloaded, "it waited for room")
+}
+
+func TestALeaderOfItsOwnGetsEverythingAtOnce(t *testing.T) {
+	c, in := newScripted(1)
+	in.cfg.ForwardBytes = 1
+	var out Outbox
+	in.Propose(0, sealed(1, "a"), &out)
+	in.Propose(0, sealed(2, "b"), &out)
+	require.Len(t, proposals(c), 2)
+}
+
 func TestGivenUpProposalsSayWhetherTheyMayHaveHappened(t *testing.T) {
 	_, in := newScripted(0)
 	var out Outbox

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,6 +34,7 @@ func (w *World) link(from, to protocol.MemberID) *link {
 func (w *World) send(m *protocol.Message) {
 	w.messages++
 	frame := encode(m)
+	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.set.Raft.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
 	if w.tracing() {
@@ -47,6 +50,23 @@ func (w *World) send(m *protocol.Message) {
 	if w.chance(w.set.Duplicate) {
 		w.carry(l, m, frame)
 	}
+}
+
+// judgeFrame judges that a link would take a message: it has one entry of any size, or as many as
+// the setting allows, and is as long as it was counted. What is longer production drops.
+func judgeFrame(m *protocol.Message, length, most int) error {
+	bytes := 0
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	switch {
+	case length != m.Size():
+		return fmt.Errorf("%s of %d bytes was counted as %d", m.Type, length, m.Size())
+	case len(m.Entries) > 1 && bytes > most, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
+		return fmt.Errorf("%s with %d entries of %d bytes and %d holdings; its entries may be %d bytes",
+			m.Type, len(m.Entries), bytes, len(m.Holdings), most)
+	}
+	return nil
 }
 
 // lost tells the sender now and then that a peer is out of reach, as a transport would.

@@ -110,7 +110,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	s.witness = newWitness(s, core)
 	config := replica.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
-		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes,
 		MutantReleaseEarly: set.Mutant == MutantReleaseEarly,
 	}
 	if set.woven() {
