@@ -200,6 +200,8 @@ func (o *Options) check() error {
 	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
 		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.BodyCacheBytes < 0:
 		return &OptionError{"limits", "must not be negative"}
+	case o.MaxBatchBytes > protocol.MaxEntryBytes/2 || o.MaxFrameBytes > protocol.MaxEntryBytes/2:
+		return &OptionError{"limits", fmt.Sprintf("MaxBatchBytes %d and MaxFrameBytes %d are at most %d", o.MaxBatchBytes, o.MaxFrameBytes, protocol.MaxEntryBytes/2)}
 	case o.Placement != PlacementCopy && o.Placement != PlacementCode && o.Placement != PlacementRS:
 		return &OptionError{"Placement", fmt.Sprintf("%q is neither %q nor %q", o.Placement, PlacementCopy, PlacementCode)}
 	case o.Placement != PlacementCode && o.ExtraWhole > 0, o.Placement == PlacementCopy && o.CodeK > 0:
@@ -213,6 +215,9 @@ func (o *Options) check() error {
 		return nil
 	}
 	c := protocol.Config{Members: o.Members}
+	if n := len(protocol.EncodeConfig(c)); n > protocol.MaxConfigBytes {
+		return &OptionError{"Members", fmt.Sprintf("take %d bytes, the limit is %d", n, protocol.MaxConfigBytes)}
+	}
 	if err := c.Validate(); err != nil {
 		return &OptionError{"Members", err.Error()}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // Client is one that proposes without waiting, and whose commands take effect in the order in
@@ -148,8 +150,9 @@ func (c *Client) landed() {
 
 // fits reports whether a command is not too large.
 func (r *Replica) fits(command, body []byte) error {
-	if n := len(command) + len(body); n > r.opt.MaxCommandBytes {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, r.opt.MaxCommandBytes)
+	most := min(r.opt.MaxCommandBytes, protocol.MaxEntryBytes-protocol.HeadSize-commandOverhead)
+	if n := len(command) + len(body); n > most {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, most)
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ type loop struct {
 }
 
 // inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
+// One of any size has room alone, or it would be dropped whenever it is repeated.
 const inboxBytes = 256 << 20
 
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
@@ -76,7 +77,7 @@ func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodie
 // input queues something that happened. It reports false if the queue is full.
 func (l *loop) input(in protocol.Input, bytes int) bool {
 	l.mu.Lock()
-	if bytes > 0 && l.bytes+bytes > inboxBytes || l.closed {
+	if bytes > 0 && l.bytes > 0 && l.bytes+bytes > inboxBytes || l.closed {
 		l.mu.Unlock()
 		return false
 	}

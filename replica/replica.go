@@ -222,7 +222,7 @@ func (r *Replica) connect() (err error) {
 	}
 	r.links, err = transport.New(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, SettingsHash: r.opt.settingsHash(),
-		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: max(64<<20, r.opt.MaxCommandBytes+1<<20),
+		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, AcceptUnknown: r.mayTalk,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // is not taken for a dead member.
 const (
 	snapshotChunk = 256 << 10
-	maxSnapMeta   = 1 << 20
+	maxSnapMeta   = 64 << 20 // memberships and sessions of many instances
 	snapFrame     = max(4+snapshotChunk, maxSnapMeta)
 )
 
