@@ -249,8 +249,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			require.NoError(t, c.any().Reshape(c.ctx(), 3))
 			c.start(c.members[2], false)
 			require.Eventually(t, func() bool {
-				st := c.nodes[3].Status()
-				return len(st.Instances) == 3 && st.Ready
+				return len(c.nodes[3].Status().Instances) == 3 && braid.Ready(c.ctx(), c.nodes[3]) == nil
 			}, patience, 5*time.Millisecond, "it does not get what it missed")
 			c.verify(append(acked, c.fill("after", 10)...))
 
@@ -259,8 +258,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			require.NoError(t, c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}))
 			c.start(fourth, true)
 			require.Eventually(t, func() bool {
-				st := c.nodes[4].Status()
-				return len(st.Instances) == 3 && st.Ready
+				return len(c.nodes[4].Status().Instances) == 3 && braid.Ready(c.ctx(), c.nodes[4]) == nil
 			}, patience, 5*time.Millisecond, "a new member does not get there")
 			c.verify(acked)
 		})

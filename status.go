@@ -26,7 +26,6 @@ type Status struct {
 	// woven. While others wait for it, its instance is the one that holds all up.
 	Next    Slot
 	Members []Member // as applied here
-	Ready   bool     // all instances have a known leader and everything known to be committed is applied
 
 	LogBytes     int64             // bytes of log on disk
 	Log          replica.LogStats  // what the disk did
@@ -68,15 +67,13 @@ type Strand struct {
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
-	out := Status{
+	return Status{
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Strands: strands(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Turn), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
 	}
-	out.Ready = out.HasLeaders() && out.caughtUp()
-	return out
 }
 
 func slot(t order.Turn) Slot { return Slot{Round: uint64(t.Round), Instance: t.Instance} }
@@ -98,26 +95,6 @@ func strands(s *replica.Status) []Strand {
 		out[i].AppendedRounds = uint64(max(w.Tail, point.Round))
 	}
 	return out
-}
-
-// caughtUp reports whether everything known to be committed is applied. An instance that is
-// ahead of the others has rounds to wait with; what it waits for is not committed anywhere.
-func (s *Status) caughtUp() bool {
-	for i := range s.Strands {
-		st := &s.Strands[i]
-		if s.Next == (Slot{}) {
-			return st.Waiting == 0
-		}
-		after := Slot{st.CommittedRounds + 1, st.Instance} // the first that this instance leaves open
-		if !s.Next.before(after) {
-			return true
-		}
-	}
-	return false
-}
-
-func (a Slot) before(b Slot) bool {
-	return a.Round < b.Round || a.Round == b.Round && a.Instance < b.Instance
 }
 
 // Leader returns the leader of the first instance, 0 if none is known.

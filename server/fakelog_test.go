@@ -243,7 +243,7 @@ func (l *fakeLog) Status() braid.Status {
 	st := braid.Status{
 		Self: l.options.Self, Cluster: l.options.Cluster, Instances: []protocol.Status{in}, Applied: l.position,
 		Order: braid.OrderSingle, Strands: []braid.Strand{{Instance: 1, Applied: protocol.Index(l.position)}},
-		Members: c.Members, Ready: l.leader != 0,
+		Members: c.Members,
 	}
 	if l.amend != nil {
 		l.amend(&st)

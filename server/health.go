@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/braidlog/braid"
 )
 
 // healthCheck is one question of /livez or /readyz.
@@ -25,11 +27,9 @@ func (s *Server) handleHealth(mux *http.ServeMux) {
 	local := healthCheck{"serializable_read", func(ctx context.Context) error { return s.checkRead(ctx, true) }}
 	s.handleChecks(mux, "/livez", []healthCheck{local})
 	s.handleChecks(mux, "/readyz", []healthCheck{
-		{"data_corruption", func(context.Context) error {
-			return s.checkAlarms(func(a pb.AlarmType) bool { return a != pb.AlarmType_CORRUPT })
-		}},
+		{"data_corruption", func(context.Context) error { return s.checkCorrupt() }},
 		local,
-		{"linearizable_read", func(ctx context.Context) error { return s.checkRead(ctx, false) }},
+		{"linearizable_read", func(ctx context.Context) error { return braid.Ready(ctx, s.log) }},
 		{"non_learner", func(context.Context) error {
 			if s.self.Load().learner {
 				return errors.New("not supported for learner")
@@ -37,6 +37,20 @@ func (s *Server) handleHealth(mux *http.ServeMux) {
 			return nil
 		}},
 	})
+}
+
+// ready returns nil if this member may be counted on: nothing is corrupt, and it is ready in the
+// log. This is what /readyz means, and what the status calls ready; /readyz also refuses
+// learners, to which clients must not be sent.
+func (s *Server) ready(ctx context.Context) error {
+	if err := s.checkCorrupt(); err != nil {
+		return err
+	}
+	return braid.Ready(ctx, s.log)
+}
+
+func (s *Server) checkCorrupt() error {
+	return s.checkAlarms(func(a pb.AlarmType) bool { return a != pb.AlarmType_CORRUPT })
 }
 
 // serveHealth answers whether this member can serve: no alarm but those in ?exclude=, a

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -87,6 +88,42 @@ func TestUnhealthy(t *testing.T) {
 	f.fake.set(func(l *fakeLog) { l.leader, l.barrier = 0x10, nil })
 }
 
+// TestReady: the status, its page and /readyz say the same. What counts is whether the member
+// gets level in time, not that something is always waiting to be applied.
+func TestReady(t *testing.T) {
+	f := start(t)
+	says := func(ready bool) {
+		t.Helper()
+		want := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[ready]
+		code, body := f.fetch(t, "/readyz")
+		require.Equal(t, want, code, body)
+		_, body = f.fetch(t, "/braid/status")
+		require.Contains(t, body, fmt.Sprintf(`"ready":%v,`, ready))
+		_, body = f.fetch(t, "/")
+		require.Equal(t, ready, !strings.Contains(body, "not ready"))
+	}
+	says(true)
+	f.fake.set(func(l *fakeLog) {
+		l.amend = func(st *braid.Status) { st.Strands[0].Waiting = 5 }
+	})
+	says(true)
+	f.fake.set(func(l *fakeLog) { l.barrier = braid.ErrReadTimeout })
+	says(false)
+	f.fake.set(func(l *fakeLog) { l.barrier, l.leader = nil, 0 })
+	says(false)
+	f.fake.set(func(l *fakeLog) { l.leader = 0x10 })
+	says(true)
+	for _, ready := range []bool{false, true} {
+		action := pb.AlarmRequest_ACTIVATE
+		if ready {
+			action = pb.AlarmRequest_DEACTIVATE
+		}
+		_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Alarm(testContext(t), &pb.AlarmRequest{Action: action, MemberID: 0x10, Alarm: pb.AlarmType_CORRUPT})
+		require.NoError(t, err)
+		says(ready)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
@@ -116,7 +153,7 @@ func TestMetrics(t *testing.T) {
 
 func TestStatusPage(t *testing.T) {
 	f := start(t)
-	eventually(t, "the name", func() bool { return f.view().Members[0].Name == "one" })
+	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
 	code, body := f.fetch(t, "/")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "<td>leader</td>")
@@ -131,7 +168,7 @@ func TestStatusPage(t *testing.T) {
 
 func TestStatusOfLargeValues(t *testing.T) {
 	f := start(t)
-	eventually(t, "the name", func() bool { return f.view().Members[0].Name == "one" })
+	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
 	f.fake.set(func(l *fakeLog) {
 		l.members = append(l.members, braid.Member{ID: 0x20, Name: "two"})
 		l.amend = func(st *braid.Status) {
@@ -145,7 +182,7 @@ func TestStatusOfLargeValues(t *testing.T) {
 			in.Peers = []protocol.PeerStatus{{ID: 0x20, Lacking: true}}
 		}
 	})
-	v := f.view()
+	v := f.view(testContext(t))
 	require.Equal(t, "code", v.Placement)
 	require.Equal(t, bodiesView{
 		Held: 3, Missing: 1, Short: 9, LiveBytes: 300, TotalBytes: 1000, Fetched: 4, Served: 5, Corrupt: 6, Repaired: 7, Trimmed: 8, Failing: "unexpected EOF",

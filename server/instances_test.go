@@ -43,7 +43,7 @@ func woven(more func(st *braid.Status)) func(*fakeLog) {
 func TestStatusOfInstances(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
-	eventually(t, "the name", func() bool { return f.view().Members[0].Name == "one" })
+	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
 	f.fake.set(func(l *fakeLog) {
 		l.members = append(l.members, braid.Member{ID: 0x20, Name: "two"})
 		woven(func(st *braid.Status) {
@@ -63,7 +63,7 @@ func TestStatusOfInstances(t *testing.T) {
 	require.EqualValues(t, position+2, st.RaftIndex)
 	require.Empty(t, st.Errors)
 
-	v := f.view()
+	v := f.view(testContext(t))
 	require.Equal(t, &slotView{12, 2}, v.Next)
 	require.Equal(t, "niagara", v.Order)
 	require.Equal(t, 3, v.Begun)

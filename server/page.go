@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"html/template"
 	"net/http"
 	"slices"
@@ -148,11 +149,11 @@ func name(id braid.MemberID) string {
 	return id.String()
 }
 
-func (s *Server) view() statusView {
+func (s *Server) view(ctx context.Context) statusView {
 	st, self := s.log.Status(), s.self.Load()
 	v := statusView{
 		Name: s.cfg.Name, ID: s.id.String(), Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), Version: version.Version,
-		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: st.Ready,
+		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: s.ready(ctx) == nil,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st),
 		Order: st.Order, Next: viewSlot(st.Next),
@@ -249,11 +250,13 @@ func (v *memberView) add(p *peerView) {
 	*v.Lacking = *v.Lacking || p.Lacking
 }
 
-func (s *Server) serveStatusJSON(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.view()) }
+func (s *Server) serveStatusJSON(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, s.view(r.Context()))
+}
 
-func (s *Server) serveStatusPage(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveStatusPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = statusPage.Execute(w, s.view()) // the client's loss
+	_ = statusPage.Execute(w, s.view(r.Context())) // the client's loss
 }
 
 var statusPage = template.Must(template.New("status").Parse(`<!doctype html>

@@ -242,10 +242,10 @@ type Status struct {
 	BodyBytes   int64  `json:"body_bytes"`   // held here, whole or as fragments
 }
 
-func (s *service) status(w http.ResponseWriter, _ *http.Request) {
+func (s *service) status(w http.ResponseWriter, r *http.Request) {
 	st := s.log.Status()
 	out := Status{
-		Member: st.Self.String(), Members: len(st.Members), Ready: st.Ready, Applied: uint64(st.Applied),
+		Member: st.Self.String(), Members: len(st.Members), Ready: braid.Ready(r.Context(), s.log) == nil, Applied: uint64(st.Applied),
 		EgressBytes: int64(st.Links.EgressBytes), Syncs: uint64(st.Log.Syncs),
 		Placement: st.Placement, BodyBytes: st.Bodies.LiveBytes,
 	}

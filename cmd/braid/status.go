@@ -36,7 +36,9 @@ holds, whole or as a fragment, with how many bytes; into how many fragments the 
 new ones now (1: not at all); how many are missing, were made whole from others' fragments,
 were found damaged and repaired.
 
-The exit code is 1 if a member does not answer or is not ready.`,
+A member is ready if it knows a leader of every instance, no alarm CORRUPT is raised, and within
+two seconds it has applied what was acknowledged before it was asked. The exit code is 1 if a
+member does not answer or is not ready.`,
 		Example: `  braid status
   braid status --endpoints 10.0.0.1:2379 --json`,
 		Args: cobra.NoArgs,

@@ -41,7 +41,7 @@ func newUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run a cluster on this machine, each member a process",
 		Long: `up starts a cluster on this machine, each member as a process of its own, and prints its
-endpoints and "ready" once every member is healthy. Ctrl-C stops it. The members end with it.
+endpoints and "ready" once every member is ready by its /readyz. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
 ports, protocol, placement, instances and --code-k; what else the members are to do is said anew

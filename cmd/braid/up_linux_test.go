@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/launch"
 )
@@ -110,6 +113,31 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "not every member is ready")
 	require.Contains(t, stdout, "refused")
+}
+
+// TestStatusUnderLoad: members that work are always a moment behind; that is no reason to call
+// them not ready.
+func TestStatusUnderLoad(t *testing.T) {
+	c := up(t, dataDir(t))
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var load sync.WaitGroup
+	for i := range 100 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = client.Put(ctx, fmt.Sprintf("k%d", i), strings.Repeat("v", 100))
+			}
+		})
+	}
+	defer func() {
+		cancel()
+		load.Wait()
+		client.Close()
+	}()
+	for range 20 {
+		ok(t, "status", "--endpoints", c.endpoints[0])
+	}
 }
 
 func TestRestart(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -22,7 +23,7 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Healthy, if set, says what a member that answers /health well still lacks.
+	// Healthy, if set, says what a member that answers /readyz well still lacks.
 	Healthy func(ctx context.Context, member Member) error
 	Restart bool // start members that die again
 	// ReadyTimeout is how long the members may take to become healthy.
@@ -40,7 +41,7 @@ type EventKind string
 const (
 	Prepared EventKind = "prepared" // the manifest is known, nothing runs yet
 	Started  EventKind = "started"  // a member's process runs
-	Ready    EventKind = "ready"    // every member is healthy and knows a leader
+	Ready    EventKind = "ready"    // every member is ready by its own /readyz
 	Died     EventKind = "died"     // a member's process ended although nobody asked it to
 	Serving  EventKind = "serving"  // a member that was started again is healthy
 	Stopping EventKind = "stopping"
@@ -182,12 +183,12 @@ func quote(lines []string) string {
 	return ":\n    " + strings.Join(lines, "\n    ")
 }
 
-// waitHealthy asks the member for its health, which includes that it knows a leader.
+// waitHealthy asks the member whether it is ready, which includes that it knows a leader.
 func (m *member) waitHealthy(ctx context.Context) error {
 	const pause = 50 * time.Millisecond
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
-		err := m.askHealth(ctx, client)
+		err := m.askReady(ctx, client)
 		if err == nil && m.c.Healthy != nil {
 			err = m.c.Healthy(ctx, m.Member)
 		}
@@ -202,8 +203,8 @@ func (m *member) waitHealthy(ctx context.Context) error {
 	}
 }
 
-func (m *member) askHealth(ctx context.Context, client *http.Client) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.ClientURL()+"/health", nil)
+func (m *member) askReady(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.ClientURL()+"/readyz", nil)
 	if err != nil {
 		return err
 	}
@@ -213,7 +214,8 @@ func (m *member) askHealth(ctx context.Context, client *http.Client) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+		why, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // as far as it can be read
+		return fmt.Errorf("%s answers %s: %s", request.URL, response.Status, strings.Join(strings.Fields(string(why)), " "))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// TestMain lets this binary be a member: one that serves /health on its client port, or one
+// TestMain lets this binary be a member: one that serves /readyz on its client port, or one
 // that fails.
 func TestMain(m *testing.M) {
 	switch os.Getenv("LAUNCH_TEST_MEMBER") {

@@ -1,0 +1,39 @@
+package braid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ReadyWithin bounds how far a member that is ready may be behind. A member that works is
+// always a moment behind what is committed, so a lag of nothing would be the wrong demand.
+const ReadyWithin = 2 * time.Second
+
+// Ready returns nil if a member is ready: it knows a leader of every instance, and within
+// [ReadyWithin] it has applied what was acknowledged anywhere before the call. So it is up to
+// date, not merely level with what it happened to hear. Otherwise the error says what is
+// missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is always safe.
+func Ready(ctx context.Context, member interface {
+	Status() Status
+	ReadBarrier(ctx context.Context) error
+},
+) error {
+	st := member.Status()
+	if len(st.Instances) == 0 {
+		return ErrNoLeader
+	}
+	for i := range st.Instances {
+		if st.Instances[i].Leader == 0 {
+			return fmt.Errorf("%w of instance %d", ErrNoLeader, st.Instances[i].Instance)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
+	defer cancel()
+	err := member.ReadBarrier(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: more than %s behind: %w", ErrReadTimeout, ReadyWithin, err)
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package braid_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestReadyUnderLoad: a member that works is always a moment behind, and ready all the same.
+func TestReadyUnderLoad(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.nodes[c.leader()]
+	ctx, cancel := context.WithCancel(c.ctx())
+	defer cancel()
+	for i := range 20 {
+		go func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = leader.Propose(ctx, fmt.Appendf(nil, "%d of %d", n, i))
+			}
+		}()
+	}
+	for range 100 {
+		for id, n := range c.nodes {
+			require.NoError(t, braid.Ready(ctx, n), "member %d", id)
+		}
+	}
+}
+
+// readiness is a member for [braid.Ready] to judge.
+type readiness struct {
+	leaders []braid.MemberID // of the instances
+	barrier func(ctx context.Context) error
+}
+
+func (r readiness) Status() (st braid.Status) {
+	for i, leader := range r.leaders {
+		st.Instances = append(st.Instances, protocol.Status{Instance: braid.InstanceID(i + 1), Leader: leader})
+	}
+	return st
+}
+
+func (r readiness) ReadBarrier(ctx context.Context) error { return r.barrier(ctx) }
+
+func TestReady(t *testing.T) {
+	level := func(context.Context) error { return nil }
+	stuck := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	refused := func(context.Context) error { return braid.ErrStopped }
+	require.NoError(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1, 2}, level}))
+	require.ErrorIs(t, braid.Ready(t.Context(), readiness{nil, level}), braid.ErrNoLeader)
+	err := braid.Ready(t.Context(), readiness{[]braid.MemberID{1, 0}, level})
+	require.ErrorIs(t, err, braid.ErrNoLeader)
+	require.ErrorContains(t, err, "of instance 2")
+	require.ErrorIs(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1}, refused}), braid.ErrStopped)
+	began := time.Now()
+	require.ErrorIs(t, braid.Ready(t.Context(), readiness{[]braid.MemberID{1}, stuck}), braid.ErrReadTimeout)
+	require.GreaterOrEqual(t, time.Since(began), braid.ReadyWithin)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, braid.Ready(gone, readiness{[]braid.MemberID{1}, stuck}), context.Canceled)
+}
