@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	gw "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -38,10 +39,44 @@ func (s *Server) newHTTP() *http.Server {
 	if s.gateway.mux != nil {
 		mux.Handle("/v3/", http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead))) // base64
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // TLS ends at the sniffer
 	return &http.Server{
-		Handler: mux, ReadHeaderTimeout: sniffTimeout, IdleTimeout: 5 * time.Minute,
+		Handler: s.withGRPC(mux), Protocols: protocols, ConnContext: withConn,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: int(min(s.cfg.MaxConcurrentStreams, 1<<16)), SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
+		},
+		ReadHeaderTimeout: sniffTimeout, IdleTimeout: 5 * time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is theirs to see
 	}
+}
+
+// pingAfter is how long a client of HTTP/2 may be silent before it is asked whether it is
+// there, and pingTimeout how long it may take to answer.
+const pingAfter, pingTimeout = 2 * time.Minute, 20 * time.Second
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// withGRPC hands calls of gRPC on that came over TLS: see sniffer.
+func (s *Server) withGRPC(other http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
+		if !ok || conn.tls == nil || r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			other.ServeHTTP(w, r)
+			return
+		}
+		call := r.WithContext(r.Context())
+		state := conn.tls.ConnectionState()
+		call.TLS = &state // who the client is
+		s.grpc.ServeHTTP(w, call)
+	})
 }
 
 func (s *Server) serveVersion(w http.ResponseWriter, _ *http.Request) {

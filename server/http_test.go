@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -314,6 +315,81 @@ func TestTLS(t *testing.T) {
 	require.Len(t, got.Kvs, 1)
 	_, err = reader.Put(ctx, "r", "w")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+}
+
+// TestProtocolsOverTLS: a client that offers HTTP/2 gets it, whatever else it offers and in
+// which order, and with it gRPC and everything else; one that does not gets HTTP/1.1.
+func TestProtocolsOverTLS(t *testing.T) {
+	ca, pair := certificate(t, "server")
+	_, clientPair := certificate(t, "root")
+	pool, clients := x509.NewCertPool(), x509.NewCertPool()
+	pool.AddCert(ca)
+	clients.AddCert(clientPair.Leaf)
+	f := start(t, func(c *Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
+		c.Store.ClientCertAuth = true
+	})
+	trusting := &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	f.tls = trusting
+	f.client = f.dial(t, clientv3.Config{})
+	ctx := testContext(t)
+	f.enableAuth(t, ctx)
+	for _, s := range []struct {
+		offered []string
+		want    string
+	}{
+		{nil, ""},
+		{[]string{"http/1.1"}, "http/1.1"},
+		{[]string{"h2"}, "h2"},
+		{[]string{"h2", "http/1.1"}, "h2"},
+		{[]string{"http/1.1", "h2"}, "h2"},
+		{[]string{"grpc-exp", "h2"}, "h2"},
+	} {
+		t.Run(strings.Join(s.offered, " "), func(t *testing.T) {
+			offers := trusting.Clone()
+			offers.NextProtos, offers.Certificates = s.offered, []tls.Certificate{clientPair}
+			conn, err := tls.Dial("tcp", f.addr, offers)
+			require.NoError(t, err)
+			defer conn.Close()
+			require.Equal(t, s.want, conn.ConnectionState().NegotiatedProtocol)
+			if s.want != "h2" {
+				_, err = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+				require.NoError(t, err)
+				line, err := bufio.NewReader(conn).ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, "HTTP/1.1 200 OK\r\n", line)
+				return
+			}
+			// gRPC, with a stream, and with the certificate's name as the user.
+			c := f.dial(t, clientv3.Config{TLS: offers})
+			_, err = c.Put(ctx, "k", "v")
+			require.NoError(t, err)
+			watching, cancel := context.WithCancel(ctx)
+			defer cancel()
+			require.NotEmpty(t, (<-c.Watch(watching, "k", clientv3.WithRev(2))).Events)
+			_, err = f.dial(t, clientv3.Config{TLS: trusting}).Put(ctx, "k", "v")
+			require.ErrorContains(t, err, "user name is empty")
+		})
+	}
+	for _, version := range []int{1, 2} {
+		web := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: version == 2}}
+		for _, path := range []string{"/livez", "/metrics", "/braid/status", "/"} {
+			resp, err := web.Get("https://" + f.addr + path)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, version, resp.ProtoMajor)
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			require.NoError(t, resp.Body.Close())
+		}
+		resp, err := web.Post("https://"+f.addr+"/v3/kv/range", "application/json", strings.NewReader(`{"key":"aw=="}`))
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Contains(t, string(body), "user name is empty", "the gateway answers, as a stranger")
+		web.CloseIdleConnections()
+	}
 }
 
 // certificate makes a certificate that signs itself.

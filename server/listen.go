@@ -17,11 +17,13 @@ import (
 // show the beginning of its first request.
 const sniffTimeout = 10 * time.Second
 
-// http2Preface begins every HTTP/2 connection; gRPC is the only HTTP/2 spoken here.
+// http2Preface begins every HTTP/2 connection.
 const http2Preface = "PRI * HTTP/2.0"
 
 // sniffer accepts client connections and deals them out to the gRPC and the HTTP server
-// by their first bytes. One that is silent, or sends half a greeting, is closed after
+// by their first bytes: HTTP/2 is gRPC. Only where a client of TLS offered HTTP/1.1 as well
+// may it be anything; then the HTTP server gets it and hands on each call of gRPC, which is
+// slower. One that is silent, or sends half a greeting, is closed after
 // [sniffTimeout] and holds up nobody.
 type sniffer struct {
 	tls        *tls.Config // nil: plain
@@ -37,38 +39,40 @@ type sniffer struct {
 func newSniffer(config *tls.Config, addr net.Addr) *sniffer {
 	s := &sniffer{grpc: newConnQueue(addr), http: newConnQueue(addr), pending: map[net.Conn]struct{}{}}
 	if config != nil {
-		s.tls = chooseProtocol(config)
+		s.tls = preferHTTP2(config)
 	}
 	return s
 }
 
-// chooseProtocol makes clients that also speak HTTP/1.1 (browsers, curl) use it, so that
-// HTTP/2 connections are gRPC without looking into their requests.
-func chooseProtocol(config *tls.Config) *tls.Config {
-	config = config.Clone()
-	pick := func(c *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
+// preferHTTP2 gives HTTP/2 to clients that offer it, and notes which of them also offer
+// HTTP/1.1: those may be browsers, or clients of gRPC.
+func preferHTTP2(config *tls.Config) *tls.Config {
+	prefer := func(c *tls.Config) *tls.Config {
 		c = c.Clone()
-		c.NextProtos = []string{"h2"}
-		if len(hello.SupportedProtos) == 0 || slices.Contains(hello.SupportedProtos, "http/1.1") {
-			c.NextProtos = []string{"http/1.1"}
-		}
-		c.GetConfigForClient = nil
+		c.NextProtos = []string{"h2", "http/1.1"}
 		return c
 	}
-	inner := config.GetConfigForClient
-	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if inner != nil {
-			c, err := inner(hello)
-			if err != nil {
-				return nil, err
-			}
-			if c != nil {
-				return pick(c, hello), nil
-			}
+	outer := prefer(config)
+	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if conn, ok := hello.Conn.(*helloConn); ok {
+			conn.both = slices.Contains(hello.SupportedProtos, "h2") && slices.Contains(hello.SupportedProtos, "http/1.1")
 		}
-		return pick(config, hello), nil
+		if config.GetConfigForClient == nil {
+			return nil, nil
+		}
+		c, err := config.GetConfigForClient(hello)
+		if c == nil || err != nil {
+			return nil, err
+		}
+		return prefer(c), nil
 	}
-	return config
+	return outer
+}
+
+// helloConn is a connection and what its client offered in the TLS handshake.
+type helloConn struct {
+	net.Conn
+	both bool // HTTP/2 and HTTP/1.1
 }
 
 // serve accepts connections from l until l is closed. Running out of file descriptors
@@ -133,18 +137,19 @@ func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
 		return nil, false, err
 	}
 	out := &sniffedConn{Conn: raw}
+	hello := &helloConn{Conn: raw}
 	if s.tls != nil {
-		secure := tls.Server(raw, s.tls)
+		secure := tls.Server(hello, s.tls)
 		if err := secure.HandshakeContext(context.Background()); err != nil {
 			return nil, false, err
 		}
 		out.Conn, out.tls = secure, secure
 	}
-	isGRPC, err = out.sniff()
+	isHTTP2, err := out.sniff()
 	if err != nil {
 		return nil, false, err
 	}
-	return out, isGRPC, raw.SetDeadline(time.Time{})
+	return out, isHTTP2 && !hello.both, raw.SetDeadline(time.Time{})
 }
 
 // stop closes connections that are still being greeted and ends both queues.
