@@ -167,3 +167,16 @@ func leads(n *braid.Node, id braid.MemberID) bool {
 	st := n.Status()
 	return st.Leader() == id
 }
+
+// TestAllDirectoriesAboveAreDurable begins a member where several directories of its path do not
+// exist yet. A power loss leaves none of them out, and so nothing of what was acknowledged.
+func TestAllDirectoriesAboveAreDurable(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	c := newCluster(t, 1, func(o *braid.Options) { o.Dir, o.FS = "var/lib/braid/m1", disk })
+	c.leader()
+	_, err := c.nodes[1].Propose(c.ctx(), []byte("acknowledged"))
+	require.NoError(t, err)
+	files, err := disk.CrashClone(vfs.CrashCloneCfg{}).List("var/lib/braid/m1/log")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+}

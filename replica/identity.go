@@ -34,7 +34,7 @@ const (
 // Enter locks the directory for this process, checks that it is the member's own, and
 // begins a new life, whose session it returns.
 func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (life protocol.Session, lock io.Closer, err error) {
-	if err := makeDir(fs, dir); err != nil {
+	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return life, nil, err
 	}
 	lock, err = fs.Lock(filepath.Join(dir, "LOCK"))

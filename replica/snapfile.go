@@ -20,6 +20,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
 )
 
 // A snapshot file: magic, length and CRC of the meta, the meta as JSON, then the state as
@@ -55,7 +56,7 @@ type Snapshots struct {
 // OpenSnapshots makes the directory if it is missing, and removes what a crash left half
 // written.
 func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
-	if err := makeDir(fs, dir); err != nil {
+	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return nil, err
 	}
 	s := &Snapshots{fs: fs, dir: dir}
@@ -71,14 +72,6 @@ func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
 		}
 	}
 	return s, nil
-}
-
-// makeDir makes a directory that is still there after a loss of power.
-func makeDir(fs vfs.FS, dir string) error {
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return syncDir(fs, fs.PathDir(dir))
 }
 
 func syncDir(fs vfs.FS, dir string) error {

@@ -37,7 +37,7 @@ func OpenBodies(o BodiesOptions) (*Bodies, error) {
 }
 
 func (b *Bodies) open() error {
-	if err := makeDir(b.fs, b.dir); err != nil {
+	if err := MakeDir(b.fs, b.dir, 0o755); err != nil {
 		return err
 	}
 	lock, err := b.fs.Lock(b.fs.PathJoin(b.dir, lockName))

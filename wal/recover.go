@@ -35,7 +35,7 @@ func Open(o Options) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	if err := makeDir(l.fs, l.dir); err != nil {
+	if err := MakeDir(l.fs, l.dir, 0o755); err != nil {
 		return err
 	}
 	lock, err := l.fs.Lock(l.fs.PathJoin(l.dir, lockName))
@@ -51,29 +51,6 @@ func (l *Log) open() error {
 		return err
 	}
 	return r.cleanUp()
-}
-
-// makeDir makes a directory and those above it, durably.
-func makeDir(fs vfs.FS, dir string) error {
-	var missing []string
-	for d := dir; ; d = fs.PathDir(d) {
-		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
-			break
-		}
-		missing = append(missing, d)
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("wal: make %s: %w", dir, err)
-	}
-	for _, d := range missing {
-		if err := syncDir(fs, fs.PathDir(d)); err != nil {
-			return fmt.Errorf("wal: make %s: %w", d, err)
-		}
-	}
-	return nil
 }
 
 // beginLife makes what was recovered durable (the process may have died and the machine
