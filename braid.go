@@ -140,7 +140,7 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Settings: fmt.Sprintf("braid/1 raft placement=%s k=%d order=%s command=%d", o.Placement, o.CodeK, o.Order, o.MaxCommandBytes),
+		Settings: o.settings(),
 		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
 )
 
 // Options opens a member. The zero value of an optional field means its default.
@@ -33,8 +35,10 @@ type Options struct {
 	PeerTLS       *tls.Config // mutual TLS between members; nil: plain TCP
 
 	Heartbeat       time.Duration // default 100 ms
-	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats
-	LeaseReads      bool          // reads without a round trip, by clocks of bounded drift
+	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats; the same on all members
+	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the
+	// same on all members. docs/raft.md says what clocks are assumed to do.
+	LeaseReads bool
 
 	// Raft's four optimisations (papers/raft-optimizations.txt). All are on and need no
 	// tuning; each can be turned off or fixed, to measure what it brings.
@@ -59,7 +63,7 @@ type Options struct {
 	// Leaders says who should lead the instances: "together", one member leads all, so that a
 	// crash of any other is not felt; or "spread", each member leads some, so that each takes
 	// its own clients' writes and all network cards send. Default: spread with fragments
-	// (Placement "code"), where bytes are what counts, else together.
+	// (Placement "code"), where bytes are what counts, else together. The same on all members.
 	Leaders string
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]):
@@ -165,6 +169,21 @@ func (o *Options) weave() {
 		o.Leaders = LeadersSpread
 	}
 	o.Leaders = cmp.Or(o.Leaders, LeadersTogether)
+}
+
+// settings are what all members must have alike, by the names of the command's flags. Members
+// compare them when they connect. docs/operations.md says of each setting why it is compared or
+// why not.
+func (o *Options) settings() []replica.Setting {
+	return []replica.Setting{
+		{Name: "protocol", Value: "braid/1 raft"},
+		{Name: "order", Value: o.Order},
+		{Name: "leaders", Value: o.Leaders},
+		{Name: "placement", Value: o.Placement},
+		{Name: "code-k", Value: strconv.Itoa(o.CodeK)},
+		{Name: "election-timeout", Value: o.ElectionTimeout.String()},
+		{Name: "lease-reads", Value: strconv.FormatBool(o.LeaseReads)},
+	}
 }
 
 func (o *Options) checkOrder() error {

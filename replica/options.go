@@ -4,16 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
 )
 
 // Options opens a member. All fields are set; the root package knows the defaults.
@@ -32,9 +33,8 @@ type Options struct {
 	Leaders protocol.Leaders
 	// Core makes an instance's core from what the disk held.
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
-	// Settings names what must be equal on every member; it is hashed and compared when
-	// members connect.
-	Settings string
+	// Settings must be equal on every member; they are compared when members connect.
+	Settings []Setting
 
 	Heartbeat, ElectionTimeout time.Duration
 	Depth                      int // batches under way; 0: adaptive
@@ -58,13 +58,16 @@ type Options struct {
 // GiveUp is how long a proposal or read is tried before it fails.
 func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
 
-func (o *Options) settingsHash() uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(o.Settings))
+// Setting is one that must be equal on every member.
+type Setting = transport.Setting
+
+// settings are all that must be equal.
+func (o *Options) settings() []Setting {
+	all := slices.Clone(o.Settings)
 	if o.Begin.Woven() { // members that begin with others would weave another log
-		fmt.Fprintf(h, " instances=%d", len(o.Begin.Points))
+		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
 	}
-	return h.Sum64()
+	return all
 }
 
 // identity is what the log's files say of whom they belong to.

@@ -221,7 +221,7 @@ func (r *Replica) connect() (err error) {
 		return err
 	}
 	r.links, err = transport.New(transport.Options{
-		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, SettingsHash: r.opt.settingsHash(),
+		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, AcceptUnknown: r.mayTalk,
 	})

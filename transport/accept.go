@@ -131,13 +131,13 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	h, r, err := t.welcome(conn)
 	if err != nil {
 		if r != nil {
-			conn.Write(r.encode()) // best effort: it is refused either way
+			conn.Write(t.answer(r)) // best effort: it is refused either way
 		}
 		return nil, err
 	}
 	in, reason := t.register(&h, conn)
 	if reason != 0 {
-		conn.Write(t.replyTo(h.from, reason).encode())
+		conn.Write(t.answer(t.replyTo(h.from, reason)))
 		return nil, &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: reason}
 	}
 	if err := t.conclude(conn, &h, r); err != nil {
@@ -304,7 +304,7 @@ func (in *inbound) farewell(t *Transport) {
 	if in.key.what != forFrames {
 		return
 	}
-	r := reply{self: t.opt.Self, settings: t.opt.SettingsHash, reason: ReasonMalformed}
+	r := reply{self: t.opt.Self, settings: markOf(t.settings), reason: ReasonMalformed}
 	var malformed *FrameError
 	switch err := context.Cause(in.ctx); {
 	case errors.Is(err, ErrRemoved):

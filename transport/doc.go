@@ -12,8 +12,8 @@
 // and nobody has to agree on whose connection is kept. Requests have one connection per
 // peer, shared by number; a snapshot has its own, so that it never stands before the
 // log's frames. Each connection starts with a handshake that checks, on both sides,
-// version, cluster, members, and the hash of the settings that must be equal
-// (handshake.go). A stranger costs one bounded slot and a deadline, and gets nothing.
+// version, cluster, members, and the settings that must be equal (handshake.go,
+// settings.go). A stranger costs one bounded slot and a deadline, and gets nothing.
 //
 // # Bounds
 //

@@ -47,24 +47,25 @@ func (p purpose) String() string {
 	return [...]string{"?", "frames", "requests", "snapshot"}[min(p, forSnapshot)]
 }
 
-// hello is what the dialer says first.
+// hello is what the dialer says first. The text of its settings follows.
 type hello struct {
 	purpose  purpose
 	cluster  uint64
 	from, to uint64
-	settings uint64
+	settings mark
 	stream   uint32
 	// who the dialer is, and whom it takes the other side for.
 	who, takes Who
 }
 
-// reply is what the listening side answers: 0 and who it is, or why not. The same bytes
-// end a connection later, when the listening side has a reason to.
+// reply is what the listening side answers: 0 and who it is, or why not. With ReasonSettings
+// the text of its settings follows. The same bytes end a connection later, when the listening
+// side has a reason to.
 type reply struct {
 	reason   Reason
 	cluster  uint64
 	self     uint64
-	settings uint64
+	settings mark
 	// who the listening side is, and whom it takes the dialer for.
 	who, takes Who
 }
@@ -84,7 +85,7 @@ func (h *hello) encode() []byte {
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
 	b = append(b, byte(h.purpose), 0)
-	for _, v := range [...]uint64{h.cluster, h.from, h.to, h.settings} {
+	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = binary.LittleEndian.AppendUint32(b, h.stream)
@@ -104,7 +105,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 		return h, ReasonGarbage, "wrong checksum"
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	h = hello{purpose(b[6]), u(0), u(1), u(2), u(3), binary.LittleEndian.Uint32(b[40:]), decodeWho(b[44:]), decodeWho(b[44+whoSize:])}
+	h = hello{purpose(b[6]), u(0), u(1), u(2), mark(u(3)), binary.LittleEndian.Uint32(b[40:]), decodeWho(b[44:]), decodeWho(b[44+whoSize:])}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
 	}
@@ -116,7 +117,7 @@ func (r *reply) encode() []byte {
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
 	b = append(b, byte(r.reason), 0)
-	for _, v := range [...]uint64{r.cluster, r.self, r.settings} {
+	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = r.takes.append(r.who.append(b))
@@ -129,7 +130,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 		return r, false
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	return reply{Reason(b[6]), u(0), u(1), u(2), decodeWho(b[32:]), decodeWho(b[32+whoSize:])}, true
+	return reply{Reason(b[6]), u(0), u(1), mark(u(2)), decodeWho(b[32:]), decodeWho(b[32+whoSize:])}, true
 }
 
 // looksLike guesses what a stranger speaks, for the log.
@@ -147,7 +148,7 @@ func looksLike(b []byte) string {
 
 // greet is the dialer's side of the handshake.
 func (t *Transport) greet(conn net.Conn, h *hello) error {
-	if _, err := conn.Write(h.encode()); err != nil {
+	if _, err := conn.Write(append(h.encode(), t.settings...)); err != nil {
 		return err
 	}
 	refused := func(reason Reason, byPeer bool, detail string) error {
@@ -176,13 +177,13 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		}
 		return refused(ReasonIdentity, true, "")
 	case r.reason != 0:
-		return refused(r.reason, true, t.explain(h, &r))
+		return refused(r.reason, true, t.explain(h, &r, conn))
 	case r.cluster != h.cluster:
 		return refused(ReasonCluster, false, fmt.Sprintf("cluster %x, this is %x", r.cluster, h.cluster))
 	case r.self != h.to:
 		return refused(ReasonMember, false, fmt.Sprintf("member %x answered", r.self))
 	case r.settings != h.settings:
-		return refused(ReasonSettings, false, fmt.Sprintf("hash %x, here %x", r.settings, h.settings))
+		return refused(ReasonSettings, false, "the peer did not see it")
 	}
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
 		return refused(ReasonIdentity, false, err.Error())
@@ -220,22 +221,26 @@ func (t *Transport) takes(id uint64) (w Who) {
 
 // replyTo is a reply to a member of this cluster; reason 0: it is welcome.
 func (t *Transport) replyTo(id uint64, reason Reason) *reply {
-	r := &reply{reason: reason, self: t.opt.Self, settings: t.opt.SettingsHash, who: t.opt.Who, takes: t.takes(id)}
+	r := &reply{reason: reason, self: t.opt.Self, settings: markOf(t.settings), who: t.opt.Who, takes: t.takes(id)}
 	if reason == 0 {
 		r.cluster = t.opt.Cluster
 	}
 	return r
 }
 
-// explain adds what is known on this side to a peer's refusal.
-func (t *Transport) explain(h *hello, r *reply) string {
+// explain adds what is known on this side to a peer's refusal, and what the peer says more.
+func (t *Transport) explain(h *hello, r *reply, more io.Reader) string {
 	switch r.reason {
 	case ReasonCluster:
 		return fmt.Sprintf("this is cluster %x", h.cluster)
 	case ReasonMember:
 		return fmt.Sprintf("it is member %x", r.self)
 	case ReasonSettings:
-		return fmt.Sprintf("hash %x there, %x here", r.settings, h.settings)
+		there, err := readSettings(more, r.settings)
+		if err != nil {
+			return "which ones the peer did not tell: " + err.Error()
+		}
+		return settingsDiffer(there, t.settings)
 	}
 	return ""
 }
@@ -260,7 +265,11 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	}
 	h, reason, detail := decodeHello(b)
 	if reason == 0 {
-		reason, detail = t.judge(&h)
+		settings, err := readSettings(conn, h.settings)
+		if err != nil {
+			return h, nil, fmt.Errorf("half a handshake from %s: %w", addr, err)
+		}
+		reason, detail = t.judge(&h, settings)
 	}
 	if reason == 0 {
 		return h, t.replyTo(h.from, 0), nil
@@ -275,8 +284,17 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	return h, t.replyTo(h.from, reason), err
 }
 
-// judge decides whether to talk to whoever says h.
-func (t *Transport) judge(h *hello) (Reason, string) {
+// answer is a reply's bytes, with all that follows them.
+func (t *Transport) answer(r *reply) []byte {
+	b := r.encode()
+	if r.reason == ReasonSettings {
+		b = append(b, t.settings...)
+	}
+	return b
+}
+
+// judge decides whether to talk to whoever says h and has these settings.
+func (t *Transport) judge(h *hello, settings string) (Reason, string) {
 	o := &t.opt
 	switch {
 	case h.cluster != o.Cluster:
@@ -285,8 +303,8 @@ func (t *Transport) judge(h *hello) (Reason, string) {
 		return ReasonMember, fmt.Sprintf("it looks for member %x, this is %x", h.to, o.Self)
 	case h.from == o.Self:
 		return ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from)
-	case h.settings != o.SettingsHash:
-		return ReasonSettings, fmt.Sprintf("hash %x there, %x here", h.settings, o.SettingsHash)
+	case settings != t.settings:
+		return ReasonSettings, settingsDiffer(settings, t.settings)
 	case !t.mayTalk(h.from):
 		return ReasonUnknown, ""
 	}

@@ -20,7 +20,7 @@ func TestHandshakeRefusals(t *testing.T) {
 	}{
 		{"cluster", func(o *Options) { o.Cluster = 5 }, 2, 1, ReasonCluster},
 		{"member", func(*Options) {}, 3, 1, ReasonMember},
-		{"settings", func(o *Options) { o.SettingsHash = 5 }, 2, 1, ReasonSettings},
+		{"settings", func(o *Options) { o.Settings = testSettings[:1] }, 2, 1, ReasonSettings},
 		{"unknown", func(*Options) {}, 2, 9, ReasonUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestHandshakeRefusals(t *testing.T) {
 
 func TestDialerChecksWhoAnswers(t *testing.T) {
 	for reason, r := range map[Reason]reply{
-		ReasonCluster:  {cluster: 5, self: 2, settings: 7},
-		ReasonMember:   {cluster: testCluster, self: 5, settings: 7},
+		ReasonCluster:  {cluster: 5, self: 2, settings: markOf(testText)},
+		ReasonMember:   {cluster: testCluster, self: 5, settings: markOf(testText)},
 		ReasonSettings: {cluster: testCluster, self: 2, settings: 5},
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
@@ -298,8 +298,8 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 
 // greeting is what a dialer says that agrees to whatever is answered.
 func greeting(what purpose, stream uint32) []byte {
-	h := hello{purpose: what, cluster: testCluster, from: 2, to: 1, settings: 7, stream: stream}
-	return append(h.encode(), agreed)
+	h := hello{purpose: what, cluster: testCluster, from: 2, to: 1, settings: markOf(testText), stream: stream}
+	return append(append(h.encode(), testText...), agreed)
 }
 
 // TestWhoIsTold: each side is told who the other is and whom it is taken for, by whichever

@@ -25,8 +25,8 @@ type Peer struct {
 // Options of a transport. Self, Cluster and Handler are required.
 type Options struct {
 	Self, Cluster uint64
-	// SettingsHash is a hash of the settings that must be equal on all members.
-	SettingsHash uint64
+	// Settings must be equal on all members: a link with one that has others is refused.
+	Settings []Setting
 	// Who says whose data directory this member runs on; every handshake tells it.
 	Who Who
 	// Takes says whom this member takes another one for; zero or nil: it knows nobody by that id.
@@ -88,15 +88,16 @@ type Handler interface {
 
 // Transport links a member with its peers. Its methods are safe for concurrent use.
 type Transport struct {
-	opt     Options
-	log     *slog.Logger
-	timing  timing
-	dialer  net.Dialer
-	tlsIn   *tls.Config
-	tlsOut  *tls.Config
-	shaper  *shaper // nil: no emulation
-	totals  totals
-	strange limiter // of logs about strangers
+	opt      Options
+	settings string // Options.Settings as text
+	log      *slog.Logger
+	timing   timing
+	dialer   net.Dialer
+	tlsIn    *tls.Config
+	tlsOut   *tls.Config
+	shaper   *shaper // nil: no emulation
+	totals   totals
+	strange  limiter // of logs about strangers
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -138,6 +139,9 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
+	if t.settings, err = settingsText(o.Settings); err != nil {
+		return nil, err
+	}
 	if t.tlsIn, t.tlsOut, err = mutual(o.TLS); err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func start(t testing.TB, id uint64, tm timing, addr string, change func(*Options
 	}
 	m := &member{testHandler: newHandler(), id: id, addr: l.Addr().String(), logs: &logBuffer{}}
 	o := Options{
-		Self: id, Cluster: testCluster, SettingsHash: 7, Listen: []net.Listener{l}, Handler: m.testHandler,
+		Self: id, Cluster: testCluster, Settings: testSettings, Listen: []net.Listener{l}, Handler: m.testHandler,
 		Logger: slog.New(slog.NewTextHandler(m.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -309,3 +309,9 @@ func impostor(t testing.TB, answer []byte) (addr string) {
 	t.Cleanup(func() { l.Close(); done.Wait() })
 	return l.Addr().String()
 }
+
+// testSettings are what members of tests have in common, and testText how they tell it.
+var (
+	testSettings = []Setting{{"color", "blue"}, {"size", "7"}}
+	testText     = "color=blue\nsize=7\n"
+)

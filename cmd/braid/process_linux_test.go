@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,9 +40,27 @@ const patience = time.Minute
 type invocation struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stderr bytes.Buffer // complete once ended is closed
+	stderr output // complete once ended is closed
 	ended  chan struct{}
 	err    error // of the process; set before ended is closed
+}
+
+// output is what a process has written so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // begin starts braid. lines gets its standard output line by line and is closed at its end.

@@ -92,8 +92,8 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 	if s.ScrubRate == 0 {
 		o.ScrubBytesPerSecond = -1 // where 0 is the default
 	}
-	// The limit of commands must be equal on every member, so it is left alone unless
-	// requests, which the server measures as the commands that they make, need more.
+	// The limit of commands is left alone unless requests, which the server measures as the
+	// commands that they make, need more.
 	if usual := 32 << 20; int(s.MaxRequestBytes) > usual {
 		o.MaxCommandBytes = int(s.MaxRequestBytes)
 	}
