@@ -74,6 +74,7 @@ type Bodies struct {
 	durable int64 // what of the current file is durable
 	dirty   bool  // something was written since
 	sealed  bool  // the last record is a seal
+	ended   bool  // the current file has its last record, not yet written or synced
 	// victim is the file that Compact empties; of its records those before at are moved.
 	victim    *bodyFile
 	at        int
@@ -93,7 +94,8 @@ const bodyBufferBytes = 256 << 10
 // Append adds a body; it is durable after the next Sync, and takes the place of what was
 // held of the same entry; but one of form 0 and without bytes, which says that nothing is
 // held, does not replace what is. Its bytes are the caller's again when it returns. An error shuts
-// the store.
+// the store, but for a *FullError, which says so itself: then the disk had no room, nothing was
+// added, and the same can be asked for again.
 func (b *Bodies) Append(body Body) error {
 	if b.err != nil {
 		return b.err
@@ -224,7 +226,7 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 // makeRoom goes on to another file if the current one has no room for a record of so many
 // bytes.
 func (b *Bodies) makeRoom(size int64) error {
-	if b.current != nil && b.end+size+bodyEndSize <= b.current.capacity {
+	if b.current != nil && !b.ended && b.end+size+bodyEndSize <= b.current.capacity {
 		return nil
 	}
 	if b.current != nil {
@@ -247,8 +249,11 @@ func (b *Bodies) makeRoom(size int64) error {
 
 // closeCurrent makes the current file durable, with the record that closes it.
 func (b *Bodies) closeCurrent() error {
-	if err := b.putMark(bodyEnd); err != nil {
-		return err
+	if !b.ended {
+		if err := b.putMark(bodyEnd); err != nil {
+			return err
+		}
+		b.ended = true
 	}
 	if err := b.flush(); err != nil {
 		return err
@@ -256,7 +261,10 @@ func (b *Bodies) closeCurrent() error {
 	if err := b.current.file.SyncData(); err != nil {
 		return &FailedError{Op: "sync", Err: err}
 	}
-	b.dirty, b.durable = false, b.end
+	b.dirty, b.durable, b.ended = false, b.end, false
+	b.mu.Lock()
+	b.current = nil
+	b.mu.Unlock()
 	return nil
 }
 
@@ -299,7 +307,7 @@ func (b *Bodies) write(h *bodyHead, data []byte) error {
 	}
 	pieces = append(pieces, head[:bodyHeadSize], data, tail[:pad+bodyHeadSize])
 	if err := gather(b.current.file, pieces, b.start); err != nil {
-		return fullError(b.dir, &FailedError{Op: "write", Err: err}, int64(len(data)))
+		return noRoom(b.dir, &FailedError{Op: "write", Err: err}, int64(len(data)))
 	}
 	b.written(h.end())
 	return nil
@@ -311,7 +319,7 @@ func (b *Bodies) flush() error {
 		return nil
 	}
 	if err := writeAt(b.current.file, b.buf, b.start); err != nil {
-		return fullError(b.dir, &FailedError{Op: "write", Err: err}, int64(len(b.buf)))
+		return noRoom(b.dir, &FailedError{Op: "write", Err: err}, int64(len(b.buf)))
 	}
 	b.written(b.end)
 	return nil
@@ -324,8 +332,11 @@ func (b *Bodies) written(end int64) {
 	b.mu.Unlock()
 }
 
-// fail shuts the store.
+// fail shuts the store, unless the disk had no room: then what was under way can be repeated.
 func (b *Bodies) fail(op string, err error) error {
+	if full := roomMissing(err); full != nil {
+		return full
+	}
 	if b.err == nil {
 		var failed *FailedError
 		if errors.As(err, &failed) {
@@ -343,7 +354,7 @@ func (b *Bodies) Sync() error {
 	if b.err != nil {
 		return b.err
 	}
-	if b.dirty {
+	if b.dirty && b.current != nil {
 		if err := b.flush(); err != nil {
 			return b.fail("write", err)
 		}
@@ -361,13 +372,16 @@ func (b *Bodies) Sync() error {
 // seal says in the file that everything before is durable, so that damage to the last body
 // is not taken for a torn one. It need not be durable itself.
 func (b *Bodies) seal() error {
-	if b.err != nil || b.current == nil || b.sealed || b.dirty || b.end == segmentHeaderSize ||
+	if b.err != nil || b.current == nil || b.sealed || b.dirty || b.ended || b.end == segmentHeaderSize ||
 		b.end+2*bodyEndSize > b.current.capacity {
 		return b.err
 	}
 	err := b.putMark(bodySeal)
 	if err == nil {
 		err = b.flush()
+	}
+	if roomMissing(err) != nil {
+		return nil // it is not needed
 	}
 	if err != nil {
 		return b.fail("write", err)

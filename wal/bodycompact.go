@@ -126,7 +126,11 @@ func (b *Bodies) Compact() (more bool, err error) {
 		}
 		copied += h.size()
 		if err := b.move(h); err != nil {
-			return false, b.fail("compact", err)
+			b.victim = nil // where there is no room, it is tried again later
+			if err = b.fail("compact", err); roomMissing(err) != nil {
+				err = nil
+			}
+			return false, err
 		}
 	}
 	b.scratch = nil

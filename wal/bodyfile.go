@@ -134,9 +134,10 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 		err = b.reuse(old, seq, h.page(bodyFileMagic), unsynced)
 	} else {
 		f.file, err = createFile(b.fs, b.path(seq, tempSuffix), b.path(seq, bodySuffix), h.page(bodyFileMagic), capacity)
+		err = noRoom(b.dir, err, capacity)
 	}
 	if err != nil {
-		return nil, fullError(b.dir, err, capacity)
+		return nil, err
 	}
 	if err := syncDir(b.fs, b.dir); err != nil {
 		f.file.Close()

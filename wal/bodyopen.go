@@ -232,7 +232,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 		err = f.file.SyncData()
 	}
 	if err != nil {
-		return nil, fullError(b.dir, &FailedError{Op: "sync", Err: err}, bodyEndSize)
+		return nil, &FailedError{Op: "sync", Err: err}
 	}
 	return items, nil
 }

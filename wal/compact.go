@@ -3,13 +3,15 @@ package wal
 // Compact says that an instance's entries up to and including index are not needed. The
 // space of segments that nobody needs is free again after the next Sync: segments are
 // given up from the oldest on, and what is live in them besides entries (states, bases) is
-// written again at the log's end first.
+// written again at the log's end first. If the disk is full (*FullError), it can be called again.
 func (l *Log) Compact(instance uint32, index uint64) error {
 	if l.err != nil {
 		return l.err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.relieving = true
+	defer func() { l.relieving = false }()
 	in := l.index.get(instance)
 	if index > in.floor {
 		at, err := l.put(recordHeader{kind: KindMark, flag: markFloor, instance: instance, index: index}, [2][]byte{})
@@ -29,11 +31,13 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 // and marks the rest as what is needed. Sync frees them when the mark is durable.
 func (l *Log) giveUp() error {
 	w := l.newWindow()
+	l.relieving = false // not for entries
 	for _, in := range l.index.all {
-		if err := l.moveForward(&w, in); err != nil {
-			return err
+		if err := l.moveForward(&w, in); err != nil && roomMissing(err) == nil {
+			return err // where there is no room, they stay where they are
 		}
 	}
+	l.relieving = true
 	need := l.current().seq
 	for _, in := range l.index.all {
 		if in.entries.n > 0 {

@@ -64,8 +64,8 @@ func (e *FailedError) Error() string {
 }
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// FullError says that the disk had no room. It comes inside a FailedError from a running
-// log, or from Open.
+// FullError says that the disk had no room. The log is not shut: what was asked for is to be
+// asked for again, and goes on where it stopped once there is room. Open may answer it too.
 type FullError struct {
 	Dir  string
 	Need int64 // bytes

@@ -84,6 +84,11 @@ type Log struct {
 	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
 	// preparing yields the next segment while it is made elsewhere.
 	preparing chan prepared
+	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
+	// was full before that mark was written. nil: there is none such.
+	turning *segment
+	// relieving: what is put makes room, so that it may use the current segment to its end.
+	relieving bool
 	closed    bool
 	err       error // why the log is shut
 }
@@ -95,8 +100,12 @@ type prepared struct {
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 
-// fail latches the log shut.
+// fail latches the log shut, unless the disk had no room: then nothing is lost and nothing
+// is in doubt, and what was under way can be repeated.
 func (l *Log) fail(op string, err error) error {
+	if full := roomMissing(err); full != nil {
+		return full
+	}
 	if l.err == nil {
 		if failed, ok := err.(*FailedError); ok {
 			l.err = failed
@@ -108,9 +117,14 @@ func (l *Log) fail(op string, err error) error {
 }
 
 // Append adds records behind what is there; they are durable after the next Sync. The
-// records are the caller's again when it returns. An error latches the log shut.
+// records are the caller's again when it returns. An error latches the log shut; but if it is
+// a *FullError, which says so itself, the disk had no room, some of the records may be there, and
+// Append of the same records is to be called again.
 func (l *Log) Append(records []Record) error {
-	if err := l.gatherRecords(records); err != nil {
+	if _, err := l.gatherRecords(records); err != nil {
+		if l.err == nil && l.lent {
+			l.unlend()
+		}
 		return err
 	}
 	if l.lent {
@@ -120,10 +134,10 @@ func (l *Log) Append(records []Record) error {
 }
 
 // gatherRecords is Append without giving lent parts back: they are used until the next
-// flush.
-func (l *Log) gatherRecords(records []Record) error {
+// flush. It tells how many records are there.
+func (l *Log) gatherRecords(records []Record) (n int, err error) {
 	if l.err != nil {
-		return l.err
+		return 0, l.err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,10 +146,20 @@ func (l *Log) gatherRecords(records []Record) error {
 			continue
 		}
 		if err := l.appendRecord(&records[i]); err != nil {
-			return l.fail("append", err)
+			return i, l.fail("append", err)
 		}
 	}
-	return nil
+	return len(records), nil
+}
+
+// unlend keeps copies of what is not written yet in place of the caller's memory.
+func (l *Log) unlend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range l.pieces {
+		l.pieces[i] = append([]byte(nil), p...)
+	}
+	l.buf, l.lent = make([]byte, 0, cap(l.buf)), false
 }
 
 func (l *Log) appendRecord(r *Record) error {
@@ -214,10 +238,21 @@ const slack = batchHeaderSize + recordHeaderSize + batchAlign
 // records in the open batch.
 func (l *Log) makeRoom(n int64) error {
 	need := n + slack + nextMarkSize
-	if l.end+need <= l.current().capacity {
-		return nil
+	for l.turning != nil || l.end+need > l.current().capacity-l.kept() {
+		if err := l.rotate(need); err != nil {
+			return err
+		}
 	}
-	return l.rotate(need)
+	return nil
+}
+
+// kept is how much of a segment that was begun is kept for what makes room: marks, and what
+// compaction carries. So there is some for them when the disk has none for another segment.
+func (l *Log) kept() int64 {
+	if l.relieving || l.end == segmentHeaderSize {
+		return 0
+	}
+	return min(64<<10, l.segmentBytes/16)
 }
 
 // putHere adds a record to the open batch, which has room for it.
@@ -308,21 +343,42 @@ func (l *Log) flushLocked() error {
 	seg := l.current()
 	h := batchHeader{seq: seg.seq, number: l.number + 1, durable: l.durable, life: l.life,
 		offset: uint32(l.start), length: uint32(l.end - l.start - batchHeaderSize), count: l.count}
+	unpad := l.mark()
 	if pad := int(align(l.end) - l.end); pad > 0 {
 		clear(l.reserve(pad))
 	}
 	h.encode(l.pieces[0], seg.lives[len(seg.lives)-1].salt)
-	if err := l.fillAhead(seg); err != nil {
-		return l.fullError(&FailedError{Op: "write", Err: err}, l.end-l.start)
+	err := l.fillAhead(seg)
+	if err == nil {
+		err = gather(seg.file, l.pieces, l.start)
 	}
-	if err := gather(seg.file, l.pieces, l.start); err != nil {
-		return l.fullError(&FailedError{Op: "write", Err: err}, l.end-l.start)
+	if err != nil {
+		need := l.end - l.start
+		l.back(unpad) // it may be written again, with more behind it
+		return noRoom(l.dir, &FailedError{Op: "write", Err: err}, need)
 	}
 	l.number++
 	clear(l.pieces)
 	l.pieces, l.buf = l.pieces[:0], l.buf[:0]
 	l.start, l.count, l.lent = l.end, 0, false
 	return nil
+}
+
+// mark is where the open batch ends, to go back to.
+type batchMark struct {
+	pieces, last, buf int
+	end               int64
+}
+
+func (l *Log) mark() batchMark {
+	n := len(l.pieces)
+	return batchMark{n, len(l.pieces[n-1]), len(l.buf), l.end}
+}
+
+// back takes away what was reserved since the mark.
+func (l *Log) back(m batchMark) {
+	l.pieces, l.buf, l.end = l.pieces[:m.pieces], l.buf[:m.buf], m.end
+	l.pieces[m.pieces-1] = l.pieces[m.pieces-1][:m.last]
 }
 
 // fillAhead writes zeros behind a small batch that comes to bytes never written, so that
@@ -372,17 +428,21 @@ func (l *Log) Sync() error {
 }
 
 // rotate makes the current segment durable and goes on to the next, which has room for
-// need bytes. The mark at the end says that there is a next one.
+// need bytes. The mark at the end says that there is a next one. If the disk is full, it can be
+// called again.
 func (l *Log) rotate(need int64) error {
-	if err := l.flushLocked(); err != nil {
-		return err
-	}
 	old := l.current()
-	next, err := l.takeNext(old.seq+1, need)
-	if err != nil {
-		return err
+	if l.turning == nil {
+		if err := l.flushLocked(); err != nil {
+			return err
+		}
+		next, err := l.takeNext(old.seq+1, need)
+		if err != nil {
+			return err
+		}
+		l.putHere(recordHeader{kind: KindMark, flag: markNext, index: next.seq}, [2][]byte{})
+		l.turning = next
 	}
-	l.putHere(recordHeader{kind: KindMark, flag: markNext, index: next.seq}, [2][]byte{})
 	if err := l.flushLocked(); err != nil {
 		return err
 	}
@@ -390,7 +450,8 @@ func (l *Log) rotate(need int64) error {
 		return &FailedError{Op: "sync", Err: err}
 	}
 	l.durable, l.dirty = l.number, false
-	l.use(next)
+	l.use(l.turning)
+	l.turning = nil
 	return nil
 }
 
@@ -459,6 +520,9 @@ func (l *Log) seal() error {
 		err = l.flushLocked()
 	}
 	l.mu.Unlock()
+	if roomMissing(err) != nil {
+		return nil // it is not needed
+	}
 	if err != nil {
 		return l.fail("write", err)
 	}
@@ -519,8 +583,10 @@ func (l *Log) closeFiles() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := append(append([]*segment(nil), l.segs...), l.free...)
-	if l.next != nil {
-		all = append(all, l.next)
+	for _, s := range []*segment{l.next, l.turning} {
+		if s != nil {
+			all = append(all, s)
+		}
 	}
 	for _, s := range all {
 		s.removed = true
@@ -528,7 +594,7 @@ func (l *Log) closeFiles() {
 			s.file.Close()
 		}
 	}
-	l.segs, l.free, l.next, l.closed = nil, nil, nil, true
+	l.segs, l.free, l.next, l.turning, l.closed = nil, nil, nil, nil, true
 	if l.lock != nil {
 		l.lock.Close()
 		l.lock = nil

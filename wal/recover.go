@@ -78,8 +78,9 @@ func (l *Log) beginLife(life uint32) error {
 	}
 	l.durable = l.number
 	l.mu.Lock()
+	l.relieving = true // a start needs no room
 	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
-	l.dirty = true
+	l.dirty, l.relieving = true, false
 	l.mu.Unlock()
 	if err != nil {
 		return err

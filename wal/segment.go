@@ -76,9 +76,10 @@ func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	s, err := l.takeFree(seq, capacity)
 	if err == nil && s == nil {
 		s, err = l.newFile(seq, capacity)
+		err = noRoom(l.dir, err, capacity)
 	}
 	if err != nil {
-		return nil, l.fullError(err, capacity)
+		return nil, err
 	}
 	if err := syncDir(l.fs, l.dir); err != nil {
 		s.file.Close()
@@ -167,19 +168,23 @@ func preallocate(f vfs.File, capacity int64) error {
 	return err
 }
 
-// fullError names the directory and the need if the disk is full.
-func (l *Log) fullError(err error, need int64) error { return fullError(l.dir, err, need) }
-
-func fullError(dir string, err error, need int64) error {
-	var failed *FailedError
+// noRoom makes a *FullError of a failure to make a file or to write into one, if the disk is
+// full: nobody was told that anything is there, and it can be done again. It is not for what
+// was synced.
+func noRoom(dir string, err error, need int64) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	full := &FullError{Dir: dir, Need: need, Err: err}
+	var failed *FailedError
 	if errors.As(err, &failed) {
-		full.Err = failed.Err
-		return &FailedError{Op: failed.Op, Err: full}
+		err = failed.Err
 	}
+	return &FullError{Dir: dir, Need: need, Err: err}
+}
+
+// roomMissing returns err if all that it says is that the disk has no room.
+func roomMissing(err error) *FullError {
+	full, _ := err.(*FullError)
 	return full
 }
 

@@ -21,6 +21,7 @@ type Writer struct {
 	bodies *Bodies       // nil: records have none
 	wake   chan struct{} // holds one token while the queue is not empty
 	done   chan struct{} // closed when the goroutine has ended
+	gaveUp error         // why nothing is written any more
 
 	mu     sync.Mutex
 	queue  []job
@@ -60,6 +61,8 @@ type WriterStats struct {
 	QueuedBytes, PendingBytes int64
 	// Failed is why the log is shut, or nil.
 	Failed error
+	// Full is why the sync that runs waits for room on the disk; nil: it does not.
+	Full *FullError
 }
 
 // NewWriter starts group commit on a log and the bodies beside it, which must not be used
@@ -169,6 +172,9 @@ func (w *Writer) seal() (more bool) {
 			err = w.bodies.seal()
 		}
 	}
+	if roomMissing(err) != nil {
+		return true // later
+	}
 	if err != nil {
 		w.failed(err)
 		return false
@@ -197,54 +203,122 @@ func (w *Writer) take() (batch []job, closed bool) {
 	return batch, w.closed
 }
 
-// commit writes a batch of jobs, syncs once, and tells them.
+// commit writes a batch of jobs, syncs once, and tells them. If the disk has no room for all of
+// them, those that fit are told first.
 func (w *Writer) commit(batch []job) {
-	l := w.log
-	err := w.commitBodies(batch)
-	for i := range batch {
+	for rest := batch; len(rest) > 0; {
+		n, err := len(rest), w.gaveUp
+		if err == nil {
+			n, err = w.commitSome(rest)
+		}
 		if err != nil {
-			break
+			w.gaveUp, n = err, len(rest) // nothing may follow what is missing
 		}
-		if j := &batch[i]; j.compact {
-			err = l.Compact(j.instance, j.index)
-		} else {
-			err = l.gatherRecords(j.records)
+		w.count(rest[:n], rest[n:], err)
+		for i := range rest[:n] {
+			if done := rest[i].done; done != nil {
+				done(err)
+			}
 		}
-	}
-	if err == nil {
-		err = l.Sync()
-	}
-	if err == nil && w.bodies != nil {
-		w.bodies.Settle()
-	}
-	w.count(batch, err)
-	for i := range batch {
-		if done := batch[i].done; done != nil {
-			done(err)
-		}
+		rest = rest[n:]
 	}
 	clear(batch)
-	if err == nil {
-		l.prepareBeside()
+	if w.log.err == nil {
+		w.log.prepareBeside()
 		w.tidyBodies()
 	}
 }
 
-// commitBodies makes the bodies of a batch durable, before the records that name them are
-// written. If that fails, the log is shut too: it must not name what is not there.
-func (w *Writer) commitBodies(batch []job) error {
-	if w.bodies == nil {
-		return w.refuseBodies(batch)
+// commitSome makes jobs durable: all, or the first n that there is room for, at least one. An
+// error is that of n jobs.
+func (w *Writer) commitSome(batch []job) (n int, err error) {
+	n, err = w.commitBodies(batch)
+	if err != nil {
+		return n, err
 	}
-	for i := range batch {
-		if err := w.bodies.AppendOf(batch[i].records); err != nil {
-			return w.log.fail("append of a body", err)
+	if n, err = w.write(batch, n); err == nil {
+		err = w.whileFull(nil, w.log.Sync)
+	}
+	if err == nil && w.bodies != nil {
+		w.bodies.Settle()
+	}
+	if err != nil && w.log.err == nil {
+		w.log.unlend() // it was closed while it waited for room
+	}
+	return n, err
+}
+
+// write adds the first n jobs to the log, or as many of them as there is room for.
+func (w *Writer) write(batch []job, n int) (int, error) {
+	for i := range batch[:n] {
+		j := &batch[i]
+		records := j.records
+		step := func() error {
+			if j.compact {
+				return w.log.Compact(j.instance, j.index)
+			}
+			k, err := w.log.gatherRecords(records)
+			records = records[k:]
+			return err
+		}
+		if ok, err := w.fits(i, batch, step); err != nil || !ok {
+			return max(i, 1), err
 		}
 	}
-	if err := w.bodies.Sync(); err != nil {
-		return w.log.fail("sync of bodies", err)
+	return n, nil
+}
+
+// fits does a step of job i. Where there is no room the jobs before it come first, and without
+// such it waits.
+func (w *Writer) fits(i int, batch []job, step func() error) (bool, error) {
+	if i == 0 {
+		err := w.whileFull(batch, step)
+		return err == nil, err
+	}
+	err := step()
+	if roomMissing(err) != nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// commitBodies makes the bodies of the first n jobs durable, before the records that name them
+// are written. If that fails, the log is shut too: it must not name what is not there.
+func (w *Writer) commitBodies(batch []job) (n int, err error) {
+	if w.bodies == nil {
+		return len(batch), w.refuseBodies(batch)
+	}
+	for n = range batch {
+		for k := range batch[n].records {
+			body := batch[n].records[k].Body
+			if body == nil {
+				continue
+			}
+			ok, err := w.fits(n, batch, func() error { return w.bodies.Append(*body) })
+			if err != nil {
+				return len(batch), w.shut("append of a body", err)
+			}
+			if !ok {
+				return n, w.syncBodies()
+			}
+		}
+	}
+	return len(batch), w.syncBodies()
+}
+
+func (w *Writer) syncBodies() error {
+	if err := w.whileFull(nil, w.bodies.Sync); err != nil {
+		return w.shut("sync of bodies", err)
 	}
 	return nil
+}
+
+// shut shuts the log, unless it was only closed meanwhile.
+func (w *Writer) shut(op string, err error) error {
+	if err == ErrClosed {
+		return err
+	}
+	return w.log.fail(op, err)
 }
 
 // refuseBodies shuts a log that has no place for bodies if records bring some.
@@ -273,12 +347,20 @@ func (w *Writer) tidyBodies() (more bool) {
 	return more
 }
 
-func (w *Writer) count(batch []job, err error) {
+// count counts jobs that are done, and begins to measure the rest of the same batch.
+func (w *Writer) count(batch, rest []job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.stats
-	took := time.Since(s.SyncStart)
+	now := time.Now()
+	took := now.Sub(s.SyncStart)
 	s.SyncStart, s.PendingBytes = time.Time{}, 0
+	if len(rest) > 0 {
+		s.SyncStart = now
+	}
+	for i := range rest {
+		s.PendingBytes += int64(rest[i].bytes)
+	}
 	s.Syncs++
 	s.SyncTime += took
 	s.SyncMax = max(s.SyncMax, took)
