@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -263,7 +264,7 @@ func (t *Transport) dismiss() {
 	}
 	t.mu.Unlock()
 	for _, in := range all {
-		if !t.mayTalk(in.key.from) {
+		if t.admission(in.key.from) != 0 {
 			in.end(ErrRemoved)
 		}
 	}
@@ -304,11 +305,11 @@ func (in *inbound) farewell(t *Transport) {
 	if in.key.what != forFrames {
 		return
 	}
-	r := reply{self: t.opt.Self, settings: markOf(t.settings), reason: ReasonMalformed}
+	r := t.replyTo(in.key.from, ReasonMalformed)
 	var malformed *FrameError
 	switch err := context.Cause(in.ctx); {
 	case errors.Is(err, ErrRemoved):
-		r.reason = ReasonUnknown
+		r.reason = cmp.Or(t.admission(in.key.from), ReasonUnknown)
 	case errors.Is(err, ErrReplaced):
 		r.reason = ReasonReplaced
 	case errors.Is(err, ErrClosed):

@@ -34,12 +34,13 @@ const (
 	ReasonCluster          // a member of another cluster
 	ReasonMember           // the address belongs to another member than expected
 	ReasonSettings         // settings that must be equal everywhere differ
-	ReasonUnknown          // the dialer is not (or no longer) a member
+	ReasonUnknown          // the dialer is not a member
 	ReasonBusy             // a bound on connections is reached
 	ReasonReplaced         // the same stream was opened again
 	ReasonMalformed        // the connection carried what a member would not send
 	ReasonClosing          // the member is stopping
 	ReasonIdentity         // another data directory, or an earlier life, than was known of the member
+	ReasonRemoved          // the dialer was a member, and was removed for ever
 )
 
 var reasonTexts = [...]string{
@@ -48,12 +49,13 @@ var reasonTexts = [...]string{
 	ReasonCluster:   "a member of another cluster",
 	ReasonMember:    "not the member expected at this address",
 	ReasonSettings:  "settings that must be equal on all members differ",
-	ReasonUnknown:   "not a member of the cluster (unknown or removed)",
+	ReasonUnknown:   "not a member of the cluster",
 	ReasonBusy:      "too many connections",
 	ReasonReplaced:  "the same stream was opened again",
 	ReasonMalformed: "malformed frame",
 	ReasonClosing:   "the member is stopping",
 	ReasonIdentity:  "a member is not the one that was known under its id",
+	ReasonRemoved:   "removed from the cluster",
 }
 
 // String describes the reason.
@@ -63,6 +65,11 @@ func (r Reason) String() string {
 	}
 	return fmt.Sprintf("reason %d", uint8(r))
 }
+
+// Final reports whether the refused member had better stop: the refusing one knows of a
+// decision of the cluster that is never undone. Such a refusal counts only from a member
+// that shows in the same answer that it is the one that was dialed, and of the same cluster.
+func (r Reason) Final() bool { return r == ReasonRemoved }
 
 // HandshakeError says that two members did not agree to talk. Nothing was exchanged;
 // retrying is safe but useless until the configuration of one of them changes, except

@@ -171,6 +171,8 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	switch {
 	case !ok:
 		return refused(ReasonGarbage, false, "answer looks like "+looksLike(b))
+	case r.reason.Final() && (r.cluster != h.cluster || r.self != h.to):
+		return refused(ReasonMember, false, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self, r.cluster, r.reason))
 	case r.reason == ReasonIdentity && r.self == h.to: // whom it takes this member for
 		if err := t.meet(h.to, r.who, r.takes); err != nil {
 			return refused(ReasonIdentity, true, err.Error())
@@ -221,11 +223,7 @@ func (t *Transport) takes(id uint64) (w Who) {
 
 // replyTo is a reply to a member of this cluster; reason 0: it is welcome.
 func (t *Transport) replyTo(id uint64, reason Reason) *reply {
-	r := &reply{reason: reason, self: t.opt.Self, settings: markOf(t.settings), who: t.opt.Who, takes: t.takes(id)}
-	if reason == 0 {
-		r.cluster = t.opt.Cluster
-	}
-	return r
+	return &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, settings: markOf(t.settings), who: t.opt.Who, takes: t.takes(id)}
 }
 
 // explain adds what is known on this side to a peer's refusal, and what the peer says more.
@@ -305,8 +303,9 @@ func (t *Transport) judge(h *hello, settings string) (Reason, string) {
 		return ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from)
 	case settings != t.settings:
 		return ReasonSettings, settingsDiffer(settings, t.settings)
-	case !t.mayTalk(h.from):
-		return ReasonUnknown, ""
+	}
+	if reason := t.admission(h.from); reason != 0 {
+		return reason, ""
 	}
 	if err := t.meet(h.from, h.who, h.takes); err != nil {
 		return ReasonIdentity, err.Error()
@@ -314,9 +313,15 @@ func (t *Transport) judge(h *hello, settings string) (Reason, string) {
 	return 0, ""
 }
 
-// mayTalk reports whether a member's connections are accepted.
-func (t *Transport) mayTalk(id uint64) bool {
-	return t.peer(id) != nil || t.opt.AcceptUnknown != nil && t.opt.AcceptUnknown(id)
+// admission is 0 if a member's connections are accepted, else why not.
+func (t *Transport) admission(id uint64) Reason {
+	switch {
+	case t.peer(id) != nil:
+		return 0
+	case t.opt.Admit != nil:
+		return t.opt.Admit(id)
+	}
+	return ReasonUnknown
 }
 
 // deadline sets one deadline for both directions, or none for 0.

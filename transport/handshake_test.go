@@ -65,6 +65,22 @@ func TestDialerChecksWhoAnswers(t *testing.T) {
 			a.expectRefused(t, 2, reason, false)
 		})
 	}
+	for name, c := range map[string]struct {
+		answer reply
+		want   Reason
+		byPeer bool
+	}{
+		"a member's word":         {reply{reason: ReasonRemoved, cluster: testCluster, self: 2}, ReasonRemoved, true},
+		"word of another cluster": {reply{reason: ReasonRemoved, cluster: 5, self: 2}, ReasonMember, false},
+		"word of another member":  {reply{reason: ReasonRemoved, cluster: testCluster, self: 5}, ReasonMember, false},
+	} {
+		t.Run("removed, by "+name, func(t *testing.T) {
+			noLeaks(t)
+			a := start(t, 1, calm, "", nil)
+			a.SetPeers([]Peer{{2, []string{impostor(t, c.answer.encode())}}})
+			a.expectRefused(t, 2, c.want, c.byPeer)
+		})
+	}
 	t.Run("garbage", func(t *testing.T) {
 		noLeaks(t)
 		a := start(t, 1, calm, "", nil)
@@ -119,7 +135,12 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 	noLeaks(t)
 	a := start(t, 1, calm, "", nil)
 	b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
-		o.AcceptUnknown = func(id uint64) bool { return id == 1 }
+		o.Admit = func(id uint64) Reason {
+			if id == 1 {
+				return 0
+			}
+			return ReasonUnknown
+		}
 	})
 	c := start(t, 3, calm, "", nil)
 	a.SetPeers([]Peer{{2, []string{b.addr}}})

@@ -60,9 +60,9 @@ type Options struct {
 	Net     Emulation
 	Logger  *slog.Logger
 	Handler Handler
-	// AcceptUnknown says whether to accept connections from a member that SetPeers does
-	// not list; nil: never. It is called concurrently, without locks held.
-	AcceptUnknown func(id uint64) bool
+	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
+	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
+	Admit func(id uint64) Reason
 }
 
 // Handler gets what peers send. Its methods are called concurrently, except where said
