@@ -42,6 +42,7 @@ type (
 	Snapshot            = replica.Snapshot
 	RefusedError        = replica.RefusedError
 	DirError            = replica.DirError
+	ExpelledError       = replica.ExpelledError
 	BodyError           = replica.BodyError
 	Client              = replica.Client
 	BrokenError         = replica.BrokenError

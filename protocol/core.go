@@ -294,6 +294,9 @@ type Status struct {
 	Durable  Index // what this member's own disk holds
 	Commit   Index
 	Config   Config
+	// Removed: a committed configuration removed this member for ever, and no earlier one
+	// that still decides needs it.
+	Removed bool
 	// Placement is where bodies are kept. K is what a leader would code the next one with:
 	// 1 if not at all; 0 on other members.
 	Placement string

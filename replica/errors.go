@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
 )
 
 // Errors of proposals and reads. Each says whether a retry is safe.
@@ -42,6 +43,26 @@ func (e *RefusedError) Error() string {
 
 // Retryable reports whether the same request may succeed later.
 func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
+
+// ExpelledError says why a member stopped for good: the cluster goes on without it. Starting
+// it again is of no use; Error says what is.
+type ExpelledError struct {
+	Member protocol.MemberID
+	By     protocol.MemberID // who refused to talk to it; 0: its own log says so
+	Reason transport.Reason
+}
+
+func (e *ExpelledError) Error() string {
+	who := "its own log says so"
+	if e.By != 0 {
+		who = fmt.Sprintf("member %s says so", e.By)
+	}
+	if e.Reason == transport.ReasonRemoved {
+		return fmt.Sprintf("braid: member %s was removed from the cluster (%s); "+
+			"to have it back, add a new member and start that one with an empty data directory", e.Member, who)
+	}
+	return fmt.Sprintf("braid: member %s cannot go on with its data: %s (%s)", e.Member, e.Reason, who)
+}
 
 // DirError is a data directory that cannot be used. Nothing in it was changed.
 type DirError struct {

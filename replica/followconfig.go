@@ -77,8 +77,10 @@ func Union(configs []protocol.Config) protocol.Config {
 	return out
 }
 
+// goneFrom reports whether all memberships leave a member out for ever. While one is joint, the
+// voters that it is leaving still count.
 func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {
-	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) })
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
 }
 
 func byID(m protocol.Member, id protocol.MemberID) int {

@@ -157,6 +157,9 @@ func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bo
 	l.flush(now)
 	if tick {
 		l.publish()
+		if l.first() {
+			l.r.depart(now)
+		}
 		if l.first() && l.r.lingering() {
 			l.r.relink(now)
 		}

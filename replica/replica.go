@@ -49,6 +49,8 @@ type Replica struct {
 	known   map[protocol.MemberID]knownPeer
 	streams map[protocol.MemberID]*outStream
 	lingers []*loop
+	// departure is the first loop's.
+	departure Departure
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -186,14 +188,18 @@ func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Appl
 		maxBatch: o.MaxBatchBytes, maxCount: o.MaxBatchCommands, maxBytes: o.MaxPendingBytes,
 	}
 	var all []*loop
+	var instances []*protocol.Status
 	for _, log := range logs {
 		l, err := r.newLoop(log, session)
 		if err != nil {
 			return err
 		}
-		all = append(all, l)
+		all, instances = append(all, l), append(instances, l.status.Load())
 	}
 	r.loops.Store(newLoops(all))
+	if why := Expelled(instances); why != nil {
+		return why
+	}
 	return nil
 }
 
@@ -223,7 +229,7 @@ func (r *Replica) connect() (err error) {
 	r.links, err = transport.New(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
-		Handler: r, Logger: r.log, AcceptUnknown: r.mayTalk,
+		Handler: r, Logger: r.log, Admit: r.admit,
 	})
 	if err != nil {
 		return err
@@ -271,11 +277,10 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 	return nil
 }
 
-// mayTalk decides about connections from members that this one does not know (yet): it
-// may be behind, so all but those that were removed from all instances may talk.
-func (r *Replica) mayTalk(id uint64) bool {
+// admit decides about connections from members that have no link.
+func (r *Replica) admit(id uint64) transport.Reason {
 	_, configs := r.apply.at()
-	return !goneFrom(configs, protocol.MemberID(id))
+	return Admit(configs, protocol.MemberID(id))
 }
 
 // now is the member's clock.

@@ -23,6 +23,7 @@ type Events struct {
 	Joint        int `json:"joint_configurations"`
 	Changes      int `json:"configurations"`
 	Retired      int `json:"members_removed"`
+	Departed     int `json:"removed_members_stopped"`
 	Reads        int `json:"reads"`
 	Refused      int `json:"writes_refused"`
 	Unknown      int `json:"writes_unknown"`
@@ -54,7 +55,7 @@ func (e *Events) fields() []eventField {
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"half writes", &e.HalfWrites},
 		{"dead disks", &e.DeadDisks}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
-		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"reads", &e.Reads},
+		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"reads", &e.Reads},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},

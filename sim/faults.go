@@ -436,7 +436,13 @@ func (w *World) retire(removed []protocol.MemberID) {
 		}
 		m.retiring = true
 		w.events.Retired++
+		if w.chance(0.5) {
+			continue // nobody switches it off: it finds out itself
+		}
 		w.after(w.between(0, 10*w.set.Election), func() {
+			if m.gone {
+				return
+			}
 			if !w.recoverable(w.except(m)) {
 				m.retiring = false // not yet
 				return

@@ -78,6 +78,11 @@ type running struct {
 	waiting  []pendingRead // for index to be applied
 	changes  []pendingChange
 
+	// departure finds out that the cluster goes on without the member; greeted is when it last
+	// made the handshake with others.
+	departure replica.Departure
+	greeted   time.Duration
+
 	queue    []applyItem
 	applying bool
 	// snapshots
@@ -191,6 +196,9 @@ func (m *Member) tick() {
 		return
 	}
 	m.w.judgeMember(m)
+	if m.depart(); !m.up {
+		return
+	}
 	m.later(time.Duration(float64(m.w.set.Tick)/m.rate), m.tick)
 }
 
@@ -572,6 +580,10 @@ func (m *Member) start() error {
 	m.running, m.up = r, true
 	m.w.events.Starts++
 	m.build(meta, skip)
+	if why := replica.Expelled(m.statuses()); why != nil {
+		m.w.expel(m, why)
+		return nil
+	}
 	m.later(m.w.between(0, m.w.set.Tick), m.tick)
 	return nil
 }
@@ -586,6 +598,7 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	m.applier = replica.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, replica.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
 	m.applier.MutantOneSession = s.Mutant == MutantOneSession
+	m.departure.MutantAny = s.Mutant == MutantDepartAny
 	m.applier.Passed = m.passed
 	m.applier.Void = func(b *replica.Batch) { m.again = append(m.again, b) }
 	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }

@@ -143,6 +143,7 @@ func (w *World) recover() {
 		w.restartSome(alive)
 		w.demandProgress(alive, w.chance(0.5))
 	}
+	w.demandDepartures(alive)
 	if w.broken == nil {
 		w.violate(0, w.finalVerdict(alive))
 	}

@@ -28,11 +28,13 @@ const (
 	MutantHasty = "weave-hasty"
 	// MutantOneSession knows the proposals of all instances by one session of their member.
 	MutantOneSession = "weave-one-session"
+	// MutantDepartAny stops a member that one instance removed, whatever the others decided.
+	MutantDepartAny = "weave-depart-any"
 )
 
 // ReplicaMutants lists the mutants of the replica.
 var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
-	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession}
+	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.

@@ -158,6 +158,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
+		c.s.court.leave(&config)
 		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
 	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))

@@ -89,6 +89,17 @@ type court struct {
 	bodies   *check.Bodies
 	ended    bool   // the instance is retired:
 	last     uint64 // entries after this one are void
+	// left are the members that a decided configuration left out for ever.
+	left map[protocol.MemberID]bool
+}
+
+// leave notes whom a decided configuration leaves out.
+func (c *court) leave(config *protocol.Config) {
+	for _, id := range config.Removed {
+		if !config.Voter(id) {
+			c.left[id] = true
+		}
+	}
 }
 
 // end notes that the instance is retired. The bodies of void entries nobody needs.
@@ -114,9 +125,10 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 			return c
 		}
 	}
-	c := &court{instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
+	c := &court{left: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)
 	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
+	c.leave(first)
 	w.courts = append(w.courts, c)
 	return c
 }

@@ -1,0 +1,82 @@
+package braid_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// expelled waits until a member stopped because the cluster goes on without it.
+func (c *cluster) expelled(id braid.MemberID) *braid.ExpelledError {
+	c.t.Helper()
+	select {
+	case <-c.nodes[id].Done():
+	case <-time.After(patience):
+		require.Fail(c.t, "a member that was removed goes on")
+	}
+	var expelled *braid.ExpelledError
+	require.ErrorAs(c.t, c.nodes[id].Err(), &expelled)
+	require.Equal(c.t, id, expelled.Member)
+	delete(c.nodes, id)
+	return expelled
+}
+
+func remove(id braid.MemberID) braid.Change {
+	return braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: id}}
+}
+
+func TestARemovedMemberStops(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"raft": nil, "spread": woven(3, spread)} {
+		for _, leads := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, leads %t", name, leads), func(t *testing.T) {
+				c := newCluster(t, 3, tune)
+				c.led()
+				leaves := c.leader()
+				if !leads {
+					leaves = leaves%3 + 1
+				}
+				acked := c.fill("x", 5)
+				require.NoError(t, c.nodes[leaves].ChangeMembers(c.ctx(), remove(leaves)))
+				c.expelled(leaves)
+				c.led()
+				c.verify(append(acked, c.fill("y", 5)...))
+
+				// It knows from its own disk, or is told again.
+				if err := c.open(c.members[leaves-1], false); err != nil {
+					require.ErrorAs(t, err, new(*braid.ExpelledError))
+				} else {
+					c.expelled(leaves)
+				}
+			})
+		}
+	}
+}
+
+func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
+	for name, tune := range map[string]func(*braid.Options){"raft": nil, "woven": woven(2)} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3, tune)
+			c.led()
+			leaves := c.leader()%3 + 1
+			acked := c.fill("x", 5)
+			c.stop(leaves)
+			c.led()
+			require.NoError(t, c.any().ChangeMembers(c.ctx(), remove(leaves)))
+			for _, m := range c.members { // now they keep no link for who left
+				if m.ID != leaves {
+					c.stop(m.ID)
+					c.start(m, false)
+				}
+			}
+			for range 2 { // every time that it starts
+				require.NoError(t, c.open(c.members[leaves-1], false))
+				require.NotZero(t, c.expelled(leaves).By, "others told it")
+			}
+			c.verify(append(acked, c.fill("y", 5)...))
+		})
+	}
+}

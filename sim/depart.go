@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+)
+
+// Members that were removed stop by themselves. Links make a handshake now and then, in which
+// the other side says that it refuses somebody for good.
+
+// depart stops the member if the cluster goes on without it.
+func (m *Member) depart() {
+	if now := m.clock(); now >= m.greeted+m.w.set.Election || m.greeted == 0 {
+		m.greeted = now
+		m.greet()
+	}
+	if why := m.departure.Next(m.clock(), m.w.set.Election, m.statuses()); why != nil {
+		m.w.expel(m, why)
+	}
+}
+
+func (m *Member) statuses() (all []*protocol.Status) {
+	for _, s := range m.strands {
+		all = append(all, &s.witness.status)
+	}
+	return all
+}
+
+// greet makes the handshake with everybody whom the member knows, as the links of production
+// do that connect.
+func (m *Member) greet() {
+	w := m.w
+	var configs []protocol.Config
+	for _, s := range m.strands {
+		configs = append(configs, s.witness.status.Config)
+	}
+	known := replica.Union(configs)
+	for _, o := range w.members {
+		if o == m || len(known.Members) > 0 && known.Find(o.id) == nil && !known.Voter(o.id) ||
+			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
+			continue
+		}
+		reason := replica.Admit(o.applier.Configs(), m.id)
+		if reason.Final() {
+			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() { m.departure.Refused(m.id, o.id, reason) })
+		}
+	}
+}
+
+// expel stops a member that found out that the cluster goes on without it, and judges that
+// this is so: every instance has decided it. Where damage was done, it stays as long as the
+// others do not hold enough without it, which is for the one who does the damage to respect.
+func (w *World) expel(m *Member, why *replica.ExpelledError) {
+	for _, c := range w.courts {
+		if !c.ended && !c.left[m.id] {
+			w.violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
+			return
+		}
+	}
+	if !w.recoverable(w.except(m)) {
+		return
+	}
+	w.tracef("%s stops: %v", m.id, why)
+	w.events.Departed++
+	m.crash()
+	m.gone = true
+}
+
+// stranded reports whether a member runs although the cluster goes on without it.
+func (w *World) stranded(m *Member) bool {
+	if !m.up || !w.recoverable(w.except(m)) {
+		return false
+	}
+	for _, c := range w.courts {
+		if !c.ended && !c.left[m.id] {
+			return false
+		}
+	}
+	return true
+}
+
+// demandDepartures gives members that were removed a bounded time to find that out. One who
+// knows lives, for the others come to the same state.
+func (w *World) demandDepartures(alive []*Member) {
+	var last *Member
+	gone := func() bool {
+		for _, m := range alive {
+			if w.stranded(m) {
+				last = m
+				return false
+			}
+		}
+		return true
+	}
+	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.runUntil(w.now+limit, gone) && w.broken == nil {
+		w.violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
+	}
+}
