@@ -204,6 +204,9 @@ func (s *Server) stop() {
 	}
 	s.gateway.close()
 	logErr := s.log.Close() // ends the proposals and reads that calls wait for
+	if errors.Is(s.err, logErr) {
+		logErr = nil // it is why the server stops
+	}
 	s.grpc.Stop()
 	for _, sniff := range s.sniffers {
 		sniff.stop()

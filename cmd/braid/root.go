@@ -11,6 +11,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/launch"
 )
 
 // Exit codes. `braid ctl` and `braid utl` keep those of etcdctl and etcdutl instead.
@@ -18,6 +21,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the command could not do its work; the reason is on standard error
 	exitUsage  = 2 // unknown command or flag, or values that make no sense; nothing was done
+	// exitExpelled: the cluster goes on without this member; starting it again is of no use.
+	exitExpelled = launch.ExitFinal
 )
 
 // commands makes the commands; every file that holds one adds it in its init function.
@@ -59,7 +64,7 @@ func newRoot() *cobra.Command {
 		Long: `braid is a replicated log, and an etcd-compatible key-value server on top of it.
 
 Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 wrong use, nothing
-was done. "braid ctl" and "braid utl" exit as etcdctl and etcdutl do.`,
+was done; 3 the cluster goes on without this member. "braid ctl" and "braid utl" exit as etcdctl and etcdutl do.`,
 		Example: `  braid up                          # a cluster of three on this machine
   braid ctl put greeting hello      # etcdctl, built in
   braid ctl get greeting
@@ -111,6 +116,8 @@ func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 	case errors.As(err, new(usageError)) || !running:
 		fmt.Fprintf(stderr, "See \"%s --help\".\n", path)
 		return exitUsage
+	case errors.As(err, new(*braid.ExpelledError)):
+		return exitExpelled
 	}
 	return exitFailed
 }

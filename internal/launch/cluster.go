@@ -227,11 +227,11 @@ func (m *member) supervise(ctx context.Context) {
 	pause := shortest
 	for life := 0; ; life++ {
 		began := time.Now()
-		m.live(ctx, life > 0)
+		final := m.live(ctx, life > 0)
 		if ctx.Err() != nil {
 			return
 		}
-		if !m.c.Restart {
+		if !m.c.Restart || final {
 			m.c.died <- m
 			return
 		}
@@ -247,14 +247,15 @@ func (m *member) supervise(ctx context.Context) {
 	}
 }
 
-// live runs the member's process once, from its start to its end.
-func (m *member) live(ctx context.Context, again bool) {
+// live runs the member's process once, from its start to its end, and reports whether it ended
+// for good.
+func (m *member) live(ctx context.Context, again bool) (final bool) {
 	dir := filepath.Join(m.c.Dir, m.Name)
 	logFile := dir + ".log"
 	p, err := start(m.c.Command(m.c.manifest, m.Member, dir), logFile)
 	if err != nil {
 		m.end(ctx, 0, logFile, "could not be started: "+err.Error(), nil)
-		return
+		return false
 	}
 	pid := p.cmd.Process.Pid
 	m.c.report(Event{Kind: Started, Member: m.Member, PID: pid, LogFile: logFile})
@@ -265,10 +266,11 @@ func (m *member) live(ctx context.Context, again bool) {
 	if again {
 		helpers.Go(func() { m.reportServing(life, pid) })
 	}
-	how, lines := p.wait()
+	how, final, lines := p.wait()
 	ended()
 	helpers.Wait()
 	m.end(ctx, pid, logFile, how, lines)
+	return final
 }
 
 // stopWith ends the process when ctx ends: politely first. It returns when life ends.

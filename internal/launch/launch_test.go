@@ -273,6 +273,6 @@ func TestMembersEndWithTheirLauncher(t *testing.T) {
 	p, err := start([]string{os.Args[0], addr}, filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	require.NoError(t, p.alive.Close()) // what the end of the launcher does
-	how, _ := p.wait()
+	how, _, _ := p.wait()
 	require.Equal(t, "ended with exit code 4", how)
 }

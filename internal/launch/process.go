@@ -77,13 +77,17 @@ func start(argv []string, logFile string) (*process, error) {
 	return p, nil
 }
 
-// wait returns how the process ended, in words, and the last lines that it logged.
-func (p *process) wait() (how string, lastLines []string) {
+// ExitFinal is the exit code of a member that need not be started again.
+const ExitFinal = 3
+
+// wait returns how the process ended, in words, whether for good, and the last lines that it
+// logged.
+func (p *process) wait() (how string, final bool, lastLines []string) {
 	err := p.cmd.Wait()
 	close(p.ended)
 	lastLines = p.tail(10)
 	p.close()
-	return describe(err), lastLines
+	return describe(err), p.cmd.ProcessState.ExitCode() == ExitFinal, lastLines
 }
 
 func (p *process) close() {
