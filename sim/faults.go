@@ -250,7 +250,7 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 		m.slow = !m.slow
 		w.tracef("FAULT the disk of %s is slow: %t", m.id, m.slow)
 	case faultStallDisk:
-		m.stalled = w.now + w.between(0, 5*w.set.Election)
+		m.stalled = w.now + w.between(0, 10*w.set.Election)
 		w.tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
 	case faultDeadSync:
 		m.disk.failSync = true

@@ -60,7 +60,6 @@ type running struct {
 	// the disk: records of all instances wait while a sync runs
 	records []wal.Record
 	syncing bool
-	oldest  time.Duration // local time since when the oldest unfinished write waits; 0: none
 
 	drops []droppedBody
 
@@ -185,7 +184,6 @@ func (m *Member) tick() {
 	for _, s := range m.hosted() {
 		s.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
 		s.ticked = true
-		s.leaveStalledDisk()
 	}
 	m.tickWeave()
 	m.flush()
@@ -479,16 +477,17 @@ func (m *Member) wrote(j job) {
 		}
 		k.court.bodies.Durable(uint64(m.id), m.batch)
 		k.strand.noted = max(k.strand.noted, k.noting)
+		if k.strand.unwritten = 0; k.strand.submitted != k.seq {
+			k.strand.unwritten = m.clock()
+		}
 	}
 	m.syncing = false
-	m.oldest = 0
 	more := len(m.records) > 0
 	for _, k := range j.marks {
 		k.storedBodies()
 		more = more || k.strand.submitted != k.seq || k.strand.cut > 0
 	}
 	if more {
-		m.oldest = m.clock()
 		m.write()
 	}
 	for _, k := range j.marks {

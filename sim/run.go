@@ -13,6 +13,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Options says which world to run.
@@ -395,6 +396,9 @@ func (s *strand) judge() {
 	}
 	if !s.leads() {
 		return
+	}
+	if d := m.clock() - s.unwritten; s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
+		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
 	limit := max(w.set.Raft.MaxInflightBytes, w.set.Raft.MaxFrameBytes) + maxEntryBytes
 	for _, p := range s.inst.Core().Status().Peers {

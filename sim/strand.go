@@ -27,7 +27,7 @@ type strand struct {
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
 	cut       protocol.Index // the log may be cut here, after the records; 0: no
-	moved     time.Duration  // when leadership was given away
+	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
 	mover     replica.Mover
 	following replica.Following
 	search    replica.Search
@@ -130,17 +130,6 @@ func (s *strand) step(in protocol.Input) {
 
 // leads reports whether the member leads the instance.
 func (s *strand) leads() bool { return s.witness.status.Role == protocol.Leader }
-
-// leaveStalledDisk gives leadership away while the disk stands still, as the production
-// loop does.
-func (s *strand) leaveStalledDisk() {
-	now, limit := s.m.clock(), s.m.w.set.Election
-	if s.m.oldest == 0 || now-s.m.oldest < limit || !s.leads() || now-s.moved < 5*limit && s.moved != 0 {
-		return
-	}
-	s.moved = now
-	s.inst.Step(now, protocol.Transfer{}, &s.out)
-}
 
 // busy reports whether there is anything to carry out.
 func (s *strand) busy() bool {
@@ -272,8 +261,8 @@ func (s *strand) persist(out *replica.Outbox) {
 	s.notes = nil
 	s.m.records = append(s.m.records, out.Persist...)
 	s.submitted = out.Seq
-	if s.m.oldest == 0 {
-		s.m.oldest = s.m.clock()
+	if s.unwritten == 0 && len(out.Persist) > 0 {
+		s.unwritten = s.m.clock()
 	}
 	s.m.write()
 }

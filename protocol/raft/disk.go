@@ -126,12 +126,14 @@ func (d *disk) stalled(now, limit time.Duration) bool {
 	return len(d.pending) > 0 && now-d.pending[0].at > limit
 }
 
-// stallTimeouts is after how many election timeouts without a completion a disk counts
+// StallTimeouts is after how many election timeouts without a completion a disk counts
 // as stalled: its leader steps down, its followers do not stand. Heartbeats that outlive
 // a disk would keep a cluster waiting for ever.
-const stallTimeouts = 4
+const StallTimeouts = 4
 
-func (r *Raft) diskStalled() bool { return r.disk.stalled(r.now, stallTimeouts*r.cfg.ElectionTimeout) }
+func (r *Raft) diskStalled() bool {
+	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.stalled(r.now, StallTimeouts*r.cfg.ElectionTimeout)
+}
 
 func (r *Raft) record(rec protocol.Record) {
 	r.out.Seq = r.disk.touch()

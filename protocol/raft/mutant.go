@@ -25,6 +25,7 @@ const (
 	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
 	MutantCodeNoRestripe        Mutant = "code-no-restripe"
 	MutantForwardAtOnce         Mutant = "forward-at-once"
+	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
 )
 
 // MutantInfo describes a mutant.
@@ -54,6 +55,7 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
 	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
 	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
+	{MutantStalledDiskLeads, "a leader stays, and a member stands for election, while its disk stands still"},
 }
 
 func knownMutant(m Mutant) bool {
