@@ -75,6 +75,7 @@ type Bodies struct {
 	dirty   bool  // something was written since
 	sealed  bool  // the last record is a seal
 	ended   bool  // the current file has its last record, not yet written or synced
+	marks   *markFile
 	// victim is the file that Compact empties; of its records those before at are moved.
 	victim    *bodyFile
 	at        int
@@ -261,11 +262,20 @@ func (b *Bodies) closeCurrent() error {
 	if err := b.current.file.SyncData(); err != nil {
 		return &FailedError{Op: "sync", Err: err}
 	}
-	b.dirty, b.durable, b.ended = false, b.end, false
+	if err := b.synced(); err != nil {
+		return err
+	}
+	b.ended = false
 	b.mu.Lock()
 	b.current = nil
 	b.mu.Unlock()
 	return nil
+}
+
+// synced notes that all that was written is durable.
+func (b *Bodies) synced() error {
+	b.dirty, b.durable = false, b.end
+	return b.marks.put(mark{b.number, b.current.seq, b.start})
 }
 
 func (b *Bodies) putMark(kind bodyKind) error {
@@ -361,7 +371,9 @@ func (b *Bodies) Sync() error {
 		if err := b.current.file.SyncData(); err != nil {
 			return b.fail("sync", err)
 		}
-		b.dirty, b.durable = false, b.end
+		if err := b.synced(); err != nil {
+			return b.fail("mark", err)
+		}
 	}
 	if err := b.freeFiles(); err != nil {
 		return b.fail("free", err)
@@ -370,8 +382,14 @@ func (b *Bodies) Sync() error {
 }
 
 // seal says in the file that everything before is durable, so that damage to the last body
-// is not taken for a torn one. It need not be durable itself.
+// is not taken for a torn one. It need not be durable itself; the mark that says the same
+// is made durable.
 func (b *Bodies) seal() error {
+	if b.err == nil {
+		if err := b.marks.settle(); err != nil {
+			return b.fail("mark", err)
+		}
+	}
 	if b.err != nil || b.current == nil || b.sealed || b.dirty || b.ended || b.end == segmentHeaderSize ||
 		b.end+2*bodyEndSize > b.current.capacity {
 		return b.err
@@ -512,8 +530,13 @@ func (b *Bodies) Close() error {
 		err = b.seal()
 	}
 	if err == nil && b.current != nil {
-		if serr := b.current.file.SyncData(); serr != nil {
-			err = b.fail("sync", serr)
+		if err = b.current.file.SyncData(); err == nil {
+			if err = b.synced(); err == nil {
+				err = b.marks.settle()
+			}
+		}
+		if err != nil {
+			err = b.fail("sync", err)
 		}
 	}
 	next, perr := b.awaitPrepared()
@@ -538,6 +561,7 @@ func (b *Bodies) closeFiles() {
 		}
 	}
 	b.files, b.free, b.current, b.closed = nil, nil, nil, true
+	b.marks.close()
 	if b.lock != nil {
 		b.lock.Close()
 		b.lock = nil

@@ -167,9 +167,10 @@ func TestDamagedBodyKeepsItsFile(t *testing.T) {
 }
 
 // TestTornOrDamagedBody: the same flip is damage if it is known that the body was durable,
-// and a torn end otherwise.
+// by a seal or by the mark, and a torn end otherwise.
 func TestTornOrDamagedBody(t *testing.T) {
-	for _, seal := range []bool{false, true} {
+	for _, known := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		seal, mark := known[0], known[1]
 		mem := vfs.NewMem()
 		b := openBodiesMem(t, mem)
 		fill(t, b, 2, 100)
@@ -179,11 +180,14 @@ func TestTornOrDamagedBody(t *testing.T) {
 			require.NoError(t, b.seal(), "a second seal writes nothing")
 		}
 		fs := copyOf(mem)
+		if !mark {
+			loseMark(t, fs, "/d/bodies")
+		}
 		flip(t, fs, b.path(1, bodySuffix), offset+bodyHeadSize+3, 3)
 		again := openBodiesMem(t, fs)
 		_, err := again.Read(1, 2)
 		var corrupt *CorruptError
-		require.Equal(t, seal, errors.As(err, &corrupt), "%v", err)
+		require.Equal(t, seal || mark, errors.As(err, &corrupt), "%v", err)
 		require.NoError(t, readBack(again, bodyKey{1, 1}, someBody(1, 1, 1, 100)))
 		require.Empty(t, again.Damaged())
 		require.NoError(t, again.Close())

@@ -45,6 +45,13 @@ func (b *Bodies) open() error {
 		return &LockedError{Dir: b.dir, Err: err}
 	}
 	b.lock = lock
+	mark, damage, err := readMark(b.fs, b.dir, b.identity)
+	if err != nil {
+		return err
+	}
+	if b.marks = mark; damage != nil {
+		b.damage = append(b.damage, damage)
+	}
 	names, err := b.fs.List(b.dir)
 	if err != nil {
 		return fmt.Errorf("wal: list %s: %w", b.dir, err)
@@ -54,6 +61,9 @@ func (b *Bodies) open() error {
 		return err
 	}
 	if err := b.scanFiles(); err != nil {
+		return err
+	}
+	if err := b.marks.create(b.fs, b.dir); err != nil {
 		return err
 	}
 	b.opened = b.number
@@ -134,11 +144,17 @@ func (b *Bodies) scanFiles() error {
 		if err != nil {
 			return err
 		}
+		marked := b.marks.durable(f.seq)
 		switch {
-		case last && len(items) == 0:
+		case last && len(items) == 0 && marked <= segmentHeaderSize:
 			// Never written, or only in part; it goes to the free files, because no body is in it.
 		case last:
 			last = false
+			f.durable = max(f.durable, marked)
+			if end < marked && !closed {
+				b.damaged(f, b.corrupt(f, end, "no head of a body here, but %s says that all before %d was durable", b.marks.path, marked), true)
+				end = min(marked, f.capacity-bodyEndSize)
+			}
 			if items, err = b.cut(f, items, end, closed); err != nil {
 				return err
 			}

@@ -27,6 +27,12 @@ func stateOf(t *testing.T, l *Log, instance uint32) (s string) {
 // abandon ends a log as kill -9 does: nothing is written, nothing is lost.
 func abandon(l *Log) { l.closeFiles() }
 
+// loseMark does what a loss of power may do to a mark that the system had not written back.
+func loseMark(t *testing.T, fs vfs.FS, dir string) {
+	t.Helper()
+	put(t, fs, fs.PathJoin(dir, markName), 0, make([]byte, 2*markSlotSize))
+}
+
 // put overwrites bytes of a file.
 func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
 	t.Helper()
@@ -78,6 +84,7 @@ func TestOldSegmentStaysGone(t *testing.T) {
 	l.mu.Unlock()
 	two("two")
 	abandon(l)
+	loseMark(t, fs, "/d/log") // the sync had not ended
 	old, err := ReadFile(fs, l.path(1, liveSuffix), 1<<20)
 	require.NoError(t, err)
 	put(t, fs, l.path(2, liveSuffix), page, old[page:page+recordHeaderSize+100])

@@ -128,9 +128,9 @@ func TestOpenTwice(t *testing.T) {
 }
 
 // TestTornOrDamaged: the same flipped bit is damage if it is known that the batch was
-// durable, and a torn batch otherwise.
+// durable, by a seal or by the mark, and a torn batch otherwise.
 func TestTornOrDamaged(t *testing.T) {
-	write := func(seal bool) (*vfs.MemFS, int64) {
+	write := func(seal, mark bool) (*vfs.MemFS, int64) {
 		fs := vfs.NewMem()
 		l := openMem(t, fs)
 		require.NoError(t, l.Append([]Record{entry(1, 1, []byte("one"))}))
@@ -142,13 +142,17 @@ func TestTornOrDamaged(t *testing.T) {
 			require.NoError(t, l.seal())
 			require.NoError(t, l.seal(), "a second seal writes nothing")
 		}
-		return copyOf(fs), int64(at.off)
+		left := copyOf(fs)
+		if !mark {
+			loseMark(t, left, "/d/log")
+		}
+		return left, int64(at.off)
 	}
-	for _, seal := range []bool{false, true} {
-		fs, offset := write(seal)
+	for _, known := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		fs, offset := write(known[0], known[1])
 		flip(t, fs, "/d/log/0000000000000001.wal", offset+recordHeaderSize, 3)
 		l, err := Open(Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
-		if seal {
+		if known[0] || known[1] {
 			var corrupt *CorruptError
 			require.ErrorAs(t, err, &corrupt)
 			require.Equal(t, offset-batchHeaderSize, corrupt.Offset)

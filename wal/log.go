@@ -80,7 +80,8 @@ type Log struct {
 	number, durable uint64
 	// dirty: bytes were written since the last sync that somebody may wait for.
 	dirty  bool
-	sealed bool   // the last batch is a seal
+	sealed bool // the last batch is a seal
+	marks  *markFile
 	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
 	// preparing yields the next segment while it is made elsewhere.
 	preparing chan prepared
@@ -90,7 +91,8 @@ type Log struct {
 	// relieving: what is put makes room, so that it may use the current segment to its end.
 	relieving bool
 	closed    bool
-	err       error // why the log is shut
+	damage    []*CorruptError // what Open found, and could go on without
+	err       error           // why the log is shut
 }
 
 type prepared struct {
@@ -422,9 +424,16 @@ func (l *Log) Sync() error {
 	if err := l.current().file.SyncData(); err != nil {
 		return l.fail("sync", err)
 	}
-	l.durable = l.number
-	l.dirty = false
+	if err := l.synced(); err != nil {
+		return l.fail("mark", err)
+	}
 	return l.freeSegments()
+}
+
+// synced notes that all batches that were written are durable.
+func (l *Log) synced() error {
+	l.durable, l.dirty = l.number, false
+	return l.marks.put(mark{l.number, l.current().seq, l.start})
 }
 
 // rotate makes the current segment durable and goes on to the next, which has room for
@@ -449,7 +458,9 @@ func (l *Log) rotate(need int64) error {
 	if err := old.file.SyncData(); err != nil {
 		return &FailedError{Op: "sync", Err: err}
 	}
-	l.durable, l.dirty = l.number, false
+	if err := l.synced(); err != nil {
+		return err
+	}
 	l.use(l.turning)
 	l.turning = nil
 	return nil
@@ -505,11 +516,14 @@ func (l *Log) awaitPrepared() error {
 	return p.err
 }
 
-// seal writes a batch that says that everything before it is durable; see the package's
-// comment. It need not be durable itself.
+// seal writes a batch that says that everything before it is durable, which need not be
+// durable itself, and makes the mark durable that says the same; see the package's comment.
 func (l *Log) seal() error {
 	if l.err != nil {
 		return l.err
+	}
+	if err := l.marks.settle(); err != nil {
+		return l.fail("mark", err)
 	}
 	if l.sealed || l.dirty || l.durable < l.number {
 		return nil
@@ -545,6 +559,13 @@ func (l *Log) Size() int64 {
 	return n
 }
 
+// Damaged tells what Open found to be damaged and could go on without.
+func (l *Log) Damaged() []*CorruptError {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*CorruptError(nil), l.damage...)
+}
+
 // Instances returns the ids of all instances that ever wrote here, ascending.
 func (l *Log) Instances() []uint32 {
 	l.mu.Lock()
@@ -571,6 +592,14 @@ func (l *Log) Close() error {
 			err = l.fail("sync", serr)
 		}
 	}
+	if err == nil {
+		if err = l.synced(); err == nil {
+			err = l.marks.settle()
+		}
+		if err != nil {
+			err = l.fail("mark", err)
+		}
+	}
 	if perr := l.awaitPrepared(); err == nil {
 		err = perr
 	}
@@ -595,6 +624,7 @@ func (l *Log) closeFiles() {
 		}
 	}
 	l.segs, l.free, l.next, l.turning, l.closed = nil, nil, nil, nil, true
+	l.marks.close()
 	if l.lock != nil {
 		l.lock.Close()
 		l.lock = nil

@@ -43,6 +43,13 @@ func (l *Log) open() error {
 		return &LockedError{Dir: l.dir, Err: err}
 	}
 	l.lock = lock
+	mark, damage, err := readMark(l.fs, l.dir, l.identity)
+	if err != nil {
+		return err
+	}
+	if l.marks = mark; damage != nil {
+		l.damage = append(l.damage, damage)
+	}
 	r := recovery{l: l, window: l.newWindow()}
 	if err := r.run(); err != nil {
 		return err
@@ -76,6 +83,9 @@ func (l *Log) beginLife(life uint32) error {
 		l.life = life
 		s.lives = append(s.lives, lifeSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
 	}
+	if err := l.marks.create(l.fs, l.dir); err != nil {
+		return err
+	}
 	l.durable = l.number
 	l.mu.Lock()
 	l.relieving = true // a start needs no room
@@ -100,8 +110,15 @@ type recovery struct {
 func (r *recovery) run() error {
 	l := r.l
 	segs, err := r.list()
-	if err != nil || len(segs) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(segs) == 0 {
+		if was := l.marks.last; was != (mark{}) {
+			return &CorruptError{File: l.path(was.seq, liveSuffix), Offset: was.end, Detail: fmt.Sprintf(
+				"no segment is there: %s says that the log was durable up to batch %d", l.marks.path, was.number)}
+		}
+		return nil
 	}
 	top := segs[len(segs)-1]
 	first, err := r.firstNeeded(segs)
@@ -322,6 +339,10 @@ func (r *recovery) end(segs []*segment, i int, offset int64) error {
 			return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
 				"batch %d is damaged: it was durable when the one at offset %d of segment %d was written", r.expect, found, segs[j].seq)}
 		}
+	}
+	if l.marks.last.number >= r.expect {
+		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
+			"batch %d is damaged: %s says that the log was durable up to batch %d", r.expect, l.marks.path, l.marks.last.number)}
 	}
 	if len(segs) > i+2 {
 		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(

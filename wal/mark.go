@@ -1,0 +1,168 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A mark file stands beside the segments of a log, or the files of a store of bodies, and
+// says how far they were durable. After each sync it is written, before anybody is told of
+// the sync, but not synced: it survives the end of the process at once, and a loss of power
+// as soon as the system has written it back; an idle log, or one that is closed, syncs it.
+// So bytes that it covers and that are not there are damage, and never the end of a write
+// that was torn. It has two slots, which take turns, so that one survives a torn write.
+//
+//	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | 0 …
+const (
+	markName     = "DURABLE"
+	markSlotSize = 4096
+	markSize     = 32
+)
+
+var markMagic = []byte{0xB7, 'd', 'u', 'r'}
+
+// mark is how far something was durable.
+type mark struct {
+	number uint64 // of the last batch, or of the last body
+	seq    uint64 // of the file that was being written
+	end    int64  // what is before it in that file was durable; files before it too
+}
+
+// markFile writes marks. Its methods are for the goroutine that syncs.
+type markFile struct {
+	file   vfs.File
+	path   string
+	seed   uint32
+	last   mark // what was written last
+	slot   int  // where
+	synced mark // what is certainly on the disk
+	page   [markSize]byte
+}
+
+// readMark finds what the mark file of a directory says; the zero mark and a markFile without
+// a file if there is none, as beside a log of an earlier version. damage says that it cannot be
+// read: then nothing is known but what the log says by itself.
+func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *CorruptError, err error) {
+	m = &markFile{path: fsys.PathJoin(dir, markName), seed: salt(identity, 0, 0)}
+	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {
+		return m, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("wal: stat %s: %w", m.path, err)
+	}
+	if m.file, err = fsys.OpenReadWrite(m.path, category); err != nil {
+		return nil, nil, fmt.Errorf("wal: open %s: %w", m.path, err)
+	}
+	page := make([]byte, 2*markSlotSize)
+	n, err := readFull(m.file, page, 0)
+	if err != nil {
+		damage = &CorruptError{File: m.path, Detail: "it cannot be read: " + err.Error()}
+	}
+	bad := n < len(page)
+	for slot := range 2 {
+		at, ok := decodeMark(page[slot*markSlotSize:], m.seed)
+		bad = bad || !ok
+		if ok && at.after(m.last) {
+			m.last, m.slot = at, slot
+		}
+	}
+	if damage == nil && bad && m.last == (mark{}) {
+		damage = &CorruptError{File: m.path, Detail: "no good mark in it"}
+	}
+	return m, damage, nil
+}
+
+func (a mark) after(b mark) bool {
+	return a.seq > b.seq || a.seq == b.seq && (a.end > b.end || a.end == b.end && a.number > b.number)
+}
+
+// decodeMark reads a slot; ok is false if it holds neither a mark nor nothing.
+func decodeMark(b []byte, seed uint32) (m mark, ok bool) {
+	b = b[:markSize]
+	if bytes.Equal(b, make([]byte, markSize)) {
+		return m, true
+	}
+	m = mark{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), int64(binary.LittleEndian.Uint64(b[24:]))}
+	if !bytes.Equal(b[:4], markMagic) || binary.LittleEndian.Uint32(b[4:]) != crc32.Update(seed, castagnoli, b[8:]) {
+		return mark{}, false
+	}
+	return m, true
+}
+
+// create makes the file if it is missing.
+func (m *markFile) create(fsys vfs.FS, dir string) (err error) {
+	if m.file != nil {
+		return nil
+	}
+	page := make([]byte, 2*markSlotSize)
+	if m.file, err = createFile(fsys, m.path+tempSuffix, m.path, page[:markSize], int64(len(page))); err != nil {
+		if err = noRoom(dir, err, int64(len(page))); isFull(err) {
+			return nil // the log is the more important; the next Open tries again
+		}
+		return err
+	}
+	if err := syncDir(fsys, dir); err != nil {
+		return &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return nil
+}
+
+// put writes a mark in the slot that does not hold the last one.
+func (m *markFile) put(at mark) error {
+	if at == m.last || m.file == nil {
+		return nil
+	}
+	b := m.page[:]
+	copy(b, markMagic)
+	binary.LittleEndian.PutUint64(b[8:], at.number)
+	binary.LittleEndian.PutUint64(b[16:], at.seq)
+	binary.LittleEndian.PutUint64(b[24:], uint64(at.end))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Update(m.seed, castagnoli, b[8:]))
+	slot := 1 - m.slot
+	switch err := writeAt(m.file, b, int64(slot*markSlotSize)); {
+	case isFull(err): // where files are copied when they are written: the last mark stays true
+		return nil
+	case err != nil:
+		return &FailedError{Op: "write", Err: fmt.Errorf("%s: %w", m.path, err)}
+	}
+	m.last, m.slot = at, slot
+	return nil
+}
+
+// settle makes the last mark durable.
+func (m *markFile) settle() error {
+	if m.file == nil || m.synced == m.last {
+		return nil
+	}
+	if err := m.file.SyncData(); err != nil {
+		return &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", m.path, err)}
+	}
+	m.synced = m.last
+	return nil
+}
+
+// durable is what of a file was durable for certain.
+func (m *markFile) durable(seq uint64) int64 {
+	if m.last.seq == seq {
+		return m.last.end
+	}
+	return 0
+}
+
+func isFull(err error) bool {
+	var full *FullError
+	return errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func (m *markFile) close() {
+	if m != nil && m.file != nil {
+		m.file.Close()
+		m.file = nil
+	}
+}
