@@ -12,6 +12,7 @@
 //	index.go     where the live records of each instance are
 //	log.go       Open, Append, Sync: the synchronous core (no goroutine, clock or chance)
 //	recover.go   from files to a log: what is torn, what is damaged
+//	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
 //	compact.go   giving space back
 //	writer.go    group commit for production: one goroutine around a Log
@@ -40,10 +41,21 @@
 //
 // After a crash the bytes that were never synced may be there in part. A batch says in its
 // header which batch was the last one known to be durable when it was written. So a bad
-// batch b is damage if anything after it was written in the knowledge that b was durable;
-// otherwise nobody was ever told that b is durable, and the log is cut there. The one case
-// that looks the same is damage to the very last synced batch; a seal, written when the
-// log is idle and when it is closed, narrows it to a log under load.
+// batch b is damage if anything after it was written in the knowledge that b was durable.
+// The batch that was synced last has nothing after it. Therefore a file beside the segments,
+// the mark (mark.go), says after each sync how far the log was durable. It is written before
+// anybody is told of the sync. A bad batch that it covers is damage; if nothing covers it,
+// the log is cut there.
+//
+// The mark has no sync of its own but when the log is idle and when it is closed. So it
+// survives the end of the process at once, and a loss of power as soon as the system has
+// written it back. What cannot be told apart is left to this: power is lost while the log is
+// busy, and bytes of the batch that was synced last go bad besides. Then that batch is cut,
+// although it was acknowledged. To close this gap too each batch would wait for a second sync,
+// of the mark: 0.14 ms become 0.27 to 0.36 ms (64 bytes, p50, 2 shared cores). Without a sync the
+// mark costs a write of 32 bytes, which is less than can be measured.
+//
+// Bodies have a mark of their own, which says the same of the file that is being written.
 //
 // Batches are not padded to sectors: the next batch rewrites the sector that the last one
 // ended in, with the same bytes up to there. So a write that is torn within a sector leaves
