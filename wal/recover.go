@@ -27,14 +27,14 @@ func Open(o Options) (*Log, error) {
 	}
 	l := &Log{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes}
 	l.buf = make([]byte, 0, min(bufferBytes, max(l.segmentBytes/4, 4*largePart)))
-	if err := l.open(); err != nil {
+	if err := l.open(&o); err != nil {
 		l.closeFiles()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *Log) open() error {
+func (l *Log) open(o *Options) error {
 	if err := MakeDir(l.fs, l.dir, 0o755); err != nil {
 		return err
 	}
@@ -50,11 +50,14 @@ func (l *Log) open() error {
 	if l.marks = mark; damage != nil {
 		l.damage = append(l.damage, damage)
 	}
-	r := recovery{l: l, window: l.newWindow()}
+	r := recovery{l: l, window: l.newWindow(), cover: o.Cover}
 	if err := r.run(); err != nil {
 		return err
 	}
-	if err := l.beginLife(r.life + 1); err != nil {
+	if err := l.mend(); err != nil {
+		return err
+	}
+	if err := l.beginLife(max(r.life, l.marks.last.life) + 1); err != nil {
 		return err
 	}
 	return r.cleanUp()
@@ -90,6 +93,9 @@ func (l *Log) beginLife(life uint32) error {
 	l.mu.Lock()
 	l.relieving = true // a start needs no room
 	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
+	if err == nil {
+		err = l.heal()
+	}
 	l.dirty, l.relieving = true, false
 	l.mu.Unlock()
 	if err != nil {
@@ -105,6 +111,9 @@ type recovery struct {
 	names  []string
 	expect uint64 // the number of the next batch; 0: not known
 	window window
+	cover  *Cover
+	gaps   gaps
+	behind bool // a gap is just before: the next batch has any number after expect
 }
 
 func (r *recovery) run() error {
@@ -120,7 +129,6 @@ func (r *recovery) run() error {
 		}
 		return nil
 	}
-	top := segs[len(segs)-1]
 	first, err := r.firstNeeded(segs)
 	if err != nil {
 		return err
@@ -131,10 +139,7 @@ func (r *recovery) run() error {
 		segs = segs[1:]
 	}
 	l.segs = segs // so that they are closed if something is wrong
-	for i, s := range segs {
-		if want := first + uint64(i); s.seq != want {
-			return &CorruptError{File: l.path(want, liveSuffix), Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", first, top.seq)}
-		}
+	for _, s := range segs {
 		if err := r.header(s); err != nil {
 			return err
 		}
@@ -220,7 +225,8 @@ func (r *recovery) keepFree(hex string) bool {
 	return true
 }
 
-// header checks a segment's first page and its length.
+// header checks a segment's first page and its length. If the page is damaged, the batches may
+// be whole nevertheless: their checksums depend on the log and the segment too.
 func (r *recovery) header(s *segment) error {
 	l := r.l
 	name := l.path(s.seq, liveSuffix)
@@ -235,23 +241,22 @@ func (r *recovery) header(s *segment) error {
 		version.File = name
 		return version
 	}
-	if err != nil {
-		return &CorruptError{File: name, Offset: 0, Detail: err.Error()}
+	info, serr := s.file.Stat()
+	if serr != nil {
+		return fmt.Errorf("wal: stat %s: %w", name, serr)
 	}
-	if !bytes.Equal(h.identity, l.identity) {
+	s.capacity = min(info.Size(), maxSegmentBytes)
+	switch {
+	case err != nil:
+		s.flaw = &CorruptError{File: name, Offset: 0, Detail: err.Error()}
+	case !bytes.Equal(h.identity, l.identity):
 		return &IdentityError{Dir: l.dir, Have: h.identity, Want: l.identity}
+	case h.seq != s.seq:
+		s.flaw = &CorruptError{File: name, Offset: 16, Detail: fmt.Sprintf("it is segment %d by its header", h.seq)}
+	case info.Size() != h.capacity || h.capacity > maxSegmentBytes:
+		s.short = true
+		s.flaw = &CorruptError{File: name, Offset: info.Size(), Detail: fmt.Sprintf("the file has %d bytes, its header says %d", info.Size(), h.capacity)}
 	}
-	if h.seq != s.seq {
-		return &CorruptError{File: name, Offset: 16, Detail: fmt.Sprintf("it is segment %d by its header", h.seq)}
-	}
-	info, err := s.file.Stat()
-	if err != nil {
-		return fmt.Errorf("wal: stat %s: %w", name, err)
-	}
-	if info.Size() != h.capacity || h.capacity > maxSegmentBytes {
-		return &CorruptError{File: name, Offset: info.Size(), Detail: fmt.Sprintf("the file has %d bytes, its header says %d", info.Size(), h.capacity)}
-	}
-	s.capacity = h.capacity
 	return nil
 }
 
@@ -265,7 +270,7 @@ func (r *recovery) firstNeeded(segs []*segment) (uint64, error) {
 		}
 		first := uint64(0)
 		sc := scanner{window: &r.window, seg: segs[i], identity: r.l.identity}
-		_, err := sc.run(0, func(h recordHeader, _ place) error {
+		_, err := sc.run(segmentHeaderSize, 0, func(h recordHeader, _ place) error {
 			if h.kind == KindMark && h.flag == markFirst {
 				first = max(first, h.index)
 			}
@@ -291,64 +296,82 @@ func closeAll(segs []*segment) {
 // replay reads the segments in order and finds the log's end.
 func (r *recovery) replay(segs []*segment) error {
 	l := r.l
-	if segs[0].seq == 1 {
+	if l.first == 1 {
 		r.expect = 1
 	}
 	for i, s := range segs {
-		sc := scanner{window: &r.window, seg: s, identity: l.identity, life: r.life}
-		goesOn := false
-		end, err := sc.run(r.expect, func(h recordHeader, at place) error {
-			goesOn = h.kind == KindMark && h.flag == markNext
-			return r.record(s, h, at)
-		})
-		if err != nil {
+		want := l.first
+		if i > 0 {
+			want = segs[i-1].seq + 1
+		}
+		if s.seq != want {
+			if err := r.missing(segs, i, want); err != nil {
+				return err
+			}
+		}
+		switch end, goesOn, err := r.segment(segs, i); {
+		case err != nil:
 			return err
-		}
-		r.life = sc.life
-		if sc.next > 0 {
-			r.expect = sc.next
-		}
-		if r.expect == 0 {
-			return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: end, Detail: "the first batch of the log is damaged"}
-		}
-		if !goesOn {
+		case !goesOn:
 			return r.end(segs, i, end)
-		}
-		if i == len(segs)-1 {
+		case i == len(segs)-1:
 			return &CorruptError{File: l.path(s.seq+1, liveSuffix), Detail: "the segment is missing: the one before it is full"}
 		}
 	}
 	return nil
 }
 
-// end takes offset in segs[i] for the log's end, unless something says that the batch
-// which should be there was durable.
-func (r *recovery) end(segs []*segment, i int, offset int64) error {
-	l := r.l
+// segment reads one segment. It returns where the last good batch ends, and whether the log
+// goes on in the next segment; that may be because the rest of this one is damaged.
+func (r *recovery) segment(segs []*segment, i int) (end int64, goesOn bool, err error) {
 	s := segs[i]
-	for j := i; j < len(segs); j++ {
-		from := int64(segmentHeaderSize)
-		if j == i {
-			from = offset
-		}
-		found, err := r.evidence(segs[j], from)
-		if err != nil {
-			return err
-		}
-		if found >= 0 {
-			return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
-				"batch %d is damaged: it was durable when the one at offset %d of segment %d was written", r.expect, found, segs[j].seq)}
+	from := int64(segmentHeaderSize)
+	if r.behind {
+		if from, err = r.resume(s, from); err != nil || from < 0 {
+			if err == nil && i == len(segs)-1 {
+				err = r.gaps.first
+			}
+			return 0, true, err
 		}
 	}
-	if l.marks.last.number >= r.expect {
-		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
-			"batch %d is damaged: %s says that the log was durable up to batch %d", r.expect, l.marks.path, l.marks.last.number)}
+	s.lives = nil
+	for {
+		end, goesOn, err := r.batches(s, from)
+		if err != nil || goesOn && !s.short {
+			return end, goesOn, err
+		}
+		why, err := r.flaw(segs, i, end)
+		if why == nil || err != nil {
+			return end, false, err
+		}
+		if from, err = r.pass(segs, i, end, why); from < 0 || err != nil {
+			return end, true, err
+		}
 	}
-	if len(segs) > i+2 {
-		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: offset, Detail: fmt.Sprintf(
-			"the log ends here, but there are segments up to %d", segs[len(segs)-1].seq)}
+}
+
+// batches takes in good batches from an offset on.
+func (r *recovery) batches(s *segment, from int64) (end int64, goesOn bool, err error) {
+	expect := r.expect
+	if r.behind {
+		expect = 0
 	}
-	l.segs = segs[:i+1]
+	sc := scanner{window: &r.window, seg: s, identity: r.l.identity, life: r.life}
+	end, err = sc.run(from, expect, func(h recordHeader, at place) error {
+		goesOn = h.kind == KindMark && h.flag == markNext
+		return r.record(s, h, at)
+	})
+	r.life = sc.life
+	if sc.next > 0 {
+		r.expect, r.behind = sc.next, false
+	}
+	return end, goesOn, err
+}
+
+// end takes offset in segs[i] for the log's end.
+func (r *recovery) end(segs []*segment, i int, offset int64) error {
+	l, s := r.l, segs[i]
+	l.segs = l.segs[:len(l.segs)-(len(segs)-i-1)]
 	if i+1 < len(segs) {
 		l.next = segs[i+1]
 		l.next.filled = segmentHeaderSize
@@ -356,39 +379,7 @@ func (r *recovery) end(segs []*segment, i int, offset int64) error {
 	l.number = r.expect - 1
 	l.start, l.end = offset, offset
 	s.filled = offset
-	for _, in := range l.index.all {
-		if in.floor > in.marked {
-			return &CorruptError{File: l.path(l.first, liveSuffix), Detail: fmt.Sprintf(
-				"entries %d to %d of instance %d are missing", in.marked+1, in.floor, in.id)}
-		}
-	}
-	return nil
-}
-
-// evidence looks for the header of a batch that was written when the expected one was
-// known to be durable; -1 if there is none. The bytes of records may look like a header
-// only if somebody stores the future of this very log in it.
-func (r *recovery) evidence(s *segment, from int64) (int64, error) {
-	const step = 256 << 10
-	for from < s.capacity {
-		b, err := r.window.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
-		if err != nil {
-			return 0, fmt.Errorf("wal: read %s: %w", r.l.path(s.seq, liveSuffix), err)
-		}
-		for at := 0; at < len(b); at++ {
-			k := bytes.Index(b[at:], batchMagic)
-			if k < 0 {
-				break
-			}
-			at += k
-			h, ok := decodeBatchHeader(b[at:], r.l.identity, s.seq, from+int64(at))
-			if ok && h.durable >= r.expect {
-				return from + int64(at), nil
-			}
-		}
-		from += step
-	}
-	return -1, nil
+	return r.settled()
 }
 
 // record puts a record of the log into the index.
@@ -400,12 +391,16 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 	if h.kind == KindMark && h.flag != markFloor {
 		return nil
 	}
-	in := l.index.get(h.instance)
+	in := r.seen(h.instance)
 	carried := h.kind == KindBase && h.flag == flagCarried || h.kind == KindMark
 	switch {
 	case h.kind == KindState && h.index == 0:
 		in.state = at
+		r.found(in, lostState)
 	case h.kind == KindEntry:
+		if err := r.foundEntry(in, h.index); err != nil {
+			return err
+		}
 		r.begin(in, h.index)
 		if h.index <= in.floor || h.index > in.next() {
 			return wrong("entry %d of instance %d where %d to %d can be", h.index, h.instance, in.floor+1, in.next())
@@ -413,6 +408,7 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 		in.entry(h.index, at)
 	case h.kind == KindBase && !carried:
 		in.startAt(h.index, at)
+		r.found(in, lostEntries)
 	case carried:
 		if h.kind == KindBase {
 			in.base, in.baseIndex = at, h.index
@@ -445,12 +441,10 @@ type scanner struct {
 	next     uint64 // the number of the batch after the last; 0: there was none
 }
 
-// run calls visit for all records of good batches, beginning with batch number expect (0:
-// any), and returns where the first batch that is not good would be. A batch counts whole
-// or not at all.
-func (s *scanner) run(expect uint64, visit func(recordHeader, place) error) (int64, error) {
-	s.seg.lives = nil
-	offset := int64(segmentHeaderSize)
+// run calls visit for all records of good batches, beginning at an offset with batch number
+// expect (0: any), and returns where the first batch that is not good would be. A batch counts
+// whole or not at all.
+func (s *scanner) run(offset int64, expect uint64, visit func(recordHeader, place) error) (int64, error) {
 	for {
 		h, body, err := s.batch(offset, expect)
 		if err != nil {

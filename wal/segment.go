@@ -33,7 +33,10 @@ type segment struct {
 	// metadata; see the package's comment for what that is worth.
 	filled int64
 	lives  []lifeSpan // ascending by offset
-	refs   int        // readers; guarded by Log.mu
+	// flaw is what is wrong with the first page or, if it is short, the length; in recovery.
+	flaw  *CorruptError
+	short bool
+	refs  int // readers; guarded by Log.mu
 	// removed: the file has no name any more; its last reader closes it. Guarded by Log.mu.
 	removed bool
 }
