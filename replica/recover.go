@@ -12,6 +12,23 @@ import (
 // the rest again when it gets there, so that a long log does not need memory.
 const recoverResident = 64 << 20
 
+// CoverOf says what of a member's log its newest snapshot stands for: damage there does not
+// keep the log from opening.
+func CoverOf(meta *Meta) *wal.Cover {
+	c := &wal.Cover{}
+	for _, id := range meta.Cursor.Instances() {
+		c.Instances = append(c.Instances, uint32(id))
+	}
+	c.Upto = func(instance uint32) uint64 {
+		id := protocol.InstanceID(instance)
+		if meta.Cursor.Woven() && meta.Cursor.Retired(id) {
+			return uint64(allIndexes)
+		}
+		return uint64(meta.Cursor.Point(id).Index)
+	}
+	return c
+}
+
 // Recover reads what an instance needs to start from its log and its newest snapshot. A
 // snapshot may be ahead of the log (it came from the leader, and the crash was before the
 // log was started anew): then it wins, for it is committed.

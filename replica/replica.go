@@ -120,8 +120,11 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 		return err
 	}
 	r.saved.Store(&meta.Cursor)
-	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity()}); err != nil {
+	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: CoverOf(&meta)}); err != nil {
 		return err
+	}
+	for _, damage := range r.wal.Damaged() {
+		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
 	}
 	logs, err := r.recover(meta)
 	if err != nil {

@@ -179,6 +179,11 @@ func (w *World) startMember(m *Member) {
 	if !w.calm && w.chance(0.1) {
 		m.disk.power = 1 + w.pick(20) // it may get through that and further
 	}
+	w.boot(m)
+}
+
+// boot starts a member on its disk as that is.
+func (w *World) boot(m *Member) {
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
 	if errors.Is(err, errPower) {

@@ -569,7 +569,7 @@ func (m *Member) start() error {
 	if err != nil {
 		return err
 	}
-	r.log, err = wal.Open(wal.Options{FS: m.disk, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}})
+	r.log, err = wal.Open(wal.Options{FS: m.disk, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: replica.CoverOf(&meta)})
 	if err != nil {
 		return err
 	}

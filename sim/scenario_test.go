@@ -131,7 +131,11 @@ func (s *stage) crash(ids ...protocol.MemberID) {
 
 func (s *stage) start(ids ...protocol.MemberID) {
 	for _, id := range ids {
-		s.startMember(s.member(id))
+		m := s.member(id)
+		m.disk.failSync, m.disk.power = false, 0
+		if !m.up && !m.gone && s.broken == nil {
+			s.boot(m)
+		}
 	}
 }
 
