@@ -23,11 +23,21 @@ type ledger struct {
 	mu      sync.Mutex
 	applied map[string]int
 	last    braid.Position
+	// before, if set, is called with each command before it is applied.
+	before func(command string)
 }
 
 func newLedger() *ledger { return &ledger{applied: map[string]int{}} }
 
 func (l *ledger) Apply(commands []braid.Command) error {
+	l.mu.Lock()
+	before := l.before
+	l.mu.Unlock()
+	for i := range commands {
+		if before != nil {
+			before(string(commands[i].Data))
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range commands {

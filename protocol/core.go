@@ -7,7 +7,8 @@ import "time"
 // concurrent use; its owner feeds it from one loop.
 type Core interface {
 	// Step tells the core that in happened at now and adds what it wants to out. now is
-	// the member's monotonic clock since any origin; it never goes back.
+	// the member's monotonic clock since any origin; it never goes back. It is read after in was
+	// taken in, for this step: a lease is judged by it (docs/raft.md).
 	Step(now time.Duration, in Input, out *Effects)
 	// Check verifies the invariants that stand under the core's fields. It is called
 	// after every step in tests and in the simulator.

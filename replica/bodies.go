@@ -563,7 +563,7 @@ func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 // writing more of the body than was held.
 func (b *bodies) inLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	if l := b.r.find(ref.Instance); l != nil {
-		l.do(func(time.Duration) { f(l.upgrading(ref)) })
+		l.do(func() { f(l.upgrading(ref)) })
 		return
 	}
 	f(false)

@@ -116,11 +116,11 @@ func (in *Instance) Step(now time.Duration, input protocol.Input, out *Outbox) {
 
 // StepAll is Step for several inputs at once: what follows from all of them is said in
 // fewer messages.
-func (in *Instance) StepAll(now time.Duration, inputs []protocol.Input, out *Outbox) {
+func (in *Instance) StepAll(clock *Clock, inputs []protocol.Input, out *Outbox) {
 	for _, input := range inputs {
-		in.step(now, input, out)
+		in.step(clock.Now(), input, out)
 	}
-	in.collect(now, out)
+	in.collect(clock.Now(), out)
 }
 
 func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {

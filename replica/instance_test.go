@@ -279,7 +279,7 @@ func TestASnapshotAmongOtherInputsVoidsWhatCameBeforeIt(t *testing.T) {
 	c.then(func(e *protocol.Effects) { e.Commit = append(e.Commit, protocol.Entry{Index: 8}) })
 	c.then(func(e *protocol.Effects) { e.Install = &protocol.Base{Index: 9, Term: 1} })
 	c.then(func(e *protocol.Effects) { e.Commit = append(e.Commit, protocol.Entry{Index: 10}) })
-	in.StepAll(0, []protocol.Input{&protocol.Message{}, protocol.SnapshotReceived{}, &protocol.Message{}}, &out)
+	in.StepAll(&Clock{Read: func() time.Duration { return 0 }}, []protocol.Input{&protocol.Message{}, protocol.SnapshotReceived{}, &protocol.Message{}}, &out)
 	require.Len(t, out.Commit, 1)
 	require.EqualValues(t, 10, out.Commit[0].Index)
 }

@@ -40,7 +40,7 @@ func (r *Replica) PeerUp(id uint64) { r.log.Info("link up", "member", protocol.M
 func (r *Replica) PeerDown(id uint64, err error) {
 	var refused *transport.HandshakeError
 	if errors.As(err, &refused) && refused.ByPeer {
-		r.first().do(func(time.Duration) { r.departure.Refused(r.opt.Self, protocol.MemberID(id), refused.Reason) })
+		r.first().do(func() { r.departure.Refused(r.opt.Self, protocol.MemberID(id), refused.Reason) })
 	}
 	for _, l := range r.all() {
 		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)

@@ -14,18 +14,19 @@ import (
 // loop is an instance's event loop: one goroutine that feeds the instance and carries
 // out what it wants.
 type loop struct {
-	r    *Replica
-	id   protocol.InstanceID
-	inst *Instance
-	kept *keptBodies
-	out  Outbox
+	r     *Replica
+	id    protocol.InstanceID
+	inst  *Instance
+	clock Clock
+	kept  *keptBodies
+	out   Outbox
 
 	mu     sync.Mutex
 	inputs []protocol.Input
-	jobs   []func(now time.Duration) // other things to do in the loop
-	bytes  int                       // of messages in inputs; ≤ inboxBytes
-	reads  *readGroup                // the first loop's: gathers reads not asked for yet; nil if none
-	asked  []*readGroup              // groups for which a read point is to be got
+	jobs   []func()     // other things to do in the loop
+	bytes  int          // of messages in inputs; ≤ inboxBytes
+	reads  *readGroup   // the first loop's: gathers reads not asked for yet; nil if none
+	asked  []*readGroup // groups for which a read point is to be got
 	closed bool
 	// retired says that the instance is not in force any more.
 	retired bool
@@ -65,7 +66,7 @@ const inboxBytes = 256 << 20
 
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
 	l := &loop{
-		r: r, id: id, inst: inst, kept: kept, wake: make(chan struct{}, 1),
+		r: r, id: id, inst: inst, clock: Clock{Read: r.now}, kept: kept, wake: make(chan struct{}, 1),
 		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{lonely: r.now()},
 	}
 	l.publish()
@@ -89,7 +90,7 @@ func (l *loop) input(in protocol.Input, bytes int) bool {
 }
 
 // do runs f in the loop, soon.
-func (l *loop) do(f func(now time.Duration)) {
+func (l *loop) do(f func()) {
 	l.mu.Lock()
 	l.jobs = append(l.jobs, f)
 	l.mu.Unlock()
@@ -133,35 +134,33 @@ func (l *loop) run() {
 
 // turn takes in everything that happened, then lets this member's proposals and reads
 // in, then carries out what came of it, all at once.
-func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bool) {
-	now := l.r.now()
+func (l *loop) turn(inputs []protocol.Input, jobs []func(), tick bool) {
+	l.clock.Begin()
 	if l.kept.changed.Swap(false) {
 		if in, changed := l.r.bodies.news(l.kept); changed {
-			l.inst.Step(now, in, &l.out)
+			l.inst.Step(l.clock.Now(), in, &l.out)
 		}
 	}
 	if seq := l.persisted.Load(); seq > l.durable {
 		l.durable = seq
-		l.inst.Step(now, protocol.Persisted{Seq: seq}, &l.out)
+		l.inst.Step(l.clock.Now(), protocol.Persisted{Seq: seq}, &l.out)
 	}
-	l.inst.StepAll(now, inputs, &l.out)
+	l.inst.StepAll(&l.clock, inputs, &l.out)
 	for _, job := range jobs {
-		job(now)
+		job()
 	}
 	if tick {
-		l.tick(now)
+		l.tick()
 	}
-	l.propose(now)
-	l.read(now)
-	l.weave(now)
-	l.flush(now)
+	l.admit()
+	l.flush()
 	if tick {
 		l.publish()
 		if l.first() {
-			l.r.depart(now)
+			l.r.depart(l.clock.Now())
 		}
 		if l.first() && l.r.lingering() {
-			l.r.relink(now)
+			l.r.relink(l.clock.Now())
 		}
 	}
 }
@@ -170,20 +169,27 @@ func (l *loop) turn(inputs []protocol.Input, jobs []func(time.Duration), tick bo
 // once for all.
 func (l *loop) first() bool { return l == l.r.first() }
 
-func (l *loop) tick(now time.Duration) {
-	l.inst.Step(now, protocol.Tick{Random: rand.Uint64()}, &l.out)
-	l.tend(now)
+func (l *loop) tick() {
+	l.inst.Step(l.clock.Now(), protocol.Tick{Random: rand.Uint64()}, &l.out)
+	l.tend()
 	if !l.first() {
 		return
 	}
-	for _, b := range l.r.proposer.expired(now, l.r.opt.GiveUp()) {
+	for _, b := range l.r.proposer.expired(l.clock.Now(), l.r.opt.GiveUp()) {
 		l.out.Failed = append(l.out.Failed, FailedBatch{b, b.givenUp()})
 	}
 }
 
+// admit lets in what waits: batches, reads, and what the weaving wants.
+func (l *loop) admit() {
+	l.propose()
+	l.read()
+	l.weave()
+}
+
 // propose takes this member's batches while there is room for them, and while no other
 // instance would take them sooner.
-func (l *loop) propose(now time.Duration) {
+func (l *loop) propose() {
 	timed := !l.room.IsZero()
 	l.room = time.Time{}
 	l.note()
@@ -195,6 +201,7 @@ func (l *loop) propose(now time.Duration) {
 			}
 			return
 		}
+		now := l.clock.Now()
 		ok, wait := l.inst.Room(now, bytes, full)
 		if !ok {
 			if wait > 0 {
@@ -218,19 +225,17 @@ const stride = 64
 
 // flush carries out the outbox until nothing is left: what is finished makes room for
 // what waits.
-func (l *loop) flush(now time.Duration) {
+func (l *loop) flush() {
 	for out := &l.out; !out.Empty() || out.Seq != l.submitted; {
 		l.carryOut(out)
 		changed := out.Changed
 		out.Reset()
 		if changed {
 			l.publish()
-			l.r.relink(now)
+			l.r.relink(l.clock.Now())
 			l.r.changed()
 		}
-		l.propose(now)
-		l.read(now)
-		l.weave(now)
+		l.admit()
 	}
 }
 
@@ -442,11 +447,11 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 // snapshotWritten cuts the log at the previous snapshot: a follower that is less than a
 // snapshot behind then still catches up from the log.
 func (l *loop) snapshotWritten(meta Meta) {
-	l.do(func(now time.Duration) {
+	l.do(func() {
 		cut := l.previous.Cursor.Point(l.id).Index
 		l.previous = meta
 		if cut > 0 {
-			l.inst.Step(now, protocol.Compact{Index: cut}, &l.out)
+			l.inst.Step(l.clock.Now(), protocol.Compact{Index: cut}, &l.out)
 			l.r.bodies.compacted(l.kept, cut)
 			l.r.writer.Compact(uint32(l.id), uint64(cut))
 		}

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -43,7 +42,7 @@ func (l *loop) joinRead() (*readGroup, error) {
 
 // read asks for a read point on behalf of the readers that gathered. The first instance's
 // loop begins, and has the others ask too.
-func (l *loop) read(now time.Duration) {
+func (l *loop) read() {
 	l.mu.Lock()
 	asked, g := l.asked, l.reads
 	l.asked = nil
@@ -54,27 +53,28 @@ func (l *loop) read(now time.Duration) {
 	}
 	l.mu.Unlock()
 	for _, g := range asked {
-		l.readFor(now, g)
+		l.readFor(g)
 	}
 	if g != nil {
 		l.r.reading.Add(1)
-		l.beginRead(now, g)
+		l.beginRead(g)
 	}
 }
 
-func (l *loop) beginRead(now time.Duration, g *readGroup) {
+func (l *loop) beginRead(g *readGroup) {
 	loops := l.r.loops.Load()
 	l.r.apply.ask(g, loops.ids)
 	for _, o := range loops.all[1:] {
 		o.handRead(g)
 	}
-	l.readFor(now, g)
+	l.readFor(g)
 }
 
-func (l *loop) readFor(now time.Duration, g *readGroup) {
+// readFor asks the instance for its part of a group's read point, now that the group asks.
+func (l *loop) readFor(g *readGroup) {
 	l.context++
 	l.groups[l.context] = g
-	l.inst.Read(now, l.context, &l.out)
+	l.inst.Read(l.clock.Now(), l.context, &l.out)
 }
 
 // handRead has the loop ask for its part of a group's read point.
@@ -152,7 +152,7 @@ func (l *applyLoop) answer(ready, void []*readGroup) {
 	for _, g := range void {
 		l.r.reading.Add(1)
 		first := l.r.first()
-		first.do(func(now time.Duration) { first.beginRead(now, g) })
+		first.do(func() { first.beginRead(g) })
 	}
 }
 

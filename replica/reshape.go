@@ -117,7 +117,7 @@ func (r *Replica) reshaped(a *Applier) error {
 	}
 	for _, l := range retired {
 		ended := a.Ended(l.id)
-		l.do(func(now time.Duration) { l.retire(now, ended) })
+		l.do(func() { l.retire(ended) })
 	}
 	r.log.Info("the log is woven from other instances", "instances", shape, "position", meta.Cursor.Position)
 	r.relink(r.now())
@@ -177,7 +177,7 @@ func (r *Replica) hosted(id protocol.InstanceID) *loop {
 
 // retire ends what this member does through the instance. What it proposed there and what
 // took no effect another instance takes.
-func (l *loop) retire(now time.Duration, ended protocol.Index) {
+func (l *loop) retire(ended protocol.Index) {
 	void, unsure := l.inst.Retire(ended)
 	l.r.proposer.again(void)
 	for _, b := range unsure {
@@ -192,14 +192,14 @@ func (l *loop) retire(now time.Duration, ended protocol.Index) {
 	}
 	clear(l.groups)
 	l.r.askAgain(groups)
-	l.gone = now + lingerFor*l.r.opt.ElectionTimeout
+	l.gone = l.clock.Now() + lingerFor*l.r.opt.ElectionTimeout
 }
 
 // askAgain has the read points of groups asked for anew, since other instances are in force.
 func (r *Replica) askAgain(groups []*readGroup) {
 	first := r.first()
 	for _, g := range groups {
-		first.do(func(now time.Duration) { first.beginRead(now, g) })
+		first.do(func() { first.beginRead(g) })
 	}
 }
 

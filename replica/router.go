@@ -3,7 +3,6 @@ package replica
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -68,10 +67,11 @@ func (r *router) want(instance protocol.InstanceID) order.Turn {
 
 // weave tells the other instances how this one stands and has it skip what they wait for, in
 // the turn that the records of both go to the disk.
-func (l *loop) weave(now time.Duration) {
+func (l *loop) weave() {
 	if len(l.r.all()) == 1 || l.gone > 0 {
 		return
 	}
+	now := l.clock.Now()
 	t := l.inst.Thread(now)
 	risen := l.r.router.risen.Load()
 	if t == l.thread && risen == l.risen {
@@ -137,8 +137,8 @@ func (l *loop) tell(in protocol.Input) {
 
 // tend looks, once in a heartbeat, whether another member should lead the instance, whether
 // its members are those of the first one, and whether those that wait for it are heard.
-func (l *loop) tend(now time.Duration) {
-	loops := l.r.all()
+func (l *loop) tend() {
+	loops, now := l.r.all(), l.clock.Now()
 	if len(loops) == 1 || l.gone > 0 || now-l.looked < l.r.opt.Heartbeat {
 		return
 	}

@@ -30,12 +30,13 @@ const (
 	faultClock                      // a clock's rate changes, a stopped member's clock jumps
 	faultDamage                     // bytes of a body go bad on a disk
 	faultReshape                    // the operator changes how many instances there are
+	faultFreeze                     // a process stands still in the middle of a turn of its event loop
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage", "reshape",
+	"transfer", "change", "clock", "damage", "reshape", "freeze",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -47,6 +48,24 @@ func (s *Settings) drawFaults(d dice) {
 		if d.yes(0.45) {
 			s.Faults[k] = s.Election * time.Duration(2+d.below(20))
 		}
+	}
+}
+
+// turnStream is for what happens inside the turns of event loops.
+const turnStream = stream + 3
+
+// drawTurns chooses whether processes stand still inside turns; now and then that is all that
+// happens, with leases, and clients who ask leaders that stand still.
+func (s *Settings) drawTurns(d dice) {
+	if !d.yes(0.3) {
+		return
+	}
+	s.Faults[faultFreeze] = s.Election * time.Duration(2+d.below(20))
+	if d.yes(0.3) {
+		s.Faults = [faultKinds]time.Duration{faultFreeze: s.Election * time.Duration(3+d.below(4))}
+		s.Clients, s.Keys, s.Operations, s.Reads, s.Think, s.Patience = 6, 1, 300, 0.5, s.Heartbeat, s.Election
+		s.Raft.LeaseReads = true
+		s.setDrift(min(s.Drift, s.mostDrift()))
 	}
 }
 
@@ -83,6 +102,13 @@ func (w *World) fault(k faultKind) {
 	case faultPause:
 		victim.paused = w.now + w.between(0, 3*w.set.Election)
 		w.tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
+	case faultFreeze:
+		d := w.between(0, 4*w.set.Election)
+		if l := w.someLeader(); l != nil && w.chance(0.5) {
+			victim = l
+		}
+		w.tracef("FAULT %s freezes in a turn until %.6f", victim.id, (w.now + d).Seconds())
+		victim.freeze(d)
 	case faultPartition, faultIsolate, faultOneWay:
 		w.cut(k)
 	case faultBurst:

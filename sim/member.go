@@ -40,6 +40,12 @@ type Member struct {
 	// paused is until when the process stands still; slow and stalled are about its disk.
 	paused, stalled time.Duration
 	slow            bool
+	// turn is the clock as the event loop reads it.
+	turn replica.Clock
+	// frozen: the process stands still in the middle of a turn, until paused. What clients ask
+	// meanwhile waits in late and is part of that turn.
+	frozen bool
+	late   []func()
 
 	*running // of the present life, or the last one
 }
@@ -120,7 +126,9 @@ type applyItem struct {
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
-	return &Member{w: w, id: id, disk: newDisk(), rate: 1}
+	m := &Member{w: w, id: id, disk: newDisk(), rate: 1}
+	m.turn = replica.Clock{Read: m.clock, MutantOnceATurn: w.set.Mutant == MutantOldClock}
+	return m
 }
 
 // clock is the member's own idea of time.
@@ -156,6 +164,7 @@ func (m *Member) crash() {
 		m.saved = m.machine.freeze() // its own transactions may be ahead of what was asked for
 	}
 	m.paused, m.stalled = 0, 0
+	m.frozen, m.late = false, nil
 }
 
 // later runs do after d unless the process stopped before; a paused process runs it when
@@ -174,7 +183,53 @@ func (m *Member) whenAwake(do func()) {
 		m.later(m.paused-m.w.now, do)
 		return
 	}
+	m.turn.Begin()
 	do()
+}
+
+// freeze lets the process stand still in the middle of a turn that has just begun.
+func (m *Member) freeze(d time.Duration) {
+	if m.frozen || m.paused > m.w.now {
+		return
+	}
+	m.turn.Begin()
+	m.frozen, m.paused = true, m.w.now+d
+	m.w.events.Frozen++
+	m.thawLater()
+}
+
+func (m *Member) thawLater() {
+	life := m.life
+	m.w.after(m.paused-m.w.now, func() {
+		switch {
+		case !m.up || m.life != life || !m.frozen:
+		case m.paused > m.w.now: // longer than was planned
+			m.thawLater()
+		default:
+			m.thaw()
+		}
+	})
+}
+
+// thaw lets the turn go on: what clients asked meanwhile comes into it.
+func (m *Member) thaw() {
+	late := m.late
+	m.frozen, m.late = false, nil
+	for _, do := range late {
+		if m.up {
+			do()
+		}
+	}
+	m.flush()
+}
+
+// admit runs what a client asks for, when the event loop lets that in.
+func (m *Member) admit(do func()) {
+	if m.frozen {
+		m.late = append(m.late, do)
+		return
+	}
+	m.whenAwake(do)
 }
 
 func (m *Member) tick() {
@@ -182,7 +237,7 @@ func (m *Member) tick() {
 		m.w.tracef("%s tick", m.id)
 	}
 	for _, s := range m.hosted() {
-		s.inst.Step(m.clock(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
+		s.inst.Step(m.turn.Now(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
 		s.ticked = true
 	}
 	m.tickWeave()
@@ -219,6 +274,7 @@ func (m *Member) receive(frame []byte, damaged bool) {
 	if m.w.tracing() {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
+	m.turn.Begin()
 	if s := m.of(msg.Instance); s != nil && !s.fetched(msg) {
 		s.step(msg)
 	}
@@ -261,7 +317,7 @@ func (m *Member) propose() {
 		}
 		b := m.again[0]
 		m.again = m.again[1:]
-		s.inst.Propose(m.clock(), b, &s.out)
+		s.inst.Propose(m.turn.Now(), b, &s.out)
 	}
 	for len(m.commands) > 0 {
 		first := &m.commands[0]
@@ -272,13 +328,13 @@ func (m *Member) propose() {
 			}
 			return
 		}
-		s.inst.Propose(m.clock(), m.nextBatch(), &s.out)
+		s.inst.Propose(m.turn.Now(), m.nextBatch(), &s.out)
 	}
 }
 
 // nextBatch takes the commands of one entry. One with a body stands alone.
 func (m *Member) nextBatch() *replica.Batch {
-	b := replica.NewBatch(m.clock(), 64, 1)
+	b := replica.NewBatch(m.turn.Now(), 64, 1)
 	size, n := 0, 0
 	for n < len(m.commands) && n < m.w.set.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.w.set.BatchBytes) {
 		c := &m.commands[n]
@@ -300,7 +356,7 @@ func (m *Member) nextBatch() *replica.Batch {
 // Propose asks the member to replicate a command, with a body unless that is nil; done is
 // called once, unless the member stops before.
 func (m *Member) Propose(bytes, body []byte, done replica.Done) {
-	m.whenAwake(func() {
+	m.admit(func() {
 		m.commands = append(m.commands, pendingCommand{bytes, body, done})
 		m.flush()
 	})
@@ -312,7 +368,7 @@ func (m *Member) Propose(bytes, body []byte, done replica.Done) {
 // not filled up to these points (SPECS §3.3).
 func (m *Member) Read(done func(ok bool)) {
 	floor := m.w.executed
-	m.whenAwake(func() {
+	m.admit(func() {
 		m.ask(pendingRead{floor: floor, done: done})
 		m.flush()
 	})
@@ -325,7 +381,7 @@ func (m *Member) ask(r pendingRead) {
 	r.vector.Ask(m.instances())
 	m.asked = append(m.asked, r)
 	for _, s := range m.strands {
-		s.inst.Read(m.clock(), m.context, &s.out)
+		s.inst.Read(m.turn.Now(), m.context, &s.out)
 	}
 }
 

@@ -180,6 +180,9 @@ func (w *World) calmDown() []*Member {
 	}
 	w.tracef("CALM: %s live", ids(alive))
 	for _, m := range alive {
+		if m.frozen {
+			m.thaw()
+		}
 		w.startMember(m)
 	}
 	return alive

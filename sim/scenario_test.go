@@ -254,6 +254,30 @@ func oldLeader(s *stage) {
 	s.wait(10)
 }
 
+// frozenLeader lets a leader stand still in the middle of a turn while the others go on, and
+// a client asks it then.
+func frozenLeader(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	s.member(1).freeze(6 * stageElection)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.get(1)
+	s.wait(10)
+}
+
+func TestLeaderFrozenInATurn(t *testing.T) {
+	for _, tweak := range []func(*Settings){nil, leases(0.1)} {
+		s := newStage(t, 3, "", tweak)
+		frozenLeader(s)
+		s.passes()
+	}
+	s := newStage(t, 3, MutantOldClock, leases(0.1))
+	frozenLeader(s)
+	require.ErrorContains(t, s.end(), "lineariz")
+}
+
 func TestOldLeaderThatStoodStill(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	oldLeader(s)

@@ -30,11 +30,14 @@ const (
 	MutantOneSession = "weave-one-session"
 	// MutantDepartAny stops a member that one instance removed, whatever the others decided.
 	MutantDepartAny = "weave-depart-any"
+	// MutantOldClock judges everything in a turn of an event loop by the time at which the turn
+	// began, leases too.
+	MutantOldClock = "old-clock"
 )
 
 // ReplicaMutants lists the mutants of the replica.
 var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
-	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny}
+	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.
@@ -106,6 +109,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.place(placement)
 	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
 	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
+	s.drawTurns(dice{rand.New(rand.NewPCG(seed, turnStream))})
 	return s
 }
 

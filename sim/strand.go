@@ -123,7 +123,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 // step tells the instance that something happened, and carries out what follows.
 func (s *strand) step(in protocol.Input) {
 	if s.m.up && !s.vanished {
-		s.inst.Step(s.m.clock(), in, &s.out)
+		s.inst.Step(s.m.turn.Now(), in, &s.out)
 		s.m.flush()
 	}
 }

@@ -78,7 +78,7 @@ func (m *Member) room(bytes int, full bool) (s *strand, wait time.Duration) {
 		if tried[i] {
 			return nil, wait
 		}
-		ok, later := list[i].inst.Room(m.clock(), bytes, full)
+		ok, later := list[i].inst.Room(m.turn.Now(), bytes, full)
 		if ok {
 			return list[i], 0
 		}
@@ -99,7 +99,7 @@ func (s *strand) load(full bool) replica.Load {
 }
 
 // skip lets the instance skip, if it is led here and others wait for it.
-func (s *strand) skip() { s.inst.Weave(s.m.clock(), s.m.weaver.Want(s.instance), &s.out) }
+func (s *strand) skip() { s.inst.Weave(s.m.turn.Now(), s.m.weaver.Want(s.instance), &s.out) }
 
 // spin ends a turn of the instance: others may have to skip for it. Sometimes they notice late.
 func (s *strand) spin() {
@@ -108,7 +108,7 @@ func (s *strand) spin() {
 		return
 	}
 	s.skip()
-	for _, id := range m.weaver.Set(s.inst.Thread(m.clock()), nil) {
+	for _, id := range m.weaver.Set(s.inst.Thread(m.turn.Now()), nil) {
 		if m.w.chance(m.w.set.Weave.Lazy) {
 			m.later(m.w.between(0, m.w.set.Heartbeat), func() {
 				if o := m.of(id); !o.vanished {
@@ -127,7 +127,7 @@ func (m *Member) tickWeave() {
 	if !m.w.set.woven() {
 		return
 	}
-	now := m.clock()
+	now := m.turn.Now()
 	for _, s := range m.strands {
 		s.skip()
 		s.inst.Remind(now, m.w.set.Heartbeat, m.weaver.Want(s.instance), &s.out)
@@ -150,7 +150,7 @@ func (m *Member) tickWeave() {
 // followMembership changes an instance's membership to the first one's.
 func (s *strand) followMembership(st *protocol.Status) {
 	cluster := s.m.applier.Config()
-	now := s.m.clock()
+	now := s.m.turn.Now()
 	if target := s.following.Next(now, 2*s.m.w.set.Election, &cluster, st); target != nil {
 		s.inst.Step(now, protocol.ProposeChange{Target: target}, &s.out)
 	}
@@ -171,7 +171,7 @@ func (m *Member) suspect() {
 		}
 		for _, o := range m.strands {
 			if o != s {
-				o.inst.Step(m.clock(), protocol.Suspect{Member: gone}, &o.out)
+				o.inst.Step(m.turn.Now(), protocol.Suspect{Member: gone}, &o.out)
 			}
 		}
 	}

@@ -140,7 +140,9 @@ func (r *Raft) confirmedRound() uint64 {
 // leased reports whether no other leader can have been elected yet: a quorum answered
 // something that we sent less than an election timeout ago, and votes for nobody until
 // its own clock says that the timeout is over. A member told to stand for election by a
-// transfer does not wait, whenever that message arrives: no leases after a transfer.
+// transfer does not wait, whenever that message arrives: no leases after a transfer. r.now was
+// read after the read was asked for, so a lease that stood then will do, whatever time passed
+// since (docs/raft.md, "What clocks are assumed to do").
 func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false

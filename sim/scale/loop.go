@@ -13,6 +13,7 @@ type loop struct {
 	m        *member
 	instance protocol.InstanceID
 	inst     *replica.Instance
+	clock    replica.Clock
 	thread   *thread
 	leads    bool
 
@@ -87,7 +88,7 @@ func (l *loop) receive(cost *spend) {
 		}
 	}
 	if w.meter == nil {
-		l.inst.StepAll(w.now, l.inputs, &l.out)
+		l.inst.StepAll(&l.clock, l.inputs, &l.out)
 	}
 	if answers > 0 {
 		cost.on(Cost{Once: w.costs.Ack.Once * float64(answers), Each: w.costs.Ack.Each}, len(l.out.Commit)-before, 0)

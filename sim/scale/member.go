@@ -72,7 +72,7 @@ func newLoop(m *member, instance protocol.InstanceID, config protocol.Config) (*
 	if !m.w.cfg.Single {
 		ic.Woven = &rec
 	}
-	l := &loop{m: m, instance: instance, inst: replica.NewInstance(ic, core)}
+	l := &loop{m: m, instance: instance, inst: replica.NewInstance(ic, core), clock: replica.Clock{Read: func() time.Duration { return m.w.now }}}
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
 	return l, nil
 }
