@@ -15,6 +15,9 @@ type Member struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
+	// Joining: the learner was added as a voter. It becomes one by itself once it is caught up,
+	// and until then nothing waits for it. Only with Learner.
+	Joining bool `json:"joining,omitempty"`
 	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
 	// history have the same one.
 	Slot uint8 `json:"slot,omitempty"`
@@ -168,6 +171,22 @@ func (c *Config) Number() {
 	c.Slots = len(c.Members)
 }
 
+// Joins returns the changes so that a member that is added as a voter joins first. One alone, or
+// with a mistyped address, would else be waited for by the cluster that has just promised to
+// count it, and could not be taken back (docs/raft.md, Membership).
+func (c *Config) Joins(changes []Change) []Change {
+	out := slices.Clone(changes)
+	for i := range out {
+		switch known := c.Find(out[i].Member.ID) != nil; {
+		case out[i].Kind == AddVoter && !known:
+			out[i].Kind = AddJoining
+		case out[i].Kind == AddJoining && known:
+			out[i].Kind = AddVoter
+		}
+	}
+	return out
+}
+
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
 	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots, Restripes: c.Restripes}
@@ -187,6 +206,8 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("config: member %q has no id", m.Name)
 		case i > 0 && c.Members[i-1].ID >= m.ID:
 			return fmt.Errorf("config: members not sorted at %s", m.ID)
+		case m.Joining && !m.Learner:
+			return fmt.Errorf("config: member %s is a voter, and joining", m.ID)
 		case slices.Contains(c.Removed, m.ID):
 			return fmt.Errorf("config: member %s was removed earlier", m.ID)
 		}

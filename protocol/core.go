@@ -260,6 +260,8 @@ const (
 	// UpdateMember replaces what Member sets of a member's name and addresses, see
 	// [Member.Amend].
 	UpdateMember
+	// AddJoining adds a learner that becomes a voter by itself once it is caught up.
+	AddJoining
 )
 
 // Change is one step of a membership change. Several together are made at once, jointly.

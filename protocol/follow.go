@@ -12,7 +12,7 @@ import "slices"
 func (c *Config) SameMembers(o *Config) bool {
 	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
-			return a.ID == b.ID && a.Learner == b.Learner && a.Slot == b.Slot && sameAddresses(&a, &b)
+			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && sameAddresses(&a, &b)
 		})
 }
 
@@ -35,7 +35,7 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 		if have := next.Find(t.ID); have != nil {
 			m = *have
 		}
-		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Learner, m.Slot = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Learner, t.Slot
+		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Learner, m.Joining, m.Slot = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Learner, t.Joining, t.Slot
 		to.Members[i] = m
 	}
 	next.Members, next.Removed, next.Slots = to.Members, to.Removed, to.Slots
@@ -81,6 +81,8 @@ func Changes(from, to *Config) []Change {
 		m := &to.Members[i]
 		have := from.Find(m.ID)
 		switch {
+		case have == nil && m.Joining:
+			out = append(out, Change{Kind: AddJoining, Member: *m})
 		case have == nil && m.Learner:
 			out = append(out, Change{Kind: AddLearner, Member: *m})
 		case have == nil, have.Learner && !m.Learner:

@@ -25,6 +25,9 @@ func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
 // InstanceID numbers the protocol instances that a member hosts, from 1.
 type InstanceID uint32
 
+// FirstInstance is never retired; the membership is changed there, and the others follow.
+const FirstInstance InstanceID = 1
+
 // Session names one life of one member as an origin of proposals: the member and its
 // incarnation, a number that the member makes durable and raises at every start.
 type Session struct {

@@ -62,12 +62,19 @@ func (net *Net) chaosFollow(d *dice, l *Node) {
 }
 
 // followed checks a committed configuration: its members are those of the first instance at
-// some time, no earlier than those before it.
+// some time, no earlier than those before it. Those that are voters there may join here first.
 func (j *judge) followed(c *protocol.Config, first []protocol.Config) {
 	settled := c.Clone()
 	settled.Outgoing = nil
 	for i := j.at; i < len(first); i++ {
-		if settled.SameMembers(&first[i]) {
+		joined := settled.Clone()
+		for k := range joined.Members {
+			m := &joined.Members[k]
+			if there := first[i].Find(m.ID); m.Joining && there != nil && !there.Learner {
+				m.Learner, m.Joining = false, false
+			}
+		}
+		if joined.SameMembers(&first[i]) {
 			j.at = i
 			return
 		}

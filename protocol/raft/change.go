@@ -51,7 +51,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.conf)) {
 		reason = protocol.ReasonTooLarge
 	}
-	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && !slices.Equal(next.Voters(), r.conf.Voters()) {
+	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && (joins(&next) || !slices.Equal(next.Voters(), r.conf.Voters())) {
 		reason = protocol.ReasonInvalidChange
 	}
 	if reason == protocol.ReasonNone && !r.wise(&next, &in) {
@@ -107,11 +107,48 @@ func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol
 		return changed(r.conf, in.Changes)
 	}
 	next, ok := r.conf.Follow(in.Target)
+	r.joinFirst(&next)
 	if !ok || len(in.Changes) > 0 || next.SameMembers(r.conf) {
 		return next, protocol.ReasonInvalidChange
 	}
 	in.Changes = protocol.Changes(r.conf, &next)
 	return next, protocol.ReasonNone
+}
+
+// joinFirst makes learners of members that another instance has as voters and this one does not
+// know yet: they count here once they are caught up here. Where voters leave at the same time
+// they may be the ones that remain, so then they count at once.
+func (r *Raft) joinFirst(next *protocol.Config) {
+	for _, id := range r.conf.Voters() {
+		if next.Find(id) == nil {
+			return
+		}
+	}
+	for i := range next.Members {
+		if m := &next.Members[i]; r.conf.Find(m.ID) == nil && !m.Learner {
+			m.Learner, m.Joining = true, true
+		}
+	}
+}
+
+// promote makes a voter of a member that joins, once it is caught up and answers: from then on,
+// and not before, decisions count it. The first instance decides that for all.
+func (r *Raft) promote() {
+	l := &r.lead
+	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first || r.confAt > r.commit || r.conf.Joint() {
+		return
+	}
+	for i := range r.conf.Members {
+		m := &r.conf.Members[i]
+		p := r.peer(m.ID)
+		if !m.Joining || p == nil {
+			continue
+		}
+		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) || r.cfg.Mutant == MutantPromoteAtOnce {
+			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
+			return
+		}
+	}
 }
 
 // changed returns the configuration after the changes.
@@ -140,13 +177,17 @@ func changed(old *protocol.Config, changes []protocol.Change) (protocol.Config, 
 	return next, protocol.ReasonNone
 }
 
+func joins(c *protocol.Config) bool {
+	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Joining })
+}
+
 // apply makes one change and reports whether it makes sense.
 func apply(c *protocol.Config, ch *protocol.Change) bool {
 	m := ch.Member
 	have := c.Find(m.ID)
 	switch ch.Kind {
-	case protocol.AddVoter, protocol.AddLearner:
-		m.Learner = ch.Kind == protocol.AddLearner
+	case protocol.AddVoter, protocol.AddLearner, protocol.AddJoining:
+		m.Learner, m.Joining = ch.Kind != protocol.AddVoter, ch.Kind == protocol.AddJoining
 		if have == nil {
 			if c.Slots == protocol.Rows {
 				return false
@@ -163,7 +204,7 @@ func apply(c *protocol.Config, ch *protocol.Change) bool {
 		if !have.Learner || m.Learner {
 			return false
 		}
-		have.Learner = false
+		have.Learner, have.Joining = false, false
 		have.Amend(&m)
 		return true
 	case protocol.RemoveMember:
@@ -234,7 +275,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		switch changes[i].Kind {
 		case protocol.AddVoter:
 			shrinks = true
-			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) {
+			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
 				return false
 			}
 		case protocol.RemoveMember:

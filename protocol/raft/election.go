@@ -321,6 +321,7 @@ func (r *Raft) tickLeader() {
 	if r.now >= r.lead.beat {
 		r.lead.beat = r.now + r.cfg.Heartbeat
 		r.heartbeats()
+		r.promote()
 		r.lead.beaten = r.commit
 	}
 	if r.lead.ready {

@@ -26,6 +26,7 @@ const (
 	MutantCodeNoRestripe        Mutant = "code-no-restripe"
 	MutantForwardAtOnce         Mutant = "forward-at-once"
 	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
+	MutantPromoteAtOnce         Mutant = "promote-at-once"
 )
 
 // MutantInfo describes a mutant.
@@ -56,6 +57,7 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
 	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
 	{MutantStalledDiskLeads, "a leader stays, and a member stands for election, while its disk stands still"},
+	{MutantPromoteAtOnce, "a member that joins counts at once, whether it comes or not"},
 }
 
 func knownMutant(m Mutant) bool {

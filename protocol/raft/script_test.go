@@ -30,7 +30,7 @@ const (
 //	pass id ms                id's clock moves, and does not tick
 //	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body;
 //	                          skip=ROUND or reshape=INSTANCES: of the global log itself
-//	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [remove=(…)]
+//	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [join=(…)] [remove=(…)]
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
 //	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
@@ -293,7 +293,7 @@ func (a args) changes() []protocol.Change {
 		kind protocol.ChangeKind
 	}{
 		{"add-voter", protocol.AddVoter}, {"add-learner", protocol.AddLearner},
-		{"remove", protocol.RemoveMember}, {"update", protocol.UpdateMember},
+		{"remove", protocol.RemoveMember}, {"update", protocol.UpdateMember}, {"join", protocol.AddJoining},
 	} {
 		for _, id := range a.ids(k.key) {
 			m := protocol.Member{ID: id}
