@@ -326,6 +326,7 @@ func (w *World) changeMembers() {
 	if len(changes) == 0 {
 		return
 	}
+	changes = config.Joins(changes)
 	w.askChange(m, changes, tries)
 }
 
@@ -445,12 +446,17 @@ func (w *World) addMember() protocol.Member {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join = true
 	w.members = append(w.members, m)
+	if w.chance(0.15) {
+		w.tracef("FAULT %s will never come", m.id)
+		m.gone = true
+		return protocol.Member{ID: m.id}
+	}
 	w.startLater(m, w.between(0, w.set.Election))
 	return protocol.Member{ID: m.id}
 }
 
 func describeChanges(changes []protocol.Change) string {
-	names := [...]string{protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove", protocol.UpdateMember: "update"}
+	names := [...]string{protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove", protocol.UpdateMember: "update", protocol.AddJoining: "joining"}
 	text := ""
 	for _, c := range changes {
 		text += names[c.Kind] + " " + c.Member.ID.String() + " "

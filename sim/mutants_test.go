@@ -21,6 +21,7 @@ var staged = map[string]struct {
 	string(raft.MutantReadWithoutConfirm): {3, nil, oldLease},
 	string(raft.MutantLeaseIgnoresDrift):  {3, leases(0.9), oldLease},
 	string(raft.MutantCodeOldTermAnswers): {5, coded(3), oldTermAnswers},
+	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
 }
 
 // searched bounds how many seeds of each size are tried for the other mutants.

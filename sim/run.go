@@ -216,7 +216,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 				return false
 			}
 		}
-		return len(w.serving(alive)) > 0
+		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive)
 	})
 	if !done && w.broken == nil {
 		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.patience(), w.describeMembers(alive)))
@@ -257,6 +257,18 @@ func (w *World) serving(alive []*Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool {
 		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.id) == nil })
 	})
+}
+
+// waitsToVote reports whether a member that was added as a voter, and came, is none yet.
+func (w *World) waitsToVote(alive []*Member) bool {
+	for _, m := range w.serving(alive) {
+		for _, c := range m.applier.Configs() {
+			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.member(x.ID).up }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lacksMember reports whether some member is down: instances may wait for it before they

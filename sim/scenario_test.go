@@ -64,6 +64,37 @@ func (s *stage) until(what string, done func() bool) {
 	}
 }
 
+// neverComes adds members as voters that never come: a mistyped address, twice. The one that is
+// there goes on, and who comes at last is a voter by itself.
+func neverComes(s *stage) {
+	s.elect(1)
+	for _, id := range []protocol.MemberID{2, 3, 4} {
+		m := newMember(s.World, id)
+		m.join, m.gone = true, id < 4
+		s.members = append(s.members, m)
+		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}
+		s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+		s.wait(1)
+		op := s.put(1)
+		if !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
+			s.violate(1, fmt.Errorf("writes wait for member %s, which never came", id))
+			return
+		}
+	}
+	s.start(4)
+	s.until("4 is a voter", func() bool { return s.member(4).witness.status.Config.Voter(4) })
+	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}
+	s.member(1).Change(remove, func(err error) { s.violate(1, err) })
+	s.wait(1)
+	s.mustAck(s.get(4))
+}
+
+func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
+	s := newStage(t, 1, "", nil)
+	neverComes(s)
+	require.Nil(t, s.end())
+}
+
 // pause lets so many election timeouts pass.
 func (s *stage) wait(timeouts float64) {
 	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
