@@ -149,6 +149,7 @@ func (r *Replica) askLeader(ctx context.Context, leader protocol.MemberID, what 
 // ChangeMembers makes membership changes, several at once jointly, and returns when they
 // are in force on this member.
 func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
+	changes = r.joins(changes)
 	err := r.atLeader(ctx, "membership change", askChange, changes, func(ctx context.Context) error { return r.change(ctx, changes) })
 	if err != nil {
 		return err
@@ -159,6 +160,11 @@ func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) 
 		}
 	}
 	return r.apply.whenConfig(ctx, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
+}
+
+// joins has members that are added as voters join first.
+func (r *Replica) joins(changes []protocol.Change) []protocol.Change {
+	return r.first().status.Load().Config.Joins(changes)
 }
 
 func inForceInAll(configs []protocol.Config, changes []protocol.Change) bool {
@@ -189,6 +195,7 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 // change proposes a membership change at this member, which leads the first instance, and
 // waits for it. The other instances follow; until they have, there is no other change.
 func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
+	changes = r.joins(changes)
 	// What only removes may pass those that cannot follow: perhaps because of who is removed.
 	removes := !slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind != protocol.RemoveMember })
 	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !removes && !Settled(&r.first().status.Load().Config, configs[1:]) {

@@ -81,7 +81,7 @@ func (c *clusterService) mayAdd(m *braid.Member) error {
 		if o.ID == m.ID {
 			return rpctypes.ErrGRPCMemberExist
 		}
-		if o.Learner {
+		if o.Learner && !o.Joining {
 			learners++
 		}
 		for _, url := range m.PeerURLs {
@@ -165,7 +165,7 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r
 	switch {
 	case m == nil:
 		return nil, rpctypes.ErrGRPCMemberNotFound
-	case !m.Learner:
+	case !m.Learner || m.Joining: // it becomes a voter by itself
 		return nil, rpctypes.ErrGRPCMemberNotLearner
 	}
 	if err := c.caughtUp(ctx, user, r); err != nil {
@@ -260,5 +260,5 @@ func (c *clusterService) members() []*pb.Member {
 func (c *clusterService) header() *pb.ResponseHeader { return c.s.header(0) }
 
 func toProtoMember(m *braid.Member) *pb.Member {
-	return &pb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.Learner}
+	return &pb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.Learner && !m.Joining}
 }

@@ -37,7 +37,7 @@ func (s *Server) look() (old, now *selfView) {
 	}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
-			now.learner = st.Members[i].Learner
+			now.learner = st.Members[i].Learner && !st.Members[i].Joining
 		}
 	}
 	return s.self.Swap(now), now

@@ -254,7 +254,7 @@ func (c *collector) collectCluster(st *braid.Status, emit emitFunc) {
 	emit(c.since, float64(c.start.UnixNano())/1e9)
 	learners := 0
 	for i := range st.Members {
-		if st.Members[i].Learner {
+		if st.Members[i].Learner && !st.Members[i].Joining {
 			learners++
 		}
 	}

@@ -222,6 +222,8 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) member
 	switch {
 	case m.ID == leader:
 		v.Role = "leader"
+	case m.Joining:
+		v.Role = "joining"
 	case m.Learner:
 		v.Role = "learner"
 	}

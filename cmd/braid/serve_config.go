@@ -225,7 +225,7 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 		return identity{}, fmt.Errorf("--join: %w", err)
 	}
 	defer client.Close()
-	list, err := client.MemberList(ctx)
+	list, err := memberList(ctx, client, patience)
 	if err != nil {
 		return identity{}, fmt.Errorf("--join: ask %v for the members: %w", s.Join, err)
 	}
@@ -243,6 +243,21 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 		who.begun, err = askBegun(ctx, s, clientTLS)
 	}
 	return who, err
+}
+
+// memberList asks for the members, and if no majority answers for what one member knows: one
+// that joins learns the members in force from the log anyway.
+func memberList(ctx context.Context, client *clientv3.Client, patience time.Duration) (*clientv3.MemberListResponse, error) {
+	first, cancel := context.WithTimeout(ctx, patience/2)
+	defer cancel()
+	list, err := client.MemberList(first)
+	if err == nil {
+		return list, nil
+	}
+	if known, serializable := client.MemberList(ctx, clientv3.WithSerializable()); serializable == nil {
+		return known, nil
+	}
+	return nil, err
 }
 
 // askBegun learns with how many instances a running cluster began: one that joins cannot choose.
