@@ -1,0 +1,348 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+)
+
+// The pages of a bbolt database as they lie in its file. They are read here with every bound
+// checked, and not through a map of the file: bbolt itself takes a page for what it says, so
+// one that is damaged would end the process.
+const (
+	pageHeader  = 16
+	pageElement = 16
+	bucketSize  = 16 // of a bucket's root and sequence, before an inline page
+
+	branchPage   = 0x01
+	leafPage     = 0x02
+	freelistPage = 0x10
+	bucketLeaf   = 0x01
+
+	metaMagic   = 0xED0CDAED
+	metaVersion = 2
+	metaSize    = 64
+	noFreelist  = math.MaxUint64
+)
+
+// PageError says which page of a database is not what bbolt would have written.
+type PageError struct {
+	Page uint64
+	What string
+}
+
+func (e *PageError) Error() string { return fmt.Sprintf("page %d of the database: %s", e.Page, e.What) }
+
+// boltMeta is where a database begins: one of its two first pages.
+type boltMeta struct {
+	pageSize       int
+	root, freelist uint64
+	pages          uint64 // there are, in use or free
+	tx             uint64
+}
+
+// parseMeta reads a meta page; false if it is none or damaged.
+func parseMeta(b []byte) (m boltMeta, ok bool) {
+	if len(b) < pageHeader+metaSize {
+		return m, false
+	}
+	b = b[pageHeader : pageHeader+metaSize]
+	sum := fnv.New64a()
+	sum.Write(b[:metaSize-8])
+	order := binary.LittleEndian
+	m = boltMeta{
+		pageSize: int(order.Uint32(b[8:])), root: order.Uint64(b[16:]), freelist: order.Uint64(b[32:]),
+		pages: order.Uint64(b[40:]), tx: order.Uint64(b[48:]),
+	}
+	ok = order.Uint32(b) == metaMagic && order.Uint32(b[4:]) == metaVersion && order.Uint64(b[56:]) == sum.Sum64() &&
+		m.pageSize >= 1024 && m.pageSize <= 64<<10 && m.root < m.pages
+	return m, ok
+}
+
+// newestMeta finds out with which meta page bbolt would open a file.
+func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
+	b := make([]byte, 4096)
+	if n, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		return m, err
+	} else if m, ok := parseMeta(b[:n]); ok {
+		second := make([]byte, pageHeader+metaSize)
+		if _, err := f.ReadAt(second, int64(m.pageSize)); err != nil && err != io.EOF {
+			return m, err
+		}
+		if o, ok := parseMeta(second); ok && o.tx > m.tx {
+			m = o
+		}
+		return m, nil
+	}
+	for size := int64(1024); size <= 64<<10; size *= 2 {
+		if n, err := f.ReadAt(b, size); err != nil && err != io.EOF {
+			return m, err
+		} else if m, ok := parseMeta(b[:n]); ok && int64(m.pageSize) == size {
+			return m, nil
+		}
+	}
+	return m, &PageError{0, "neither of the first two pages is good"}
+}
+
+// pages reads the pages of a database as of one of its transactions. Of what is in use each
+// page may be met once.
+type pages struct {
+	f    io.ReaderAt
+	meta boltMeta
+	// met are the pages that were met already; nil: nobody wants to know.
+	met     []uint64
+	buffers [deepest][]byte // of the pages on the way down to the present one
+	read    int64           // bytes
+}
+
+// meet notes pages as met.
+func (p *pages) meet(id, n uint64) error {
+	for i := id; i < id+n && p.met != nil; i++ {
+		if p.met[i/64]&(1<<(i%64)) != 0 {
+			return &PageError{i, "is used twice"}
+		}
+		p.met[i/64] |= 1 << (i % 64)
+	}
+	return nil
+}
+
+// page is a page with those that continue it.
+type page struct {
+	id    uint64
+	leaf  bool
+	count int
+	data  []byte
+}
+
+func (p *pages) fetch(id uint64, into []byte) ([]byte, error) {
+	size := p.meta.pageSize
+	if id < 2 || id >= p.meta.pages {
+		return nil, &PageError{id, fmt.Sprintf("is not one of %d pages", p.meta.pages)}
+	}
+	if cap(into) < size {
+		into = make([]byte, size)
+	}
+	into = into[:size]
+	if err := p.readAt(into, int64(id)*int64(size)); err != nil {
+		return nil, err
+	}
+	order := binary.LittleEndian
+	more := uint64(order.Uint32(into[12:]))
+	switch {
+	case order.Uint64(into) != id:
+		return nil, &PageError{id, fmt.Sprintf("says that it is page %d", order.Uint64(into))}
+	case more >= p.meta.pages-id:
+		return nil, &PageError{id, fmt.Sprintf("says that %d more belong to it", more)}
+	}
+	if err := p.meet(id, more+1); err != nil {
+		return nil, err
+	}
+	if more == 0 {
+		return into, nil
+	}
+	whole := make([]byte, size*int(more+1))
+	copy(whole, into)
+	return whole, p.readAt(whole[size:], int64(id+1)*int64(size))
+}
+
+func (p *pages) readAt(b []byte, at int64) error {
+	p.read += int64(len(b))
+	if _, err := p.f.ReadAt(b, at); err != nil {
+		return fmt.Errorf("read %d bytes at %d of the database: %w", len(b), at, err)
+	}
+	return nil
+}
+
+// parse checks a page's head and that its elements lie in it.
+func parse(id uint64, data []byte) (g page, err error) {
+	order := binary.LittleEndian
+	flags := order.Uint16(data[8:])
+	g = page{id: id, leaf: flags == leafPage, count: int(order.Uint16(data[10:])), data: data}
+	switch {
+	case flags != leafPage && flags != branchPage:
+		return g, &PageError{id, fmt.Sprintf("has kind %x", flags)}
+	case pageHeader+g.count*pageElement > len(data):
+		return g, &PageError{id, fmt.Sprintf("says that it has %d elements", g.count)}
+	case !g.leaf && g.count == 0:
+		return g, &PageError{id, "leads nowhere"}
+	}
+	var before []byte
+	for i := range g.count {
+		at := pageHeader + i*pageElement
+		e := data[at : at+pageElement]
+		var begin, size uint64
+		if g.leaf {
+			begin = uint64(order.Uint32(e[4:]))
+			size = uint64(order.Uint32(e[8:])) + uint64(order.Uint32(e[12:]))
+		} else {
+			begin, size = uint64(order.Uint32(e)), uint64(order.Uint32(e[4:]))
+		}
+		if begin < uint64((g.count-i)*pageElement) || uint64(at)+begin+size > uint64(len(data)) {
+			return g, &PageError{id, fmt.Sprintf("element %d is not in it", i)}
+		}
+		key := g.key(i)
+		if i > 0 && bytes.Compare(before, key) >= 0 {
+			return g, &PageError{id, fmt.Sprintf("the keys %x and %x are not in order", before, key)}
+		}
+		before = key
+	}
+	return g, nil
+}
+
+func (g *page) key(i int) []byte {
+	at := pageHeader + i*pageElement
+	order := binary.LittleEndian
+	if g.leaf {
+		begin := at + int(order.Uint32(g.data[at+4:]))
+		return g.data[begin : begin+int(order.Uint32(g.data[at+8:]))]
+	}
+	begin := at + int(order.Uint32(g.data[at:]))
+	return g.data[begin : begin+int(order.Uint32(g.data[at+4:]))]
+}
+
+// value returns a leaf's value and its flags.
+func (g *page) value(i int) ([]byte, uint32) {
+	at := pageHeader + i*pageElement
+	order := binary.LittleEndian
+	begin := at + int(order.Uint32(g.data[at+4:])) + int(order.Uint32(g.data[at+8:]))
+	return g.data[begin : begin+int(order.Uint32(g.data[at+12:]))], order.Uint32(g.data[at:])
+}
+
+func (g *page) child(i int) uint64 {
+	return binary.LittleEndian.Uint64(g.data[pageHeader+i*pageElement+8:])
+}
+
+// errEnough ends a walk early.
+var errEnough = errors.New("enough")
+
+// deepest is more levels than a tree of pages can have.
+const deepest = 64
+
+// walk visits the leaves' elements of the tree at a page, from a key on, in order. low and
+// high bound its keys; nil: no bound. visit's arguments are valid until it returns.
+func (p *pages) walk(id uint64, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
+	if depth >= deepest {
+		return &PageError{id, "the tree is too deep"}
+	}
+	data, err := p.fetch(id, p.buffers[depth])
+	if err != nil {
+		return err
+	}
+	p.buffers[depth] = data[:p.meta.pageSize]
+	g, err := parse(id, data)
+	if err != nil {
+		return err
+	}
+	return p.walkPage(&g, from, low, high, depth, visit)
+}
+
+func (p *pages) walkPage(g *page, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
+	if g.count > 0 && (low != nil && bytes.Compare(g.key(0), low) < 0 || high != nil && bytes.Compare(g.key(g.count-1), high) >= 0) {
+		return &PageError{g.id, "has keys that belong elsewhere"}
+	}
+	for i := range g.count {
+		key := g.key(i)
+		if g.leaf {
+			if bytes.Compare(key, from) < 0 {
+				continue
+			}
+			value, flags := g.value(i)
+			if err := visit(key, value, flags); err != nil {
+				return err
+			}
+			continue
+		}
+		next := high
+		if i+1 < g.count {
+			next = g.key(i + 1)
+		}
+		if next != nil && bytes.Compare(next, from) <= 0 {
+			continue
+		}
+		if err := p.walk(g.child(i), from, key, next, depth+1, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boltBucket is a bucket's entry in the tree of buckets.
+type boltBucket struct {
+	name  string
+	entry []byte
+}
+
+// buckets lists all buckets.
+func (p *pages) buckets() (out []boltBucket, err error) {
+	err = p.walk(p.meta.root, nil, nil, nil, 0, func(name, value []byte, flags uint32) error {
+		if flags != bucketLeaf || len(value) < bucketSize {
+			return &PageError{p.meta.root, fmt.Sprintf("%q is no bucket", name)}
+		}
+		out = append(out, boltBucket{string(name), bytes.Clone(value)})
+		return nil
+	})
+	return out, err
+}
+
+// tree visits the elements of a bucket from a key on. A walk may be ended with errEnough.
+func (p *pages) tree(b *boltBucket, from []byte, visit func(key, value []byte) error) error {
+	name, entry := b.name, b.entry
+	plain := func(key, value []byte, flags uint32) error {
+		if flags != 0 {
+			return &PageError{p.meta.root, fmt.Sprintf("key %x of bucket %q is marked %x", key, name, flags)}
+		}
+		return visit(key, value)
+	}
+	root := binary.LittleEndian.Uint64(entry)
+	if root != 0 {
+		return p.walk(root, from, nil, nil, 0, plain)
+	}
+	inline := entry[bucketSize:]
+	if len(inline) < pageHeader {
+		return &PageError{p.meta.root, fmt.Sprintf("bucket %q is cut off", name)}
+	}
+	g, err := parse(0, inline)
+	if err == nil && !g.leaf {
+		err = &PageError{p.meta.root, fmt.Sprintf("bucket %q is no leaf", name)}
+	}
+	if err != nil {
+		return err
+	}
+	return p.walkPage(&g, from, nil, nil, 0, plain)
+}
+
+// free checks the list of free pages: what is in use must not be on it.
+func (p *pages) free() error {
+	id := p.meta.freelist
+	if id == noFreelist {
+		return nil
+	}
+	data, err := p.fetch(id, nil)
+	if err != nil {
+		return err
+	}
+	order := binary.LittleEndian
+	at, count := pageHeader, uint64(order.Uint16(data[10:]))
+	if count == math.MaxUint16 {
+		count = order.Uint64(data[at:])
+		at += 8
+	}
+	if order.Uint16(data[8:]) != freelistPage || count > uint64(len(data)-at)/8 {
+		return &PageError{id, "is no list of free pages"}
+	}
+	for ; count > 0; count-- {
+		page := order.Uint64(data[at:])
+		at += 8
+		if page < 2 || page >= p.meta.pages {
+			return &PageError{id, fmt.Sprintf("lists page %d of %d as free", page, p.meta.pages)}
+		}
+		if err := p.meet(page, 1); err != nil {
+			return fmt.Errorf("free: %w", err)
+		}
+	}
+	return nil
+}
