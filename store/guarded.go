@@ -1,0 +1,257 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// guarded is a database whose keys are checked against their checksums. etcd's code takes
+// what a database gives it for right and cannot be told of an error, so what is damaged is
+// reported to found, and something empty is returned: everything that serves what it read
+// asks before whether damage was found.
+type guarded struct {
+	backend.Backend
+	sums *sums
+	// file is the database's, for reading its pages.
+	file *os.File
+	// found is told of damage, from any goroutine, unless the database is replaced already.
+	found    func(error)
+	replaced atomic.Bool
+	// broken: reading it ended in a panic, so locks of it may be held for ever.
+	broken atomic.Bool
+	batch  guardedBatch
+	read   guardedRead
+}
+
+func guard(be backend.Backend, s *sums, file *os.File, found func(error)) *guarded {
+	g := &guarded{Backend: be, sums: s, file: file, found: found}
+	g.batch = guardedBatch{be.BatchTx(), g}
+	g.read = guardedRead{be.ReadTx(), g}
+	return g
+}
+
+// BatchTx implements backend.Backend.
+func (g *guarded) BatchTx() backend.BatchTx { return &g.batch }
+
+// ReadTx implements backend.Backend.
+func (g *guarded) ReadTx() backend.ReadTx { return &g.read }
+
+// ConcurrentReadTx implements backend.Backend.
+func (g *guarded) ConcurrentReadTx() backend.ReadTx {
+	return &guardedRead{g.Backend.ConcurrentReadTx(), g}
+}
+
+// Hash implements backend.Backend. The sums are not part of it: they say where in the order
+// the last transaction was, which differs between members.
+func (g *guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
+	return g.Backend.Hash(func(bucket, key []byte) bool {
+		return isRecord(bucket, key) || ignores != nil && ignores(bucket, key)
+	})
+}
+
+// Close implements backend.Backend.
+func (g *guarded) Close() (err error) {
+	defer g.file.Close()
+	if g.broken.Load() {
+		return nil // whoever takes its locks waits for ever
+	}
+	defer g.rescue(nil)
+	return g.Backend.Close()
+}
+
+// reopen follows the database to the file that took the place of its own.
+func (g *guarded) reopen(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	old := g.file
+	g.file = f
+	return old.Close()
+}
+
+func (g *guarded) report(err error) {
+	if !g.replaced.Load() {
+		g.found(err)
+	}
+}
+
+// rescue turns a panic, or a fault in the map of the file, into damage that was found.
+func (g *guarded) rescue(after func()) {
+	if r := recover(); r != nil {
+		g.broken.Store(true)
+		g.report(fmt.Errorf("reading it failed: %v: %s", r, debug.Stack()))
+		if after != nil {
+			after()
+		}
+	}
+}
+
+// keysIn reads a range and checks it.
+func (g *guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+	if g.broken.Load() {
+		return nothing(b, key, end)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer g.rescue(func() { keys, values = nothing(b, key, end) })
+	keys, values = tx.UnsafeRange(b, key, end, limit)
+	if b.ID() != schema.Key.ID() {
+		return keys, values // overwritten: only the scrub knows with which transaction they belong
+	}
+	if len(keys) == 0 && len(end) == 0 {
+		if err := g.sums.missing(key); err != nil {
+			g.report(err)
+			return nothing(b, key, end)
+		}
+	}
+	for i := range keys {
+		if err := g.sums.revision(keys[i], values[i]); err != nil {
+			g.report(err)
+			values[i] = nil
+		}
+	}
+	return keys, values
+}
+
+// nothing is what is returned in place of damage: no keys, or the one that was asked for with
+// no value.
+func nothing(b backend.Bucket, key, end []byte) (keys, values [][]byte) {
+	if b.ID() == schema.Key.ID() && len(end) == 0 {
+		return [][]byte{bytes.Clone(key)}, [][]byte{nil}
+	}
+	return nil, nil
+}
+
+func (g *guarded) forEach(tx backend.UnsafeReader, b backend.Bucket, visit func(k, v []byte) error) (err error) {
+	if g.broken.Load() {
+		return nil
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer g.rescue(nil)
+	if b.ID() != schema.Key.ID() {
+		return tx.UnsafeForEach(b, visit)
+	}
+	return tx.UnsafeForEach(b, func(k, v []byte) error {
+		if err := g.sums.revision(k, v); err != nil {
+			g.report(err)
+			return nil
+		}
+		return visit(k, v)
+	})
+}
+
+type guardedRead struct {
+	backend.ReadTx
+	g *guarded
+}
+
+// UnsafeRange implements backend.ReadTx.
+func (r *guardedRead) UnsafeRange(b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+	return r.g.keysIn(r.ReadTx, b, key, end, limit)
+}
+
+// UnsafeForEach implements backend.ReadTx.
+func (r *guardedRead) UnsafeForEach(b backend.Bucket, visit func(k, v []byte) error) error {
+	return r.g.forEach(r.ReadTx, b, visit)
+}
+
+// guardedBatch is the write transaction. It keeps the checksums in step.
+type guardedBatch struct {
+	backend.BatchTx
+	g *guarded
+}
+
+// UnsafeRange implements backend.BatchTx.
+func (t *guardedBatch) UnsafeRange(b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+	return t.g.keysIn(t.BatchTx, b, key, end, limit)
+}
+
+// UnsafeForEach implements backend.BatchTx.
+func (t *guardedBatch) UnsafeForEach(b backend.Bucket, visit func(k, v []byte) error) error {
+	return t.g.forEach(t.BatchTx, b, visit)
+}
+
+// UnsafePut implements backend.BatchTx.
+func (t *guardedBatch) UnsafePut(b backend.Bucket, key, value []byte) {
+	t.BatchTx.UnsafePut(b, key, value)
+	t.g.sums.put(b.Name(), key, value)
+}
+
+// UnsafeSeqPut implements backend.BatchTx.
+func (t *guardedBatch) UnsafeSeqPut(b backend.Bucket, key, value []byte) {
+	t.BatchTx.UnsafeSeqPut(b, key, value)
+	t.g.sums.put(b.Name(), key, value)
+}
+
+// UnsafeDelete implements backend.BatchTx.
+func (t *guardedBatch) UnsafeDelete(b backend.Bucket, key []byte) {
+	t.BatchTx.UnsafeDelete(b, key)
+	t.g.sums.drop(b.Name(), key)
+}
+
+// UnsafeDeleteBucket implements backend.BatchTx.
+func (t *guardedBatch) UnsafeDeleteBucket(b backend.Bucket) {
+	t.BatchTx.UnsafeDeleteBucket(b)
+	t.g.sums.dropBucket(b.Name())
+}
+
+// sealing writes the sums with every transaction that is committed.
+type sealing struct {
+	backend.Hooks
+	sums    *sums
+	written []byte // last; others may hold it
+}
+
+// OnPreCommitUnsafe implements backend.Hooks. What etcd's own hook writes counts too.
+func (h *sealing) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
+	h.Hooks.OnPreCommitUnsafe(summed{tx, h.sums})
+	record := h.sums.record()
+	if bytes.Equal(record, h.written) {
+		return
+	}
+	tx.UnsafePut(schema.Meta, sumsKey, record)
+	h.written = record
+}
+
+// summed notes what is put in a transaction.
+type summed struct {
+	backend.UnsafeReadWriter
+	sums *sums
+}
+
+// UnsafePut implements backend.UnsafeWriter.
+func (t summed) UnsafePut(b backend.Bucket, key, value []byte) {
+	t.UnsafeReadWriter.UnsafePut(b, key, value)
+	t.sums.put(b.Name(), key, value)
+}
+
+// firstPage takes the beginning of what is written to it.
+type firstPage struct{ data []byte }
+
+var _ io.Writer = (*firstPage)(nil)
+
+// Write implements io.Writer.
+func (f *firstPage) Write(p []byte) (int, error) {
+	f.data = bytes.Clone(p[:min(len(p), pageHeader+metaSize)])
+	return 0, errEnough
+}
+
+// pagesOf reads the pages of a database as an open view shows them.
+func (g *guarded) pagesOf(v backend.Snapshot) (*pages, error) {
+	first := new(firstPage)
+	if _, err := v.WriteTo(first); err == nil || len(first.data) == 0 {
+		return nil, &PageError{0, "cannot be read"}
+	}
+	meta, ok := parseMeta(first.data)
+	if !ok {
+		return nil, &PageError{0, "is none of a database"}
+	}
+	return &pages{f: g.file, meta: meta}, nil
+}
