@@ -42,9 +42,21 @@ type Result struct {
 // Apply applies commands in order and sets their results. Commands at positions that the
 // state includes are skipped, so that it is harmless to apply a part of the order again.
 // An error is fatal (see [FatalError]): then some of the commands may not be applied.
+//
+// With a [DamageError], too, some may not be applied, and no result counts: they may follow
+// from what is damaged. Then the store waits for Restore.
 func (s *Store) Apply(commands []Command) error {
-	err := s.latch.guard(func() error { return s.applyEntries(commands) })
+	err := s.Damaged()
+	if err == nil {
+		err = s.latch.guard(func() error { return s.applyEntries(commands) })
+	}
+	if err == nil {
+		err = s.Damaged()
+	}
 	if err != nil {
+		for i := range commands {
+			commands[i].Result = nil
+		}
 		return err
 	}
 	s.waiting.Trigger(s.applied.Load())
@@ -113,6 +125,12 @@ func (s *Store) applyOne(c *Command) *Result {
 }
 
 func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
+	if r.Alarm != nil {
+		if resp, mine := s.alarms.apply(r.Alarm); mine {
+			s.damage.alarm.Store(s.alarmed(pb.AlarmType_CORRUPT))
+			return &Result{Resp: resp}
+		}
+	}
 	out := s.applier.Apply(&apply.InternalRaftRequestWrapper{InternalRaftRequest: r}, membership.ApplyBoth)
 	if out == nil {
 		return &Result{Err: fmt.Errorf("%w: etcd has no answer", ErrBadCommand)}

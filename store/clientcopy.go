@@ -111,6 +111,9 @@ func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) 
 			f = nil
 		}
 	}()
+	if err := v.inspect(); err != nil {
+		return f, err
+	}
 	if _, err := v.be.WriteTo(&contextWriter{ctx, f}); err != nil {
 		return f, err
 	}
@@ -137,7 +140,9 @@ func (s *Store) fill(ctx context.Context, db *bolt.DB) error {
 			return err
 		}
 	}
-	return db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(refsBucket.Name()) })
+	return db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(tx.DeleteBucket(refsBucket.Name()), tx.Bucket(schema.Meta.Name()).Delete(sumsKey))
+	})
 }
 
 // fillSome puts values in until they are copiedBytes. It returns where to go on; nil: done.

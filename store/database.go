@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap"
 
 	bolt "go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/api"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
 	"go.etcd.io/etcd/server/v3/etcdserver/cindex"
 	"go.etcd.io/etcd/server/v3/storage"
@@ -33,14 +33,26 @@ const openTimeout = time.Second
 
 // database is an open database file and the position it includes.
 type database struct {
-	be    backend.Backend
-	index cindex.ConsistentIndexer
-	refs  *refs
+	be      backend.Backend // it is guarded
+	guarded *guarded
+	index   cindex.ConsistentIndexer
+	refs    *refs
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so
-// that one which Restore replaced never writes the index of its successor.
-func openDatabase(path string, o *Options, lg *zap.Logger) (*database, error) {
+// that one which Restore replaced never writes the index of its successor. A file that is
+// damaged is refused with a [DamageError]; found is told of damage later on.
+func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*database, error) {
+	known, adopted, err := inspect(path, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if adopted {
+		lg.Info("the database gets checksums", zap.String("path", path))
+	}
+	if known == nil {
+		known = newSums()
+	}
 	index := cindex.NewConsistentIndex(nil)
 	config := backend.DefaultBackendConfig(lg)
 	config.Path = path
@@ -49,8 +61,14 @@ func openDatabase(path string, o *Options, lg *zap.Logger) (*database, error) {
 	config.BackendFreelistType = bolt.FreelistMapType
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
-	config.Hooks = storage.NewBackendHooks(lg, index)
-	db := &database{be: backend.New(config), index: index}
+	config.Hooks = &sealing{Hooks: storage.NewBackendHooks(lg, index), sums: known}
+	be := backend.New(config)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Join(err, be.Close())
+	}
+	db := &database{guarded: guard(be, known, file, found), index: index}
+	db.be = db.guarded
 	index.SetBackend(db.be)
 	if err := db.prepare(lg); err != nil {
 		return nil, errors.Join(err, db.be.Close())
@@ -75,6 +93,7 @@ func (db *database) prepare(lg *zap.Logger) error {
 	}
 	refs, err := loadRefs(db.be)
 	db.refs = refs
+	db.be.ForceCommit() // with its checksums, if it had none
 	return err
 }
 
@@ -129,14 +148,15 @@ func (s *Store) openAuth() error {
 
 // openAppliers makes what depends on the database by value: alarms, quota and appliers.
 func (s *Store) openAppliers() (err error) {
-	if s.alarms, err = v3alarm.NewAlarmStore(s.lg, schema.NewAlarmBackend(s.lg, s.db.be)); err != nil {
+	if s.alarms, err = openAlarms(s.lg, schema.NewAlarmBackend(s.lg, s.db.be)); err != nil {
 		return err
 	}
+	s.damage.alarm.Store(s.alarms.raised(s.opts.MemberID, pb.AlarmType_CORRUPT))
 	s.quota = storage.NewBackendQuota(s.lg, s.opts.QuotaBytes, s.db.weighed(), "store")
 	s.applier = apply.NewUberApplier(apply.ApplierOptions{
 		Logger:                       s.lg,
 		KV:                           s.kv,
-		AlarmStore:                   s.alarms,
+		AlarmStore:                   s.alarms.common,
 		AuthStore:                    s.auth,
 		Lessor:                       s.lessor,
 		Cluster:                      s.cluster,
@@ -164,9 +184,12 @@ func (t status) Term() uint64           { return 0 }
 // ForceSnapshot is for etcd's log of an older version, which there is none of.
 func (t status) ForceSnapshot() {}
 
-// removeLeftovers deletes files that a crash during Restore or Defragment left behind.
-func removeLeftovers(dir string) error {
-	for _, pattern := range []string{restorePattern, copyPattern, "db.tmp.*"} {
+// defragPattern matches the files into which etcd's code defragments.
+const defragPattern = "db.tmp.*"
+
+// removeLeftovers deletes files that a crash, or a failure, left behind.
+func removeLeftovers(dir string, patterns ...string) error {
+	for _, pattern := range patterns {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err

@@ -149,7 +149,11 @@ func TestNewerDatabase(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(o.Dir, "db"), 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		return tx.Bucket(schema.Meta.Name()).Put(schema.MetaStorageVersionName, []byte("3.99.0"))
+		meta := tx.Bucket(schema.Meta.Name())
+		if err := meta.Delete(sumsKey); err != nil { // it does not know of checksums
+			return err
+		}
+		return meta.Put(schema.MetaStorageVersionName, []byte("3.99.0"))
 	}))
 	require.NoError(t, db.Close())
 	_, err = Open(o)

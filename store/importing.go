@@ -105,7 +105,7 @@ func forget(path string) error {
 		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
 			return errors.New("this is no database of etcd's")
 		}
-		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey} {
+		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, sumsKey} {
 			if err := meta.Delete(key); err != nil {
 				return err
 			}

@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/etcd/api/v3/version"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
@@ -32,7 +32,7 @@ func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
 // Hash returns a checksum of the database file's content, which is equal on members that
 // applied the same and compacted the same.
 func (s *Store) Hash() (hash uint32, revision int64, err error) {
-	err = s.latch.guard(func() error {
+	err = s.checked(func() error {
 		hash, revision, err = s.kv.HashStorage().Hash()
 		return err
 	})
@@ -51,7 +51,7 @@ type HashKV struct {
 // HashKV returns the checksum up to a revision (0: the newest). Errors: etcd's for a
 // revision that is gone or not there yet.
 func (s *Store) HashKV(revision int64) (h HashKV, err error) {
-	err = s.latch.guard(func() error {
+	err = s.checked(func() error {
 		hash, newest, err := s.kv.HashStorage().HashByRev(revision)
 		h = HashKV{hash.Hash, hash.CompactRevision, hash.Revision, newest}
 		return err
@@ -66,7 +66,10 @@ func (s *Store) Defragment(ctx context.Context) error {
 		return err
 	}
 	defer s.frozen.admit()
-	return s.using(func(be backend.Backend) error { return be.Defrag() })
+	return s.using(func(be backend.Backend) error {
+		err := be.Defrag()
+		return errors.Join(err, s.db.guarded.reopen(s.path()), removeLeftovers(s.opts.Dir, defragPattern))
+	})
 }
 
 // DBSize returns the size of the database file in bytes.
@@ -89,7 +92,7 @@ func (s *Store) StorageVersion() string {
 	return v.String()
 }
 
-func (s *Store) alarmStore() *v3alarm.AlarmStore {
+func (s *Store) alarmStore() *alarms {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.alarms

@@ -60,6 +60,9 @@ type Options struct {
 	// revisions. Defaults 1000 and 10 ms.
 	CompactionBatchLimit    int
 	CompactionSleepInterval time.Duration
+	// Repairable: a damaged database is opened as an empty one of which nothing is served or
+	// applied until Restore; see [Store.Damaged]. Without it, opening fails with a [DamageError].
+	Repairable bool
 	// Bodies keeps large values. Without it every value is in the database.
 	Bodies Bodies
 	// LargeValueBytes is the size from which on values are kept in Bodies. It may differ

@@ -56,7 +56,7 @@ func (s *Store) CheckRange(ctx context.Context, key, end []byte) error {
 }
 
 func (s *Store) permit(ctx context.Context, allowed func(*auth.AuthInfo) error) error {
-	if err := s.latch.get(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	user, err := s.AuthInfo(ctx)
@@ -85,14 +85,18 @@ func (s *Store) permitted(ctx context.Context, allowed func(*auth.AuthInfo) erro
 }
 
 func (s *Store) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, get func() error) error {
-	if err := s.latch.get(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	user = orNobody(user)
 	if err := allowed(user); err != nil {
 		return err
 	}
-	if err := get(); err != nil {
+	err := get()
+	if damaged := s.Damaged(); damaged != nil {
+		return damaged // it may be in what was got
+	}
+	if err != nil {
 		return err
 	}
 	if user.Revision != 0 && user.Revision != s.auth.Revision() {

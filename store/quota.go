@@ -41,19 +41,10 @@ func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 
 // wantNoSpaceAlarm has this member's alarm ordered unless it is raised already.
 func (s *Store) wantNoSpaceAlarm() {
-	for _, a := range s.alarmStore().Get(pb.AlarmType_NOSPACE) {
-		if a.MemberID == s.opts.MemberID {
-			return
-		}
-	}
-	if !s.wanted.alarmDue() {
+	if s.alarmed(pb.AlarmType_NOSPACE) || !s.wanted.alarmDue() {
 		return
 	}
-	data, err := encode([]byte{kindRequest}, &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{
-		MemberID: s.opts.MemberID,
-		Action:   pb.AlarmRequest_ACTIVATE,
-		Alarm:    pb.AlarmType_NOSPACE,
-	}})
+	data, err := s.AlarmCommand(pb.AlarmRequest_ACTIVATE, pb.AlarmType_NOSPACE)
 	if err == nil {
 		s.wanted.add(data) // if it is lost, the next refused request comes here again
 	}
@@ -68,9 +59,6 @@ func (w *wanted) alarmDue() bool {
 	w.alarmed = time.Now()
 	return true
 }
-
-// Alarms returns the alarms that are raised, on any member.
-func (s *Store) Alarms() []*pb.AlarmMember { return s.alarmStore().Get(pb.AlarmType_NONE) }
 
 // QuotaBytes returns the size of the database above which writes are refused, negative if
 // there is no such size.

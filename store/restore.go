@@ -32,6 +32,9 @@ func (s *Store) Restore(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if _, _, err := inspect(name, s.opts.Dir); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrBadSnapshot, err), os.Remove(name))
+	}
 	return s.latch.guard(func() error { return s.replace(name) })
 }
 
@@ -98,7 +101,7 @@ func (s *Store) replace(name string) error {
 	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
 	}
-	db, err := openDatabase(s.path(), &s.opts, s.lg)
+	db, err := openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
 	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "open a snapshot", Cause: err})
 	}
@@ -107,6 +110,10 @@ func (s *Store) replace(name string) error {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}
 	old := s.adopt(db)
+	old.guarded.replaced.Store(true)
+	if err := s.absolve(); err != nil {
+		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
+	}
 	s.follow(readClaim(db.be))
 	s.closing.Add(1)
 	go func() { // waits for the snapshots that are open on it

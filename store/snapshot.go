@@ -27,10 +27,11 @@ type Snapshot struct {
 
 // view is an open read transaction on a database.
 type view struct {
-	store *Store
-	be    backend.Snapshot
-	size  int64
-	once  *sync.Once
+	store   *Store
+	be      backend.Snapshot
+	guarded *guarded // of which it is a view
+	size    int64
+	once    *sync.Once
 }
 
 // Snapshot returns a view of the state as it is now, for another member. It must be closed.
@@ -44,11 +45,14 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 }
 
 func (s *Store) view() (v view, err error) {
+	if err := s.usable(); err != nil {
+		return v, err
+	}
 	if err := s.frozen.enter(); err != nil {
 		return v, err
 	}
 	err = s.using(func(be backend.Backend) error {
-		v = view{store: s, be: be.Snapshot(), once: new(sync.Once)}
+		v = view{store: s, be: be.Snapshot(), guarded: s.db.guarded, once: new(sync.Once)}
 		v.size = v.be.Size()
 		return nil
 	})
@@ -73,14 +77,25 @@ func (s *Snapshot) Position() uint64 { return s.position }
 // WriteTo writes the view; Apply may go on meanwhile. It stops with ctx's error when ctx is
 // done.
 func (s *Snapshot) WriteTo(ctx context.Context, w io.Writer) error {
-	header := []byte(snapshotMagic)
-	header = binary.BigEndian.AppendUint64(header, s.position)
-	header = binary.BigEndian.AppendUint64(header, uint64(s.size))
-	return s.write(ctx, w, header)
+	return s.write(ctx, w, s.header())
 }
 
-// write writes a header, the database and the digest of both.
+func (s *Snapshot) header() []byte {
+	header := []byte(snapshotMagic)
+	header = binary.BigEndian.AppendUint64(header, s.position)
+	return binary.BigEndian.AppendUint64(header, uint64(s.size))
+}
+
+// write writes a header, the database and the digest of both. A database that is damaged is
+// not written.
 func (v *view) write(ctx context.Context, w io.Writer, header []byte) error {
+	if err := v.inspect(); err != nil {
+		return err
+	}
+	return v.stream(ctx, w, header)
+}
+
+func (v *view) stream(ctx context.Context, w io.Writer, header []byte) error {
 	digest := sha256.New()
 	out := &contextWriter{ctx, io.MultiWriter(w, digest)}
 	if _, err := out.Write(header); err != nil {

@@ -16,7 +16,6 @@ import (
 	"go.etcd.io/etcd/pkg/v3/wait"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3alarm"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage"
@@ -38,7 +37,7 @@ type Store struct {
 	// mu guards the fields that Restore replaces.
 	mu     sync.RWMutex
 	db     *database
-	alarms *v3alarm.AlarmStore
+	alarms *alarms
 	quota  storage.Quota
 
 	cluster *membership.RaftCluster
@@ -58,6 +57,7 @@ type Store struct {
 	verified verified
 	frozen   frozen
 	space    space
+	damage   damage
 
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
@@ -95,6 +95,7 @@ func Open(o Options) (*Store, error) {
 	s.lg = s.latch.logger(o.Logger)
 	s.wanted.init()
 	s.frozen.init()
+	s.damage.found = make(chan struct{}, 1)
 	// What goes wrong while opening is an error to the caller, not a failure to shout about.
 	err := newLatch(o.Dir, o.Logger, nil).guard(s.open)
 	if err != nil {
@@ -108,10 +109,10 @@ func Open(o Options) (*Store, error) {
 // open builds the parts in the order in which they depend on each other: leases must be
 // there before the keys that hang on them, and the hook comes last, since it is for applying.
 func (s *Store) open() (err error) {
-	if err := removeLeftovers(s.opts.Dir); err != nil {
+	if err := removeLeftovers(s.opts.Dir, restorePattern, copyPattern, defragPattern); err != nil {
 		return err
 	}
-	if s.db, err = openDatabase(s.path(), &s.opts, s.lg); err != nil {
+	if s.db, err = s.openOrSetAside(); err != nil {
 		return err
 	}
 	s.openCluster()
@@ -144,7 +145,7 @@ func (s *Store) path() string { return filepath.Join(s.opts.Dir, "db") }
 func openError(dir string, err error) error {
 	var fatal *FatalError
 	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, errInUse):
 		return fmt.Errorf("store: %s is in use by another process", dir)
 	case errors.As(err, &fatal) && fatal.Cause != nil:
 		return fmt.Errorf("store: open %s: %s: %w", dir, fatal.Op, fatal.Cause)
@@ -228,6 +229,9 @@ func (s *Store) WaitApplied(ctx context.Context, position uint64) error {
 
 // Sync makes everything applied so far durable.
 func (s *Store) Sync() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	return s.latch.guard(func() error {
 		s.kv.Commit()
 		return nil

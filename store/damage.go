@@ -1,0 +1,224 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// damagedMark is a file that says that the database is damaged, so that a member which
+	// ends before it was repaired does not take it for good. It holds why.
+	damagedMark = "damaged"
+	// repairedMark takes its place when the database was replaced: the alarm is still to be
+	// ended.
+	repairedMark = "repaired"
+	// setAside is where a damaged database is kept until it was replaced.
+	setAside = "db.damaged"
+)
+
+// damage is what was found out about the state: nil while nothing is wrong with it.
+type damage struct {
+	err   atomic.Pointer[DamageError]
+	found chan struct{} // holds a token when something was found
+	// repaired: it was replaced, and its alarm may not have ended.
+	repaired atomic.Bool
+	// alarm: CORRUPT is raised for this member.
+	alarm atomic.Bool
+}
+
+// Damaged returns why the state must not be served, nil if nothing is known against it.
+// Restore cures it.
+func (s *Store) Damaged() error {
+	if d := s.damage.err.Load(); d != nil {
+		return d
+	}
+	return nil
+}
+
+// DamageFound holds a token when the state was found to be damaged.
+func (s *Store) DamageFound() <-chan struct{} { return s.damage.found }
+
+// usable returns why nothing may be read or applied.
+func (s *Store) usable() error {
+	if err := s.latch.get(); err != nil {
+		return err
+	}
+	return s.Damaged()
+}
+
+// checked runs something that reads, and returns its outcome only if no damage was found.
+func (s *Store) checked(read func() error) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	err := s.latch.guard(read)
+	if damaged := s.Damaged(); damaged != nil {
+		return damaged
+	}
+	return err
+}
+
+// Condemn says that the state is not what the commands make of it. From now on it is not
+// served; Restore cures that, also after a restart.
+func (s *Store) Condemn(cause error) {
+	d := &DamageError{s.opts.Dir, cause}
+	if !s.damage.err.CompareAndSwap(nil, d) {
+		return
+	}
+	s.lg.Error("the database is damaged: nothing of it is served until it was replaced", zap.String("dir", s.opts.Dir), zap.Error(cause))
+	if err := markDamaged(s.opts.Dir, cause); err != nil { // then it is found again
+		s.lg.Error("the damage cannot be noted on disk", zap.Error(err))
+	}
+	select {
+	case s.damage.found <- struct{}{}:
+	default:
+	}
+}
+
+// absolve says that the state was replaced by a good one.
+func (s *Store) absolve() error {
+	if s.Damaged() == nil {
+		return nil
+	}
+	dir := s.opts.Dir
+	if err := os.Rename(filepath.Join(dir, damagedMark), filepath.Join(dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, setAside)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.damage.repaired.Store(true)
+	s.damage.err.Store(nil)
+	s.lg.Info("the damaged database was replaced", zap.String("dir", dir))
+	return syncDir(dir)
+}
+
+// Repaired reports whether the database was damaged and replaced since Settle was called.
+func (s *Store) Repaired() bool { return s.damage.repaired.Load() }
+
+// Settle forgets that the database was replaced: its alarm has ended.
+func (s *Store) Settle() error {
+	s.damage.repaired.Store(false)
+	if err := os.Remove(filepath.Join(s.opts.Dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func markDamaged(dir string, cause error) error {
+	f, err := os.Create(filepath.Join(dir, damagedMark))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s\n%s\n", time.Now().UTC().Format(time.RFC3339), cause)
+	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
+}
+
+// markedDamaged returns what is noted of the database's damage; nil: nothing.
+func markedDamaged(dir string) error {
+	why, err := os.ReadFile(filepath.Join(dir, damagedMark))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("noted when it was found: %s", why)
+}
+
+// openOrSetAside opens the database. One that is damaged is set aside, if somebody is there
+// to replace it, and an empty one is opened: it is good for nothing but being replaced.
+func (s *Store) openOrSetAside() (db *database, err error) {
+	if _, err := os.Stat(filepath.Join(s.opts.Dir, repairedMark)); err == nil {
+		s.damage.repaired.Store(true)
+	}
+	why := markedDamaged(s.opts.Dir)
+	if why == nil {
+		db, err = openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+		var damaged *DamageError
+		if !errors.As(err, &damaged) || !s.opts.Repairable {
+			return db, err
+		}
+		why = damaged.Cause
+	}
+	if !s.opts.Repairable {
+		return nil, &DamageError{s.opts.Dir, why}
+	}
+	s.Condemn(why)
+	aside := filepath.Join(s.opts.Dir, setAside)
+	if _, err = os.Stat(aside); err == nil { // since an earlier start: this one is empty
+		err = os.Remove(s.path())
+	} else {
+		err = os.Rename(s.path(), aside)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+}
+
+// inspect reads a database file before anything else does and returns its sums; nil if there
+// is no database yet. It waits for another process to let go of it, as opening it does.
+func inspect(path, dir string) (s *sums, adopted bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() == 0 {
+		return nil, false, err
+	}
+	if err := lockShared(f); err != nil {
+		return nil, false, err
+	}
+	meta, err := newestMeta(f)
+	if err == nil {
+		s, adopted, err = sumFile(&pages{f: f, meta: meta})
+	}
+	if err != nil {
+		return nil, false, &DamageError{dir, err}
+	}
+	return s, adopted, nil
+}
+
+// errInUse is why a database cannot be opened that another process has open.
+var errInUse = errors.New("in use by another process")
+
+// lockShared keeps others from writing to the file until it is closed.
+func lockShared(f *os.File) error {
+	for deadline := time.Now().Add(openTimeout); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errInUse
+		}
+	}
+}
+
+// inspect reads a whole database as an open view shows it.
+func (v *view) inspect() error {
+	p, err := v.guarded.pagesOf(v.be)
+	if err == nil {
+		_, _, err = sumFile(p)
+	}
+	if err == nil {
+		return nil
+	}
+	v.guarded.report(err)
+	return &DamageError{v.store.opts.Dir, err}
+}
