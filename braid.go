@@ -39,6 +39,7 @@ type (
 	StateMachine        = replica.StateMachine
 	DurableStateMachine = replica.DurableStateMachine
 	BodyKeeper          = replica.BodyKeeper
+	Repairable          = replica.Repairable
 	Snapshot            = replica.Snapshot
 	RefusedError        = replica.RefusedError
 	DirError            = replica.DirError
@@ -228,6 +229,10 @@ func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Re
 func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, error) {
 	return n.r.Ask(ctx, to, request)
 }
+
+// CheckState says that the state machine, which is a [Repairable], may have found its state
+// damaged: then another member's takes its place. Until then nothing is applied here.
+func (n *Node) CheckState() { n.r.CheckState() }
 
 // Changes returns a channel that holds a token after leader, term or membership changed.
 func (n *Node) Changes() <-chan struct{} { return n.r.Changes() }

@@ -22,6 +22,7 @@ const (
 	askStay     byte = 's' // who leads the first instance now: keep to it
 	askReshape  byte = 'r' // the leader: weave the log from other instances
 	askMissing  byte = 'm' // the leader: this member needs an instance that may be retired
+	askState    byte = 'd' // anybody: this member's state is damaged
 )
 
 // refusal is how a refused request travels back as an answer.
@@ -65,6 +66,14 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 		r.missing(from, id)
+	case askState:
+		var needs order.Cursor
+		if err := json.Unmarshal(body, &needs); err != nil {
+			return nil, err
+		}
+		if err := r.sendState(from, &needs); err != nil {
+			return nil, err
+		}
 	case askStay:
 		r.first().stays.Store(true)
 	default:

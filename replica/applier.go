@@ -163,7 +163,19 @@ func (a *Applier) Apply(c Commitment) error {
 	if a.stuck {
 		return nil
 	}
-	return a.advance()
+	err := a.advance()
+	if err != nil && Damaged(a.sm) != nil {
+		a.Halt()
+		return nil
+	}
+	return err
+}
+
+// Halt says that the state is not what was applied: nothing is applied until a snapshot is
+// installed, which need not be ahead.
+func (a *Applier) Halt() {
+	a.failPlaced(ErrResultUnknown)
+	a.stuck = true
 }
 
 // advance applies what is in turn.
@@ -414,6 +426,13 @@ func (a *Applier) flush() error {
 func (a *Applier) Ahead(meta *Meta) bool {
 	at := a.order.Cursor()
 	return at.Before(&meta.Cursor)
+}
+
+// Fits reports whether a snapshot can take the place of a state that is damaged: what is
+// ordered already is not ordered again, so it must not be behind that.
+func (a *Applier) Fits(meta *Meta) bool {
+	at := a.order.Cursor()
+	return !meta.Cursor.Before(&at)
 }
 
 // Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of

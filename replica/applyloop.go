@@ -37,6 +37,8 @@ type applyLoop struct {
 	waiting  []*readGroup // their vectors are complete
 	changing []configWaiter
 	configs  []protocol.Config // of the instances in force; the first is the cluster's
+	needs    order.Cursor      // what a state in place of a damaged one must include
+	useless  chan struct{}     // holds a token when a snapshot could not take its place
 
 	// since the last snapshot
 	logged  int64
@@ -52,6 +54,8 @@ type applyItem struct {
 	view    chan<- viewReply
 	wrote   bool // a snapshot was written (or failed): the next may begin
 	due     bool // a snapshot is wanted now
+	halt    bool // the state may be damaged
+	repair  bool // there may be a snapshot to replace a damaged state
 }
 
 type configWaiter struct {
@@ -70,7 +74,7 @@ type viewReply struct {
 const applyQueueBytes = 128 << 20
 
 func newApplyLoop(r *Replica, a *Applier) *applyLoop {
-	l := &applyLoop{r: r, applier: a, wake: make(chan struct{}, 1), configs: a.Configs()}
+	l := &applyLoop{r: r, applier: a, wake: make(chan struct{}, 1), configs: a.Configs(), useless: make(chan struct{}, 1)}
 	l.note()
 	return l
 }
@@ -192,6 +196,14 @@ func (l *applyLoop) item(it *applyItem) error {
 		return nil
 	case it.due:
 		l.due = true
+	case it.halt:
+		if Damaged(l.applier.sm) != nil {
+			l.applier.Halt()
+		}
+	case it.repair:
+		if err := l.repair(); err != nil {
+			return err
+		}
 	case it.install != nil:
 		if err := l.install(it.commit.Instance, *it.install); err != nil {
 			return err
@@ -206,15 +218,27 @@ func (l *applyLoop) item(it *applyItem) error {
 		}
 	}
 	if l.applier.Stuck() {
+		l.mend()
 		return nil // what the order says is not what is applied
 	}
 	l.publish()
-	return l.maybeSnapshot()
+	err := l.maybeSnapshot()
+	if err != nil && Damaged(l.applier.sm) != nil {
+		l.busy = false
+		l.applier.Halt()
+		l.mend()
+		return nil
+	}
+	return err
 }
 
 // show answers with a view of the state, later if that is not what the order says: then a
 // snapshot is in the queue.
 func (l *applyLoop) show(reply chan<- viewReply) error {
+	if err := Damaged(l.applier.sm); err != nil {
+		reply <- viewReply{err: err}
+		return nil
+	}
 	if l.applier.Stuck() {
 		l.push(applyItem{view: reply})
 		return nil
@@ -387,6 +411,9 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 	l.mu.Lock()
 	l.bytes -= resident
 	l.mu.Unlock()
+	if Damaged(l.applier.sm) == nil {
+		l.r.repairing.Store(false)
+	}
 	l.r.log.Info("snapshot installed", "instance", instance, "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))
 	if after != nil {
 		return after

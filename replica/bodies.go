@@ -27,6 +27,9 @@ type bodies struct {
 	kmu    sync.Mutex
 	kept   []*keptBodies
 	keeper bool
+	// unsure: the state was damaged when the member started, so nobody knows what it refers to,
+	// and nothing is given up before it was replaced. The apply loop's.
+	unsure bool
 
 	// What waits for the goroutine, guarded by mu.
 	mu      sync.Mutex

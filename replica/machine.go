@@ -53,3 +53,21 @@ type DurableStateMachine interface {
 	// Sync makes everything applied so far durable; the log may then be cut there.
 	Sync() error
 }
+
+// Repairable is a durable state machine that can find out that its state is damaged. Then Apply,
+// Sync and Snapshot fail, and Applied is of no meaning, until Restore was given another state.
+type Repairable interface {
+	DurableStateMachine
+	// Damaged returns why the state cannot be used, nil if it can.
+	Damaged() error
+	// Condemn says that the state cannot be used.
+	Condemn(cause error)
+}
+
+// Damaged returns why a state machine's state cannot be used.
+func Damaged(sm StateMachine) error {
+	if r, ok := sm.(Repairable); ok {
+		return r.Damaged()
+	}
+	return nil
+}

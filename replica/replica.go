@@ -42,6 +42,8 @@ type Replica struct {
 	session  protocol.Session
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*Unborn
+	// repairing: the state is damaged, another member's is to take its place.
+	repairing atomic.Bool
 
 	// known are the members with links, streams those that are sent a snapshot, lingers the
 	// loops of instances that are retired; guarded by lmu.
@@ -186,6 +188,10 @@ func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Appl
 	}
 	r.session = session
 	r.apply = newApplyLoop(r, a)
+	if Damaged(a.sm) != nil {
+		a.Halt()
+		r.CheckState()
+	}
 	r.proposer = &proposer{
 		clock: r.now, wake: func() { poke(r.preferred().wake) },
 		maxBatch: o.MaxBatchBytes, maxCount: o.MaxBatchCommands, maxBytes: o.MaxPendingBytes,
@@ -258,7 +264,15 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 		return err
 	}
 	r.bodies = newBodies(r, store, keeper)
-	if err := RecoverBodies(logs, store, refs); err != nil {
+	r.bodies.unsure = Damaged(sm) != nil
+	kept := refs
+	if r.bodies.unsure {
+		store.Each(func(held wal.Body) bool {
+			kept = append(kept, refOf(&held))
+			return true
+		})
+	}
+	if err := RecoverBodies(logs, store, kept); err != nil {
 		return err
 	}
 	for _, ref := range refs { // of instances that are retired as well
@@ -275,6 +289,9 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 			}
 		}
 		k.retention.Restart(floor, refs)
+		if r.bodies.unsure {
+			k.retention.Installing(0)
+		}
 		k.retention.Obey(config, r.opt.Self)
 	}
 	return nil

@@ -168,7 +168,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	if len(h.Cursor.Points) == 0 || len(h.Cursor.Points) != 1+len(h.Others) {
 		return &protocol.CorruptError{What: "snapshot stream", Detail: "no instances"}
 	}
-	if cursor, _ := r.apply.at(); !cursor.Before(&h.Cursor) {
+	if cursor, _ := r.apply.at(); !cursor.Before(&h.Cursor) && !r.repairing.Load() {
 		r.offer(from, &h) // of no use, but the sender should learn how far this member is
 		return nil
 	}
@@ -177,10 +177,14 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 		return err
 	}
 	if err := r.snaps.Write(h.SnapshotHeader, copyBody); err != nil {
+		poke(r.apply.useless)
 		return err
 	}
 	r.offer(from, &h)
 	r.overRetired(&h.Meta)
+	if r.repairing.Load() {
+		r.apply.push(applyItem{repair: true})
+	}
 	return nil
 }
 
@@ -224,8 +228,10 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 	switch {
 	case !ok && skip > 0:
 		return meta, 0, &DirError{s.dir, fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
-	case !ok, durable && skip >= h.Command:
+	case !ok, durable && skip >= h.Command && Damaged(sm) == nil:
 		return h.Meta, skip, nil
+	case !h.HasState && (h.Command > 0 || Damaged(sm) != nil) && repairable(sm, skip, &h):
+		return h.Meta, h.Command, nil
 	case !h.HasState && h.Command > 0:
 		return meta, 0, &DirError{s.dir, fmt.Sprintf(
 			"the log begins after command %d, but the state machine is only at %d", h.Command, skip)}
@@ -241,6 +247,16 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 		return meta, 0, fmt.Errorf("state machine: restore: %w", err)
 	}
 	return h.Meta, h.Command, f.Verify()
+}
+
+// repairable reports whether a state that the log does not go on from can be replaced by
+// another member's.
+func repairable(sm StateMachine, skip protocol.Position, h *SnapshotHeader) bool {
+	r, ok := sm.(Repairable)
+	if ok && r.Damaged() == nil {
+		r.Condemn(fmt.Errorf("the log begins after command %d, but the state machine is only at %d", h.Command, skip))
+	}
+	return ok
 }
 
 // Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,
