@@ -74,6 +74,9 @@ func toStatus(err error) error {
 			return statuses[i].status
 		}
 	}
+	if errors.As(err, new(*store.DamageError)) {
+		return errDamaged
+	}
 	var refused *braid.RefusedError
 	if errors.As(err, &refused) {
 		return refusal(refused)

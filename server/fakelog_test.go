@@ -266,6 +266,8 @@ func (l *fakeLog) changed() {
 	}
 }
 
+func (l *fakeLog) CheckState() {}
+
 func (l *fakeLog) Changes() <-chan struct{} { return l.changes }
 func (l *fakeLog) Done() <-chan struct{}    { return l.done }
 func (l *fakeLog) Err() error               { return l.failure }

@@ -82,9 +82,15 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	if err == nil && s.self.Load().learner && !servedByLearner(req) {
 		err = rpctypes.ErrGRPCNotSupportedForLearner
 	}
+	if err == nil {
+		err = s.fit(info.FullMethod, req)
+	}
 	var resp any
 	if err == nil {
 		resp, err = handler(ctx, req)
+	}
+	if unfit := s.fit(info.FullMethod, req); unfit != nil && err == nil {
+		resp, err = nil, unfit // damage that was found meanwhile may be in it
 	}
 	count.end(err)
 	return resp, err
@@ -142,10 +148,13 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if err := s.admit(ss.Context(), true); err != nil {
 		return err
 	}
+	if err := s.fit(info.FullMethod, nil); err != nil {
+		return err
+	}
 	ctx, cancel := s.streams.enter(ss.Context(), requiresLeader(ss.Context()))
 	defer cancel(nil)
-	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count})
-	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) {
+	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count, s: s})
+	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) || errors.Is(cause, errDamaged) {
 		return cause
 	}
 	return err
@@ -156,6 +165,7 @@ type serverStream struct {
 	grpc.ServerStream
 	ctx   context.Context
 	count *methodCount
+	s     *Server
 }
 
 // Context implements grpc.ServerStream.
@@ -163,6 +173,9 @@ func (s *serverStream) Context() context.Context { return s.ctx }
 
 // SendMsg implements grpc.ServerStream.
 func (s *serverStream) SendMsg(m any) error {
+	if s.s.store.Damaged() != nil {
+		return errDamaged
+	}
 	err := s.ServerStream.SendMsg(m)
 	if err == nil {
 		s.count.sent.Add(1)

@@ -83,6 +83,9 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) checkAlarms(excluded func(pb.AlarmType) bool) error {
 	for _, a := range s.store.Alarms() {
+		if a.Alarm == pb.AlarmType_CORRUPT && a.MemberID != uint64(s.id) {
+			continue // that is the other member's
+		}
 		if !excluded(a.Alarm) {
 			return errors.New("ALARM " + a.Alarm.String())
 		}

@@ -26,6 +26,8 @@ type Log interface {
 	Reshape(ctx context.Context, instances int) error
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
+	// CheckState says that the state may be damaged.
+	CheckState()
 	Status() braid.Status
 	// Changes holds a token whenever leader, term or membership changed.
 	Changes() <-chan struct{}

@@ -19,6 +19,7 @@ type machine struct {
 var (
 	_ braid.DurableStateMachine = (*machine)(nil)
 	_ braid.BodyKeeper          = (*machine)(nil)
+	_ braid.Repairable          = (*machine)(nil)
 )
 
 // Apply implements braid.StateMachine. The name applyEntries of the part that changes
@@ -57,6 +58,12 @@ func (m *machine) Applied() braid.Position { return braid.Position(m.store.Appli
 
 // Sync implements braid.DurableStateMachine.
 func (m *machine) Sync() error { return m.store.Sync() }
+
+// Damaged implements braid.Repairable.
+func (m *machine) Damaged() error { return m.store.Damaged() }
+
+// Condemn implements braid.Repairable.
+func (m *machine) Condemn(cause error) { m.store.Condemn(cause) }
 
 // LiveBodies implements braid.BodyKeeper.
 func (m *machine) LiveBodies(yield func(braid.BodyRef)) error {

@@ -65,6 +65,9 @@ type Server struct {
 	err            error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup
+	// scrubbing uses the store until endScrub.
+	scrubbing sync.WaitGroup
+	endScrub  context.CancelFunc
 	// fatal holds the first error that the server cannot go on with.
 	fatal chan error
 }
@@ -96,6 +99,10 @@ func Start(cfg Config) (*Server, error) {
 	s.background.Go(s.follow)
 	s.background.Go(s.publish)
 	s.background.Go(s.orderWanted)
+	s.background.Go(s.watchState)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.endScrub = cancel
+	s.scrubbing.Go(func() { s.scrubState(ctx) })
 	go s.supervise()
 	return s, nil
 }
@@ -110,7 +117,7 @@ func closeAll(listeners []net.Listener) {
 func (s *Server) open() error {
 	s.self.Store(&selfView{id: s.id})
 	s.cfg.Store.OnFatal = s.fail
-	s.cfg.Store.Bodies = bodies{s}
+	s.cfg.Store.Bodies, s.cfg.Store.Repairable = bodies{s}, true
 	st, err := store.Open(s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("server: open the store: %w", err)
@@ -212,6 +219,8 @@ func (s *Server) stop() {
 		sniff.stop()
 	}
 	s.client.Close()
+	s.endScrub()
+	s.scrubbing.Wait()
 	storeErr := s.store.Close() // also ends orderWanted
 	s.background.Wait()
 	s.err = errors.Join(s.err, logErr, storeErr)

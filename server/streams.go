@@ -53,6 +53,15 @@ func (o *openStreams) endLeaderless(cause error) {
 	}
 }
 
+// end ends the streams of this moment.
+func (o *openStreams) end(cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.open {
+		s.cancel(cause)
+	}
+}
+
 // stop ends all streams, now and from now on.
 func (o *openStreams) stop(cause error) {
 	o.mu.Lock()

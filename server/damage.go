@@ -1,0 +1,131 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// A member whose state is damaged serves nothing, raises the alarm CORRUPT for itself, has its
+// state replaced by another member's, ends the alarm and serves again.
+
+// errDamaged is what a member says whose state is damaged. Another member can be asked at
+// once: clients do that by themselves.
+var errDamaged = status.Error(codes.Unavailable, "etcdserver: corrupt member: its state is damaged, another member can be asked")
+
+const (
+	// damageTick is how often it is looked whether an alarm is to be raised or to be ended.
+	damageTick = time.Second
+	// shownFor is for how many looks in a row the alarm stands after a repair: one that ends at
+	// once is seen by nobody.
+	shownFor = 3
+	// settledAfter is how many looks in a row have to find no alarm after a repair: one that
+	// was raised in time may come late.
+	settledAfter = 30
+)
+
+// watchState acts on damage of the state, for the life of the server.
+func (s *Server) watchState() {
+	tick := time.NewTicker(damageTick)
+	defer tick.Stop()
+	quiet, shown, told := 0, 0, pb.AlarmRequest_GET
+	order := func(action pb.AlarmRequest_AlarmAction) {
+		quiet = 0
+		err := s.orderAlarm(action)
+		if told != action {
+			s.logger.Warn("alarm CORRUPT for this member", "action", action.String(), "err", err)
+		}
+		told = action
+	}
+	for {
+		select {
+		case <-s.store.DamageFound():
+			s.log.CheckState()
+			s.streams.end(errDamaged)
+		case <-tick.C:
+		case <-s.stopping:
+			return
+		}
+		switch {
+		case s.store.Damaged() != nil:
+			shown = 0
+			s.stepAside()
+			order(pb.AlarmRequest_ACTIVATE)
+		case !s.store.Repaired():
+		case s.store.Corrupt():
+			if shown++; shown >= shownFor {
+				order(pb.AlarmRequest_DEACTIVATE)
+			}
+		default:
+			if quiet++; quiet < settledAfter {
+				continue
+			}
+			if err := s.store.Settle(); err != nil {
+				s.logger.Warn("cannot forget that the state was repaired", "err", err)
+			}
+		}
+	}
+}
+
+// orderAlarm raises or ends the alarm for this member. What is lost comes again.
+func (s *Server) orderAlarm(action pb.AlarmRequest_AlarmAction) error {
+	command, err := s.store.AlarmCommand(action, pb.AlarmType_CORRUPT)
+	if err != nil {
+		return err
+	}
+	return s.log.ProposeAsync(command, func(any, error) {})
+}
+
+// stepAside hands leadership over: who applies nothing can neither end leases nor answer.
+func (s *Server) stepAside() {
+	if !s.self.Load().isLeader() {
+		return
+	}
+	s.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		defer cancel()
+		if err := s.log.TransferLeader(ctx, 0); err != nil {
+			s.logger.Warn("a member with a damaged state cannot hand over leadership", "err", err)
+		}
+	})
+}
+
+// fit refuses calls that a member must not serve: all that have to do with the state while
+// it is damaged, those for data while the alarm CORRUPT is raised for it.
+func (s *Server) fit(method string, request any) error {
+	if s.store.Damaged() != nil {
+		switch request.(type) {
+		case *pb.StatusRequest, *healthpb.HealthCheckRequest:
+			return nil
+		}
+		return errDamaged
+	}
+	if s.store.Corrupt() && forData(method) {
+		return errDamaged
+	}
+	return nil
+}
+
+// forData tells calls that read or write keys and leases.
+func forData(method string) bool {
+	for _, service := range [...]string{"/etcdserverpb.KV/", "/etcdserverpb.Watch/", "/etcdserverpb.Lease/", "/v3electionpb.", "/v3lockpb."} {
+		if strings.HasPrefix(method, service) {
+			return true
+		}
+	}
+	return false
+}
+
+// scrubState reads the database over and over to find damage.
+func (s *Server) scrubState(ctx context.Context) {
+	if rate := cmp.Or(s.cfg.Node.ScrubBytesPerSecond, 4<<20); rate > 0 {
+		s.store.Scrub(ctx, int64(rate))
+	}
+}
