@@ -16,6 +16,30 @@ type link struct {
 	// last is when the frame sent last arrives, for each instance: links keep order unless the
 	// seed says otherwise.
 	last map[protocol.InstanceID]time.Duration
+	// rate is how many bytes a second go over it; 0: any number. queue is how many may wait for
+	// that, of which more are lost; free is when the last of them will have left.
+	rate, queue int
+	free        time.Duration
+}
+
+// narrow makes a link take so many bytes a second, with a queue of so many before it.
+func (w *World) narrow(from, to protocol.MemberID, rate, queue int) {
+	l := w.link(from, to)
+	l.rate, l.queue = rate, queue
+}
+
+// leaves is when a frame that is sent now has left a link, in the order in which they were
+// sent; false if the queue is full.
+func (l *link) leaves(now time.Duration, bytes int) (time.Duration, bool) {
+	if l.rate == 0 {
+		return now, true
+	}
+	waiting := max(l.free, now)
+	if int((waiting-now).Seconds()*float64(l.rate))+bytes > l.queue {
+		return 0, false
+	}
+	l.free = waiting + time.Duration(bytes)*time.Second/time.Duration(l.rate)
+	return l.free, true
 }
 
 type linkKey struct{ from, to protocol.MemberID }
@@ -46,9 +70,15 @@ func (w *World) send(m *protocol.Message) {
 		w.lost(m)
 		return
 	}
-	w.carry(l, m, frame)
+	at, ok := l.leaves(w.now, len(frame))
+	if !ok {
+		w.events.Lost++
+		w.cutOff(m)
+		return
+	}
+	w.carry(l, m, frame, at)
 	if w.chance(w.set.Duplicate) {
-		w.carry(l, m, frame)
+		w.carry(l, m, frame, at)
 	}
 }
 
@@ -71,9 +101,13 @@ func judgeFrame(m *protocol.Message, length, most int) error {
 
 // lost tells the sender now and then that a peer is out of reach, as a transport would.
 func (w *World) lost(m *protocol.Message) {
-	if !w.chance(0.3) {
-		return
+	if w.chance(0.3) {
+		w.cutOff(m)
 	}
+}
+
+// cutOff tells the sender that a message did not leave.
+func (w *World) cutOff(m *protocol.Message) {
 	from, to := w.member(m.From), m.To
 	life := from.life
 	w.after(0, func() {
@@ -84,8 +118,8 @@ func (w *World) lost(m *protocol.Message) {
 	})
 }
 
-func (w *World) carry(l *link, m *protocol.Message, frame []byte) {
-	at := w.now + w.between(w.set.DelayMin, w.set.DelayMax)
+func (w *World) carry(l *link, m *protocol.Message, frame []byte, at time.Duration) {
+	at += w.between(w.set.DelayMin, w.set.DelayMax)
 	if !w.set.Reorder {
 		at = max(at, l.last[m.Instance])
 		l.last[m.Instance] = at

@@ -22,6 +22,8 @@ var staged = map[string]struct {
 	string(raft.MutantLeaseIgnoresDrift):  {3, leases(0.9), oldLease},
 	string(raft.MutantCodeOldTermAnswers): {5, coded(3), oldTermAnswers},
 	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
+	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
+	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
 }
 
 // searched bounds how many seeds of each size are tried for the other mutants.

@@ -19,6 +19,7 @@ type code struct {
 	// stalled is an instant + 1ns, 0 for not: since when the first coded entry that is not
 	// committed cannot become so without whole copies.
 	stalled uint64
+	overdue overdue
 }
 
 // recently is how long ago a member may have been heard of to count as alive: it answers
@@ -27,7 +28,13 @@ func (r *Raft) recently(p *progress) bool {
 	return p.heard != 0 && stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
 }
 
-// k leaves as many members out as are not alive now (SPECS §2.4). It codes nothing while
+// counted reports whether a member may be expected to store its row soon: it is alive, the log
+// streams to it, and it is not far behind the others.
+func (r *Raft) counted(p *progress) bool {
+	return r.recently(p) && (p.phase == stream && !p.far.is || r.cfg.Mutant == MutantCodeWaitForAll)
+}
+
+// k leaves as many members out as are not counted on now (SPECS §2.4). It codes nothing while
 // a membership change is under way: entries before a configuration in the log are then
 // committed, and whoever leads next need not ask who held what under which (§2.7).
 func (c *code) k() uint8 {
@@ -38,7 +45,7 @@ func (c *code) k() uint8 {
 	n := len(r.voters.Incoming)
 	q, alive := quorum.Size(n), 0
 	for _, id := range r.voters.Incoming {
-		if p := r.peer(id); id == r.cfg.Self || p != nil && r.recently(p) {
+		if p := r.peer(id); id == r.cfg.Self || p != nil && r.counted(p) {
 			alive++
 		}
 	}
@@ -102,12 +109,10 @@ func (r *Raft) slot(id protocol.MemberID) (row uint8, ok bool) {
 	return 0, false
 }
 
-// stored counts this member like any other, and only with what its disk holds: the
-// followers may commit an entry before the leader's own disk is done. It stops before the
-// first coded entry that is not durable, whatever comes after it is (SPECS §2.2, G1).
-func (c *code) stored() protocol.Index {
+// agreed is the highest index that a majority holds, in whatever form.
+func (c *code) agreed() protocol.Index {
 	r := c.r
-	to := protocol.Index(r.writers().Agreed(func(id protocol.MemberID) uint64 {
+	return protocol.Index(r.writers().Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return uint64(r.disk.durable)
 		}
@@ -116,6 +121,14 @@ func (c *code) stored() protocol.Index {
 		}
 		return 0
 	}))
+}
+
+// stored counts this member like any other, and only with what its disk holds: the
+// followers may commit an entry before the leader's own disk is done. It stops before the
+// first coded entry that is not durable, whatever comes after it is (SPECS §2.2, G1).
+func (c *code) stored() protocol.Index {
+	r, to := c.r, c.agreed()
+	r.judgeLag(to)
 	switch r.cfg.Mutant {
 	case MutantCodeNaiveMix:
 		return to
@@ -150,4 +163,4 @@ func (r *Raft) durable(i protocol.Index) bool {
 	})
 }
 
-func (c *code) reset() { c.off, c.stalled = 0, 0 }
+func (c *code) reset() { c.off, c.stalled, c.overdue = 0, 0, overdue{} }

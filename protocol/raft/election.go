@@ -288,7 +288,7 @@ func (r *Raft) prepare() {
 	r.lead.ready = true
 	r.lead.first = r.log.last + 1
 	for _, p := range r.lead.peers {
-		p.become(probe, r.lead.first)
+		p.become(probe, r.lead.first, r.now)
 	}
 	e := protocol.Entry{Kind: protocol.EntryNoop}
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))

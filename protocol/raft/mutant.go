@@ -24,6 +24,8 @@ const (
 	MutantCodeNaiveMix          Mutant = "code-naive-mix"
 	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
 	MutantCodeNoRestripe        Mutant = "code-no-restripe"
+	MutantCodeWaitForAll        Mutant = "code-wait-for-all"
+	MutantHeedLateAnswers       Mutant = "heed-late-answers"
 	MutantForwardAtOnce         Mutant = "forward-at-once"
 	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         Mutant = "promote-at-once"
@@ -55,6 +57,8 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
 	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
 	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
+	{MutantCodeWaitForAll, "who answers and acknowledges counts as one that will soon have its row, however far it is behind"},
+	{MutantHeedLateAnswers, "a leader takes answers to what it gave up for answers to what it sends now"},
 	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
 	{MutantStalledDiskLeads, "a leader stays, and a member stands for election, while its disk stands still"},
 	{MutantPromoteAtOnce, "a member that joins counts at once, whether it comes or not"},

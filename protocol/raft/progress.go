@@ -32,8 +32,13 @@ type progress struct {
 	grown, level time.Duration
 	// next is the first index to send next; base < next ≤ last+1 but in phase behind.
 	next protocol.Index
-	// paused: in phase probe, the probe is out and nothing came back.
+	// began is when the phase began, an instant + 1ns: answers to what was sent before say
+	// nothing of it. Much of that may still be in a link's queue.
+	began uint64
+	// paused: in phase probe, the probe is out and nothing came back. It is sent again when a
+	// heartbeat is answered that left after resume, an instant + 1ns.
 	paused bool
+	resume uint64
 	// asked: a snapshot was asked for and SnapshotSent has not come.
 	asked bool
 
@@ -53,6 +58,8 @@ type progress struct {
 	// of those that it has already.
 	whole   protocol.Index
 	filling filling
+	// far: it is too far behind the others to be counted on.
+	far far
 	// lacking: it misses bodies of committed entries. partial and restripes are as in
 	// protocol.Bodies, as it said in this term.
 	lacking   bool
@@ -116,8 +123,8 @@ func (p *progress) landed(match protocol.Index) {
 }
 
 // become starts a phase: whatever was in flight is forgotten.
-func (p *progress) become(ph phase, next protocol.Index) {
-	p.phase, p.next = ph, max(next, p.match+1)
+func (p *progress) become(ph phase, next protocol.Index, now time.Duration) {
+	p.phase, p.next, p.began = ph, max(next, p.match+1), stamp(now)
 	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
 	p.paused, p.told, p.hold, p.filling = false, 0, 0, filling{}
 }
@@ -133,6 +140,9 @@ func (p *progress) measured(trip time.Duration) {
 		p.trip += (trip - p.trip) / 8
 	}
 }
+
+// pause waits for a heartbeat that leaves after an instant and is answered.
+func (p *progress) pause(until time.Duration) { p.paused, p.resume = true, stamp(until) }
 
 const (
 	// largeFrame: frames from this size on are bounded by bytes only.

@@ -103,4 +103,5 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	r.writeEntry(e)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.appended += uint64(e.Bytes())
+	r.noteAppended()
 }

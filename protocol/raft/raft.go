@@ -81,6 +81,8 @@ type leading struct {
 	// entries appended in this reign.
 	uncommitted int
 	appended    uint64
+	// marks say where the bytes of appended are, ascending; at most maxMarks.
+	marks []mark
 	// beat is when the next heartbeat is due; beaten is the commit index at the last one.
 	beat   time.Duration
 	beaten protocol.Index

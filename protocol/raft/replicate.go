@@ -52,7 +52,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 		bytes += entries[i].Bytes()
 	}
 	if p.phase == probe {
-		p.paused = true
+		p.pause(r.now + r.cfg.Heartbeat)
 		r.sendAppend(p, prev, prevTerm, entries, true)
 		return false
 	}
@@ -190,8 +190,8 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 		return
 	}
 	switch {
-	case p.phase == probe, p.phase == behind && p.match >= r.log.base:
-		p.become(stream, p.match+1)
+	case p.phase == probe && !r.late(p, m), p.phase == behind && p.match >= r.log.base:
+		p.become(stream, p.match+1, r.now)
 	case p.phase == stream:
 		p.landed(p.match)
 	}
@@ -219,11 +219,14 @@ func (r *Raft) refused(p *progress, m *protocol.Message) {
 	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
 		return // late
 	}
+	if r.late(p, m) {
+		return
+	}
 	at, term := r.log.back(min(m.Hint, m.Index-1), m.HintTerm)
 	if base := r.log.base; base > 0 && at == base && (m.Hint < base || m.Index <= base || term > m.HintTerm) {
 		at = base - 1 // they part before our log begins: a snapshot
 	}
-	p.become(probe, at+1)
+	p.become(probe, at+1, r.now)
 	r.replicate(p)
 }
 
@@ -245,15 +248,23 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 	}
 	switch {
 	case p.phase == probe:
-		p.paused = p.paused && m.Context == 0 // a heartbeat beside the stream overtakes the probe
+		// A heartbeat beside the stream, without Context, overtakes the probe; one that left soon
+		// after it may be answered before the disk is done.
+		p.paused = p.paused && (m.Context == 0 || m.Context <= p.resume && r.cfg.Mutant != MutantHeedLateAnswers)
 	case p.phase == stream && r.lost(p, m):
-		p.become(stream, m.Hint+1)
+		p.become(stream, m.Hint+1, r.now)
 	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > stamp(p.grown):
 		// It restarted and does not know any more how far its log matches; until it is
 		// told again it learns of no commit.
-		p.become(probe, p.match+1)
+		p.become(probe, p.match+1, r.now)
 	}
 	r.replicate(p)
+}
+
+// late reports whether p answers something that was sent before its phase began and given up
+// since. An answer to a snapshot has no Context.
+func (r *Raft) late(p *progress, m *protocol.Message) bool {
+	return m.Context != 0 && m.Context < p.began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
 // lost reports whether the oldest frame in flight never arrived: the follower answers a
@@ -266,8 +277,8 @@ func (r *Raft) lost(p *progress, m *protocol.Message) bool {
 // unreachable: what is in flight is gone; the next heartbeat that is answered resumes.
 func (r *Raft) unreachable(id protocol.MemberID) {
 	if p := r.peer(id); p != nil && p.phase == stream && len(p.frames) > 0 {
-		p.become(probe, p.match+1)
-		p.paused = true
+		p.become(probe, p.match+1, r.now)
+		p.pause(r.now)
 	}
 }
 

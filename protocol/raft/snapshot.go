@@ -21,7 +21,7 @@ func (r *Raft) compact(to protocol.Index) {
 
 // askSnapshot asks for a snapshot for a member that needs entries we no longer have.
 func (r *Raft) askSnapshot(p *progress) {
-	p.become(behind, p.next)
+	p.become(behind, p.next, r.now)
 	if !p.asked {
 		p.asked = true
 		r.out.Snapshots = append(r.out.Snapshots, p.id)
@@ -38,11 +38,13 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 		return
 	}
 	// After a failure the next answered heartbeat tries again.
-	p.become(probe, max(r.log.base, in.Index)+1)
+	p.become(probe, max(r.log.base, in.Index)+1, r.now)
 	if in.Index > r.log.last || in.Index < r.log.base {
 		p.next = r.log.base // unknown to our log: asks for another
 	}
-	p.paused = in.Index == 0
+	if in.Index == 0 {
+		p.pause(r.now)
+	}
 	r.replicate(p)
 }
 

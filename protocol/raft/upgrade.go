@@ -49,6 +49,8 @@ func (r *Raft) hopeful(i protocol.Index) bool {
 			return p.holds(i)
 		case i <= p.whole:
 			return protocol.FormWhole
+		case p.far.is && r.cfg.Mutant != MutantCodeWaitForAll:
+			return p.holds(i)
 		}
 		if f := p.holds(i); f != protocol.FormNone {
 			return f
@@ -71,7 +73,8 @@ func (r *Raft) fragile() protocol.Index {
 	return 0
 }
 
-// tick notices that the first coded entry waits for members that do not move.
+// tick notices that the first coded entry waits for members that do not move, or that are too
+// far behind.
 func (c *code) tick() {
 	r := c.r
 	for _, p := range r.lead.peers {
@@ -79,12 +82,19 @@ func (c *code) tick() {
 			p.level = r.now
 		}
 	}
-	if i := r.fragile(); i == 0 || r.hopeful(i) {
+	r.judgeLag(c.agreed())
+	i := r.fragile()
+	late := c.watch(i)
+	if late {
+		r.spare(i)
+	}
+	switch {
+	case i == 0 || r.hopeful(i):
 		c.stalled = 0
-	} else if c.stalled == 0 {
-		c.stalled = stamp(r.now)
-	} else if stamp(r.now) > c.stalled+uint64(c.patience()) {
+	case late, c.stalled != 0 && stamp(r.now) > c.stalled+uint64(c.patience(0)):
 		c.upgrade()
+	case c.stalled == 0:
+		c.stalled = stamp(r.now)
 	}
 	c.relax()
 	for _, p := range r.lead.peers {
@@ -93,12 +103,12 @@ func (c *code) tick() {
 }
 
 // patience is how long to wait for members that do not move to move again: two round trips
-// to the slowest voter that answers.
-func (c *code) patience() time.Duration {
+// to the slowest voter that answers and has the entry at i, 0 for any.
+func (c *code) patience(i protocol.Index) time.Duration {
 	r := c.r
 	trip := time.Duration(0)
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.id) && r.recently(p) {
+		if r.voters.Has(p.id) && r.recently(p) && !p.far.is && p.match >= i {
 			trip = max(trip, p.trip)
 		}
 	}

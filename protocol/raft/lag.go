@@ -1,0 +1,115 @@
+package raft
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Rows are worth having from members that store them about as soon as the others do. One that
+// is far behind answers, and acknowledges more and more, but what is new reaches it last: every
+// entry would wait for it. So a member that is far counts neither for k nor as one that will
+// take its row (docs/craft.md, "When a member is behind").
+
+// mark says how many bytes the leader had appended in its reign with the entry at an index.
+type mark struct {
+	index protocol.Index
+	bytes uint64
+}
+
+// maxMarks bounds what is remembered of where the bytes are.
+const maxMarks = 4096
+
+// noteAppended remembers where the bytes are, about four times a frame.
+func (r *Raft) noteAppended() {
+	l := &r.lead
+	n := len(l.marks)
+	if n > 0 && l.appended-l.marks[n-1].bytes < uint64(r.cfg.MaxFrameBytes/4) {
+		return
+	}
+	if n >= maxMarks {
+		l.marks = slices.Delete(l.marks, 0, n/2)
+	}
+	l.marks = append(l.marks, mark{r.log.last, l.appended})
+}
+
+// appendedBy is about how many bytes of this reign the log has up to an index; false if
+// that is not remembered.
+func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
+	marks := r.lead.marks
+	k := sort.Search(len(marks), func(k int) bool { return marks[k].index > i })
+	if k > 0 {
+		return marks[k-1].bytes, true
+	}
+	return 0, len(marks) > 0 && marks[0].index == r.lead.first && i+1 == r.lead.first
+}
+
+// far is since when a member is not counted on, or not.
+type far struct {
+	is bool
+	// owes is the log's end when it began. It ends when the member has all that, is near
+	// again, and at until at the earliest.
+	owes  protocol.Index
+	until time.Duration
+}
+
+// judgeLag finds out who is far behind what a majority has, and who is near again. It is relative
+// to the others, so a link that is narrow for all of them makes nobody far.
+func (r *Raft) judgeLag(agreed protocol.Index) {
+	most, known := r.appendedBy(agreed)
+	frame := uint64(r.cfg.MaxFrameBytes)
+	for _, p := range r.lead.peers {
+		near, gone := p.match+1 >= agreed, false
+		if !near {
+			has, remembered := r.appendedBy(p.match)
+			near = known && remembered && most <= has+frame
+			gone = agreed > p.match+2 && (!known || !remembered || most > has+farFrames*frame)
+		}
+		switch {
+		case gone && !p.far.is:
+			p.far = far{is: true, owes: r.log.last}
+		case near && p.far.is && p.match >= p.far.owes && r.now >= p.far.until:
+			p.far = far{}
+		}
+	}
+}
+
+// farFrames is by how many frames more than a majority a member has to lack to be far.
+const farFrames = 4
+
+// spare has nobody wait any longer for those who do not have the entry at i yet.
+func (r *Raft) spare(i protocol.Index) {
+	for _, p := range r.lead.peers {
+		if p.match < i && !p.far.is {
+			p.far = far{is: true, owes: r.log.last, until: r.now + r.cfg.ElectionTimeout}
+		}
+	}
+}
+
+// overdue follows the first coded entry that is not durable.
+type overdue struct {
+	index protocol.Index
+	// since is when it became the first, held when a majority was first seen to have
+	// something of it; instants + 1ns, 0 for not yet.
+	since, held uint64
+}
+
+// watch reports whether an entry that a majority has waited long enough for the others: two
+// round trips of those who have it, a heartbeat at least, or as long again as they took. Of a
+// large body on a narrow link the last row may well come that much later.
+func (c *code) watch(i protocol.Index) bool {
+	r, w := c.r, &c.overdue
+	if i == 0 || i != w.index {
+		*w = overdue{index: i, since: stamp(r.now)}
+	}
+	if i == 0 || c.agreed() < i || r.cfg.Mutant == MutantCodeWaitForAll {
+		return false
+	}
+	if w.held == 0 {
+		w.held = stamp(r.now)
+	}
+	took := min(time.Duration(w.held-w.since), r.cfg.ElectionTimeout)
+	return stamp(r.now) > w.held+uint64(max(took, c.patience(i)))
+}

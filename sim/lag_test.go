@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// What becomes of the others, and of a member itself, when it has much to catch up with over
+// a narrow link.
+
+const (
+	narrowRate  = 40 << 10 // bytes a second
+	narrowFrame = 2 << 10  // of an entry
+)
+
+func narrowFrames(set *Settings) {
+	coded(0)(set)
+	set.Raft.Placement, set.Bodies.Min, set.Bodies.Max = raft.PlacementCopy, narrowFrame, narrowFrame
+	set.Raft.MaxFrameBytes, set.Raft.MaxInflightBytes = narrowFrame, 32<<10
+}
+
+// late leaves a member behind by so many entries, and then lets it back over a narrow link.
+func (s *stage) late(id protocol.MemberID, entries int) {
+	s.t.Helper()
+	var others []protocol.MemberID
+	for _, m := range s.members {
+		if m.id != id && m.up {
+			others = append(others, m.id)
+		}
+	}
+	s.split(others...)
+	for range entries {
+		s.mustAck(s.putBody(1))
+	}
+	s.pass = func(m *protocol.Message) bool {
+		return m.From == 1 || m.Type != protocol.MsgPreVote && m.Type != protocol.MsgVote
+	}
+	s.narrow(1, id, narrowRate, 2*s.set.Raft.MaxInflightBytes)
+	s.heal()
+}
+
+func lateCoded(set *Settings) {
+	narrowFrames(set)
+	set.Raft.Placement = raft.PlacementCode
+}
+
+// laggard: of five members one is down and one is far behind. It answers and gets on, but its
+// rows of what is new come last. Writes, with bodies and without, do not wait for it.
+func laggard(s *stage) {
+	const bound = 10 * stageHeartbeat
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.crash(5)
+	s.late(4, 200)
+	for s.commit(4)+20 < s.commit(1) && s.broken == nil {
+		began := s.now
+		ops := []*operation{s.putBody(1), s.put(1)}
+		for _, op := range ops {
+			s.mustAck(op)
+		}
+		if took := s.now - began; took > bound {
+			s.violate(1, fmt.Errorf("nothing was committed for %s while a member was behind", took))
+		}
+		s.wait(0.2)
+	}
+}
+
+// lateAnswers: of what is on its way to a member something is lost, so it refuses all that
+// came after it. It catches up in the time that the bytes take, not after many more rounds.
+func lateAnswers(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.late(3, 200)
+	s.wait(1)
+	n, before := 0, s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if m.To == 3 && m.Type == protocol.MsgAppend && len(m.Entries) > 0 {
+			if n++; n == 5 {
+				return false
+			}
+		}
+		return before(m)
+	}
+	began := s.now
+	for s.commit(3) < s.commit(1) && s.broken == nil {
+		s.wait(1)
+		if took := s.now - began; took > 40*time.Second {
+			s.violate(1, fmt.Errorf("after %s a member has %d of %d entries", took, s.commit(3), s.commit(1)))
+		}
+	}
+	s.t.Logf("it took %s", s.now-began)
+}
+
+func TestALaggardHoldsNobodyUp(t *testing.T) {
+	s := newStage(t, 5, "", lateCoded)
+	laggard(s)
+	s.passes()
+}
+
+func TestLateAnswersMeanNothing(t *testing.T) {
+	s := newStage(t, 3, "", narrowFrames)
+	lateAnswers(s)
+	s.passes()
+}
