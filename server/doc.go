@@ -8,7 +8,7 @@
 // time of a lease for instance, is asked for over the link between members (ask.go).
 //
 // How to read it: server.go (start and stop), log.go (what it needs of the log), then a
-// file per service: kv.go watch.go lease.go cluster.go auth.go maintenance.go locks.go.
+// file per service: kv.go watch.go lease.go keepalive.go cluster.go auth.go maintenance.go locks.go.
 // listen.go tells gRPC from HTTP on one port; grpc.go and http.go set the two up.
 //
 // May import: the root package and store.

@@ -29,8 +29,12 @@ type fakeLog struct {
 	amend func(*braid.Status)
 	// refuse, if set, is what proposals get.
 	refuse error
+	// reads: read barriers do without a proposal.
+	reads bool
 	// barrier, if set, is what read barriers get.
 	barrier error
+	// held, if set, holds read barriers up until it is closed.
+	held chan struct{}
 	// stuck: proposals are taken and never answered.
 	stuck bool
 	// transferred is where leadership was last handed to.
@@ -165,12 +169,24 @@ func (l *fakeLog) Propose(ctx context.Context, command []byte) (any, error) {
 
 func (l *fakeLog) ReadBarrier(ctx context.Context) error {
 	l.mu.Lock()
-	err := l.barrier
+	err, held := l.barrier, l.held
 	l.barriers++
 	l.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if err != nil {
 		return err
 	}
+	if l.mu.Lock(); l.reads {
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
 	_, err = l.Propose(ctx, nil)
 	return err
 }

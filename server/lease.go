@@ -3,14 +3,14 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/lease"
 
-	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
 )
 
 // leaseService implements pb.LeaseServer. Grants and revocations are ordered. How long a
@@ -47,42 +47,6 @@ func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest
 	return resp, nil
 }
 
-// LeaseKeepAlive implements pb.LeaseServer. The stream ends when its context does, even
-// while a renewal waits for a primary.
-func (l *leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
-	ctx := stream.Context()
-	ended := make(chan error, 1)
-	go func() { ended <- l.keepAlive(ctx, stream) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *leaseService) keepAlive(ctx context.Context, stream pb.Lease_LeaseKeepAliveServer) error {
-	for {
-		req, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		// The header is older than the renewal: a client must not see the renewal of a
-		// lease at a revision at which it was already revoked.
-		resp := &pb.LeaseKeepAliveResponse{Header: l.s.header(l.s.store.Revision()), ID: req.ID}
-		resp.TTL, err = l.renew(ctx, req.ID)
-		if err != nil {
-			return err
-		}
-		if err := stream.Send(resp); err != nil {
-			return err
-		}
-	}
-}
-
 // renew returns the time to live in seconds, 0 if there is no such lease.
 func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 	reply, err := ask(ctx, l.s, l.s.primary, askRenew, &pb.LeaseKeepAliveRequest{ID: id}, new(pb.LeaseKeepAliveResponse))
@@ -95,34 +59,23 @@ func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 	return reply.TTL, nil
 }
 
-// renewHere renews on the primary. The barrier makes sure that it still is, and that a
-// lease granted a moment ago is known here.
+// renewHere renews on the primary. That the request came counts at once, however long it takes
+// to answer it. The barrier makes sure that this member still is the primary, and that a lease
+// granted a moment ago is known here.
 func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
-	if err := l.s.barrier.wait(ctx); err != nil {
-		return nil, err
-	}
-	known := l.s.store.Lessor().Lookup(lease.LeaseID(r.ID))
-	if known == nil || known.Remaining() > 0 {
-		ttl, err := l.s.store.LeaseRenewAs(user, r.ID)
-		return &pb.LeaseKeepAliveResponse{ID: r.ID, TTL: ttl}, err
-	}
-	// It has expired: the lessor waits until its end is decided.
-	type renewal struct {
-		ttl int64
-		err error
-	}
-	decided := make(chan renewal, 1)
-	go func() {
-		ttl, err := l.s.store.LeaseRenewAs(user, r.ID)
-		decided <- renewal{ttl, err}
-	}()
-	select {
-	case got := <-decided:
-		return &pb.LeaseKeepAliveResponse{ID: r.ID, TTL: got.ttl}, got.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.s.stopping:
-		return nil, braid.ErrStopped
+	renewal := l.s.store.Renew(r.ID)
+	defer renewal.Settle()
+	ctx, cancel := context.WithTimeout(ctx, l.s.timeout)
+	defer cancel()
+	for {
+		began := time.Now()
+		if err := l.s.barrier.wait(ctx); err != nil {
+			return nil, err
+		}
+		ttl, err := renewal.Answer(ctx, user, began)
+		if !errors.Is(err, store.ErrUnconfirmed) {
+			return &pb.LeaseKeepAliveResponse{ID: r.ID, TTL: ttl}, err
+		}
 	}
 }
 

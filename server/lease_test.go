@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+
+	"github.com/braidlog/braid"
 )
 
 func TestLease(t *testing.T) {
@@ -107,6 +109,61 @@ func TestAskAnotherMember(t *testing.T) {
 		_, err := f.Server.askMember(ctx, 0x99, garbage)
 		require.Error(t, err, "%q", garbage)
 	}
+}
+
+// TestKeepAliveInTimeCounts: what is asked of the cluster to confirm a renewal takes longer
+// than the lease. The keep-alive came in time all the same.
+func TestKeepAliveInTimeCounts(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	f := start(t)
+	c, ctx := f.client, testContext(t)
+	eventually(t, "the primary", f.store.IsPrimary)
+	granted, err := c.Grant(ctx, 1)
+	require.NoError(t, err)
+	held := make(chan struct{})
+	f.fake.set(func(l *fakeLog) { l.held = held })
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := c.KeepAliveOnce(ctx, granted.ID)
+		renewed <- err
+	}()
+	<-time.After(3 * time.Second) // as long as it takes
+	f.fake.set(func(l *fakeLog) { l.held = nil })
+	close(held)
+	require.NoError(t, <-renewed)
+	eventually(t, "its end", func() bool {
+		left, err := c.TimeToLive(ctx, granted.ID)
+		return err == nil && left.TTL == -1
+	})
+}
+
+// TestKeepAliveBehindAnother: two leases share a stream, as all of a client do. While the end of
+// the first is being decided, and that takes long, the second is renewed.
+func TestKeepAliveBehindAnother(t *testing.T) {
+	t.Parallel() // it waits for a clock
+	f := start(t)
+	c, ctx := f.client, testContext(t)
+	eventually(t, "the primary", f.store.IsPrimary)
+	first, err := c.Grant(ctx, 1)
+	require.NoError(t, err)
+	second, err := c.Grant(ctx, 60)
+	require.NoError(t, err)
+	f.fake.set(func(l *fakeLog) { l.refuse = braid.ErrOverloaded })
+	<-time.After(2 * time.Second) // the first has expired
+	stream, err := pb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
+	require.NoError(t, err)
+	f.fake.set(func(l *fakeLog) { l.reads = true })
+	require.NoError(t, stream.Send(keepAliveRequest(first.ID)))
+	require.NoError(t, stream.Send(keepAliveRequest(second.ID)))
+	answer, err := stream.Recv()
+	require.NoError(t, err)
+	require.EqualValues(t, second.ID, answer.ID)
+	require.EqualValues(t, 60, answer.TTL)
+	f.fake.set(func(l *fakeLog) { l.refuse = nil })
+	answer, err = stream.Recv()
+	require.NoError(t, err)
+	require.EqualValues(t, first.ID, answer.ID)
+	require.Zero(t, answer.TTL)
 }
 
 func TestLockAndElection(t *testing.T) {

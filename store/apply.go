@@ -102,9 +102,15 @@ func (s *Store) applyOne(c *Command) *Result {
 		cmd.claim.position = c.Position
 		s.applyClaim(cmd.claim)
 		return &Result{}
-	case kindGuarded:
+	case kindGuarded, kindNumbered:
 		if cmd.guard != s.primary.position.Load() {
 			return &Result{Err: ErrNotPrimary}
+		}
+		if cmd.kind == kindNumbered {
+			if err := s.applyNumber(cmd.number); err != nil {
+				return &Result{Err: err}
+			}
+			defer s.lessor.tookEffect(cmd.number)
 		}
 		cmd.request.Header = s.rootHeader()
 	}

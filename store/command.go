@@ -21,15 +21,18 @@ import (
 //	          (8 bytes each, big endian)
 //	guarded   the claim's position (8 bytes) and a request, which counts only while that
 //	          claim is the newest one
+//	numbered  the claim's position, a number (8 bytes each) and a request, which counts only
+//	          while that claim is the newest one, and after no greater number under it
 //	large     what the request's records stand for, and what must not have changed (see
 //	          large.go), and a request
 //
 // A command of no bytes does nothing.
 const (
-	kindRequest = 'r'
-	kindClaim   = 'c'
-	kindGuarded = 'g'
-	kindLarge   = 'l'
+	kindRequest  = 'r'
+	kindClaim    = 'c'
+	kindGuarded  = 'g'
+	kindNumbered = 'n'
+	kindLarge    = 'l'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
@@ -40,7 +43,8 @@ var ErrBadCommand = errors.New("store: malformed command")
 type command struct {
 	kind    byte
 	claim   claim  // claim: member and nonce
-	guard   uint64 // guarded: position of the claim
+	guard   uint64 // guarded, numbered: position of the claim
+	number  uint64 // numbered
 	request *pb.InternalRaftRequest
 
 	// Of a command with large values:
@@ -59,6 +63,8 @@ func decode(data []byte) (c command, err error) {
 		return c, nil
 	case c.kind == kindGuarded && len(data) >= 8:
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
+	case c.kind == kindNumbered && len(data) >= 16:
+		c.guard, c.number, data = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[8:]), data[16:]
 	case c.kind == kindLarge:
 		if data, err = c.decodeLarge(data); err != nil {
 			return c, err
@@ -82,6 +88,11 @@ func encode(prefix []byte, r *pb.InternalRaftRequest) ([]byte, error) {
 
 func guardedPrefix(position uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kindGuarded}, position)
+}
+
+func numberedPrefix(position, number uint64) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{kindNumbered}, position)
+	return binary.BigEndian.AppendUint64(b, number)
 }
 
 // Encoded is a request as it is proposed, and what is needed to answer it.

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/auth"
@@ -10,28 +12,16 @@ import (
 
 // LeaseRenew starts a lease anew and returns its time to live in seconds. Only the primary
 // lessor can: elsewhere the error is [ErrNotPrimary], and the primary is to be asked.
-// etcd's ErrLeaseNotFound: there is no such lease in the state of this moment.
+// etcd's ErrLeaseNotFound: there is no such lease in the state of this moment. That this member
+// still is the primary is not confirmed; [Store.Renew] is for who does that.
 func (s *Store) LeaseRenew(ctx context.Context, id int64) (ttl int64, err error) {
 	user, err := s.AuthInfo(ctx)
 	if err != nil {
 		return -1, err
 	}
-	return s.LeaseRenewAs(user, id)
-}
-
-// LeaseRenewAs is LeaseRenew for a user whom another member knows.
-func (s *Store) LeaseRenewAs(user *auth.AuthInfo, id int64) (ttl int64, err error) {
-	allowed := func(user *auth.AuthInfo) error {
-		return s.leaseKeys(user, id, func(key []byte) error { return s.auth.IsPutPermitted(user, key) })
-	}
-	err = s.permittedAs(user, allowed, func() error {
-		ttl, err = s.lessor.Renew(lease.LeaseID(id))
-		return err
-	})
-	if err != nil {
-		return -1, err
-	}
-	return ttl, nil
+	renewal := s.Renew(id)
+	defer renewal.Settle()
+	return renewal.Answer(ctx, user, s.lessor.now())
 }
 
 // LeaseTimeToLive tells what is left of a lease, and its keys if asked. Only the primary
@@ -66,8 +56,9 @@ func (s *Store) LeaseTimeToLiveAs(user *auth.AuthInfo, r *pb.LeaseTimeToLiveRequ
 }
 
 func (s *Store) timeToLive(r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if !s.IsPrimary() {
-		return nil, ErrNotPrimary
+	left, err := s.lessor.left(r.ID)
+	if err != nil {
+		return nil, err
 	}
 	l := s.lessor.Lookup(lease.LeaseID(r.ID))
 	if l == nil {
@@ -76,7 +67,7 @@ func (s *Store) timeToLive(r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveRes
 	resp := &pb.LeaseTimeToLiveResponse{
 		Header:     &pb.ResponseHeader{Revision: s.kv.Rev()},
 		ID:         r.ID,
-		TTL:        int64(l.Remaining().Seconds()),
+		TTL:        int64(left.Seconds()),
 		GrantedTTL: l.TTL(),
 	}
 	if r.Keys {
@@ -84,15 +75,13 @@ func (s *Store) timeToLive(r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveRes
 			resp.Keys = append(resp.Keys, []byte(key))
 		}
 	}
-	if l.Demoted() { // then Remaining was for ever
-		return nil, ErrNotPrimary
-	}
 	return resp, nil
 }
 
 // LeaseLeases lists the leases. Read linearizably before.
 func (s *Store) LeaseLeases(ctx context.Context) (*pb.LeaseLeasesResponse, error) {
 	leases := s.lessor.Leases()
+	slices.SortFunc(leases, func(a, b *lease.Lease) int { return cmp.Compare(a.ID, b.ID) })
 	allowed := func(user *auth.AuthInfo) error {
 		for _, l := range leases {
 			err := s.leaseKeys(user, int64(l.ID), func(key []byte) error { return s.auth.IsRangePermitted(user, key, nil) })

@@ -150,6 +150,74 @@ func TestCheckpointSurvives(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
+// TestRenewalOutlivesItsPrimary: a renewal that was answered holds under the next primary, also
+// if a checkpoint had shortened the lease before, and the primary dies right after its answer:
+// what it wanted ordered and is not yet is lost.
+func TestRenewalOutlivesItsPrimary(t *testing.T) {
+	n := openTemp(t)
+	n.must(grant(7, 1000))
+	n.raw(n.ClaimLeases())
+	n.raw(n.checkpoint(7, 300))
+	answered := make(chan error, 1)
+	go func() {
+		_, err := n.LeaseRenew(context.Background(), 7)
+		answered <- err
+	}()
+	wanted := within(t, n.Wanted())
+	select {
+	case err := <-answered:
+		require.NoError(t, err) // and what it wanted is lost
+	case <-time.After(100 * time.Millisecond):
+		n.raw(wanted)
+		require.NoError(t, within(t, answered))
+	}
+	n.raw(n.ClaimLeases())
+	require.Greater(t, n.left(7), 990*time.Second)
+}
+
+// TestCheckpointOvertakenByRenewal orders a checkpoint, late, that was decided before a renewal
+// was answered.
+func TestCheckpointOvertakenByRenewal(t *testing.T) {
+	n := openTemp(t)
+	n.must(grant(7, 1000))
+	n.raw(n.ClaimLeases())
+	late := n.checkpoint(7, 300)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := n.LeaseRenew(context.Background(), 7)
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		require.NoError(t, err)
+	case wanted := <-n.Wanted():
+		n.raw(wanted)
+		require.NoError(t, within(t, answered))
+	}
+	n.raw(late)
+	n.raw(n.ClaimLeases())
+	require.Greater(t, n.left(7), 990*time.Second)
+}
+
+// checkpoint is a command of the primary lessor, as if time had passed.
+func (n *node) checkpoint(id, remaining int64) []byte {
+	n.t.Helper()
+	c := &n.lessor.clock
+	c.number++
+	c.leases[id].numbered = c.number
+	data, err := n.lessor.checkpoint(c.number, []shortening{{id, remaining}})
+	require.NoError(n.t, err)
+	return data
+}
+
+// left is what is left of a lease.
+func (n *node) left(id int64) time.Duration {
+	n.t.Helper()
+	resp, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: id})
+	require.NoError(n.t, err)
+	return time.Duration(resp.TTL) * time.Second
+}
+
 func TestWantedIsBounded(t *testing.T) {
 	var w wanted
 	w.init()

@@ -31,7 +31,9 @@ type Options struct {
 	// be equal on every member. Default 1.
 	MinLeaseTTL int64
 	// LeaseExtension is added to every lease when this member becomes the primary lessor:
-	// the time during which nobody may have been there to renew them.
+	// the time during which nobody may have been there to renew them. A renewal whose
+	// confirmation took longer is answered with less than its full time; so it must be equal
+	// on every member. Default 1 s.
 	LeaseExtension time.Duration
 	// LeaseCheckpointInterval is how often the primary lessor orders what is left of long
 	// leases, so that a new primary does not start them anew. Default 5 min.
@@ -103,6 +105,9 @@ func (o *Options) setDefaults() error {
 	orDefault(&o.QuotaBytes, storage.DefaultQuotaBytes)
 	orDefault(&o.ReserveBytes, 32<<20)
 	orDefault(&o.MinLeaseTTL, 1)
+	orDefault(&o.LeaseExtension, time.Second)
+	orDefault(&o.LeaseCheckpointInterval, 5*time.Minute)
+	orDefault(&o.LeaseRetryInterval, 3*time.Second)
 	orDefault(&o.AuthToken, "simple")
 	orDefault(&o.AuthTokenTTL, 5*time.Minute)
 	orDefault(&o.BcryptCost, bcrypt.DefaultCost)

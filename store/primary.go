@@ -1,12 +1,14 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.uber.org/zap"
+
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
@@ -16,11 +18,16 @@ import (
 // lessor. It is chosen through the order: a member claims the office by a command, and the
 // newest claim holds. What a primary decides (this lease expired, this much of it is left)
 // travels as a command guarded by the position of its claim, and has no effect once there
-// is a newer one. So a deposed primary can extend or end nothing, however late it notices.
+// is a newer one. So a deposed primary can extend or end nothing, however late it notices. Its
+// checkpoints are numbered, and one has no effect once one with a greater number had it: so one
+// that was taken back cannot come after that. docs/leases.md says why renewals hold.
 
 // ErrNotPrimary is the result of what a member ordered that is not the primary lessor any
 // more, and the answer of one that is not to questions about time. Ask the primary.
 var ErrNotPrimary = lease.ErrNotPrimary
+
+// ErrOvertaken is the result of a checkpoint that came after one with a greater number.
+var ErrOvertaken = errors.New("store: a newer checkpoint was ordered first")
 
 // primaryKey holds the newest claim in the meta bucket.
 var primaryKey = []byte("braidLeasePrimary")
@@ -32,12 +39,18 @@ type claim struct {
 	// nonce tells this claim from one that the same member made before it was restarted or
 	// demoted, and that is only applied now.
 	nonce uint64
+	// number is the greatest of a checkpoint under this claim.
+	number uint64
 }
 
 func (c claim) encode() []byte {
 	b := binary.BigEndian.AppendUint64(nil, c.member)
 	b = binary.BigEndian.AppendUint64(b, c.position)
-	return binary.BigEndian.AppendUint64(b, c.nonce)
+	b = binary.BigEndian.AppendUint64(b, c.nonce)
+	if c.number > 0 {
+		b = binary.BigEndian.AppendUint64(b, c.number)
+	}
+	return b
 }
 
 // readClaim returns the newest claim that a database holds.
@@ -46,12 +59,15 @@ func readClaim(be backend.Backend) (c claim) {
 	tx.RLock()
 	defer tx.RUnlock()
 	_, values := tx.UnsafeRange(schema.Meta, primaryKey, nil, 1)
-	if len(values) == 0 || len(values[0]) != 24 {
+	if len(values) == 0 || len(values[0]) != 24 && len(values[0]) != 32 {
 		return c
 	}
 	c.member = binary.BigEndian.Uint64(values[0])
 	c.position = binary.BigEndian.Uint64(values[0][8:])
 	c.nonce = binary.BigEndian.Uint64(values[0][16:])
+	if len(values[0]) == 32 {
+		c.number = binary.BigEndian.Uint64(values[0][24:])
+	}
 	return c
 }
 
@@ -63,6 +79,7 @@ type primary struct {
 	acting   atomic.Bool   // the newest claim is that one
 	member   atomic.Uint64 // who made the newest claim
 	position atomic.Uint64 // of the newest claim
+	newest   claim         // used by the apply goroutine only
 }
 
 // ClaimLeases returns the command that makes this member the primary lessor. A member
@@ -90,7 +107,7 @@ func (s *Store) Demote() {
 
 func (s *Store) demote() {
 	if s.primary.acting.Swap(false) {
-		s.lessor.Demote()
+		s.lessor.demote()
 	}
 }
 
@@ -101,11 +118,25 @@ func (s *Store) IsPrimary() bool { return s.primary.acting.Load() }
 func (s *Store) Primary() uint64 { return s.primary.member.Load() }
 
 func (s *Store) applyClaim(c claim) {
+	s.putClaim(c)
+	s.follow(c)
+}
+
+func (s *Store) putClaim(c claim) {
 	tx := s.db.be.BatchTx()
 	tx.LockInsideApply()
+	defer tx.Unlock()
 	tx.UnsafePut(schema.Meta, primaryKey, c.encode())
-	tx.Unlock()
-	s.follow(c)
+}
+
+// applyNumber reports whether a numbered command of the primary lessor is the newest one.
+func (s *Store) applyNumber(number uint64) error {
+	if number <= s.primary.newest.number {
+		return ErrOvertaken
+	}
+	s.primary.newest.number = number
+	s.putClaim(s.primary.newest)
+	return nil
 }
 
 // follow makes a claim the newest one, and this member act on it or not.
@@ -113,31 +144,32 @@ func (s *Store) follow(c claim) {
 	s.primary.mu.Lock()
 	defer s.primary.mu.Unlock()
 	s.demote()
+	s.primary.newest = c
 	s.primary.member.Store(c.member)
 	s.primary.position.Store(c.position)
 	if c.member == s.opts.MemberID && c.nonce != 0 && c.nonce == s.primary.nonce {
-		s.lessor.Promote(s.opts.LeaseExtension)
+		s.lessor.promote(c.position, c.number)
 		s.primary.acting.Store(true)
 	}
 }
 
-// checkpoint is called by the lessor, on the primary, to have what is left of leases ordered.
-func (s *Store) checkpoint(_ context.Context, r *pb.LeaseCheckpointRequest) error {
-	return s.wantGuarded(&pb.InternalRaftRequest{LeaseCheckpoint: r})
-}
-
-// pump has the leases ended that the lessor finds expired.
+// pump has ordered what the lessor decides as time passes.
 func (s *Store) pump() {
 	defer close(s.pumped)
+	tick := time.NewTicker(leaseTick)
+	defer tick.Stop()
 	for {
 		select {
-		case expired := <-s.lessor.ExpiredLeasesC():
-			for _, l := range expired {
-				// Not accepted: the lessor reports it again.
-				_ = s.wantGuarded(&pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: int64(l.ID)}})
-			}
+		case <-tick.C:
 		case <-s.stop:
 			return
+		}
+		commands, err := s.lessor.due()
+		if err != nil {
+			s.lg.Error("leases that are due", zap.Error(err))
+		}
+		for _, data := range commands {
+			_ = s.wanted.add(data) // not accepted: the lessor decides it again
 		}
 	}
 }

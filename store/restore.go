@@ -106,6 +106,7 @@ func (s *Store) replace(name string) error {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "open a snapshot", Cause: err})
 	}
 	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
+	s.lessor.load(db.be)
 	if err := s.kv.Restore(db.keys()); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}

@@ -41,7 +41,7 @@ type Store struct {
 	quota  storage.Quota
 
 	cluster *membership.RaftCluster
-	lessor  lease.Lessor
+	lessor  *lessor
 	kv      *keys
 	auth    auth.AuthStore
 	applier apply.UberApplier // used by the apply goroutine only
@@ -116,12 +116,10 @@ func (s *Store) open() (err error) {
 		return err
 	}
 	s.openCluster()
-	s.lessor = lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
-		MinLeaseTTL:                s.opts.MinLeaseTTL,
-		CheckpointInterval:         s.opts.LeaseCheckpointInterval,
-		CheckpointPersist:          true,
-		ExpiredLeasesRetryInterval: s.opts.LeaseRetryInterval,
-	})
+	s.lessor = newLessor(lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
+		MinLeaseTTL: s.opts.MinLeaseTTL, CheckpointPersist: true,
+	}), &s.opts)
+	s.lessor.load(s.db.be)
 	s.kv = newKeys(s, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
 		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
 		CompactionSleepInterval: s.opts.CompactionSleepInterval,
@@ -132,7 +130,6 @@ func (s *Store) open() (err error) {
 	if err := s.openAppliers(); err != nil {
 		return err
 	}
-	s.lessor.SetCheckpointer(s.checkpoint)
 	s.follow(readClaim(s.db.be))
 	s.setApplied(s.db.index.ConsistentIndex())
 	s.db.hook()

@@ -1,30 +1,9 @@
 package store
 
 import (
-	"errors"
 	"sync"
 	"time"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
-
-// errBusy makes the lessor try again later.
-var errBusy = errors.New("store: too many commands of its own are waiting to be ordered")
-
-// wantGuarded has a request ordered that counts only while this member is the primary lessor.
-func (s *Store) wantGuarded(r *pb.InternalRaftRequest) error {
-	if !s.primary.acting.Load() {
-		return ErrNotPrimary
-	}
-	data, err := encode(guardedPrefix(s.primary.position.Load()), r)
-	if err != nil {
-		return err
-	}
-	if !s.wanted.add(data) {
-		return errBusy
-	}
-	return nil
-}
 
 // Wanted yields the commands that the store itself wants ordered: ends of leases,
 // checkpoints of leases, alarms. Propose each; the results are of no interest. One that got

@@ -1,0 +1,330 @@
+package store
+
+import (
+	"container/heap"
+	"math"
+	"time"
+)
+
+// leaseClock decides, on every member, when leases end; it counts on the primary lessor alone.
+// It reads no clock and waits for nothing: callers say what time it is, in order. The rules and
+// why they hold are in docs/leases.md.
+type leaseClock struct {
+	extension  time.Duration // what a new primary adds to every lease
+	checkpoint time.Duration // how often what is left of a long lease is ordered
+	retry      time.Duration // after which what was wanted, and did not happen, is wanted again
+
+	leases map[int64]*timed
+	// Of the primary lessor:
+
+	acting bool
+	claim  uint64   // the position of the claim
+	queue  dueQueue // of leases, by when something is due at the earliest
+	// number is that of the newest checkpoint that was decided under the claim, effective the
+	// greatest of one that took effect: what is not greater never will again.
+	number, effective uint64
+	looked            time.Time // when due was last called
+}
+
+// timed is a lease and its time.
+type timed struct {
+	id  int64
+	ttl int64 // seconds
+	// remaining is what the newest checkpoint in effect says, in seconds; 0: none is.
+	remaining int64
+	gone      bool
+
+	// Of the primary lessor:
+
+	expiry time.Time
+	// pending counts renewals that came in time and are not settled.
+	pending int
+	// ending: its end was decided. No renewal comes in time any more.
+	ending bool
+	again  time.Time // when its end is wanted again; while ending
+	next   time.Time // when a checkpoint is due; zero: never
+	// numbered is the number of the newest checkpoint with this lease, clearing that of the
+	// newest one that takes the others back, asked when that was decided.
+	numbered, clearing uint64
+	asked              time.Time
+	queued             bool
+}
+
+// due is when something may be to decide about a lease, or before.
+func (l *timed) due() time.Time {
+	switch {
+	case l.ending:
+		return l.again
+	case !l.next.IsZero() && l.next.Before(l.expiry):
+		return l.next
+	}
+	return l.expiry
+}
+
+func (c *leaseClock) reset() {
+	for _, l := range c.leases {
+		l.gone = true
+	}
+	c.leases, c.queue = map[int64]*timed{}, nil
+}
+
+// load adds a lease that was granted before, with what a checkpoint said of it.
+func (c *leaseClock) load(id, ttl, remaining int64) *timed {
+	l := &timed{id: id, ttl: ttl, remaining: remaining}
+	c.leases[id] = l
+	return l
+}
+
+func (c *leaseClock) granted(now time.Time, id, ttl int64) {
+	l := c.load(id, ttl, 0)
+	if c.acting {
+		c.start(now, l, 0)
+	}
+}
+
+func (c *leaseClock) revoked(id int64) {
+	if l := c.leases[id]; l != nil {
+		l.gone = true
+		delete(c.leases, id)
+	}
+}
+
+// promote begins a term as the primary lessor: each lease has its full time again, or what a
+// checkpoint left of it, and the extension. Of the checkpoints under its claim, effective is the
+// number of the newest one in the state; of an earlier term under the same claim, those that were
+// decided and are not in the state may still come.
+func (c *leaseClock) promote(now time.Time, claim, effective uint64) {
+	if claim != c.claim {
+		c.number = 0
+	}
+	c.acting, c.claim, c.effective, c.number, c.looked, c.queue = true, claim, effective, max(c.number, effective), now, nil
+	for _, l := range c.leases {
+		c.start(now, l, c.extension)
+	}
+}
+
+// demote ends the term: nothing is due any more.
+func (c *leaseClock) demote() { c.acting, c.queue = false, nil }
+
+func (c *leaseClock) start(now time.Time, l *timed, extension time.Duration) {
+	left := l.ttl
+	if l.remaining > 0 {
+		left = l.remaining
+	}
+	l.ending, l.numbered, l.clearing, l.queued = false, c.number, 0, false
+	l.expiry = now.Add(seconds(left) + extension)
+	c.schedule(now, l, left)
+	c.push(l)
+}
+
+// schedule has a checkpoint made if enough is left for one to be worth it.
+func (c *leaseClock) schedule(now time.Time, l *timed, left int64) {
+	l.next = time.Time{}
+	if seconds(left) > c.checkpoint {
+		l.next = now.Add(c.checkpoint)
+	}
+}
+
+// seconds never exceeds what a Duration holds: leases may be that long.
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(2*time.Second))) * time.Second
+}
+
+func (c *leaseClock) push(l *timed) {
+	if !l.queued {
+		l.queued = true
+		heap.Push(&c.queue, dueItem{l.due(), l})
+	}
+}
+
+// arrive notes that a renewal came, and returns the lease for settle: nil if there is none, or
+// the renewal does not count, since the end of the lease is decided.
+func (c *leaseClock) arrive(now time.Time, id int64) *timed {
+	l := c.leases[id]
+	if l == nil || !c.acting || l.ending {
+		return nil
+	}
+	l.pending++
+	c.extend(now, l)
+	return l
+}
+
+// settle notes that a renewal that came in time was answered, or was given up. The lease has
+// its full time again in either case: who renewed it could not do more, and may come again.
+func (c *leaseClock) settle(now time.Time, l *timed) {
+	l.pending--
+	c.extend(now, l)
+}
+
+func (c *leaseClock) extend(now time.Time, l *timed) {
+	if expiry := now.Add(seconds(l.ttl)); !l.gone && expiry.After(l.expiry) {
+		l.expiry = expiry
+	}
+}
+
+// verdict is what is to be done with a renewal that was confirmed.
+type verdict uint8
+
+const (
+	renewDone      verdict = iota
+	renewUnknown           // there is no such lease
+	renewEnding            // its end was decided: wait for it
+	renewShortened         // a checkpoint would shorten it under the next primary: order that it is taken back
+	renewStale             // the confirmation began too long ago: confirm again
+	renewElsewhere         // this member is not the primary lessor
+)
+
+// answer decides about a renewal of which it was confirmed, by asking the cluster after began,
+// that this member was the primary lessor then. ttl is what may be promised.
+//
+// A primary that follows was promoted after began, and gives the lease its time from then on and
+// the extension. So that is what this one may promise, and no more.
+func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdict) {
+	l := c.leases[id]
+	switch {
+	case !c.acting:
+		return 0, renewElsewhere
+	case l == nil:
+		return 0, renewUnknown
+	case l.ending:
+		return 0, renewEnding
+	case l.remaining > 0 || l.numbered > c.effective:
+		return 0, renewShortened
+	}
+	over := now.Sub(began) - c.extension
+	ttl = l.ttl
+	if over > 0 {
+		ttl -= int64(math.Ceil(over.Seconds()))
+	}
+	if ttl < 1 {
+		return 0, renewStale
+	}
+	c.extend(now, l)
+	if l.next.IsZero() {
+		c.schedule(now, l, l.ttl)
+	}
+	return ttl, renewDone
+}
+
+// clear decides on a checkpoint that takes all others of a lease back. It returns its number, 0
+// if one is on its way.
+func (c *leaseClock) clear(now time.Time, id int64) (number uint64) {
+	l := c.leases[id]
+	if l == nil || l.clearing == l.numbered && l.clearing > c.effective && now.Before(l.asked.Add(c.retry)) {
+		return 0
+	}
+	c.number++
+	l.numbered, l.clearing, l.asked = c.number, c.number, now
+	return c.number
+}
+
+// tookEffect notes that a checkpoint of this primary did: none with a lower number will.
+func (c *leaseClock) tookEffect(number uint64) { c.effective = max(c.effective, number) }
+
+// noted notes what a checkpoint in effect says of a lease.
+func (c *leaseClock) noted(id, remaining int64) {
+	if l := c.leases[id]; l != nil {
+		l.remaining = remaining
+	}
+}
+
+// left tells how much time a lease has; ok is false if this member does not know.
+func (c *leaseClock) left(now time.Time, id int64) (left time.Duration, ok bool) {
+	l := c.leases[id]
+	if l == nil || !c.acting {
+		return 0, false
+	}
+	return l.expiry.Sub(now), true
+}
+
+const (
+	// leaseTick is how often it is looked what is due.
+	leaseTick = 500 * time.Millisecond
+	// leaseStall is how late such a look may come before this member is taken to have stood
+	// still, with renewals waiting at its door.
+	leaseStall = 2 * leaseTick
+	// mostEnds and mostCheckpoints bound what is decided in one look; the rest waits for the next.
+	mostEnds, mostCheckpoints = 500, 1000
+)
+
+// shortening is what is left of a lease, in seconds.
+type shortening struct{ id, left int64 }
+
+// look is what is due.
+type look struct {
+	ends []int64 // leases whose end is to be ordered
+	// checkpoints are to be ordered, with a number.
+	checkpoints []shortening
+	number      uint64
+}
+
+// due decides what is due now. A renewal that is not settled keeps its lease from ending and from
+// being shortened. A lease that ended while this member stood still is given the extension.
+func (c *leaseClock) due(now time.Time) (out look) {
+	last := c.looked
+	stalled := now.Sub(last) > leaseStall
+	c.looked = now
+	var back []*timed
+	for len(c.queue) > 0 && !c.queue[0].at.After(now) && len(out.ends) < mostEnds && len(out.checkpoints) < mostCheckpoints {
+		l := heap.Pop(&c.queue).(dueItem).lease
+		l.queued = false
+		if l.gone {
+			continue
+		}
+		back = append(back, l)
+		switch {
+		case l.ending && l.again.After(now), !l.ending && l.pending > 0:
+		case !l.ending && l.expiry.After(now):
+			c.shorten(now, l, &out)
+		case !l.ending && stalled && l.expiry.After(last):
+			l.expiry = now.Add(c.extension)
+		default:
+			l.ending, l.again = true, now.Add(c.retry)
+			out.ends = append(out.ends, l.id)
+		}
+	}
+	for _, l := range back {
+		c.push(l)
+	}
+	return out
+}
+
+// shorten decides on a checkpoint of a lease if one is due.
+func (c *leaseClock) shorten(now time.Time, l *timed, out *look) {
+	if l.next.IsZero() || l.next.After(now) {
+		return
+	}
+	left := int64(math.Ceil(l.expiry.Sub(now).Seconds()))
+	c.schedule(now, l, min(left, l.ttl))
+	if left >= l.ttl {
+		return // renewed a moment ago
+	}
+	if out.number == 0 {
+		c.number++
+		out.number = c.number
+	}
+	l.numbered = out.number
+	out.checkpoints = append(out.checkpoints, shortening{l.id, left})
+}
+
+// dueItem is a lease in the queue: nothing is due before at.
+type dueItem struct {
+	at    time.Time
+	lease *timed
+}
+
+// dueQueue is a heap.
+type dueQueue []dueItem
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q dueQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *dueQueue) Push(x any)        { *q = append(*q, x.(dueItem)) }
+
+func (q *dueQueue) Pop() any {
+	last := len(*q) - 1
+	item := (*q)[last]
+	(*q)[last] = dueItem{}
+	*q = (*q)[:last]
+	return item
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"go.etcd.io/etcd/server/v3/lease"
+)
+
+// clockAt is a lease clock of a primary lessor with one lease of 10 s, granted at the beginning.
+func clockAt(begin time.Time) *leaseClock {
+	c := &leaseClock{extension: time.Second, checkpoint: 4 * time.Second, retry: 3 * time.Second}
+	c.reset()
+	c.promote(begin, 1, 0)
+	c.granted(begin, 7, 10)
+	return c
+}
+
+// begin is when tests begin; at is a time after it.
+var begin = time.Unix(1000, 0)
+
+func at(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+
+// ends looks every half second in a span of time and returns what ended, and when at the latest.
+func ends(c *leaseClock, from, to float64) (ids []int64, when float64) {
+	for s := from; s <= to; s += 0.5 {
+		if out := c.due(at(s)); len(out.ends) > 0 {
+			return out.ends, s
+		}
+	}
+	return nil, to
+}
+
+func TestLeaseEndsInTime(t *testing.T) {
+	c := clockAt(begin)
+	ids, when := ends(c, 0, 60)
+	require.Equal(t, []int64{7}, ids)
+	require.Equal(t, 10.0, when)
+	ids, when = ends(c, when+0.5, 60)
+	require.Equal(t, []int64{7}, ids, "what may have been lost is wanted again")
+	require.Equal(t, 13.0, when)
+	c.revoked(7)
+	ids, _ = ends(c, 13.5, 60)
+	require.Empty(t, ids)
+}
+
+// The confirmation takes longer than the lease, as it does while an instance of the log has no
+// leader. Then the lease has its time again.
+func TestRenewalInTimeCounts(t *testing.T) {
+	c := clockAt(begin)
+	renewal := c.arrive(at(9.9), 7)
+	require.NotNil(t, renewal)
+	ids, _ := ends(c, 10, 40)
+	require.Empty(t, ids)
+	c.settle(at(40), renewal)
+	ids, when := ends(c, 40.5, 100)
+	require.Equal(t, []int64{7}, ids)
+	require.Equal(t, 50.0, when, "nobody came again")
+}
+
+func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
+	c := clockAt(begin)
+	_, when := ends(c, 0, 60)
+	require.Nil(t, c.arrive(at(when+0.1), 7))
+	_, v := c.answer(at(when+0.2), at(when+0.1), 7)
+	require.Equal(t, renewEnding, v)
+	// It did not end, and this member is the primary anew.
+	c.demote()
+	_, v = c.answer(at(when+0.3), at(when+0.3), 7)
+	require.Equal(t, renewElsewhere, v)
+	c.promote(at(20), 2, 0)
+	ttl, v := c.answer(at(20.1), at(20), 7)
+	require.Equal(t, renewDone, v)
+	require.EqualValues(t, 10, ttl)
+	_, v = c.answer(at(20.1), at(20), 8)
+	require.Equal(t, renewUnknown, v)
+}
+
+// What is promised counts from the beginning of the confirmation, and the extension.
+func TestOldConfirmationPromisesLess(t *testing.T) {
+	c := clockAt(begin)
+	for _, s := range []struct {
+		took float64
+		ttl  int64
+		v    verdict
+	}{{0.5, 10, renewDone}, {1, 10, renewDone}, {1.1, 9, renewDone}, {2, 9, renewDone}, {9.5, 1, renewDone}, {10.1, 0, renewStale}, {40, 0, renewStale}} {
+		l := c.arrive(at(1), 7)
+		ttl, v := c.answer(at(1+s.took), at(1), 7)
+		require.Equal(t, s.v, v, "%v", s)
+		if v == renewDone {
+			require.Equal(t, s.ttl, ttl, "%v", s)
+		}
+		c.settle(at(1), l)
+	}
+}
+
+// Before a renewal is answered, what would shorten its lease under the next primary is taken back.
+func TestCheckpointIsTakenBack(t *testing.T) {
+	c := clockAt(begin)
+	out := c.due(at(4))
+	require.Equal(t, []shortening{{7, 6}}, out.checkpoints)
+	require.EqualValues(t, 1, out.number)
+
+	l := c.arrive(at(5), 7)
+	_, v := c.answer(at(5), at(5), 7)
+	require.Equal(t, renewShortened, v, "it may be in the log, or come to it")
+	require.EqualValues(t, 2, c.clear(at(5), 7))
+	require.Zero(t, c.clear(at(6), 7), "that is on its way")
+	require.EqualValues(t, 3, c.clear(at(8), 7), "it may be lost")
+	require.Empty(t, c.due(at(9)).checkpoints, "nothing new while a renewal waits")
+
+	c.noted(7, 6) // the first one comes
+	c.tookEffect(1)
+	_, v = c.answer(at(9), at(9), 7)
+	require.Equal(t, renewShortened, v)
+	c.noted(7, 0)
+	c.tookEffect(3)
+	ttl, v := c.answer(at(9), at(9), 7)
+	require.Equal(t, renewDone, v)
+	require.EqualValues(t, 10, ttl)
+	c.settle(at(9), l)
+	require.Equal(t, []shortening{{7, 6}}, c.due(at(13)).checkpoints)
+
+	// A new term under the same claim knows that there may be one on its way.
+	c.promote(at(14), 1, 3)
+	_, v = c.answer(at(14), at(14), 7)
+	require.Equal(t, renewShortened, v)
+	require.EqualValues(t, 5, c.clear(at(14), 7))
+	// Under another one it has no effect.
+	c.promote(at(15), 9, 0)
+	_, v = c.answer(at(15), at(15), 7)
+	require.Equal(t, renewDone, v)
+}
+
+func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
+	c := clockAt(begin)
+	c.demote()
+	c.noted(7, 3)
+	c.promote(at(5), 2, 0)
+	left, ok := c.left(at(5), 7)
+	require.True(t, ok)
+	require.Equal(t, 4*time.Second, left, "and the extension")
+	_, when := ends(c, 5, 60)
+	require.Equal(t, 9.0, when)
+}
+
+// Whoever stood still finds renewals at its door: it looks at them first.
+func TestNothingEndsRightAfterAStall(t *testing.T) {
+	c := clockAt(begin)
+	_, _ = ends(c, 0, 9.5)
+	require.Empty(t, c.due(at(30)).ends)
+	l := c.arrive(at(30.1), 7)
+	require.NotNil(t, l)
+	c.settle(at(30.2), l)
+	require.Empty(t, c.due(at(32)).ends)
+	_, when := ends(c, 32.5, 60)
+	require.InDelta(t, 40.2, when, 0.5)
+
+	c = clockAt(begin)
+	_, _ = ends(c, 0, 9.5)
+	c.due(at(30))
+	_, when = ends(c, 30.5, 60)
+	require.Equal(t, 31.0, when, "nobody was there")
+}
+
+func TestManyLeasesEndOneAfterAnother(t *testing.T) {
+	c := clockAt(begin)
+	for id := range int64(1200) {
+		c.granted(begin, 100+id, 1)
+	}
+	c.granted(begin, 8, lease.MaxLeaseTTL)
+	c.promote(begin, 2, 0)
+	require.Empty(t, c.due(at(1)).ends)
+	require.Empty(t, c.due(at(1.5)).ends)
+	first := c.due(at(2)).ends
+	require.Len(t, first, mostEnds)
+	late := int64(100)
+	for ; slices.Contains(first, late); late++ {
+	}
+	require.NotNil(t, c.arrive(at(2), late), "it was not its turn")
+	require.Len(t, c.due(at(2.5)).ends, mostEnds)
+	require.Len(t, c.due(at(3)).ends, 199)
+	left, ok := c.left(begin, 8)
+	require.True(t, ok)
+	require.Greater(t, left, 100*365*24*time.Hour)
+	require.Less(t, seconds(math.MaxInt64), time.Duration(math.MaxInt64)-time.Hour)
+}
