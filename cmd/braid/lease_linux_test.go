@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// keepAlive sends a keep-alive of a lease every 300 ms until ctx ends, whatever it is answered.
+func keepAlive(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) {
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		stream, err := pb.NewLeaseClient(client.ActiveConnection()).LeaseKeepAlive(ctx)
+		if err != nil {
+			continue
+		}
+		broken := make(chan struct{})
+		go func() {
+			defer close(broken)
+			for err := error(nil); err == nil; {
+				_, err = stream.Recv()
+			}
+		}()
+		for open := true; open; {
+			select {
+			case <-tick.C:
+				open = stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}) == nil
+			case <-broken:
+				open = false
+			}
+		}
+	}
+}
+
+// The leader of an instance that keeps no lease's time stands still, so that nothing can be
+// read or renewed for longer than a lease lives. Its client comes all the time: it lives. When the client
+// comes no more, it ends.
+func TestLeaseOutlivesAStalledInstance(t *testing.T) {
+	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
+	names := c.leaders("spread leaders", spread)
+	client := c.client(c.alive()[names[0]])
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	granted, err := client.Grant(ctx, 1)
+	require.NoError(t, err)
+	coming, leave := context.WithCancel(ctx)
+	defer leave()
+	go keepAlive(coming, client, granted.ID)
+	put, err := client.Put(ctx, "k", "v", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
+	stalled := c.pids[names[1]]
+	require.NoError(t, syscall.Kill(stalled, syscall.SIGSTOP))
+	t.Cleanup(func() { syscall.Kill(stalled, syscall.SIGCONT) })
+	began := time.Now()
+	eventually(t, "a read without the member", func(ctx context.Context) bool {
+		_, err := client.Get(ctx, "x")
+		return err == nil && time.Since(began) > time.Second
+	})
+	require.NoError(t, syscall.Kill(stalled, syscall.SIGCONT))
+	select {
+	case r := <-watched:
+		require.Fail(t, "the lease ended", "%v", r.Events)
+	case <-time.After(2 * time.Second): // in which what was decided meanwhile is in force
+	}
+	leave()
+	select {
+	case r := <-watched:
+		require.Len(t, r.Events, 1)
+		require.Equal(t, clientv3.EventTypeDelete, r.Events[0].Type)
+	case <-ctx.Done():
+		require.Fail(t, "the lease does not end")
+	}
+}
+
+// The member that keeps the leases' time stands still, another one takes over, and the first
+// comes back and finds all leases expired. It must not end one whose client comes.
+func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
+	c := up(t, dataDir(t))
+	here := map[bool]string{true: "m2", false: "m1"}[c.leader() == "m1"]
+	client := c.client(c.alive()[here])
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	granted, err := client.Grant(ctx, 2)
+	require.NoError(t, err)
+	go keepAlive(ctx, client, granted.ID)
+	put, err := client.Put(ctx, "k", "v", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
+	for range 3 {
+		leader := c.leader()
+		if leader == here { // the client's own member must not stand still
+			for _, m := range c.members() {
+				if m.Name != here {
+					ok(t, "ctl", "--endpoints", c.alive()[here], "move-leader", m.ID)
+					break
+				}
+			}
+			continue
+		}
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGSTOP))
+		t.Cleanup(func() { syscall.Kill(c.pids[leader], syscall.SIGCONT) })
+		began := time.Now()
+		eventually(t, "a write without the leader", func(ctx context.Context) bool {
+			_, err := client.Put(ctx, "x", "y")
+			return err == nil && time.Since(began) > 3*time.Second
+		})
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGCONT))
+		select {
+		case r := <-watched:
+			require.Fail(t, "the lease ended", "%v", r.Events)
+		case <-time.After(time.Second): // in which it could do harm
+		}
+	}
+}
