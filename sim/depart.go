@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -17,16 +18,46 @@ func (m *Member) depart() {
 		m.greeted = now
 		m.greet()
 	}
+	if !slices.ContainsFunc(m.strands, func(s *strand) bool { return slices.Contains(s.witness.status.Config.Removed, m.id) }) && !m.departure.Told() {
+		return
+	}
 	if why := m.departure.Next(m.clock(), m.w.set.Election, m.statuses()); why != nil {
 		m.w.expel(m, why)
 	}
 }
 
+// statuses is how the instances stand now.
 func (m *Member) statuses() (all []*protocol.Status) {
 	for _, s := range m.strands {
-		all = append(all, &s.witness.status)
+		st := s.inst.Core().Status()
+		all = append(all, &st)
 	}
 	return all
+}
+
+// leave is a stop that the operator asked for: the member hands over what it leads, and goes on
+// meanwhile. Then it ends as if it lost power, which loses what nobody relies on.
+func (w *World) leave(m *Member, back time.Duration) {
+	w.tracef("FAULT %s is told to stop", m.id)
+	w.events.Stops++
+	leaving, limit := replica.Leaving{}, w.now+w.set.Election
+	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
+	var step func()
+	step = func() {
+		gives, left := leaving.Next(m.clock(), 2*w.set.Heartbeat, w.set.Raft.Leaders != protocol.LeadersSpread, m.statuses(), up)
+		if left || w.now >= limit {
+			w.tracef("%s stops, as it was told", m.id)
+			m.crash()
+			w.startLater(m, back)
+			return
+		}
+		for _, g := range gives {
+			w.events.Given++
+			m.of(g.Instance).step(protocol.Transfer{To: g.To})
+		}
+		m.later(w.set.Tick, step)
+	}
+	m.whenAwake(step)
 }
 
 // greet makes the handshake with everybody whom the member knows, as the links of production

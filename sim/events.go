@@ -11,6 +11,8 @@ type Events struct {
 	Starts       int `json:"starts"`
 	HalfStarts   int `json:"power_lost_while_starting"`
 	Crashes      int `json:"crashes"`
+	Stops        int `json:"planned_stops"`
+	Given        int `json:"leaderships_handed_over_before_a_stop"`
 	HalfWrites   int `json:"power_lost_while_writing"`
 	DeadDisks    int `json:"failed_syncs"`
 	Frozen       int `json:"frozen_in_a_turn"`
@@ -53,7 +55,7 @@ type Events struct {
 // fields lists the counters with their names, in order.
 func (e *Events) fields() []eventField {
 	return []eventField{
-		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"half writes", &e.HalfWrites},
+		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"reads", &e.Reads},

@@ -174,9 +174,14 @@ func (w *World) stop(m *Member) {
 		w.tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.power)
 		return
 	}
+	back := w.between(0, 6*w.set.Election)
+	if w.chance(0.3) {
+		w.leave(m, back)
+		return
+	}
 	w.tracef("FAULT %s loses power", m.id)
 	m.crash()
-	w.startLater(m, w.between(0, 6*w.set.Election))
+	w.startLater(m, back)
 }
 
 func (w *World) powerLoss() {

@@ -95,6 +95,24 @@ func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
 	require.Nil(t, s.end())
 }
 
+// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed,
+// and what was under way takes effect.
+func TestAPlannedStopIsNotNoticed(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(2))
+	began := s.now
+	ops := []*operation{s.put(1), s.put(2), s.put(3)}
+	s.leave(s.member(1), stageElection)
+	s.until("1 has stopped", func() bool { return !s.member(1).up })
+	ops = append(ops, s.put(2), s.put(3))
+	for _, op := range ops[1:] { // who asked the one that stops may not hear the answer
+		s.mustAck(op)
+	}
+	require.Less(t, s.now-began, stageElection/2)
+	require.Nil(t, s.end())
+}
+
 // pause lets so many election timeouts pass.
 func (s *stage) wait(timeouts float64) {
 	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
