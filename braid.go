@@ -243,9 +243,19 @@ func (n *Node) Done() <-chan struct{} { return n.r.Done() }
 // Err tells why the member stopped: nil while it runs and after Close.
 func (n *Node) Err() error { return n.r.Err() }
 
-// Close stops the member and waits until its files and links are closed. What was
-// acknowledged is durable already.
-func (n *Node) Close() error { return n.r.Close() }
+// HandOver gives leadership, of every instance that this member leads, to others, and returns
+// when that is done, nobody else could lead, or ctx ends. The member goes on serving meanwhile:
+// who answers clients calls it first when he is about to stop.
+func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
+
+// Close hands leadership over, which may take an election timeout at most, stops the member and
+// waits until its files and links are closed. What was acknowledged is durable already.
+func (n *Node) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
+	defer cancel()
+	n.r.HandOver(ctx)
+	return n.r.Close()
+}
 
 // MemberIDOf derives a member's id from its name and its cluster's token.
 func MemberIDOf(name, token string) MemberID {

@@ -228,6 +228,8 @@ func (l *fakeLog) ChangeMembers(_ context.Context, changes ...braid.Change) erro
 	return nil
 }
 
+func (l *fakeLog) HandOver(context.Context) {}
+
 func (l *fakeLog) TransferLeader(_ context.Context, to braid.MemberID) error {
 	l.mu.Lock()
 	l.transferred = to

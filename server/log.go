@@ -31,6 +31,8 @@ type Log interface {
 	Status() braid.Status
 	// Changes holds a token whenever leader, term or membership changed.
 	Changes() <-chan struct{}
+	// HandOver gives what this member leads to others, before it stops.
+	HandOver(ctx context.Context)
 	Done() <-chan struct{}
 	Err() error
 	Close() error

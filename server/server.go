@@ -62,6 +62,7 @@ type Server struct {
 	// is set before done is closed.
 	stopping, done chan struct{}
 	stopOnce       sync.Once
+	drainOnce      sync.Once
 	err            error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup
@@ -226,9 +227,44 @@ func (s *Server) stop() {
 	s.err = errors.Join(s.err, logErr, storeErr)
 }
 
-// Close stops serving and waits until store and log are closed. What was acknowledged is
-// durable already.
+// How long a stop that was asked for may take, beyond closing files: for another leader, for
+// requests over HTTP and over gRPC that are under way.
+const (
+	handOverTime = 3 * time.Second
+	drainTime    = time.Second
+)
+
+// drain prepares a stop that was asked for. Others lead what this member leads while it still
+// answers; then it takes no new requests, ends the streams, so that their clients go elsewhere,
+// and finishes what is under way.
+func (s *Server) drain() {
+	s.health.Shutdown()
+	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
+	s.log.HandOver(ctx)
+	cancel()
+	closeAll(s.cfg.ListenClient)
+	s.streams.stop(rpctypes.ErrGRPCStopped)
+	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	s.http.Shutdown(ctx) // what does not end in time is ended by stop
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.grpc.GracefulStop()
+	}()
+	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-s.done:
+	}
+}
+
+// Close hands over leadership, finishes requests that are under way, stops serving and waits
+// until store and log are closed. What was acknowledged is durable already.
 func (s *Server) Close() error {
+	s.drainOnce.Do(s.drain)
 	s.begin()
 	<-s.done
 	return s.err

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/launch"
+)
+
+// TestALeaderThatIsStoppedHandsOver: within half a second another member leads, in every
+// instance, as etcd's own tests demand.
+func TestALeaderThatIsStoppedHandsOver(t *testing.T) {
+	for name, flags := range map[string][]string{"raft": nil, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
+		t.Run(name, func(t *testing.T) {
+			c := up(t, dataDir(t), append(flags, "--restart")...)
+			leader := c.leader()
+			var others []string
+			for member, url := range c.clients {
+				if member != leader {
+					others = append(others, url)
+				}
+			}
+			client := c.client(others...)
+			put(t, client, "a")
+			began := time.Now()
+			require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGTERM))
+			// Until it has gone every write takes less than half a second, with all elections.
+			worst := time.Duration(0)
+			for time.Since(began) < 2*time.Second {
+				one := time.Now()
+				put(t, client, "a")
+				worst = max(worst, time.Since(one))
+			}
+			t.Logf("the longest wait for a write was %s", worst)
+			require.Less(t, worst, 500*time.Millisecond)
+		})
+	}
+}
+
+// TestARollingRestartFailsNothing: one member after the other is stopped and comes back,
+// while clients write and read. None of their requests fails.
+func TestARollingRestartFailsNothing(t *testing.T) {
+	for name, flags := range map[string][]string{"raft": nil, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
+		t.Run(name, func(t *testing.T) {
+			c := up(t, dataDir(t), append(flags, "--restart")...)
+			var done atomic.Int64
+			var failed sync.Map
+			ctx, cancel := context.WithCancel(t.Context())
+			var workers sync.WaitGroup
+			for i := range 8 {
+				client := c.client()
+				workers.Go(func() { load(ctx, client, i, &done, &failed) })
+			}
+			for _, name := range []string{"m1", "m2", "m3"} {
+				pid := c.pids[name]
+				require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+				require.Equal(t, name, c.next(launch.Died).Member)
+				require.Equal(t, name, c.next(launch.Serving).Member)
+				before := done.Load()
+				eventually(t, "requests go on", func(context.Context) bool { return done.Load() > before+200 })
+			}
+			cancel()
+			workers.Wait()
+			failed.Range(func(what, err any) bool {
+				t.Errorf("%v: %v", what, err)
+				return true
+			})
+			t.Logf("%d requests", done.Load())
+		})
+	}
+}
+
+// load writes and reads until ctx ends, and notes what etcd's client gave up: it repeats what
+// may be repeated.
+func load(ctx context.Context, client *clientv3.Client, number int, done *atomic.Int64, failed *sync.Map) {
+	for i := 0; ctx.Err() == nil; i++ {
+		key := fmt.Sprintf("k%d", number)
+		one, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		var err error
+		if i%2 == 0 {
+			_, err = client.Put(one, key, fmt.Sprint(i))
+		} else {
+			_, err = client.Get(one, key)
+		}
+		cancel()
+		if err != nil {
+			failed.Store(fmt.Sprintf("%s, request %d", key, i), err)
+		}
+		done.Add(1)
+	}
+}
