@@ -89,7 +89,7 @@ func (l *Log) moveForward(w *window, in *instance) error {
 	for i := range data {
 		d, err := l.readPlace(w, *in.entries.at(i), recordHeader{kind: KindEntry, instance: in.id, index: first + uint64(i)})
 		if err != nil {
-			return err
+			return nil // they stay where they are, for whoever looks after damage
 		}
 		data[i] = append([]byte(nil), d...)
 	}
@@ -104,34 +104,34 @@ func (l *Log) moveForward(w *window, in *instance) error {
 	return nil
 }
 
-// carry writes forward what an instance has in segments before need, besides entries.
+// carry writes forward what an instance has in segments before need, besides entries. A base
+// that cannot be read is given up: what it says, a snapshot says too.
 func (l *Log) carry(w *window, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
-	copyOf := func(at place, h recordHeader) (place, error) {
-		data, err := l.readPlace(w, at, h)
-		if err != nil {
-			return place{}, err
-		}
-		h.flag = flagCarried
-		// The window is used again before the batch is written.
-		return l.put(h, [2][]byte{append([]byte(nil), data...)})
-	}
 	if in.state.seg != 0 && old(in.state) {
-		at, err := copyOf(in.state, recordHeader{kind: KindState, instance: in.id})
+		at, err := l.put(recordHeader{kind: KindState, flag: flagCarried, instance: in.id}, [2][]byte{append([]byte(nil), in.saved...)})
 		if err != nil {
 			return err
 		}
 		in.state = at
 	}
 	if in.base.seg != 0 && old(in.base) {
-		at, err := copyOf(in.base, recordHeader{kind: KindBase, instance: in.id, index: in.baseIndex})
-		if err != nil {
-			return err
+		h := recordHeader{kind: KindBase, instance: in.id, index: in.baseIndex}
+		data, err := l.readPlace(w, in.base, h)
+		at := place{}
+		if err == nil {
+			h.flag = flagCarried
+			// The window is used again before the batch is written.
+			if at, err = l.put(h, [2][]byte{append([]byte(nil), data...)}); err != nil {
+				return err
+			}
 		}
 		if in.floor == in.baseIndex {
 			in.floorAt = at
 		}
-		in.base = at
+		if in.base = at; at.seg == 0 {
+			in.baseIndex = 0
+		}
 	}
 	if in.floor > 0 && old(in.floorAt) {
 		at, err := l.put(recordHeader{kind: KindMark, flag: markFloor, instance: in.id, index: in.floor}, [2][]byte{})

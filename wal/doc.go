@@ -16,6 +16,7 @@
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
 //	compact.go   giving space back
+//	scrub.go     reading it all again, to find damage in time
 //	writer.go    group commit for production: one goroutine around a Log
 //	writerfull.go  what it does while the disk is full
 //	inspect.go   a look at the files without opening them

@@ -66,6 +66,7 @@ func (p *places) drop(n int) {
 type instance struct {
 	id    uint32
 	state place
+	saved []byte // what the last state says
 	base  place
 	// floor: entries up to and including it are gone. entries begin at floor+1.
 	floor uint64

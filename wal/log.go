@@ -194,6 +194,7 @@ func (l *Log) appendRecord(r *Record) error {
 		in.entry(r.Index, at)
 	case KindState:
 		in.state = at
+		in.saved = append(append(in.saved[:0], r.Parts[0]...), r.Parts[1]...)
 	case KindBase:
 		in.startAt(r.Index, at)
 	}

@@ -54,6 +54,9 @@ func (l *Log) open(o *Options) error {
 	if err := r.run(); err != nil {
 		return err
 	}
+	if err := l.remember(); err != nil {
+		return err
+	}
 	if err := l.mend(); err != nil {
 		return err
 	}

@@ -30,12 +30,13 @@ type Writer struct {
 	stats  WriterStats
 }
 
-// job is one call of Submit or Compact.
+// job is one call of Submit, Compact or Rewrite.
 type job struct {
 	records  []Record
 	done     func(error)
 	bytes    int
 	compact  bool
+	rewrite  bool
 	instance uint32
 	index    uint64
 }
@@ -96,6 +97,14 @@ func (w *Writer) Submit(records []Record, done func(error)) {
 // what is submitted later.
 func (w *Writer) Compact(instance uint32, index uint64) {
 	w.add(job{compact: true, instance: instance, index: index})
+}
+
+// Rewrite writes an instance's last state again, because the place where it stands is damaged;
+// see Scrubber. It never blocks. done is as that of Submit.
+func (w *Writer) Rewrite(instance uint32, done func(error)) {
+	if !w.add(job{rewrite: true, instance: instance, done: done}) && done != nil {
+		done(ErrClosed)
+	}
 }
 
 func (w *Writer) add(j job) bool {
@@ -254,8 +263,11 @@ func (w *Writer) write(batch []job, n int) (int, error) {
 		j := &batch[i]
 		records := j.records
 		step := func() error {
-			if j.compact {
+			switch {
+			case j.compact:
 				return w.log.Compact(j.instance, j.index)
+			case j.rewrite:
+				return w.log.rewrite(j.instance)
 			}
 			k, err := w.log.gatherRecords(records)
 			records = records[k:]
@@ -366,7 +378,7 @@ func (w *Writer) count(batch, rest []job, err error) {
 	s.SyncMax = max(s.SyncMax, took)
 	s.SyncLatency[min(bits.Len64(uint64(took.Microseconds())), LatencyBuckets-1)]++
 	for i := range batch {
-		if batch[i].compact {
+		if batch[i].compact || batch[i].rewrite {
 			continue
 		}
 		s.Submits++

@@ -1,0 +1,216 @@
+package wal
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Damage is a place of a log that is not what was written. A batch counts whole or not at all
+// when the log is opened, so whatever is in a damaged one is in danger, although parts of it
+// can perhaps still be read.
+type Damage struct {
+	Where *CorruptError
+	Lost  []Lost // what is needed and was there; empty: nothing is
+}
+
+// Lost is what of one instance is in danger.
+type Lost struct {
+	Instance uint32
+	State    bool   // its last state: see Writer.Rewrite
+	Last     uint64 // the last of its entries; 0: none
+}
+
+// Scrubber reads a log in order, to find damage before somebody needs what is damaged. It is
+// safe beside all calls of the Log. One goroutine at a time may use it.
+type Scrubber struct {
+	l      *Log
+	window window
+	seq    uint64 // the segment, 0 at the beginning of a round
+	offset int64  // the next batch in it
+}
+
+// scrubStep is about how much Next reads at once.
+const scrubStep = 256 << 10
+
+// NewScrubber returns a Scrubber that begins with the oldest segment.
+func (l *Log) NewScrubber() *Scrubber {
+	return &Scrubber{l: l, window: window{step: scrubStep}}
+}
+
+// Next reads some batches and returns how many bytes that were; 0: the round is over, and the
+// next call begins another one. damage is nil if they are what was written.
+func (s *Scrubber) Next() (read int64, damage *Damage) {
+	seg, end := s.segment()
+	if seg == nil {
+		s.seq, s.offset = 0, 0
+		return 0, nil
+	}
+	defer s.release(seg)
+	s.window.file = nil // the file has grown since
+	from := s.offset
+	for s.offset < end && s.offset-from < scrubStep {
+		last, err := s.batch(seg, end)
+		if err != nil {
+			return max(s.offset-from, 1), s.damage(seg, end, err)
+		}
+		if last {
+			s.offset = end
+		}
+	}
+	read = max(s.offset-from, 1)
+	if s.offset >= end && seg != s.l.last() {
+		s.seq, s.offset = seg.seq+1, segmentHeaderSize
+	} else if s.offset >= end {
+		s.seq, s.offset = 0, 0
+		return 0, nil
+	}
+	return read, nil
+}
+
+// last is the segment that is being written; nil if the log is closed.
+func (l *Log) last() *segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.segs) == 0 {
+		return nil
+	}
+	return l.current()
+}
+
+// segment finds the segment to be read and keeps it; end is how far it was written.
+func (s *Scrubber) segment() (seg *segment, end int64) {
+	l := s.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(l.segs) == 0 {
+		return nil, 0
+	}
+	if s.seq < l.segs[0].seq {
+		s.seq, s.offset = l.segs[0].seq, segmentHeaderSize
+	}
+	i := int(s.seq - l.segs[0].seq)
+	if i >= len(l.segs) {
+		return nil, 0
+	}
+	seg, end = l.segs[i], l.segs[i].capacity
+	if seg == l.current() {
+		end = l.start
+	}
+	seg.refs++
+	return seg, end
+}
+
+func (s *Scrubber) release(seg *segment) {
+	l := s.l
+	l.mu.Lock()
+	seg.refs--
+	gone := seg.refs == 0 && seg.removed
+	l.mu.Unlock()
+	if gone {
+		seg.file.Close()
+	}
+}
+
+// batch checks the next one; last says that the segment has no more.
+func (s *Scrubber) batch(seg *segment, end int64) (last bool, err error) {
+	sc := scanner{window: &s.window, seg: &segment{seq: seg.seq, file: seg.file, capacity: end}, identity: s.l.identity}
+	h, body, err := sc.batch(s.offset, 0)
+	if err != nil {
+		return false, err
+	}
+	if h.number == 0 {
+		return false, fmt.Errorf("no good batch is here")
+	}
+	for len(body) > 0 {
+		r := decodeRecordHeader(body)
+		last = r.kind == KindMark && r.flag == markNext
+		body = body[recordHeaderSize+r.length:]
+	}
+	s.offset = h.end()
+	return last, nil
+}
+
+// damage describes the bytes from offset up to the next good batch, and goes on there.
+func (s *Scrubber) damage(seg *segment, end int64, err error) *Damage {
+	from := s.offset
+	s.offset = s.behind(seg, end)
+	d := &Damage{Where: &CorruptError{File: s.l.path(seg.seq, liveSuffix), Offset: from, Detail: err.Error()}}
+	d.Lost = s.l.within(seg, from, s.offset)
+	if s.offset >= end {
+		s.seq, s.offset = seg.seq+1, segmentHeaderSize
+	}
+	return d
+}
+
+// behind finds the next good batch of a segment behind the offset.
+func (s *Scrubber) behind(seg *segment, end int64) int64 {
+	r := recovery{l: s.l, window: window{step: scrubStep}}
+	part := &segment{seq: seg.seq, file: seg.file, capacity: end}
+	at := s.offset + 1
+	for {
+		found, err := r.search(part, at, func(*batchHeader) bool { return true })
+		if err != nil || found < 0 {
+			return end
+		}
+		sc := scanner{window: &r.window, seg: part, identity: s.l.identity}
+		if h, _, err := sc.batch(found, 0); err == nil && h.number > 0 {
+			return found
+		}
+		at = found + 1
+	}
+}
+
+// within lists what is needed of what lies in a part of a segment.
+func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in := func(at place) bool {
+		return at.seg == uint32(seg.seq) && int64(at.off) >= from && int64(at.off) < to
+	}
+	for _, inst := range l.index.all {
+		lost := Lost{Instance: inst.id, State: in(inst.state)}
+		n := sort.Search(inst.entries.n, func(i int) bool {
+			at := inst.entries.at(i)
+			return at.seg > uint32(seg.seq) || at.seg == uint32(seg.seq) && int64(at.off) >= to
+		})
+		if n > 0 && in(*inst.entries.at(n - 1)) {
+			lost.Last = inst.floor + uint64(n)
+		}
+		if lost.State || lost.Last > 0 {
+			all = append(all, lost)
+		}
+	}
+	return all
+}
+
+// remember reads the last states.
+func (l *Log) remember() error {
+	w := l.newWindow()
+	for _, in := range l.index.all {
+		if in.state.seg == 0 || uint64(in.state.seg) < l.segs[0].seq {
+			continue
+		}
+		data, err := l.readPlace(&w, in.state, recordHeader{kind: KindState, instance: in.id})
+		if err != nil {
+			return err
+		}
+		in.saved = append([]byte(nil), data...)
+	}
+	return nil
+}
+
+// rewrite writes an instance's last state again, from memory, because the place where it
+// stands is damaged.
+func (l *Log) rewrite(instance uint32) error {
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	in := l.index.find(instance)
+	l.mu.Unlock()
+	if in == nil || in.state.seg == 0 {
+		return nil
+	}
+	_, err := l.gatherRecords([]Record{{Instance: instance, Kind: KindState, Parts: [2][]byte{append([]byte(nil), in.saved...)}}})
+	return err
+}

@@ -1,0 +1,128 @@
+package wal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+// scrubbed is a round of scrubbing: how much was read, and what was found.
+func scrubbed(s *Scrubber) (bytes int64, found []*Damage) {
+	for {
+		n, d := s.Next()
+		if bytes += n; d != nil {
+			found = append(found, d)
+		}
+		if n == 0 {
+			return bytes, found
+		}
+	}
+}
+
+// TestScrub finds damage in every part of a log that is written to meanwhile, tells what is
+// in danger by it, and nothing else.
+func TestScrub(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	defer l.Close()
+	s := l.NewScrubber()
+	n, found := scrubbed(s)
+	require.Zero(t, n, "the little that there is was all read at once")
+	require.Empty(t, found)
+	var at []int64
+	for i := uint64(1); i <= 40; i++ {
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000)), state(1, fmt.Sprintf("%03d", i), 3), entry(2, i, payload(2, i, 70))}))
+		require.NoError(t, l.Sync())
+		if l.current().seq == 1 {
+			at = append(at, l.start)
+		}
+	}
+	n, found = scrubbed(s)
+	require.Empty(t, found)
+	require.Greater(t, n, 2*int64(testSegment)*2/3)
+
+	flip(t, fs, "/d/log/0000000000000001.wal", at[4]+batchHeaderSize+recordHeaderSize+7, 1) // entries 6
+	flip(t, fs, "/d/log/0000000000000001.wal", at[7]+8, 1)                                  // a batch's header, of entries 9
+	last := l.index.find(1).state
+	flip(t, fs, l.path(uint64(last.seg), liveSuffix), int64(last.off)+recordHeaderSize, 1)
+	for range 2 {
+		_, found = scrubbed(s)
+		require.Len(t, found, 3)
+		require.Equal(t, "/d/log/0000000000000001.wal", found[0].Where.File)
+		require.Equal(t, at[4], found[0].Where.Offset)
+		require.Equal(t, []Lost{{Instance: 1, Last: 6}, {Instance: 2, Last: 6}}, found[0].Lost)
+		require.Equal(t, []Lost{{Instance: 1, Last: 9}, {Instance: 2, Last: 9}}, found[1].Lost)
+		require.Equal(t, []Lost{{Instance: 1, State: true, Last: 40}, {Instance: 2, Last: 40}}, found[2].Lost)
+	}
+	require.NoError(t, l.rewrite(1))
+	require.NoError(t, l.Compact(1, 6))
+	require.NoError(t, l.Sync())
+	_, found = scrubbed(s)
+	require.Equal(t, []Lost{{Instance: 2, Last: 6}}, found[0].Lost)
+	require.Equal(t, []Lost{{Instance: 1, Last: 40}, {Instance: 2, Last: 40}}, found[2].Lost)
+	require.NoError(t, l.Compact(1, 40))
+	require.NoError(t, l.Compact(2, 40))
+	require.NoError(t, l.Sync())
+	_, found = scrubbed(s)
+	require.Len(t, found, 1, "the segment that is being written stays")
+	require.Empty(t, found[0].Lost)
+	require.Equal(t, "040", stateOf(t, l, 1))
+}
+
+// TestScrubReadError: what the disk does not give is damage like any other.
+func TestScrubReadError(t *testing.T) {
+	broken := false
+	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if broken && o.Kind == errorfs.OpFileReadAt && strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})))
+	defer l.Close()
+	for i := uint64(1); l.current().seq < 3; i++ {
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000))}))
+		require.NoError(t, l.Sync())
+	}
+	s := l.NewScrubber()
+	broken = true
+	_, found := scrubbed(s)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Where.Error(), "injected")
+	require.Len(t, found[0].Lost, 1)
+	require.Positive(t, found[0].Lost[0].Last)
+}
+
+// TestCompactOverDamage: a state and a base that must be written forward are damaged. The state
+// is known in memory, and what the base says a snapshot says too: the log is not shut.
+func TestCompactOverDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	require.NoError(t, l.Append([]Record{
+		state(1, "vote", 4), {Instance: 1, Kind: KindBase, Index: 7, Parts: [2][]byte{[]byte("base")}}, entry(1, 8, nil), entry(2, 1, nil)}))
+	require.NoError(t, l.Sync())
+	in := l.index.find(1)
+	flip(t, fs, "/d/log/0000000000000001.wal", int64(in.state.off)+recordHeaderSize, 1)
+	flip(t, fs, "/d/log/0000000000000001.wal", int64(in.base.off)+recordHeaderSize, 1)
+	flip(t, fs, "/d/log/0000000000000001.wal", int64(l.index.find(2).entries.at(0).off), 1)
+	for i := uint64(9); l.current().seq < 8; i++ {
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 3000))}))
+		require.NoError(t, l.Sync())
+	}
+	last := in.next() - 1
+	require.NoError(t, l.Compact(1, last), "the entry of instance 2 keeps the segment")
+	require.NoError(t, l.Sync())
+	require.EqualValues(t, 1, l.first)
+	require.NoError(t, l.Compact(2, 1))
+	require.NoError(t, l.Sync())
+	require.Greater(t, l.first, uint64(1))
+	require.NoError(t, l.check())
+	require.NoError(t, l.Close())
+	l = openMem(t, fs)
+	require.Equal(t, []string{"state 0 vote"}, replayAll(t, l, 1))
+	require.NoError(t, l.Append([]Record{entry(1, last+1, nil)}), "it goes on where it was")
+	require.NoError(t, l.Close())
+}
