@@ -97,6 +97,13 @@ type Bodies struct {
 // Unreachable says that messages to a member were dropped by this side.
 type Unreachable struct{ Member MemberID }
 
+// Unsendable says that this member cannot read entries up to Index, which it has applied, from
+// its own disk. A leader sends a member that lacks them a snapshot instead.
+type Unsendable struct {
+	Member MemberID
+	Index  Index
+}
+
 // Suspect says that another instance on this member has lost its leader, which is that
 // member. A core with the same leader that did not hear of it for an election timeout does
 // not wait longer than its rank asks for (SPECS §3.4: one failure detector for all instances).
@@ -125,6 +132,7 @@ func (SnapshotSent) input()     {}
 func (BodyMade) input()         {}
 func (Bodies) input()           {}
 func (Unreachable) input()      {}
+func (Unsendable) input()       {}
 func (Suspect) input()          {}
 func (Stand) input()            {}
 func (Transfer) input()         {}

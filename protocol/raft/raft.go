@@ -195,6 +195,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK, partial: in.Partial, restripes: in.Restripes}
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
+	case protocol.Unsendable:
+		r.unsendable(in)
 	case protocol.Suspect:
 		r.suspect(in.Member)
 	case protocol.Stand:

@@ -231,6 +231,9 @@ var commands = map[string]func(*script, args){
 	"unreachable": func(s *script, a args) {
 		s.net.Step(a.id("id"), protocol.Unreachable{Member: a.id("of")})
 	},
+	"unsendable": func(s *script, a args) {
+		s.net.Step(a.id("id"), protocol.Unsendable{Member: a.id("of"), Index: protocol.Index(a.num("index", 0))})
+	},
 	"gift": func(s *script, a args) { s.net.Gift(a.id("from"), a.id("to")) },
 	"suspect": func(s *script, a args) {
 		a.each(func(id protocol.MemberID) { s.net.Step(id, protocol.Suspect{Member: a.id("of")}) })

@@ -28,6 +28,13 @@ func (r *Raft) askSnapshot(p *progress) {
 	}
 }
 
+// unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
+func (r *Raft) unsendable(in protocol.Unsendable) {
+	if p := r.peer(in.Member); r.role == protocol.Leader && p != nil && p.match < in.Index && in.Index <= r.commit {
+		r.askSnapshot(p)
+	}
+}
+
 func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 	p := r.peer(in.To)
 	if p == nil || !p.asked {
