@@ -31,6 +31,7 @@ type Status struct {
 	Log          replica.LogStats  // what the disk did
 	Links        replica.LinkStats // what the links did
 	Bodies       replica.BodyStats // the large parts of commands
+	Disk         replica.DiskStats // damage to log and snapshots
 	Placement    string            // what members keep of them
 	PendingBytes int64             // proposals of this member that are not settled
 	Commits      uint64            // entries committed in this life
@@ -71,7 +72,7 @@ func (n *Node) Status() Status {
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Strands: strands(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Turn), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
-		Bodies: s.Bodies, Placement: n.opt.Placement,
+		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
 	}
 }

@@ -362,6 +362,7 @@ type Status struct {
 	Log      LogStats
 	Links    LinkStats
 	Bodies   BodyStats
+	Disk     DiskStats
 	// PendingBytes are proposals of this member that are not settled.
 	PendingBytes int64
 	// Commits counts committed entries in this life; Dropped messages that found the
@@ -385,7 +386,7 @@ func (r *Replica) Status() Status {
 	return Status{
 		Begun:     len(r.opt.Begin.Points),
 		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
-		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
+		LogBytes: r.wal.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(), Disk: r.disk.Stats(),
 		PendingBytes: r.proposer.pendingBytes(),
 		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
 	}

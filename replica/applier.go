@@ -278,7 +278,7 @@ func (a *Applier) place(p *order.Placed) error {
 	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {
 			a.stuck = true
-			return fmt.Errorf("load entry %d of instance %d: %w", e.Index, p.Instance, err)
+			return lostIfSick(&LoadError{Instance: p.Instance, Index: e.Index, Err: err})
 		}
 	}
 	switch e.Kind {

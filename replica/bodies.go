@@ -131,9 +131,6 @@ func (b *bodies) start() {
 	for range bodyServers {
 		b.r.spawn(b.serve)
 	}
-	if b.r.opt.ScrubBytesPerSecond > 0 {
-		b.r.spawn(b.scrub)
-	}
 }
 
 // host begins to keep an instance's bodies, if that was not begun.

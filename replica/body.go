@@ -57,7 +57,7 @@ func (e *UnheldError) Error() string {
 func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load Loader, bodies BodySource) error {
 	if !e.Applicable() {
 		if err := load(instance, e); err != nil {
-			return err
+			return &LoadError{Instance: instance, Index: e.Index, Err: err}
 		}
 	}
 	if e.BodySize == 0 || e.Form == protocol.FormNone {

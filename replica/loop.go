@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -47,6 +48,7 @@ type loop struct {
 	wakes  []protocol.InstanceID
 	mover  Mover
 
+	unread    Unread
 	following Following
 	looked    time.Duration // when it was last looked whether all is as it should be
 	search    Search
@@ -57,7 +59,8 @@ type loop struct {
 	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
 	woven     atomic.Pointer[WeaveStatus]
-	stays     atomic.Bool // an operator wanted it to be led here
+	harmed    atomic.Uint64 // the last index of which the record on disk is damaged; 0: none
+	stays     atomic.Bool   // an operator wanted it to be led here
 }
 
 // inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
@@ -349,15 +352,44 @@ func (l *loop) send(messages []*protocol.Message) {
 			continue
 		}
 		parts, err := l.r.frame(m)
-		if err != nil {
-			// The log was cut meanwhile: the follower needs a snapshot instead.
-			l.r.log.Info("entries to send cannot be read", "to", m.To, "err", err)
+		if err != nil && l.unreadable(m, err) {
+			continue
 		}
 		if err != nil || !l.r.links.Send(uint64(m.To), streamOf(m.Instance), parts) {
 			l.input(protocol.Unreachable{Member: m.To}, 0)
 		}
 		l.noteLarge(m.To, parts)
 	}
+}
+
+// unreadable is about a message of which something cannot be read here. It reports whether
+// its receiver is helped otherwise.
+func (l *loop) unreadable(m *protocol.Message, err error) bool {
+	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
+	var load *LoadError
+	if !errors.As(err, &load) {
+		log.Info("a body to send cannot be read")
+		return false
+	}
+	cursor, _ := l.r.apply.at()
+	fault, applied := FaultOf(load.Err), cursor.Point(l.id).Index
+	if fault.Sick() {
+		l.r.harm(l.id, load)
+	}
+	switch l.unread.Remedy(l.r.now(), l.r.opt.ElectionTimeout, fault, load.Index, applied) {
+	case RemedySnapshot:
+		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead", "fault", fault)
+		l.input(protocol.Unsendable{Member: m.To, Index: load.Index}, 0)
+		return true
+	case RemedyHandOver:
+		log.Error("entries to send cannot be read from the log; another member should lead", "fault", fault)
+		l.input(protocol.Transfer{}, 0)
+	case RemedyStop:
+		l.r.fail(&LostError{err})
+	case RemedyWait:
+		log.Info("entries to send cannot be read from the log", "fault", fault)
+	}
+	return false
 }
 
 const (
@@ -420,6 +452,9 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 		if e.BodySize > 0 || !e.Applicable() {
 			full := *e
 			if err := MakeResident(m.Instance, &full, full.Index <= m.Commit, r.load, r.bodies.store); err != nil {
+				if e.BodySize > 0 && isDamage(err) {
+					r.bodies.leftOut(e, m.Instance)
+				}
 				return nil, err
 			}
 			if full.Form != e.Form {
@@ -444,11 +479,11 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 	return parts, nil
 }
 
-// snapshotWritten cuts the log at the previous snapshot: a follower that is less than a
-// snapshot behind then still catches up from the log.
+// snapshotWritten cuts the log; see CutAt.
 func (l *loop) snapshotWritten(meta Meta) {
 	l.do(func() {
-		cut := l.previous.Cursor.Point(l.id).Index
+		newest := meta.Cursor.Point(l.id).Index
+		cut := CutAt(l.previous.Cursor.Point(l.id).Index, newest, protocol.Index(l.harmed.Load()))
 		l.previous = meta
 		if cut > 0 {
 			l.inst.Step(l.clock.Now(), protocol.Compact{Index: cut}, &l.out)

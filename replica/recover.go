@@ -185,9 +185,12 @@ func LoadFrom(log *wal.Log) Loader {
 		if err != nil {
 			return err
 		}
-		if full.Term != e.Term || full.Digest != e.Digest {
+		if full.Term != e.Term {
+			return &ReplacedError{Index: e.Index, Have: full.Term, Want: e.Term}
+		}
+		if full.Digest != e.Digest {
 			return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
-				"index %d has term %d, want %d", e.Index, full.Term, e.Term)}
+				"index %d of term %d has digest %08x, want %08x", e.Index, e.Term, full.Digest, e.Digest)}
 		}
 		e.Payload = full.Payload
 		return nil

@@ -38,6 +38,7 @@ type Replica struct {
 	apply    *applyLoop
 	waiters  sync.Pool
 	metrics  counters
+	disk     diskHealth
 	reading  atomic.Int64 // groups of reads under way
 	session  protocol.Session
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
@@ -98,6 +99,9 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	r.done.Add(1)
 	go r.apply.run()
 	r.bodies.start()
+	if o.ScrubBytesPerSecond > 0 {
+		r.spawn(r.scrub)
+	}
 	go r.wait()
 	return r, nil
 }
@@ -119,14 +123,25 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	}
 	meta, skip, err := Restore(r.snaps, sm)
 	if err != nil {
+		if isDamage(err) {
+			err = &LostError{err}
+		}
 		return err
+	}
+	for _, damage := range r.snaps.Damaged {
+		r.log.Error("a snapshot is damaged; the log goes on from the one before", "err", damage)
+		r.disk.note(damage.Error(), 0, false)
 	}
 	r.saved.Store(&meta.Cursor)
 	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: CoverOf(&meta)}); err != nil {
+		if isDamage(err) {
+			err = &LostError{err}
+		}
 		return err
 	}
 	for _, damage := range r.wal.Damaged() {
 		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
+		r.disk.note(damage.File, damage.Offset, false)
 	}
 	logs, err := r.recover(meta)
 	if err != nil {
@@ -166,7 +181,7 @@ func (r *Replica) recover(meta Meta) (logs []InstanceLog, err error) {
 // begin writes the first snapshot of a new cluster: nothing, but who its members are. A
 // joining member begins with nobody and waits to be told.
 func (r *Replica) begin(sm StateMachine) error {
-	if _, ok, err := r.snaps.Newest(); ok || err != nil {
+	if ok, err := r.snaps.Any(); ok || err != nil {
 		return err
 	}
 	if d, ok := sm.(DurableStateMachine); ok && d.Applied() > 0 {

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"context"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -11,43 +10,23 @@ import (
 const (
 	// scrubChunk is how many bodies are listed at a time.
 	scrubChunk = 4096
-	// scrubAtLeast is how many bytes a round counts for, however few there are.
-	scrubAtLeast = 64 << 20
 	// censusBit tells the contexts of questions who holds a body from those for its bytes.
 	censusBit = 1 << 63
 	// maxCensuses is how many bodies are looked into at the same time.
 	maxCensuses = 64
 )
 
-// scrub reads all bodies on disk again and again, slowly, so that damage is found while
-// others can still repair it.
-func (b *bodies) scrub(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	spend := func(bytes int64) bool {
-		timer.Reset(time.Duration(float64(bytes) / float64(b.r.opt.ScrubBytesPerSecond) * float64(time.Second)))
-		select {
-		case <-timer.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for {
-		left := int64(scrubAtLeast)
-		for chunk := b.after(protocol.BodyRef{}); len(chunk) > 0; chunk = b.after(chunk[len(chunk)-1]) {
-			for _, ref := range chunk {
-				read := b.verify(ref)
-				left -= read
-				if !spend(read) {
-					return
-				}
+// scrubBodies reads all bodies on disk, slowly, so that damage is found while others can
+// still repair it. spend waits for as long as so many bytes may take; false: the member stops.
+func (b *bodies) scrubBodies(spend func(int64) bool) bool {
+	for chunk := b.after(protocol.BodyRef{}); len(chunk) > 0; chunk = b.after(chunk[len(chunk)-1]) {
+		for _, ref := range chunk {
+			if !spend(b.verify(ref)) {
+				return false
 			}
 		}
-		if !spend(max(left, 0)) {
-			return
-		}
 	}
+	return true
 }
 
 // after lists bodies after one, in order.

@@ -34,6 +34,7 @@ const (
 	snapTrailer = 16
 	snapBuffer  = 64 << 10
 	snapSuffix  = ".snap"
+	badSuffix   = ".bad" // of one that was found damaged at start; the next start removes it
 )
 
 // SnapshotHeader is what a snapshot file begins with.
@@ -50,6 +51,8 @@ type Snapshots struct {
 	fs     vfs.FS
 	dir    string
 	writes atomic.Uint64 // numbers the temporary files
+	// Damaged is what Restore found, and could do without.
+	Damaged []error
 	mu     sync.Mutex    // held while a complete file gets its name
 }
 
@@ -65,7 +68,7 @@ func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, ".tmp") {
+		if strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, badSuffix) {
 			if err := fs.Remove(filepath.Join(dir, name)); err != nil {
 				return nil, err
 			}
@@ -101,6 +104,12 @@ func (s *Snapshots) positions() ([]protocol.Position, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// Any reports whether there is a snapshot, damaged or not.
+func (s *Snapshots) Any() (bool, error) {
+	all, err := s.positions()
+	return len(all) > 0, err
 }
 
 // Newest returns the newest snapshot's header; ok is false if there is none.
@@ -260,7 +269,9 @@ func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
 		return nil, err
 	}
 	var head [16]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil || string(head[:8]) != snapMagic {
+	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read snapshot %s: %w", path, err)
+	} else if err != nil || string(head[:8]) != snapMagic {
 		return nil, corrupt("not a snapshot")
 	}
 	metaLen := int64(binary.LittleEndian.Uint32(head[8:]))
@@ -269,7 +280,9 @@ func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
 		return nil, corrupt(fmt.Sprintf("%d bytes are too few", info.Size()))
 	}
 	meta := make([]byte, metaLen)
-	if _, err := f.ReadAt(meta, 16); err != nil || protocol.Digest(meta) != binary.LittleEndian.Uint32(head[12:]) {
+	if _, err := f.ReadAt(meta, 16); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read snapshot %s: %w", path, err)
+	} else if err != nil || protocol.Digest(meta) != binary.LittleEndian.Uint32(head[12:]) {
 		return nil, corrupt("meta checksum mismatch")
 	}
 	r = &SnapshotReader{file: f, size: uint64(size), path: path}

@@ -78,11 +78,13 @@ func (l *applyLoop) wrote(meta Meta, err error) {
 	} else {
 		l.r.log.Info("snapshot written", "position", meta.Cursor.Position)
 		l.r.metrics.snapshots.Add(1)
-		l.r.saved.Store(&meta.Cursor)
+		before := l.r.saved.Swap(&meta.Cursor)
 		for _, o := range l.r.all() {
 			o.snapshotWritten(meta)
 		}
-		if err := l.r.snaps.Prune(meta.Cursor.Position); err != nil {
+		// The one before stays, in case that this one is damaged when it is needed: the log goes
+		// back to it.
+		if err := l.r.snaps.Prune(min(before.Position, meta.Cursor.Position)); err != nil {
 			l.r.log.Warn("old snapshots cannot be removed", "err", err)
 		}
 	}
@@ -215,15 +217,16 @@ func (r *Replica) offer(from uint64, h *stream) {
 }
 
 // Restore brings the state machine and its meta to the newest snapshot, at start. It
-// returns how far the state of a state machine on disk is already.
+// returns how far the state of a state machine on disk is already. A snapshot that is damaged
+// is passed over, if its state is needed: the one before is enough, for the log goes back to it.
 func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, err error) {
-	h, ok, err := s.Newest()
-	if err != nil {
-		return meta, 0, err
-	}
 	d, durable := sm.(DurableStateMachine)
 	if durable {
 		skip = d.Applied()
+	}
+	h, ok, err := s.choose(durable && Damaged(sm) == nil, skip)
+	if err != nil {
+		return meta, 0, err
 	}
 	switch {
 	case !ok && skip > 0:
@@ -257,6 +260,48 @@ func repairable(sm StateMachine, skip protocol.Position, h *SnapshotHeader) bool
 		r.Condemn(fmt.Errorf("the log begins after command %d, but the state machine is only at %d", h.Command, skip))
 	}
 	return ok
+}
+
+// choose finds the newest snapshot that can be used; ok is false if there is none at all. Those
+// that are damaged go out of the way.
+func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHeader, ok bool, err error) {
+	all, err := s.positions()
+	if err != nil {
+		return h, false, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		h, err := s.usable(all[i], durable, skip)
+		if err == nil {
+			return h, true, s.setAside(all[i+1:])
+		}
+		s.Damaged = append(s.Damaged, err)
+		if i == 0 {
+			return h, false, errors.Join(s.Damaged...)
+		}
+	}
+	return h, false, nil
+}
+
+// usable reads a snapshot's header, and verifies its state if that is needed.
+func (s *Snapshots) usable(p protocol.Position, durable bool, skip protocol.Position) (SnapshotHeader, error) {
+	f, err := s.Open(p)
+	if err != nil {
+		return SnapshotHeader{}, err
+	}
+	h := f.Header
+	if err := f.Close(); err != nil || !h.HasState || durable && skip >= h.Command {
+		return h, err
+	}
+	return h, s.Whole(p, nil)
+}
+
+func (s *Snapshots) setAside(damaged []protocol.Position) error {
+	for _, p := range damaged {
+		if err := s.fs.Rename(s.path(p), s.path(p)+badSuffix); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,

@@ -85,7 +85,7 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 	if r.snaps, err = replica.OpenSnapshots(m.disk, snapDir); err != nil {
 		return meta, 0, err
 	}
-	if _, ok, err := r.snaps.Newest(); err != nil {
+	if ok, err := r.snaps.Any(); err != nil {
 		return meta, 0, err
 	} else if !ok {
 		first := m.w.set.firstConfig()

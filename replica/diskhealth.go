@@ -1,0 +1,228 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// scrubAtLeast is how many bytes a round of scrubbing counts for, however few there are.
+const scrubAtLeast = 64 << 20
+
+// DiskStats is what a member knows of damage to its log and its snapshots. Of bodies see
+// BodyStats.
+type DiskStats struct {
+	// Rounds is how often everything on disk was read, in this life, and Scrubbed how many bytes
+	// that were.
+	Rounds, Scrubbed uint64
+	// Damaged counts the places that were found damaged, Mended those of which nothing is needed
+	// any more.
+	Damaged, Mended uint64
+	// Failing says what is damaged and still needed; nil: nothing is known to be.
+	Failing error
+}
+
+// diskHealth is what is known of damage.
+type diskHealth struct {
+	mu      sync.Mutex
+	book    DamageBook
+	stats   DiskStats
+	failing error // the last that was found, as long as something is left
+}
+
+func (d *diskHealth) note(file string, offset int64, needed bool) (news bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.book.Note(file, offset, needed)
+}
+
+func (d *diskHealth) read(n int64) {
+	d.mu.Lock()
+	d.stats.Scrubbed += uint64(n)
+	d.mu.Unlock()
+}
+
+func (d *diskHealth) fail(err error) {
+	d.mu.Lock()
+	d.failing = err
+	d.mu.Unlock()
+}
+
+func (d *diskHealth) endRound() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.Rounds++
+	if d.book.EndRound() == 0 {
+		d.failing = nil
+	}
+}
+
+// Stats returns the counts up to now.
+func (d *diskHealth) Stats() DiskStats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.stats
+	s.Damaged, s.Mended, s.Failing = d.book.Found, d.book.Mended, d.failing
+	return s
+}
+
+// scrub reads everything on disk again and again, slowly: the log, the snapshots, the bodies.
+func (r *Replica) scrub(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	left := int64(0)
+	spend := func(bytes int64) bool {
+		left -= bytes
+		timer.Reset(time.Duration(float64(bytes) / float64(r.opt.ScrubBytesPerSecond) * float64(time.Second)))
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	log := r.wal.NewScrubber()
+	for {
+		left = scrubAtLeast
+		if !r.scrubLog(log, spend) || !r.scrubSnapshots(spend) || !r.bodies.scrubBodies(spend) {
+			return
+		}
+		r.disk.endRound()
+		if !spend(max(left, 0)) {
+			return
+		}
+	}
+}
+
+func (r *Replica) scrubLog(s *wal.Scrubber, spend func(int64) bool) bool {
+	for {
+		n, damage := s.Next()
+		r.disk.read(n)
+		if damage != nil {
+			r.mendLog(damage)
+		}
+		if n == 0 {
+			return true
+		}
+		if !spend(n) {
+			return false
+		}
+	}
+}
+
+// mendLog does what can be done about damage in the log: what is applied is put into a
+// snapshot, behind which the log is cut; a state is written again.
+func (r *Replica) mendLog(d *wal.Damage) {
+	if r.disk.note(d.Where.File, d.Where.Offset, len(d.Lost) > 0) {
+		r.log.Error("the log is damaged on disk", "err", d.Where, "needed", len(d.Lost) > 0)
+	}
+	for _, lost := range d.Lost {
+		if lost.State {
+			r.writer.Rewrite(lost.Instance, func(err error) {
+				if err != nil && !errors.Is(err, wal.ErrClosed) {
+					r.fail(err)
+				}
+			})
+		}
+		if lost.Last > 0 {
+			r.harm(protocol.InstanceID(lost.Instance), &LoadError{protocol.InstanceID(lost.Instance), protocol.Index(lost.Last), d.Where})
+		}
+	}
+	if len(d.Lost) > 0 {
+		r.disk.fail(d.Where)
+	}
+}
+
+// harm says that entries up to an index are damaged in the log: a snapshot is to stand for
+// them, as soon as they are applied.
+func (r *Replica) harm(instance protocol.InstanceID, err *LoadError) {
+	l := r.find(instance)
+	if l == nil {
+		return // it is retired; its log goes anyway
+	}
+	for had := l.harmed.Load(); had < uint64(err.Index) && !l.harmed.CompareAndSwap(had, uint64(err.Index)); had = l.harmed.Load() {
+	}
+	r.disk.fail(err)
+	if cursor, _ := r.apply.at(); cursor.Point(instance).Index >= err.Index {
+		r.apply.push(applyItem{due: true})
+	}
+}
+
+// scrubSnapshots reads all snapshot files.
+func (r *Replica) scrubSnapshots(spend func(int64) bool) bool {
+	all, err := r.snaps.positions()
+	if err != nil {
+		r.log.Warn("snapshots cannot be listed", "err", err)
+		return true
+	}
+	for _, p := range all {
+		err := r.snaps.Whole(p, func(n int64) bool {
+			r.disk.read(n)
+			return spend(n)
+		})
+		switch {
+		case errors.Is(err, ErrStopped):
+			return false
+		case err != nil && !errors.Is(err, os.ErrNotExist):
+			r.mendSnapshot(p, err)
+		}
+	}
+	return true
+}
+
+// mendSnapshot does what can be done about a snapshot file that is damaged.
+func (r *Replica) mendSnapshot(p protocol.Position, err error) {
+	all, lerr := r.snaps.positions()
+	if lerr != nil {
+		r.log.Warn("snapshots cannot be listed", "err", lerr)
+		return
+	}
+	retake, remove := SnapshotRemedy(p, all)
+	if r.disk.note(r.snaps.path(p), 0, !remove) {
+		r.log.Error("a snapshot is damaged on disk", "err", err, "position", p, "replaced", retake)
+	}
+	if remove {
+		if err := r.snaps.remove(p); err != nil {
+			r.log.Warn("a damaged snapshot cannot be removed", "err", err)
+		}
+	}
+	if retake {
+		r.disk.fail(err)
+		r.apply.push(applyItem{due: true})
+	}
+}
+
+// Whole reads the snapshot at a position and verifies it. read is told how much was read and
+// says whether to go on: else Whole returns ErrStopped.
+func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
+	f, err := s.Open(p)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 && read != nil && !read(int64(n)) {
+			return ErrStopped
+		}
+		if err == io.EOF {
+			return f.Verify()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Snapshots) remove(p protocol.Position) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fs.Remove(s.path(p))
+}
