@@ -76,8 +76,8 @@ type Options struct {
 	// get whole bodies where fragments cannot be used.
 	CodeK, ExtraWhole int
 	BodyCacheBytes    int // whole bodies kept in memory for reading; default 64 MiB
-	// ScrubBytesPerSecond is how fast bodies on disk are read to find damage, which is
-	// repaired from other members; default 4 MiB, negative: never.
+	// ScrubBytesPerSecond is how fast the log, the snapshots and the bodies on disk are read
+	// to find damage, which is repaired; default 4 MiB, negative: never.
 	ScrubBytesPerSecond int
 	// TrimWhole cuts this member's whole copies of coded bodies down to its fragment once
 	// enough other members hold theirs.

@@ -53,7 +53,7 @@ type Snapshots struct {
 	writes atomic.Uint64 // numbers the temporary files
 	// Damaged is what Restore found, and could do without.
 	Damaged []error
-	mu     sync.Mutex    // held while a complete file gets its name
+	mu      sync.Mutex // held while a complete file gets its name
 }
 
 // OpenSnapshots makes the directory if it is missing, and removes what a crash left half

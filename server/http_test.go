@@ -178,6 +178,8 @@ func TestStatusOfLargeValues(t *testing.T) {
 			b.Held, b.Missing, b.LiveBytes, b.TotalBytes, b.Failing = 3, 1, 300, 1000, io.ErrUnexpectedEOF
 			b.Fetched, b.Served, b.Corrupt, b.Repaired, b.Trimmed = 4, 5, 6, 7, 8
 			b.Short = 9
+			d := &st.Disk
+			d.Rounds, d.Scrubbed, d.Damaged, d.Mended, d.Failing = 2, 900, 5, 4, io.ErrShortWrite
 			in := &st.Instances[0]
 			in.K, in.Preparing, in.Lacking, in.Restriping = 2, 9, true, 1
 			in.Peers = []protocol.PeerStatus{{ID: 0x20, Lacking: true}}
@@ -188,13 +190,14 @@ func TestStatusOfLargeValues(t *testing.T) {
 	require.Equal(t, bodiesView{
 		Held: 3, Missing: 1, Short: 9, LiveBytes: 300, TotalBytes: 1000, Fetched: 4, Served: 5, Corrupt: 6, Repaired: 7, Trimmed: 8, Failing: "unexpected EOF",
 	}, v.Bodies)
+	require.Equal(t, diskView{Rounds: 2, Damaged: 5, Mended: 4, Failing: "short write"}, v.Disk)
 	require.Equal(t, []any{uint8(2), 9, true, 1}, []any{v.Instances[0].K, v.Instances[0].Preparing, v.Instances[0].Lacking, v.Instances[0].Restriping})
 	require.Nil(t, v.Members[0].Lacking)
 	require.True(t, *v.Members[1].Lacking)
 
 	_, page := f.fetch(t, "/")
 	for _, want := range []string{
-		"placement code, new values in 2 fragments,", "prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,", "3 held with 300 bytes",
+		"placement code, new values in 2 fragments,", "5 places found damaged on disk, 4 of which", "short write", "prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,", "3 held with 300 bytes",
 		`<span class="bad">1 missing</span>`, "unexpected EOF", `<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
 	} {
 		require.Contains(t, page, want)
@@ -204,7 +207,7 @@ func TestStatusOfLargeValues(t *testing.T) {
 		"braid_bodies_held 3", "braid_bodies_missing 1", "braid_bodies_live_bytes 300", "braid_bodies_file_bytes 1000",
 		"braid_bodies_fetched_total 4", "braid_bodies_served_total 5", "braid_bodies_corrupt_total 6", "braid_bodies_repaired_total 7",
 		"braid_bodies_trimmed_total 8", `braid_code_k{instance="1"} 2`, `braid_preparing_bodies{instance="1"} 9`,
-		"braid_bodies_short 9", `braid_restriping_members{instance="1"} 1`,
+		"braid_bodies_short 9", "braid_scrub_rounds_total 2", "braid_scrub_bytes_total 900", "braid_disk_damaged_total 5", "braid_disk_mended_total 4", `braid_restriping_members{instance="1"} 1`,
 		`braid_peer_lacking{instance="1",member="20"} 1`,
 	} {
 		require.Contains(t, metrics, "\n"+want+"\n")

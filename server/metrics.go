@@ -138,6 +138,7 @@ type collector struct {
 	peerMatch, peerInflight, peerLacking                                     desc
 	codeK, preparing, restriping, held, missing, short, liveBytes, fileBytes desc
 	fetched, served, corrupt, repaired, trimmed                              desc
+	scrubRounds, scrubbed, damaged, mended                                   desc
 	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords          desc
 
 	instances instanceDescs
@@ -196,6 +197,10 @@ func newCollector(s *Server) *collector {
 		corrupt:       newDesc(counter, "braid_bodies_corrupt_total", "Large values found damaged on disk."),
 		repaired:      newDesc(counter, "braid_bodies_repaired_total", "Large values restored on disk."),
 		trimmed:       newDesc(counter, "braid_bodies_trimmed_total", "Whole copies of large values cut to a fragment."),
+		scrubRounds:   newDesc(counter, "braid_scrub_rounds_total", "How often everything on disk was read to find damage."),
+		scrubbed:      newDesc(counter, "braid_scrub_bytes_total", "Bytes of the log and of snapshots read to find damage."),
+		damaged:       newDesc(counter, "braid_disk_damaged_total", "Places of the log and of snapshots found damaged on disk."),
+		mended:        newDesc(counter, "braid_disk_mended_total", "Damaged places of which nothing is needed any more."),
 		peerInflight:  newDesc(gauge, "braid_peer_inflight_bytes", "On the leader: bytes sent to a member and not acknowledged.", "instance", "member"),
 	}
 }
@@ -208,7 +213,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
 		c.peerLacking, c.codeK, c.preparing, c.restriping, c.held, c.missing, c.short, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
-		c.repaired, c.trimmed,
+		c.repaired, c.trimmed, c.scrubRounds, c.scrubbed, c.damaged, c.mended,
 	} {
 		ch <- d.Desc
 	}
@@ -299,7 +304,7 @@ func (c *collector) collectLog(st *braid.Status, ch chan<- prometheus.Metric, em
 	}
 }
 
-// collectBodies tells what became of large values.
+// collectBodies tells what became of large values, and of damage to the rest.
 func (c *collector) collectBodies(st *braid.Status, emit emitFunc) {
 	b := &st.Bodies
 	emit(c.held, float64(b.Held))
@@ -312,6 +317,11 @@ func (c *collector) collectBodies(st *braid.Status, emit emitFunc) {
 	emit(c.corrupt, float64(b.Corrupt))
 	emit(c.repaired, float64(b.Repaired))
 	emit(c.trimmed, float64(b.Trimmed))
+	d := &st.Disk
+	emit(c.scrubRounds, float64(d.Rounds))
+	emit(c.scrubbed, float64(d.Scrubbed))
+	emit(c.damaged, float64(d.Damaged))
+	emit(c.mended, float64(d.Mended))
 }
 
 func (c *collector) collectStore(emit emitFunc) {

@@ -37,6 +37,7 @@ type statusView struct {
 	Alarms       []string       `json:"alarms,omitempty"`
 	Placement    string         `json:"placement"`
 	Bodies       bodiesView     `json:"bodies"`
+	Disk         diskView       `json:"disk"`
 	Instances    []instanceView `json:"instances"`
 	Members      []memberView   `json:"members"`
 }
@@ -111,6 +112,22 @@ type bodiesView struct {
 	Failing    string `json:"failing,omitempty"`
 }
 
+// diskView is about damage to the log and to snapshots.
+type diskView struct {
+	Rounds  uint64 `json:"scrub_rounds"`
+	Damaged uint64 `json:"damaged"`
+	Mended  uint64 `json:"mended"`
+	Failing string `json:"failing,omitempty"`
+}
+
+func viewDisk(st *braid.Status) diskView {
+	d := diskView{Rounds: st.Disk.Rounds, Damaged: st.Disk.Damaged, Mended: st.Disk.Mended}
+	if st.Disk.Failing != nil {
+		d.Failing = st.Disk.Failing.Error()
+	}
+	return d
+}
+
 type memberView struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`
@@ -155,7 +172,7 @@ func (s *Server) view(ctx context.Context) statusView {
 		Name: s.cfg.Name, ID: s.id.String(), Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), Version: version.Version,
 		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: s.ready(ctx) == nil,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
-		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st),
+		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st), Disk: viewDisk(&st),
 		Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
@@ -282,6 +299,8 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 {{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,{{if .Short}}
 {{.Short}} to be made whole,{{end}}
 {{.Fetched}} made whole with fragments of others, {{.Corrupt}} found damaged, {{.Repaired}} repaired.</p>
+{{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
+{{with .Disk}}{{if .Damaged}}<p>Log and snapshots: {{.Damaged}} places found damaged on disk, {{.Mended}} of which do not matter any more.</p>{{end}}
 {{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
 {{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}
 <table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>lag</th></tr>

@@ -105,7 +105,21 @@ func printStatus(w io.Writer, members []status.Member) error {
 	}
 	printWoven(t, members)
 	printBodies(t, members)
+	printDamage(t, members)
 	return t.Flush()
+}
+
+// printDamage tells what scrubbing found in logs and snapshots, if it found anything.
+func printDamage(w io.Writer, members []status.Member) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Disk.Damaged > 0 }) {
+		return
+	}
+	fmt.Fprintln(w, "\nMEMBER\tDAMAGED ON DISK\tMENDED\tSTILL NEEDED")
+	for _, m := range members {
+		if d := &m.Disk; d.Damaged > 0 {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", orDash(m.Name), d.Damaged, d.Mended, orDash(d.Failing))
+		}
+	}
 }
 
 // printWoven tells how far the log is that is woven from instances.

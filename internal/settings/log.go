@@ -52,7 +52,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
 	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
-	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which large values on disk are read to find and repair damage (0: never)")
+	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair damage (0: never)")
 	f.BoolVar(&l.TrimWhole, "trim-whole", false, "with placement code: cut whole copies down to a fragment once enough members hold theirs")
 	f.StringVar(&l.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
 }

@@ -44,6 +44,7 @@ type Member struct {
 
 	Placement string `json:"placement,omitempty"`
 	Bodies    Bodies `json:"bodies"`
+	Disk      Disk   `json:"disk"`
 
 	LogBytes      int64   `json:"log_bytes"`
 	DBBytes       int64   `json:"db_bytes"`
@@ -118,6 +119,14 @@ type Bodies struct {
 	Repaired   uint64 `json:"repaired"`
 	Trimmed    uint64 `json:"trimmed"`           // whole copies cut to a fragment
 	Failing    string `json:"failing,omitempty"` // why the last attempt at a missing one failed
+}
+
+// Disk is what a member says of damage to its log and its snapshots.
+type Disk struct {
+	Rounds  uint64 `json:"scrub_rounds"`      // how often everything was read
+	Damaged uint64 `json:"damaged"`           // places that were found
+	Mended  uint64 `json:"mended"`            // of which nothing is needed any more
+	Failing string `json:"failing,omitempty"` // what is damaged and still needed
 }
 
 // Peer is a member as another one sees it. A leader also knows how far it is, at the worst of
