@@ -236,6 +236,60 @@ func TestWatchMeetsTrouble(t *testing.T) {
 	require.True(t, raw.create(&pb.WatchCreateRequest{Key: []byte("k")}).Created, "the stream lives on")
 }
 
+// TestUnreadableValueEndsOneWatch loses a value: the watch that needs it waits, and ends when
+// all members say that it is lost; the other watches of its stream go on as if nothing was.
+func TestUnreadableValueEndsOneWatch(t *testing.T) {
+	f := start(t, large)
+	ctx := testContext(t)
+	_, err := f.client.Put(ctx, "k", long("a", 3000))
+	require.NoError(t, err)
+	raw := f.rawWatch(t, ctx)
+	lose := func(how error) { f.fake.set(func(l *fakeLog) { l.fetch = how }) }
+	lose(errors.New("too few"))
+	asked := func() {
+		t.Helper()
+		f.fake.set(func(l *fakeLog) { l.fetched = 0 })
+		eventually(t, "the watch to ask", func() (yes bool) {
+			f.fake.set(func(l *fakeLog) { yes = l.fetched > 1 })
+			return yes
+		})
+	}
+	bad := raw.create(&pb.WatchCreateRequest{Key: []byte("k"), StartRevision: 1}).WatchId
+	asked()
+	good := raw.create(&pb.WatchCreateRequest{Key: []byte("other")}).WatchId
+	next := func(key, value string) {
+		t.Helper()
+		_, err := f.client.Put(ctx, key, value)
+		require.NoError(t, err)
+		resp := raw.recv()
+		require.Equal(t, good, resp.WatchId)
+		require.Equal(t, value, string(resp.Events[0].Kv.Value))
+	}
+	next("other", "1")
+	_, err = f.client.Put(ctx, "k", "later") // waits behind the value that is missing
+	require.NoError(t, err)
+	next("other", "2")
+
+	lose(nil)
+	for _, want := range []string{long("a", 3000), "later"} {
+		resp := raw.recv()
+		require.Equal(t, bad, resp.WatchId)
+		require.Equal(t, want, string(resp.Events[0].Kv.Value))
+	}
+
+	lose(errors.New("too few"))
+	again := raw.create(&pb.WatchCreateRequest{Key: []byte("k"), StartRevision: 1}).WatchId
+	asked()
+	next("other", "3")
+	lose(&braid.BodyError{Need: 1, Asked: 2, Answered: 2})
+	resp := raw.recv()
+	require.Equal(t, again, resp.WatchId)
+	require.True(t, resp.Canceled)
+	require.Contains(t, resp.CancelReason, codes.DataLoss.String())
+	lose(nil)
+	next("other", "4")
+}
+
 // TestSlowWatcherIsToldOfCompaction reads events whose values are gone by then.
 func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
 	f := start(t, large, func(c *Config) { c.Store.ReleaseGrace = time.Millisecond })

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/store"
 )
 
@@ -43,7 +44,7 @@ func (w *watchService) Watch(stream pb.Watch_WatchServer) error {
 	ws := &watchStream{
 		s: w.s, stream: stream, events: w.s.store.KV().NewWatchStream(),
 		watches: map[mvcc.WatchID]*watch{}, requests: make(chan *pb.WatchRequest),
-		received: make(chan error, 1), done: make(chan struct{}),
+		received: make(chan error, 1), done: make(chan struct{}), fetched: make(chan fetchedPiece),
 	}
 	go ws.receive()
 	err := ws.run()
@@ -63,7 +64,8 @@ type watchStream struct {
 	watches map[mvcc.WatchID]*watch
 
 	requests chan *pb.WatchRequest
-	received chan error    // why receiving ended
+	received chan error // why receiving ended
+	fetched  chan fetchedPiece
 	done     chan struct{} // run returned
 
 	// askedProgress: a progress request waits until all watches have caught up.
@@ -76,6 +78,8 @@ type watch struct {
 	progress bool
 	// quiet: nothing was sent since the last time that progress was due.
 	quiet bool
+	// parked: values of its events are not at hand; see watchpark.go.
+	parked *parked
 }
 
 func (w *watchStream) receive() {
@@ -111,6 +115,8 @@ func (w *watchStream) run() error {
 			}
 		case resp := <-w.events.Chan():
 			err = w.deliver(&resp)
+		case f := <-w.fetched:
+			err = w.unpark(&f)
 		case <-progress.C:
 			w.tellProgress()
 		case <-retry.C:
@@ -235,12 +241,40 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	if state.prevKV {
 		out.Events = w.withPrevious(resp.Events)
 	}
-	err := fragment(out, min(w.s.cfg.MaxRequestBytes, chunkBytes)+frameOverhead, state.fragment, w.missing, w.sendResolved)
-	if err == nil || !endsWatch(err) {
-		return toStatus(err) // the client comes again, here or elsewhere
+	return w.pass(resp.WatchID, state, out)
+}
+
+// pass sends what there is for a watch, or as much of it as there are values for.
+func (w *watchStream) pass(id mvcc.WatchID, state *watch, out *pb.WatchResponse) error {
+	if state.parked != nil {
+		return w.queue(id, state, out)
 	}
-	delete(w.watches, resp.WatchID)
-	_ = w.events.Cancel(resp.WatchID)
+	sent := 0
+	err := fragment(out, min(w.s.cfg.MaxRequestBytes, chunkBytes)+frameOverhead, state.fragment, w.missing, func(piece *pb.WatchResponse) error {
+		err := w.sendResolved(piece)
+		if err == nil {
+			sent += len(piece.Events)
+		}
+		return err
+	})
+	var later *laterError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &later):
+		rest := &pb.WatchResponse{Header: out.Header, WatchId: out.WatchId, Events: out.Events[sent+len(later.piece.Events):]}
+		w.park(id, state, later, rest)
+		return nil
+	case endsWatch(err):
+		return w.end(id, out, err)
+	}
+	return toStatus(err) // the client comes again, here or elsewhere
+}
+
+// end cancels one watch because of an error.
+func (w *watchStream) end(id mvcc.WatchID, out *pb.WatchResponse, err error) error {
+	delete(w.watches, id)
+	_ = w.events.Cancel(id)
 	end := &pb.WatchResponse{Header: out.Header, WatchId: out.WatchId, Canceled: true}
 	if errors.Is(err, mvcc.ErrCompacted) {
 		end.CompactRevision = w.s.store.CompactRevision()
@@ -251,10 +285,13 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 }
 
 // endsWatch tells what trying again does not cure: the client was too slow, and the values of
-// its events are gone; they are damaged; or too many of one revision for one message.
+// its events are gone; they are damaged, or lost by the word of all members; or too many of one
+// revision for one message.
 func endsWatch(err error) bool {
 	var tooLarge *store.ResponseError
-	return errors.Is(err, mvcc.ErrCompacted) || errors.Is(err, store.ErrWrongBytes) || errors.As(err, &tooLarge)
+	var body *braid.BodyError
+	return errors.Is(err, mvcc.ErrCompacted) || errors.Is(err, store.ErrWrongBytes) || errors.As(err, &tooLarge) ||
+		errors.As(err, &body) && body.Certain()
 }
 
 // missing is how many bytes an event grows by when it gets its large values.
@@ -291,10 +328,20 @@ func (w *watchStream) sendResolved(resp *pb.WatchResponse) error {
 		}
 		resp.Events[i] = &mvccpb.Event{Type: e.Type, Kv: whole(e.Kv), PrevKv: whole(e.PrevKv)}
 	}
-	if err := w.s.store.Resolve(w.stream.Context(), missing...); err != nil {
-		return err
+	if len(missing) == 0 {
+		return w.send(resp)
 	}
-	return w.send(resp)
+	ctx, cancel := context.WithTimeout(w.stream.Context(), resolveInline)
+	defer cancel()
+	err := w.s.store.Resolve(ctx, missing...)
+	if err == nil {
+		return w.send(resp)
+	}
+	var value *store.ValueError
+	if mayCome := errors.As(err, &value) || ctx.Err() != nil; mayCome && !endsWatch(err) && w.stream.Context().Err() == nil {
+		return &laterError{resp, missing, err}
+	}
+	return err
 }
 
 // withPrevious adds the values before the events. Events are shared by all watches, so
@@ -319,7 +366,7 @@ func (w *watchStream) withPrevious(events []*mvccpb.Event) []*mvccpb.Event {
 // nothing else for a whole interval. The report comes behind the events on their channel.
 func (w *watchStream) tellProgress() {
 	for id, state := range w.watches {
-		if state.progress && state.quiet {
+		if state.progress && state.quiet && state.parked == nil {
 			w.events.RequestProgress(id)
 		}
 		state.quiet = true
@@ -329,6 +376,11 @@ func (w *watchStream) tellProgress() {
 // tryProgress answers a progress request once no watch of the stream lags behind. The
 // store drops the answer if the channel is full.
 func (w *watchStream) tryProgress() {
+	for _, state := range w.watches {
+		if state.parked != nil {
+			return // it has not caught up
+		}
+	}
 	full := len(w.events.Chan()) == cap(w.events.Chan())
 	if len(w.watches) == 0 || !full && w.events.RequestProgressAll() {
 		w.askedProgress = false
