@@ -234,6 +234,10 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 // damaged: then another member's takes its place. Until then nothing is applied here.
 func (n *Node) CheckState() { n.r.CheckState() }
 
+// DiskNeed tells how many bytes the member's log should find free where Options.Dir lies. With
+// less it goes on as long as it can, and then waits for room.
+func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
+
 // Changes returns a channel that holds a token after leader, term or membership changed.
 func (n *Node) Changes() <-chan struct{} { return n.r.Changes() }
 

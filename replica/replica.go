@@ -133,7 +133,7 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 		r.disk.note(damage.Error(), 0, false)
 	}
 	r.saved.Store(&meta.Cursor)
-	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: CoverOf(&meta)}); err != nil {
+	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: CoverOf(&meta), SegmentBytes: SegmentBytes(o.SnapshotBytes)}); err != nil {
 		if isDamage(err) {
 			err = &LostError{err}
 		}
@@ -274,7 +274,7 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 	if err != nil {
 		return err
 	}
-	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity()})
+	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: SegmentBytes(r.opt.SnapshotBytes)})
 	if err != nil {
 		return err
 	}

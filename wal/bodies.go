@@ -519,6 +519,17 @@ func (b *Bodies) Size() (live, total int64) {
 	return live, total
 }
 
+// Spare is how many bytes of files are kept for being used again.
+func (b *Bodies) Spare() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var n int64
+	for _, f := range b.free {
+		n += f.capacity
+	}
+	return n
+}
+
 // Close makes everything appended durable, seals the store and gives the directory free. It
 // returns the store's *FailedError if it had failed.
 func (b *Bodies) Close() error {

@@ -569,6 +569,21 @@ func (l *Log) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), l.damage...)
 }
 
+// Spare is how many bytes of files are there for what is written next: prepared, or kept for
+// being used again.
+func (l *Log) Spare() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var n int64
+	for _, s := range l.free {
+		n += s.capacity
+	}
+	if l.next != nil {
+		n += l.next.capacity
+	}
+	return n
+}
+
 // Instances returns the ids of all instances that ever wrote here, ascending.
 func (l *Log) Instances() []uint32 {
 	l.mu.Lock()
