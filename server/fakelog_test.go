@@ -123,6 +123,8 @@ func (l *fakeLog) ReleaseBody(ref braid.BodyRef) {
 	l.released++
 }
 
+func (l *fakeLog) DiskNeed() int64 { return 0 }
+
 func (l *fakeLog) poke() {
 	select {
 	case l.wake <- struct{}{}:

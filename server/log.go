@@ -29,6 +29,8 @@ type Log interface {
 	// CheckState says that the state may be damaged.
 	CheckState()
 	Status() braid.Status
+	// DiskNeed tells how many bytes the log should find free.
+	DiskNeed() int64
 	// Changes holds a token whenever leader, term or membership changed.
 	Changes() <-chan struct{}
 	// HandOver gives what this member leads to others, before it stops.

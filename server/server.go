@@ -119,6 +119,7 @@ func (s *Server) open() error {
 	s.self.Store(&selfView{id: s.id})
 	s.cfg.Store.OnFatal = s.fail
 	s.cfg.Store.Bodies, s.cfg.Store.Repairable = bodies{s}, true
+	s.cfg.Store.Reserve = s.diskNeed
 	st, err := store.Open(s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("server: open the store: %w", err)
@@ -151,6 +152,16 @@ func (s *Server) open() error {
 	}
 	s.http = s.newHTTP()
 	return nil
+}
+
+// diskNeed is what the log needs of the disk, once it is there.
+func (s *Server) diskNeed() int64 {
+	select {
+	case <-s.started:
+		return s.log.DiskNeed()
+	default:
+		return 0
+	}
 }
 
 // serve begins to accept clients.
@@ -211,6 +222,7 @@ func (s *Server) stop() {
 		s.http.Close()
 	}
 	s.gateway.close()
+	s.store.Interrupt()
 	logErr := s.log.Close() // ends the proposals and reads that calls wait for
 	if errors.Is(s.err, logErr) {
 		logErr = nil // it is why the server stops

@@ -41,12 +41,16 @@ type Result struct {
 
 // Apply applies commands in order and sets their results. Commands at positions that the
 // state includes are skipped, so that it is harmless to apply a part of the order again.
-// An error is fatal (see [FatalError]): then some of the commands may not be applied.
+// An error is fatal (see [FatalError]): then some of the commands may not be applied. Where the
+// disk has no room for what they write, Apply waits; see [Store.Interrupt].
 //
 // With a [DamageError], too, some may not be applied, and no result counts: they may follow
 // from what is damaged. Then the store waits for Restore.
 func (s *Store) Apply(commands []Command) error {
 	err := s.Damaged()
+	if err == nil {
+		err = s.awaitRoom(commands)
+	}
 	if err == nil {
 		err = s.latch.guard(func() error { return s.applyEntries(commands) })
 	}
@@ -141,8 +145,8 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if out == nil {
 		return &Result{Err: fmt.Errorf("%w: etcd has no answer", ErrBadCommand)}
 	}
-	if errors.Is(out.Err, etcderrors.ErrNoSpace) {
-		s.wantNoSpaceAlarm()
+	if errors.Is(out.Err, etcderrors.ErrNoSpace) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
+		s.wantNoSpaceAlarm() // else it may be another member's disk that is full
 	}
 	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, Trace: out.Trace}
 }

@@ -23,9 +23,11 @@ type Options struct {
 	// QuotaBytes is the size of the database above which writes are refused. 0: 2 GiB;
 	// negative: no limit.
 	QuotaBytes int64
-	// ReserveBytes of free disk space are kept: with less left, writes are refused like
-	// above the quota, before the disk is full. 0: 32 MiB; negative: no limit.
+	// ReserveBytes of free disk space are kept, and as many more as Reserve says (nil: none):
+	// with less left, this member raises its alarm, and writes are refused like above the
+	// quota, before the disk is full. 0: 32 MiB; negative: no limit.
 	ReserveBytes int64
+	Reserve      func() int64
 
 	// MinLeaseTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
 	// be equal on every member. Default 1.

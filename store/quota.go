@@ -1,10 +1,7 @@
 package store
 
 import (
-	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
@@ -32,22 +29,30 @@ func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 	case r.LeaseGrant != nil:
 		ok, cost = quota.Available(r.LeaseGrant), 1
 	}
-	if ok && (cost == 0 || s.space.enough(s.opts.Dir, s.opts.ReserveBytes)) {
+	if ok && (cost == 0 || !s.lowSpace()) {
 		return nil
 	}
-	s.wantNoSpaceAlarm()
+	if !ok { // for the disk the watch has it ordered
+		s.wantNoSpaceAlarm()
+	}
 	return etcderrors.ErrNoSpace
 }
 
 // wantNoSpaceAlarm has this member's alarm ordered unless it is raised already.
 func (s *Store) wantNoSpaceAlarm() {
-	if s.alarmed(pb.AlarmType_NOSPACE) || !s.wanted.alarmDue() {
-		return
+	if !s.alarmed(pb.AlarmType_NOSPACE) {
+		s.wantAlarm(pb.AlarmRequest_ACTIVATE)
 	}
-	data, err := s.AlarmCommand(pb.AlarmRequest_ACTIVATE, pb.AlarmType_NOSPACE)
-	if err == nil {
-		s.wanted.add(data) // if it is lost, the next refused request comes here again
+}
+
+// wantAlarm has this member's alarm for space ordered, or its end, unless that was wanted just
+// now. If it is lost, its maker comes again.
+func (s *Store) wantAlarm(action pb.AlarmRequest_AlarmAction) bool {
+	if !s.wanted.alarmDue() {
+		return false
 	}
+	data, err := s.AlarmCommand(action, pb.AlarmType_NOSPACE)
+	return err == nil && s.wanted.add(data)
 }
 
 func (w *wanted) alarmDue() bool {
@@ -63,36 +68,3 @@ func (w *wanted) alarmDue() bool {
 // QuotaBytes returns the size of the database above which writes are refused, negative if
 // there is no such size.
 func (s *Store) QuotaBytes() int64 { return s.opts.QuotaBytes }
-
-// spaceInterval is how long an answer of the file system is believed.
-const spaceInterval = 100 * time.Millisecond
-
-// space remembers what the file system said about free space.
-type space struct {
-	mu    sync.Mutex
-	asked time.Time
-	free  int64
-}
-
-// enough reports whether more than reserve bytes are free where dir lies.
-func (p *space) enough(dir string, reserve int64) bool {
-	if reserve < 0 {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.asked) > spaceInterval {
-		p.asked = time.Now()
-		p.free = freeBytes(dir)
-	}
-	return p.free > reserve
-}
-
-// freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
-func freeBytes(dir string) int64 {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return 1 << 62
-	}
-	return int64(fs.Bavail) * int64(fs.Bsize)
-}

@@ -62,7 +62,11 @@ type Store struct {
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
 	stop    chan struct{} // closed by Close
-	pumped  chan struct{} // closed when the pump has ended
+	// interrupted is closed by Interrupt.
+	interrupted chan struct{}
+	interrupt   sync.Once
+	pumped      chan struct{} // closed when the pump has ended
+	watched     chan struct{} // closed when the watch over the disk has ended
 
 	// fetching bounds the bytes of large values that are being fetched.
 	fetching *semaphore.Weighted
@@ -87,7 +91,11 @@ func Open(o Options) (*Store, error) {
 		latch:   newLatch(o.Dir, o.Logger, o.OnFatal),
 		waiting: wait.NewTimeList(),
 		stop:    make(chan struct{}),
+
+		interrupted: make(chan struct{}),
+
 		pumped:  make(chan struct{}),
+		watched: make(chan struct{}),
 
 		fetching: semaphore.NewWeighted(o.ResponseBytes),
 		copying:  semaphore.NewWeighted(1),
@@ -103,6 +111,7 @@ func Open(o Options) (*Store, error) {
 		return nil, openError(o.Dir, err)
 	}
 	go s.pump()
+	go s.watchSpace()
 	return s, nil
 }
 
@@ -112,6 +121,7 @@ func (s *Store) open() (err error) {
 	if err := removeLeftovers(s.opts.Dir, restorePattern, copyPattern, defragPattern); err != nil {
 		return err
 	}
+	s.openSpace()
 	if s.db, err = s.openOrSetAside(); err != nil {
 		return err
 	}
@@ -177,6 +187,7 @@ func (s *Store) abandon(err error) {
 // was applied is on disk afterwards. A store that failed is left as it is: the process
 // has to end anyway.
 func (s *Store) Close() error {
+	s.Interrupt()
 	close(s.stop)
 	s.wanted.close()
 	if s.latch.get() != nil {
@@ -184,6 +195,7 @@ func (s *Store) Close() error {
 	}
 	s.lessor.Stop()
 	<-s.pumped
+	<-s.watched
 	s.releaser.Wait()
 	err := s.latch.guard(func() error {
 		return errors.Join(s.kv.Close(), s.auth.Close(), s.db.be.Close())

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"errors"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"go.etcd.io/etcd/server/v3/storage/backend"
+)
+
+// fileRoom keeps space on the disk for what a database file is about to grow by. The database
+// cannot stand a full disk: a commit that finds no room is fatal. So the blocks are allocated
+// before what needs them is applied, and where that is not possible, applying waits.
+type fileRoom struct {
+	path string
+	size func() int64 // of what the file has durably
+
+	mu sync.Mutex
+	// allocated: the file has blocks up to there, of which nothing may be in use yet.
+	allocated int64
+	// growing is what may be added by what was applied since the last commit began, and
+	// committing by what is being committed, or was.
+	growing, committing int64
+	// next is what may be added by what is about to be applied.
+	next int64
+}
+
+const (
+	// roomSlack is for what is not applied: leases, alarms, the removal of old revisions.
+	roomSlack = 2 << 20
+	// roomStep is how much more is allocated than is needed now.
+	roomStep = 8 << 20
+	// roomPerCommand is how many bytes of pages a command may change besides its own.
+	roomPerCommand = 16 << 10
+	// roomExpected is from how much on a commit is wanted: commands that are refused write nothing.
+	roomExpected = 64 << 20
+	// roomPause is how long applying waits before it looks for room again.
+	roomPause = 100 * time.Millisecond
+)
+
+// expect adds what is about to be applied, and reports whether so much is expected that it should
+// be found out what came of it.
+func (r *fileRoom) expect(commands, bytes int) (commit bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	commit = r.growing+r.committing > roomExpected
+	r.next = 2*int64(bytes) + roomPerCommand*int64(commands)
+	return commit
+}
+
+// reserve allocates what is expected and some more. An error says that the disk is full, and not
+// even what is expected has room.
+func (r *fileRoom) reserve() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	need := r.size() + r.growing + r.committing + r.next + roomSlack
+	err := r.allocate(need)
+	if err == nil {
+		r.growing, r.next = r.growing+r.next, 0
+	}
+	return err
+}
+
+func (r *fileRoom) allocate(need int64) (err error) {
+	if need <= r.allocated {
+		return nil
+	}
+	for _, size := range []int64{need + roomStep, need} {
+		switch err = allocate(r.path, size); {
+		case err == nil:
+			r.allocated = size
+			return nil
+		case !isFull(err): // it cannot be told in advance here
+			r.allocated = math.MaxInt64
+			return nil
+		}
+	}
+	r.allocated = max(r.allocated, blocks(r.path))
+	if need <= r.allocated+roomSlack/2 {
+		return nil
+	}
+	return err
+}
+
+// begun says that a commit begins.
+func (r *fileRoom) begun() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.committing, r.growing = r.growing, 0
+}
+
+// moved says that the file is another one.
+func (r *fileRoom) moved() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allocated = 0
+}
+
+// blocks is how many bytes of blocks a file has, which have no holes.
+func blocks(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return allocatedBytes(info)
+}
+
+// roomHooks tells the room when a commit begins.
+type roomHooks struct {
+	backend.Hooks
+	room *fileRoom
+}
+
+func (h roomHooks) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
+	h.room.begun()
+	h.Hooks.OnPreCommitUnsafe(tx)
+}
+
+// awaitRoom waits until commands can be applied without meeting a full disk.
+func (s *Store) awaitRoom(commands []Command) error {
+	bytes := 0
+	for i := range commands {
+		bytes += len(commands[i].Data)
+	}
+	db := s.database()
+	if db.room.expect(len(commands), bytes) {
+		if err := s.commitNow(db); err != nil {
+			return err
+		}
+	}
+	err := db.room.reserve()
+	if err == nil {
+		return nil
+	}
+	if err := s.commitNow(db); err != nil { // perhaps nothing of what was expected came
+		return err
+	}
+	return s.whileFull("applying", db.room.reserve)
+}
+
+// whileFull repeats a step until the disk has room for it.
+func (s *Store) whileFull(what string, step func() error) error {
+	for waited := false; ; waited = true {
+		err := step()
+		if !isFull(err) {
+			return err
+		}
+		if !waited {
+			s.lg.Warn("the disk is full, "+what+" waits for room", zap.Error(err))
+		}
+		select {
+		case <-time.After(roomPause):
+		case <-s.interrupted:
+			return ErrClosed
+		case <-s.latch.failed:
+			return s.latch.get()
+		}
+	}
+}
+
+// awaitFile waits until a file that is to hold a database has room for it.
+func (s *Store) awaitFile(f *os.File, size int64) error {
+	return s.whileFull("a snapshot", func() error {
+		err := allocate(f.Name(), size+roomSlack)
+		if !isFull(err) {
+			return nil // there is room, or it cannot be told in advance
+		}
+		return errors.Join(err, f.Truncate(0)) // what was allocated of it
+	})
+}
+
+// commitNow makes known what applying has really added.
+func (s *Store) commitNow(db *database) error {
+	return s.latch.guard(func() error {
+		db.be.ForceCommit()
+		db.be.ForceCommit() // nothing is left of the first
+		return nil
+	})
+}
+
+// Interrupt ends waits for room on the disk: what waits answers ErrClosed. It comes before
+// Close, where Apply may run still.
+func (s *Store) Interrupt() { s.interrupt.Do(func() { close(s.interrupted) }) }

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+const (
+	// spaceInterval is how long an answer of the file system is believed.
+	spaceInterval = 100 * time.Millisecond
+	// spaceWatch is how often a member looks at its own disk.
+	spaceWatch = 250 * time.Millisecond
+)
+
+// space remembers what the file system said about free space.
+type space struct {
+	mu    sync.Mutex
+	asked time.Time
+	low   bool
+
+	// marked: the alarm of this member is for its disk, not for its quota, as the file
+	// diskAlarm says; the watch's own.
+	marked bool
+}
+
+// isLow reports whether there is less free than must be left, or was and is hardly more.
+func (p *space) isLow(room func() (free, reserve int64)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.asked) > spaceInterval {
+		p.asked = time.Now()
+		free, reserve := room()
+		p.low = lowSpace(p.low, free, reserve)
+	}
+	return p.low
+}
+
+// lowSpace decides whether space is low. Once it is, it takes an eighth more than the reserve
+// to end that, so that a disk at the limit does not raise an alarm every second.
+func lowSpace(low bool, free, reserve int64) bool {
+	if reserve < 0 {
+		return false
+	}
+	if low {
+		reserve += reserve / 8
+	}
+	return free <= reserve
+}
+
+// room tells how much is free, and how much must be left.
+func (s *Store) room() (free, reserve int64) {
+	reserve = s.opts.ReserveBytes
+	if reserve >= 0 && s.opts.Reserve != nil {
+		reserve += s.opts.Reserve()
+	}
+	return freeBytes(s.opts.Dir), reserve
+}
+
+func (s *Store) lowSpace() bool { return s.space.isLow(s.room) }
+
+// freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
+func freeBytes(dir string) int64 {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 1 << 62
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize)
+}
+
+// RoomError says that the disk has too little room for something, which was not begun. A retry is
+// safe, and of use once there is room.
+type RoomError struct {
+	Op         string
+	Need, Free int64 // bytes
+}
+
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("store: no room to %s: that takes %d bytes, %d are free", e.Op, e.Need, e.Free)
+}
+
+func (e *RoomError) Unwrap() error { return unix.ENOSPC }
+
+// spaceView is what a member knows when it decides about its alarm.
+type spaceView struct {
+	low    bool // too little is free on the disk
+	over   bool // the database is above its quota
+	raised bool // this member's alarm is raised
+	marked bool // for its disk
+}
+
+// decide returns whether the alarm is to be marked as the disk's, and whether it is to be
+// raised or disarmed. An alarm that the quota raised is for the operator to disarm, as in
+// etcd; one that the disk raised is disarmed by the member itself.
+func (v spaceView) decide() (marked, raise, disarm bool) {
+	switch {
+	case v.low && !v.raised:
+		return true, true, false
+	case v.low:
+		return v.marked, false, false
+	case v.raised && v.marked && !v.over:
+		return true, false, true // until it is not raised any more
+	}
+	return false, false, false
+}
+
+// watchSpace looks after this member's own disk, whoever writes: raises its alarm, by the log,
+// when too little is left, and disarms it when there is enough again.
+func (s *Store) watchSpace() {
+	defer close(s.watched)
+	ticker := time.NewTicker(spaceWatch)
+	defer ticker.Stop()
+	for {
+		s.lookAfterSpace()
+		select {
+		case <-ticker.C:
+		case <-s.latch.failed:
+			return
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (s *Store) lookAfterSpace() {
+	v := spaceView{low: s.lowSpace(), raised: s.alarmed(pb.AlarmType_NOSPACE), marked: s.space.marked}
+	v.over = s.overQuota()
+	marked, raise, disarm := v.decide()
+	if marked != v.marked {
+		s.markSpace(marked)
+	}
+	if raise && s.wantAlarm(pb.AlarmRequest_ACTIVATE) {
+		free, reserve := s.room()
+		s.lg.Warn("the disk is nearly full, writes are refused until there is room", zap.Int64("free", free), zap.Int64("reserve", reserve))
+	}
+	if disarm && s.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
+		s.lg.Warn("the disk has room again, the alarm is disarmed")
+	}
+}
+
+func (s *Store) overQuota() bool {
+	return s.opts.QuotaBytes > 0 && s.database().weighed().Size() > s.opts.QuotaBytes
+}
+
+// diskAlarm is the file that says that this member's alarm is for its disk. It is empty: it
+// takes no room.
+const diskAlarm = "nospace"
+
+func (s *Store) markSpace(marked bool) {
+	s.space.marked = marked
+	name := filepath.Join(s.opts.Dir, diskAlarm)
+	var err error
+	if marked {
+		var f *os.File
+		if f, err = os.Create(name); err == nil {
+			err = f.Close()
+		}
+	} else if err = os.Remove(name); os.IsNotExist(err) {
+		err = nil
+	}
+	if err != nil { // then the operator has to disarm it after a restart
+		s.lg.Warn("cannot note whom the alarm for space is for", zap.Error(err))
+	}
+}
+
+// openSpace reads what markSpace noted.
+func (s *Store) openSpace() {
+	_, err := os.Stat(filepath.Join(s.opts.Dir, diskAlarm))
+	s.space.marked = err == nil
+}
