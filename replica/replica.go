@@ -77,6 +77,9 @@ type counters struct {
 // Open starts a member: it recovers from its directory and begins to take part. sm must
 // be as it was when the member stopped (on disk) or empty (in memory).
 func Open(o Options, sm StateMachine) (r *Replica, err error) {
+	if err := dropBallast(o.FS, o.Dir); err != nil {
+		return nil, err
+	}
 	session, lock, err := Enter(o.FS, o.Dir, o.Cluster, o.Self)
 	if err != nil {
 		return nil, err
@@ -91,6 +94,9 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	if err := r.open(session, sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
+	}
+	if err := keepBallast(o.FS, o.Dir); err != nil {
+		r.log.Warn("the disk has no room for what a start on a full disk needs", "err", err)
 	}
 	for _, l := range r.all() {
 		r.done.Add(1)

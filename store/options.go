@@ -25,7 +25,7 @@ type Options struct {
 	QuotaBytes int64
 	// ReserveBytes of free disk space are kept, and as many more as Reserve says (nil: none):
 	// with less left, this member raises its alarm, and writes are refused like above the
-	// quota, before the disk is full. 0: 32 MiB; negative: no limit.
+	// quota, before the disk is full. 0: 32 MiB; negative: no limit. See [RoomFor].
 	ReserveBytes int64
 	Reserve      func() int64
 
@@ -91,6 +91,8 @@ type Options struct {
 	OnFatal func(error)
 }
 
+const defaultBatchLimit = 1000
+
 // setDefaults fills what is left out and reports what cannot be.
 func (o *Options) setDefaults() error {
 	switch {
@@ -113,7 +115,7 @@ func (o *Options) setDefaults() error {
 	orDefault(&o.AuthToken, "simple")
 	orDefault(&o.AuthTokenTTL, 5*time.Minute)
 	orDefault(&o.BcryptCost, bcrypt.DefaultCost)
-	orDefault(&o.BackendBatchLimit, 1000)
+	orDefault(&o.BackendBatchLimit, defaultBatchLimit)
 	orDefault(&o.BackendBatchInterval, 100*time.Millisecond)
 	orDefault(&o.WarnApplyDuration, 100*time.Millisecond)
 	orDefault(&o.LargeValueBytes, 16<<10)

@@ -42,6 +42,12 @@ const (
 	roomPause = 100 * time.Millisecond
 )
 
+// RoomFor is how many bytes of disk the database may take while what is under way is applied, if
+// requests have at most so many bytes: the commands of one commit, or one of the largest.
+func RoomFor(requestBytes int) int64 {
+	return 2*int64(requestBytes) + defaultBatchLimit*roomPerCommand + roomStep + roomSlack
+}
+
 // expect adds what is about to be applied, and reports whether so much is expected that it should
 // be found out what came of it.
 func (r *fileRoom) expect(commands, bytes int) (commit bool) {
