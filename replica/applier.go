@@ -31,8 +31,6 @@ type Applier struct {
 	skip protocol.Position
 	// last is the position of the last command that the state machine was given; ≥ skip.
 	last protocol.Position
-	// resident is how many payload bytes wait in the order, without what Install left there.
-	resident int
 	// stuck: an entry's payload could not be loaded. The order is ahead of the state then, so
 	// nothing is applied until a snapshot is installed.
 	stuck bool
@@ -61,6 +59,8 @@ type instanceState struct {
 	// waiting is how many entries with something to apply wait in the order, without those
 	// that Install left there.
 	waiting int
+	// resident is how many payload bytes wait in the order, without what Install left there.
+	resident int
 	// own[head:] are this member's committed batches whose entries were not applied yet, in
 	// the order in which they were committed.
 	own  []ownBatch
@@ -195,7 +195,12 @@ func (a *Applier) advance() error {
 func (a *Applier) Stuck() bool { return a.stuck }
 
 // Resident is how many payload bytes wait for their turn.
-func (a *Applier) Resident() int { return a.resident }
+func (a *Applier) Resident() (bytes int) {
+	for i := range a.instances {
+		bytes += a.instances[i].resident
+	}
+	return bytes
+}
 
 // collect hands what was committed to the order. What it passes over a snapshot stands for,
 // or, if the instance is retired, nothing.
@@ -222,7 +227,7 @@ func (a *Applier) collect(c *Commitment) {
 		if in == nil || e.Index <= added {
 			continue
 		}
-		a.resident += len(e.Payload)
+		in.resident += len(e.Payload)
 		if e.Kind == protocol.EntryBatch || e.Kind == protocol.EntryConfig {
 			in.waiting++
 		}
@@ -270,9 +275,9 @@ func (a *Applier) void(b *Batch) {
 
 func (a *Applier) place(p *order.Placed) error {
 	e := &p.Entry
-	a.resident = max(0, a.resident-len(e.Payload))
 	in := a.of(p.Instance)
 	if in != nil {
+		in.resident = max(0, in.resident-len(e.Payload))
 		in.waiting = max(0, in.waiting-1)
 	}
 	if !e.Applicable() {
@@ -460,7 +465,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	}
 	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
-	a.resident, a.stuck = 0, false
+	a.stuck = false
 	return a.advance()
 }
 

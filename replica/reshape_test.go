@@ -28,6 +28,7 @@ func TestWhatARetiredInstanceBringsLaterIsVoid(t *testing.T) {
 	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{inTime, early}, Entries: []protocol.Entry{entryOf(1, inTime), entryOf(2, early)}}))
 	require.Equal(t, []string{"1:in time"}, sm.lines, "the round in which it was reshaped is the last one")
 	require.Equal(t, []*Batch{early}, void)
+	require.Zero(t, a.Resident(), "what is dropped is not in memory")
 	require.Len(t, a.Configs(), 1)
 	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(3, late)}}))
 	require.Equal(t, []*Batch{early, late}, void)
