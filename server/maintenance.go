@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -135,19 +138,47 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 	if err != nil {
 		return toStatus(err)
 	}
-	defer snapshot.Close()
 	out := &snapshotSender{stream: stream, left: snapshot.Size(), version: m.s.store.StorageVersion()}
-	if err := snapshot.WriteTo(ctx, out); err != nil {
-		return toStatus(err)
+	done := make(chan error, 1)
+	go func() {
+		err := snapshot.WriteTo(ctx, out)
+		if err == nil {
+			err = out.flush()
+		}
+		done <- errors.Join(err, snapshot.Close())
+	}()
+	return toStatus(m.s.awaitProgress(done, &out.sent))
+}
+
+// errSnapshotStalled ends the stream of a client that does not read it: an open snapshot keeps the
+// database from shrinking and from being defragmented. A retry is safe.
+var errSnapshotStalled = status.Error(codes.DeadlineExceeded, "etcdserver: the client did not take the snapshot for too long")
+
+// awaitProgress waits for a stream that counts what it sends, and ends with an error when it
+// sends nothing for too long. What sends then fails, for the stream ends with its call.
+func (s *Server) awaitProgress(done <-chan error, sent *atomic.Int64) error {
+	patience := time.NewTicker(s.cfg.SnapshotPatience)
+	defer patience.Stop()
+	for last := int64(-1); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-patience.C:
+			now := sent.Load()
+			if now == last {
+				return errSnapshotStalled
+			}
+			last = now
+		}
 	}
-	return toStatus(out.flush())
 }
 
 // snapshotSender cuts what is written to it into messages.
 type snapshotSender struct {
 	stream  pb.Maintenance_SnapshotServer
 	version string
-	left    int64 // bytes not sent yet
+	left    int64        // bytes not sent yet
+	sent    atomic.Int64 // bytes that the transport took
 	buf     []byte
 }
 
@@ -176,7 +207,9 @@ func (w *snapshotSender) flush() error {
 	w.left -= int64(len(w.buf))
 	blob := w.buf
 	w.buf = nil
-	return w.stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(max(w.left, 0)), Blob: blob, Version: w.version})
+	err := w.stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(max(w.left, 0)), Blob: blob, Version: w.version})
+	w.sent.Add(int64(len(blob)))
+	return err
 }
 
 // MoveLeader implements pb.MaintenanceServer. As in etcd, only the leader can be asked.

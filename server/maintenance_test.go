@@ -3,8 +3,10 @@ package server
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/coreos/go-semver/semver"
 	"github.com/stretchr/testify/require"
@@ -62,6 +64,28 @@ func TestHashes(t *testing.T) {
 	require.EqualValues(t, 2, after.HashRevision)
 	_, err = f.client.HashKV(ctx, f.addr, 50)
 	require.ErrorIs(t, err, rpctypes.ErrFutureRev)
+}
+
+// TestSnapshotThatNobodyReads holds nothing up: its stream ends, and the database is free to be
+// defragmented.
+func TestSnapshotThatNobodyReads(t *testing.T) {
+	f := start(t, func(c *Config) { c.SnapshotPatience = 100 * time.Millisecond })
+	ctx := testContext(t)
+	for i := range 200 {
+		_, err := f.client.Put(ctx, fmt.Sprint("key", i), string(make([]byte, 50<<10)))
+		require.NoError(t, err)
+	}
+	maintenance := pb.NewMaintenanceClient(f.client.ActiveConnection())
+	stream, err := maintenance.Snapshot(ctx, &pb.SnapshotRequest{})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	_, err = f.client.Defragment(ctx, f.addr)
+	require.NoError(t, err)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 }
 
 func TestSnapshot(t *testing.T) {
