@@ -234,6 +234,29 @@ func TestReshapingIsRefusedWhereItMakesNoSense(t *testing.T) {
 	require.ErrorAs(t, single.any().Reshape(single.ctx(), 2), &refused)
 }
 
+// Ids of instances have gaps after reshapes: leaders are spread evenly all the same.
+func TestLeadersAreSpreadAfterReshapes(t *testing.T) {
+	c := newCluster(t, 3, woven(3, spread))
+	c.led()
+	require.NoError(t, c.nodes[1].Reshape(c.ctx(), 1))
+	require.NoError(t, c.nodes[1].Reshape(c.ctx(), 3))
+	require.Eventually(t, func() bool {
+		for id, n := range c.nodes {
+			st, leads := n.Status(), 0
+			for _, in := range st.Instances {
+				if in.Leader == id {
+					leads++
+				}
+			}
+			if len(st.Instances) != 3 || st.Instances[1].Instance != 4 || leads != 1 {
+				return false
+			}
+		}
+		return true
+	}, patience, 5*time.Millisecond, "instances 1, 4 and 5 are not led by one member each")
+	c.verify(c.fill("x", 10))
+}
+
 func TestAMemberThatMissedAReshape(t *testing.T) {
 	for name, snapshotBytes := range map[string]int{"with the log": 1 << 20, "without": 4 << 10} {
 		t.Run(name, func(t *testing.T) {

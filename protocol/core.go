@@ -113,6 +113,10 @@ type Suspect struct{ Member MemberID }
 // begun: it need not wait for a timeout to stand for election.
 type Stand struct{}
 
+// Place says at which place among the instances in force this one is, from 0: it says who should
+// stand first if its leader is gone. Until then an instance goes by its id.
+type Place struct{ Turn int }
+
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
 // advanced one. Context returns in a Rejection; 0: none is wanted.
 type Transfer struct {
@@ -135,6 +139,7 @@ func (Unreachable) input()      {}
 func (Unsendable) input()       {}
 func (Suspect) input()          {}
 func (Stand) input()            {}
+func (Place) input()            {}
 func (Transfer) input()         {}
 
 // Effects is what a core wants. It is reused: the owner carries out everything, calls

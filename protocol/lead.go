@@ -17,12 +17,13 @@ const (
 )
 
 // Preferred is the voter that should lead an instance while it is well; 0: nobody is
-// preferred. voters are sorted; first leads the first instance, 0 if that is not known.
-func (l Leaders) Preferred(voters []MemberID, instance InstanceID, first MemberID) MemberID {
+// preferred. voters are sorted; turn is the instance's place among those in force, from 0, for
+// ids have gaps after some reshapes; first leads the first instance, 0 if that is not known.
+func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:
 	case l == LeadersSpread:
-		return voters[int(instance-1)%len(voters)]
+		return voters[turn%len(voters)]
 	case l == LeadersTogether && slices.Contains(voters, first):
 		return first
 	}
@@ -33,16 +34,16 @@ func (l Leaders) Preferred(voters []MemberID, instance InstanceID, first MemberI
 // a member, if the one that led it is gone (SPECS §3.4). All members of a configuration have
 // different ranks. Those that stand together have the same in every instance, so that one
 // member wins all; spread, the instances of one that is gone go to different ones.
-func (l Leaders) Rank(voters []MemberID, instance InstanceID, member, gone MemberID) int {
-	rank := l.place(voters, instance, member)
-	if p := l.place(voters, instance, gone); p < rank && p < len(voters) {
+func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
+	rank := l.place(voters, turn, member)
+	if p := l.place(voters, turn, gone); p < rank && p < len(voters) {
 		rank--
 	}
 	return rank
 }
 
 // place is a voter's place among those that could lead an instance; others come after all.
-func (l Leaders) place(voters []MemberID, instance InstanceID, member MemberID) int {
+func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	n := len(voters)
 	at, found := slices.BinarySearch(voters, member)
 	switch {
@@ -51,7 +52,6 @@ func (l Leaders) place(voters []MemberID, instance InstanceID, member MemberID) 
 	case l != LeadersSpread || n < 2:
 		return at
 	}
-	turn := int(instance - 1)
 	after := (at + n - turn%n) % n // how far after the preferred one
 	if after == 0 {
 		return 0

@@ -8,23 +8,23 @@ import (
 func TestLeaders(t *testing.T) {
 	voters := []MemberID{3, 5, 8, 13}
 	for _, c := range []struct {
-		leaders  Leaders
-		instance InstanceID
-		first    MemberID
-		want     MemberID
+		leaders Leaders
+		turn    int
+		first   MemberID
+		want    MemberID
 	}{
-		{LeadersAny, 1, 3, 0},
-		{LeadersTogether, 1, 8, 8},
-		{LeadersTogether, 4, 8, 8},
-		{LeadersTogether, 4, 0, 0},
-		{LeadersTogether, 4, 9, 0}, // a learner, or gone
-		{LeadersSpread, 1, 8, 3},
-		{LeadersSpread, 4, 8, 13},
-		{LeadersSpread, 5, 8, 3},
-		{LeadersSpread, 10, 8, 5},
+		{LeadersAny, 0, 3, 0},
+		{LeadersTogether, 0, 8, 8},
+		{LeadersTogether, 3, 8, 8},
+		{LeadersTogether, 3, 0, 0},
+		{LeadersTogether, 3, 9, 0}, // a learner, or gone
+		{LeadersSpread, 0, 8, 3},
+		{LeadersSpread, 3, 8, 13},
+		{LeadersSpread, 4, 8, 3},
+		{LeadersSpread, 9, 8, 5},
 	} {
-		if got := c.leaders.Preferred(voters, c.instance, c.first); got != c.want {
-			t.Errorf("%s: instance %d, first led by %s: %s, want %s", c.leaders, c.instance, c.first, got, c.want)
+		if got := c.leaders.Preferred(voters, c.turn, c.first); got != c.want {
+			t.Errorf("%s: turn %d, first led by %s: %s, want %s", c.leaders, c.turn, c.first, got, c.want)
 		}
 	}
 	if LeadersSpread.Preferred(nil, 1, 3) != 0 {
@@ -38,7 +38,7 @@ func TestRanks(t *testing.T) {
 	for n := 1; n <= len(all); n++ {
 		voters := all[:n]
 		for _, l := range []Leaders{LeadersAny, LeadersTogether, LeadersSpread} {
-			for r := InstanceID(1); r < 60; r++ {
+			for r := range 60 {
 				for _, gone := range append([]MemberID{0, 99}, voters...) {
 					var ranks []int
 					for _, id := range voters {
@@ -49,12 +49,12 @@ func TestRanks(t *testing.T) {
 					slices.Sort(ranks)
 					for i, rank := range ranks {
 						if rank != i {
-							t.Fatalf("%s: %d voters, instance %d without %s: ranks %v", l, n, r, gone, ranks)
+							t.Fatalf("%s: %d voters, turn %d without %s: ranks %v", l, n, r, gone, ranks)
 						}
 					}
 				}
 				if p := l.Preferred(voters, r, 0); p != 0 && l.Rank(voters, r, p, 0) != 0 {
-					t.Fatalf("%s: %d voters, instance %d: %s is preferred, but not first", l, n, r, p)
+					t.Fatalf("%s: %d voters, turn %d: %s is preferred, but not first", l, n, r, p)
 				}
 			}
 		}
@@ -67,7 +67,7 @@ func TestRanksShareOut(t *testing.T) {
 	voters := []MemberID{1, 2, 3, 4, 5}
 	heirs := map[Leaders]map[MemberID]int{LeadersTogether: {}, LeadersSpread: {}}
 	for l, got := range heirs {
-		for r := InstanceID(2); r < 42; r += 5 { // those that 2 leads if they are spread
+		for r := 1; r < 41; r += 5 { // those that 2 leads if they are spread
 			for _, id := range voters {
 				if id != 2 && l.Rank(voters, r, id, 2) == 0 {
 					got[id]++
@@ -80,5 +80,22 @@ func TestRanksShareOut(t *testing.T) {
 	}
 	if got := heirs[LeadersTogether]; len(got) != 1 || got[1] != 8 {
 		t.Errorf("together: %v", got)
+	}
+}
+
+// Whatever ids reshapes left, no voter leads more than one instance more than another, and the
+// heirs of one that is gone are spread too.
+func TestLeadersAreSpreadOverTheInstancesInForce(t *testing.T) {
+	voters := []MemberID{1, 2, 3}
+	for _, ids := range [][]InstanceID{{1, 2, 3}, {1, 4, 5}, {1, 4, 7}, {1, 4, 7, 10, 13, 16}} {
+		leads := map[MemberID]int{}
+		for turn := range ids {
+			leads[LeadersSpread.Preferred(voters, turn, 0)]++
+		}
+		for _, id := range voters {
+			if leads[id] != len(ids)/len(voters) {
+				t.Errorf("instances %v: %v", ids, leads)
+			}
+		}
 	}
 }

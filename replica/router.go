@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -143,6 +144,8 @@ func (l *loop) tend() {
 		return
 	}
 	l.looked, l.risen = now, ^uint64(0) // a skip may have been refused
+	turn := slices.Index(loops, l)
+	l.inst.Step(now, protocol.Place{Turn: turn}, &l.out)
 	l.inst.Remind(now, l.r.opt.Heartbeat, l.r.router.want(l.id), &l.out)
 	l.woven.Store(l.weaveStatus())
 	st := l.status.Load()
@@ -150,7 +153,7 @@ func (l *loop) tend() {
 		l.stays.Store(false)
 	}
 	leader, patience := loops[0].status.Load().Leader, 2*l.r.opt.ElectionTimeout
-	to := l.r.opt.Leaders.Preferred(st.Config.Voters(), l.id, leader)
+	to := l.r.opt.Leaders.Preferred(st.Config.Voters(), turn, leader)
 	if l.stays.Load() {
 		to = 0
 	}
@@ -161,7 +164,7 @@ func (l *loop) tend() {
 	if l == loops[0] {
 		return
 	}
-	if st.Term == 0 && l.r.opt.Leaders.Preferred(st.Config.Voters(), l.id, leader) == l.r.opt.Self {
+	if st.Term == 0 && l.r.opt.Leaders.Preferred(st.Config.Voters(), turn, leader) == l.r.opt.Self {
 		l.inst.Step(now, protocol.Stand{}, &l.out)
 	}
 	l.missed(now, st)

@@ -128,17 +128,18 @@ func (m *Member) tickWeave() {
 		return
 	}
 	now := m.turn.Now()
-	for _, s := range m.strands {
+	for turn, s := range m.strands {
 		s.skip()
+		s.inst.Step(now, protocol.Place{Turn: turn}, &s.out)
 		s.inst.Remind(now, m.w.set.Heartbeat, m.weaver.Want(s.instance), &s.out)
 		st := s.inst.Core().Status()
-		to := m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), s.instance, m.witness.status.Leader)
+		to := m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), turn, m.witness.status.Leader)
 		if to = s.mover.Next(now, 2*m.w.set.Election, &st, to); to != 0 {
 			m.w.events.Moved++
 			s.inst.Step(now, protocol.Transfer{To: to}, &s.out)
 		}
 		if s != m.strand {
-			if st.Term == 0 && m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), s.instance, m.witness.status.Leader) == m.id {
+			if st.Term == 0 && m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), turn, m.witness.status.Leader) == m.id {
 				s.inst.Step(now, protocol.Stand{}, &s.out)
 			}
 			s.missed(now)

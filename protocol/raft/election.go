@@ -36,7 +36,7 @@ func (r *Raft) timeout() time.Duration {
 // turn is how long those take that come before this member (SPECS §3.4: rank × stagger), and
 // a little chance, for members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
-	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.cfg.Instance, r.cfg.Self, r.leader)
+	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.seat, r.cfg.Self, r.leader)
 	return time.Duration(rank)*r.cfg.Stagger + time.Duration(random%uint64(max(1, r.cfg.Stagger/2)))
 }
 

@@ -60,13 +60,13 @@ func failover(t *testing.T, leaders protocol.Leaders, instance protocol.Instance
 	voters := before.Config.Voters()
 	net.Crash(gone.ID, 0)
 	for _, id := range voters {
-		if id != gone.ID && leaders.Rank(voters, instance, id, gone.ID) < more {
+		if id != gone.ID && leaders.Rank(voters, int(instance)-1, id, gone.ID) < more {
 			net.Crash(id, 0)
 		}
 	}
 	took := pass(t, net, 20*timeout, func() bool { return follows(net) })
 	st := net.Leader().Core.Status()
-	return took, int(st.Term - before.Term), leaders.Rank(voters, instance, st.Leader, gone.ID)
+	return took, int(st.Term - before.Term), leaders.Rank(voters, int(instance)-1, st.Leader, gone.ID)
 }
 
 // Where there are ranks, the first one that lives wins in one term, as soon as votes may be

@@ -27,6 +27,8 @@ type Raft struct {
 
 	started bool
 	chance  uint64 // state of the generator that ticks feed
+	// seat is the place of this instance among those in force, from 0.
+	seat int
 	// life is drawn at the first tick and marks questions of this life of the member, so
 	// that answers to an earlier one's are told apart; 0 before.
 	life uint64
@@ -108,6 +110,7 @@ func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 		log:    newLog(rec.Base.Index, rec.Base.Term, cfg.CacheBytes),
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
+		seat:   int(cfg.Instance) - 1,
 	}
 	r.place = r.newPlacement()
 	if r.term == rec.State.Term {
@@ -199,6 +202,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.unsendable(in)
 	case protocol.Suspect:
 		r.suspect(in.Member)
+	case protocol.Place:
+		r.seat = in.Turn
 	case protocol.Stand:
 		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
 			r.campaign(false)
