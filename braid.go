@@ -146,7 +146,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
-		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes),
+		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes), KeepLogBytes: int64(o.KeepLogBytes),
 		BodyCacheBytes: int64(o.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
 		SyncApply: o.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
 		Listen: listeners, TLS: o.PeerTLS, Net: o.Net,

@@ -86,6 +86,9 @@ type Options struct {
 	MaxCommandBytes int // a command and its body; default 32 MiB
 	MaxPendingBytes int // proposals of this member waiting or under way; default 256 MiB
 	SnapshotBytes   int // log bytes between snapshots; default 256 MiB
+	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are
+	// sent a snapshot; default 4 SnapshotBytes. One that lacks more is sent a snapshot again.
+	KeepLogBytes int
 
 	Net    string       // link emulation, as the flag --net
 	FS     vfs.FS       // default the operating system's
@@ -142,6 +145,7 @@ func (o *Options) complete() error {
 	o.MaxCommandBytes = cmp.Or(o.MaxCommandBytes, 32<<20)
 	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
+	o.KeepLogBytes = cmp.Or(o.KeepLogBytes, 4*o.SnapshotBytes)
 	o.Placement = cmp.Or(o.Placement, PlacementCopy)
 	o.weave()
 	if o.Placement == PlacementRS {
@@ -217,7 +221,7 @@ func (o *Options) check() error {
 	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
 		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
 	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
-		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.BodyCacheBytes < 0:
+		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.KeepLogBytes < 0 || o.BodyCacheBytes < 0:
 		return &OptionError{"limits", "must not be negative"}
 	case o.MaxBatchBytes > protocol.MaxEntryBytes/2 || o.MaxFrameBytes > protocol.MaxEntryBytes/2:
 		return &OptionError{"limits", fmt.Sprintf("MaxBatchBytes %d and MaxFrameBytes %d are at most %d", o.MaxBatchBytes, o.MaxFrameBytes, protocol.MaxEntryBytes/2)}

@@ -332,8 +332,9 @@ type Status struct {
 type PeerStatus struct {
 	ID            MemberID
 	Match, Next   Index
-	Active        bool // heard of within an election timeout
-	Snapshot      bool // a snapshot is under way
+	Needs         Index // it is to be sent the log after this, or may have to be again; not while Snapshot
+	Active        bool  // heard of within an election timeout
+	Snapshot      bool  // a snapshot is under way
 	InflightBytes int
 	// Lacking: it misses bodies of committed entries. Whole: up to this index it is sent
 	// uncommitted bodies whole, because too few members take fragments.

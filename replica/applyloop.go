@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/braidlog/braid/order"
@@ -40,6 +41,7 @@ type applyLoop struct {
 	needs    order.Cursor      // what a state in place of a damaged one must include
 	useless  chan struct{}     // holds a token when a snapshot could not take its place
 
+	total atomic.Int64 // what was applied since the start, as LogKeeper counts
 	// since the last snapshot
 	logged  int64
 	entries int64
@@ -254,6 +256,7 @@ func (l *applyLoop) apply(c Commitment) error {
 	for i := range c.Entries {
 		resident += len(c.Entries[i].Payload)
 		l.logged += int64(c.Entries[i].Bytes())
+		l.total.Add(EntryCost(&c.Entries[i]))
 	}
 	l.entries += int64(len(c.Entries))
 	l.mu.Lock()

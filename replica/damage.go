@@ -103,14 +103,13 @@ func (u *Unread) Remedy(now, election time.Duration, fault Fault, index, applied
 	return RemedyHandOver
 }
 
-// CutAt says where an instance's log may be cut when a snapshot is durable: at the one before
-// it, so that who is less than a snapshot behind still catches up from the log; but behind
-// what is damaged, if the newest stands for that.
-func CutAt(previous, newest, harmed protocol.Index) protocol.Index {
+// CutAt says where an instance's log may be cut when a snapshot is durable: where those who catch
+// up allow it, see LogKeeper; but behind what is damaged, if the newest stands for that.
+func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
 	if harmed <= newest {
-		return max(previous, harmed)
+		return max(keep, harmed)
 	}
-	return previous
+	return keep
 }
 
 // SnapshotRemedy says what to do about a snapshot file that is damaged: retake says that a new

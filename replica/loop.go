@@ -40,7 +40,7 @@ type loop struct {
 	context   uint64
 	submitted uint64    // last Seq handed to the log
 	durable   uint64    // last Seq that the instance was told is durable
-	previous  Meta      // the snapshot before the newest: the log is kept from there
+	keep      LogKeeper // up to where the log may be cut
 	room      time.Time // when a waiting batch may leave; zero if it need not be timed
 
 	thread Thread // as the siblings know it
@@ -70,6 +70,7 @@ const inboxBytes = 256 << 20
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
 	l := &loop{
 		r: r, id: id, inst: inst, clock: Clock{Read: r.now}, kept: kept, wake: make(chan struct{}, 1),
+		keep:   LogKeeper{Bytes: r.opt.KeepLogBytes},
 		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{lonely: r.now()},
 	}
 	l.publish()
@@ -245,7 +246,7 @@ func (l *loop) flush() {
 // carryOut sends first, so that the followers and the own disk work in parallel.
 func (l *loop) carryOut(out *Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
-		l.previous = Meta{}
+		l.keep.Begin(out.Install.Index, l.r.apply.total.Load())
 		l.r.bodies.installing(l.kept, out.Install.Index)
 		l.r.apply.pushInstall(l.id, out.Install)
 	}
@@ -479,18 +480,28 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 	return parts, nil
 }
 
-// snapshotWritten cuts the log; see CutAt.
-func (l *loop) snapshotWritten(meta Meta) {
+// snapshotWritten cuts the log as far as nobody needs it any more; see LogKeeper and CutAt.
+func (l *loop) snapshotWritten(meta Meta, bytes int64) {
 	l.do(func() {
-		newest := meta.Cursor.Point(l.id).Index
-		cut := CutAt(l.previous.Cursor.Point(l.id).Index, newest, protocol.Index(l.harmed.Load()))
-		l.previous = meta
-		if cut > 0 {
+		st, newest := l.inst.Core().Status(), meta.Cursor.Point(l.id).Index
+		cut := CutAt(l.keep.Snapshot(newest, 0, bytes, &st, l.streaming), newest, protocol.Index(l.harmed.Load()))
+		if cut >= st.First {
 			l.inst.Step(l.clock.Now(), protocol.Compact{Index: cut}, &l.out)
 			l.r.bodies.compacted(l.kept, cut)
 			l.r.writer.Compact(uint32(l.id), uint64(cut))
 		}
 	})
+}
+
+// streaming is where a snapshot stands in this instance's log that is on its way to a member; 0
+// if none is or the view of it is not taken yet.
+func (l *loop) streaming(to protocol.MemberID) protocol.Index {
+	l.r.lmu.Lock()
+	defer l.r.lmu.Unlock()
+	if s := l.r.streams[to]; s != nil {
+		return s.cursor.Point(l.id).Index
+	}
+	return 0
 }
 
 // publish makes the instance's status visible to others.

@@ -43,6 +43,7 @@ type Options struct {
 	MaxCommandBytes            int
 	MaxPendingBytes            int64
 	SnapshotBytes              int64
+	KeepLogBytes               int64 // of log that is kept for members that catch up
 	BodyCacheBytes             int64
 	ScrubBytesPerSecond        int64 // how fast bodies on disk are verified; 0: not at all
 	TrimWhole                  bool  // cut whole copies of coded bodies to a row where that is safe

@@ -49,13 +49,13 @@ func (l *applyLoop) maybeSnapshot() error {
 	if d, ok := l.applier.sm.(DurableStateMachine); ok {
 		return l.checkpoint(d)
 	}
-	v := l.view()
+	v, bytes := l.view(), l.total.Load()
 	if v.err != nil {
 		return fmt.Errorf("state machine: snapshot: %w", v.err)
 	}
 	l.r.spawn(func(ctx context.Context) {
 		err := l.r.snaps.Write(v.header, writeView(ctx, v.view))
-		l.wrote(v.header.Meta, errors.Join(err, v.view.Close()))
+		l.wrote(v.header.Meta, bytes, errors.Join(err, v.view.Close()))
 	})
 	return nil
 }
@@ -65,14 +65,14 @@ func (l *applyLoop) checkpoint(d DurableStateMachine) error {
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("state machine: sync: %w", err)
 	}
-	h := SnapshotHeader{Meta: l.applier.Meta()}
-	l.r.spawn(func(context.Context) { l.wrote(h.Meta, l.r.snaps.Write(h, nil)) })
+	h, bytes := SnapshotHeader{Meta: l.applier.Meta()}, l.total.Load()
+	l.r.spawn(func(context.Context) { l.wrote(h.Meta, bytes, l.r.snaps.Write(h, nil)) })
 	return nil
 }
 
 // wrote ends a snapshot: the log may be cut, and the next snapshot may begin. Failing to
 // write one loses nothing; it is tried again after as much log.
-func (l *applyLoop) wrote(meta Meta, err error) {
+func (l *applyLoop) wrote(meta Meta, bytes int64, err error) {
 	if err != nil {
 		l.r.log.Error("snapshot failed", "position", meta.Cursor.Position, "err", err)
 	} else {
@@ -80,7 +80,7 @@ func (l *applyLoop) wrote(meta Meta, err error) {
 		l.r.metrics.snapshots.Add(1)
 		before := l.r.saved.Swap(&meta.Cursor)
 		for _, o := range l.r.all() {
-			o.snapshotWritten(meta)
+			o.snapshotWritten(meta, bytes)
 		}
 		// The one before stays, in case that this one is damaged when it is needed: the log goes
 		// back to it.
@@ -106,7 +106,10 @@ func (l *applyLoop) requestView(ctx context.Context) (viewReply, error) {
 }
 
 // outStream is a snapshot on its way to a member, for all instances that asked meanwhile.
-type outStream struct{ askers []*loop }
+type outStream struct {
+	askers []*loop
+	cursor order.Cursor // where it stands, once it is known
+}
 
 // askSnapshot has a member sent the state as it is now, because an instance's leader here has
 // no log for it any more, or, without l, because it misses an instance that is retired. One
@@ -131,7 +134,7 @@ func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term)
 // sendSnapshot streams the state as it is now to a member that is behind the log.
 func (r *Replica) sendSnapshot(ctx context.Context, s *outStream, to protocol.MemberID, h stream) {
 	began := time.Now()
-	cursor, err := r.streamSnapshot(ctx, to, h)
+	cursor, err := r.streamSnapshot(ctx, s, to, h)
 	if err != nil {
 		r.log.Warn("sending a snapshot failed", "to", to, "err", err)
 		cursor = order.Cursor{}
@@ -147,11 +150,14 @@ func (r *Replica) sendSnapshot(ctx context.Context, s *outStream, to protocol.Me
 	}
 }
 
-func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, h stream) (order.Cursor, error) {
+func (r *Replica) streamSnapshot(ctx context.Context, s *outStream, to protocol.MemberID, h stream) (order.Cursor, error) {
 	v, err := r.apply.requestView(ctx)
 	if err != nil {
 		return order.Cursor{}, err
 	}
+	r.lmu.Lock()
+	s.cursor = v.header.Cursor
+	r.lmu.Unlock()
 	h.SnapshotHeader = v.header
 	meta, err := json.Marshal(h)
 	if err == nil {

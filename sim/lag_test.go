@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -104,5 +106,36 @@ func TestALaggardHoldsNobodyUp(t *testing.T) {
 func TestLateAnswersMeanNothing(t *testing.T) {
 	s := newStage(t, 3, "", narrowFrames)
 	lateAnswers(s)
+	s.passes()
+}
+
+func keepsLog(set *Settings) {
+	set.SnapshotBytes, set.KeepLogBytes, set.StreamRate = 2000, 400_000, 200
+}
+
+// endlessSnapshots: while a member is sent a snapshot, others write so much that the log is cut
+// several times. It arrives all the same, with two snapshots at most.
+func endlessSnapshots(s *stage) {
+	s.elect(1)
+	s.split(1, 2)
+	for range 60 {
+		s.mustAck(s.put(1))
+	}
+	require.Positive(s.t, s.member(1).inst.Core().Status().First-1, "the log was not cut")
+	s.heal()
+	for began := s.now; s.commit(3)+20 < s.commit(1) && s.broken == nil; {
+		s.mustAck(s.put(1))
+		s.wait(0.02)
+		if s.events.Streams > 2 || s.now-began > time.Minute {
+			s.violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
+				s.events.Streams, s.now-began, s.commit(3), s.commit(1)))
+		}
+	}
+	require.Positive(s.t, s.events.Streams)
+}
+
+func TestSnapshotsEnd(t *testing.T) {
+	s := newStage(t, 3, "", keepsLog)
+	endlessSnapshots(s)
 	s.passes()
 }

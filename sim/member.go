@@ -91,11 +91,12 @@ type running struct {
 	queue    []applyItem
 	applying bool
 	// snapshots
-	logged   int // bytes applied since the last snapshot
-	saving   bool
-	base     order.Cursor // of the snapshot from which the state came
-	previous order.Cursor // where the last snapshot stands
-	snapped  order.Cursor // the newest that is durable, also if it was received
+	logged  int                                // bytes applied since the last snapshot
+	total   int64                              // and since the start, as replica.LogKeeper counts
+	streams map[protocol.MemberID]order.Cursor // on their way, by receiver
+	saving  bool
+	base    order.Cursor // of the snapshot from which the state came
+	snapped order.Cursor // the newest that is durable, also if it was received
 }
 
 type pendingCommand struct {
@@ -602,6 +603,7 @@ func (m *Member) added() (added []protocol.Index) {
 func (m *Member) applyCommitment(c replica.Commitment) error {
 	for i := range c.Entries {
 		m.logged += c.Entries[i].Bytes()
+		m.total += replica.EntryCost(&c.Entries[i])
 	}
 	if err := m.applier.Apply(c); err != nil || m.applier.Stuck() {
 		return err
@@ -646,7 +648,7 @@ func (m *Member) start() error {
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	s := &m.w.set
-	m.base, m.previous, m.snapped = meta.Cursor, meta.Cursor, meta.Cursor
+	m.base, m.snapped, m.streams = meta.Cursor, meta.Cursor, map[protocol.MemberID]order.Cursor{}
 	if s.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}

@@ -24,6 +24,7 @@ var staged = map[string]struct {
 	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
 	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
 	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
+	MutantKeepNothing:                     {3, keepsLog, endlessSnapshots},
 }
 
 // searched bounds how many seeds of each size are tried for the other mutants.

@@ -427,7 +427,7 @@ func (s *strand) judge() {
 // to the snapshot before the last one, in whole segments, and some segments to spare.
 func (m *Member) judgeLogSize() error {
 	s := &m.w.set
-	limit := 8*int64(s.SnapshotBytes) + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
+	limit := 8*int64(s.SnapshotBytes) + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
 	limit *= int64(max(len(m.strands), s.Instances)) // the logs of retired ones linger
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)

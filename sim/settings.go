@@ -33,11 +33,13 @@ const (
 	// MutantOldClock judges everything in a turn of an event loop by the time at which the turn
 	// began, leases too.
 	MutantOldClock = "old-clock"
+	// MutantKeepNothing cuts the log whoever is being sent a snapshot.
+	MutantKeepNothing = "keep-nothing"
 )
 
 // ReplicaMutants lists the mutants of the replica.
 var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
-	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock}
+	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock, MutantKeepNothing}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.
@@ -70,6 +72,8 @@ type Settings struct {
 	SyncMin, SyncMax time.Duration
 	SegmentBytes     int64
 	SnapshotBytes    int
+	KeepLogBytes     int64 // of log that is kept for members that catch up
+	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
 	ApplyMax time.Duration // most that applying a commitment takes
 	Durable  bool          // the state machine keeps its own state on disk
@@ -108,6 +112,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	}
 	s.place(placement)
 	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
+	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
 	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawTurns(dice{rand.New(rand.NewPCG(seed, turnStream))})
 	return s

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,19 +183,36 @@ func (m *Member) maybeSnapshot() {
 		m.fail(err)
 		return
 	}
-	m.store(s, func() { m.stored(s) })
+	total := m.total
+	m.store(s, func() { m.stored(s, total) })
 }
 
-// stored cuts the logs under a durable snapshot: where the one before it was, or right
-// there.
-func (m *Member) stored(s *snapshot) {
+// cuts is up to where the logs may be cut under a durable snapshot: where the one before it
+// was, or right there, unless somebody needs more.
+func (m *Member) cuts(s *snapshot, total int64) order.Cursor {
+	at, there := s.Cursor.Clone(), m.w.chance(0.5)
+	for i := range at.Points {
+		k := m.of(at.Points[i].Instance)
+		if k == nil {
+			continue
+		}
+		st, upTo := k.inst.Core().Status(), protocol.Index(0)
+		if there {
+			upTo = at.Points[i].Index
+		}
+		at.Points[i].Index = k.keep.Snapshot(at.Points[i].Index, upTo, total, &st, func(to protocol.MemberID) protocol.Index {
+			cursor := m.streams[to]
+			return cursor.Point(k.instance).Index
+		})
+	}
+	return at
+}
+
+// stored cuts the logs under a durable snapshot.
+func (m *Member) stored(s *snapshot, total int64) {
 	m.saving = false
 	m.w.events.Snapshots++
-	at := m.previous
-	if m.w.chance(0.5) {
-		at = s.Cursor
-	}
-	m.previous = s.Cursor
+	at := m.cuts(s, total)
 	m.w.tracef("%s   has a snapshot at %s, cuts the log at %d", m.id, s.place(), at.Points)
 	if err := m.snaps.Prune(s.Cursor.Position); err != nil {
 		m.fail(err)
@@ -236,6 +254,7 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 	}
 	w, life, term := m.w, m.life, k.witness.status.Term
 	w.events.Streams++
+	m.streams[to] = s.Cursor
 	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, s.place(), to, w.named(k.instance))
 	ended := false
 	report := func(index protocol.Index) {
@@ -244,6 +263,9 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 		}
 		ended = true
 		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+			if m.up && m.life == life {
+				delete(m.streams, to)
+			}
 			if m.up && m.life == life && asking != 0 {
 				k.step(protocol.SnapshotSent{To: to, Index: index})
 			}
@@ -265,7 +287,8 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 
 // streamTime is how long a snapshot stream takes.
 func (w *World) streamTime(bytes int) time.Duration {
-	return w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat) + time.Duration(bytes)*time.Microsecond
+	each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
+	return w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat) + time.Duration(bytes)*each
 }
 
 // watchStream reports a failure when the receiver stops before it has answered.

@@ -23,6 +23,7 @@ type strand struct {
 	witness  *witness
 	out      replica.Outbox
 
+	keep      replica.LogKeeper
 	submitted uint64         // the last step whose records were handed over
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
@@ -117,6 +118,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 		config.Woven = rec
 	}
 	s.inst = replica.NewInstance(config, s.witness)
+	s.keep = replica.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.Mutant == MutantKeepNothing}
 	return nil
 }
 
@@ -149,6 +151,7 @@ func (s *strand) carryOut() {
 		s.hasten()
 	}
 	if out.Install != nil {
+		s.keep.Begin(out.Install.Index, s.m.total)
 		s.body.retention.Installing(out.Install.Index)
 		s.skipTo(out.Install)
 	}

@@ -85,7 +85,7 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
 		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS,
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
-		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, Net: s.Net,
+		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, Net: s.Net,
 		Order: order, Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
 		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
 	}

@@ -33,6 +33,7 @@ type Settings struct {
 
 	HeartbeatMS, ElectionMS uint
 	SnapshotBytes           int
+	KeepLogBytes            int
 	QuotaBytes              int64
 	MaxTxnOps               uint
 	MaxConcurrentStreams    uint32
@@ -101,6 +102,7 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.UintVar(&s.HeartbeatMS, "heartbeat-interval", 100, "milliseconds between a leader's heartbeats")
 	f.UintVar(&s.ElectionMS, "election-timeout", 1000, "milliseconds without a leader before an election, at least 3 heartbeats")
+	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, also while they are sent a snapshot (0: four times --snapshot-bytes)")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")

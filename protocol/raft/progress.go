@@ -129,6 +129,15 @@ func (p *progress) become(ph phase, next protocol.Index, now time.Duration) {
 	p.paused, p.told, p.hold, p.filling = false, 0, 0, filling{}
 }
 
+// needs is after which index the log may still have to be sent: in a stream all that is not
+// acknowledged; before, from where the probe is on, which is where a snapshot ended.
+func (p *progress) needs() protocol.Index {
+	if p.phase == stream {
+		return p.match
+	}
+	return p.next - 1
+}
+
 // measured notes a round trip. A shorter one counts at once; a longer one moves the
 // estimate slowly, so that a single frame behind a slow fsync does not widen the window.
 func (p *progress) measured(trip time.Duration) {

@@ -405,7 +405,7 @@ func (r *Raft) Status() protocol.Status {
 	}
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{
-			ID: p.id, Match: p.match, Next: p.next, Active: r.active(p),
+			ID: p.id, Match: p.match, Next: p.next, Needs: p.needs(), Active: r.active(p),
 			Snapshot: p.phase == behind, InflightBytes: p.bytes, Lacking: p.lacking, Whole: p.whole,
 		})
 	}
