@@ -58,6 +58,7 @@ var statuses = []struct{ err, status error }{
 	{braid.ErrMaybeCommitted, rpctypes.ErrGRPCTimeout},
 	{braid.ErrResultUnknown, rpctypes.ErrGRPCTimeout},
 	{braid.ErrReadTimeout, rpctypes.ErrGRPCTimeout},
+	{store.ErrRestored, rpctypes.ErrGRPCTimeout},
 	{braid.ErrStopped, rpctypes.ErrGRPCStopped},
 }
 

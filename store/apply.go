@@ -35,6 +35,8 @@ type Result struct {
 	Err error
 	// Physical, of a compaction, is closed when the old revisions are gone.
 	Physical <-chan struct{}
+	// replaced is closed when the state is not that of the command any more.
+	replaced <-chan struct{}
 	// Trace tells where the time went.
 	Trace *traceutil.Trace
 }
@@ -148,7 +150,7 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if errors.Is(out.Err, etcderrors.ErrNoSpace) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
 		s.wantNoSpaceAlarm() // else it may be another member's disk that is full
 	}
-	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, Trace: out.Trace}
+	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
 }
 
 // rootHeader lets the store's own requests pass where users need permission.

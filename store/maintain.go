@@ -8,6 +8,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
+// ErrRestored tells who waits for something in the state that the state was replaced by another
+// member's meanwhile. The command took effect all the same.
+var ErrRestored = errors.New("store: the state was replaced by a snapshot meanwhile")
+
 // FinishCompaction waits until a compaction has removed the old revisions, and makes that
 // durable: without it a restarted member would do it again.
 func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
@@ -18,6 +22,8 @@ func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
 	case <-r.Physical:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-r.replaced:
+		return ErrRestored
 	case <-s.latch.failed:
 		return s.latch.get()
 	case <-s.stop:

@@ -133,6 +133,8 @@ func (s *Store) adopt(db *database) (old *database) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, s.db = s.db, db
+	close(s.replaced)
+	s.replaced = make(chan struct{})
 	s.auth.Recover(schema.NewAuthBackend(s.lg, db.be))
 	s.recoverCluster()
 	if err := s.openAppliers(); err != nil {

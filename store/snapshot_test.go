@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -112,6 +113,25 @@ func TestDefragmentWaitsForSnapshots(t *testing.T) {
 	require.GreaterOrEqual(t, n.DBSize(), n.DBSizeInUse())
 	require.Equal(t, "1", n.get("b"))
 	n.must(put("b", "2"))
+}
+
+// TestRestoreEndsTheWaitForACompaction: what is restored has not the compaction that was under way,
+// so nobody may wait for its end.
+func TestRestoreEndsTheWaitForACompaction(t *testing.T) {
+	o := testOptions(t.TempDir())
+	o.CompactionBatchLimit, o.CompactionSleepInterval = 1, time.Hour
+	n, other := open(t, o), filled(t)
+	for range 10 {
+		n.must(put("a", "1"))
+	}
+	result := n.must(&pb.InternalRaftRequest{Compaction: &pb.CompactionRequest{Revision: 8, Physical: true}})
+	done := make(chan error, 1)
+	go func() { done <- n.FinishCompaction(context.Background(), result) }()
+	require.NoError(t, n.Restore(snapshotReader(other)))
+	if err := within(t, done); err != nil { // etcd's code may have called it finished
+		require.ErrorIs(t, err, ErrRestored)
+	}
+	require.NoError(t, n.Close())
 }
 
 // TestClientSnapshotInEtcd saves a snapshot as etcdctl does and restores it with etcdutl:

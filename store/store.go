@@ -59,6 +59,9 @@ type Store struct {
 	space    space
 	damage   damage
 
+	// replaced is closed when Restore puts another database in place, and made anew. The apply
+	// goroutine's.
+	replaced chan struct{}
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
 	stop    chan struct{} // closed by Close
@@ -89,8 +92,8 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		opts:    o,
 		latch:   newLatch(o.Dir, o.Logger, o.OnFatal),
-		waiting: wait.NewTimeList(),
-		stop:    make(chan struct{}),
+		waiting: wait.NewTimeList(), replaced: make(chan struct{}),
+		stop: make(chan struct{}),
 
 		interrupted: make(chan struct{}),
 
