@@ -29,6 +29,8 @@ type damage struct {
 	found chan struct{} // holds a token when something was found
 	// repaired: it was replaced, and its alarm may not have ended.
 	repaired atomic.Bool
+	// since is the revision at which it was replaced last.
+	since atomic.Int64
 	// alarm: CORRUPT is raised for this member.
 	alarm atomic.Bool
 }
@@ -94,6 +96,7 @@ func (s *Store) absolve() error {
 	if err := os.Remove(filepath.Join(dir, setAside)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	s.damage.since.Store(s.kv.Rev())
 	s.damage.repaired.Store(true)
 	s.damage.err.Store(nil)
 	s.lg.Info("the damaged database was replaced", zap.String("dir", dir))

@@ -65,6 +65,28 @@ func (s *Store) HashKV(revision int64) (h HashKV, err error) {
 	return h, err
 }
 
+// KeptHash returns the checksum that was computed when history was compacted at a revision, 0:
+// the last time; false if none is kept. One from before the state was replaced does not count.
+func (s *Store) KeptHash(revision int64) (out HashKV, ok bool) {
+	for _, h := range s.kv.HashStorage().Hashes() {
+		wanted := h.Revision == revision || revision == 0 && h.Revision > out.HashRevision
+		if wanted && h.Revision > s.damage.since.Load() {
+			out, ok = HashKV{Hash: h.Hash, CompactRevision: h.CompactRevision, HashRevision: h.Revision}, true
+		}
+	}
+	return out, ok
+}
+
+// FreshHash is HashKV of the newest revision; false where nothing happened since the state was
+// replaced.
+func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
+	if revision := s.kv.Rev(); revision > s.damage.since.Load() {
+		h, err = s.HashKV(revision)
+		return h, err == nil, err
+	}
+	return h, false, nil
+}
+
 // Defragment rewrites the database file without its holes. Meanwhile nothing is read or
 // applied. It waits for open snapshots first, until ctx is done. It answers *RoomError if the
 // disk has no room for the new file beside the old one.
