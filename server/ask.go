@@ -28,6 +28,8 @@ const (
 	askTimeToLive = 't'
 	askPromote    = 'p'
 	askCaughtUp   = 'c'
+	askHash       = 'h'
+	askKeptHash   = 'k'
 )
 
 // askRetry is the longest pause before the one to ask is looked up again.
@@ -163,6 +165,10 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.promoteHere)
 	case askCaughtUp:
 		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.caughtUpHere)
+	case askHash:
+		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashHere)
+	case askKeptHash:
+		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.keptHashHere)
 	}
 	return nil, status.Error(codes.Unimplemented, fmt.Sprintf("etcdserver: a member asked for unknown %q", what))
 }

@@ -51,6 +51,9 @@ type Config struct {
 	// 30 s. Up to twice that passes before its stream ends.
 	SnapshotPatience time.Duration
 	AutoCompaction   AutoCompaction
+	// CompactHashCheckTime is how often members compare the hashes that they computed when
+	// history was compacted, CorruptCheckTime how often new ones of all of it; 0: never.
+	CompactHashCheckTime, CorruptCheckTime time.Duration
 	// NoGateway leaves out the services as JSON under /v3/.
 	NoGateway bool
 

@@ -104,6 +104,12 @@ func Start(cfg Config) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endScrub = cancel
 	s.scrubbing.Go(func() { s.scrubState(ctx) })
+	kept := func() (store.HashKV, bool, error) {
+		h, ok := s.store.KeptHash(0)
+		return h, ok, nil
+	}
+	s.scrubbing.Go(func() { s.compareHashes(s.cfg.CompactHashCheckTime, kept, askKeptHash) })
+	s.scrubbing.Go(func() { s.compareHashes(s.cfg.CorruptCheckTime, s.store.FreshHash, askHash) })
 	go s.supervise()
 	return s, nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -142,4 +145,45 @@ func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 		c.reads(map[string]string{name: bad}, values)
 		c.same(c.endpoints)
 	}
+}
+
+// TestMemberThatDiffersIsRepaired changes a value in the database of a member that is down, with
+// right checksums, as a member would have it that computed something else. It is found by
+// comparing hashes.
+func TestMemberThatDiffersIsRepaired(t *testing.T) {
+	t.Setenv("ETCD_CORRUPT_CHECK_TIME", "500ms")
+	c, values := databaseOfThree(t)
+	bad := strings.TrimPrefix(c.clients["m2"], "http://")
+	other := strings.TrimPrefix(c.clients["m1"], "http://")
+	c.stop()
+	changeValue(t, filepath.Join(c.dir, "m2", storeDir, "db"), values["key-31"])
+
+	again := launched(t, c.dir)
+	again.alarmed(other, true)
+	again.alarmed(other, false)
+	again.reads(map[string]string{"m2": bad}, values)
+	again.same(c.endpoints)
+}
+
+// changeValue changes a value as bbolt does. The database has no checksums then, as an old one.
+func changeValue(t *testing.T, path, value string) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	changed := false
+	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
+		keys := tx.Bucket([]byte("key"))
+		err := keys.ForEach(func(k, v []byte) error {
+			if i := strings.Index(string(v), value); i >= 0 {
+				changed = true
+				v = bytes.Clone(v)
+				v[i+len(value)/2] ^= 4
+				return keys.Put(bytes.Clone(k), v)
+			}
+			return nil
+		})
+		return errors.Join(err, tx.Bucket([]byte("meta")).Delete([]byte("braidSums")))
+	}))
+	require.True(t, changed)
+	require.NoError(t, db.Close())
 }

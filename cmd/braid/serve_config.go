@@ -64,6 +64,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		},
 		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
+		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 	}
 	if c.ListenClient, err = listenAll(settings.Hosts(s.ListenClient)); err != nil {

@@ -38,8 +38,10 @@ type Settings struct {
 	MaxTxnOps               uint
 	MaxConcurrentStreams    uint32
 	WatchProgressInterval   time.Duration
-	AutoCompactionMode      string // periodic or revision
-	AutoCompactionRetention string // hours or a duration; a number of revisions; "0": off
+	CompactHashCheckTime    time.Duration // 0: never
+	CorruptCheckTime        time.Duration // 0: never
+	AutoCompactionMode      string        // periodic or revision
+	AutoCompactionRetention string        // hours or a duration; a number of revisions; "0": off
 	AuthToken               string
 	AuthTokenTTL            uint // seconds
 	BcryptCost              uint
@@ -107,6 +109,8 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
+	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute, "time between comparisons of the hashes that members computed when history was compacted (0: never)")
+	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0, "time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
 	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")
 	f.StringVar(&s.AutoCompactionMode, "auto-compaction-mode", "periodic", "periodic or revision")
 	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0", "what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
