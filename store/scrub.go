@@ -20,14 +20,15 @@ const scrubPiece = 4 << 20
 func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	next := mvcc.Revision{}
+	next, left := mvcc.Revision{}, int64(scrubAtLeast)
 	for {
 		read, at, err := s.scrubPiece(next, scrubPiece)
 		next = at
-		if err != nil {
-			next = mvcc.Revision{}
+		left -= read
+		if err != nil || next == (mvcc.Revision{}) { // the end of a round
+			next, read, left = mvcc.Revision{}, max(read, left), scrubAtLeast
 		}
-		timer.Reset(max(time.Duration(float64(read)/float64(bytesPerSecond)*float64(time.Second)), scrubPause))
+		timer.Reset(time.Duration(float64(read) / float64(bytesPerSecond) * float64(time.Second)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -40,8 +41,9 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	}
 }
 
-// scrubPause is the least time between pieces.
-const scrubPause = 100 * time.Millisecond
+// scrubAtLeast is how many bytes a round counts for, however few there are: to take a view
+// the database commits, which is not to happen all the time.
+const scrubAtLeast = 64 << 20
 
 // ScrubOnce reads the whole database and returns what is wrong with it.
 func (s *Store) ScrubOnce() error {
