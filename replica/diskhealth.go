@@ -156,7 +156,7 @@ func (r *Replica) harm(instance protocol.InstanceID, err *LoadError) {
 
 // scrubSnapshots reads all snapshot files.
 func (r *Replica) scrubSnapshots(spend func(int64) bool) bool {
-	all, err := r.snaps.positions()
+	all, err := r.snaps.Positions()
 	if err != nil {
 		r.log.Warn("snapshots cannot be listed", "err", err)
 		return true
@@ -178,7 +178,7 @@ func (r *Replica) scrubSnapshots(spend func(int64) bool) bool {
 
 // mendSnapshot does what can be done about a snapshot file that is damaged.
 func (r *Replica) mendSnapshot(p protocol.Position, err error) {
-	all, lerr := r.snaps.positions()
+	all, lerr := r.snaps.Positions()
 	if lerr != nil {
 		r.log.Warn("snapshots cannot be listed", "err", lerr)
 		return
@@ -188,7 +188,7 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 		r.log.Error("a snapshot is damaged on disk", "err", err, "position", p, "replaced", retake)
 	}
 	if remove {
-		if err := r.snaps.remove(p); err != nil {
+		if err := r.snaps.Remove(p); err != nil {
 			r.log.Warn("a damaged snapshot cannot be removed", "err", err)
 		}
 	}
@@ -221,7 +221,8 @@ func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
 	}
 }
 
-func (s *Snapshots) remove(p protocol.Position) error {
+// Remove gives up the snapshot at a position.
+func (s *Snapshots) Remove(p protocol.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fs.Remove(s.path(p))

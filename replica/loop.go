@@ -453,7 +453,8 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 		if e.BodySize > 0 || !e.Applicable() {
 			full := *e
 			if err := MakeResident(m.Instance, &full, full.Index <= m.Commit, r.load, r.bodies.store); err != nil {
-				if e.BodySize > 0 && isDamage(err) {
+				var load *LoadError
+				if isDamage(err) && !errors.As(err, &load) {
 					r.bodies.leftOut(e, m.Instance)
 				}
 				return nil, err

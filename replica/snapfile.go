@@ -89,8 +89,8 @@ func (s *Snapshots) path(p protocol.Position) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", uint64(p), snapSuffix))
 }
 
-// positions lists the complete snapshots, ascending.
-func (s *Snapshots) positions() ([]protocol.Position, error) {
+// Positions lists the complete snapshots, ascending.
+func (s *Snapshots) Positions() ([]protocol.Position, error) {
 	names, err := s.fs.List(s.dir)
 	if err != nil {
 		return nil, err
@@ -108,13 +108,13 @@ func (s *Snapshots) positions() ([]protocol.Position, error) {
 
 // Any reports whether there is a snapshot, damaged or not.
 func (s *Snapshots) Any() (bool, error) {
-	all, err := s.positions()
+	all, err := s.Positions()
 	return len(all) > 0, err
 }
 
 // Newest returns the newest snapshot's header; ok is false if there is none.
 func (s *Snapshots) Newest() (h SnapshotHeader, ok bool, err error) {
-	all, err := s.positions()
+	all, err := s.Positions()
 	if err != nil || len(all) == 0 {
 		return h, false, err
 	}
@@ -128,7 +128,7 @@ func (s *Snapshots) Newest() (h SnapshotHeader, ok bool, err error) {
 
 // Prune removes all snapshots older than p.
 func (s *Snapshots) Prune(p protocol.Position) error {
-	all, err := s.positions()
+	all, err := s.Positions()
 	if err != nil {
 		return err
 	}

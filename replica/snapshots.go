@@ -20,7 +20,7 @@ const maxEntriesBetween = 200_000
 // At opens the newest snapshot with a state, which must go as far as this base in an
 // instance. It may go further: what a snapshot holds is committed.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
-	all, err := s.positions()
+	all, err := s.Positions()
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +271,7 @@ func repairable(sm StateMachine, skip protocol.Position, h *SnapshotHeader) bool
 // choose finds the newest snapshot that can be used; ok is false if there is none at all. Those
 // that are damaged go out of the way.
 func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHeader, ok bool, err error) {
-	all, err := s.positions()
+	all, err := s.Positions()
 	if err != nil {
 		return h, false, err
 	}

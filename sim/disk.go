@@ -101,6 +101,22 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 	if rng.IntN(3) == 0 {
 		keep = 0
 	}
+	names := d.without(keep)
+	sorted := make([]string, 0, len(names))
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted) // the order in which chance is drawn
+	for _, name := range sorted {
+		if parent := out.names[path.Dir(name)]; parent != nil && parent.dir {
+			out.names[name] = names[name].crash(rng)
+		}
+	}
+	return out
+}
+
+// without is the names as they were before the changes from number keep on.
+func (d *disk) without(keep int) map[string]*inode {
 	names := make(map[string]*inode, len(d.names))
 	for name, n := range d.names {
 		names[name] = n
@@ -114,17 +130,7 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 			}
 		}
 	}
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	slices.Sort(sorted) // the order in which chance is drawn
-	for _, name := range sorted {
-		if parent := out.names[path.Dir(name)]; parent != nil && parent.dir {
-			out.names[name] = names[name].crash(rng)
-		}
-	}
-	return out
+	return names
 }
 
 // crash returns what power loss leaves of a file: what was synced, and of the writes

@@ -46,6 +46,10 @@ type Events struct {
 	Restriped    int `json:"bodies_made_whole_for_fewer_members"`
 	DamageFound  int `json:"damaged_bodies_found"`
 
+	Rotten     int `json:"records_and_snapshots_damaged"`
+	RotFound   int `json:"damaged_snapshots_found"`
+	Unreadable int `json:"entries_that_could_not_be_sent"`
+
 	Skips int `json:"skips"`
 	Moved int `json:"leaders_moved_back"`
 
@@ -65,6 +69,7 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
+		{"records and snapshots damaged", &e.Rotten}, {"damaged snapshots found", &e.RotFound}, {"entries that could not be sent", &e.Unreadable},
 		{"skips", &e.Skips}, {"leaders moved back", &e.Moved}, {"members reshaped", &e.Reshaped},
 	}
 }

@@ -31,12 +31,13 @@ const (
 	faultDamage                     // bytes of a body go bad on a disk
 	faultReshape                    // the operator changes how many instances there are
 	faultFreeze                     // a process stands still in the middle of a turn of its event loop
+	faultRot                        // bytes of a log or a snapshot go bad on a disk
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage", "reshape", "freeze",
+	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -125,6 +126,8 @@ func (w *World) fault(k faultKind) {
 		w.reshape()
 	case faultDamage:
 		w.damage(victim)
+	case faultRot:
+		w.rot(victim)
 	case faultClock:
 		victim.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
 	}

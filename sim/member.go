@@ -91,12 +91,16 @@ type running struct {
 	queue    []applyItem
 	applying bool
 	// snapshots
-	logged  int                                // bytes applied since the last snapshot
-	total   int64                              // and since the start, as replica.LogKeeper counts
-	streams map[protocol.MemberID]order.Cursor // on their way, by receiver
-	saving  bool
-	base    order.Cursor // of the snapshot from which the state came
-	snapped order.Cursor // the newest that is durable, also if it was received
+	logged   int                                // bytes applied since the last snapshot
+	total    int64                              // and since the start, as replica.LogKeeper counts
+	streams  map[protocol.MemberID]order.Cursor // on their way, by receiver
+	saving   bool
+	base     order.Cursor      // of the snapshot from which the state came
+	snapped  order.Cursor      // the newest that is durable, also if it was received
+	spare    protocol.Position // of the last snapshot: it stays until there is one after the next
+	due      bool              // a snapshot is wanted, however little was applied
+	scrubber *wal.Scrubber
+	rewrites []uint32 // instances whose state is to be written again
 }
 
 type pendingCommand struct {
@@ -477,6 +481,12 @@ type reach struct {
 
 func (m *Member) writeLog(j job) {
 	err := m.log.Append(j.records)
+	for _, id := range m.rewrites {
+		if err == nil {
+			err = m.log.Rewrite(id)
+		}
+	}
+	m.rewrites = nil
 	for _, k := range j.marks {
 		if err == nil && k.cut > 0 {
 			k.judgeCut(k.cut)
@@ -627,7 +637,7 @@ func (m *Member) start() error {
 	if err != nil {
 		return err
 	}
-	r.log, err = wal.Open(wal.Options{FS: m.disk, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: replica.CoverOf(&meta)})
+	r.log, err = wal.Open(m.logOptions(m.disk, &meta))
 	if err != nil {
 		return err
 	}
@@ -645,10 +655,16 @@ func (m *Member) start() error {
 	return nil
 }
 
+// logOptions are what the member's log is opened with.
+func (m *Member) logOptions(d *disk, meta *replica.Meta) wal.Options {
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: replica.CoverOf(meta)}
+}
+
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	s := &m.w.set
-	m.base, m.snapped, m.streams = meta.Cursor, meta.Cursor, map[protocol.MemberID]order.Cursor{}
+	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
+	m.streams = map[protocol.MemberID]order.Cursor{}
 	if s.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
@@ -665,5 +681,8 @@ func (m *Member) build(meta replica.Meta, skip protocol.Position) {
 	}
 	if s.Bodies.Scrub > 0 {
 		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)
+	}
+	if s.Faults[faultRot] > 0 {
+		m.later(m.w.between(0, 4*s.Election), m.scrubDisk)
 	}
 }

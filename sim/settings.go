@@ -115,6 +115,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
 	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawTurns(dice{rand.New(rand.NewPCG(seed, turnStream))})
+	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	return s
 }
 

@@ -167,10 +167,10 @@ func (m *Member) replace(base protocol.Base, by *strand) error {
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.
 func (m *Member) maybeSnapshot() {
-	if m.saving || m.logged < m.w.set.SnapshotBytes || m.applier.Stuck() {
+	if m.saving || !m.due && m.logged < m.w.set.SnapshotBytes || m.applier.Stuck() {
 		return
 	}
-	m.saving = true
+	m.saving, m.due = true, false
 	m.logged = 0
 	var s *snapshot
 	var err error
@@ -200,10 +200,11 @@ func (m *Member) cuts(s *snapshot, total int64) order.Cursor {
 		if there {
 			upTo = at.Points[i].Index
 		}
-		at.Points[i].Index = k.keep.Snapshot(at.Points[i].Index, upTo, total, &st, func(to protocol.MemberID) protocol.Index {
+		cut := k.keep.Snapshot(at.Points[i].Index, upTo, total, &st, func(to protocol.MemberID) protocol.Index {
 			cursor := m.streams[to]
 			return cursor.Point(k.instance).Index
 		})
+		at.Points[i].Index = replica.CutAt(cut, at.Points[i].Index, k.harmed)
 	}
 	return at
 }
@@ -213,8 +214,10 @@ func (m *Member) stored(s *snapshot, total int64) {
 	m.saving = false
 	m.w.events.Snapshots++
 	at := m.cuts(s, total)
+	spare := min(m.spare, s.Cursor.Position)
+	m.spare = s.Cursor.Position
 	m.w.tracef("%s   has a snapshot at %s, cuts the log at %d", m.id, s.place(), at.Points)
-	if err := m.snaps.Prune(s.Cursor.Position); err != nil {
+	if err := m.snaps.Prune(spare); err != nil {
 		m.fail(err)
 		return
 	}

@@ -31,6 +31,8 @@ type strand struct {
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
 	mover     replica.Mover
 	following replica.Following
+	unread    replica.Unread
+	harmed    protocol.Index // the last index of which the record on disk is damaged; 0: none
 	search    replica.Search
 	ticked    bool              // it has begun
 	vanished  bool              // it was retired, and does nothing any more but hold bodies
@@ -203,6 +205,7 @@ func (s *strand) send(messages []*protocol.Message) {
 	w := s.m.w
 	for _, msg := range messages {
 		full, err := s.resident(msg)
+		var load *replica.LoadError
 		var compacted *wal.CompactedError
 		var unheld *replica.UnheldError
 		var damage *wal.CorruptError
@@ -210,6 +213,8 @@ func (s *strand) send(messages []*protocol.Message) {
 		case err == nil:
 			w.judgeSaid(full)
 			w.send(full)
+		case errors.As(err, &load) && replica.FaultOf(err).Sick():
+			s.unreadable(msg, load)
 		case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
 			// The message waited for the disk; meanwhile the log was cut, or replaced.
 		case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
@@ -219,6 +224,24 @@ func (s *strand) send(messages []*protocol.Message) {
 		default:
 			w.violate(s.m.id, &entryError{err})
 		}
+	}
+}
+
+// unreadable is about a message of which an entry cannot be read, as in the production loop.
+func (s *strand) unreadable(msg *protocol.Message, load *replica.LoadError) {
+	m := s.m
+	now, applied := m.clock(), m.applied(s.instance)
+	m.w.events.Unreadable++
+	m.w.tracef("%s   cannot send to %s: %v", m.id, msg.To, load)
+	m.harm(s, load.Index)
+	switch s.unread.Remedy(now, m.w.set.Election, replica.FaultOf(load.Err), load.Index, applied) {
+	case replica.RemedySnapshot:
+		s.inst.Step(now, protocol.Unsendable{Member: msg.To, Index: load.Index}, &s.out)
+	case replica.RemedyHandOver:
+		s.inst.Step(now, protocol.Transfer{}, &s.out)
+	case replica.RemedyStop:
+		m.fail(&replica.LostError{Err: load})
+	case replica.RemedyWait:
 	}
 }
 
@@ -240,8 +263,9 @@ func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
 		e := &full.Entries[i]
 		wish := e.Form
 		if err := replica.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.body.store); err != nil {
+			var load *replica.LoadError
 			var damage *wal.CorruptError
-			if errors.As(err, &damage) {
+			if errors.As(err, &damage) && !errors.As(err, &load) {
 				s.damagedAt(e.Index, err)
 			}
 			return nil, err

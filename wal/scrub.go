@@ -16,7 +16,7 @@ type Damage struct {
 // Lost is what of one instance is in danger.
 type Lost struct {
 	Instance uint32
-	State    bool   // its last state: see Writer.Rewrite
+	State    bool   // its last state: see Rewrite
 	Last     uint64 // the last of its entries; 0: none
 }
 
@@ -199,9 +199,9 @@ func (l *Log) remember() error {
 	return nil
 }
 
-// rewrite writes an instance's last state again, from memory, because the place where it
+// Rewrite writes an instance's last state again, from memory, because the place where it
 // stands is damaged.
-func (l *Log) rewrite(instance uint32) error {
+func (l *Log) Rewrite(instance uint32) error {
 	if l.err != nil {
 		return l.err
 	}

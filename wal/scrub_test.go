@@ -58,7 +58,7 @@ func TestScrub(t *testing.T) {
 		require.Equal(t, []Lost{{Instance: 1, Last: 9}, {Instance: 2, Last: 9}}, found[1].Lost)
 		require.Equal(t, []Lost{{Instance: 1, State: true, Last: 40}, {Instance: 2, Last: 40}}, found[2].Lost)
 	}
-	require.NoError(t, l.rewrite(1))
+	require.NoError(t, l.Rewrite(1))
 	require.NoError(t, l.Compact(1, 6))
 	require.NoError(t, l.Sync())
 	_, found = scrubbed(s)

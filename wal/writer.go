@@ -267,7 +267,7 @@ func (w *Writer) write(batch []job, n int) (int, error) {
 			case j.compact:
 				return w.log.Compact(j.instance, j.index)
 			case j.rewrite:
-				return w.log.rewrite(j.instance)
+				return w.log.Rewrite(j.instance)
 			}
 			k, err := w.log.gatherRecords(records)
 			records = records[k:]

@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"path"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/wal"
+)
+
+// Bytes of a log or of a snapshot go bad, and what a member does about it. A member promises to
+// survive damage where the newest snapshot stands for what was there, and to the newest
+// snapshot as long as the log goes back to the one before; so that is what happens here.
+
+// rotStream is for the settings of rot what stream is for everything else.
+const rotStream = stream + 5
+
+func (s *Settings) drawRot(d dice) {
+	if d.yes(0.3) {
+		s.Faults[faultRot] = s.Election * time.Duration(1+d.below(6))
+	}
+}
+
+func (w *World) rot(m *Member) {
+	if m.snaps == nil {
+		return
+	}
+	if w.chance(0.3) {
+		w.rotSnapshot(m)
+	} else {
+		w.rotLog(m)
+	}
+}
+
+// rotLog spoils the record of an entry for which the newest snapshot stands.
+func (w *World) rotLog(m *Member) {
+	s := m.strands[w.among(len(m.strands))]
+	first := s.inst.Core().Status().First
+	last := min(m.snapped.Point(s.instance).Index, m.applied(s.instance))
+	if last < first {
+		return
+	}
+	index := first + protocol.Index(w.pick(int(last-first)+1))
+	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
+	if err != nil || len(record) == 0 {
+		return
+	}
+	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
+	image := m.disk.durable()
+	if !image.decay(logDir, record, at, bit) || !m.opens(image, nil) || !m.disk.decay(logDir, record, at, bit) {
+		return
+	}
+	w.events.Rotten++
+	w.tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
+}
+
+// rotSnapshot spoils the newest snapshot, if the log goes back to the one before.
+func (w *World) rotSnapshot(m *Member) {
+	all, err := m.snaps.Positions()
+	if err != nil || len(all) < 2 || m.saving {
+		return
+	}
+	older, err := m.snaps.Open(all[len(all)-2])
+	if err != nil || m.snaps.Whole(all[len(all)-2], nil) != nil {
+		return
+	}
+	names := m.disk.children(snapDir)
+	newest := path.Join(snapDir, names[len(names)-1])
+	n := m.disk.names[newest]
+	image := m.disk.durable()
+	if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta) {
+		return
+	}
+	for _, k := range m.strands {
+		if k.cut > 0 || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
+			return // it is cut further than the disk says
+		}
+	}
+	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)
+	w.events.Rotten++
+	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
+}
+
+// opens reports whether the log on a disk opens under a snapshot; nil: the newest there that is
+// whole.
+func (m *Member) opens(d *disk, meta *replica.Meta) bool {
+	if meta == nil {
+		snaps, err := replica.OpenSnapshots(d, snapDir)
+		if err != nil {
+			return false
+		}
+		all, err := snaps.Positions()
+		for len(all) > 0 && snaps.Whole(all[len(all)-1], nil) != nil {
+			all = all[:len(all)-1]
+		}
+		if err != nil || len(all) == 0 {
+			return false
+		}
+		f, err := snaps.Open(all[len(all)-1])
+		if err != nil {
+			return false
+		}
+		meta = &f.Header.Meta
+	}
+	log, err := wal.Open(m.logOptions(d, meta))
+	if err != nil {
+		return false
+	}
+	for _, id := range meta.Cursor.Instances() {
+		if _, err := replica.Recover(log, id, *meta); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// durable is what is left of a disk if nothing is that was not synced.
+func (d *disk) durable() *disk {
+	out := newDisk()
+	for name, n := range d.without(0) {
+		c := &inode{dir: n.dir, data: bytes.Clone(n.data), fresh: n.fresh}
+		c.revert(n.undo, 0)
+		out.names[name] = c
+	}
+	return out
+}
+
+// decay flips a bit of some bytes wherever they stand in the files of a directory, and reports
+// whether it did. It leaves alone what is being written.
+func (d *disk) decay(dir string, what []byte, at int, bit byte) bool {
+	found := false
+	for _, name := range d.children(dir) {
+		n := d.names[path.Join(dir, name)]
+		for from := 0; !n.dir; {
+			i := bytes.Index(n.data[from:], what)
+			if i < 0 {
+				break
+			}
+			i += from
+			from = i + len(what)
+			if n.writing(i, from) {
+				return false
+			}
+			n.data[i+at] ^= bit
+			found = true
+		}
+	}
+	return found
+}
+
+// writing reports whether some of these bytes are not synced.
+func (n *inode) writing(from, to int) bool {
+	for _, w := range n.undo {
+		if w.off < to && from < w.off+w.n {
+			return true
+		}
+	}
+	return false
+}
+
+// scrubDisk reads the log and the snapshots, as production does, and mends what it can.
+func (m *Member) scrubDisk() {
+	if m.scrubber == nil {
+		m.scrubber = m.log.NewScrubber()
+	}
+	for {
+		n, damage := m.scrubber.Next()
+		if damage != nil {
+			m.mend(damage)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if err := m.scrubSnapshots(); err != nil {
+		m.fail(err)
+		return
+	}
+	m.later(4*m.w.set.Election, m.scrubDisk)
+}
+
+func (m *Member) mend(d *wal.Damage) {
+	m.w.tracef("%s   finds damage: %v", m.id, d.Where)
+	for _, lost := range d.Lost {
+		if lost.State {
+			m.rewrites = append(m.rewrites, lost.Instance)
+		}
+		if s := m.of(protocol.InstanceID(lost.Instance)); s != nil && lost.Last > 0 {
+			m.harm(s, protocol.Index(lost.Last))
+		}
+	}
+}
+
+// harm has a snapshot stand for entries up to an index, whose records are damaged.
+func (m *Member) harm(s *strand, index protocol.Index) {
+	s.harmed = max(s.harmed, index)
+	if m.applied(s.instance) >= index {
+		m.wantSnapshot()
+	}
+}
+
+func (m *Member) wantSnapshot() {
+	m.due = true
+	m.later(0, m.maybeSnapshot)
+}
+
+func (m *Member) scrubSnapshots() error {
+	all, err := m.snaps.Positions()
+	for _, p := range all {
+		bad := m.snaps.Whole(p, nil)
+		var corrupt *protocol.CorruptError
+		if !errors.As(bad, &corrupt) {
+			err = errors.Join(err, bad)
+			continue
+		}
+		m.w.events.RotFound++
+		retake, remove := replica.SnapshotRemedy(p, all)
+		if remove {
+			err = errors.Join(err, m.snaps.Remove(p))
+		}
+		if retake {
+			m.wantSnapshot()
+		}
+	}
+	return err
+}
+
+// applied is how far the state machine includes an instance's entries.
+func (m *Member) applied(instance protocol.InstanceID) protocol.Index {
+	cursor := m.applier.Cursor()
+	return cursor.Point(instance).Index
+}

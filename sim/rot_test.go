@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// spoilRecord lets the record of an entry go bad on a member's disk.
+func (s *stage) spoilRecord(id protocol.MemberID, index protocol.Index) {
+	s.t.Helper()
+	m := s.member(id)
+	record, err := m.log.ReadEntry(uint32(firstInstance), uint64(index))
+	require.NoError(s.t, err)
+	require.True(s.t, m.disk.decay(logDir, record, len(record)-1, 1))
+}
+
+func tinyCache(set *Settings) { set.Raft.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
+
+// TestLeaderCannotRead: a follower comes back, and what it lacks the leader cannot read from
+// its log. It gets a snapshot; the leader's log is cut behind the damage.
+func TestLeaderCannotRead(t *testing.T) {
+	s := newStage(t, 3, "", tinyCache)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.split(3)
+	for range 1200 { // more than the chunk that stays in memory
+		s.mustAck(s.put(1))
+	}
+	bad := s.commit(3) + 10
+	s.wait(1)
+	s.spoilRecord(1, bad)
+	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != protocol.MsgPreVote }
+	s.heal()
+	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
+	require.Positive(t, s.events.Unreadable)
+	require.Positive(t, s.events.Installs)
+	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > bad })
+	s.crash(1)
+	s.start(1)
+	s.mustAck(s.put(2))
+	s.passes()
+}
+
+// TestScrubCutsBehindDamage: a record that everybody has applied, and for which no snapshot
+// stands yet, is damaged. Scrubbing finds it, and the member still starts afterwards.
+func TestScrubCutsBehindDamage(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Raft.Placement = raft.PlacementCopy })
+	s.elect(1)
+	for range 600 {
+		s.mustAck(s.put(1))
+	}
+	s.wait(1)
+	s.spoilRecord(1, 5) // applied everywhere, and in no snapshot
+	s.member(1).scrubDisk()
+	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > 5 })
+	s.crash(1)
+	s.start(1)
+	s.mustAck(s.put(2))
+	s.passes()
+}
+
+// TestSnapshotGoesBad: the newest snapshot is damaged while the member is down; the one before
+// it and the log are enough.
+func TestSnapshotGoesBad(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s.elect(1)
+	fell := 0
+	for n := range 400 {
+		s.mustAck(s.put(1))
+		before := s.events.Rotten
+		if n%20 == 19 {
+			s.wait(1)
+			s.rotSnapshot(s.member(2))
+		}
+		if s.events.Rotten == before {
+			continue
+		}
+		fell++
+		s.crash(2)
+		s.start(2)
+	}
+	require.Greater(t, fell, 2)
+	s.passes()
+}
