@@ -18,16 +18,19 @@ import (
 const maxEntriesBetween = 200_000
 
 // At opens the newest snapshot with a state, which must go as far as this base in an
-// instance. It may go further: what a snapshot holds is committed.
+// instance. It may go further: what a snapshot holds is committed. One that is damaged is not
+// asked for if another does.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.Positions()
 	if err != nil {
 		return nil, err
 	}
+	var damaged []error
 	for i := len(all) - 1; i >= 0; i-- {
 		f, err := s.Open(all[i])
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, err)
+			continue
 		}
 		if f.Header.HasState && f.Header.covers(instance, base.Index) {
 			return f, nil
@@ -36,7 +39,8 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
+	missing := fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
+	return nil, errors.Join(append(damaged, missing)...)
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.

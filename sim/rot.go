@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -61,6 +62,11 @@ func (w *World) rotLog(m *Member) {
 func (w *World) rotSnapshot(m *Member) {
 	all, err := m.snaps.Positions()
 	if err != nil || len(all) < 2 || m.saving {
+		return
+	}
+	// What is not installed yet is needed as it is: nothing else stands for it here.
+	last, err := m.snaps.Open(all[len(all)-1])
+	if err != nil || m.applier.Ahead(&last.Header.Meta) || slices.ContainsFunc(m.queue, func(it applyItem) bool { return it.install != nil }) {
 		return
 	}
 	older, err := m.snaps.Open(all[len(all)-2])
