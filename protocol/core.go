@@ -86,7 +86,8 @@ type BodyMade struct {
 // those alive that its disk does not hold whole. Restripes is the configuration that it obeys
 // ([Config.Restripes]): under it, it gives up no whole copy that it is to hold. It is due when
 // any of these changed, and after an Install or a start from a snapshot; until then the core takes
-// bodies to be missing. It accounts for all effects so far.
+// bodies to be missing. It accounts for all effects so far; of entries that were not committed
+// in them yet the core knows by its log. When one that is coded, or without its body, was committed, it is due too.
 type Bodies struct {
 	Missing   int
 	MaxK      uint8

@@ -275,6 +275,9 @@ func (t *Retention) Committed(entries []protocol.Entry) {
 		ref := e.Ref(t.instance)
 		t.logged = append(t.logged, ref)
 		t.byK[ref.K]++
+		if e.Form == protocol.FormNone || e.Coded() {
+			t.owed = true // the core takes it to be missing, or partial, which it need not be
+		}
 		if !t.passOver(ref) {
 			t.look(ref, e.Form != protocol.FormNone || t.held(ref))
 		}

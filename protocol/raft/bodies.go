@@ -17,6 +17,37 @@ type bodies struct {
 	// configuration restripes.
 	partial   uint8
 	restripes uint32
+	// said is the owner's last word, which accounts for the entries up to at; spoken: there is one.
+	said   protocol.Bodies
+	at     protocol.Index
+	spoken bool
+}
+
+// ownerSays takes in the owner's word. It is about what the owner was given. Of entries after
+// that the log knows better, above all of those that a member finds in it when it starts.
+func (r *Raft) ownerSays(in protocol.Bodies) {
+	r.bodies.said, r.bodies.at, r.bodies.spoken = in, r.given, true
+	r.weighBodies()
+}
+
+// weighBodies makes of the owner's word, and of the log after it, how this member stands.
+func (r *Raft) weighBodies() {
+	b := &r.bodies
+	if !b.spoken {
+		return
+	}
+	b.missing, b.maxK, b.partial, b.restripes = b.said.Missing > 0, b.said.MaxK, b.said.Partial, b.said.Restripes
+	for i := max(b.at, r.log.base) + 1; i <= r.log.last; {
+		run := r.log.run(i, r.log.last+1)
+		for j := range run {
+			e := &run[j]
+			b.missing = b.missing || e.BodySize > 0 && e.Form == protocol.FormNone
+			if e.Coded() && e.Form != protocol.FormWhole {
+				b.partial = max(b.partial, e.K)
+			}
+		}
+		i += protocol.Index(len(run))
+	}
 }
 
 // tellBodies tells the leader how this member stands with its bodies.

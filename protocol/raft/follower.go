@@ -91,6 +91,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	for n := len(r.coded); n > 0 && r.coded[n-1] >= i; n-- {
 		r.coded = r.coded[:n-1]
 	}
+	r.weighBodies()
 	r.verified = min(r.verified, i-1)
 	n := len(r.configs)
 	for n > 1 && r.configs[n-1].index >= i {

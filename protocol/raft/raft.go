@@ -195,7 +195,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.BodyMade:
 		r.bodyMade(in)
 	case protocol.Bodies:
-		r.bodies = bodies{missing: in.Missing > 0, maxK: in.MaxK, partial: in.Partial, restripes: in.Restripes}
+		r.ownerSays(in)
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
 	case protocol.Unsendable:

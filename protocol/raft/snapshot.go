@@ -99,7 +99,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.disk.cut(1)
 	r.coded = r.coded[:0]
 	r.lastCoded = max(r.lastCoded, base.Index)
-	r.bodies.missing, r.bodies.restripes = true, 0 // until the owner has looked
+	r.bodies.missing, r.bodies.restripes, r.bodies.spoken = true, 0, false // until the owner has looked
 	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
