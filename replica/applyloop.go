@@ -27,6 +27,7 @@ type applyLoop struct {
 	// installs are snapshots queued, installed those done; installed ≤ installs.
 	installs, installed int
 
+	reading atomic.Int64 // groups of reads that wait for read points: groups.under
 	// applied and what waits for it, guarded by amu.
 	amu    sync.Mutex
 	cursor order.Cursor
@@ -34,8 +35,8 @@ type applyLoop struct {
 	// that follows from it applied.
 	shape    []protocol.InstanceID
 	added    []protocol.Index
-	backlog  []int        // how many entries of each wait for their turn
-	waiting  []*readGroup // their vectors are complete
+	backlog  []int // how many entries of each wait for their turn
+	groups   readGroups
 	changing []configWaiter
 	configs  []protocol.Config // of the instances in force; the first is the cluster's
 	needs    order.Cursor      // what a state in place of a damaged one must include
@@ -278,7 +279,7 @@ func (l *applyLoop) apply(c Commitment) error {
 func (l *applyLoop) publish() {
 	l.amu.Lock()
 	l.note()
-	ready, void := l.served()
+	ready, void := l.groups.served(l.shape, l.added)
 	l.amu.Unlock()
 	l.answer(ready, void)
 }

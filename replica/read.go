@@ -7,16 +7,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// readGroup is reads that are answered together: one confirmation of leadership, of every
-// instance, serves everything that came before it was asked for.
-type readGroup struct {
-	done chan struct{}
-	err  error
-	// vector and ended, which says that done is closed, are guarded by the apply loop's amu.
-	vector ReadVector
-	ended  bool
-}
-
 // maxReadGroups is how many groups may be under way; later reads gather in the next one.
 const maxReadGroups = 2
 
@@ -46,7 +36,7 @@ func (l *loop) read() {
 	l.mu.Lock()
 	asked, g := l.asked, l.reads
 	l.asked = nil
-	if g != nil && l.r.reading.Load() < maxReadGroups {
+	if g != nil && l.r.apply.reading.Load() < maxReadGroups {
 		l.reads = nil
 	} else {
 		g = nil
@@ -56,14 +46,15 @@ func (l *loop) read() {
 		l.readFor(g)
 	}
 	if g != nil {
-		l.r.reading.Add(1)
 		l.beginRead(g)
 	}
 }
 
 func (l *loop) beginRead(g *readGroup) {
 	loops := l.r.loops.Load()
-	l.r.apply.ask(g, loops.ids)
+	if !l.r.apply.ask(g, loops.ids) {
+		return
+	}
 	for _, o := range loops.all[1:] {
 		o.handRead(g)
 	}
@@ -96,25 +87,21 @@ func (l *loop) handRead(g *readGroup) {
 	poke(l.wake)
 }
 
-// ask begins a group's read point, of these instances.
-func (l *applyLoop) ask(g *readGroup, shape []protocol.InstanceID) {
+// ask begins a group's read point, of these instances, unless the group has ended.
+func (l *applyLoop) ask(g *readGroup, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	g.vector.Ask(shape)
+	ok := l.groups.ask(g, shape)
+	l.reading.Store(int64(l.groups.under))
+	return ok
 }
 
 // readPoint takes in an instance's part of a group's read point. With the last one the group
 // waits until all is applied.
 func (l *applyLoop) readPoint(g *readGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
-	complete := g.vector.Point(instance, index)
-	ready := complete && g.vector.Reached(l.added) && !g.vector.Void(l.shape)
-	switch {
-	case ready:
-		g.ended = true
-	case complete:
-		l.waiting = append(l.waiting, g)
-	}
+	complete, ready := l.groups.point(g, instance, index, l.shape, l.added)
+	l.reading.Store(int64(l.groups.under))
 	l.amu.Unlock()
 	if complete {
 		l.readDone()
@@ -124,41 +111,17 @@ func (l *applyLoop) readPoint(g *readGroup, instance protocol.InstanceID, index 
 	}
 }
 
-// served takes those groups out that can be answered, or must be asked anew. amu is held.
-func (l *applyLoop) served() (ready, void []*readGroup) {
-	keep := l.waiting[:0]
-	for _, g := range l.waiting {
-		switch {
-		case g.vector.Void(l.shape):
-			void = append(void, g)
-		case g.vector.Reached(l.added):
-			g.ended = true
-			ready = append(ready, g)
-		default:
-			keep = append(keep, g)
-		}
-	}
-	clear(l.waiting[len(keep):])
-	l.waiting = keep
-	return ready, void
-}
-
 // answer releases the readers of groups, and has others asked for again: the instances in
 // force changed under them.
 func (l *applyLoop) answer(ready, void []*readGroup) {
 	for _, g := range ready {
 		close(g.done)
 	}
-	for _, g := range void {
-		l.r.reading.Add(1)
-		first := l.r.first()
-		first.do(func() { first.beginRead(g) })
-	}
+	l.r.askAgain(void)
 }
 
 // readDone lets the next group begin.
 func (l *applyLoop) readDone() {
-	l.r.reading.Add(-1)
 	if len(l.r.all()) > 1 {
 		poke(l.r.first().wake)
 	}
@@ -167,8 +130,8 @@ func (l *applyLoop) readDone() {
 // failRead tells the readers of a group that there is no answer, once.
 func (l *applyLoop) failRead(g *readGroup, err error) {
 	l.amu.Lock()
-	first := !g.ended
-	g.ended = true
+	first := l.groups.fail(g)
+	l.reading.Store(int64(l.groups.under))
 	l.amu.Unlock()
 	if first {
 		g.err = err

@@ -39,7 +39,6 @@ type Replica struct {
 	waiters  sync.Pool
 	metrics  counters
 	disk     diskHealth
-	reading  atomic.Int64 // groups of reads under way
 	session  protocol.Session
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*Unborn

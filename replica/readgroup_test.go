@@ -1,0 +1,85 @@
+package replica
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestAReadGroupThatFailedIsNotAnswered: an answer to it may still be on its way.
+func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
+	r := &Replica{}
+	r.loops.Store(newLoops([]*loop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}))
+	l := &applyLoop{r: r, shape: []protocol.InstanceID{1}, added: []protocol.Index{9}}
+	g := &readGroup{done: make(chan struct{})}
+	l.ask(g, l.shape)
+	l.failRead(g, ErrReadTimeout)
+	l.readPoint(g, 1, 5)
+	l.failRead(g, ErrStopped)
+	<-g.done
+	require.ErrorIs(t, g.err, ErrReadTimeout)
+}
+
+// TestReadGroupsEndOnce asks, answers, changes the instances and gives up in any order, each
+// also twice, and late.
+func TestReadGroupsEndOnce(t *testing.T) {
+	shapes := [][]protocol.InstanceID{{1, 2, 3}, {1, 2}, {1}, {1, 4}}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var s readGroups
+		groups := make([]*readGroup, 4)
+		for i := range groups {
+			groups[i] = &readGroup{}
+		}
+		ends := map[*readGroup]int{}
+		now, added := rng.IntN(len(shapes)), protocol.Index(0)
+		state := func() (shape []protocol.InstanceID, all []protocol.Index) {
+			for range shapes[now] {
+				all = append(all, added)
+			}
+			return shapes[now], all
+		}
+		for range 200 {
+			g := groups[rng.IntN(len(groups))]
+			shape, all := state()
+			switch rng.IntN(6) {
+			case 0, 1:
+				require.Equal(t, ends[g] == 0, s.ask(g, shapes[rng.IntN(len(shapes))]))
+			case 2, 3:
+				if _, ready := s.point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), shape, all); ready {
+					ends[g]++
+				}
+			case 4:
+				now, added = rng.IntN(len(shapes)), added+1
+				ready, void := s.served(state())
+				for _, g := range ready {
+					ends[g]++
+				}
+				for _, g := range void {
+					require.Zero(t, ends[g])
+					s.ask(g, shapes[now])
+				}
+			case 5:
+				if rng.IntN(8) == 0 && s.fail(g) {
+					ends[g]++
+				}
+			}
+			under, seen := 0, map[*readGroup]bool{}
+			for _, g := range groups {
+				require.LessOrEqual(t, ends[g], 1, "ended twice")
+				require.Equal(t, ends[g] == 1, g.ended)
+				if g.placed {
+					under++
+				}
+			}
+			require.Equal(t, under, s.under)
+			for _, g := range s.waiting {
+				require.False(t, g.ended || seen[g])
+				seen[g] = true
+			}
+		}
+	}
+}
