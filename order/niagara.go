@@ -149,7 +149,7 @@ func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
 		case protocol.EntryConfig:
 			out = n.place(s, out)
 		case protocol.EntryReshape:
-			n.reshape = max(1, e.Instances())
+			n.reshape = min(max(1, e.Instances()), MaxInstances)
 			s.at.Round++
 			s.pop()
 			return out, true

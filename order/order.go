@@ -89,7 +89,7 @@ type Point struct {
 }
 
 // MaxInstances is how many instances there can be.
-const MaxInstances = 64
+const MaxInstances = protocol.MaxInstances
 
 // Begin is the cursor of a cluster's first moment: nothing happened in so many instances.
 // woven says that they are, also if there is only one.

@@ -12,6 +12,50 @@ func AppendCommand(dst, command []byte) []byte {
 	return append(dst, command...)
 }
 
+// CheckProposal reports what is wrong with an entry that is proposed, here or by another
+// member, in itself: whoever appends it to a log has all members apply it.
+func (e *Entry) CheckProposal() error {
+	switch {
+	case e.Kind == EntryBatch && !e.Applicable():
+		return &CorruptError{What: "batch", Detail: fmt.Sprintf("%d of %d bytes are at hand", len(e.Payload), e.Size)}
+	case e.Kind == EntryBatch:
+		return e.CheckBatch()
+	case e.Kind == EntryReshape && (e.Low < 1 || e.Low > MaxInstances):
+		return &CorruptError{What: "reshape", Detail: fmt.Sprintf("%d instances", e.Low)}
+	case e.Kind == EntryReshape || e.Kind == EntrySkip:
+		return nil
+	}
+	return &CorruptError{What: "proposal", Detail: "of kind " + e.Kind.String()}
+}
+
+// CheckBatch reports what is wrong with a proposed or committed batch: its payload is not
+// exactly its commands, its body is not one command's, or its numbers make no sense. The payload
+// must be at hand. Digests say nothing of it: whoever made the batch wrong made them fit.
+func (e *Entry) CheckBatch() error {
+	corrupt := func(format string, args ...any) error {
+		return &CorruptError{What: "batch", Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case e.Count == 0 && e.Size > 0, e.Count != 1 && e.BodySize > 0:
+		return corrupt("%d commands with %d bytes and a body of %d", e.Count, e.Size, e.BodySize)
+	case e.Low > e.ID.Seq, e.ID.Seq+uint64(e.Count) < e.ID.Seq:
+		return corrupt("%d commands from number %d on, none below %d", e.Count, e.ID.Seq, e.Low)
+	case uint64(e.Count) > uint64(len(e.Payload)): // each has at least its length
+		return corrupt("%d commands in %d bytes", e.Count, len(e.Payload))
+	}
+	rest := e.Payload
+	for range e.Count {
+		var err error
+		if _, rest, err = NextCommand(rest); err != nil {
+			return err
+		}
+	}
+	if len(rest) > 0 {
+		return corrupt("%d bytes after %d commands", len(rest), e.Count)
+	}
+	return nil
+}
+
 // NextCommand splits the first command off a batch payload. It returns a [CorruptError]
 // if the payload is malformed. The command aliases b.
 func NextCommand(b []byte) (command, rest []byte, err error) {

@@ -37,6 +37,9 @@ const (
 	ReasonRestriping
 	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry as it is.
 	ReasonPeerURLTaken
+	// ReasonMalformed: the proposal is not what it says it is. Whoever made it has a fault, or
+	// its memory. Do not retry as it is.
+	ReasonMalformed
 )
 
 var reasonTexts = [...]string{
@@ -48,6 +51,7 @@ var reasonTexts = [...]string{
 	ReasonRestriping: "membership change waits for whole copies of large values",
 
 	ReasonPeerURLTaken: "another member has one of the peer URLs",
+	ReasonMalformed:    "malformed",
 }
 
 func (r Reason) String() string {

@@ -10,6 +10,8 @@ const (
 	MaxConfigBytes = 256 << 10
 	// MaxHoldings bounds the Holdings of a message: what comes first is needed first.
 	MaxHoldings = 1024
+	// MaxInstances is how many instances the global log can be woven from.
+	MaxInstances = 64
 	// MaxMessageBytes bounds an encoded message. It has one entry of any size that may be, or
 	// several that are together no larger than half of it, and Holdings or a Blob.
 	MaxMessageBytes = MaxEntryBytes + 1<<20

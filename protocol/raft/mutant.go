@@ -18,6 +18,7 @@ const (
 	MutantLeaseIgnoresDrift     Mutant = "lease-ignores-drift"
 	MutantVoteIgnoresLog        Mutant = "vote-ignores-log"
 	MutantSnapshotIgnoresCommit Mutant = "snapshot-ignores-commit"
+	MutantTakeMalformed         Mutant = "take-malformed"
 	MutantCodePaperPrefix       Mutant = "code-paper-prefix"
 	MutantCodeFreeDowngrade     Mutant = "code-free-downgrade"
 	MutantCodeFAnswers          Mutant = "code-f-answers"
@@ -51,6 +52,7 @@ var Mutants = [...]MutantInfo{
 	{MutantLeaseIgnoresDrift, "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
 	{MutantVoteIgnoresLog, "a member votes for candidates whose log is behind its own"},
 	{MutantSnapshotIgnoresCommit, "a member installs snapshots that are behind what it committed"},
+	{MutantTakeMalformed, "a leader appends what it is asked to without looking whether all members can apply it"},
 	{MutantCodePaperPrefix, "an entry that is durable is committed although a coded one before it is not (SPECS §2.2, G1)"},
 	{MutantCodeFreeDowngrade, "a member replaces a whole body by a row of it (G3)"},
 	{MutantCodeFAnswers, "a new leader gives entries up when F members hold too little of them, itself included"},

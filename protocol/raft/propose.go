@@ -78,6 +78,8 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonInvalidChange // membership has its own way in
 	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge // what is not whole cannot be coded
+	case e.CheckProposal() != nil && r.cfg.Mutant != MutantTakeMalformed:
+		return protocol.ReasonMalformed
 	case r.removed():
 		return protocol.ReasonRemoved
 	case r.role != protocol.Leader && r.leader != 0:
