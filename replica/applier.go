@@ -47,6 +47,9 @@ type Applier struct {
 	// Void is called with each batch of this member that certainly takes no effect, because
 	// its instance was retired before; nil: they fail.
 	Void func(*Batch)
+	// Malformed is called with each batch that is passed over because it is not what it says it
+	// is; nil: nobody wants to know.
+	Malformed func(protocol.InstanceID, protocol.Index, error)
 	// MutantNoSessions applies duplicates, MutantOneSession takes the numbers of an instance's
 	// proposals for those of another; for the simulator to catch.
 	MutantNoSessions, MutantOneSession bool
@@ -299,7 +302,9 @@ func (a *Applier) place(p *order.Placed) error {
 		}
 		a.changes++
 	case protocol.EntryReshape:
-		a.reshape(p)
+		if len(p.Shape) > 0 { // else the log is not woven, and it means nothing
+			a.reshape(p)
+		}
 	}
 	return nil
 }
@@ -329,10 +334,11 @@ func (a *Applier) reshape(p *order.Placed) {
 
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
-	own := a.takeOwn(p.Instance, e)
-	body, err := a.body(p)
-	if err != nil {
-		return err
+	own, body := a.takeOwn(p.Instance, e), a.body(p)
+	if err := e.CheckBatch(); err != nil {
+		a.malformed(p, own, err)
+		tell(a.Passed, body)
+		return nil
 	}
 	session := p.Instance
 	if a.MutantOneSession {
@@ -345,19 +351,26 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		tell(a.Passed, body)
 		return nil
 	}
-	rest, from, at := e.Payload, 0, len(a.commands)
+	passed := 0
+	if a.skip >= p.First {
+		passed = int(min(uint64(a.skip-p.First)+1, uint64(e.Count)))
+	}
+	if own != nil && passed > 0 {
+		own.failFirst(passed, ErrResultUnknown)
+	}
+	rest, from, at := e.Payload, passed, len(a.commands)
 	for i := range int(e.Count) {
 		command, tail, err := protocol.NextCommand(rest)
 		if err != nil {
 			return fmt.Errorf("entry %d of instance %d: %w", e.Index, p.Instance, err)
 		}
 		rest = tail
-		if position := p.First + protocol.Position(i); position > a.skip {
-			tell(a.Given, body)
-			a.commands = append(a.commands, Command{Position: position, Data: command, Body: body})
-		} else {
+		if i < passed {
 			tell(a.Passed, body)
+			continue
 		}
+		tell(a.Given, body)
+		a.commands = append(a.commands, Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
 		if len(a.commands) < applyChunk {
 			continue
 		}
@@ -371,6 +384,17 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	return nil
 }
 
+// malformed passes a batch over that is not what it says it is. No leader appends one, so it is
+// from before leaders looked; all members have the same bytes, so all pass it over.
+func (a *Applier) malformed(p *order.Placed, own *Batch, err error) {
+	if own != nil {
+		own.Fail(&RefusedError{What: "proposal", Reason: protocol.ReasonMalformed})
+	}
+	if a.Malformed != nil {
+		a.Malformed(p.Instance, p.Entry.Index, err)
+	}
+}
+
 func tell(who func(protocol.BodyRef), body *protocol.BodyRef) {
 	if who != nil && body != nil {
 		who(*body)
@@ -378,17 +402,12 @@ func tell(who func(protocol.BodyRef), body *protocol.BodyRef) {
 }
 
 // body names the body of an entry's one command; nil if it has none.
-func (a *Applier) body(p *order.Placed) (*protocol.BodyRef, error) {
-	e := &p.Entry
-	if e.BodySize == 0 {
-		return nil, nil
+func (a *Applier) body(p *order.Placed) *protocol.BodyRef {
+	if p.Entry.BodySize == 0 {
+		return nil
 	}
-	if e.Count != 1 {
-		return nil, &protocol.CorruptError{What: "batch", Detail: fmt.Sprintf(
-			"entry %d of instance %d has a body and %d commands", e.Index, p.Instance, e.Count)}
-	}
-	ref := e.Ref(p.Instance)
-	return &ref, nil
+	ref := p.Entry.Ref(p.Instance)
+	return &ref
 }
 
 // expect notes that the results of own's commands, numbered from on, will stand in

@@ -142,3 +142,60 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, sealed(2, "b")), entryOf(3, sealed(3, "c"))}}))
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }
+
+// TestSkippedCommandsOfAnOwnBatch: what a state has already is not applied again, and the
+// results of the commands after it are not taken for those of the ones before it.
+func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
+	for _, commands := range []int{3, 2 * applyChunk} {
+		for skip := range 4 {
+			sm := &history{}
+			a := newTestApplier(sm, Meta{}, protocol.Position(skip), nil)
+			b := NewBatch(0, 0, 0)
+			answers := make([]string, commands)
+			freed := 0
+			b.free = func(*Batch) { freed++ }
+			for i := range commands {
+				b.Add([]byte(fmt.Sprint(i)), func(result any, err error) { answers[i] += fmt.Sprint(result, err) })
+			}
+			b.Seal(life, 1, 1)
+			require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{entryOf(1, b)}}))
+			require.Equal(t, 1, freed, "settled once")
+			for i, answer := range answers {
+				want := fmt.Sprint(nil, ErrResultUnknown)
+				if i >= skip {
+					want = fmt.Sprint(i-skip+1, nil)
+				}
+				require.Equal(t, want, answer, "command %d of %d with the first %d skipped", i, commands, skip)
+			}
+		}
+	}
+}
+
+// TestAMalformedBatchTakesNoEffect: one that is in the log all the same, from before leaders
+// looked, must not stop all members, for none would ever start again.
+func TestAMalformedBatchTakesNoEffect(t *testing.T) {
+	sm := &history{}
+	a := newTestApplier(sm, Meta{}, 0, nil)
+	var found []protocol.Index
+	a.Malformed = func(_ protocol.InstanceID, index protocol.Index, err error) {
+		require.Error(t, err)
+		found = append(found, index)
+	}
+	bad := NewBatch(0, 0, 0)
+	failed := 0
+	bad.Add([]byte("a"), func(_ any, err error) {
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused)
+		failed++
+	})
+	bad.Entry.Payload = append(bad.Entry.Payload, 7, 'x') // says seven, is one
+	bad.Entry.Count = 2
+	bad.Seal(life, 1, 1)
+	require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{bad}, Entries: []protocol.Entry{
+		entryOf(1, bad), {Index: 2, Term: 1, Kind: protocol.EntryReshape, Low: 3}, entryOf(3, sealed(3, "b")),
+	}}))
+	require.Equal(t, []protocol.Index{1}, found)
+	require.Equal(t, 1, failed)
+	require.Equal(t, []string{"4:b"}, sm.lines)
+	require.NoError(t, a.Check())
+}

@@ -105,6 +105,16 @@ func NewBatch(born time.Duration, bytes, commands int) *Batch {
 // Fail tells every command of the batch that there is no result.
 func (b *Batch) Fail(err error) { b.failFrom(0, err) }
 
+// failFirst tells the first n commands of the batch that there is no result.
+func (b *Batch) failFirst(n int, err error) {
+	for _, done := range b.done[:n] {
+		done(nil, err)
+	}
+	if n == len(b.done) {
+		b.settled()
+	}
+}
+
 func (b *Batch) failFrom(from int, err error) {
 	for _, done := range b.done[from:] {
 		done(nil, err)

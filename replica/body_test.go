@@ -202,5 +202,10 @@ func TestCommandsComeWithTheirBodies(t *testing.T) {
 
 	two := entry(5, 5, body)
 	two.Count = 2
-	require.ErrorContains(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{two}}), "2 commands")
+	a.Malformed = func(_ protocol.InstanceID, index protocol.Index, err error) {
+		require.EqualValues(t, 5, index)
+		require.ErrorContains(t, err, "2 commands")
+	}
+	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{two}}))
+	require.Len(t, sm.bodies, 2, "it takes no effect")
 }

@@ -203,6 +203,9 @@ func (r *Replica) begin(sm StateMachine) error {
 func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
+	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
+		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
+	}
 	a.Void = func(b *Batch) {
 		r.proposer.again([]*Batch{b})
 	}
