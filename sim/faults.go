@@ -32,12 +32,13 @@ const (
 	faultReshape                    // the operator changes how many instances there are
 	faultFreeze                     // a process stands still in the middle of a turn of its event loop
 	faultRot                        // bytes of a log or a snapshot go bad on a disk
+	faultGarble                     // a member proposes what no member should
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot",
+	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -68,6 +69,41 @@ func (s *Settings) drawTurns(d dice) {
 		s.Raft.LeaseReads = true
 		s.setDrift(min(s.Drift, s.mostDrift()))
 	}
+}
+
+// drawProposers chooses whether members have faults that make them propose nonsense.
+func (s *Settings) drawProposers(d dice) {
+	if d.yes(0.2) {
+		s.Faults[faultGarble] = s.Election * time.Duration(1+d.below(10))
+	}
+}
+
+// garble lets a member propose what all members would choke on: its digest fits.
+func (w *World) garble(m *Member) {
+	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
+	switch w.pick(6) {
+	case 0:
+		e.Count++
+	case 1:
+		e.Payload = append(e.Payload, 1)
+	case 2:
+		e.Payload = e.Payload[:len(e.Payload)-1]
+	case 3:
+		e.Count = 1 << 31
+	case 4:
+		e.Low = 1
+	case 5:
+		e = protocol.NewReshape(protocol.MaxInstances + 1 + w.pick(1000))
+	}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	w.events.Garbled++
+	w.tracef("FAULT %s proposes nonsense", m.id)
+	m.whenAwake(func() {
+		if s := m.strands[w.pick(len(m.strands))]; m.up {
+			s.step(protocol.Propose{Entries: []protocol.Entry{e}})
+		}
+	})
 }
 
 // openFaults plans the first fault of each kind.
@@ -110,6 +146,8 @@ func (w *World) fault(k faultKind) {
 		}
 		w.tracef("FAULT %s freezes in a turn until %.6f", victim.id, (w.now + d).Seconds())
 		victim.freeze(d)
+	case faultGarble:
+		w.garble(victim)
 	case faultPartition, faultIsolate, faultOneWay:
 		w.cut(k)
 	case faultBurst:

@@ -114,7 +114,9 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
 	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
-	s.drawTurns(dice{rand.New(rand.NewPCG(seed, turnStream))})
+	turns := dice{rand.New(rand.NewPCG(seed, turnStream))}
+	s.drawTurns(turns)
+	s.drawProposers(turns)
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	return s
 }

@@ -153,6 +153,11 @@ func (c *witness) decided(e *protocol.Entry) error {
 			w.judgeMerging(c.s.instance, e.Index)
 		}
 	}
+	if e.Kind == protocol.EntryBatch && e.Applicable() {
+		if err := e.CheckProposal(); err != nil {
+			return err // no member could apply it
+		}
+	}
 	if e.Kind == protocol.EntryConfig {
 		config, err := protocol.DecodeConfig(e.Payload)
 		if err != nil {

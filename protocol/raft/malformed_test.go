@@ -21,13 +21,16 @@ func malformed() map[string]protocol.Entry {
 		return e
 	}
 	return map[string]protocol.Entry{
-		"a command too few":           batch(func(e *protocol.Entry) { e.Count = 2 }),
-		"a byte too many":             batch(func(e *protocol.Entry) { e.Payload = append(e.Payload, 0) }),
-		"a byte too few":              batch(func(e *protocol.Entry) { e.Payload = e.Payload[:len(e.Payload)-1] }),
-		"no commands":                 batch(func(e *protocol.Entry) { e.Count = 0 }),
-		"billions of commands":        batch(func(e *protocol.Entry) { e.Count = 1 << 31 }),
-		"a length without end":        batch(func(e *protocol.Entry) { e.Payload = []byte{0xff, 0xff} }),
-		"a body of two commands":      batch(func(e *protocol.Entry) { e.Payload = append(e.Payload, e.Payload...); e.Count, e.Body = 2, []byte("body") }),
+		"a command too few":    batch(func(e *protocol.Entry) { e.Count = 2 }),
+		"a byte too many":      batch(func(e *protocol.Entry) { e.Payload = append(e.Payload, 0) }),
+		"a byte too few":       batch(func(e *protocol.Entry) { e.Payload = e.Payload[:len(e.Payload)-1] }),
+		"no commands":          batch(func(e *protocol.Entry) { e.Count = 0 }),
+		"billions of commands": batch(func(e *protocol.Entry) { e.Count = 1 << 31 }),
+		"a length without end": batch(func(e *protocol.Entry) { e.Payload = []byte{0xff, 0xff} }),
+		"a body of two commands": batch(func(e *protocol.Entry) {
+			e.Payload = append(e.Payload, e.Payload...)
+			e.Count, e.Body = 2, []byte("body")
+		}),
 		"numbers that are no session": batch(func(e *protocol.Entry) { e.Low = 6 }),
 		"numbers past the last one":   batch(func(e *protocol.Entry) { e.ID.Seq = ^uint64(0); e.Low = e.ID.Seq }),
 		"no instances":                protocol.NewReshape(0),
