@@ -201,7 +201,11 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 // Whole reads the snapshot at a position and verifies it. read is told how much was read and
 // says whether to go on: else Whole returns ErrStopped.
 func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
-	f, err := s.Open(p)
+	return s.whole(s.path(p), read)
+}
+
+func (s *Snapshots) whole(path string, read func(n int64) bool) error {
+	f, err := s.open(path)
 	if err != nil {
 		return err
 	}

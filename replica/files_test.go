@@ -109,6 +109,83 @@ func TestDamagedSnapshotsAreNoticed(t *testing.T) {
 	}
 }
 
+// TestNobodyReadsADamagedSnapshotToItsEnd: a state machine that keeps its state on disk may make
+// what it was given its own once it has seen all of it.
+func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	state := strings.Repeat("0123456789", 1<<14)
+	header := SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}
+	require.NoError(t, s.Write(header, writeState(state)))
+	f, err := s.At(protocol.Base{Index: 1}, 1)
+	require.NoError(t, err)
+	got, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, state, string(got))
+	require.NoError(t, f.Close())
+
+	whole := readAll(t, fs, s.path(1))
+	for _, at := range []int{len(whole) - len(state), len(whole) / 2, len(whole) - snapTrailer - 1} {
+		damaged := append([]byte(nil), whole...)
+		damaged[at] ^= 1
+		writeAll(t, fs, s.path(1), damaged)
+		_, err := s.At(protocol.Base{Index: 1}, 1)
+		var corrupt *protocol.CorruptError
+		require.ErrorAs(t, err, &corrupt, "nothing of it is given out")
+		f, err := s.Open(1)
+		require.NoError(t, err)
+		_, err = io.ReadAll(f)
+		require.ErrorAs(t, err, &corrupt, "it has no good end")
+		require.NoError(t, f.Close())
+	}
+}
+
+// TestAReceivedSnapshotIsReadAgain: what the disk made of it counts, not what was sent. Damage
+// leaves everything as it was.
+func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
+	fs := &flipper{FS: vfs.NewMem()}
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	require.NoError(t, s.Receive(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState("old")))
+	fs.flips = true
+	var corrupt *protocol.CorruptError
+	require.ErrorAs(t, s.Receive(SnapshotHeader{Meta: metaAt(2, 2, 1), HasState: true}, writeState("new")), &corrupt)
+	fs.flips = false
+	names, err := fs.List("s")
+	require.NoError(t, err)
+	require.Len(t, names, 1, "nothing is left of it")
+	f, err := s.At(protocol.Base{Index: 1}, 1)
+	require.NoError(t, err)
+	got, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(got))
+	require.NoError(t, f.Close())
+}
+
+// flipper is a disk that keeps other bytes than it is given.
+type flipper struct {
+	vfs.FS
+	flips bool
+}
+
+func (f *flipper) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	return &flippedFile{file, f.flips}, err
+}
+
+type flippedFile struct {
+	vfs.File
+	flips bool
+}
+
+func (f *flippedFile) Write(b []byte) (int, error) {
+	if b = append([]byte(nil), b...); f.flips {
+		b[len(b)-snapTrailer-1] ^= 1 // the last byte of the state
+	}
+	return f.File.Write(b)
+}
+
 func readAll(t *testing.T, fs vfs.FS, name string) []byte {
 	f, err := fs.Open(name)
 	require.NoError(t, err)

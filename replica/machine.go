@@ -31,7 +31,9 @@ type StateMachine interface {
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
 	// written later, while Apply goes on.
 	Snapshot() (Snapshot, error)
-	// Restore replaces the state by one that a Snapshot wrote, here or on another member.
+	// Restore replaces the state by one that a Snapshot wrote, here or on another member. The
+	// bytes were verified before; if they went bad since, r ends with an error instead of io.EOF,
+	// so a state that is kept on disk should be made valid only after that.
 	Restore(r io.Reader) error
 }
 

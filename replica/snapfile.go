@@ -10,6 +10,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +54,8 @@ type Snapshots struct {
 	writes atomic.Uint64 // numbers the temporary files
 	// Damaged is what Restore found, and could do without.
 	Damaged []error
-	mu      sync.Mutex // held while a complete file gets its name
+	mu      sync.Mutex                        // held while a complete file gets its name
+	proven  atomic.Pointer[protocol.Position] // where the last snapshot is whose bytes were verified
 }
 
 // OpenSnapshots makes the directory if it is missing, and removes what a crash left half
@@ -145,36 +147,65 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 // Write makes a snapshot durable under its position: complete or not at all. Of woven
 // instances there may be several at one position, for skips have none: of these the one that
 // is furthest counts, whichever was written last.
-func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) (err error) {
+func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) error {
+	return s.write(h, state, false)
+}
+
+// Receive is Write for a snapshot that comes from another member. All of it is read again and
+// verified before it counts: on the strength of it the cores give up their logs.
+func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error {
+	return s.write(h, state, true)
+}
+
+func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify bool) (err error) {
 	final := s.path(h.Cursor.Position)
 	tmp := fmt.Sprintf("%s.%d.tmp", final, s.writes.Add(1))
-	f, err := s.fs.Create(tmp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("snapshot %s: %w", final, err), f.Close(), s.fs.Remove(tmp))
+			err = errors.Join(fmt.Errorf("snapshot %s: %w", final, err), s.discard(tmp))
 		}
 	}()
-	if err = writeSnapshot(f, h, state); err != nil {
+	if err = s.fill(tmp, h, state); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
+	if verify {
+		if err = s.whole(tmp, nil); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.behind(&h.Cursor) {
 		return s.fs.Remove(tmp)
 	}
+	s.proven.Store(nil)
 	if err = s.fs.Rename(tmp, final); err != nil {
 		return err
 	}
+	if verify {
+		s.proven.Store(&h.Cursor.Position)
+	}
 	return syncDir(s.fs, s.dir)
+}
+
+// fill makes a file with a snapshot, durably.
+func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
+	f, err := s.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if err = writeSnapshot(f, h, state); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// discard removes what was begun, if there is anything.
+func (s *Snapshots) discard(path string) error {
+	if err := s.fs.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // behind reports whether there is a snapshot of the same position that is further.
@@ -253,7 +284,10 @@ type SnapshotReader struct {
 
 // Open opens the snapshot at a position and verifies its header.
 func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
-	path := s.path(p)
+	return s.open(s.path(p))
+}
+
+func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	f, err := s.fs.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
 		return nil, err
@@ -301,8 +335,17 @@ func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
 	return r, nil
 }
 
-// Read reads the state, as the state machine wrote it.
-func (r *SnapshotReader) Read(b []byte) (int, error) { return r.state.Read(b) }
+// Read reads the state, as the state machine wrote it. It does not end well if the bytes are
+// not those that were written: a state machine may keep what it has read once it has seen EOF.
+func (r *SnapshotReader) Read(b []byte) (int, error) {
+	n, err := r.state.Read(b)
+	if err == io.EOF {
+		if damage := r.judge(); damage != nil {
+			err = damage
+		}
+	}
+	return n, err
+}
 
 // Verify reports whether the state that was read is what was written. It reads the
 // rest of it first.
@@ -310,6 +353,11 @@ func (r *SnapshotReader) Verify() error {
 	if _, err := io.Copy(io.Discard, r.state); err != nil {
 		return err
 	}
+	return r.judge()
+}
+
+// judge compares what was read, which is all of it, with what was written.
+func (r *SnapshotReader) judge() error {
 	if r.state.n != r.size || r.state.crc.Sum32() != r.want {
 		return &protocol.CorruptError{What: "snapshot " + r.path, Detail: "state checksum mismatch"}
 	}

@@ -18,8 +18,9 @@ import (
 const maxEntriesBetween = 200_000
 
 // At opens the newest snapshot with a state, which must go as far as this base in an
-// instance. It may go further: what a snapshot holds is committed. One that is damaged is not
-// asked for if another does.
+// instance. It may go further: what a snapshot holds is committed. All of its bytes were
+// verified, so that a state machine, which may keep its state on disk, sees nothing of one that is
+// damaged; if another does, that is not asked for.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.Positions()
 	if err != nil {
@@ -33,6 +34,10 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 			continue
 		}
 		if f.Header.HasState && f.Header.covers(instance, base.Index) {
+			if err := s.verified(all[i]); err != nil {
+				damaged = append(damaged, errors.Join(err, f.Close()))
+				continue
+			}
 			return f, nil
 		}
 		if err := f.Close(); err != nil {
@@ -41,6 +46,14 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 	}
 	missing := fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
 	return nil, errors.Join(append(damaged, missing)...)
+}
+
+// verified verifies a snapshot, unless that was just done.
+func (s *Snapshots) verified(p protocol.Position) error {
+	if at := s.proven.Load(); at != nil && *at == p {
+		return nil
+	}
+	return s.Whole(p, nil)
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.
@@ -188,7 +201,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 		_, err := io.Copy(w, body)
 		return err
 	}
-	if err := r.snaps.Write(h.SnapshotHeader, copyBody); err != nil {
+	if err := r.snaps.Receive(h.SnapshotHeader, copyBody); err != nil {
 		poke(r.apply.useless)
 		return err
 	}

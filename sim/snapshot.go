@@ -62,13 +62,13 @@ func (m *Member) checkpoint(d replica.DurableStateMachine) (*snapshot, error) {
 
 // store makes a snapshot durable; then, if the process still runs, it calls done. Where
 // it stops in between, the file may be there or not.
-func (m *Member) store(s *snapshot, done func()) {
+func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.Writer) error) error, done func()) {
 	var state func(io.Writer) error
 	if s.state != nil {
 		state = func(w io.Writer) error { _, err := w.Write(s.state); return err }
 	}
 	m.later(m.syncTime(), func() {
-		if err := m.snaps.Write(s.SnapshotHeader, state); err != nil {
+		if err := write(s.SnapshotHeader, state); err != nil {
 			m.fail(err)
 			return
 		}
@@ -184,7 +184,7 @@ func (m *Member) maybeSnapshot() {
 		return
 	}
 	total := m.total
-	m.store(s, func() { m.stored(s, total) })
+	m.store(s, m.snaps.Write, func() { m.stored(s, total) })
 }
 
 // cuts is up to where the logs may be cut under a durable snapshot: where the one before it
@@ -328,5 +328,5 @@ func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.
 		offer()
 		return
 	}
-	m.store(s, offer)
+	m.store(s, m.snaps.Receive, offer)
 }
