@@ -13,6 +13,8 @@ type Member struct {
 	// PeerURLs and ClientURLs are addresses, as etcd writes them (http://127.0.0.1:2380).
 	PeerURLs   []string `json:"peerURLs,omitempty"`
 	ClientURLs []string `json:"clientURLs,omitempty"`
+	// Log is the identity of the member's log, once the cluster has noted it; it is noted once.
+	Log LogID `json:"log,omitzero"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
 	// Joining: the learner was added as a voter. It becomes one by itself once it is caught up,
@@ -119,8 +121,12 @@ func (c *Config) Find(id MemberID) *Member {
 }
 
 // Amend replaces what o sets of the member's name and addresses, and leaves the rest: two that
-// change different things at the same time undo nothing of each other.
+// change different things at the same time undo nothing of each other. The identity of its log
+// is noted if there was none, and never changes.
 func (m *Member) Amend(o *Member) {
+	if m.Log.IsZero() {
+		m.Log = o.Log
+	}
 	if o.Name != "" {
 		m.Name = o.Name
 	}
@@ -135,7 +141,7 @@ func (m *Member) Amend(o *Member) {
 // Amended reports whether what o sets of the member's name and addresses is so.
 func (m *Member) Amended(o *Member) bool {
 	return (o.Name == "" || m.Name == o.Name) && (o.PeerURLs == nil || slices.Equal(m.PeerURLs, o.PeerURLs)) &&
-		(o.ClientURLs == nil || slices.Equal(m.ClientURLs, o.ClientURLs))
+		(o.ClientURLs == nil || slices.Equal(m.ClientURLs, o.ClientURLs)) && (o.Log.IsZero() || m.Log == o.Log)
 }
 
 // PeerURLTaken reports whether changes that led to c gave a member a peer URL that another one

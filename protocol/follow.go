@@ -12,7 +12,7 @@ import "slices"
 func (c *Config) SameMembers(o *Config) bool {
 	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
-			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && sameAddresses(&a, &b)
+			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && a.Log == b.Log && sameAddresses(&a, &b)
 		})
 }
 
@@ -35,7 +35,8 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 		if have := next.Find(t.ID); have != nil {
 			m = *have
 		}
-		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Learner, m.Joining, m.Slot = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Learner, t.Joining, t.Slot
+		m.ID, m.Name, m.PeerURLs, m.ClientURLs, m.Log = t.ID, t.Name, t.PeerURLs, t.ClientURLs, t.Log
+		m.Learner, m.Joining, m.Slot = t.Learner, t.Joining, t.Slot
 		to.Members[i] = m
 	}
 	next.Members, next.Removed, next.Slots = to.Members, to.Removed, to.Slots
@@ -44,7 +45,7 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 }
 
 // precedes reports whether changes can lead from c to target: nobody comes back, loses the
-// vote or another's slot is given away.
+// vote or the identity of its log, or another's slot is given away.
 func (c *Config) precedes(target *Config) bool {
 	for _, id := range c.Removed {
 		if !slices.Contains(target.Removed, id) {
@@ -56,7 +57,7 @@ func (c *Config) precedes(target *Config) bool {
 		switch t := target.Find(m.ID); {
 		case t == nil && !slices.Contains(target.Removed, m.ID):
 			return false
-		case t != nil && (t.Learner && !m.Learner || c.Slots > 0 && t.Slot != m.Slot):
+		case t != nil && (t.Learner && !m.Learner || c.Slots > 0 && t.Slot != m.Slot || !m.Log.IsZero() && t.Log != m.Log):
 			return false
 		}
 	}
@@ -87,7 +88,7 @@ func Changes(from, to *Config) []Change {
 			out = append(out, Change{Kind: AddLearner, Member: *m})
 		case have == nil, have.Learner && !m.Learner:
 			out = append(out, Change{Kind: AddVoter, Member: *m})
-		case !sameAddresses(have, m):
+		case !sameAddresses(have, m), have.Log != m.Log:
 			out = append(out, Change{Kind: UpdateMember, Member: *m})
 		}
 	}

@@ -29,7 +29,8 @@ type InstanceID uint32
 const FirstInstance InstanceID = 1
 
 // Session names one life of one member as an origin of proposals: the member and its
-// incarnation, a number that the member makes durable and raises at every start.
+// incarnation, which says of which log it is and which of that log's lives (see
+// [NewSession]): a number that the member makes durable and raises at every start.
 type Session struct {
 	Member      MemberID
 	Incarnation uint64

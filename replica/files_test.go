@@ -271,26 +271,26 @@ func TestRecoverRefusesAGap(t *testing.T) {
 
 func TestADirectoryBelongsToOneMember(t *testing.T) {
 	fs := vfs.NewMem()
-	life, lock, err := Enter(fs, "d", 7, 1)
+	life, lock, err := Enter(fs, "d", 7, 1, chance)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, life.Incarnation)
+	require.EqualValues(t, 1, life.Life)
 	var dir *DirError
-	_, _, err = Enter(fs, "d", 7, 1)
+	_, _, err = Enter(fs, "d", 7, 1, chance)
 	require.ErrorAs(t, err, &dir, "in use")
 	require.NoError(t, lock.Close())
-	_, _, err = Enter(fs, "d", 8, 1)
+	_, _, err = Enter(fs, "d", 8, 1, chance)
 	require.ErrorAs(t, err, &dir)
-	_, _, err = Enter(fs, "d", 7, 2)
+	_, _, err = Enter(fs, "d", 7, 2, chance)
 	require.ErrorAs(t, err, &dir)
-	life, lock, err = Enter(fs, "d", 7, 1)
+	life, lock, err = Enter(fs, "d", 7, 1, chance)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, life.Incarnation, "each life has its own session")
+	require.EqualValues(t, 2, life.Life, "each life has its own session")
 	require.NoError(t, lock.Close())
 }
 
 func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	fs := vfs.NewMem()
-	_, lock, err := Enter(fs, "d", 7, 1)
+	_, lock, err := Enter(fs, "d", 7, 1, chance)
 	require.NoError(t, err)
 	for _, told := range []int{3, 5, 1} {
 		begun, err := Begin(fs, "d", 7, 1, told)
@@ -298,9 +298,9 @@ func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 		require.Equal(t, 3, begun)
 	}
 	require.NoError(t, lock.Close())
-	life, lock, err := Enter(fs, "d", 7, 1)
+	life, lock, err := Enter(fs, "d", 7, 1, chance)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, life.Incarnation)
+	require.EqualValues(t, 2, life.Life)
 	require.NoError(t, lock.Close())
 	begun, err := Begin(fs, "d", 7, 1, 9)
 	require.NoError(t, err)

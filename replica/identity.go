@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -19,37 +20,56 @@ type identity struct {
 	Format  int               `json:"format"`
 	Cluster uint64            `json:"cluster"`
 	Member  protocol.MemberID `json:"member"`
+	// Log is the identity with which the directory was born, drawn at random. Directories of
+	// format 1 get one when they are entered first.
+	Log protocol.LogID `json:"log,omitzero"`
 	// Incarnation is raised and made durable before the member proposes anything, so
 	// that a session is never used by two lives.
 	Incarnation uint64 `json:"incarnation"`
+	// Marks are those of the lives up to Incarnation, the last one's last; of the earliest
+	// ones nothing is kept.
+	Marks []uint64 `json:"marks,omitempty"`
 	// Begun is with how many woven instances the cluster began; 0 if they are not woven.
 	Begun int `json:"begun,omitempty"`
 }
 
 const (
 	identityFile   = "member.json"
-	identityFormat = 1
+	identityFormat = 2 // 1 had no log identity
+	maxMarks       = 1024
 )
 
-// Enter locks the directory for this process, checks that it is the member's own, and
-// begins a new life, whose session it returns.
-func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (life protocol.Session, lock io.Closer, err error) {
+// Enter locks the directory for this process, checks that it is the member's own, and begins
+// a new life of it, durably. Chance draws the identity of a directory that has none, and the
+// life's mark.
+func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance func() uint64) (own Own, lock io.Closer, err error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
-		return life, nil, err
+		return own, nil, err
 	}
 	lock, err = fs.Lock(filepath.Join(dir, "LOCK"))
 	if err != nil {
-		return life, nil, &DirError{dir, fmt.Sprintf("is in use by another process (%v)", err)}
+		return own, nil, &DirError{dir, fmt.Sprintf("is in use by another process (%v)", err)}
 	}
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err == nil {
-		id.Incarnation++
+		id.live(chance)
 		err = writeIdentity(fs, dir, id)
 	}
 	if err != nil {
-		return life, nil, errors.Join(err, lock.Close())
+		return own, nil, errors.Join(err, lock.Close())
 	}
-	return protocol.Session{Member: self, Incarnation: id.Incarnation}, lock, nil
+	return Own{Member: self, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+}
+
+// live begins the next life.
+func (id *identity) live(chance func() uint64) {
+	if id.Log.IsZero() {
+		id.Log = protocol.NewLogID(chance)
+	}
+	id.Format = identityFormat
+	id.Incarnation++
+	id.Marks = append(id.Marks, chance()|1)
+	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
 }
 
 // Begin returns with how many instances the cluster began, by what the directory says, which
@@ -75,8 +95,8 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 		return id, &DirError{dir, identityFile + " is damaged: " + err.Error()}
 	}
 	switch {
-	case id.Format != identityFormat:
-		return id, &DirError{dir, fmt.Sprintf("has format %d, this program knows %d", id.Format, identityFormat)}
+	case id.Format < 1 || id.Format > identityFormat:
+		return id, &DirError{dir, fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, identityFormat)}
 	case id.Cluster != cluster:
 		return id, &DirError{dir, fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:

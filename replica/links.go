@@ -34,7 +34,10 @@ func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte
 }
 
 // PeerUp implements transport.Handler.
-func (r *Replica) PeerUp(id uint64) { r.log.Info("link up", "member", protocol.MemberID(id)) }
+func (r *Replica) PeerUp(id uint64) {
+	r.log.Info("link up", "member", protocol.MemberID(id))
+	r.hears.answered(protocol.MemberID(id))
+}
 
 // PeerDown implements transport.Handler. The links log why.
 func (r *Replica) PeerDown(id uint64, err error) {
@@ -46,6 +49,7 @@ func (r *Replica) PeerDown(id uint64, err error) {
 		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
 	}
 	r.bodies.unreachable(protocol.MemberID(id))
+	r.hears.answered(protocol.MemberID(id))
 }
 
 // depart stops the member if the cluster goes on without it; in the first instance's loop.
@@ -70,6 +74,7 @@ func (r *Replica) relink(now time.Duration) {
 	}
 	c := Union(configs)
 	r.bodies.follow(&c)
+	r.learn(&c)
 	if len(c.Members) == 0 {
 		return // joining: the addresses given at start serve until the log tells better
 	}

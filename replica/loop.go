@@ -51,6 +51,7 @@ type loop struct {
 	unread    Unread
 	following Following
 	looked    time.Duration // when it was last looked whether all is as it should be
+	published time.Duration // when it was last looked whose logs the membership does not name
 	search    Search
 	gone      time.Duration // when the loop ends, for the instance is retired; 0: it is not
 
@@ -179,6 +180,7 @@ func (l *loop) tick() {
 	if !l.first() {
 		return
 	}
+	l.noteLogs()
 	for _, b := range l.r.proposer.expired(l.clock.Now(), l.r.opt.GiveUp()) {
 		l.out.Failed = append(l.out.Failed, FailedBatch{b, b.givenUp()})
 	}

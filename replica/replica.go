@@ -40,6 +40,8 @@ type Replica struct {
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
+	own      Own
+	acquainted
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*Unborn
 	// repairing: the state is damaged, another member's is to take its place.
@@ -79,29 +81,26 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	if err := dropBallast(o.FS, o.Dir); err != nil {
 		return nil, err
 	}
-	session, lock, err := Enter(o.FS, o.Dir, o.Cluster, o.Self)
+	own, lock, err := Enter(o.FS, o.Dir, o.Cluster, o.Self, chance)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
-		opt: o, log: o.Logger, began: time.Now(), lock: lock,
+		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
 		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, unborn: map[protocol.InstanceID]*Unborn{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
-	if err := r.open(session, sm); err != nil {
+	if err := r.open(own.Session(), sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
 	}
 	if err := keepBallast(o.FS, o.Dir); err != nil {
 		r.log.Warn("the disk has no room for what a start on a full disk needs", "err", err)
 	}
-	for _, l := range r.all() {
-		r.done.Add(1)
-		go l.run()
-	}
-	r.done.Add(1)
+	r.done.Add(2)
+	go r.takePart()
 	go r.apply.run()
 	r.bodies.start()
 	if o.ScrubBytesPerSecond > 0 {
@@ -113,6 +112,9 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 
 func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	o := &r.opt
+	if r.register, err = LoadRegister(o.FS, o.Dir, r.own); err != nil {
+		return err
+	}
 	if r.snaps, err = OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
 		return err
 	}
@@ -164,11 +166,11 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	}
 	r.load = LoadFrom(r.wal)
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
-	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "incarnation", session.Incarnation)
+	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
 	if err := r.assemble(logs, session, NewApplier(sm, meta, session, skip, r.load)); err != nil {
 		return err
 	}
-	return r.connect()
+	return r.connect(logs)
 }
 
 // recover reads what the instances in force need to start.
@@ -253,7 +255,7 @@ func (r *Replica) newLoop(log InstanceLog, session protocol.Session) (*loop, err
 	return newLoop(r, log.Instance, NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
-func (r *Replica) connect() (err error) {
+func (r *Replica) connect(logs []InstanceLog) (err error) {
 	emulation, err := transport.ParseEmulation(r.opt.Net)
 	if err != nil {
 		return err
@@ -262,6 +264,7 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit,
+		Who: onLink(r.own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met,
 	})
 	if err != nil {
 		return err
@@ -270,6 +273,9 @@ func (r *Replica) connect() (err error) {
 		if m.ID != r.opt.Self {
 			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}
 		}
+	}
+	if Newborn(logs) {
+		r.hears.await(r.opt.Members, r.opt.Self)
 	}
 	r.setPeers()
 	r.relink(r.now())

@@ -14,8 +14,10 @@ import (
 // of its own: a batch stays with its instance, however often it is proposed (SPECS §3.6).
 // Work and memory are per batch, not per command.
 type Sessions struct {
-	// states is sorted by instance and member, one each: a member's newer incarnation
-	// replaces the older one, whose late proposals are refused from then on.
+	// states is sorted by instance, member and line, one each: a newer life of a log replaces
+	// the older one, whose late proposals are refused from then on. Another log of the same
+	// member has a line of its own: it is never taken for an earlier or later life
+	// (docs/identity.md).
 	states []SessionState
 }
 
@@ -43,15 +45,16 @@ func NewSessions(states []SessionState) *Sessions {
 		st.Done = slices.Clone(st.Done)
 		s.states = append(s.states, st)
 	}
-	slices.SortFunc(s.states, func(a, b SessionState) int { return a.compare(b.Instance, b.Session.Member) })
+	slices.SortFunc(s.states, func(a, b SessionState) int { return a.compare(b.Instance, b.Session) })
 	return s
 }
 
-func (st *SessionState) compare(instance protocol.InstanceID, member protocol.MemberID) int {
-	return cmp.Or(cmp.Compare(st.Instance, instance), cmp.Compare(st.Session.Member, member))
+func (st *SessionState) compare(instance protocol.InstanceID, session protocol.Session) int {
+	return cmp.Or(cmp.Compare(st.Instance, instance), cmp.Compare(st.Session.Member, session.Member),
+		cmp.Compare(st.Session.Line(), session.Line()))
 }
 
-// States returns a copy for a snapshot, sorted by instance and member.
+// States returns a copy for a snapshot, sorted by instance, member and line.
 func (s *Sessions) States() []SessionState { return NewSessions(s.states).states }
 
 // Admit reports whether the commands of an instance's entry take effect here and now, and
@@ -60,23 +63,24 @@ func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 	if e.ID.Session.Member == 0 || e.Count == 0 {
 		return true
 	}
-	st := s.find(instance, e.ID.Session.Member)
+	st := s.find(instance, e.ID.Session)
 	switch {
-	case e.ID.Session.Incarnation < st.Session.Incarnation:
+	case e.ID.Session.Life() < st.Session.Life():
 		return false
-	case e.ID.Session.Incarnation > st.Session.Incarnation:
+	case e.ID.Session.Life() > st.Session.Life():
 		*st = SessionState{Instance: instance, Session: e.ID.Session}
 	}
 	st.raise(e.Low)
 	return st.mark(e.ID.Seq, e.ID.Seq+uint64(e.Count))
 }
 
-func (s *Sessions) find(instance protocol.InstanceID, member protocol.MemberID) *SessionState {
-	i, ok := slices.BinarySearchFunc(s.states, member, func(st SessionState, m protocol.MemberID) int {
-		return st.compare(instance, m)
+// find returns the state of the session's line, which is new if there was none.
+func (s *Sessions) find(instance protocol.InstanceID, session protocol.Session) *SessionState {
+	i, ok := slices.BinarySearchFunc(s.states, session, func(st SessionState, of protocol.Session) int {
+		return st.compare(instance, of)
 	})
 	if !ok {
-		s.states = slices.Insert(s.states, i, SessionState{Instance: instance, Session: protocol.Session{Member: member}})
+		s.states = slices.Insert(s.states, i, SessionState{Instance: instance, Session: session})
 	}
 	return &s.states[i]
 }
@@ -134,7 +138,7 @@ func (st *SessionState) mark(from, to uint64) bool {
 func (s *Sessions) Check() error {
 	for i := range s.states {
 		st := &s.states[i]
-		if i > 0 && s.states[i-1].compare(st.Instance, st.Session.Member) >= 0 {
+		if i > 0 && s.states[i-1].compare(st.Instance, st.Session) >= 0 {
 			return fmt.Errorf("sessions: not sorted at instance %d, member %s", st.Instance, st.Session.Member)
 		}
 		for j, d := range st.Done {

@@ -68,7 +68,7 @@ func TestSessionsAgainstASet(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				low = e.ID.Seq
 			}
-			maxLow := s.find(1, 7).Low
+			maxLow := s.find(1, protocol.Session{Member: 7}).Low
 			want := !took[e.ID.Seq] && e.ID.Seq >= max(maxLow, e.Low)
 			require.Equal(t, want, s.Admit(1, e), "seed %d seq %d", seed, e.ID.Seq)
 			took[e.ID.Seq] = took[e.ID.Seq] || want

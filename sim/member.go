@@ -628,11 +628,11 @@ func (m *Member) applyCommitment(c replica.Commitment) error {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
-	session, _, err := replica.Enter(m.disk, dataDir, cluster, m.id)
+	own, _, err := replica.Enter(m.disk, dataDir, cluster, m.id, m.w.rng.Uint64)
 	if err != nil {
 		return err
 	}
-	r := &running{session: session, machine: newMachine(m)}
+	r := &running{session: own.Session(), machine: newMachine(m)}
 	meta, skip, err := m.restore(r)
 	if err != nil {
 		return err

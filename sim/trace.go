@@ -88,7 +88,7 @@ func describeMessage(m *protocol.Message) string {
 func describeEntry(e *protocol.Entry) string {
 	text := fmt.Sprintf("(%d, %d) %s", e.Index, e.Term, e.Kind)
 	if e.Kind == protocol.EntryBatch {
-		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Incarnation, e.ID.Seq)
+		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Life(), e.ID.Seq)
 	}
 	if e.Kind == protocol.EntrySkip {
 		text += fmt.Sprintf(" to %d", e.Round())

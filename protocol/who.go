@@ -1,0 +1,67 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// LogID is the identity with which a data directory was born, drawn at random: whoever has
+// another one has another log, whatever member it says it is (docs/identity.md). The zero
+// value is none.
+type LogID [16]byte
+
+// NewLogID makes an identity of chance.
+func NewLogID(chance func() uint64) (id LogID) {
+	for id.IsZero() {
+		binary.BigEndian.PutUint64(id[:], chance())
+		binary.BigEndian.PutUint64(id[8:], chance())
+	}
+	return id
+}
+
+// IsZero reports whether there is none; it is what encoding/json asks.
+func (id LogID) IsZero() bool { return id == LogID{} }
+
+// String writes the identity in hexadecimal.
+func (id LogID) String() string { return hex.EncodeToString(id[:]) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id LogID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *LogID) UnmarshalText(b []byte) error {
+	if hex.DecodedLen(len(b)) != len(id) {
+		return &CorruptError{What: "log identity", Detail: fmt.Sprintf("%q", b)}
+	}
+	_, err := hex.Decode(id[:], b)
+	return err
+}
+
+// Who is a member as others know it: whose log it has, and which life of that log it is. Lives
+// are numbered from 1. A life's Mark is drawn at random: two processes that began from copies
+// of one directory have the same number and not the same mark. The zero value is nobody.
+type Who struct {
+	Log  LogID  `json:"log,omitzero"`
+	Life uint64 `json:"life,omitempty"`
+	Mark uint64 `json:"mark,omitempty"`
+}
+
+func (w Who) String() string {
+	if w.Life == 0 {
+		return fmt.Sprintf("log %.8s", w.Log)
+	}
+	return fmt.Sprintf("life %d of log %.8s", w.Life, w.Log)
+}
+
+// NewSession names the life of a log as an origin of proposals.
+func NewSession(self MemberID, log LogID, life uint64) Session {
+	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | life&(1<<32-1)}
+}
+
+// Line is which log of its member a session is of. Sessions of different lines do not know
+// of each other: neither is the earlier life of the other.
+func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
+
+// Life is which life of its log a session is.
+func (s Session) Life() uint32 { return uint32(s.Incarnation) }

@@ -1,0 +1,273 @@
+package replica
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// Own is who a member is: the log identity of its directory, which life this is, and the marks
+// of its lives up to this one, the last one's last; of early ones nothing is known any more.
+type Own struct {
+	Member protocol.MemberID
+	Log    protocol.LogID
+	Life   uint64
+	Marks  []uint64
+}
+
+// Who is how others are to know the member.
+func (o *Own) Who() protocol.Who {
+	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
+}
+
+// Session is the member in this life as an origin of proposals.
+func (o *Own) Session() protocol.Session { return protocol.NewSession(o.Member, o.Log, o.Life) }
+
+// mark is that of a life; 0 if it is not known.
+func (o *Own) mark(life uint64) uint64 {
+	if back := o.Life - life; life <= o.Life && back < uint64(len(o.Marks)) {
+		return o.Marks[uint64(len(o.Marks))-1-back]
+	}
+	return 0
+}
+
+// Register is what a member knows of who the others are, and decides with it who is linked
+// (docs/identity.md). It is pure; not safe for concurrent use.
+type Register struct {
+	own Own
+	// met is with whom there ever was a link, and in which life: the highest. It is durable
+	// before anything is heard on such a link. Sorted by member.
+	met []acquaintance
+	// told is what configurations say of whose log members have. It stands in the log. Where it
+	// contradicts met, it is right: the cluster noted it. Sorted by member.
+	told []acquaintance
+
+	// Mutants, for the simulator to catch: a member's identity is not compared; its life is
+	// not; what is known is not made durable.
+	MutantAnyLog, MutantAnyLife, MutantForgetful bool
+}
+
+type acquaintance struct {
+	Member protocol.MemberID `json:"member"`
+	protocol.Who
+}
+
+// StrangerError says that a member is not the one that was known under its id: its directory is
+// another, or an earlier state of the one that was. There is no link with it.
+type StrangerError struct {
+	Member    protocol.MemberID
+	Known, Is protocol.Who
+}
+
+func (e *StrangerError) Error() string {
+	return fmt.Sprintf("member %s was known as %s and comes as %s: %s", e.Member, e.Known, e.Is, lost(e.Known, e.Is))
+}
+
+// ForgottenError says that this member is not the one that others know under its id: its data
+// directory is new, or an old copy. What it promised is gone, so it must not vote, and stops.
+// A retry is of no use: the member is to be replaced.
+type ForgottenError struct {
+	Self protocol.MemberID
+	By   protocol.MemberID // who said it; 0: the cluster's membership does
+	// Known is as whom it is known, Is who it is. Is of a life that was before Known, or is
+	// not of its directory, if both have one log.
+	Known, Is protocol.Who
+}
+
+func (e *ForgottenError) Error() string {
+	by := "the cluster"
+	if e.By != 0 {
+		by = "member " + e.By.String()
+	}
+	return fmt.Sprintf("member %s has already been bootstrapped: %s knows it as %s, and this is %s: %s. "+
+		"What this member promised is gone with it, so it may not come back as it was: remove it (braid ctl member remove %s), "+
+		"then add it as a new member (braid ctl member add, the old peer URLs will do) and start it with an empty data directory and --initial-cluster-state existing",
+		e.Self, by, e.Known, e.Is, lost(e.Known, e.Is), e.Self)
+}
+
+// lost says what happened to a data directory.
+func lost(known, is protocol.Who) string {
+	if known.Log != is.Log {
+		return "its data directory is another one, the one that is known was lost"
+	}
+	return "its data directory is an old copy of the one that is known"
+}
+
+// NewRegister returns the register of a member that knows nobody yet.
+func NewRegister(own Own) *Register { return &Register{own: own} }
+
+// Who is how others are to know this member.
+func (r *Register) Who() protocol.Who { return r.own.Who() }
+
+func find(list []acquaintance, id protocol.MemberID) (int, bool) {
+	return slices.BinarySearchFunc(list, id, func(a acquaintance, id protocol.MemberID) int { return cmp.Compare(a.Member, id) })
+}
+
+// Takes is whom this member takes another one for; zero: it knows nobody by that id.
+func (r *Register) Takes(id protocol.MemberID) (w protocol.Who) {
+	if i, ok := find(r.met, id); ok {
+		w = r.met[i].Who
+	}
+	if i, ok := find(r.told, id); ok && r.told[i].Log != w.Log {
+		w = r.told[i].Who
+	}
+	return w
+}
+
+// Meet decides whether there may be a link with a member that says who it is and whom it takes
+// this one for: nil, or a [*ForgottenError], with which this member stops, or a
+// [*StrangerError]. It changes nothing.
+func (r *Register) Meet(id protocol.MemberID, who, takes protocol.Who) error {
+	if !r.is(takes) {
+		return &ForgottenError{Self: r.own.Member, By: id, Known: takes, Is: r.own.Who()}
+	}
+	if known := r.Takes(id); !r.follows(known, who) {
+		return &StrangerError{Member: id, Known: known, Is: who}
+	}
+	return nil
+}
+
+// is reports whether this member is, or was in an earlier life, who another one takes it for.
+func (r *Register) is(taken protocol.Who) bool {
+	switch {
+	case taken.Log.IsZero():
+		return true
+	case taken.Log != r.own.Log:
+		return r.MutantAnyLog
+	case r.MutantAnyLife:
+		return true
+	}
+	mark := r.own.mark(taken.Life)
+	return taken.Life <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
+}
+
+// follows reports whether a member may be who was known, in the same life or a later one.
+func (r *Register) follows(known, who protocol.Who) bool {
+	switch {
+	case who.Log.IsZero():
+		return false
+	case known.Log.IsZero():
+		return true
+	case known.Log != who.Log:
+		return r.MutantAnyLog
+	}
+	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.MutantAnyLife
+}
+
+// Note notes that there is a link with a member now, and reports whether that is to be made
+// durable before anything is heard on it.
+func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
+	i, ok := find(r.met, id)
+	if !ok {
+		r.met = slices.Insert(r.met, i, acquaintance{Member: id})
+	}
+	if have := r.met[i].Who; have.Log == who.Log && who.Life <= have.Life {
+		return false
+	}
+	r.met[i].Who = who
+	return true
+}
+
+// Learn takes in whose log the members of a configuration have. It returns those that turn out
+// to be strangers, with whom there may be a link; an error, a [*ForgottenError], if this
+// member itself does.
+func (r *Register) Learn(c *protocol.Config) (strangers []protocol.MemberID, err error) {
+	for i := range c.Members {
+		m := &c.Members[i]
+		switch {
+		case m.Log.IsZero():
+		case m.ID != r.own.Member:
+			if r.learn(m.ID, m.Log) {
+				strangers = append(strangers, m.ID)
+			}
+		case m.Log != r.own.Log && !r.MutantAnyLog:
+			err = &ForgottenError{Self: m.ID, Known: protocol.Who{Log: m.Log}, Is: r.own.Who()}
+		}
+	}
+	return strangers, err
+}
+
+// learn reports whether another one was met under the id.
+func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger bool) {
+	at, ok := find(r.told, id)
+	if ok && r.told[at].Log == log {
+		return false
+	}
+	if !ok {
+		r.told = slices.Insert(r.told, at, acquaintance{Member: id})
+	}
+	r.told[at].Who = protocol.Who{Log: log}
+	i, met := find(r.met, id)
+	return met && r.met[i].Log != log && !r.MutantAnyLog
+}
+
+// Publish returns the changes that note in the membership whose log each member has, of those
+// of whom it is not noted: for the leader to propose. A member that never met another one
+// learns it from there.
+func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
+	if st.Role != protocol.Leader || st.Config.Joint() {
+		return nil
+	}
+	for i := range st.Config.Members {
+		m := &st.Config.Members[i]
+		log := r.own.Log
+		if m.ID != r.own.Member {
+			log = r.Takes(m.ID).Log
+		}
+		if m.Log.IsZero() && !log.IsZero() {
+			changes = append(changes, protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}})
+		}
+	}
+	return changes
+}
+
+// registerFile holds what a register must keep.
+const registerFile = "peers.json"
+
+type registerContent struct {
+	Format int            `json:"format"`
+	Met    []acquaintance `json:"met"`
+}
+
+// LoadRegister returns the register of a member as its directory has it.
+func LoadRegister(fs vfs.FS, dir string, own Own) (*Register, error) {
+	r := NewRegister(own)
+	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c registerContent
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, &DirError{dir, registerFile + " is damaged: " + err.Error()}
+	}
+	if c.Format != 1 {
+		return nil, &DirError{dir, fmt.Sprintf("%s has format %d, this program knows 1", registerFile, c.Format)}
+	}
+	r.met = c.Met
+	slices.SortFunc(r.met, func(a, b acquaintance) int { return cmp.Compare(a.Member, b.Member) })
+	return r, nil
+}
+
+// Save makes durable what the register must keep.
+func (r *Register) Save(fs vfs.FS, dir string) error {
+	if r.MutantForgetful {
+		return nil
+	}
+	b, err := json.Marshal(registerContent{Format: 1, Met: r.met})
+	if err != nil {
+		return err
+	}
+	return wal.WriteFile(fs, filepath.Join(dir, registerFile), append(b, '\n'))
+}

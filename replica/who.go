@@ -1,0 +1,175 @@
+package replica
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+)
+
+// Who the others are: the register in the hands of the links and the loops (docs/identity.md).
+
+// acquainted is the register of a running member.
+type acquainted struct {
+	wmu      sync.Mutex
+	register *Register // guarded by wmu, which is held while it is made durable
+	hears    hearing
+}
+
+// chance draws from the system's randomness.
+func chance() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// takes is transport.Options.Takes.
+func (r *Replica) takes(id uint64) transport.Who {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return onLink(r.register.Takes(protocol.MemberID(id)))
+}
+
+// onLink and offLink say who somebody is in the links' terms and in the log's.
+func onLink(w protocol.Who) transport.Who {
+	return transport.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
+}
+
+func offLink(w transport.Who) protocol.Who {
+	return protocol.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
+}
+
+// meet is transport.Options.Meet: it refuses strangers, and stops this member if it is one.
+func (r *Replica) meet(id uint64, who, takes transport.Who) error {
+	r.wmu.Lock()
+	err := r.register.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
+	r.wmu.Unlock()
+	r.stopIfForgotten(err)
+	return err
+}
+
+// met is transport.Options.Met.
+func (r *Replica) met(id uint64, who transport.Who) error {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	if !r.register.Note(protocol.MemberID(id), offLink(who)) {
+		return nil
+	}
+	err := r.register.Save(r.opt.FS, r.opt.Dir)
+	if err != nil {
+		r.fail(err) // it knows more than its disk
+	}
+	return err
+}
+
+// learn takes in whose log members have by a configuration.
+func (r *Replica) learn(c *protocol.Config) {
+	r.wmu.Lock()
+	strangers, err := r.register.Learn(c)
+	r.wmu.Unlock()
+	r.stopIfForgotten(err)
+	for _, id := range strangers {
+		r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
+		if r.links != nil {
+			r.links.Drop(uint64(id))
+		}
+	}
+}
+
+func (r *Replica) stopIfForgotten(err error) {
+	var forgotten *ForgottenError
+	if errors.As(err, &forgotten) {
+		r.fail(forgotten)
+	}
+}
+
+// noteLogs has the membership name whose log each member has, once, if this member leads.
+func (l *loop) noteLogs() {
+	now := l.clock.Now()
+	st := l.status.Load()
+	if st.Role != protocol.Leader || now-l.published < l.r.opt.Heartbeat {
+		return
+	}
+	l.published = now
+	l.r.wmu.Lock()
+	changes := l.r.register.Publish(st)
+	l.r.wmu.Unlock()
+	if len(changes) == 0 {
+		return
+	}
+	if cursor, configs := l.r.apply.at(); cursor.Reshape == 0 && Settled(&st.Config, configs[1:]) {
+		l.inst.Step(now, protocol.ProposeChange{Changes: changes}, &l.out)
+	}
+}
+
+// Newborn reports whether a member has no log yet: nothing was ever promised with it.
+func Newborn(logs []InstanceLog) bool {
+	return !slices.ContainsFunc(logs, func(l InstanceLog) bool {
+		return l.Recovered.Base.Index > 0 || l.Recovered.State.Term > 0 || len(l.Recovered.Entries) > 0
+	})
+}
+
+// takePart has the loops begin. A member without a log first waits until each of the others
+// has said whether it knows it, or cannot be reached: it may be one that lost its disk. Those
+// that come later tell it then.
+func (r *Replica) takePart() {
+	defer r.done.Done()
+	r.hears.wait(r.stop, r.opt.ElectionTimeout)
+	for _, l := range r.all() {
+		r.done.Add(1)
+		go l.run()
+	}
+}
+
+// hearing waits for the first word from some members.
+type hearing struct {
+	mu   sync.Mutex
+	left []protocol.MemberID
+	done chan struct{} // nil: nobody is waited for
+}
+
+// await begins to wait for all but self.
+func (a *hearing) await(members []protocol.Member, self protocol.MemberID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range members {
+		if id := members[i].ID; id != self {
+			a.left = append(a.left, id)
+		}
+	}
+	if len(a.left) > 0 {
+		a.done = make(chan struct{})
+	}
+}
+
+// answered notes that a member was linked with, or that it is known why not.
+func (a *hearing) answered(id protocol.MemberID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.Index(a.left, id)
+	if i < 0 {
+		return
+	}
+	if a.left = slices.Delete(a.left, i, i+1); len(a.left) == 0 {
+		close(a.done)
+	}
+}
+
+// wait returns when all have answered, after a while, or when the member stops.
+func (a *hearing) wait(stop <-chan struct{}, patience time.Duration) {
+	if a.done == nil {
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-a.done:
+	case <-timer.C:
+	case <-stop:
+	}
+}
