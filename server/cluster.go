@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -24,12 +21,18 @@ type clusterService struct {
 }
 
 // JoinedMemberID is the id of a member that is added while the cluster runs. The client
-// that adds it gives its peer URLs and no more, so it is derived from them; a member that
-// starts in order to join derives the same one.
-func JoinedMemberID(peerURLs []string, token string) braid.MemberID {
+// that adds it gives its peer URLs and no more, so it is derived from them. Ids never come
+// back: the n-th successor of a member that was removed has another one under the same URLs.
+// A member that starts in order to join finds its id in the list of members.
+func JoinedMemberID(peerURLs []string, token string, removed ...braid.MemberID) braid.MemberID {
 	sorted := slices.Clone(peerURLs)
 	slices.Sort(sorted)
-	return braid.MemberIDOf("joined "+strings.Join(sorted, ","), token)
+	name := "joined " + strings.Join(sorted, ",")
+	id := braid.MemberIDOf(name, token)
+	for n := 2; slices.Contains(removed, id); n++ {
+		id = braid.MemberIDOf(fmt.Sprintf("%s %d", name, n), token)
+	}
+	return id
 }
 
 // MemberList implements pb.ClusterServer.
@@ -55,7 +58,7 @@ func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) 
 	if err := c.s.readable(ctx, false); err != nil {
 		return nil, err
 	}
-	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken), PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
+	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken, c.removed()...), PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
 	if err := c.mayAdd(&m); err != nil {
 		return nil, err
 	}
@@ -69,12 +72,16 @@ func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) 
 	return &pb.MemberAddResponse{Header: c.header(), Member: toProtoMember(&m), Members: c.members()}, nil
 }
 
+// removed are the ids that were members and never may come back.
+func (c *clusterService) removed() []braid.MemberID {
+	if st := c.s.log.Status(); len(st.Instances) > 0 {
+		return st.Instances[0].Config.Removed
+	}
+	return nil
+}
+
 func (c *clusterService) mayAdd(m *braid.Member) error {
 	st := c.s.log.Status()
-	if len(st.Instances) > 0 && slices.Contains(st.Instances[0].Config.Removed, m.ID) {
-		return status.Error(codes.FailedPrecondition, fmt.Sprintf(
-			"etcdserver: the member with peer URLs %s was removed and cannot come back as it was; give it another URL", strings.Join(m.PeerURLs, ",")))
-	}
 	learners := 0
 	for i := range st.Members {
 		o := &st.Members[i]
