@@ -75,7 +75,10 @@ func (s *strand) holdBodies(machine *machine, store *wal.Bodies, base protocol.I
 	s.body.retention = replica.NewRetention(s.instance, store, keeper)
 	s.body.retention.Restart(base, refs)
 	s.body.asking = map[protocol.BodyRef][]func([]byte, error){}
-	return s.court.bodies.Start(uint64(m.id), s.foundBodies())
+	if m.strange() {
+		return nil
+	}
+	return s.court.bodies.Start(m.judged(), s.foundBodies())
 }
 
 // foundBodies is what the store holds, as the judge has it. What cannot be read is not there.
@@ -118,7 +121,7 @@ func (s *strand) damaged(ref protocol.BodyRef, err error) {
 		s.m.fail(err)
 		return
 	}
-	if !s.court.bodies.Damaged(uint64(s.m.id), uint64(ref.Index)) {
+	if !s.court.bodies.Damaged(s.m.judged(), uint64(ref.Index)) {
 		s.m.w.violate(s.m.id, err)
 	}
 	if s.body.retention.Lost(ref) {
@@ -234,7 +237,7 @@ func (s *strand) judgeServed(answer *protocol.Message) {
 	}
 	b, _ := s.body.store.Find(uint32(s.instance), uint64(answer.Holdings[0].Index))
 	b.Form, b.Bytes = uint8(answer.Holdings[0].Form), answer.Blob
-	s.m.w.violate(s.m.id, s.court.bodies.Serve(uint64(s.m.id), judged(&b)))
+	s.m.w.violate(s.m.id, s.court.bodies.Serve(s.m.judged(), judged(&b)))
 }
 
 // wanted makes whole what the core wants.
@@ -294,7 +297,7 @@ func (s *strand) hold(ref protocol.BodyRef, form protocol.Form, body []byte) {
 		}
 	}
 	record := replica.BodyRecord(ref, form, bytes)
-	s.m.w.violate(s.m.id, s.court.bodies.Body(uint64(s.m.id), s.m.batch+1, judged(record.Body)))
+	s.m.w.violate(s.m.id, s.court.bodies.Body(s.m.judged(), s.m.batch+1, judged(record.Body)))
 	s.m.w.tracef("%s   restores body %d as %s", s.m.id, ref.Index, form)
 	s.m.records = append(s.m.records, record)
 	s.body.repaired = append(s.body.repaired, ref)
@@ -449,7 +452,7 @@ func (m *Member) releaseUpTo(position protocol.Position) {
 func (s *strand) letGo(ref protocol.BodyRef) {
 	s.m.w.events.Released++
 	s.body.store.Release(uint32(s.instance), uint64(ref.Index))
-	s.court.bodies.Release(uint64(s.m.id), uint64(ref.Index), uint64(ref.Term))
+	s.court.bodies.Release(s.m.judged(), uint64(ref.Index), uint64(ref.Term))
 }
 
 // sweep lets go of everything that is dead.
@@ -459,7 +462,7 @@ func (s *strand) sweep() {
 	for _, ref := range before {
 		if b, ok := s.body.store.Find(uint32(s.instance), uint64(ref.Index)); !ok || b.Term != uint64(ref.Term) {
 			s.m.w.events.Released++
-			s.court.bodies.Release(uint64(s.m.id), uint64(ref.Index), uint64(ref.Term))
+			s.court.bodies.Release(s.m.judged(), uint64(ref.Index), uint64(ref.Term))
 		}
 	}
 	s.tell()
@@ -527,7 +530,7 @@ func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 func (w *World) damage(m *Member) {
 	s := m.strands[w.among(len(m.strands))]
 	live := slices.DeleteFunc(s.court.bodies.Live(), func(i uint64) bool {
-		return i > uint64(s.noted) || s.court.bodies.Holds(uint64(m.id), i) == check.NoBody || !w.stillWhole(s.court, i, m)
+		return i > uint64(s.noted) || s.court.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.court, i, m)
 	})
 	if len(live) == 0 {
 		return
@@ -539,7 +542,7 @@ func (w *World) damage(m *Member) {
 	}
 	w.events.Damages++
 	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
-	s.court.bodies.Damage(uint64(m.id), index)
+	s.court.bodies.Damage(m.judged(), index)
 }
 
 // twice reports whether a body stands in two places, because it was proposed twice.
@@ -587,7 +590,7 @@ func (w *World) recoverable(members []*Member) bool {
 
 // except is all members that are not gone for good, and not the one.
 func (w *World) except(one *Member) []*Member {
-	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m == one })
+	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
 }
 
 func numbers(members []*Member) []uint64 {

@@ -17,6 +17,10 @@ type Events struct {
 	DeadDisks    int `json:"failed_syncs"`
 	Frozen       int `json:"frozen_in_a_turn"`
 	Garbled      int `json:"nonsense_proposed"`
+	Wiped        int `json:"disks_lost"`
+	OldDisks     int `json:"old_disks_put_back"`
+	Strangers    int `json:"links_refused"`
+	Forgotten    int `json:"members_stopped_that_lost_their_disk"`
 	Elections    int `json:"elections"`
 	Lost         int `json:"messages_lost"`
 	Damaged      int `json:"messages_damaged"`
@@ -61,7 +65,8 @@ type Events struct {
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites},
-		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"nonsense proposed", &e.Garbled}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
+		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"nonsense proposed", &e.Garbled}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
+		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"reads", &e.Reads},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},

@@ -33,12 +33,14 @@ const (
 	faultFreeze                     // a process stands still in the middle of a turn of its event loop
 	faultRot                        // bytes of a log or a snapshot go bad on a disk
 	faultGarble                     // a member proposes what no member should
+	faultWipe                       // a member loses its disk and is started as if nothing had happened
+	faultOldDisk                    // an old copy of a disk is put in its place
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble",
+	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -166,6 +168,8 @@ func (w *World) fault(k faultKind) {
 		w.damage(victim)
 	case faultRot:
 		w.rot(victim)
+	case faultWipe, faultOldDisk:
+		w.loseDisk(k, victim)
 	case faultClock:
 		victim.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
 	}
@@ -256,6 +260,7 @@ func (w *World) startMember(m *Member) {
 
 // boot starts a member on its disk as that is.
 func (w *World) boot(m *Member) {
+	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
 	if errors.Is(err, errPower) {
@@ -368,6 +373,9 @@ func (w *World) changeMembers() {
 	changes, tries := w.drawChange(&config), changeTries
 	if w.set.Resize {
 		changes, tries = w.drawResize(&config), resizeTries
+	}
+	if lost := w.lostOf(&config); len(lost) > 0 {
+		changes = w.replaceLost(&config, lost[0])
 	}
 	if len(changes) == 0 {
 		return
@@ -540,7 +548,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 // core draws the members that live in the second phase: all, or some with which every
 // configuration that may still be in force can decide.
 func (w *World) core() []*Member {
-	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone })
+	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
 	if w.chance(0.5) {
 		return alive
 	}

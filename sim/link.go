@@ -16,6 +16,8 @@ type link struct {
 	// last is when the frame sent last arrives, for each instance: links keep order unless the
 	// seed says otherwise.
 	last map[protocol.InstanceID]time.Duration
+	// met are the processes that shook hands.
+	met map[linkage]bool
 	// rate is how many bytes a second go over it; 0: any number. queue is how many may wait for
 	// that, of which more are lost; free is when the last of them will have left.
 	rate, queue int
@@ -130,9 +132,10 @@ func (w *World) carry(l *link, m *protocol.Message, frame []byte, at time.Durati
 		frame = slices.Clone(frame)
 		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
 	}
-	to := m.To
+	to, from := m.To, w.member(m.From)
+	life := from.life
 	w.queue.push(at, func() {
-		w.member(to).receive(frame, damaged)
+		w.member(to).receive(from, life, frame, damaged)
 	})
 }
 

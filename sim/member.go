@@ -34,6 +34,13 @@ type Member struct {
 	retiring bool // removed, and soon gone
 	life     int  // how often it stopped; callbacks of an earlier life do nothing
 
+	// strangers is how often its disk was lost or replaced by an old copy, restored whether
+	// it was the latter. lives is how many began on the disk.
+	strangers int
+	restored  bool
+	lives     uint64
+	backup    *backup
+
 	// The clock: local time is offset + rate·global time.
 	offset time.Duration
 	rate   float64
@@ -62,6 +69,9 @@ type running struct {
 	applier *replica.Applier
 	machine *machine
 	session protocol.Session
+
+	register  *replica.Register
+	published time.Duration // when it was last looked whose logs the membership does not name
 
 	// the disk: records of all instances wait while a sync runs
 	records []wal.Record
@@ -148,6 +158,11 @@ func (m *Member) fail(err error) {
 	case errors.Is(err, errPower):
 		m.w.events.HalfWrites++
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
+	case m.strange() && errors.As(err, new(*replica.ForgottenError)):
+		m.w.events.Forgotten++
+		if m.w.lossy.yes(0.5) { // whoever watches over processes starts it again
+			m.w.startLater(m, m.w.set.Election)
+		}
 	case m.disk.failSync:
 		m.w.events.DeadDisks++
 	default:
@@ -246,6 +261,7 @@ func (m *Member) tick() {
 		s.ticked = true
 	}
 	m.tickWeave()
+	m.noteLogs()
 	m.flush()
 	if m.up {
 		m.tickBodies()
@@ -261,12 +277,15 @@ func (m *Member) tick() {
 }
 
 // receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
-func (m *Member) receive(frame []byte, damaged bool) {
+func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.up {
 		return
 	}
 	if m.paused > m.w.now {
-		m.later(m.paused-m.w.now, func() { m.receive(frame, damaged) })
+		m.later(m.paused-m.w.now, func() { m.receive(from, life, frame, damaged) })
+		return
+	}
+	if !m.w.linked(from, life, m) || !m.up {
 		return
 	}
 	msg, err := protocol.DecodeMessage(frame)
@@ -420,7 +439,7 @@ func (m *Member) serveReads() {
 // Change asks for a membership change; done is called only if it is refused.
 func (m *Member) Change(changes []protocol.Change, done func(error)) {
 	m.whenAwake(func() {
-		if !m.settled() {
+		if !m.settled() || !m.w.sane(m, changes) {
 			done(&replica.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: m.witness.status.Leader})
 			return
 		}
@@ -540,9 +559,9 @@ func (m *Member) wrote(j job) {
 			m.w.tracef("%s   durable up to step %d", m.id, k.seq)
 		}
 		if k.inst != nil { // else it was retired in an earlier life
-			m.w.violate(m.id, k.court.ledger.Durable(uint64(m.id), k.seq))
+			m.w.violate(m.id, k.court.ledger.Durable(m.judged(), k.seq))
 		}
-		k.court.bodies.Durable(uint64(m.id), m.batch)
+		k.court.bodies.Durable(m.judged(), m.batch)
 		k.strand.noted = max(k.strand.noted, k.noting)
 		if k.strand.unwritten = 0; k.strand.submitted != k.seq {
 			k.strand.unwritten = m.clock()
@@ -628,11 +647,18 @@ func (m *Member) applyCommitment(c replica.Commitment) error {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
-	own, _, err := replica.Enter(m.disk, dataDir, cluster, m.id, m.w.rng.Uint64)
+	own, _, err := replica.Enter(m.disk, dataDir, cluster, m.id, m.w.births.Uint64)
 	if err != nil {
 		return err
 	}
+	m.lives = own.Life
 	r := &running{session: own.Session(), machine: newMachine(m)}
+	if r.register, err = replica.LoadRegister(m.disk, dataDir, own); err != nil {
+		return err
+	}
+	r.register.MutantAnyLog = m.w.set.Mutant == MutantAnyLog
+	r.register.MutantAnyLife = m.w.set.Mutant == MutantAnyLife
+	r.register.MutantForgetful = m.w.set.Mutant == MutantForgetful
 	meta, skip, err := m.restore(r)
 	if err != nil {
 		return err
@@ -647,6 +673,9 @@ func (m *Member) start() error {
 	m.running, m.up = r, true
 	m.w.events.Starts++
 	m.build(meta, skip)
+	if m.learn(); !m.up {
+		return nil
+	}
 	if why := replica.Expelled(m.statuses()); why != nil {
 		m.w.expel(m, why)
 		return nil

@@ -93,7 +93,7 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, erro
 		m.records = append(m.records, replica.BaseRecord(id, rec.Base))
 	}
 	s := &strand{m: m, instance: id, court: m.w.courtWith(id, &base.Config), noted: rec.State.Commit}
-	if err := s.court.ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
+	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 		return nil, err
 	}
 	if err := s.holdBodies(m.machine, m.body.store, rec.Base.Index); err != nil {
@@ -159,7 +159,7 @@ func (s *strand) missed(now time.Duration) {
 	}
 	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
 		o := w.member(to)
-		if !o.up {
+		if !o.up || !m.up || !w.linked(m, m.life, o) || !o.up || !m.up {
 			return
 		}
 		if at := o.applier.Cursor(); at.Retired(s.instance) { // perhaps without the member that asks ever among its own

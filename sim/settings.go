@@ -39,7 +39,8 @@ const (
 
 // ReplicaMutants lists the mutants of the replica.
 var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
-	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock, MutantKeepNothing}
+	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock, MutantKeepNothing,
+	MutantAnyLog, MutantForgetful, MutantAnyLife}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.
@@ -118,6 +119,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawTurns(turns)
 	s.drawProposers(turns)
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
+	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
 	return s
 }
 

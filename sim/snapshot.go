@@ -277,7 +277,7 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 	broken := w.chance(w.set.StreamBreaks)
 	w.after(w.streamTime(len(s.state)), func() {
 		r := w.member(to)
-		if broken && !w.calm || w.link(m.id, to).cut || !r.up {
+		if broken && !w.calm || w.link(m.id, to).cut || !r.up || !w.linked(m, life, r) || !r.up {
 			w.events.BrokenStream++
 			w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
 			report(0)

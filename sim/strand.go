@@ -49,7 +49,7 @@ func (m *Member) open(r *running, meta replica.Meta) error {
 		if err != nil {
 			return err
 		}
-		if err := m.w.courtOf(id).ledger.Start(uint64(m.id), foundRecords(&rec)); err != nil {
+		if err := m.w.courtOf(id).ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 			return err
 		}
 		logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &rec})
@@ -145,6 +145,11 @@ func (s *strand) carryOut() {
 	m := s.m
 	out := s.out
 	s.out = replica.Outbox{Seq: out.Seq}
+	if out.Changed {
+		if m.learn(); !m.up {
+			return
+		}
+	}
 	s.send(out.Send)
 	if s.persist(&out); !m.up {
 		return

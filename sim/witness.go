@@ -38,7 +38,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 	if err := c.deleted(out); err != nil {
 		return err
 	}
-	id, ledger := uint64(c.m.id), c.s.court.ledger
+	id, ledger := c.m.judged(), c.s.court.ledger
 	for i := range out.Persist {
 		r := recordOf(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
@@ -88,7 +88,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 
 // deleted judges what a new leader deletes before it leads.
 func (c *witness) deleted(out *protocol.Effects) error {
-	id, ledger := uint64(c.m.id), c.s.court.ledger
+	id, ledger := c.m.judged(), c.s.court.ledger
 	was, term := ledger.Last(id)
 	if c.status.Role != protocol.Leader || term >= uint64(c.status.Term) {
 		return nil
@@ -111,6 +111,9 @@ func (c *witness) deleted(out *protocol.Effects) error {
 // to the disk: a sibling may begin one before this instance's outbox is carried out.
 func (c *witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.m, c.s.court.bodies
+	if m.strange() {
+		return nil // what it holds counts for nothing
+	}
 	var note func() error
 	switch r.Kind {
 	case protocol.RecordState:
@@ -238,12 +241,12 @@ func foundRecords(rec *protocol.Recovered) []check.Record {
 
 // judgeSaid judges a message that leaves a member: what it asserts must be durable.
 func (w *World) judgeSaid(m *protocol.Message) {
-	from, to, term := uint64(m.From), uint64(m.To), uint64(m.Term)
+	from, to, term := w.member(m.From).judged(), uint64(m.To), uint64(m.Term)
 	ledger := w.courtOf(m.Instance).ledger
 	var err error
 	switch m.Type {
 	case protocol.MsgVote:
-		err = ledger.SayVote(from, term, from)
+		err = ledger.SayVote(from, term, uint64(m.From))
 	case protocol.MsgVoteResp:
 		if !m.Reject {
 			err = ledger.SayVote(from, term, to)
@@ -256,7 +259,9 @@ func (w *World) judgeSaid(m *protocol.Message) {
 		}
 	}
 	w.violate(m.From, err)
-	w.judgeHoldings(m)
+	if !w.member(m.From).strange() {
+		w.judgeHoldings(m)
+	}
 }
 
 // judgeHoldings judges what a member says of its bodies.

@@ -14,11 +14,16 @@ import (
 // World is one simulated cluster with its clients, links, disks, clocks and faults. One
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
-	set   Settings
-	rng   *rand.Rand
-	now   time.Duration
-	queue queue
-	steps int
+	set Settings
+	rng *rand.Rand
+	// births draws the identities of logs and the marks of lives.
+	births *rand.Rand
+	lossy  dice // draws what concerns lost disks
+	// acquainted is the highest life of a member (to) that another one (from) has linked with.
+	acquainted map[linkKey]uint64
+	now        time.Duration
+	queue      queue
+	steps      int
 
 	members []*Member // ids 1 …, in order; those added later too
 	links   map[linkKey]*link
@@ -74,13 +79,17 @@ func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes the world of some settings; nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
-	w := &World{set: set, rng: rng, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
+	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed),
+		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.court = w.courtOf(firstInstance)
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
 	return w
 }
+
+// birthStream is for identities what stream is for everything else.
+const birthStream = stream + 16
 
 // court is the judges of one instance.
 type court struct {

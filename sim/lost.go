@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/replica"
+)
+
+// Members that lose their disks, or get an old copy of one, and are started again as if
+// nothing had happened (docs/identity.md). Such a member counts as one that has failed for
+// good: it must not vote or count, and it must find out and stop. The judges go on with the
+// member that was: its disk is as it was when it was lost. Who comes in its place is judged as
+// somebody else, whose word is worth nothing.
+
+// Mutants of the register of members.
+const (
+	// MutantAnyLog takes a member with another log for the one that was known.
+	MutantAnyLog = "identity-unchecked"
+	// MutantForgetful knows whom it linked with until it stops.
+	MutantForgetful = "identity-in-memory"
+	// MutantAnyLife takes an earlier life of a member for a later one.
+	MutantAnyLife = "life-unchecked"
+)
+
+// lostStream is for the settings of lost disks what stream is for everything else.
+const lostStream = stream + 14
+
+// drawLost draws whether disks are lost. Where bodies or logs go bad too it could be too much.
+func (s *Settings) drawLost(d dice) {
+	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
+		return
+	}
+	if d.yes(0.3) {
+		s.Faults[faultWipe] = s.Election * time.Duration(3+d.below(20))
+	}
+	if d.yes(0.3) {
+		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.below(10))
+	}
+}
+
+// backup is a copy of a member's disk, made while it was stopped.
+type backup struct {
+	disk  *disk
+	saved *frozen
+	life  uint64 // the last one that began on it
+}
+
+// linkage is what a link is: two processes that have shaken hands.
+type linkage struct{ from, to int }
+
+// strange reports whether the member runs on another disk than the one that it is known by.
+func (m *Member) strange() bool { return m.strangers > 0 }
+
+// judged is the member as the judges know it.
+func (m *Member) judged() uint64 { return uint64(m.id) | uint64(m.strangers)<<32 }
+
+// linked reports whether what a process of one member sent may be heard by another member:
+// they shake hands as the links do, with the rules of production.
+func (w *World) linked(from *Member, life int, to *Member) bool {
+	l, k := w.link(from.id, to.id), linkage{life, to.life}
+	if l.met[k] {
+		return true
+	}
+	if !from.up || from.life != life {
+		return false // it has ended
+	}
+	tellsTo, tellsFrom := from.register.Takes(to.id), to.register.Takes(from.id)
+	atTo := to.register.Meet(from.id, from.register.Who(), tellsTo)
+	atFrom := from.register.Meet(to.id, to.register.Who(), tellsFrom)
+	if atTo != nil || atFrom != nil {
+		w.refused(from, to, atFrom)
+		w.refused(to, from, atTo)
+		return false
+	}
+	if !from.note(to) || !to.note(from) {
+		return false
+	}
+	if l.met == nil {
+		l.met = map[linkage]bool{}
+	}
+	l.met[k] = true
+	return true
+}
+
+// refused has a member do what it does when there is no link with another one.
+func (w *World) refused(m, other *Member, err error) {
+	if err == nil {
+		return
+	}
+	w.events.Strangers++
+	w.tracef("%s   no link with %s: %v", m.id, other.id, err)
+	if !m.strange() && !other.strange() {
+		w.violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
+	}
+	m.stopIfForgotten(err)
+}
+
+// note makes durable with whom there is a link.
+func (m *Member) note(other *Member) bool {
+	who := other.register.Who()
+	if m.register.Note(other.id, who) {
+		if err := m.register.Save(m.disk, dataDir); err != nil {
+			m.fail(err)
+			return false
+		}
+	}
+	if !other.strange() {
+		m.w.acquainted[linkKey{m.id, other.id}] = who.Life
+	}
+	return true
+}
+
+// learn takes in whose log members have by the configurations.
+func (m *Member) learn() {
+	for _, s := range m.strands {
+		config := s.inst.Core().Status().Config
+		strangers, err := m.register.Learn(&config)
+		for _, id := range strangers {
+			clear(m.w.link(id, m.id).met)
+			clear(m.w.link(m.id, id).met)
+		}
+		if m.stopIfForgotten(err); err != nil {
+			return
+		}
+	}
+}
+
+func (m *Member) stopIfForgotten(err error) {
+	var forgotten *replica.ForgottenError
+	if errors.As(err, &forgotten) && m.up {
+		m.fail(err)
+	}
+}
+
+// noteLogs has the membership name whose log each member has, if this member leads.
+func (m *Member) noteLogs() {
+	st := &m.witness.status
+	if st.Role != protocol.Leader || m.clock()-m.published < m.w.set.Heartbeat {
+		return
+	}
+	m.published = m.clock()
+	if changes := m.register.Publish(st); len(changes) > 0 && m.settled() && m.applier.Cursor().Reshape == 0 {
+		m.inst.Step(m.clock(), protocol.ProposeChange{Changes: changes}, &m.out)
+	}
+}
+
+// backUp copies the disk of a member that is stopped, now and then.
+func (m *Member) backUp() {
+	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.3) {
+		return
+	}
+	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives}
+}
+
+// loseDisk takes a member's disk away, or puts an old copy in its place, and starts it.
+func (w *World) loseDisk(k faultKind, m *Member) {
+	old := m.backup
+	if k == faultWipe {
+		old = nil
+	} else if old == nil {
+		return
+	}
+	if !w.mayLose(m, old) {
+		return
+	}
+	m.crash()
+	m.strangers++
+	m.backup = nil
+	if old == nil {
+		m.disk, m.saved, m.restored = newDisk(), nil, false
+		w.events.Wiped++
+		w.tracef("FAULT %s has a new disk", m.id)
+	} else {
+		m.disk, m.saved, m.restored = old.disk, old.saved, true
+		w.events.OldDisks++
+		w.tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
+	}
+	w.startLater(m, w.between(0, w.set.Election))
+}
+
+// mayLose reports whether the cluster promises to survive it: the others go on without the
+// member, and each of them knows it, or its life after the copy was made.
+func (w *World) mayLose(m *Member, old *backup) bool {
+	if w.calm || m.strange() || m.gone || m.retiring || !m.up {
+		return false
+	}
+	left := slices.DeleteFunc(w.except(m), (*Member).strange)
+	for _, o := range left {
+		if life := w.acquainted[linkKey{o.id, m.id}]; life == 0 || old != nil && life <= old.life {
+			return false
+		}
+	}
+	return w.decisive(left)
+}
+
+// lostOf are members of a configuration that are strangers.
+func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
+	for _, id := range c.All() {
+		if m := w.member(id); m.strange() {
+			lost = append(lost, m)
+		}
+	}
+	return lost
+}
+
+// replaceLost is what the operator does while a member is lost: it is removed, and where all
+// know who it was a new one comes in its place.
+func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protocol.Change) {
+	m := c.Find(lost.id)
+	if m == nil {
+		return nil
+	}
+	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.id}})
+	if !m.Learner && !lost.restored && !m.Log.IsZero() && len(w.members) < w.set.Nodes+maxAdded && w.lossy.yes(0.5) {
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: w.addMember()})
+	}
+	return changes
+}
+
+// sane reports whether an operator who knows whose disk is lost would ask for changes.
+func (w *World) sane(m *Member, changes []protocol.Change) bool {
+	config := m.inst.Core().Status().Config
+	lost := w.lostOf(&config)
+	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
+		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *Member) bool { return l.id == c.Member.ID })
+	})
+}
+
+// copy returns a disk with the same files. It is for one whose member is stopped.
+func (d *disk) copy() *disk {
+	out := newDisk()
+	out.written = d.written
+	for _, name := range slices.Sorted(maps.Keys(d.names)) {
+		n := *d.names[name]
+		n.data, n.undo = slices.Clone(n.data), nil
+		out.names[name] = &n
+	}
+	return out
+}
+
+// newLossy is the chance of what concerns lost disks alone, so that other runs stay as they are.
+func newLossy(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, lostStream+1))} }
