@@ -44,6 +44,7 @@ type (
 	RefusedError        = replica.RefusedError
 	DirError            = replica.DirError
 	ExpelledError       = replica.ExpelledError
+	ForgottenError      = replica.ForgottenError
 	BodyError           = replica.BodyError
 	Client              = replica.Client
 	BrokenError         = replica.BrokenError

@@ -123,7 +123,7 @@ func (c *trio) has(i int, key, value string) {
 func (c *trio) refused(i int, why string) {
 	c.t.Helper()
 	code, stderr := c.running[i].exit()
-	require.Equal(c.t, exitFailed, code, stderr)
+	require.Equal(c.t, exitExpelled, code, stderr)
 	require.Contains(c.t, stderr, "has already been bootstrapped")
 	require.Contains(c.t, stderr, why)
 	require.Contains(c.t, stderr, "braid ctl member remove "+c.id(i))

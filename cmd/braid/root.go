@@ -21,7 +21,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the command could not do its work; the reason is on standard error
 	exitUsage  = 2 // unknown command or flag, or values that make no sense; nothing was done
-	// exitExpelled: the cluster goes on without this member; starting it again is of no use.
+	// exitExpelled: the cluster goes on without this member, or knows another one in its place;
+	// starting it again is of no use.
 	exitExpelled = launch.ExitFinal
 )
 
@@ -116,7 +117,7 @@ func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 	case errors.As(err, new(usageError)) || !running:
 		fmt.Fprintf(stderr, "See \"%s --help\".\n", path)
 		return exitUsage
-	case errors.As(err, new(*braid.ExpelledError)):
+	case errors.As(err, new(*braid.ExpelledError)), errors.As(err, new(*braid.ForgottenError)):
 		return exitExpelled
 	}
 	return exitFailed
