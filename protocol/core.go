@@ -178,9 +178,20 @@ type Effects struct {
 	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
 	// instances on this member are to be told.
 	Suspect MemberID
+	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
+	// not vote or count any more: the member stops (docs/identity.md).
+	Forgot *Forgot
 	// Changed says that leader, role, term or configuration is not what it was, or that the log
 	// was cut by a new leader, which writes what comes in its place later.
 	Changed bool
+}
+
+// Forgot is how a member finds out that it lost what it had promised to keep: the leader of
+// the term knows that it acknowledged everything up to Acked, and its log ends at Last.
+type Forgot struct {
+	Leader      MemberID
+	Term        Term
+	Acked, Last Index
 }
 
 // Reset empties e and keeps its memory.

@@ -75,7 +75,7 @@ type Message struct {
 
 	// Index and LogTerm: Append: the entry before Entries. AppendResp: the highest index
 	// known to match, or, if Reject, the refused Index. Votes: the candidate's last entry.
-	// ReadResp: the read point.
+	// ReadResp: the read point. Heartbeat: up to where the receiver acknowledged in this term.
 	Index   Index
 	LogTerm Term
 	// Hint and HintTerm: AppendResp with Reject: where the follower's log may match.

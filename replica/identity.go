@@ -29,6 +29,9 @@ type identity struct {
 	// Marks are those of the lives up to Incarnation, the last one's last; of the earliest
 	// ones nothing is kept.
 	Marks []uint64 `json:"marks,omitempty"`
+	// Forgot says that the member found out that it had lost what it acknowledged: a life
+	// after that would not be told again.
+	Forgot *protocol.Forgot `json:"forgot,omitempty"`
 	// Begun is with how many woven instances the cluster began; 0 if they are not woven.
 	Begun int `json:"begun,omitempty"`
 }
@@ -51,6 +54,9 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance
 		return own, nil, &DirError{dir, fmt.Sprintf("is in use by another process (%v)", err)}
 	}
 	id, err := readIdentity(fs, dir, cluster, self)
+	if err == nil && id.Forgot != nil {
+		err = Forgotten(self, id.Forgot)
+	}
 	if err == nil {
 		id.live(chance)
 		err = writeIdentity(fs, dir, id)
@@ -70,6 +76,16 @@ func (id *identity) live(chance func() uint64) {
 	id.Incarnation++
 	id.Marks = append(id.Marks, chance()|1)
 	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
+}
+
+// Condemn has no life begin in the directory any more, for what it held was found to be lost.
+func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Forgot != nil {
+		return err
+	}
+	id.Forgot = f
+	return writeIdentity(fs, dir, id)
 }
 
 // Begin returns with how many instances the cluster began, by what the directory says, which

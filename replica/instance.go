@@ -411,6 +411,9 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	in.rejected(eff.Reject, out)
 	out.Want = append(out.Want, eff.Want...)
 	out.Snapshots = append(out.Snapshots, eff.Snapshots...)
+	if eff.Forgot != nil {
+		out.Forgot = eff.Forgot
+	}
 	if eff.Suspect != 0 {
 		out.Suspect = eff.Suspect
 	}

@@ -252,6 +252,9 @@ func (l *loop) carryOut(out *Outbox) {
 		l.r.bodies.installing(l.kept, out.Install.Index)
 		l.r.apply.pushInstall(l.id, out.Install)
 	}
+	if out.Forgot != nil { // before the leader hears of it, which then tells it no more
+		l.r.condemn(out.Forgot)
+	}
 	l.send(out.Send)
 	l.persist(out)
 	if len(out.Commit) > 0 {

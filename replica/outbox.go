@@ -35,6 +35,8 @@ type Outbox struct {
 	Want []protocol.BodyRef
 	// Snapshots are members that need a snapshot; answer each by SnapshotSent.
 	Snapshots []protocol.MemberID
+	// Forgot: the member lost what it had promised to keep, and must stop.
+	Forgot *protocol.Forgot
 	// Suspect is a leader of which nothing was heard for too long: the other instances on this
 	// member are to be told; 0: none.
 	Suspect protocol.MemberID
@@ -62,7 +64,7 @@ func (o *Outbox) Reset() {
 // Empty reports whether there is nothing to carry out.
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
-		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Suspect == 0 && !o.Changed
+		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
 }
 
 // walRecord turns a core's record into the log's. The entry's bytes are those that are

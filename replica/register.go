@@ -81,6 +81,13 @@ type ForgottenError struct {
 	// Known is as whom it is known, Is who it is. Is of a life that was before Known, or is
 	// not of its directory, if both have one log.
 	Known, Is protocol.Who
+	// Acknowledged is not nil if the leader of a term found it out.
+	Acknowledged *protocol.Forgot
+}
+
+// Forgotten says that a member holds less than it acknowledged.
+func Forgotten(self protocol.MemberID, f *protocol.Forgot) *ForgottenError {
+	return &ForgottenError{Self: self, By: f.Leader, Acknowledged: f}
 }
 
 func (e *ForgottenError) Error() string {
@@ -88,10 +95,14 @@ func (e *ForgottenError) Error() string {
 	if e.By != 0 {
 		by = "member " + e.By.String()
 	}
-	return fmt.Sprintf("member %s has already been bootstrapped: %s knows it as %s, and this is %s: %s. "+
+	what := fmt.Sprintf("%s knows it as %s, and this is %s: %s", by, e.Known, e.Is, lost(e.Known, e.Is))
+	if f := e.Acknowledged; f != nil {
+		what = fmt.Sprintf("%s, which leads term %d, has its acknowledgement of entry %d, and its log ends at %d: its data directory is an old copy", by, f.Term, f.Acked, f.Last)
+	}
+	return fmt.Sprintf("member %s has already been bootstrapped: %s. "+
 		"What this member promised is gone with it, so it may not come back as it was: remove it (braid ctl member remove %s), "+
 		"then add it as a new member (braid ctl member add, the old peer URLs will do) and start it with an empty data directory and --initial-cluster-state existing",
-		e.Self, by, e.Known, e.Is, lost(e.Known, e.Is), e.Self)
+		e.Self, what, e.Self)
 }
 
 // lost says what happened to a data directory.

@@ -88,6 +88,12 @@ func (r *Replica) stopIfForgotten(err error) {
 	}
 }
 
+// condemn stops the member for good: it lost what it acknowledged.
+func (r *Replica) condemn(f *protocol.Forgot) {
+	err := Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
+	r.fail(errors.Join(Forgotten(r.opt.Self, f), err))
+}
+
 // noteLogs has the membership name whose log each member has, once, if this member leads.
 func (l *loop) noteLogs() {
 	now := l.clock.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/replica"
 )
 
 // faultKind is a kind of thing that goes wrong, or that an operator does.
@@ -268,6 +269,10 @@ func (w *World) boot(m *Member) {
 		w.events.HalfStarts++
 		m.disk = m.disk.crash(w.rng)
 		w.startLater(m, w.between(0, w.set.Election))
+		return
+	}
+	if m.strange() && errors.As(err, new(*replica.ForgottenError)) {
+		w.tracef("%s does not start: %v", m.id, err)
 		return
 	}
 	if err != nil {

@@ -139,6 +139,18 @@ func (m *Member) stopIfForgotten(err error) {
 	}
 }
 
+// condemn stops the member for good, for it lost what it acknowledged: first its disk says so,
+// then the leader is told.
+func (s *strand) condemn(f *protocol.Forgot, last []*protocol.Message) {
+	m := s.m
+	err := replica.Condemn(m.disk, dataDir, cluster, m.id, f)
+	if err == nil {
+		s.send(last)
+		err = replica.Forgotten(m.id, f)
+	}
+	m.fail(err)
+}
+
 // noteLogs has the membership name whose log each member has, if this member leads.
 func (m *Member) noteLogs() {
 	st := &m.witness.status

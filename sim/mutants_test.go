@@ -25,6 +25,7 @@ var staged = map[string]struct {
 	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
 	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
 	MutantKeepNothing:                     {3, keepsLog, endlessSnapshots},
+	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
 }
 
 // searched bounds how many seeds of each size are tried for the other mutants.

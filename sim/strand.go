@@ -150,6 +150,10 @@ func (s *strand) carryOut() {
 			return
 		}
 	}
+	if out.Forgot != nil {
+		s.condemn(out.Forgot, out.Send)
+		return
+	}
 	s.send(out.Send)
 	if s.persist(&out); !m.up {
 		return

@@ -135,10 +135,26 @@ func (r *Raft) acknowledge(m *protocol.Message) {
 	r.release(a)
 }
 
+// remembers reports whether the log holds what the leader knows that it acknowledged in this
+// term. In a term only its leader cuts the log, after what was acknowledged, so however late a
+// heartbeat comes, one that says more tells of entries, and votes, that were lost.
+func (r *Raft) remembers(m *protocol.Message) bool {
+	if m.Index <= r.log.last || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
+		return true
+	}
+	r.answer(&protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From, Reject: true, Index: r.log.last, Round: m.Round, Context: m.Context})
+	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: r.log.last}
+	r.forgot = true
+	return false
+}
+
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
 // what our memory holds.
 func onHeartbeat(r *Raft, m *protocol.Message) {
 	r.heardLeader(m)
+	if !r.remembers(m) {
+		return
+	}
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)

@@ -27,6 +27,7 @@ const (
 	MutantCodeNoRestripe        Mutant = "code-no-restripe"
 	MutantCodeWaitForAll        Mutant = "code-wait-for-all"
 	MutantHeedLateAnswers       Mutant = "heed-late-answers"
+	MutantForgetAcknowledged    Mutant = "forget-acknowledged"
 	MutantForwardAtOnce         Mutant = "forward-at-once"
 	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         Mutant = "promote-at-once"
@@ -58,6 +59,7 @@ var Mutants = [...]MutantInfo{
 	{MutantCodeFAnswers, "a new leader gives entries up when F members hold too little of them, itself included"},
 	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
 	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
+	{MutantForgetAcknowledged, "a member goes on that holds less than it acknowledged in the term (docs/identity.md)"},
 	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (SPECS §2.7)"},
 	{MutantCodeWaitForAll, "who answers and acknowledges counts as one that will soon have its row, however far it is behind"},
 	{MutantHeedLateAnswers, "a leader takes answers to what it gave up for answers to what it sends now"},

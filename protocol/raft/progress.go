@@ -42,6 +42,9 @@ type progress struct {
 	// asked: a snapshot was asked for and SnapshotSent has not come.
 	asked bool
 
+	// forgot: it lost what it had acknowledged in this term, and counts for nothing any more.
+	forgot bool
+
 	// frames are in flight, oldest first; only in phase stream. bytes is their sum, small
 	// how many of them are small.
 	frames []frame

@@ -52,6 +52,11 @@ type Raft struct {
 	bodies    bodies
 
 	disk disk
+	// forgot: this member acknowledged more than it holds, and does nothing any more. replaced
+	// is the term in which a snapshot took the place of a log that parts from it: what was
+	// acknowledged in it before may be void.
+	forgot   bool
+	replaced protocol.Term
 
 	// heard is when the leader was heard of last; stand is when to stand for election: as
 	// long as a leader is known not before heard + ElectionTimeout.
@@ -165,6 +170,9 @@ func (r *Raft) load(entries []protocol.Entry) error {
 
 // Step is protocol.Core's.
 func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	if r.forgot {
+		return
+	}
 	r.now, r.out = now, out
 	r.disk.begin()
 	if !r.started {

@@ -17,7 +17,7 @@ func (r *Raft) replicateAll() {
 
 // replicate sends p what it lacks, as far as its window allows.
 func (r *Raft) replicate(p *progress) {
-	if !r.lead.ready {
+	if !r.lead.ready || p.forgot {
 		return
 	}
 	for r.sendFrame(p) {
@@ -127,7 +127,7 @@ func (r *Raft) heartbeats() {
 }
 
 func (r *Raft) heartbeat(p *progress) *protocol.Message {
-	m := &protocol.Message{Type: protocol.MsgHeartbeat, To: p.id, Commit: r.commit, Round: r.lead.round, Context: stamp(r.now)}
+	m := &protocol.Message{Type: protocol.MsgHeartbeat, To: p.id, Index: p.match, Commit: r.commit, Round: r.lead.round, Context: stamp(r.now)}
 	r.send(m)
 	return m
 }
@@ -135,7 +135,7 @@ func (r *Raft) heartbeat(p *progress) *protocol.Message {
 // heardPeer notes what every answer tells, and returns who gave it.
 func (r *Raft) heardPeer(m *protocol.Message) *progress {
 	p := r.peer(m.From)
-	if p == nil {
+	if p == nil || p.forgot {
 		return nil
 	}
 	p.heard = stamp(r.now)
@@ -230,7 +230,21 @@ func (r *Raft) refused(p *progress, m *protocol.Message) {
 	r.replicate(p)
 }
 
+// disown stops counting a member that says that it lost what it had acknowledged.
+func (r *Raft) disown(p *progress) {
+	p.match = 0
+	p.become(probe, r.log.last+1)
+	p.forgot, p.lacking, p.held, p.whole = true, true, nil, 0
+	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
+}
+
 func onHeartbeatResp(r *Raft, m *protocol.Message) {
+	if m.Reject {
+		if p := r.peer(m.From); p != nil && m.Index < p.match {
+			r.disown(p)
+		}
+		return
+	}
 	p := r.heardPeer(m)
 	if p == nil || m.Index > r.log.last || m.Hint > r.log.last {
 		return

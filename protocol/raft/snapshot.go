@@ -95,6 +95,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.follow(r.term, 0) // a candidate asked for votes with a log that it no longer has
 	base.Config = base.Config.Clone()
 	r.give()
+	r.replaced = r.term
 	r.log = newLog(base.Index, base.Term, r.cfg.CacheBytes)
 	r.disk.cut(1)
 	r.coded = r.coded[:0]

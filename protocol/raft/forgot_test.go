@@ -1,0 +1,83 @@
+package raft_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+func oneOfThree(t *testing.T, self protocol.MemberID, entries int) *raft.Raft {
+	t.Helper()
+	rec := protocol.Recovered{State: protocol.HardState{Term: 1}, Base: protocol.Base{Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}}
+	for i := range entries {
+		e := protocol.Entry{Kind: protocol.EntryNoop}
+		e.SealPayload()
+		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
+		rec.Entries = append(rec.Entries, e)
+	}
+	r, err := raft.New(raft.Config{Self: self, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
+	require.NoError(t, err)
+	return r
+}
+
+// A member whose leader has its acknowledgement of more than it holds says so and is silent.
+func TestAMemberFindsOutThatItForgot(t *testing.T) {
+	r := oneOfThree(t, 2, 3)
+	var out protocol.Effects
+	beat := protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Index: 3, Round: 4, Context: 5}
+	r.Step(0, &beat, &out)
+	require.Nil(t, out.Forgot, "it has all that it acknowledged")
+	require.False(t, out.Send[0].Reject)
+	out.Reset()
+	beat.Index = 7
+	r.Step(0, &beat, &out)
+	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 1, Acked: 7, Last: 3}, out.Forgot)
+	require.Len(t, out.Send, 1)
+	require.True(t, out.Send[0].Reject)
+	require.EqualValues(t, 3, out.Send[0].Index)
+	out.Reset()
+	r.Step(time.Hour, protocol.Tick{Random: 1}, &out)
+	r.Step(time.Hour, &protocol.Message{Type: protocol.MsgVote, Instance: 1, From: 3, To: 2, Term: 9, Index: 99, LogTerm: 8, Force: true}, &out)
+	require.Empty(t, out.Send)
+	require.Empty(t, out.Release, "no vote, no word")
+}
+
+// The leader of a later term knows nothing of what was acknowledged before.
+func TestALateHeartbeatOfAnotherTermAccusesNobody(t *testing.T) {
+	r := oneOfThree(t, 2, 3)
+	var out protocol.Effects
+	r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 3, To: 2, Term: 2}, &out)
+	r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Index: 7}, &out)
+	require.Nil(t, out.Forgot)
+}
+
+// What a member acknowledged that lost it counts no more.
+func TestALeaderDoesNotCountWhoForgot(t *testing.T) {
+	r := oneOfThree(t, 1, 0)
+	var out protocol.Effects
+	r.Step(0, protocol.Tick{Random: 1}, &out)
+	r.Step(0, protocol.Stand{}, &out) // no effect after term 0
+	r.Step(30*time.Second, protocol.Tick{Random: 1}, &out)
+	say := func(m protocol.Message) {
+		m.Instance, m.To = 1, 1
+		r.Step(30*time.Second, &m, &out)
+		r.Step(30*time.Second, protocol.Persisted{Seq: out.Seq}, &out)
+	}
+	say(protocol.Message{Type: protocol.MsgPreVoteResp, From: 2, Term: 2})
+	say(protocol.Message{Type: protocol.MsgVoteResp, From: 2, Term: 2})
+	st := r.Status()
+	require.Equal(t, protocol.Leader, st.Role)
+	say(protocol.Message{Type: protocol.MsgAppendResp, From: 2, Term: 2, Index: st.Last, Context: 1})
+	require.Equal(t, st.Last, r.Status().Commit)
+	say(protocol.Message{Type: protocol.MsgHeartbeatResp, From: 2, Term: 2, Reject: true, Index: 0, Context: 1})
+	p := r.Status().Peers[0]
+	require.Zero(t, p.Match)
+	require.False(t, p.Active)
+	say(protocol.Message{Type: protocol.MsgAppendResp, From: 2, Term: 2, Index: st.Last, Context: 1})
+	require.Zero(t, r.Status().Peers[0].Match, "a late word is no word")
+	require.NoError(t, r.Check())
+}

@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// hotCopy puts a copy of a disk in its place that was made while the member's last life went
+// on: nobody can tell it by its life. The leader that lives knows what was acknowledged since.
+func hotCopy(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	m := s.member(2)
+	copied := m.disk.crash(s.rng)
+	s.split(3)
+	s.mustAck(s.put(1)) // by 1 and 2
+	s.crash(2)
+	m.disk, m.restored = copied, true
+	m.strangers++
+	s.start(2)
+	s.wait(3)
+	if s.set.Raft.Mutant == "" {
+		require.False(s.t, m.up, "it must not go on")
+		require.Equal(s.t, 1, s.events.Forgotten)
+		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")
+	}
+	s.heal()
+	s.crash(1)
+	s.wait(8)
+	s.start(1)
+	s.wait(4)
+}
+
+func TestALeaderThatLivesFindsOutWhoForgot(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	hotCopy(s)
+	s.passes()
+}
+
+// wiped is the row of events in which a member without a disk helped to elect one that lacked
+// what was acknowledged.
+func wiped(s *stage) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(2)
+	s.crash(3)
+	s.mustAck(s.put(1)) // by 1 and 2
+	s.crash(1, 2)
+	m := s.member(2)
+	m.disk, m.saved = newDisk(), nil
+	m.strangers++
+	s.start(2, 3)
+	s.wait(8)
+	s.start(1)
+	s.wait(4)
+}
+
+func TestAWipedMemberDoesNotElect(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	wiped(s)
+	require.Positive(t, s.events.Forgotten)
+	s.passes()
+}
+
+func TestAWipedMemberElectsIfNobodyComparesWhoItIs(t *testing.T) {
+	s := newStage(t, 3, MutantAnyLog, nil)
+	wiped(s)
+	require.NotNil(t, s.end())
+}
