@@ -233,7 +233,7 @@ func (r *Raft) refused(p *progress, m *protocol.Message) {
 // disown stops counting a member that says that it lost what it had acknowledged.
 func (r *Raft) disown(p *progress) {
 	p.match = 0
-	p.become(probe, r.log.last+1)
+	p.become(probe, r.log.last+1, r.now)
 	p.forgot, p.lacking, p.held, p.whole = true, true, nil, 0
 	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
 }
