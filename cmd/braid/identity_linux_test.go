@@ -155,6 +155,7 @@ func (c *trio) replace(i, through int) {
 	c.wipe(i)
 	c.join(i, through)
 	c.healthy(i)
+	eventually(c.t, "it votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, endpoint, 3) })
 }
 
 // A member that lost its disk does not help to elect one that lacks what it acknowledged.
