@@ -46,7 +46,7 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 	}
 	// After a failure the next answered heartbeat tries again.
 	p.become(probe, max(r.log.base, in.Index)+1, r.now)
-	if in.Index > r.log.last || in.Index < r.log.base {
+	if (in.Index > r.log.last || in.Index < r.log.base) && p.match < r.log.base {
 		p.next = r.log.base // unknown to our log: asks for another
 	}
 	if in.Index == 0 {
