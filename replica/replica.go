@@ -44,6 +44,7 @@ type Replica struct {
 	acquainted
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*Unborn
+	intake intake
 	// repairing: the state is damaged, another member's is to take its place.
 	repairing atomic.Bool
 

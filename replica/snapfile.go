@@ -372,6 +372,8 @@ func (r *SnapshotReader) Close() error { return r.file.Close() }
 type stream struct {
 	Instance protocol.InstanceID `json:"instance"`
 	Term     protocol.Term       `json:"term"`
+	// After is the index after which the sender has that instance's log; 0: it did not say.
+	After protocol.Index `json:"after,omitempty"`
 	SnapshotHeader
 }
 

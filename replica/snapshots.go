@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/braidlog/braid/order"
@@ -142,7 +143,7 @@ func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term)
 	}
 	s, h := &outStream{}, stream{Term: term}
 	if l != nil {
-		s.askers, h.Instance = []*loop{l}, l.id
+		s.askers, h.Instance, h.After = []*loop{l}, l.id, l.inst.Core().Status().First-1
 	}
 	r.streams[to] = s
 	r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, s, to, h) })
@@ -193,10 +194,64 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	if len(h.Cursor.Points) == 0 || len(h.Cursor.Points) != 1+len(h.Others) {
 		return &protocol.CorruptError{What: "snapshot stream", Detail: "no instances"}
 	}
-	if cursor, _ := r.apply.at(); !cursor.Before(&h.Cursor) && !r.repairing.Load() {
+	verdict, err := r.admitSnapshot(&h)
+	switch {
+	case err != nil:
+		return err
+	case verdict == IntakeKnown:
 		r.offer(from, &h) // of no use, but the sender should learn how far this member is
 		return nil
+	case verdict == IntakeLog:
+		return nil // the sender tries where its snapshot ends, and learns from the answer
 	}
+	err = r.receive(from, &h, body)
+	r.intake.done(&h.Cursor, err)
+	return err
+}
+
+// intake is an Intake, and who waits for it.
+type intake struct {
+	mu    sync.Mutex
+	rule  Intake
+	ended chan struct{} // closed when the one that is being received ends
+}
+
+// admitSnapshot asks what becomes of a snapshot, and waits while another one is being received. That
+// one comes or fails: the link sees to it.
+func (r *Replica) admitSnapshot(h *stream) (Verdict, error) {
+	o := Offered{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
+	for {
+		have, _ := r.apply.at()
+		r.intake.mu.Lock()
+		verdict := r.intake.rule.Offer(&have, r.repairing.Load(), &o)
+		if verdict == IntakeTake {
+			r.intake.ended = make(chan struct{})
+		}
+		ended := r.intake.ended
+		r.intake.mu.Unlock()
+		if verdict != IntakeWait {
+			return verdict, nil
+		}
+		select {
+		case <-ended:
+		case <-r.stop:
+			return verdict, ErrStopped
+		}
+	}
+}
+
+func (i *intake) done(got *order.Cursor, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil {
+		got = nil
+	}
+	i.rule.Done(got)
+	close(i.ended)
+}
+
+// receive writes a snapshot, and offers it.
+func (r *Replica) receive(from uint64, h *stream, body io.Reader) error {
 	copyBody := func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
@@ -205,7 +260,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 		poke(r.apply.useless)
 		return err
 	}
-	r.offer(from, &h)
+	r.offer(from, h)
 	r.overRetired(&h.Meta)
 	if r.repairing.Load() {
 		r.apply.push(applyItem{repair: true})

@@ -139,3 +139,38 @@ func TestSnapshotsEnd(t *testing.T) {
 	endlessSnapshots(s)
 	s.passes()
 }
+
+func spreadKeepsLog(set *Settings) {
+	woven(set)
+	keepsLog(set)
+	set.Raft.Leaders = protocol.LeadersSpread
+}
+
+// TestOneSnapshotForAllInstances: the leaders of three instances, on two members, find that a
+// third one is behind their logs. It takes one snapshot.
+func TestOneSnapshotForAllInstances(t *testing.T) {
+	s := newStage(t, 3, "", spreadKeepsLog)
+	s.lead(1, 2, 1)
+	s.split(1, 2)
+	s.lead(1, 2, 1)
+	for range 60 {
+		s.mustAck(s.put(1))
+		s.mustAck(s.put(2))
+	}
+	for _, id := range []protocol.InstanceID{1, 2, 3} {
+		require.Greater(t, s.member(1).of(id).inst.Core().Status().First, s.member(3).of(id).inst.Core().Status().Last)
+	}
+	s.heal()
+	s.until("the member is level", func() bool {
+		for _, k := range s.member(3).strands {
+			if l := s.leaderOf(k.instance); l == nil || l.of(k.instance).inst.Core().Status().Commit > k.inst.Core().Status().Commit {
+				return false
+			}
+		}
+		return true
+	})
+	s.wait(4)
+	t.Logf("%d streams, %d taken", s.events.Streams, s.member(3).intake.Taken)
+	require.EqualValues(t, 1, s.member(3).intake.Taken)
+	s.passes()
+}

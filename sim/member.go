@@ -103,6 +103,7 @@ type running struct {
 	// snapshots
 	logged   int                                // bytes applied since the last snapshot
 	total    int64                              // and since the start, as replica.LogKeeper counts
+	intake   replica.Intake                     // of snapshots from others
 	streams  map[protocol.MemberID]order.Cursor // on their way, by receiver
 	saving   bool
 	base     order.Cursor      // of the snapshot from which the state came

@@ -275,16 +275,51 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 		})
 	}
 	broken := w.chance(w.set.StreamBreaks)
-	w.after(w.streamTime(len(s.state)), func() {
+	offered := replica.Offered{Cursor: s.Cursor, Instance: asking}
+	if asking != 0 {
+		offered.Base = k.inst.Core().Status().First - 1
+	}
+	w.offer(m, to, &offered, func(verdict replica.Verdict) {
 		r := w.member(to)
-		if broken && !w.calm || w.link(m.id, to).cut || !r.up || !w.linked(m, life, r) || !r.up {
-			w.events.BrokenStream++
-			w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
-			report(0)
+		if verdict == replica.IntakeLog {
+			report(s.index(k.instance))
 			return
 		}
-		r.received(k, asking, term, s, func() { report(s.index(k.instance)) })
-		w.watchStream(r, &ended, report)
+		running, up := r.running, r.up
+		w.after(w.streamTime(len(s.state)), func() {
+			if broken && !w.calm || w.link(m.id, to).cut || !r.up || !up || r.running != running || !w.linked(m, life, r) || !r.up {
+				w.events.BrokenStream++
+				w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
+				if verdict == replica.IntakeTake {
+					running.intake.Done(nil)
+				}
+				report(0)
+				return
+			}
+			r.received(k, asking, term, s, verdict, func() { report(s.index(k.instance)) })
+			w.watchStream(r, &ended, report)
+		})
+	})
+}
+
+// offer asks a member what becomes of a snapshot, again while it receives another one. A
+// member that is down is sent it, and nobody is there.
+func (w *World) offer(from *Member, to protocol.MemberID, o *replica.Offered, then func(replica.Verdict)) {
+	r, life := w.member(to), from.life
+	if !r.up {
+		then(replica.IntakeKnown)
+		return
+	}
+	have := r.applier.Cursor()
+	verdict := r.intake.Offer(&have, false, o)
+	if verdict != replica.IntakeWait {
+		then(verdict)
+		return
+	}
+	w.after(w.set.Heartbeat, func() {
+		if from.up && from.life == life {
+			w.offer(from, to, o, then)
+		}
 	})
 }
 
@@ -310,7 +345,7 @@ func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index))
 
 // received makes a snapshot durable and offers it to all cores, not only to that of the
 // instance whose leader sent it. The sender learns of the end of it only from an answer.
-func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, answer func()) {
+func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict replica.Verdict, answer func()) {
 	offer := func() {
 		for _, k := range m.strands {
 			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
@@ -324,9 +359,17 @@ func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.
 		}
 		answer()
 	}
-	if !m.applier.Ahead(&s.Meta) {
+	if verdict != replica.IntakeTake {
 		offer()
 		return
 	}
-	m.store(s, m.snaps.Receive, offer)
+	if !m.applier.Ahead(&s.Meta) {
+		m.intake.Done(nil)
+		offer()
+		return
+	}
+	m.store(s, m.snaps.Receive, func() {
+		m.intake.Done(&s.Cursor)
+		offer()
+	})
 }
