@@ -13,6 +13,8 @@
 //   - readvector.go: the read points of all instances, as one.
 //   - leaders.go, followconfig.go: who should lead an instance; memberships that follow the
 //     first instance's.
+//   - keep.go, intake.go: how much log is kept for members that catch up; which of the
+//     snapshots that others offer are taken.
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.

@@ -10,7 +10,8 @@
 // handlers), log.go with pack.go and disk.go (the log in memory, and what is known of the
 // disk), election.go; propose.go, replicate.go with progress.go (a leader's view of its
 // followers, the window) and follower.go; read.go, change.go, transfer.go, snapshot.go,
-// placement.go with copy.go. Bodies in parts: code.go (rows and when they are enough),
+// placement.go with copy.go. Bodies in parts: code.go (rows and when they are enough), lag.go
+// (who is too far behind to be counted on),
 // holdings.go (who holds what), prepare.go (what a new leader does before it leads),
 // upgrade.go (whole copies where rows are too few), bodies.go (what the owner knows of them),
 // restripe.go (membership), rs.go. check.go verifies the invariants that stand under the fields;
