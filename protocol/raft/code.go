@@ -34,7 +34,7 @@ func (r *Raft) counted(p *progress) bool {
 	return r.recently(p) && (p.phase == stream && !p.far.is || r.cfg.Mutant == MutantCodeWaitForAll)
 }
 
-// k leaves as many members out as are not counted on now (SPECS §2.4). It codes nothing while
+// k leaves as many members out as are not counted on now (docs/craft.md, "Writing"). It codes nothing while
 // a membership change is under way: entries before a configuration in the log are then
 // committed, and whoever leads next need not ask who held what under which (§2.7).
 func (c *code) k() uint8 {
