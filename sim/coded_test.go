@@ -132,7 +132,7 @@ func codedThenWhole(s *stage) (coded, small *operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)
 	small = s.put(1)
-	s.wait(0.1)
+	s.wait(0.04)
 	if s.broken == nil && s.set.Mutant == "" {
 		require.False(s.t, s.acked(coded) || s.acked(small), "k = 3 of five needs all five")
 		require.Less(s.t, s.commit(1), i)
