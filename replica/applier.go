@@ -267,7 +267,13 @@ func (a *Applier) Waiting(instance protocol.InstanceID) int {
 	return 0
 }
 
+// void settles a batch whose entry takes no effect. If a snapshot stood for earlier entries of
+// its instance, one of them may have been the same batch, and have taken effect.
 func (a *Applier) void(b *Batch) {
+	if b.unsure {
+		b.Fail(ErrMaybeCommitted)
+		return
+	}
 	if a.Void == nil {
 		b.Fail(ErrNoLeader)
 		return

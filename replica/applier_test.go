@@ -199,3 +199,21 @@ func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	require.Equal(t, []string{"4:b"}, sm.lines)
 	require.NoError(t, a.Check())
 }
+
+// TestABatchBehindASnapshotIsNotVoid: its entry comes too late for a retired instance, but an
+// earlier copy of it may be among those for which a snapshot stood.
+func TestABatchBehindASnapshotIsNotVoid(t *testing.T) {
+	a := newTestApplier(&history{}, Meta{}, 0, nil)
+	again := 0
+	a.Void = func(*Batch) { again++ }
+	for _, unsure := range []bool{false, true} {
+		b := sealed(1, "a")
+		var answer error
+		b.done[0] = func(_ any, err error) { answer = err }
+		b.unsure = unsure
+		a.instances[0].own = []ownBatch{{9, b}}
+		a.instances[0].settle(allIndexes, a.void) // as when its instance is retired
+		require.Equal(t, unsure, errors.Is(answer, ErrMaybeCommitted))
+	}
+	require.Equal(t, 1, again, "what is certain is proposed anew")
+}
