@@ -25,7 +25,7 @@ type loop struct {
 	mu     sync.Mutex
 	inputs []protocol.Input
 	jobs   []func()     // other things to do in the loop
-	bytes  int          // of messages in inputs; ≤ inboxBytes
+	bytes  int          // of messages in inputs; counted in Replica.inbox
 	reads  *readGroup   // the first loop's: gathers reads not asked for yet; nil if none
 	asked  []*readGroup // groups for which a read point is to be got
 	closed bool
@@ -64,10 +64,7 @@ type loop struct {
 	stays     atomic.Bool   // an operator wanted it to be led here
 }
 
-// inboxBytes bounds the messages that wait for the loop; more are dropped, as a network would.
 // One of any size has room alone, or it would be dropped whenever it is repeated.
-const inboxBytes = 256 << 20
-
 func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
 	l := &loop{
 		r: r, id: id, inst: inst, clock: Clock{Read: r.now}, kept: kept, wake: make(chan struct{}, 1),
@@ -83,7 +80,7 @@ func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodie
 // input queues something that happened. It reports false if the queue is full.
 func (l *loop) input(in protocol.Input, bytes int) bool {
 	l.mu.Lock()
-	if bytes > 0 && l.bytes > 0 && l.bytes+bytes > inboxBytes || l.closed {
+	if l.closed || bytes > 0 && !l.r.inbox.take(l.bytes, bytes, len(l.r.loops.Load().all)) {
 		l.mu.Unlock()
 		return false
 	}
@@ -92,6 +89,17 @@ func (l *loop) input(in protocol.Input, bytes int) bool {
 	l.mu.Unlock()
 	poke(l.wake)
 	return true
+}
+
+// takeInputs takes out what waits, for a buffer in its place.
+func (l *loop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	inputs, l.inputs = l.inputs, buf[:0]
+	jobs, l.jobs = l.jobs, nil
+	l.r.inbox.give(l.bytes)
+	l.bytes = 0
+	return inputs, jobs
 }
 
 // do runs f in the loop, soon.
@@ -124,11 +132,8 @@ func (l *loop) run() {
 			l.shut()
 			return
 		}
-		l.mu.Lock()
-		inputs, l.inputs = l.inputs, inputs[:0]
-		jobs := l.jobs
-		l.jobs, l.bytes = nil, 0
-		l.mu.Unlock()
+		var jobs []func()
+		inputs, jobs = l.takeInputs(inputs)
 		l.turn(inputs, jobs, tick)
 		clear(inputs)
 		if l.gone > 0 && l.r.now() >= l.gone && l.vanish() {
@@ -527,6 +532,7 @@ func (l *loop) shut() {
 	}
 	l.reads, l.asked = nil, nil
 	l.mu.Unlock()
+	l.takeInputs(nil)
 	err := l.r.stopped()
 	for _, g := range groups {
 		l.r.apply.failRead(g, err)

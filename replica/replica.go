@@ -35,6 +35,7 @@ type Replica struct {
 	proposer *proposer
 	loops    atomic.Pointer[loops]
 	router   router
+	inbox    inbox
 	apply    *applyLoop
 	waiters  sync.Pool
 	metrics  counters

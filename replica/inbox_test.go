@@ -1,0 +1,39 @@
+package replica
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestInboxIsOfTheMember fills the loops of a member that hosts several instances: together they
+// take no more than one would.
+func TestInboxIsOfTheMember(t *testing.T) {
+	r := &Replica{}
+	var all []*loop
+	for i := range 4 {
+		_, in := wovenInstance(protocol.InstanceID(i+1), protocol.Follower, 1)
+		all = append(all, &loop{r: r, id: protocol.InstanceID(i + 1), inst: in, wake: make(chan struct{}, 1)})
+	}
+	r.loops.Store(newLoops(all))
+	const frame = 1 << 20
+	message := &protocol.Message{}
+	taken := 0
+	for all[0].input(message, frame) {
+		taken += frame
+	}
+	require.Equal(t, inboxBytes, taken)
+	for _, l := range all[1:] {
+		for l.input(message, frame) {
+			taken += frame
+		}
+		require.Positive(t, l.bytes, "another instance is not silent")
+	}
+	require.LessOrEqual(t, taken, inboxBytes+inboxShare)
+	require.False(t, all[0].input(message, frame))
+	require.True(t, all[0].input(protocol.Tick{}, 0), "what is no message has no size")
+	all[0].takeInputs(nil)
+	require.True(t, all[0].input(message, frame))
+}
