@@ -48,7 +48,7 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 	}
 	if restart {
 		base := protocol.Record{Kind: protocol.RecordBase, Base: &r.Base}
-		if err := log.Append([]wal.Record{walRecord(instance, &base)}); err != nil {
+		if err := log.AppendAtStart([]wal.Record{walRecord(instance, &base)}); err != nil {
 			return protocol.Recovered{}, err
 		}
 		if err := log.Sync(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,6 +30,8 @@ type disk struct {
 	locked  map[string]bool
 	// failSync makes every sync fail, as a dying disk does.
 	failSync bool
+	// full: no file can be given room.
+	full bool
 	// power, if > 0, is after how many more writes and syncs the power fails.
 	power   int
 	written int64 // bytes, over the disk's life
@@ -97,6 +100,7 @@ func (d *disk) set(changes ...nameChange) {
 // crash returns the disk as it is after power was lost at this moment.
 func (d *disk) crash(rng *rand.Rand) *disk {
 	out := newDisk()
+	out.full = d.full
 	keep := rng.IntN(len(d.journal) + 1)
 	if rng.IntN(3) == 0 {
 		keep = 0
@@ -300,9 +304,15 @@ func (d *disk) syncNames(dir string) {
 
 func (f *file) SyncData() error                 { return f.Sync() }
 func (f *file) SyncTo(int64) (bool, error)      { return true, f.Sync() }
-func (f *file) Preallocate(_, _ int64) error    { return nil }
 func (f *file) Prefetch(_ int64, _ int64) error { return nil }
 func (f *file) Fd() uintptr                     { return vfs.InvalidFd }
+
+func (f *file) Preallocate(_, _ int64) error {
+	if f.d.full {
+		return &os.PathError{Op: "preallocate", Path: f.name, Err: syscall.ENOSPC}
+	}
+	return nil
+}
 
 func (f *file) Stat() (vfs.FileInfo, error) { return fileInfo{path.Base(f.name), f.n}, nil }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/wal"
 )
 
 // faultKind is a kind of thing that goes wrong, or that an operator does.
@@ -36,12 +37,13 @@ const (
 	faultGarble                     // a member proposes what no member should
 	faultWipe                       // a member loses its disk and is started as if nothing had happened
 	faultOldDisk                    // an old copy of a disk is put in its place
+	faultFull                       // a disk has no room, or all have none
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
-	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk",
+	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -159,6 +161,8 @@ func (w *World) fault(k faultKind) {
 		w.after(w.between(0, 3*w.set.Election), func() { w.burst = 0 })
 	case faultSlowDisk, faultStallDisk, faultDeadSync:
 		w.hurtDisk(k, victim)
+	case faultFull:
+		w.fillDisks(victim)
 	case faultTransfer:
 		w.transfer(victim)
 	case faultChange:
@@ -264,6 +268,11 @@ func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
+	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && m.running == nil {
+		m.disk = m.disk.crash(w.rng) // it never was there
+		w.startLater(m, w.set.Election)
+		return
+	}
 	if errors.Is(err, errPower) {
 		w.tracef("FAULT %s loses power while it starts", m.id)
 		w.events.HalfStarts++

@@ -467,10 +467,11 @@ func (m *Member) write() {
 		s.cut = 0
 		m.w.mix(s.submitted)
 	}
-	if err := m.body.store.AppendOf(j.records); err != nil {
-		m.fail(err)
-		return
-	}
+	m.whileFull(func() error { return m.body.store.AppendOf(j.records) }, func() { m.writeBodies(j) })
+}
+
+// writeBodies makes the bodies of a job durable, and then writes the log.
+func (m *Member) writeBodies(j job) {
 	durable := func() {
 		if err := m.body.store.Sync(); err != nil { // also what was moved to save room
 			m.fail(err)
@@ -500,24 +501,28 @@ type reach struct {
 }
 
 func (m *Member) writeLog(j job) {
-	err := m.log.Append(j.records)
-	for _, id := range m.rewrites {
-		if err == nil {
-			err = m.log.Rewrite(id)
-		}
-	}
+	rewrites := m.rewrites
 	m.rewrites = nil
 	for _, k := range j.marks {
-		if err == nil && k.cut > 0 {
+		if k.cut > 0 {
 			k.judgeCut(k.cut)
-			err = m.log.Compact(uint32(k.instance), uint64(k.cut))
 		}
 	}
-	if err != nil {
-		m.fail(err)
-		return
-	}
-	m.whenSynced(m.syncTime(), func() { m.wrote(j) })
+	m.whileFull(func() error { return m.log.Append(j.records) }, func() {
+		m.whileFull(func() (err error) {
+			for _, id := range rewrites {
+				if err == nil {
+					err = m.log.Rewrite(id)
+				}
+			}
+			for _, k := range j.marks {
+				if err == nil && k.cut > 0 {
+					err = m.log.Compact(uint32(k.instance), uint64(k.cut))
+				}
+			}
+			return err
+		}, func() { m.whenSynced(m.syncTime(), func() { m.wrote(j) }) })
+	})
 }
 
 // whenSynced runs do when a sync that takes so long is done, which a disk that stands still

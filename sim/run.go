@@ -172,7 +172,7 @@ func (w *World) calmDown() []*Member {
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)
-		m.paused, m.stalled, m.disk.failSync, m.disk.power = 0, 0, false, 0
+		m.paused, m.stalled, m.disk.failSync, m.disk.power, m.disk.full = 0, 0, false, 0, false
 		if !slices.Contains(alive, m) {
 			m.crash()
 			m.gone = true

@@ -120,6 +120,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawProposers(turns)
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
+	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	return s
 }
 

@@ -90,11 +90,12 @@ type Log struct {
 	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
 	// was full before that mark was written. nil: there is none such.
 	turning *segment
-	// relieving: what is put makes room, so that it may use the current segment to its end.
-	relieving bool
-	closed    bool
-	damage    []*CorruptError // what Open found, and could go on without
-	err       error           // why the log is shut
+	// relieving: what is put makes room, so that it may use half of what is kept of the current
+	// segment; starting: it is what a start takes, and may use all.
+	relieving, starting bool
+	closed              bool
+	damage              []*CorruptError // what Open found, and could go on without
+	err                 error           // why the log is shut
 }
 
 type prepared struct {
@@ -135,6 +136,14 @@ func (l *Log) Append(records []Record) error {
 		return l.flush()
 	}
 	return nil
+}
+
+// AppendAtStart is Append of a little that a start cannot do without: it may use what segments
+// keep for that when the disk has no room for another.
+func (l *Log) AppendAtStart(records []Record) error {
+	l.starting = true
+	defer func() { l.starting = false }()
+	return l.Append(records)
 }
 
 // gatherRecords is Append without giving lent parts back: they are used until the next
@@ -251,14 +260,20 @@ func (l *Log) makeRoom(n int64) error {
 	return nil
 }
 
-// kept is how much of a segment that was begun is kept for what makes room: marks, and what
-// compaction carries. So there is some for them when the disk has none for another segment.
+// kept is how much of a segment is kept for what makes room, marks and what compaction carries,
+// and for starts. So there is some for them when the disk has none for another segment.
 func (l *Log) kept() int64 {
-	if l.relieving || l.end == segmentHeaderSize {
+	switch {
+	case l.starting:
 		return 0
+	case l.relieving:
+		return l.headroom() / 2
 	}
-	return min(64<<10, l.segmentBytes/16)
+	return l.headroom()
 }
+
+// headroom is what every segment has besides the records for which it was made.
+func (l *Log) headroom() int64 { return min(64<<10, l.segmentBytes/16) }
 
 // putHere adds a record to the open batch, which has room for it.
 func (l *Log) putHere(h recordHeader, parts [2][]byte) place {
@@ -478,7 +493,7 @@ func (l *Log) use(s *segment) {
 
 // takeNext returns segment seq, empty and with room for need bytes.
 func (l *Log) takeNext(seq uint64, need int64) (*segment, error) {
-	capacity := max(l.segmentBytes, align(segmentHeaderSize+need))
+	capacity := max(l.segmentBytes, align(segmentHeaderSize+need+l.headroom()))
 	if capacity > maxSegmentBytes {
 		return nil, &TooLargeError{Bytes: need, Limit: maxRecordBytes}
 	}

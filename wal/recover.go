@@ -60,16 +60,13 @@ func (l *Log) open(o *Options) error {
 	if err := l.mend(); err != nil {
 		return err
 	}
-	if err := l.beginLife(max(r.life, l.marks.last.life) + 1); err != nil {
-		return err
-	}
-	return r.cleanUp()
+	return l.beginLife(max(r.life, l.marks.last.life)+1, r.cleanUp)
 }
 
 // beginLife makes what was recovered durable (the process may have died and the machine
 // not), and then marks the new life, so that nothing written from now on can be mistaken
 // for what an earlier life left behind the end.
-func (l *Log) beginLife(life uint32) error {
+func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 	if len(l.segs) == 0 {
 		s, err := l.createSegment(1, l.segmentBytes)
 		if err != nil {
@@ -93,13 +90,16 @@ func (l *Log) beginLife(life uint32) error {
 		return err
 	}
 	l.durable = l.number
+	if err := cleanUp(); err != nil { // it may make the room that is needed now
+		return err
+	}
 	l.mu.Lock()
-	l.relieving = true // a start needs no room
+	l.starting = true // a start needs no room
 	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
 	if err == nil {
 		err = l.heal()
 	}
-	l.dirty, l.relieving = true, false
+	l.dirty, l.starting = true, false
 	l.mu.Unlock()
 	if err != nil {
 		return err

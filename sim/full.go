@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/wal"
+)
+
+// Full disks: for a while no file can be given room, on one disk or on all, while what is in files
+// that are there can be written again. Nobody ends by it, and nothing is lost.
+
+// fullStream is for the settings of full disks.
+const fullStream = stream + 4
+
+// drawFull chooses whether disks get full, with segments that are soon at their end.
+func (s *Settings) drawFull(d dice) {
+	if !d.yes(0.25) {
+		return
+	}
+	s.Faults[faultFull] = s.Election * time.Duration(4+d.below(20))
+	if d.yes(0.7) {
+		s.SegmentBytes = 16 << 10
+		s.Padding = max(s.Padding, d.limit(500, 1500, 3000))
+	}
+}
+
+// fillDisks makes a disk full, now and then all of them, for a while.
+func (w *World) fillDisks(victim *Member) {
+	full := []*Member{victim}
+	if w.chance(0.3) {
+		full = w.members
+	}
+	until := w.between(0, 15*w.set.Election)
+	for _, m := range full {
+		m.disk.full = true
+		w.tracef("FAULT the disk of %s is full until %.6f", m.id, (w.now + until).Seconds())
+	}
+	w.after(until, func() {
+		for _, m := range full {
+			m.disk.full = false
+		}
+	})
+}
+
+// whileFull does a step that may find no room, again and again until it does, as wal.Writer
+// does, and then goes on.
+func (m *Member) whileFull(step func() error, then func()) {
+	err := step()
+	var full *wal.FullError
+	switch {
+	case errors.As(err, &full) && m.disk.full:
+		m.w.events.FullDisks++
+		m.later(m.w.set.Heartbeat, func() { m.whileFull(step, then) })
+	case err != nil:
+		m.fail(err)
+	default:
+		then()
+	}
+}
