@@ -11,7 +11,7 @@ import (
 // that are there can be written again. Nobody ends by it, and nothing is lost.
 
 // fullStream is for the settings of full disks.
-const fullStream = stream + 4
+const fullStream = stream + 6
 
 // drawFull chooses whether disks get full, with segments that are soon at their end.
 func (s *Settings) drawFull(d dice) {
