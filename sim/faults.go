@@ -514,7 +514,7 @@ func (w *World) addMember() protocol.Member {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join = true
 	w.members = append(w.members, m)
-	if w.chance(0.15) {
+	if w.set.Chaos > 0 && w.chance(0.15) { // on a stage there is no chance
 		w.tracef("FAULT %s will never come", m.id)
 		m.gone = true
 		return protocol.Member{ID: m.id}
