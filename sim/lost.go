@@ -40,8 +40,8 @@ func (s *Settings) drawLost(d dice) {
 	if d.yes(0.3) {
 		s.Faults[faultWipe] = s.Election * time.Duration(3+d.below(20))
 	}
-	if d.yes(0.3) {
-		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.below(10))
+	if d.yes(0.4) {
+		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.below(6))
 	}
 }
 
@@ -165,7 +165,7 @@ func (m *Member) noteLogs() {
 
 // backUp copies the disk of a member that is stopped, now and then.
 func (m *Member) backUp() {
-	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.3) {
+	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {
 		return
 	}
 	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives}

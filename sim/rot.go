@@ -46,7 +46,7 @@ func (w *World) rotLog(m *Member) {
 	}
 	index := first + protocol.Index(w.pick(int(last-first)+1))
 	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
-	if err != nil || len(record) == 0 {
+	if err != nil || len(record) == 0 || m.syncing || len(m.records) > 0 { // what it stands beside must be on the disk too
 		return
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)

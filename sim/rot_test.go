@@ -26,6 +26,7 @@ func TestLeaderCannotRead(t *testing.T) {
 	s := newStage(t, 3, "", tinyCache)
 	s.elect(1)
 	s.mustAck(s.put(1))
+	s.wait(2) // the membership names everybody's log
 	s.split(3)
 	for range 1200 { // more than the chunk that stays in memory
 		s.mustAck(s.put(1))
