@@ -27,7 +27,7 @@ var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "Heartbeat",
 	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",
 	"PipelineDepth", "ExtraWhole", "BodyCacheBytes", "ScrubBytesPerSecond", "TrimWhole", "MaxCommandBytes", "MaxPendingBytes",
-	"SnapshotBytes", "Net", "FS", "Logger", "Answer", "Instances",
+	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {
