@@ -341,8 +341,8 @@ func (a *Applier) reshape(p *order.Placed) {
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
 	own, body := a.takeOwn(p.Instance, e), a.body(p)
-	if err := e.CheckBatch(); err != nil {
-		a.malformed(p, own, err)
+	if body != nil && e.Count != 1 {
+		a.malformed(p, own, 0, e.CheckBatch())
 		tell(a.Passed, body)
 		return nil
 	}
@@ -368,7 +368,9 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	for i := range int(e.Count) {
 		command, tail, err := protocol.NextCommand(rest)
 		if err != nil {
-			return fmt.Errorf("entry %d of instance %d: %w", e.Index, p.Instance, err)
+			a.expect(own, from, at)
+			a.malformed(p, own, max(i, passed), err)
+			return nil
 		}
 		rest = tail
 		if i < passed {
@@ -390,11 +392,12 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	return nil
 }
 
-// malformed passes a batch over that is not what it says it is. No leader appends one, so it is
-// from before leaders looked; all members have the same bytes, so all pass it over.
-func (a *Applier) malformed(p *order.Placed, own *Batch, err error) {
-	if own != nil {
-		own.Fail(&RefusedError{What: "proposal", Reason: protocol.ReasonMalformed})
+// malformed passes over what of a batch, from a command on, is not what it says it is. No leader
+// appends one, so it is from before leaders looked; all members have the same bytes, so all
+// pass the same over.
+func (a *Applier) malformed(p *order.Placed, own *Batch, from int, err error) {
+	if own != nil && from < len(own.done) {
+		own.failFrom(from, &RefusedError{What: "proposal", Reason: protocol.ReasonMalformed})
 	}
 	if a.Malformed != nil {
 		a.Malformed(p.Instance, p.Entry.Index, err)
