@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -94,6 +95,16 @@ func (e *Entry) Width() uint64 {
 		return uint64(e.Count)
 	}
 	return 1
+}
+
+// Lighten makes e let go of the memory that it came in, which other entries and bodies may fill:
+// it forgets its body and its encoding, and keeps a copy of its payload, or nothing of that.
+func (e *Entry) Lighten(keepPayload bool) {
+	payload := e.Payload
+	e.Payload, e.Body, e.head = nil, nil, nil
+	if keepPayload {
+		e.Payload = bytes.Clone(payload)
+	}
 }
 
 // Bytes is what the entry costs on disk and on the wire: envelope, payload, and the body

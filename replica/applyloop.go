@@ -87,8 +87,8 @@ func (l *applyLoop) push(it applyItem) {
 	l.mu.Lock()
 	for i := range it.commit.Entries {
 		e := &it.commit.Entries[i]
-		if l.bytes > applyQueueBytes && e.Kind == protocol.EntryBatch {
-			e.Payload = nil
+		if e.BodySize > 0 || l.bytes > applyQueueBytes && e.Kind == protocol.EntryBatch {
+			e.Lighten(l.bytes <= applyQueueBytes || e.Kind != protocol.EntryBatch)
 		}
 		l.bytes += len(e.Payload)
 	}
@@ -353,6 +353,19 @@ func (l *applyLoop) config(instance protocol.InstanceID) protocol.Config {
 		}
 	}
 	return l.configs[0]
+}
+
+// appliedOf is the last entry of an instance that is in the order, and the last that is applied;
+// false if the instance is not in force.
+func (l *applyLoop) appliedOf(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	for i, id := range l.shape {
+		if id == instance {
+			return l.added[i], l.cursor.Points[i].Index, true
+		}
+	}
+	return 0, 0, false
 }
 
 // backlogOf is how many entries of an instance wait for their turn.

@@ -27,6 +27,9 @@ type InstanceConfig struct {
 	// Woven is what the core was started from, if the instance is woven with others into the
 	// global log; nil: its log is the global log.
 	Woven *protocol.Recovered
+	// Backlog is how many entries may be committed and not applied before the instance takes no
+	// more in, see [Backlog]; 0: any number.
+	Backlog int
 	// MutantReleaseEarly makes answers leave before the disk is done: loses data, for the
 	// simulator to catch.
 	MutantReleaseEarly bool
@@ -58,6 +61,8 @@ type Instance struct {
 	// crowded: a batch waits until the leader has settled others. Those after it wait too.
 	crowded bool
 
+	backlog backlog
+
 	tail *order.Tail // what the log fills of the global log; nil unless woven
 	// told is the furthest slot that another member said another instance wants.
 	told order.Turn
@@ -85,6 +90,8 @@ type pendingRead struct {
 func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
 	in := &Instance{cfg: cfg, core: core, next: 1}
+	base := max(core.Status().First, 1) - 1
+	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog)}
 	if rec := cfg.Woven; rec != nil {
 		in.tail = order.NewTail(cfg.Instance, &rec.Base)
 		for i := range rec.Entries {
@@ -132,6 +139,9 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 	case *protocol.Message:
 		if input.Type == protocol.MsgTail {
 			in.tell(order.Turn{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
+			return
+		}
+		if in.backlog.holdUp(input) {
 			return
 		}
 	}
@@ -278,6 +288,9 @@ const (
 // was committed).
 func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
 	n := len(in.pending)
+	if in.backlog.beyond(in.backlog.applied) {
+		return false, 0
+	}
 	if in.cfg.Depth > 0 {
 		return n < in.cfg.Depth, 0
 	}
@@ -464,6 +477,7 @@ func (in *Instance) observe() {
 // which pending batch: some may be behind the snapshot, so all are proposed again.
 func (in *Instance) installed(base *protocol.Base, out *Outbox) {
 	b := *base
+	in.backlog.given = b.Index
 	out.Install = &b
 	out.Commit = nil
 	for _, batch := range out.Own {
@@ -490,6 +504,7 @@ func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
 	if n := len(entries); n > 0 && in.tail != nil {
 		in.tail.Committed(entries[n-1].Index)
 	}
+	in.backlog.give(entries)
 	out.Commit = append(out.Commit, entries...)
 	for i := range entries {
 		if entries[i].Kind != protocol.EntryBatch {

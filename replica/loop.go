@@ -146,6 +146,7 @@ func (l *loop) run() {
 // in, then carries out what came of it, all at once.
 func (l *loop) turn(inputs []protocol.Input, jobs []func(), tick bool) {
 	l.clock.Begin()
+	l.noteApplied()
 	if l.kept.changed.Swap(false) {
 		if in, changed := l.r.bodies.news(l.kept); changed {
 			l.inst.Step(l.clock.Now(), in, &l.out)
@@ -172,6 +173,15 @@ func (l *loop) turn(inputs []protocol.Input, jobs []func(), tick bool) {
 		if l.first() && l.r.lingering() {
 			l.r.relink(l.clock.Now())
 		}
+	}
+}
+
+// noteApplied tells the instance how far it is applied. Nobody waits for one that is retired.
+func (l *loop) noteApplied() {
+	if added, applied, ok := l.r.apply.appliedOf(l.id); ok {
+		l.inst.Applied(added, applied)
+	} else {
+		l.inst.Applied(l.inst.Given(), l.inst.Given())
 	}
 }
 

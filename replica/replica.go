@@ -247,7 +247,7 @@ func (r *Replica) newLoop(log InstanceLog, session protocol.Session) (*loop, err
 	}
 	cfg := InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(),
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: Backlog(len(r.apply.shape)),
 	}
 	if r.opt.Begin.Woven() {
 		cfg.Woven = log.Recovered

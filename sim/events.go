@@ -33,6 +33,7 @@ type Events struct {
 	Changes      int `json:"configurations"`
 	Retired      int `json:"members_removed"`
 	Departed     int `json:"removed_members_stopped"`
+	HeldUp       int `json:"messages_held_up"`
 	Reads        int `json:"reads"`
 	Refused      int `json:"writes_refused"`
 	Unknown      int `json:"writes_unknown"`
@@ -69,7 +70,7 @@ func (e *Events) fields() []eventField {
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
-		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"reads", &e.Reads},
+		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},

@@ -616,6 +616,9 @@ func (m *Member) applyNow() {
 			return
 		}
 	}
+	for _, s := range m.hosted() {
+		s.noteApplied()
+	}
 	m.serveReads()
 	m.maybeSnapshot()
 }

@@ -259,16 +259,24 @@ func (w *World) serving(alive []*Member) []*Member {
 	})
 }
 
-// waitsToVote reports whether a member that was added as a voter, and came, is none yet.
+// waitsToVote reports whether a member that was added as a voter, and came, is none yet, and
+// nothing keeps it from that.
 func (w *World) waitsToVote(alive []*Member) bool {
 	for _, m := range w.serving(alive) {
 		for _, c := range m.applier.Configs() {
-			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.member(x.ID).up }) {
+			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.member(x.ID).up && !w.member(x.ID).owes() }) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// owes reports whether the member lacks bodies. That those to which its state refers come is
+// judged elsewhere. Of the others, that nobody has any more, its next snapshot rids it, and without
+// writes there may be none.
+func (m *Member) owes() bool {
+	return slices.ContainsFunc(m.strands, func(s *strand) bool { return s.body.retention.Lacking() > 0 })
 }
 
 // lacksMember reports whether some member is down: instances may wait for it before they

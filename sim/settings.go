@@ -73,6 +73,7 @@ type Settings struct {
 	SyncMin, SyncMax time.Duration
 	SegmentBytes     int64
 	SnapshotBytes    int
+	Backlog          int   // entries of an instance that may be committed and not applied; 0: any number
 	KeepLogBytes     int64 // of log that is kept for members that catch up
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
@@ -121,6 +122,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
+	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
 	return s
 }
 

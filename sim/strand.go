@@ -113,7 +113,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	s.witness = newWitness(s, core)
 	config := replica.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
-		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes, Backlog: set.Backlog,
 		MutantReleaseEarly: set.Mutant == MutantReleaseEarly,
 	}
 	if set.woven() {
@@ -127,7 +127,9 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 // step tells the instance that something happened, and carries out what follows.
 func (s *strand) step(in protocol.Input) {
 	if s.m.up && !s.vanished {
+		held := s.inst.HeldUp()
 		s.inst.Step(s.m.turn.Now(), in, &s.out)
+		s.m.w.events.HeldUp += int(s.inst.HeldUp() - held)
 		s.m.flush()
 	}
 }
