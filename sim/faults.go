@@ -396,6 +396,30 @@ func (w *World) changeMembers() {
 	}
 	changes = config.Joins(changes)
 	w.askChange(m, changes, tries)
+	if changes[0].Kind == protocol.AddLearner {
+		w.promoteLater(changes[0].Member.ID)
+	}
+}
+
+// promoteLater is the operator who made a learner and comes back to it until it has taken the place
+// of a voter.
+func (w *World) promoteLater(learner protocol.MemberID) {
+	w.after(w.between(w.set.Election, 6*w.set.Election), func() {
+		m := w.leader()
+		if w.calm {
+			return
+		}
+		if m != nil {
+			config := &m.witness.status.Config
+			voters := config.Voters()
+			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner || x == nil && slices.Contains(config.Removed, learner) {
+				return
+			}
+			some := protocol.Member{ID: voters[w.pick(len(voters))]}
+			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: some}}, 0)
+		}
+		w.promoteLater(learner)
+	})
 }
 
 // changeTries is how often a change is asked for where bodies are coded: a leader refuses it
