@@ -55,7 +55,7 @@ func TestSeeds(t *testing.T) {
 func TestEverythingHappens(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: ProtocolRaft, Nodes: 3, Last: 300},
-		{Protocol: ProtocolCRaft, Nodes: 5, Last: 300},
+		{Protocol: ProtocolCRaft, Nodes: 5, Last: 450},
 		{Protocol: ProtocolNiagara, Nodes: 3, Last: 60},
 	} {
 		c.First = 1
@@ -66,7 +66,7 @@ func TestEverythingHappens(t *testing.T) {
 		if c.Protocol == ProtocolNiagara {
 			fields = fields[len(fields)-wovenFields:]
 		} else {
-			fields = fields[:len(fields)-wovenFields]
+			fields = fields[stagedFields : len(fields)-wovenFields]
 		}
 		if c.Protocol == ProtocolRaft {
 			fields = fields[:len(fields)-codedFields]
