@@ -128,6 +128,11 @@ func (s *Store) open() (err error) {
 	if s.db, err = s.openOrSetAside(); err != nil {
 		return err
 	}
+	if !s.opts.NoSync { // bbolt syncs the file, not the directories in which it stands
+		if err := errors.Join(syncDir(s.opts.Dir), syncDir(filepath.Dir(s.opts.Dir))); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
 	s.openCluster()
 	s.lessor = newLessor(lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
 		MinLeaseTTL: s.opts.MinLeaseTTL, CheckpointPersist: true,
