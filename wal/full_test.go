@@ -289,7 +289,7 @@ func TestFullEverywhere(t *testing.T) {
 		require.NoError(t, work.w.Close())
 		require.NoError(t, b.Close())
 		require.NoError(t, l.Close())
-		l, b = openTight(t, d)
+		l, _ = openTight(t, d)
 		require.Len(t, replayAll(t, l, 1), 15)
 		if d.allocations < d.refuse {
 			require.Greater(t, k, 5)
