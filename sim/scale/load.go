@@ -170,13 +170,14 @@ func (p *proposer) take() *bundle {
 	return b
 }
 
-// batch makes the batch that is proposed of a bundle. Its payload is zeros: nobody looks.
+// batch makes the batch that is proposed of a bundle. All commands are alike, so batches share
+// their payload.
 func (w *world) batch(b *bundle) *replica.Batch {
 	batch := replica.NewBatch(w.now, 0, 0)
-	if len(w.zeros) < b.bytes {
-		w.zeros = make([]byte, max(b.bytes, 2*len(w.zeros)))
+	for len(w.encoded) < b.bytes {
+		w.encoded = protocol.AppendCommand(w.encoded, w.command())
 	}
-	batch.Entry.Payload, batch.Entry.Count = w.zeros[:b.bytes:b.bytes], uint32(b.commands)
+	batch.Entry.Payload, batch.Entry.Count = w.encoded[:b.bytes:b.bytes], uint32(b.commands)
 	return batch
 }
 

@@ -21,7 +21,8 @@ type world struct {
 	tally    tally
 	// from and to bound the time that counts. It began at origin.
 	origin, from, to time.Duration
-	zeros            []byte // what payloads are made of
+	zeros            []byte // what commands are made of
+	encoded          []byte // commands as a batch holds them
 }
 
 type event struct {
