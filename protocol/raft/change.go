@@ -70,10 +70,14 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, reason, r.cfg.Self)
 		return
 	}
+	sameVoters := slices.Equal(r.conf.Voters(), next.Voters())
 	if !oneApart(r.conf.Voters(), next.Voters()) {
 		next.Outgoing = r.conf.Voters()
 	}
 	r.appendConfig(next, in.ID)
+	if sameVoters { // nothing is coded until it is committed, and no other change follows from it
+		r.place.recode()
+	}
 	r.advance()
 	r.replicateAll()
 }

@@ -67,6 +67,8 @@ func (c *code) limit() int {
 
 func (c *code) uncode() { c.off = c.r.now + c.r.cfg.ElectionTimeout }
 
+func (c *code) recode() { c.off = 0 }
+
 // frame leaves entries that nobody coded as they stand in the log.
 func (c *code) frame(p *progress) []protocol.Entry {
 	r := c.r

@@ -22,6 +22,8 @@ type placement interface {
 	stored() protocol.Index
 	// uncode asks for nothing to be coded for a while, so that a membership may change.
 	uncode()
+	// recode takes that back: the change that it was for is in the log.
+	recode()
 	// tick is called at every tick of a leader that may lead.
 	tick()
 	// reset forgets everything when leadership ends.

@@ -15,3 +15,5 @@ func (c *rs) k() uint8 {
 func (c *rs) tick() {}
 
 func (c *rs) uncode() {}
+
+func (c *rs) recode() {}
