@@ -340,8 +340,12 @@ func TestCraftJoin(t *testing.T) {
 		}
 		return true
 	})
-	table := ok(t, "status", "--endpoints", c.endpoints[0])
-	for _, want := range []string{"PLACEMENT", " code ", "m4", "complete"} {
+	table := ""
+	eventually(t, "its name, which it publishes itself", func(context.Context) bool {
+		table = ok(t, "status", "--endpoints", c.endpoints[0])
+		return strings.Contains(table, "m4")
+	})
+	for _, want := range []string{"PLACEMENT", " code ", "complete"} {
 		require.Contains(t, table, want)
 	}
 }

@@ -158,15 +158,27 @@ func (c *trio) replace(i, through int) {
 	eventually(c.t, "it votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, endpoint, 3) })
 }
 
-// A member that lost its disk does not help to elect one that lacks what it acknowledged.
+// A member that lost its disk does not help to elect one that lacks what it acknowledged: with
+// its unchanged command, and as one that joins.
 func TestAWipedMemberDoesNotVote(t *testing.T) {
+	for _, how := range []string{"new", "existing"} {
+		t.Run(how, func(t *testing.T) { aWipedMemberDoesNotVote(t, how == "existing") })
+	}
+}
+
+func aWipedMemberDoesNotVote(t *testing.T, joins bool) {
 	c := newTrio(t)
 	c.put(1, "a", "before")
 	c.kill(3)
 	c.put(1, "x", "acknowledged")
 	c.kill(1, 2)
 	c.wipe(2)
-	c.start(2, 3)
+	c.start(3)
+	if joins {
+		c.join(2, 3)
+	} else {
+		c.start(2)
+	}
 	c.refused(2, "the one that is known was lost")
 	c.start(1)
 	c.healthy(1)
