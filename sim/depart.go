@@ -64,13 +64,9 @@ func (w *World) leave(m *Member, back time.Duration) {
 // do that connect.
 func (m *Member) greet() {
 	w := m.w
-	var configs []protocol.Config
-	for _, s := range m.strands {
-		configs = append(configs, s.witness.status.Config)
-	}
-	known := replica.Union(configs)
+	known := m.known()
 	for _, o := range w.members {
-		if o == m || len(known.Members) > 0 && known.Find(o.id) == nil && !known.Voter(o.id) ||
+		if o == m || !dials(&known, o) ||
 			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
 			continue
 		}
@@ -79,6 +75,20 @@ func (m *Member) greet() {
 			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() { m.departure.Refused(m.id, o.id, reason) })
 		}
 	}
+}
+
+// known are those whom the member knows of.
+func (m *Member) known() protocol.Config {
+	var configs []protocol.Config
+	for _, s := range m.strands {
+		configs = append(configs, s.witness.status.Config)
+	}
+	return replica.Union(configs)
+}
+
+// dials reports whether one who knows of these members makes a link to another.
+func dials(known *protocol.Config, o *Member) bool {
+	return len(known.Members) == 0 || known.Find(o.id) != nil || known.Voter(o.id)
 }
 
 // expel stops a member that found out that the cluster goes on without it, and judges that
@@ -100,9 +110,14 @@ func (w *World) expel(m *Member, why *replica.ExpelledError) {
 	m.gone = true
 }
 
-// stranded reports whether a member runs although the cluster goes on without it.
+// stranded reports whether a member runs although the cluster goes on without it. One that knows
+// of nobody who lives cannot find that out.
 func (w *World) stranded(m *Member) bool {
 	if !m.up || !w.recoverable(w.except(m)) {
+		return false
+	}
+	known := m.known()
+	if !slices.ContainsFunc(w.members, func(o *Member) bool { return o != m && o.up && dials(&known, o) }) {
 		return false
 	}
 	for _, c := range w.courts {

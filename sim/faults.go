@@ -593,11 +593,22 @@ func (w *World) core() []*Member {
 	for range len(alive) {
 		i := w.pick(len(alive))
 		less := slices.Delete(slices.Clone(alive), i, i+1)
-		if w.decisive(less) {
+		if w.decisive(less) && !w.joins(alive[i]) {
 			alive = less
 		}
 	}
 	return alive
+}
+
+// joins reports whether a member may be made a voter at any moment, by a leader that has just heard
+// of it.
+func (w *World) joins(m *Member) bool {
+	return m.up && slices.ContainsFunc(w.members, func(o *Member) bool {
+		return o.up && slices.ContainsFunc(o.strands, func(s *strand) bool {
+			x := s.witness.status.Config.Find(m.id)
+			return x != nil && x.Joining
+		})
+	})
 }
 
 // decisive reports whether the members are a quorum of every configuration that stands in
