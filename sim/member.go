@@ -569,7 +569,7 @@ func (m *Member) wrote(j job) {
 		}
 		k.court.bodies.Durable(m.judged(), m.batch)
 		k.strand.noted = max(k.strand.noted, k.noting)
-		if k.strand.unwritten = 0; k.strand.submitted != k.seq {
+		if k.strand.unwritten = 0; k.strand.recorded > k.seq {
 			k.strand.unwritten = m.clock()
 		}
 	}

@@ -28,6 +28,7 @@ type strand struct {
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
 	cut       protocol.Index // the log may be cut here, after the records; 0: no
+	recorded  uint64         // the last of them that had records
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
 	mover     replica.Mover
 	following replica.Following
@@ -299,8 +300,11 @@ func (s *strand) persist(out *replica.Outbox) {
 	s.notes = nil
 	s.m.records = append(s.m.records, out.Persist...)
 	s.submitted = out.Seq
-	if s.unwritten == 0 && len(out.Persist) > 0 {
-		s.unwritten = s.m.clock()
+	if len(out.Persist) > 0 {
+		s.recorded = out.Seq
+		if s.unwritten == 0 {
+			s.unwritten = s.m.clock()
+		}
 	}
 	s.m.write()
 }
