@@ -259,8 +259,8 @@ type summer struct {
 }
 
 func (s *summer) Write(b []byte) (int, error) {
+	s.crc.Write(b) // before others see it; after an error the sum is of no use
 	n, err := s.w.Write(b)
-	s.crc.Write(b[:n])
 	s.n += uint64(n)
 	return n, err
 }
