@@ -127,7 +127,7 @@ func (c *code) agreed() protocol.Index {
 
 // stored counts this member like any other, and only with what its disk holds: the
 // followers may commit an entry before the leader's own disk is done. It stops before the
-// first coded entry that is not durable, whatever comes after it is (SPECS §2.2, G1).
+// first coded entry that is not durable, whatever comes after it is (docs/craft.md).
 func (c *code) stored() protocol.Index {
 	r, to := c.r, c.agreed()
 	r.judgeLag(to)
