@@ -211,6 +211,18 @@ func (c *cluster) fill(name string, count int) []string {
 	return acked
 }
 
+// fillPast proposes until a member's log is cut behind what another one had when it stopped. The
+// leader keeps log for a member as long as it seems to be there, and cuts when there is a snapshot.
+func (c *cluster) fillPast(leader braid.MemberID, has braid.Index, name string) (acked []string) {
+	c.t.Helper()
+	ctx := c.ctx()
+	for i := 0; c.nodes[leader].Status().Instances[0].First <= has+1; i++ {
+		require.NoError(c.t, ctx.Err(), "the log was not cut")
+		acked = append(acked, c.fill(fmt.Sprintf("%s %d", name, i), 100)...)
+	}
+	return acked
+}
+
 // verify demands that every member has every acknowledged command exactly once.
 func (c *cluster) verify(acked []string) {
 	c.t.Helper()
@@ -303,11 +315,9 @@ func TestALaggardCatchesUpBySnapshot(t *testing.T) {
 	c := newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
 	leader := c.leader()
 	behind := leader%3 + 1
+	has := c.nodes[behind].Status().Instances[0].Last
 	c.stop(behind)
-	acked := c.fill("x", 400)
-	require.Eventually(t, func() bool {
-		return c.nodes[leader].Status().Instances[0].First > 1
-	}, patience, 5*time.Millisecond, "the log was not cut")
+	acked := c.fillPast(leader, has, "x")
 	c.start(c.members[behind-1], false)
 	c.leader()
 	c.verify(acked)

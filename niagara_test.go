@@ -94,11 +94,9 @@ func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
 	c.led()
 	leader := c.leader()
 	behind := leader%3 + 1
+	has := c.nodes[behind].Status().Instances[0].Last
 	c.stop(behind)
-	acked := c.fill("x", 400)
-	require.Eventually(t, func() bool {
-		return c.nodes[leader].Status().Instances[0].First > 1
-	}, patience, 5*time.Millisecond, "the log was not cut")
+	acked := c.fillPast(leader, has, "x")
 	c.start(c.members[behind-1], false)
 	c.led()
 	c.verify(acked)
