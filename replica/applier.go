@@ -132,6 +132,9 @@ type settlement struct {
 // enough to stay in the processor's cache.
 const applyChunk = 1024
 
+// Machine returns the state machine.
+func (a *Applier) Machine() StateMachine { return a.sm }
+
 // NewApplier returns an applier that continues after what meta describes.
 func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip protocol.Position, load Loader) *Applier {
 	a := &Applier{

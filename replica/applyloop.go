@@ -200,7 +200,7 @@ func (l *applyLoop) item(it *applyItem) error {
 	case it.due:
 		l.due = true
 	case it.halt:
-		if Damaged(l.applier.sm) != nil {
+		if Damaged(l.applier.Machine()) != nil {
 			l.applier.Halt()
 		}
 	case it.repair:
@@ -226,7 +226,7 @@ func (l *applyLoop) item(it *applyItem) error {
 	}
 	l.publish()
 	err := l.maybeSnapshot()
-	if err != nil && Damaged(l.applier.sm) != nil {
+	if err != nil && Damaged(l.applier.Machine()) != nil {
 		l.busy = false
 		l.applier.Halt()
 		l.mend()
@@ -238,7 +238,7 @@ func (l *applyLoop) item(it *applyItem) error {
 // show answers with a view of the state, later if that is not what the order says: then a
 // snapshot is in the queue.
 func (l *applyLoop) show(reply chan<- viewReply) error {
-	if err := Damaged(l.applier.sm); err != nil {
+	if err := Damaged(l.applier.Machine()); err != nil {
 		reply <- viewReply{err: err}
 		return nil
 	}
@@ -381,7 +381,7 @@ func (l *applyLoop) backlogOf(instance protocol.InstanceID) int {
 }
 
 func (l *applyLoop) view() viewReply {
-	view, err := l.applier.sm.Snapshot()
+	view, err := l.applier.Machine().Snapshot()
 	return viewReply{header: SnapshotHeader{Meta: l.applier.Meta(), HasState: true}, view: view, err: err}
 }
 
@@ -428,7 +428,7 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 	l.mu.Lock()
 	l.bytes -= resident
 	l.mu.Unlock()
-	if Damaged(l.applier.sm) == nil {
+	if Damaged(l.applier.Machine()) == nil {
 		l.r.repairing.Store(false)
 	}
 	l.r.log.Info("snapshot installed", "instance", instance, "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))

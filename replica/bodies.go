@@ -424,7 +424,9 @@ func (b *bodies) newsOfAll(first *keptBodies) (in protocol.Bodies, changed bool)
 			continue
 		}
 		in, news := k.retention.Input()
-		first.retention.owed = first.retention.owed || news
+		if news {
+			first.retention.Owe()
+		}
 		rest.Missing += in.Missing
 		rest.MaxK, rest.Partial = max(rest.MaxK, in.MaxK), max(rest.Partial, in.Partial)
 	}

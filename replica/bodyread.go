@@ -153,7 +153,7 @@ func (b *bodies) installing(k *keptBodies, base protocol.Index) {
 // fetched in the background.
 func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *Applier) error {
 	began := time.Now()
-	refs, _, err := LiveBodies(a.sm)
+	refs, _, err := LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}

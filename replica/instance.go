@@ -109,6 +109,16 @@ func (in *Instance) Core() protocol.Core { return in.core }
 // Leader returns the known leader (0: none) and the current term.
 func (in *Instance) Leader() (protocol.MemberID, protocol.Term) { return in.leader, in.term }
 
+// Role returns what the member is in this instance.
+func (in *Instance) Role() protocol.Role { return in.role }
+
+// Abandon fails all batches that are under way.
+func (in *Instance) Abandon(err error) {
+	for _, b := range in.pending {
+		b.Fail(err)
+	}
+}
+
 // Pending returns how many batches are under way.
 func (in *Instance) Pending() int { return len(in.pending) }
 

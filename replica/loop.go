@@ -550,9 +550,7 @@ func (l *loop) shut() {
 	for _, g := range l.groups {
 		l.r.apply.failRead(g, err)
 	}
-	for _, b := range l.inst.pending {
-		b.Fail(ErrStopped)
-	}
+	l.inst.Abandon(ErrStopped)
 	if l.gone > 0 && l.r.ctx.Err() == nil {
 		return // only this instance ends
 	}

@@ -11,56 +11,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A state machine on disk may find its state damaged. The member's log is as good as before, so
-// it goes on to take part, but it applies nothing and serves nothing until it has the state of
-// another member, for which it asks one after the other.
-
-// Mending decides whom a member asks whose state is damaged. It is a pure rule; not safe for
-// concurrent use.
-type Mending struct {
-	next  time.Duration // when to ask (again)
-	tries int
-}
-
-const (
-	// mendRefused is how many election timeouts pass after a member that could not help, and
-	// mendBegun after one that began to send: it reads its whole state first.
-	mendRefused = 1
-	mendBegun   = 60
-)
-
-// Next is whom to ask now, 0 for nobody. It is somebody else every time.
-func (m *Mending) Next(now, election time.Duration, st *protocol.Status) protocol.MemberID {
-	if now < m.next {
-		return 0
-	}
-	members := st.Config.Members
-	for range members {
-		m.tries++
-		if to := members[m.tries%len(members)].ID; to != st.Self {
-			m.next = now + mendBegun*election
-			return to
-		}
-	}
-	return 0
-}
-
-// Refused says that the member which was asked cannot help, or that what it sent was of no use.
-func (m *Mending) Refused(now, election time.Duration) { m.next = now + mendRefused*election }
-
 // CheckState says that the state machine may have found its state damaged: then another
 // member's takes its place.
 func (r *Replica) CheckState() { r.apply.push(applyItem{halt: true}) }
 
 // mend begins to ask others for their state, unless that goes on already.
 func (l *applyLoop) mend() {
-	if Damaged(l.applier.sm) == nil || l.r.repairing.Swap(true) {
+	if Damaged(l.applier.Machine()) == nil || l.r.repairing.Swap(true) {
 		return
 	}
 	l.amu.Lock()
 	l.needs = l.applier.Cursor()
 	l.amu.Unlock()
-	l.r.log.Error("the state is damaged, asking others for theirs", "err", Damaged(l.applier.sm))
+	l.r.log.Error("the state is damaged, asking others for theirs", "err", Damaged(l.applier.Machine()))
 	l.r.spawn(l.r.askForState)
 }
 
@@ -113,7 +76,7 @@ func (r *Replica) sendState(from protocol.MemberID, needs *order.Cursor) error {
 // repair puts the newest snapshot that was received in the place of a damaged state. One that
 // is of no use is left alone: another one will come.
 func (l *applyLoop) repair() error {
-	if Damaged(l.applier.sm) == nil {
+	if Damaged(l.applier.Machine()) == nil {
 		return nil
 	}
 	began := time.Now()
@@ -131,7 +94,7 @@ func (l *applyLoop) repair() error {
 	resident := l.applier.Resident()
 	after := l.applier.Install(meta, f)
 	switch {
-	case Damaged(l.applier.sm) != nil:
+	case Damaged(l.applier.Machine()) != nil:
 		l.applier.Halt()
 		l.uselessState(after)
 		return nil
@@ -165,7 +128,7 @@ func (l *applyLoop) uselessState(err error) {
 
 // mended is installed for a state that was damaged: the logs are where they were.
 func (b *bodies) mended(a *Applier) error {
-	refs, _, err := LiveBodies(a.sm)
+	refs, _, err := LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,11 @@ func BaseRecord(instance protocol.InstanceID, base protocol.Base) wal.Record {
 	return walRecord(instance, &protocol.Record{Kind: protocol.RecordBase, Base: &base})
 }
 
+// NewUnborn is an instance of which the log has nothing.
+func NewUnborn(instance protocol.InstanceID) *Unborn {
+	return &Unborn{recovery: recovery{instance: instance}}
+}
+
 // RecoverUnborn reads what the log has of such an instance.
 func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
 	u := &Unborn{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}

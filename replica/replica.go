@@ -215,7 +215,7 @@ func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Appl
 	}
 	r.session = session
 	r.apply = newApplyLoop(r, a)
-	if Damaged(a.sm) != nil {
+	if Damaged(a.Machine()) != nil {
 		a.Halt()
 		r.CheckState()
 	}

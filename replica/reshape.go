@@ -129,7 +129,7 @@ func (r *Replica) reshaped(a *Applier) error {
 func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error) {
 	u := r.unborn[id]
 	if u == nil {
-		u = &Unborn{recovery: recovery{instance: id}}
+		u = NewUnborn(id)
 	}
 	delete(r.unborn, id)
 	rec, restart, err := u.Begin(base)

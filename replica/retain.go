@@ -437,6 +437,9 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
+// Owe has the core told again.
+func (t *Retention) Owe() { t.owed = true }
+
 // Input is what the core is to know about this member's bodies; changed says that it must
 // be told, because that is news, or because it began anew. It is asked when everything that
 // the core committed was taken in, and stepped before anything else.

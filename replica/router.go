@@ -96,17 +96,17 @@ func (l *loop) weave() {
 
 // note publishes how much work of this member's the instance has.
 func (l *loop) note() {
-	load := uint64(len(l.inst.pending)) << 2
-	if l.inst.role == protocol.Leader {
+	load := uint64(l.inst.Pending()) << 2
+	if l.inst.Role() == protocol.Leader {
 		load |= 2
 	}
-	if l.inst.leader != 0 {
+	if leader, _ := l.inst.Leader(); leader != 0 {
 		load |= 1
 	}
 	if load != l.load.Load() {
 		l.load.Store(load)
 	}
-	if tail := l.inst.tail; tail != nil && uint64(tail.Round()) != l.round.Load() {
+	if tail := l.inst.Tail(); tail != nil && uint64(tail.Round()) != l.round.Load() {
 		l.round.Store(uint64(tail.Round()))
 	}
 }

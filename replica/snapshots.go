@@ -64,7 +64,7 @@ func (l *applyLoop) maybeSnapshot() error {
 	}
 	l.logged, l.entries, l.due = 0, 0, false
 	l.busy = true
-	if d, ok := l.applier.sm.(DurableStateMachine); ok {
+	if d, ok := l.applier.Machine().(DurableStateMachine); ok {
 		return l.checkpoint(d)
 	}
 	v, bytes := l.view(), l.total.Load()
