@@ -14,8 +14,7 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	r := &Replica{}
 	var all []*loop
 	for i := range 4 {
-		_, in := wovenInstance(protocol.InstanceID(i+1), protocol.Follower, 1)
-		all = append(all, &loop{r: r, id: protocol.InstanceID(i + 1), inst: in, wake: make(chan struct{}, 1)})
+		all = append(all, &loop{r: r, id: protocol.InstanceID(i + 1), wake: make(chan struct{}, 1)})
 	}
 	r.loops.Store(newLoops(all))
 	const frame = 1 << 20

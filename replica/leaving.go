@@ -67,4 +67,3 @@ func (l *Leaving) Next(now, again time.Duration, together bool, instances []*pro
 	}
 	return gives, left
 }
-

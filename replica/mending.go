@@ -42,4 +42,3 @@ func (m *Mending) Next(now, election time.Duration, st *protocol.Status) protoco
 
 // Refused says that the member which was asked cannot help, or that what it sent was of no use.
 func (m *Mending) Refused(now, election time.Duration) { m.next = now + mendRefused*election }
-

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -77,4 +78,16 @@ func decodeBase(b []byte) (base protocol.Base, err error) {
 		return base, &protocol.CorruptError{What: "base", Detail: err.Error()}
 	}
 	return base, nil
+}
+
+// Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,
+// these are the members, who hold the rows of coded bodies in their order.
+func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
+	config := protocol.Config{Members: slices.Clone(members)}
+	config.Number()
+	m := Meta{Cursor: begin, Config: config}
+	for range begin.Points[1:] {
+		m.Others = append(m.Others, config.Clone())
+	}
+	return m
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -380,16 +379,4 @@ func (s *Snapshots) setAside(damaged []protocol.Position) error {
 		}
 	}
 	return nil
-}
-
-// Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,
-// these are the members, who hold the rows of coded bodies in their order.
-func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
-	config := protocol.Config{Members: slices.Clone(members)}
-	config.Number()
-	m := Meta{Cursor: begin, Config: config}
-	for range begin.Points[1:] {
-		m.Others = append(m.Others, config.Clone())
-	}
-	return m
 }
