@@ -19,6 +19,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
@@ -35,17 +36,17 @@ type (
 	Index               = protocol.Index
 	Term                = protocol.Term
 	BodyRef             = protocol.BodyRef
-	Command             = replica.Command
-	StateMachine        = replica.StateMachine
-	DurableStateMachine = replica.DurableStateMachine
-	BodyKeeper          = replica.BodyKeeper
-	Repairable          = replica.Repairable
-	Snapshot            = replica.Snapshot
-	RefusedError        = replica.RefusedError
-	DirError            = replica.DirError
-	ExpelledError       = replica.ExpelledError
+	Command             = member.Command
+	StateMachine        = member.StateMachine
+	DurableStateMachine = member.DurableStateMachine
+	BodyKeeper          = member.BodyKeeper
+	Repairable          = member.Repairable
+	Snapshot            = member.Snapshot
+	RefusedError        = member.RefusedError
+	DirError            = member.DirError
+	ExpelledError       = member.ExpelledError
 	ForgottenError      = replica.ForgottenError
-	BodyError           = replica.BodyError
+	BodyError           = member.BodyError
 	Client              = replica.Client
 	BrokenError         = replica.BrokenError
 )
@@ -64,13 +65,13 @@ const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
 
 // Errors of proposals and reads; each says whether a retry is safe.
 var (
-	ErrMaybeCommitted = replica.ErrMaybeCommitted
-	ErrResultUnknown  = replica.ErrResultUnknown
-	ErrNoLeader       = replica.ErrNoLeader
-	ErrOverloaded     = replica.ErrOverloaded
-	ErrTooLarge       = replica.ErrTooLarge
-	ErrStopped        = replica.ErrStopped
-	ErrReadTimeout    = replica.ErrReadTimeout
+	ErrMaybeCommitted = member.ErrMaybeCommitted
+	ErrResultUnknown  = member.ErrResultUnknown
+	ErrNoLeader       = member.ErrNoLeader
+	ErrOverloaded     = member.ErrOverloaded
+	ErrTooLarge       = member.ErrTooLarge
+	ErrStopped        = member.ErrStopped
+	ErrReadTimeout    = member.ErrReadTimeout
 )
 
 // Node is a member of a running cluster. Its methods are safe for concurrent use.

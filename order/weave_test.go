@@ -109,7 +109,7 @@ func (l *looms) step() {
 	}
 }
 
-// weave is replica.Instance.Weave.
+// weave is member.Instance.Weave.
 func (l *looms) weave(r int) {
 	var want Turn
 	own := l.tails[l.leaders[r]][r]

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -79,7 +80,7 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 	default:
 		return nil, fmt.Errorf("unknown request %q", request[0])
 	}
-	var refused *RefusedError
+	var refused *member.RefusedError
 	if errors.As(err, &refused) {
 		return json.Marshal(refusal{refused.Reason, refused.Leader})
 	}
@@ -111,13 +112,13 @@ func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any,
 		leader := r.first().status.Load().Leader
 		switch leader {
 		case 0:
-			err = &RefusedError{What: what, Reason: protocol.ReasonNoLeader}
+			err = &member.RefusedError{What: what, Reason: protocol.ReasonNoLeader}
 		case r.opt.Self:
 			err = here(ctx)
 		default:
 			err = r.askLeader(ctx, leader, what, append([]byte{kind}, body...))
 		}
-		var refused *RefusedError
+		var refused *member.RefusedError
 		if !errors.As(err, &refused) || !passing(refused.Reason) {
 			return err
 		}
@@ -150,7 +151,7 @@ func (r *Replica) askLeader(ctx context.Context, leader protocol.MemberID, what 
 		return err
 	}
 	if ref.Reason != protocol.ReasonNone {
-		return &RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
+		return &member.RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
 	}
 	return nil
 }
@@ -207,8 +208,8 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	changes = r.joins(changes)
 	// What only removes may pass those that cannot follow: perhaps because of who is removed.
 	removes := !slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind != protocol.RemoveMember })
-	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !removes && !Settled(&r.first().status.Load().Config, configs[1:]) {
-		return &RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
+	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !removes && !member.Settled(&r.first().status.Load().Config, configs[1:]) {
+		return &member.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
 	}
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
@@ -226,7 +227,7 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	}()
 	select {
 	case ref := <-refused:
-		return &RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
+		return &member.RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
 	case err := <-applied:
 		if err != nil || !leaves {
 			return err
@@ -256,9 +257,9 @@ func (r *Replica) poll(ctx context.Context, what string, patience time.Duration,
 				return nil
 			}
 		case ref := <-refused:
-			return &RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
+			return &member.RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
 		case <-limit.C:
-			return &StalledError{What: what, For: patience}
+			return &member.StalledError{What: what, For: patience}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.stop:
@@ -310,7 +311,7 @@ func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	first := r.first()
 	st := first.status.Load()
 	if to != 0 && !st.Config.Voter(to) {
-		return &RefusedError{What: "leadership transfer", Reason: protocol.ReasonInvalidChange, Leader: st.Leader}
+		return &member.RefusedError{What: "leadership transfer", Reason: protocol.ReasonInvalidChange, Leader: st.Leader}
 	}
 	if to == r.opt.Self {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -18,7 +19,7 @@ import (
 // queue is long.
 type applyLoop struct {
 	r       *Replica
-	applier *Applier
+	applier *member.Applier
 
 	mu    sync.Mutex
 	queue []applyItem
@@ -36,7 +37,7 @@ type applyLoop struct {
 	shape    []protocol.InstanceID
 	added    []protocol.Index
 	backlog  []int // how many entries of each wait for their turn
-	groups   readGroups
+	groups   member.ReadGroups
 	changing []configWaiter
 	configs  []protocol.Config // of the instances in force; the first is the cluster's
 	needs    order.Cursor      // what a state in place of a damaged one must include
@@ -51,7 +52,7 @@ type applyLoop struct {
 }
 
 type applyItem struct {
-	commit  Commitment
+	commit  member.Commitment
 	applied chan struct{}  // closed when commit is applied; nil if nobody waits
 	install *protocol.Base // of the commitment's instance
 	view    chan<- viewReply
@@ -68,7 +69,7 @@ type configWaiter struct {
 
 type viewReply struct {
 	header SnapshotHeader
-	view   Snapshot
+	view   member.Snapshot
 	err    error
 }
 
@@ -76,7 +77,7 @@ type viewReply struct {
 // left on disk and read again in their turn.
 const applyQueueBytes = 128 << 20
 
-func newApplyLoop(r *Replica, a *Applier) *applyLoop {
+func newApplyLoop(r *Replica, a *member.Applier) *applyLoop {
 	l := &applyLoop{r: r, applier: a, wake: make(chan struct{}, 1), configs: a.Configs(), useless: make(chan struct{}, 1)}
 	l.note()
 	return l
@@ -115,12 +116,12 @@ func (l *applyLoop) pushInstall(instance protocol.InstanceID, base *protocol.Bas
 		}
 	}
 	clear(l.queue[len(keep):])
-	l.queue = append(keep, applyItem{install: base, commit: Commitment{Instance: instance}})
+	l.queue = append(keep, applyItem{install: base, commit: member.Commitment{Instance: instance}})
 	l.installs++
 	l.mu.Unlock()
 	for _, it := range dropped {
 		for _, b := range it.commit.Own {
-			b.Fail(ErrResultUnknown)
+			b.Fail(member.ErrResultUnknown)
 		}
 		if it.applied != nil {
 			close(it.applied)
@@ -181,13 +182,13 @@ func (l *applyLoop) drain() {
 	l.mu.Unlock()
 	for _, it := range items {
 		for _, b := range it.commit.Own {
-			b.Fail(ErrStopped)
+			b.Fail(member.ErrStopped)
 		}
 		if it.view != nil {
-			it.view <- viewReply{err: ErrStopped}
+			it.view <- viewReply{err: member.ErrStopped}
 		}
 	}
-	l.applier.FailOwn(ErrStopped)
+	l.applier.FailOwn(member.ErrStopped)
 }
 
 func (l *applyLoop) item(it *applyItem) error {
@@ -200,7 +201,7 @@ func (l *applyLoop) item(it *applyItem) error {
 	case it.due:
 		l.due = true
 	case it.halt:
-		if Damaged(l.applier.Machine()) != nil {
+		if member.Damaged(l.applier.Machine()) != nil {
 			l.applier.Halt()
 		}
 	case it.repair:
@@ -226,7 +227,7 @@ func (l *applyLoop) item(it *applyItem) error {
 	}
 	l.publish()
 	err := l.maybeSnapshot()
-	if err != nil && Damaged(l.applier.Machine()) != nil {
+	if err != nil && member.Damaged(l.applier.Machine()) != nil {
 		l.busy = false
 		l.applier.Halt()
 		l.mend()
@@ -238,7 +239,7 @@ func (l *applyLoop) item(it *applyItem) error {
 // show answers with a view of the state, later if that is not what the order says: then a
 // snapshot is in the queue.
 func (l *applyLoop) show(reply chan<- viewReply) error {
-	if err := Damaged(l.applier.Machine()); err != nil {
+	if err := member.Damaged(l.applier.Machine()); err != nil {
 		reply <- viewReply{err: err}
 		return nil
 	}
@@ -250,14 +251,14 @@ func (l *applyLoop) show(reply chan<- viewReply) error {
 	return nil
 }
 
-func (l *applyLoop) apply(c Commitment) error {
-	before, inOrder := l.applier.changes, l.applier.Resident()
+func (l *applyLoop) apply(c member.Commitment) error {
+	before, inOrder := l.applier.Changes, l.applier.Resident()
 	err := l.applier.Apply(c)
 	resident := inOrder - l.applier.Resident() // what came to its turn
 	for i := range c.Entries {
 		resident += len(c.Entries[i].Payload)
 		l.logged += int64(c.Entries[i].Bytes())
-		l.total.Add(EntryCost(&c.Entries[i]))
+		l.total.Add(member.EntryCost(&c.Entries[i]))
 	}
 	l.entries += int64(len(c.Entries))
 	l.mu.Lock()
@@ -266,7 +267,7 @@ func (l *applyLoop) apply(c Commitment) error {
 	if err != nil {
 		return err
 	}
-	if l.applier.changes != before {
+	if l.applier.Changes != before {
 		if err := l.r.reshaped(l.applier); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func (l *applyLoop) apply(c Commitment) error {
 func (l *applyLoop) publish() {
 	l.amu.Lock()
 	l.note()
-	ready, void := l.groups.served(l.shape, l.added)
+	ready, void := l.groups.Served(l.shape, l.added)
 	l.amu.Unlock()
 	l.answer(ready, void)
 }
@@ -311,7 +312,7 @@ func (l *applyLoop) publishConfig() {
 	}
 	l.changing = keep
 	l.amu.Unlock()
-	l.r.bodies.obey(l.applier.instances)
+	l.r.bodies.obey(l.applier.Instances)
 	l.r.changed()
 }
 
@@ -329,9 +330,9 @@ func (l *applyLoop) whenConfig(ctx context.Context, ok func([]protocol.Config) b
 	case <-w.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrMaybeCommitted, ctx.Err())
+		return fmt.Errorf("%w: %w", member.ErrMaybeCommitted, ctx.Err())
 	case <-l.r.stop:
-		return ErrStopped
+		return member.ErrStopped
 	}
 }
 
@@ -395,7 +396,7 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 		l.mu.Unlock()
 	}()
 	switch {
-	case l.applier.of(instance) == nil:
+	case l.applier.Of(instance) == nil:
 		return nil // it is retired by now
 	case l.applier.Added(instance) >= base.Index && base.Index > 0 && !l.applier.Stuck():
 		// Another instance had it installed, or one that goes further.
@@ -428,7 +429,7 @@ func (l *applyLoop) install(instance protocol.InstanceID, base protocol.Base) er
 	l.mu.Lock()
 	l.bytes -= resident
 	l.mu.Unlock()
-	if Damaged(l.applier.Machine()) == nil {
+	if member.Damaged(l.applier.Machine()) == nil {
 		l.r.repairing.Store(false)
 	}
 	l.r.log.Info("snapshot installed", "instance", instance, "index", base.Index, "term", base.Term, "position", meta.Cursor.Position, "took", time.Since(began))

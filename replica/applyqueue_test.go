@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	l := &applyLoop{wake: make(chan struct{}, 1)}
 	push := func(e protocol.Entry) *protocol.Entry {
-		l.push(applyItem{commit: Commitment{Instance: 1, Entries: []protocol.Entry{e}}})
+		l.push(applyItem{commit: member.Commitment{Instance: 1, Entries: []protocol.Entry{e}}})
 		return &l.queue[len(l.queue)-1].commit.Entries[0]
 	}
 	frame := []byte("....small command....")

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -48,12 +49,12 @@ type bodies struct {
 	wanted map[protocol.BodyRef]bool
 
 	// The goroutine's own.
-	gatherer *Gatherer
-	out      GatherOutbox
-	waiters  map[protocol.BodyRef][]func(Answer)
+	gatherer *member.Gatherer
+	out      member.GatherOutbox
+	waiters  map[protocol.BodyRef][]func(member.Answer)
 	filling  int // missing bodies that are being gathered; ≤ maxFilling
 	turns    int // of fill
-	censuses []*Census
+	censuses []*member.Census
 	context  uint64
 
 	// questions of other members; more than it holds are dropped, and asked again.
@@ -61,14 +62,14 @@ type bodies struct {
 	readers   chan struct{} // holds a token for each read of this member's own
 
 	count   bodyCounters
-	failing atomic.Pointer[BodyError] // the last failure to restore a body; nil after a success
+	failing atomic.Pointer[member.BodyError] // the last failure to restore a body; nil after a success
 }
 
 // keptBodies is which bodies of an instance are alive and missing.
 type keptBodies struct {
 	instance  protocol.InstanceID
-	retention *Retention  // guarded by bodies.kmu
-	changed   atomic.Bool // the event loop has to look at it
+	retention *member.Retention // guarded by bodies.kmu
+	changed   atomic.Bool       // the event loop has to look at it
 }
 
 type bodyCounters struct {
@@ -77,8 +78,8 @@ type bodyCounters struct {
 
 // bodyAsk asks for a body; done is called from the goroutine and must not block.
 type bodyAsk struct {
-	question Question
-	done     func(Answer)
+	question member.Question
+	done     func(member.Answer)
 }
 
 // flight is a body that several callers wait for together.
@@ -113,8 +114,8 @@ const (
 func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 	return &bodies{
 		r: r, store: store, cache: newBodyCache(r.opt.BodyCacheBytes), keeper: keeper,
-		flights: map[protocol.BodyRef]*flight{}, wanted: map[protocol.BodyRef]bool{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(Answer){},
-		gatherer: NewGatherer(GatherConfig{
+		flights: map[protocol.BodyRef]*flight{}, wanted: map[protocol.BodyRef]bool{}, wake: make(chan struct{}, 1), waiters: map[protocol.BodyRef][]func(member.Answer){},
+		gatherer: member.NewGatherer(member.GatherConfig{
 			Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond),
 			Retry: r.opt.ElectionTimeout, MaxBytes: bodyGatherBytes,
 		}),
@@ -125,7 +126,7 @@ func newBodies(r *Replica, store *wal.Bodies, keeper bool) *bodies {
 // start begins to work. The member's loops run already or will soon.
 func (b *bodies) start() {
 	for _, l := range b.r.all() {
-		b.with(l.kept, func(*Retention) {})
+		b.with(l.kept, func(*member.Retention) {})
 	}
 	b.r.spawn(b.run)
 	for range bodyServers {
@@ -139,7 +140,7 @@ func (b *bodies) host(instance protocol.InstanceID) *keptBodies {
 	defer b.kmu.Unlock()
 	at, ok := slices.BinarySearchFunc(b.kept, instance, func(k *keptBodies, id protocol.InstanceID) int { return cmp.Compare(k.instance, id) })
 	if !ok {
-		b.kept = slices.Insert(b.kept, at, &keptBodies{instance: instance, retention: NewRetention(instance, b.store, b.keeper)})
+		b.kept = slices.Insert(b.kept, at, &keptBodies{instance: instance, retention: member.NewRetention(instance, b.store, b.keeper)})
 	}
 	return b.kept[at]
 }
@@ -178,14 +179,14 @@ func (b *bodies) handle(m *protocol.Message) bool {
 }
 
 // ask queues a question. done is not called if an error is returned.
-func (b *bodies) ask(q Question, done func(Answer)) error {
+func (b *bodies) ask(q member.Question, done func(member.Answer)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
 		return b.r.stopped()
 	case len(b.asks) >= bodyAsks:
-		return ErrOverloaded
+		return member.ErrOverloaded
 	}
 	b.asks = append(b.asks, bodyAsk{q, done})
 	poke(b.wake)
@@ -217,7 +218,7 @@ func (b *bodies) want(refs []protocol.BodyRef) {
 		if !b.begins(ref) {
 			continue
 		}
-		err := b.ask(Question{Ref: ref, Until: b.r.now() + bodyPatience, Urgent: true}, func(a Answer) {
+		err := b.ask(member.Question{Ref: ref, Until: b.r.now() + bodyPatience, Urgent: true}, func(a member.Answer) {
 			b.ends(ref)
 			if a.Err != nil {
 				b.r.log.Warn("a new leader lacks a body", "index", ref.Index, "err", a.Err)
@@ -289,15 +290,15 @@ func (b *bodies) unfilled() bool {
 }
 
 // obey takes in what the configurations that are applied say about this member's bodies.
-func (b *bodies) obey(instances []instanceState) {
+func (b *bodies) obey(instances []member.InstanceState) {
 	b.kmu.Lock()
 	kept := slices.Clone(b.kept)
 	b.kmu.Unlock()
 	for _, k := range kept {
-		config := &instances[0].config // also for those that are retired
+		config := &instances[0].Config // also for those that are retired
 		for i := range instances {
-			if instances[i].instance == k.instance {
-				config = &instances[i].config
+			if instances[i].Instance == k.instance {
+				config = &instances[i].Config
 			}
 		}
 		b.kmu.Lock()
@@ -305,7 +306,7 @@ func (b *bodies) obey(instances []instanceState) {
 		short := k.retention.Short()
 		b.kmu.Unlock()
 		if news {
-			b.with(k, func(*Retention) {})
+			b.with(k, func(*member.Retention) {})
 			b.r.log.Info("which bodies this member holds whole has changed", "instance", k.instance, "to be made whole", short)
 		}
 	}
@@ -356,7 +357,7 @@ func (b *bodies) begin(now time.Duration, a bodyAsk) {
 	q := a.question
 	if len(b.waiters[q.Ref]) == 0 && q.Have == nil {
 		if body := b.cache.get(q.Ref); body != nil {
-			q.Have = &Fragment{protocol.FormWhole, body}
+			q.Have = &member.Fragment{Form: protocol.FormWhole, Bytes: body}
 		} else if have := b.local(q.Ref); have.Form != protocol.FormNone {
 			q.Have = &have
 		}
@@ -367,13 +368,13 @@ func (b *bodies) begin(now time.Duration, a bodyAsk) {
 
 // local reads what this member holds of a body. Damage counts as holding nothing, and is
 // repaired.
-func (b *bodies) local(ref protocol.BodyRef) Fragment {
-	have, err := readBody(ref, b.store)
+func (b *bodies) local(ref protocol.BodyRef) member.Fragment {
+	have, err := member.ReadBody(ref, b.store)
 	if err != nil {
-		if isDamage(err) {
+		if member.IsDamage(err) {
 			b.damaged(ref, err)
 		}
-		return Fragment{}
+		return member.Fragment{}
 	}
 	return have
 }
@@ -395,7 +396,7 @@ func (b *bodies) damaged(ref protocol.BodyRef, err error) {
 	b.kmu.Unlock()
 	news := false
 	if k != nil {
-		b.with(k, func(t *Retention) { news = t.Lost(ref) })
+		b.with(k, func(t *member.Retention) { news = t.Lost(ref) })
 	}
 	if !news {
 		return
@@ -438,7 +439,7 @@ func (b *bodies) newsOfAll(first *keptBodies) (in protocol.Bodies, changed bool)
 
 // with changes what is known of an instance's bodies, and has its core and the goroutine look
 // at it.
-func (b *bodies) with(k *keptBodies, f func(*Retention)) {
+func (b *bodies) with(k *keptBodies, f func(*member.Retention)) {
 	b.kmu.Lock()
 	f(k.retention)
 	b.kmu.Unlock()
@@ -469,7 +470,7 @@ func (b *bodies) flush(now time.Duration) {
 	}
 }
 
-func (b *bodies) answered(a Answer) {
+func (b *bodies) answered(a member.Answer) {
 	for _, id := range a.Bad {
 		b.r.log.Error("a member sent bytes that are not of the body that was asked for", "member", id, "index", a.Ref.Index)
 	}
@@ -503,7 +504,7 @@ func (b *bodies) fill(now time.Duration) {
 	b.turns++
 	for _, ref := range due {
 		b.filling++
-		b.begin(now, bodyAsk{Question{Ref: ref, Until: now + bodyPatience}, func(a Answer) {
+		b.begin(now, bodyAsk{member.Question{Ref: ref, Until: now + bodyPatience}, func(a member.Answer) {
 			b.filling--
 			b.filled(a)
 		}})
@@ -511,9 +512,9 @@ func (b *bodies) fill(now time.Duration) {
 }
 
 // filled makes a restored body durable in the form that this member is to hold.
-func (b *bodies) filled(a Answer) {
+func (b *bodies) filled(a member.Answer) {
 	if a.Err != nil {
-		var e *BodyError
+		var e *member.BodyError
 		if errors.As(a.Err, &e) && b.failing.Swap(e) == nil {
 			b.r.log.Error("a body that is missing cannot be restored yet", "err", a.Err)
 		}
@@ -521,12 +522,12 @@ func (b *bodies) filled(a Answer) {
 	}
 	b.failing.Store(nil)
 	config := b.r.apply.config(a.Ref.Instance)
-	form, ok := RestoreForm(&config, b.r.opt.Self, a.Ref, b.store)
+	form, ok := member.RestoreForm(&config, b.r.opt.Self, a.Ref, b.store)
 	if !ok {
 		return // not a member yet: it is asked for again later
 	}
-	whole := Fragment{protocol.FormWhole, a.Body}
-	own, err := whole.cut(a.Ref.K, form)
+	whole := member.Fragment{Form: protocol.FormWhole, Bytes: a.Body}
+	own, err := whole.Cut(a.Ref.K, form)
 	if err != nil {
 		b.r.log.Error("row of a body cannot be computed", "index", a.Ref.Index, "err", err)
 		return
@@ -547,15 +548,15 @@ func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 			return
 		}
 		if whole { // the core has seen to it
-			b.with(k, func(t *Retention) { t.Stored(ref) })
+			b.with(k, func(t *member.Retention) { t.Stored(ref) })
 			return
 		}
-		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, bytes)}, func(err error) {
+		b.r.writer.Submit([]wal.Record{member.BodyRecord(ref, form, bytes)}, func(err error) {
 			if err != nil {
 				b.r.fail(err)
 				return
 			}
-			b.with(k, func(t *Retention) { t.Stored(ref) })
+			b.with(k, func(t *member.Retention) { t.Stored(ref) })
 			b.count.repaired.Add(1)
 		})
 	})
@@ -580,11 +581,11 @@ func (b *bodies) shut() {
 	b.mu.Unlock()
 	err := b.r.stopped()
 	for _, a := range asks {
-		a.done(Answer{Ref: a.question.Ref, Err: err})
+		a.done(member.Answer{Ref: a.question.Ref, Err: err})
 	}
 	for ref, waiting := range b.waiters {
 		for _, done := range waiting {
-			done(Answer{Ref: ref, Err: err})
+			done(member.Answer{Ref: ref, Err: err})
 		}
 	}
 }
@@ -594,10 +595,10 @@ func (b *bodies) serve(ctx context.Context) {
 	for {
 		select {
 		case m := <-b.questions:
-			answer, damage := AnswerFetch(m, b.r.opt.Self, b.store)
-			if damage != nil && isDamage(damage) {
+			answer, damage := member.AnswerFetch(m, b.r.opt.Self, b.store)
+			if damage != nil && member.IsDamage(damage) {
 				if held, ok := b.store.Find(uint32(m.Instance), uint64(m.Holdings[0].Index)); ok {
-					b.damaged(refOf(&held), damage)
+					b.damaged(member.RefOf(&held), damage)
 				}
 			}
 			switch {

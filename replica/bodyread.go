@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -21,7 +22,7 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	select {
 	case r.bodies.readers <- struct{}{}:
 	case <-ctx.Done():
-		return nil, errors.Join(&BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+		return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
 	case <-r.stop:
 		return nil, r.stopped()
 	}
@@ -31,7 +32,7 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	case <-f.done:
 		return f.body, f.err
 	case <-ctx.Done():
-		return nil, errors.Join(&BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+		return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
 	case <-r.stop:
 		return nil, r.stopped()
 	}
@@ -48,7 +49,7 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 	f = &flight{done: make(chan struct{})}
 	b.flights[ref] = f
 	b.mu.Unlock()
-	land := func(a Answer) {
+	land := func(a member.Answer) {
 		b.mu.Lock()
 		delete(b.flights, ref)
 		b.mu.Unlock()
@@ -59,15 +60,15 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 	}
 	have := b.local(ref)
 	if have.Form == protocol.FormWhole {
-		land(Answer{Body: have.Bytes})
+		land(member.Answer{Body: have.Bytes})
 		return f
 	}
-	q := Question{Ref: ref, Until: b.r.now() + bodyPatience}
+	q := member.Question{Ref: ref, Until: b.r.now() + bodyPatience}
 	if have.Form != protocol.FormNone {
 		q.Have = &have
 	}
 	if err := b.ask(q, land); err != nil {
-		land(Answer{Err: err})
+		land(member.Answer{Err: err})
 	}
 	return f
 }
@@ -137,7 +138,7 @@ func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 
 // compacted forgets the bodies of entries that an instance's log does not hold any more.
 func (b *bodies) compacted(k *keptBodies, floor protocol.Index) {
-	b.with(k, func(t *Retention) { t.Compact(floor) })
+	b.with(k, func(t *member.Retention) { t.Compact(floor) })
 	b.r.spawn(func(context.Context) { b.sweep() })
 }
 
@@ -151,9 +152,9 @@ func (b *bodies) installing(k *keptBodies, base protocol.Index) {
 // installed begins anew with what the state refers to that a snapshot brought, for one
 // instance whose log begins at base now, and others that go on. What is missing of it is
 // fetched in the background.
-func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *Applier) error {
+func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
 	began := time.Now()
-	refs, _, err := LiveBodies(a.Machine())
+	refs, _, err := member.LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a 
 	b.kmu.Unlock()
 	lacking := 0
 	for _, k := range kept {
-		b.with(k, func(t *Retention) {
+		b.with(k, func(t *member.Retention) {
 			if k.instance == instance {
 				t.Restart(base, refs)
 			}
@@ -187,7 +188,7 @@ func (b *bodies) sweep() {
 		dead := k.retention.Dead(b.store)
 		b.kmu.Unlock()
 		for _, key := range dead {
-			b.store.Release(uint32(k.instance), uint64(key.index))
+			b.store.Release(uint32(k.instance), uint64(key.Index))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,7 +26,7 @@ type Client struct {
 
 type pendingCommand struct {
 	command, body []byte
-	done          Done
+	done          member.Done
 }
 
 // BrokenError says that a command was not proposed, because an earlier one of the same client
@@ -53,7 +54,7 @@ func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error)
 }
 
 // ProposeAsync is Replica.ProposeAsync, in the client's order.
-func (c *Client) ProposeAsync(command, body []byte, done Done) error {
+func (c *Client) ProposeAsync(command, body []byte, done member.Done) error {
 	if err := c.r.fits(command, body); err != nil {
 		return err
 	}
@@ -77,16 +78,16 @@ func (c *Client) ProposeAsync(command, body []byte, done Done) error {
 	return nil
 }
 
-func (c *pendingCommand) cost() int64 { return commandCost(c.command) + int64(len(c.body)) }
+func (c *pendingCommand) cost() int64 { return member.CommandCost(c.command) + int64(len(c.body)) }
 
 // next makes a batch of what waits, if none is under way. c.mu is held.
-func (c *Client) next() *Batch {
+func (c *Client) next() *member.Batch {
 	if c.flying || len(c.waiting) == 0 {
 		return nil
 	}
 	c.flying = true
 	p := c.r.proposer
-	b := NewBatch(p.clock(), len(c.waiting[0].command)+8, 1)
+	b := member.NewBatch(p.clock(), len(c.waiting[0].command)+8, 1)
 	n := 0
 	for n < len(c.waiting) {
 		w := &c.waiting[n]
@@ -105,7 +106,7 @@ func (c *Client) next() *Batch {
 	if c.waiting = c.waiting[n:]; len(c.waiting) == 0 {
 		c.waiting = nil
 	}
-	b.free = func(b *Batch) {
+	b.Free = func(b *member.Batch) {
 		p.free(b)
 		c.landed()
 	}
@@ -113,9 +114,9 @@ func (c *Client) next() *Batch {
 }
 
 // watch notes that a command failed, before anybody is told.
-func (c *Client) watch(done Done) Done {
+func (c *Client) watch(done member.Done) member.Done {
 	return func(result any, err error) {
-		if err != nil && !errors.Is(err, ErrResultUnknown) { // which took effect
+		if err != nil && !errors.Is(err, member.ErrResultUnknown) { // which took effect
 			c.mu.Lock()
 			if c.err == nil {
 				c.err = err
@@ -131,7 +132,7 @@ func (c *Client) landed() {
 	c.mu.Lock()
 	c.flying = false
 	var failed []pendingCommand
-	var b *Batch
+	var b *member.Batch
 	err := c.err
 	if err != nil {
 		failed, c.waiting = c.waiting, nil
@@ -150,9 +151,9 @@ func (c *Client) landed() {
 
 // fits reports whether a command is not too large.
 func (r *Replica) fits(command, body []byte) error {
-	most := min(r.opt.MaxCommandBytes, protocol.MaxEntryBytes-protocol.HeadSize-commandOverhead)
+	most := min(r.opt.MaxCommandBytes, protocol.MaxEntryBytes-protocol.HeadSize-member.CommandOverhead)
 	if n := len(command) + len(body); n > most {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, most)
+		return fmt.Errorf("%w: %d bytes, limit %d", member.ErrTooLarge, n, most)
 	}
 	return nil
 }

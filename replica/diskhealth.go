@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -31,7 +32,7 @@ type DiskStats struct {
 // diskHealth is what is known of damage.
 type diskHealth struct {
 	mu      sync.Mutex
-	book    DamageBook
+	book    member.DamageBook
 	stats   DiskStats
 	failing error // the last that was found, as long as something is left
 }
@@ -131,7 +132,7 @@ func (r *Replica) mendLog(d *wal.Damage) {
 			})
 		}
 		if lost.Last > 0 {
-			r.harm(protocol.InstanceID(lost.Instance), &LoadError{protocol.InstanceID(lost.Instance), protocol.Index(lost.Last), d.Where})
+			r.harm(protocol.InstanceID(lost.Instance), &member.LoadError{Instance: protocol.InstanceID(lost.Instance), Index: protocol.Index(lost.Last), Err: d.Where})
 		}
 	}
 	if len(d.Lost) > 0 {
@@ -141,7 +142,7 @@ func (r *Replica) mendLog(d *wal.Damage) {
 
 // harm says that entries up to an index are damaged in the log: a snapshot is to stand for
 // them, as soon as they are applied.
-func (r *Replica) harm(instance protocol.InstanceID, err *LoadError) {
+func (r *Replica) harm(instance protocol.InstanceID, err *member.LoadError) {
 	l := r.find(instance)
 	if l == nil {
 		return // it is retired; its log goes anyway
@@ -167,7 +168,7 @@ func (r *Replica) scrubSnapshots(spend func(int64) bool) bool {
 			return spend(n)
 		})
 		switch {
-		case errors.Is(err, ErrStopped):
+		case errors.Is(err, member.ErrStopped):
 			return false
 		case err != nil && !errors.Is(err, os.ErrNotExist):
 			r.mendSnapshot(p, err)
@@ -183,7 +184,7 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 		r.log.Warn("snapshots cannot be listed", "err", lerr)
 		return
 	}
-	retake, remove := SnapshotRemedy(p, all)
+	retake, remove := member.SnapshotRemedy(p, all)
 	if r.disk.note(r.snaps.path(p), 0, !remove) {
 		r.log.Error("a snapshot is damaged on disk", "err", err, "position", p, "replaced", retake)
 	}
@@ -214,7 +215,7 @@ func (s *Snapshots) whole(path string, read func(n int64) bool) error {
 	for {
 		n, err := f.Read(buf)
 		if n > 0 && read != nil && !read(int64(n)) {
-			return ErrStopped
+			return member.ErrStopped
 		}
 		if err == io.EOF {
 			return f.Verify()

@@ -8,12 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
-func metaAt(position protocol.Position, index protocol.Index, term protocol.Term) Meta {
-	return Meta{
+func metaAt(position protocol.Position, index protocol.Index, term protocol.Term) member.Meta {
+	return member.Meta{
 		Cursor: order.Cursor{Position: position, Points: []order.Point{{Instance: 1, Index: index, Term: term}}},
 		Config: protocol.Config{Members: []protocol.Member{{ID: 1}}},
 	}
@@ -67,7 +68,7 @@ func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
 	s, err := OpenSnapshots(vfs.NewMem(), "snapshots")
 	require.NoError(t, err)
 	at := func(round protocol.Round) SnapshotHeader {
-		m := Bootstrap(order.Begin(2, true), nil)
+		m := member.Bootstrap(order.Begin(2, true), nil)
 		m.Cursor.Position, m.Cursor.Turn.Round = 5, round
 		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
 		return SnapshotHeader{Meta: m, HasState: true}
@@ -207,7 +208,7 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	life, lock, err := Enter(fs, "d", 7, 1, chance)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, life.Life)
-	var dir *DirError
+	var dir *member.DirError
 	_, _, err = Enter(fs, "d", 7, 1, chance)
 	require.ErrorAs(t, err, &dir, "in use")
 	require.NoError(t, lock.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,7 +14,7 @@ import (
 func (r *Replica) HandOver(ctx context.Context) {
 	pause := time.NewTicker(max(r.opt.Heartbeat/20, time.Millisecond))
 	defer pause.Stop()
-	for leaving := (Leaving{}); ; {
+	for leaving := (member.Leaving{}); ; {
 		var instances []*protocol.Status
 		for _, l := range r.all() {
 			instances = append(instances, l.status.Load())

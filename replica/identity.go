@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -51,7 +52,7 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance
 	}
 	lock, err = fs.Lock(filepath.Join(dir, "LOCK"))
 	if err != nil {
-		return own, nil, &DirError{dir, fmt.Sprintf("is in use by another process (%v)", err)}
+		return own, nil, &member.DirError{Dir: dir, Detail: fmt.Sprintf("is in use by another process (%v)", err)}
 	}
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err == nil && id.Forgot != nil {
@@ -108,15 +109,15 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 		return id, err
 	}
 	if err := json.Unmarshal(b, &id); err != nil {
-		return id, &DirError{dir, identityFile + " is damaged: " + err.Error()}
+		return id, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
 	}
 	switch {
 	case id.Format < 1 || id.Format > identityFormat:
-		return id, &DirError{dir, fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, identityFormat)}
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, identityFormat)}
 	case id.Cluster != cluster:
-		return id, &DirError{dir, fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:
-		return id, &DirError{dir, fmt.Sprintf("belongs to member %s, not to %s", id.Member, self)}
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to member %s, not to %s", id.Member, self)}
 	}
 	return id, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 )
@@ -72,7 +73,7 @@ func (r *Replica) relink(now time.Duration) {
 	for _, l := range r.all() {
 		configs = append(configs, l.status.Load().Config)
 	}
-	c := Union(configs)
+	c := member.Union(configs)
 	r.bodies.follow(&c)
 	r.learn(&c)
 	if len(c.Members) == 0 {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -17,42 +18,42 @@ import (
 type loop struct {
 	r     *Replica
 	id    protocol.InstanceID
-	inst  *Instance
-	clock Clock
+	inst  *member.Instance
+	clock member.Clock
 	kept  *keptBodies
-	out   Outbox
+	out   member.Outbox
 
 	mu     sync.Mutex
 	inputs []protocol.Input
-	jobs   []func()     // other things to do in the loop
-	bytes  int          // of messages in inputs; counted in Replica.inbox
-	reads  *readGroup   // the first loop's: gathers reads not asked for yet; nil if none
-	asked  []*readGroup // groups for which a read point is to be got
+	jobs   []func()            // other things to do in the loop
+	bytes  int                 // of messages in inputs; counted in Replica.inbox
+	reads  *readGroup          // the first loop's: gathers reads not asked for yet; nil if none
+	asked  []*member.ReadGroup // groups for which a read point is to be got
 	closed bool
 	// retired says that the instance is not in force any more.
 	retired bool
 	wake    chan struct{}
 
 	// The loop's own:
-	groups    map[uint64]*readGroup               // under way, by context
+	groups    map[uint64]*member.ReadGroup        // under way, by context
 	large     map[protocol.MemberID]time.Duration // when a member was sent a large message
 	upgrades  []upgrade                           // bodies on their way to the disk apart from their entries
 	context   uint64
-	submitted uint64    // last Seq handed to the log
-	durable   uint64    // last Seq that the instance was told is durable
-	keep      LogKeeper // up to where the log may be cut
-	room      time.Time // when a waiting batch may leave; zero if it need not be timed
+	submitted uint64           // last Seq handed to the log
+	durable   uint64           // last Seq that the instance was told is durable
+	keep      member.LogKeeper // up to where the log may be cut
+	room      time.Time        // when a waiting batch may leave; zero if it need not be timed
 
-	thread Thread // as the siblings know it
-	risen  uint64 // the router's count when it was last looked what they want
+	thread member.Thread // as the siblings know it
+	risen  uint64        // the router's count when it was last looked what they want
 	wakes  []protocol.InstanceID
-	mover  Mover
+	mover  member.Mover
 
-	unread    Unread
-	following Following
+	unread    member.Unread
+	following member.Following
 	looked    time.Duration // when it was last looked whether all is as it should be
 	published time.Duration // when it was last looked whose logs the membership does not name
-	search    Search
+	search    member.Search
 	gone      time.Duration // when the loop ends, for the instance is retired; 0: it is not
 
 	persisted atomic.Uint64 // last durable Seq; the log's goroutine raises it
@@ -65,11 +66,11 @@ type loop struct {
 }
 
 // One of any size has room alone, or it would be dropped whenever it is repeated.
-func newLoop(r *Replica, id protocol.InstanceID, inst *Instance, kept *keptBodies) *loop {
+func newLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *keptBodies) *loop {
 	l := &loop{
-		r: r, id: id, inst: inst, clock: Clock{Read: r.now}, kept: kept, wake: make(chan struct{}, 1),
-		keep:   LogKeeper{Bytes: r.opt.KeepLogBytes},
-		groups: map[uint64]*readGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{lonely: r.now()},
+		r: r, id: id, inst: inst, clock: member.Clock{Read: r.now}, kept: kept, wake: make(chan struct{}, 1),
+		keep:   member.LogKeeper{Bytes: r.opt.KeepLogBytes},
+		groups: map[uint64]*member.ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: member.Search{Lonely: r.now()},
 	}
 	l.publish()
 	l.note()
@@ -197,7 +198,7 @@ func (l *loop) tick() {
 	}
 	l.noteLogs()
 	for _, b := range l.r.proposer.expired(l.clock.Now(), l.r.opt.GiveUp()) {
-		l.out.Failed = append(l.out.Failed, FailedBatch{b, b.givenUp()})
+		l.out.Failed = append(l.out.Failed, member.FailedBatch{Batch: b, Err: b.GivenUp()})
 	}
 }
 
@@ -261,7 +262,7 @@ func (l *loop) flush() {
 }
 
 // carryOut sends first, so that the followers and the own disk work in parallel.
-func (l *loop) carryOut(out *Outbox) {
+func (l *loop) carryOut(out *member.Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
 		l.keep.Begin(out.Install.Index, l.r.apply.total.Load())
 		l.r.bodies.installing(l.kept, out.Install.Index)
@@ -273,7 +274,7 @@ func (l *loop) carryOut(out *Outbox) {
 	l.send(out.Send)
 	l.persist(out)
 	if len(out.Commit) > 0 {
-		l.commit(Commitment{Instance: l.id, Entries: out.Commit, Own: out.Own})
+		l.commit(member.Commitment{Instance: l.id, Entries: out.Commit, Own: out.Own})
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -294,7 +295,7 @@ func (l *loop) carryOut(out *Outbox) {
 	}
 }
 
-func (l *loop) persist(out *Outbox) {
+func (l *loop) persist(out *member.Outbox) {
 	if out.Seq == l.submitted {
 		return
 	}
@@ -307,13 +308,13 @@ func (l *loop) persist(out *Outbox) {
 // upgrade is a body that the instance has written apart from its entry, with step seq.
 type upgrade struct {
 	seq  uint64
-	body bodyKey
+	body member.BodyKey
 }
 
 func (l *loop) noteUpgrades(records []wal.Record, seq uint64) {
 	for i := range records {
 		if r := &records[i]; r.Kind == wal.KindBody {
-			l.upgrades = append(l.upgrades, upgrade{seq, bodyKey{protocol.Index(r.Index), protocol.Term(r.Body.Term)}})
+			l.upgrades = append(l.upgrades, upgrade{seq, member.BodyKey{Index: protocol.Index(r.Index), Term: protocol.Term(r.Body.Term)}})
 		}
 	}
 	l.upgrades = slices.DeleteFunc(l.upgrades, func(u upgrade) bool { return u.seq <= l.durable })
@@ -322,7 +323,7 @@ func (l *loop) noteUpgrades(records []wal.Record, seq uint64) {
 // upgrading reports whether the instance is writing more of a body than was held: nothing
 // less may replace that.
 func (l *loop) upgrading(ref protocol.BodyRef) bool {
-	return slices.ContainsFunc(l.upgrades, func(u upgrade) bool { return u.seq > l.durable && u.body == keyOf(ref) })
+	return slices.ContainsFunc(l.upgrades, func(u upgrade) bool { return u.seq > l.durable && u.body == member.KeyOf(ref) })
 }
 
 // wrote is called by the log's goroutine when everything up to seq is durable.
@@ -335,7 +336,7 @@ func (l *loop) wrote(seq uint64, err error) {
 	poke(l.wake)
 }
 
-func (l *loop) commit(c Commitment) {
+func (l *loop) commit(c member.Commitment) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
 	l.r.bodies.committed(l.kept, c.Entries)
 	it := applyItem{commit: c}
@@ -351,7 +352,7 @@ func (l *loop) commit(c Commitment) {
 	}
 }
 
-func (l *loop) finishReads(out *Outbox) {
+func (l *loop) finishReads(out *member.Outbox) {
 	for _, p := range out.Reads {
 		if g := l.groups[p.Context]; g != nil {
 			delete(l.groups, p.Context)
@@ -361,7 +362,7 @@ func (l *loop) finishReads(out *Outbox) {
 	for _, context := range out.FailedReads {
 		if g := l.groups[context]; g != nil {
 			delete(l.groups, context)
-			l.r.apply.failRead(g, ErrReadTimeout)
+			l.r.apply.failRead(g, member.ErrReadTimeout)
 		}
 	}
 }
@@ -387,27 +388,27 @@ func (l *loop) send(messages []*protocol.Message) {
 // its receiver is helped otherwise.
 func (l *loop) unreadable(m *protocol.Message, err error) bool {
 	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
-	var load *LoadError
+	var load *member.LoadError
 	if !errors.As(err, &load) {
 		log.Info("a body to send cannot be read")
 		return false
 	}
 	cursor, _ := l.r.apply.at()
-	fault, applied := FaultOf(load.Err), cursor.Point(l.id).Index
+	fault, applied := member.FaultOf(load.Err), cursor.Point(l.id).Index
 	if fault.Sick() {
 		l.r.harm(l.id, load)
 	}
 	switch l.unread.Remedy(l.r.now(), l.r.opt.ElectionTimeout, fault, load.Index, applied) {
-	case RemedySnapshot:
+	case member.RemedySnapshot:
 		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead", "fault", fault)
 		l.input(protocol.Unsendable{Member: m.To, Index: load.Index}, 0)
 		return true
-	case RemedyHandOver:
+	case member.RemedyHandOver:
 		log.Error("entries to send cannot be read from the log; another member should lead", "fault", fault)
 		l.input(protocol.Transfer{}, 0)
-	case RemedyStop:
-		l.r.fail(&LostError{err})
-	case RemedyWait:
+	case member.RemedyStop:
+		l.r.fail(&member.LostError{Err: err})
+	case member.RemedyWait:
 		log.Info("entries to send cannot be read from the log", "fault", fault)
 	}
 	return false
@@ -472,9 +473,9 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 		e := &m.Entries[i]
 		if e.BodySize > 0 || !e.Applicable() {
 			full := *e
-			if err := MakeResident(m.Instance, &full, full.Index <= m.Commit, r.load, r.bodies.store); err != nil {
-				var load *LoadError
-				if isDamage(err) && !errors.As(err, &load) {
+			if err := member.MakeResident(m.Instance, &full, full.Index <= m.Commit, r.load, r.bodies.store); err != nil {
+				var load *member.LoadError
+				if member.IsDamage(err) && !errors.As(err, &load) {
 					r.bodies.leftOut(e, m.Instance)
 				}
 				return nil, err
@@ -502,10 +503,10 @@ func (r *Replica) frame(m *protocol.Message) ([][]byte, error) {
 }
 
 // snapshotWritten cuts the log as far as nobody needs it any more; see LogKeeper and CutAt.
-func (l *loop) snapshotWritten(meta Meta, bytes int64) {
+func (l *loop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		st, newest := l.inst.Core().Status(), meta.Cursor.Point(l.id).Index
-		cut := CutAt(l.keep.Snapshot(newest, 0, bytes, &st, l.streaming), newest, protocol.Index(l.harmed.Load()))
+		cut := member.CutAt(l.keep.Snapshot(newest, 0, bytes, &st, l.streaming), newest, protocol.Index(l.harmed.Load()))
 		if cut >= st.First {
 			l.inst.Step(l.clock.Now(), protocol.Compact{Index: cut}, &l.out)
 			l.r.bodies.compacted(l.kept, cut)
@@ -538,7 +539,7 @@ func (l *loop) shut() {
 	l.closed = true
 	groups := l.asked
 	if l.reads != nil {
-		groups = append(groups, l.reads)
+		groups = append(groups, &l.reads.ReadGroup)
 	}
 	l.reads, l.asked = nil, nil
 	l.mu.Unlock()
@@ -550,11 +551,11 @@ func (l *loop) shut() {
 	for _, g := range l.groups {
 		l.r.apply.failRead(g, err)
 	}
-	l.inst.Abandon(ErrStopped)
+	l.inst.Abandon(member.ErrStopped)
 	if l.gone > 0 && l.r.ctx.Err() == nil {
 		return // only this instance ends
 	}
 	for _, b := range l.r.proposer.close(err) {
-		b.Fail(ErrStopped)
+		b.Fail(member.ErrStopped)
 	}
 }

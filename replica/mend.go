@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -17,18 +18,18 @@ func (r *Replica) CheckState() { r.apply.push(applyItem{halt: true}) }
 
 // mend begins to ask others for their state, unless that goes on already.
 func (l *applyLoop) mend() {
-	if Damaged(l.applier.Machine()) == nil || l.r.repairing.Swap(true) {
+	if member.Damaged(l.applier.Machine()) == nil || l.r.repairing.Swap(true) {
 		return
 	}
 	l.amu.Lock()
 	l.needs = l.applier.Cursor()
 	l.amu.Unlock()
-	l.r.log.Error("the state is damaged, asking others for theirs", "err", Damaged(l.applier.Machine()))
+	l.r.log.Error("the state is damaged, asking others for theirs", "err", member.Damaged(l.applier.Machine()))
 	l.r.spawn(l.r.askForState)
 }
 
 func (r *Replica) askForState(ctx context.Context) {
-	var m Mending
+	var m member.Mending
 	tick := time.NewTicker(max(r.opt.Heartbeat, time.Millisecond))
 	defer tick.Stop()
 	for r.repairing.Load() {
@@ -76,7 +77,7 @@ func (r *Replica) sendState(from protocol.MemberID, needs *order.Cursor) error {
 // repair puts the newest snapshot that was received in the place of a damaged state. One that
 // is of no use is left alone: another one will come.
 func (l *applyLoop) repair() error {
-	if Damaged(l.applier.Machine()) == nil {
+	if member.Damaged(l.applier.Machine()) == nil {
 		return nil
 	}
 	began := time.Now()
@@ -94,7 +95,7 @@ func (l *applyLoop) repair() error {
 	resident := l.applier.Resident()
 	after := l.applier.Install(meta, f)
 	switch {
-	case Damaged(l.applier.Machine()) != nil:
+	case member.Damaged(l.applier.Machine()) != nil:
 		l.applier.Halt()
 		l.uselessState(after)
 		return nil
@@ -127,8 +128,8 @@ func (l *applyLoop) uselessState(err error) {
 }
 
 // mended is installed for a state that was damaged: the logs are where they were.
-func (b *bodies) mended(a *Applier) error {
-	refs, _, err := LiveBodies(a.Machine())
+func (b *bodies) mended(a *member.Applier) error {
+	refs, _, err := member.LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (b *bodies) mended(a *Applier) error {
 	kept := b.kept
 	b.kmu.Unlock()
 	for _, k := range kept {
-		b.with(k, func(t *Retention) {
+		b.with(k, func(t *member.Retention) {
 			if b.unsure {
 				t.Restart(0, refs)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -16,7 +17,7 @@ import (
 func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	const election = time.Second
 	st := &protocol.Status{Self: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
-	var m Mending
+	var m member.Mending
 	asked := []protocol.MemberID{}
 	for now := time.Duration(0); now < 200*election; now += election / 10 {
 		to := m.Next(now, election, st)
@@ -30,27 +31,27 @@ func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	}
 	// Those that refuse are left at once, one that sends is given time.
 	require.Equal(t, []protocol.MemberID{3, 1, 3, 1, 3, 1, 3}, asked)
-	require.Zero(t, new(Mending).Next(0, election, &protocol.Status{Self: 1, Config: protocol.Config{Members: []protocol.Member{{ID: 1}}}}), "there is nobody")
+	require.Zero(t, new(member.Mending).Next(0, election, &protocol.Status{Self: 1, Config: protocol.Config{Members: []protocol.Member{{ID: 1}}}}), "there is nobody")
 }
 
 // fragile is a state machine whose state can be damaged.
 type fragile struct {
-	applied []Command
+	applied []member.Command
 	damaged error
 }
 
-func (f *fragile) Apply(commands []Command) error {
+func (f *fragile) Apply(commands []member.Command) error {
 	if f.damaged == nil {
 		f.applied = append(f.applied, commands...)
 	}
 	return f.damaged
 }
-func (f *fragile) Snapshot() (Snapshot, error) { return nil, f.damaged }
-func (f *fragile) Restore(r io.Reader) error   { f.damaged = nil; return nil }
-func (f *fragile) Applied() protocol.Position  { return 0 }
-func (f *fragile) Sync() error                 { return f.damaged }
-func (f *fragile) Damaged() error              { return f.damaged }
-func (f *fragile) Condemn(cause error)         { f.damaged = cause }
+func (f *fragile) Snapshot() (member.Snapshot, error) { return nil, f.damaged }
+func (f *fragile) Restore(r io.Reader) error          { f.damaged = nil; return nil }
+func (f *fragile) Applied() protocol.Position         { return 0 }
+func (f *fragile) Sync() error                        { return f.damaged }
+func (f *fragile) Damaged() error                     { return f.damaged }
+func (f *fragile) Condemn(cause error)                { f.damaged = cause }
 
 // TestDamagedStateIsReplaced applies nothing to a damaged state, and goes on after a snapshot
 // that is not behind: an equal one will do.
@@ -62,10 +63,10 @@ func TestDamagedStateIsReplaced(t *testing.T) {
 		return e
 	}
 	sm := &fragile{}
-	meta := Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}, {ID: 2}})
-	a := NewApplier(sm, meta, protocol.Session{}, 0, func(protocol.InstanceID, *protocol.Entry) error { return nil })
+	meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}, {ID: 2}})
+	a := member.NewApplier(sm, meta, protocol.Session{}, 0, func(protocol.InstanceID, *protocol.Entry) error { return nil })
 	apply := func(index protocol.Index) {
-		require.NoError(t, a.Apply(Commitment{Instance: meta.Cursor.Points[0].Instance, Entries: []protocol.Entry{entry(index)}}))
+		require.NoError(t, a.Apply(member.Commitment{Instance: meta.Cursor.Points[0].Instance, Entries: []protocol.Entry{entry(index)}}))
 	}
 	apply(1)
 	before := a.Meta()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/braidlog/braid/member"
 )
 
 // proposer gathers this member's commands into batches until the event loop takes them:
@@ -18,8 +20,8 @@ type proposer struct {
 	maxBytes int64 // of everything that is proposed and not settled
 
 	mu   sync.Mutex
-	full []*Batch // oldest first; each was open once
-	open *Batch   // nil or with at least one command
+	full []*member.Batch // oldest first; each was open once
+	open *member.Batch   // nil or with at least one command
 	// bytes is the payload of all batches not settled yet; ≤ maxBytes plus one command.
 	bytes int64
 	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last
@@ -32,7 +34,7 @@ func (p *proposer) reserve(cost int64) error {
 	case p.err != nil:
 		return p.err
 	case p.bytes+cost > p.maxBytes && p.bytes > 0:
-		return ErrOverloaded
+		return member.ErrOverloaded
 	}
 	p.bytes += cost
 	return nil
@@ -52,7 +54,7 @@ func (p *proposer) release(cost int64) {
 }
 
 // addWhole takes a batch that is complete and whose commands were admitted.
-func (p *proposer) addWhole(b *Batch) {
+func (p *proposer) addWhole(b *member.Batch) {
 	p.mu.Lock()
 	err := p.err
 	if err == nil {
@@ -68,13 +70,13 @@ func (p *proposer) addWhole(b *Batch) {
 
 // addBody makes a batch of its own of a command with a body. Commands that came before it
 // stay before it.
-func (p *proposer) addBody(command, body []byte, done Done) error {
-	b := NewBatch(p.clock(), len(command)+8, 1)
-	b.free = p.free
+func (p *proposer) addBody(command, body []byte, done member.Done) error {
+	b := member.NewBatch(p.clock(), len(command)+8, 1)
+	b.Free = p.free
 	b.Add(command, done)
 	b.SetBody(body)
 	p.mu.Lock()
-	if err := p.reserve(b.cost()); err != nil {
+	if err := p.reserve(b.Cost()); err != nil {
 		p.mu.Unlock()
 		return err
 	}
@@ -89,9 +91,9 @@ func (p *proposer) addBody(command, body []byte, done Done) error {
 }
 
 // add puts a command into the batch that is being gathered.
-func (p *proposer) add(command []byte, done Done) error {
+func (p *proposer) add(command []byte, done member.Done) error {
 	p.mu.Lock()
-	if err := p.reserve(commandCost(command)); err != nil {
+	if err := p.reserve(member.CommandCost(command)); err != nil {
 		p.mu.Unlock()
 		return err
 	}
@@ -102,8 +104,8 @@ func (p *proposer) add(command []byte, done Done) error {
 	}
 	fresh := b == nil
 	if fresh {
-		b = NewBatch(p.clock(), max(len(command)+8, min(p.hint.bytes, p.maxBatch)), max(1, p.hint.commands))
-		b.free = p.free
+		b = member.NewBatch(p.clock(), max(len(command)+8, min(p.hint.bytes, p.maxBatch)), max(1, p.hint.commands))
+		b.Free = p.free
 		p.open = b
 	}
 	b.Add(command, done)
@@ -119,7 +121,7 @@ func (p *proposer) add(command []byte, done Done) error {
 }
 
 // again puts batches that were taken in front of all others.
-func (p *proposer) again(batches []*Batch) {
+func (p *proposer) again(batches []*member.Batch) {
 	p.mu.Lock()
 	err := p.err
 	if err == nil {
@@ -136,9 +138,9 @@ func (p *proposer) again(batches []*Batch) {
 }
 
 // free gives back a settled batch's bytes.
-func (p *proposer) free(b *Batch) {
+func (p *proposer) free(b *member.Batch) {
 	p.mu.Lock()
-	p.bytes -= b.cost()
+	p.bytes -= b.Cost()
 	p.mu.Unlock()
 }
 
@@ -149,7 +151,7 @@ func (p *proposer) waiting() (bytes int, full bool) {
 	defer p.mu.Unlock()
 	switch {
 	case len(p.full) > 0:
-		return p.full[0].size(), true
+		return p.full[0].Size(), true
 	case p.open != nil:
 		return len(p.open.Entry.Payload), false
 	}
@@ -157,10 +159,10 @@ func (p *proposer) waiting() (bytes int, full bool) {
 }
 
 // take returns the oldest batch, not yet sealed, or nil.
-func (p *proposer) take() *Batch {
+func (p *proposer) take() *member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var b *Batch
+	var b *member.Batch
 	switch {
 	case len(p.full) > 0:
 		b = p.full[0]
@@ -175,19 +177,19 @@ func (p *proposer) take() *Batch {
 		return b // says nothing of the next one
 	}
 	p.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
-	p.hint.commands = len(b.done) + len(b.done)/4
+	p.hint.commands = len(b.Done) + len(b.Done)/4
 	return b
 }
 
 // expired takes batches that were never proposed and are older than limit.
-func (p *proposer) expired(now, limit time.Duration) (out []*Batch) {
+func (p *proposer) expired(now, limit time.Duration) (out []*member.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.full) > 0 && now-p.full[0].born > limit {
+	for len(p.full) > 0 && now-p.full[0].Born > limit {
 		out = append(out, p.full[0])
 		p.full = p.full[1:]
 	}
-	if len(p.full) == 0 && p.open != nil && now-p.open.born > limit {
+	if len(p.full) == 0 && p.open != nil && now-p.open.Born > limit {
 		out = append(out, p.open)
 		p.open = nil
 	}
@@ -195,7 +197,7 @@ func (p *proposer) expired(now, limit time.Duration) (out []*Batch) {
 }
 
 // close refuses further commands and returns the batches that were never proposed.
-func (p *proposer) close(err error) []*Batch {
+func (p *proposer) close(err error) []*member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := p.full
@@ -215,7 +217,7 @@ func (p *proposer) pendingBytes() int64 {
 
 // waiter is one blocked Propose. It goes back to the pool only after its answer came.
 type waiter struct {
-	done   Done
+	done   member.Done
 	ready  chan struct{}
 	result any
 	err    error
@@ -249,7 +251,7 @@ func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 		select {
 		case <-w.ready:
 		default: // the waiter is left to its late answer
-			return nil, errors.Join(ErrMaybeCommitted, ctx.Err())
+			return nil, errors.Join(member.ErrMaybeCommitted, ctx.Err())
 		}
 	}
 	result, err := w.result, w.err
@@ -260,7 +262,7 @@ func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 
 // ProposeAsync is Propose without waiting. The command is copied, the body is not: it must
 // never change again. done is called once, unless an error is returned.
-func (r *Replica) ProposeAsync(command, body []byte, done Done) error {
+func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
 	if err := r.fits(command, body); err != nil {
 		return err
 	}

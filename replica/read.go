@@ -4,8 +4,25 @@ import (
 	"context"
 	"errors"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
+
+// readGroup is a group of reads for which callers of ReadBarrier wait.
+type readGroup struct {
+	member.ReadGroup
+	done chan struct{} // closed when the group has ended; then err is set
+	err  error
+}
+
+func newReadGroup() *readGroup {
+	g := &readGroup{done: make(chan struct{})}
+	g.Done = func(err error) {
+		g.err = err
+		close(g.done)
+	}
+	return g
+}
 
 // maxReadGroups is how many groups may be under way; later reads gather in the next one.
 const maxReadGroups = 2
@@ -20,7 +37,7 @@ func (l *loop) joinRead() (*readGroup, error) {
 	g := l.reads
 	fresh := g == nil
 	if fresh {
-		g = &readGroup{done: make(chan struct{})}
+		g = newReadGroup()
 		l.reads = g
 	}
 	l.mu.Unlock()
@@ -46,11 +63,11 @@ func (l *loop) read() {
 		l.readFor(g)
 	}
 	if g != nil {
-		l.beginRead(g)
+		l.beginRead(&g.ReadGroup)
 	}
 }
 
-func (l *loop) beginRead(g *readGroup) {
+func (l *loop) beginRead(g *member.ReadGroup) {
 	loops := l.r.loops.Load()
 	if !l.r.apply.ask(g, loops.ids) {
 		return
@@ -62,14 +79,14 @@ func (l *loop) beginRead(g *readGroup) {
 }
 
 // readFor asks the instance for its part of a group's read point, now that the group asks.
-func (l *loop) readFor(g *readGroup) {
+func (l *loop) readFor(g *member.ReadGroup) {
 	l.context++
 	l.groups[l.context] = g
 	l.inst.Read(l.clock.Now(), l.context, &l.out)
 }
 
 // handRead has the loop ask for its part of a group's read point.
-func (l *loop) handRead(g *readGroup) {
+func (l *loop) handRead(g *member.ReadGroup) {
 	l.mu.Lock()
 	closed, retired := l.closed, l.retired
 	if !closed && !retired {
@@ -78,7 +95,7 @@ func (l *loop) handRead(g *readGroup) {
 	l.mu.Unlock()
 	switch {
 	case retired:
-		l.r.askAgain([]*readGroup{g})
+		l.r.askAgain([]*member.ReadGroup{g})
 		return
 	case closed:
 		l.r.apply.failRead(g, l.r.stopped())
@@ -88,34 +105,34 @@ func (l *loop) handRead(g *readGroup) {
 }
 
 // ask begins a group's read point, of these instances, unless the group has ended.
-func (l *applyLoop) ask(g *readGroup, shape []protocol.InstanceID) bool {
+func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	ok := l.groups.ask(g, shape)
-	l.reading.Store(int64(l.groups.under))
+	ok := l.groups.Ask(g, shape)
+	l.reading.Store(int64(l.groups.Under))
 	return ok
 }
 
 // readPoint takes in an instance's part of a group's read point. With the last one the group
 // waits until all is applied.
-func (l *applyLoop) readPoint(g *readGroup, instance protocol.InstanceID, index protocol.Index) {
+func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
-	complete, ready := l.groups.point(g, instance, index, l.shape, l.added)
-	l.reading.Store(int64(l.groups.under))
+	complete, ready := l.groups.Point(g, instance, index, l.shape, l.added)
+	l.reading.Store(int64(l.groups.Under))
 	l.amu.Unlock()
 	if complete {
 		l.readDone()
 	}
 	if ready {
-		close(g.done)
+		g.Done(nil)
 	}
 }
 
 // answer releases the readers of groups, and has others asked for again: the instances in
 // force changed under them.
-func (l *applyLoop) answer(ready, void []*readGroup) {
+func (l *applyLoop) answer(ready, void []*member.ReadGroup) {
 	for _, g := range ready {
-		close(g.done)
+		g.Done(nil)
 	}
 	l.r.askAgain(void)
 }
@@ -128,14 +145,13 @@ func (l *applyLoop) readDone() {
 }
 
 // failRead tells the readers of a group that there is no answer, once.
-func (l *applyLoop) failRead(g *readGroup, err error) {
+func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	l.amu.Lock()
-	first := l.groups.fail(g)
-	l.reading.Store(int64(l.groups.under))
+	first := l.groups.Fail(g)
+	l.reading.Store(int64(l.groups.Under))
 	l.amu.Unlock()
 	if first {
-		g.err = err
-		close(g.done)
+		g.Done(err)
 		l.readDone()
 	}
 }
@@ -151,7 +167,7 @@ func (r *Replica) ReadBarrier(ctx context.Context) error {
 	case <-g.done:
 		return g.err
 	case <-ctx.Done():
-		return errors.Join(ErrReadTimeout, ctx.Err())
+		return errors.Join(member.ErrReadTimeout, ctx.Err())
 	case <-r.stop:
 		return r.stopped()
 	}

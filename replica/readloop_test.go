@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,11 +14,11 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r := &Replica{}
 	r.loops.Store(newLoops([]*loop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}))
 	l := &applyLoop{r: r, shape: []protocol.InstanceID{1}, added: []protocol.Index{9}}
-	g := &readGroup{done: make(chan struct{})}
-	l.ask(g, l.shape)
-	l.failRead(g, ErrReadTimeout)
-	l.readPoint(g, 1, 5)
-	l.failRead(g, ErrStopped)
+	g := newReadGroup()
+	l.ask(&g.ReadGroup, l.shape)
+	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
+	l.readPoint(&g.ReadGroup, 1, 5)
+	l.failRead(&g.ReadGroup, member.ErrStopped)
 	<-g.done
-	require.ErrorIs(t, g.err, ErrReadTimeout)
+	require.ErrorIs(t, g.err, member.ErrReadTimeout)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -261,10 +262,10 @@ func LoadRegister(fs vfs.FS, dir string, own Own) (*Register, error) {
 	}
 	var c registerContent
 	if err := json.Unmarshal(b, &c); err != nil {
-		return nil, &DirError{dir, registerFile + " is damaged: " + err.Error()}
+		return nil, &member.DirError{Dir: dir, Detail: registerFile + " is damaged: " + err.Error()}
 	}
 	if c.Format != 1 {
-		return nil, &DirError{dir, fmt.Sprintf("%s has format %d, this program knows 1", registerFile, c.Format)}
+		return nil, &member.DirError{Dir: dir, Detail: fmt.Sprintf("%s has format %d, this program knows 1", registerFile, c.Format)}
 	}
 	r.met = c.Met
 	slices.SortFunc(r.met, func(a, b acquaintance) int { return cmp.Compare(a.Member, b.Member) })

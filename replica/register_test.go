@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -173,7 +174,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	chance := counter()
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
-	s := NewSessions(nil)
+	s := member.NewSessions(nil)
 	entry := func(own Own, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(), Seq: seq}, Count: 1, Low: 1}
 	}
@@ -183,7 +184,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	require.False(t, s.Admit(1, entry(first, 1)), "still one")
 	require.True(t, s.Admit(1, entry(first, 2)))
 	require.NoError(t, s.Check())
-	again := NewSessions(s.States())
+	again := member.NewSessions(s.States())
 	require.False(t, again.Admit(1, entry(wiped, 1)))
 	require.False(t, again.Admit(1, entry(first, 1)))
 }

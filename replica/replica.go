@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -31,7 +32,7 @@ type Replica struct {
 	snaps    *Snapshots
 	saved    atomic.Pointer[order.Cursor] // how far the newest snapshot goes
 	links    *transport.Transport
-	load     Loader
+	load     member.Loader
 	proposer *proposer
 	loops    atomic.Pointer[loops]
 	router   router
@@ -44,7 +45,7 @@ type Replica struct {
 	own      Own
 	acquainted
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
-	unborn map[protocol.InstanceID]*Unborn
+	unborn map[protocol.InstanceID]*member.Unborn
 	intake intake
 	// repairing: the state is damaged, another member's is to take its place.
 	repairing atomic.Bool
@@ -56,7 +57,7 @@ type Replica struct {
 	streams map[protocol.MemberID]*outStream
 	lingers []*loop
 	// departure is the first loop's.
-	departure Departure
+	departure member.Departure
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -79,7 +80,7 @@ type counters struct {
 
 // Open starts a member: it recovers from its directory and begins to take part. sm must
 // be as it was when the member stopped (on disk) or empty (in memory).
-func Open(o Options, sm StateMachine) (r *Replica, err error) {
+func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	if err := dropBallast(o.FS, o.Dir); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, unborn: map[protocol.InstanceID]*Unborn{}, changes: map[uint64]chan protocol.Rejection{},
+		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, unborn: map[protocol.InstanceID]*member.Unborn{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -112,7 +113,7 @@ func Open(o Options, sm StateMachine) (r *Replica, err error) {
 	return r, nil
 }
 
-func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
+func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err error) {
 	o := &r.opt
 	if r.register, err = LoadRegister(o.FS, o.Dir, r.own); err != nil {
 		return err
@@ -132,8 +133,8 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	}
 	meta, skip, err := Restore(r.snaps, sm)
 	if err != nil {
-		if isDamage(err) {
-			err = &LostError{err}
+		if member.IsDamage(err) {
+			err = &member.LostError{Err: err}
 		}
 		return err
 	}
@@ -142,9 +143,9 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 		r.disk.note(damage.Error(), 0, false)
 	}
 	r.saved.Store(&meta.Cursor)
-	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: CoverOf(&meta), SegmentBytes: SegmentBytes(o.SnapshotBytes)}); err != nil {
-		if isDamage(err) {
-			err = &LostError{err}
+	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: member.CoverOf(&meta), SegmentBytes: member.SegmentBytes(o.SnapshotBytes)}); err != nil {
+		if member.IsDamage(err) {
+			err = &member.LostError{Err: err}
 		}
 		return err
 	}
@@ -166,56 +167,56 @@ func (r *Replica) open(session protocol.Session, sm StateMachine) (err error) {
 	if err := r.openBodies(sm, append(slices.Clone(logs), unborn...)); err != nil {
 		return err
 	}
-	r.load = LoadFrom(r.wal)
+	r.load = member.LoadFrom(r.wal)
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
 	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
-	if err := r.assemble(logs, session, NewApplier(sm, meta, session, skip, r.load)); err != nil {
+	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.load)); err != nil {
 		return err
 	}
 	return r.connect(logs)
 }
 
 // recover reads what the instances in force need to start.
-func (r *Replica) recover(meta Meta) (logs []InstanceLog, err error) {
+func (r *Replica) recover(meta member.Meta) (logs []member.InstanceLog, err error) {
 	for _, id := range meta.Cursor.Instances() {
-		rec, err := Recover(r.wal, id, meta)
+		rec, err := member.Recover(r.wal, id, meta)
 		if err != nil {
 			return nil, err
 		}
-		logs = append(logs, InstanceLog{id, &rec})
+		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
 	return logs, nil
 }
 
 // begin writes the first snapshot of a new cluster: nothing, but who its members are. A
 // joining member begins with nobody and waits to be told.
-func (r *Replica) begin(sm StateMachine) error {
+func (r *Replica) begin(sm member.StateMachine) error {
 	if ok, err := r.snaps.Any(); ok || err != nil {
 		return err
 	}
-	if d, ok := sm.(DurableStateMachine); ok && d.Applied() > 0 {
-		return &DirError{r.opt.Dir, fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
+	if d, ok := sm.(member.DurableStateMachine); ok && d.Applied() > 0 {
+		return &member.DirError{Dir: r.opt.Dir, Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
 	}
 	members := r.opt.Members
 	if r.opt.Join {
 		members = nil
 	}
-	return r.snaps.Write(SnapshotHeader{Meta: Bootstrap(r.opt.Begin, members)}, nil)
+	return r.snaps.Write(SnapshotHeader{Meta: member.Bootstrap(r.opt.Begin, members)}, nil)
 }
 
 // assemble makes the loops.
-func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Applier) error {
+func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, a *member.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
 		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
 	}
-	a.Void = func(b *Batch) {
-		r.proposer.again([]*Batch{b})
+	a.Void = func(b *member.Batch) {
+		r.proposer.again([]*member.Batch{b})
 	}
 	r.session = session
 	r.apply = newApplyLoop(r, a)
-	if Damaged(a.Machine()) != nil {
+	if member.Damaged(a.Machine()) != nil {
 		a.Halt()
 		r.CheckState()
 	}
@@ -233,31 +234,31 @@ func (r *Replica) assemble(logs []InstanceLog, session protocol.Session, a *Appl
 		all, instances = append(all, l), append(instances, l.status.Load())
 	}
 	r.loops.Store(newLoops(all))
-	if why := Expelled(instances); why != nil {
+	if why := member.Expelled(instances); why != nil {
 		return why
 	}
 	return nil
 }
 
 // newLoop makes the loop of an instance from what the disk held.
-func (r *Replica) newLoop(log InstanceLog, session protocol.Session) (*loop, error) {
+func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*loop, error) {
 	core, err := r.opt.Core(log.Instance, *log.Recovered)
 	if err != nil {
 		return nil, err
 	}
-	cfg := InstanceConfig{
+	cfg := member.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: Backlog(len(r.apply.shape)),
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(len(r.apply.shape)),
 	}
 	if r.opt.Begin.Woven() {
 		cfg.Woven = log.Recovered
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
-	return newLoop(r, log.Instance, NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+	return newLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
-func (r *Replica) connect(logs []InstanceLog) (err error) {
+func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	emulation, err := transport.ParseEmulation(r.opt.Net)
 	if err != nil {
 		return err
@@ -285,25 +286,25 @@ func (r *Replica) connect(logs []InstanceLog) (err error) {
 }
 
 // openBodies opens the store of bodies and finds out which of them are alive.
-func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
-	refs, keeper, err := LiveBodies(sm)
+func (r *Replica) openBodies(sm member.StateMachine, logs []member.InstanceLog) error {
+	refs, keeper, err := member.LiveBodies(sm)
 	if err != nil {
 		return err
 	}
-	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: SegmentBytes(r.opt.SnapshotBytes)})
+	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: member.SegmentBytes(r.opt.SnapshotBytes)})
 	if err != nil {
 		return err
 	}
 	r.bodies = newBodies(r, store, keeper)
-	r.bodies.unsure = Damaged(sm) != nil
+	r.bodies.unsure = member.Damaged(sm) != nil
 	kept := refs
 	if r.bodies.unsure {
 		store.Each(func(held wal.Body) bool {
-			kept = append(kept, refOf(&held))
+			kept = append(kept, member.RefOf(&held))
 			return true
 		})
 	}
-	if err := RecoverBodies(logs, store, kept); err != nil {
+	if err := member.RecoverBodies(logs, store, kept); err != nil {
 		return err
 	}
 	for _, ref := range refs { // of instances that are retired as well
@@ -313,7 +314,7 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 		r.bodies.host(l.Instance)
 	}
 	for _, k := range r.bodies.kept {
-		floor, config := allIndexes, &logs[0].Recovered.Base.Config
+		floor, config := member.AllIndexes, &logs[0].Recovered.Base.Config
 		for _, l := range logs {
 			if l.Instance == k.instance {
 				floor, config = l.Recovered.Base.Index, &l.Recovered.Base.Config
@@ -331,7 +332,7 @@ func (r *Replica) openBodies(sm StateMachine, logs []InstanceLog) error {
 // admit decides about connections from members that have no link.
 func (r *Replica) admit(id uint64) transport.Reason {
 	_, configs := r.apply.at()
-	return Admit(configs, protocol.MemberID(id))
+	return member.Admit(configs, protocol.MemberID(id))
 }
 
 // now is the member's clock.
@@ -367,9 +368,9 @@ func (r *Replica) stopped() error {
 	r.emu.Lock()
 	defer r.emu.Unlock()
 	if r.err != nil {
-		return errors.Join(ErrStopped, r.err)
+		return errors.Join(member.ErrStopped, r.err)
 	}
-	return ErrStopped
+	return member.ErrStopped
 }
 
 // wait cleans up when the member stops, for whatever reason.

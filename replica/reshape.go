@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -34,7 +35,7 @@ func (r *Replica) Reshape(ctx context.Context, instances int) error {
 func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 	first := r.first()
 	refuse := func(reason protocol.Reason) error {
-		return &RefusedError{What: "reshape", Reason: reason, Leader: first.status.Load().Leader}
+		return &member.RefusedError{What: "reshape", Reason: reason, Leader: first.status.Load().Leader}
 	}
 	cursor, configs := r.apply.at()
 	switch {
@@ -42,7 +43,7 @@ func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 		return refuse(protocol.ReasonInvalidChange)
 	case len(cursor.Points) == instances:
 		return nil
-	case cursor.Reshape != 0, !Settled(&first.status.Load().Config, configs):
+	case cursor.Reshape != 0, !member.Settled(&first.status.Load().Config, configs):
 		return refuse(protocol.ReasonChangePending)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
@@ -56,14 +57,14 @@ func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 			cursor, _ := r.apply.at()
 			return len(cursor.Points) == instances
 		})
-		if _, stalled := err.(*StalledError); !stalled {
+		if _, stalled := err.(*member.StalledError); !stalled {
 			return err
 		}
 	}
 }
 
 // findUnborn reads what the log has of instances that are newer than the newest snapshot.
-func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
+func (r *Replica) findUnborn(meta *member.Meta) (logs []member.InstanceLog, err error) {
 	if !meta.Cursor.Woven() {
 		return nil, nil
 	}
@@ -72,17 +73,17 @@ func (r *Replica) findUnborn(meta *Meta) (logs []InstanceLog, err error) {
 		if id < meta.Cursor.Fresh {
 			continue
 		}
-		if r.unborn[id], err = RecoverUnborn(r.wal, id); err != nil {
+		if r.unborn[id], err = member.RecoverUnborn(r.wal, id); err != nil {
 			return nil, err
 		}
-		logs = append(logs, InstanceLog{id, &r.unborn[id].Recovered})
+		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &r.unborn[id].Recovered})
 	}
 	return logs, nil
 }
 
 // reshaped begins and retires instances as the global log says, here and now. It runs in the
 // apply loop.
-func (r *Replica) reshaped(a *Applier) error {
+func (r *Replica) reshaped(a *member.Applier) error {
 	cursor := a.Cursor()
 	shape := cursor.Instances()
 	if slices.Equal(shape, r.loops.Load().ids) {
@@ -113,7 +114,7 @@ func (r *Replica) reshaped(a *Applier) error {
 	for _, l := range born {
 		r.done.Add(1)
 		go l.run()
-		r.bodies.with(l.kept, func(*Retention) {})
+		r.bodies.with(l.kept, func(*member.Retention) {})
 	}
 	for _, l := range retired {
 		ended := a.Ended(l.id)
@@ -129,7 +130,7 @@ func (r *Replica) reshaped(a *Applier) error {
 func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error) {
 	u := r.unborn[id]
 	if u == nil {
-		u = NewUnborn(id)
+		u = member.NewUnborn(id)
 	}
 	delete(r.unborn, id)
 	rec, restart, err := u.Begin(base)
@@ -137,15 +138,15 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error
 		return nil, err
 	}
 	if restart {
-		r.writer.Submit([]wal.Record{BaseRecord(id, rec.Base)}, func(err error) {
+		r.writer.Submit([]wal.Record{member.BaseRecord(id, rec.Base)}, func(err error) {
 			if err != nil {
 				r.fail(err)
 			}
 		})
 	}
-	l, err := r.newLoop(InstanceLog{id, &rec}, r.session)
+	l, err := r.newLoop(member.InstanceLog{Instance: id, Recovered: &rec}, r.session)
 	if err == nil {
-		r.bodies.with(l.kept, func(t *Retention) { t.Compact(base.Index) })
+		r.bodies.with(l.kept, func(t *member.Retention) { t.Compact(base.Index) })
 	}
 	return l, err
 }
@@ -181,7 +182,7 @@ func (l *loop) retire(ended protocol.Index) {
 	void, unsure := l.inst.Retire(ended)
 	l.r.proposer.again(void)
 	for _, b := range unsure {
-		b.Fail(ErrMaybeCommitted)
+		b.Fail(member.ErrMaybeCommitted)
 	}
 	l.mu.Lock()
 	groups := l.asked
@@ -196,7 +197,7 @@ func (l *loop) retire(ended protocol.Index) {
 }
 
 // askAgain has the read points of groups asked for anew, since other instances are in force.
-func (r *Replica) askAgain(groups []*readGroup) {
+func (r *Replica) askAgain(groups []*member.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {
 		first.do(func() { first.beginRead(g) })
@@ -216,20 +217,20 @@ func (l *loop) vanish() bool {
 	r.lmu.Lock()
 	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
 	r.lmu.Unlock()
-	r.bodies.compacted(l.kept, allIndexes)
-	r.writer.Compact(uint32(l.id), uint64(allIndexes))
+	r.bodies.compacted(l.kept, member.AllIndexes)
+	r.writer.Compact(uint32(l.id), uint64(member.AllIndexes))
 	l.shut()
 	return true
 }
 
 // dropRetired gives up the logs of instances that are retired for good: the member stopped
 // before it did, or got a snapshot from after that.
-func (r *Replica) dropRetired(meta *Meta) error {
+func (r *Replica) dropRetired(meta *member.Meta) error {
 	for _, id := range r.wal.Instances() {
 		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
 			continue
 		}
-		if err := r.wal.Compact(id, uint64(allIndexes)); err != nil {
+		if err := r.wal.Compact(id, uint64(member.AllIndexes)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -46,11 +47,11 @@ func (r *Replica) find(id protocol.InstanceID) *loop {
 type router struct {
 	risen  atomic.Uint64 // counts the wants that rose
 	mu     sync.Mutex
-	weaver Weaver
+	weaver member.Weaver
 }
 
 // set tells how an instance stands, and returns what the others want of it.
-func (r *router) set(t Thread, rises bool, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
+func (r *router) set(t member.Thread, rises bool, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake = r.weaver.Set(t, wake)
@@ -111,9 +112,9 @@ func (l *loop) note() {
 	}
 }
 
-func (l *loop) loaded() Load {
+func (l *loop) loaded() member.Load {
 	load := l.load.Load()
-	return Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
+	return member.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
 }
 
 func (l *loop) unloaded() bool { return l.load.Load()>>2 == 0 }
@@ -124,7 +125,7 @@ func (r *Replica) preferred() *loop {
 	if len(all) == 1 {
 		return all[0]
 	}
-	return all[Prefer(len(all), func(i int) Load { return all[i].loaded() })]
+	return all[member.Prefer(len(all), func(i int) member.Load { return all[i].loaded() })]
 }
 
 // tell tells the other instances that something happened.

@@ -3,6 +3,7 @@ package replica
 import (
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -32,7 +33,7 @@ func (b *bodies) scrubBodies(spend func(int64) bool) bool {
 // after lists bodies after one, in order.
 func (b *bodies) after(last protocol.BodyRef) (refs []protocol.BodyRef) {
 	b.store.Each(func(held wal.Body) bool {
-		ref := refOf(&held)
+		ref := member.RefOf(&held)
 		later := ref.Instance > last.Instance || ref.Instance == last.Instance && ref.Index > last.Index
 		if later && held.Form != uint8(protocol.FormNone) {
 			refs = append(refs, ref)
@@ -67,13 +68,13 @@ func (b *bodies) cold(ref protocol.BodyRef) bool {
 
 // trim asks who else holds these bodies, and gives up questions that are too old.
 func (b *bodies) trim(now time.Duration, refs []protocol.BodyRef) {
-	for len(b.censuses) > 0 && (b.censuses[0].until <= now || len(b.censuses) > maxCensuses) {
+	for len(b.censuses) > 0 && (b.censuses[0].Until <= now || len(b.censuses) > maxCensuses) {
 		b.censuses = b.censuses[1:]
 	}
 	for _, ref := range refs {
 		config := b.r.apply.config(ref.Instance)
 		b.context++
-		n := NewCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
+		n := member.NewCensus(ref, b.context|censusBit, now+bodyPatience, &config, b.r.opt.Self)
 		if n == nil {
 			continue
 		}
@@ -93,7 +94,7 @@ func (b *bodies) counted(m *protocol.Message) {
 		}
 		b.censuses = append(b.censuses[:i:i], b.censuses[i+1:]...)
 		have := b.local(n.Ref)
-		if own, err := have.cut(n.Ref.K, n.Own); err == nil && have.Form == protocol.FormWhole && own != nil {
+		if own, err := have.Cut(n.Ref.K, n.Own); err == nil && have.Form == protocol.FormWhole && own != nil {
 			b.replace(n.Ref, n.Own, own)
 		}
 		return
@@ -110,16 +111,16 @@ func (b *bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 		k := b.of(ref.Instance)
 		b.kmu.Unlock()
 		may := false
-		b.with(k, func(t *Retention) { may = t.Trim(ref) })
+		b.with(k, func(t *member.Retention) { may = t.Trim(ref) })
 		if !may {
 			return // it is to be held whole, since the question was asked
 		}
-		b.r.writer.Submit([]wal.Record{BodyRecord(ref, form, row)}, func(err error) {
+		b.r.writer.Submit([]wal.Record{member.BodyRecord(ref, form, row)}, func(err error) {
 			if err != nil {
 				b.r.fail(err)
 				return
 			}
-			b.with(k, func(t *Retention) { t.Stored(ref) })
+			b.with(k, func(t *member.Retention) { t.Stored(ref) })
 			b.count.trimmed.Add(1)
 		})
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -40,7 +41,7 @@ const (
 
 // SnapshotHeader is what a snapshot file begins with.
 type SnapshotHeader struct {
-	Meta
+	member.Meta
 	// HasState is false for a checkpoint of a state machine that keeps its own state.
 	HasState bool `json:"has_state"`
 }
@@ -378,6 +379,6 @@ type stream struct {
 }
 
 // writeView adapts a state machine's Snapshot to snapshots.write.
-func writeView(ctx context.Context, view Snapshot) func(io.Writer) error {
+func writeView(ctx context.Context, view member.Snapshot) func(io.Writer) error {
 	return func(w io.Writer) error { return view.WriteTo(ctx, w) }
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -33,7 +34,7 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 			damaged = append(damaged, err)
 			continue
 		}
-		if f.Header.HasState && f.Header.covers(instance, base.Index) {
+		if f.Header.HasState && f.Header.Covers(instance, base.Index) {
 			if err := s.verified(all[i]); err != nil {
 				damaged = append(damaged, errors.Join(err, f.Close()))
 				continue
@@ -63,7 +64,7 @@ func (l *applyLoop) maybeSnapshot() error {
 	}
 	l.logged, l.entries, l.due = 0, 0, false
 	l.busy = true
-	if d, ok := l.applier.Machine().(DurableStateMachine); ok {
+	if d, ok := l.applier.Machine().(member.DurableStateMachine); ok {
 		return l.checkpoint(d)
 	}
 	v, bytes := l.view(), l.total.Load()
@@ -78,7 +79,7 @@ func (l *applyLoop) maybeSnapshot() error {
 }
 
 // checkpoint notes how far a state machine on disk has come, after making that durable.
-func (l *applyLoop) checkpoint(d DurableStateMachine) error {
+func (l *applyLoop) checkpoint(d member.DurableStateMachine) error {
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("state machine: sync: %w", err)
 	}
@@ -89,7 +90,7 @@ func (l *applyLoop) checkpoint(d DurableStateMachine) error {
 
 // wrote ends a snapshot: the log may be cut, and the next snapshot may begin. Failing to
 // write one loses nothing; it is tried again after as much log.
-func (l *applyLoop) wrote(meta Meta, bytes int64, err error) {
+func (l *applyLoop) wrote(meta member.Meta, bytes int64, err error) {
 	if err != nil {
 		l.r.log.Error("snapshot failed", "position", meta.Cursor.Position, "err", err)
 	} else {
@@ -118,7 +119,7 @@ func (l *applyLoop) requestView(ctx context.Context) (viewReply, error) {
 	case <-ctx.Done():
 		return viewReply{}, ctx.Err()
 	case <-l.r.stop:
-		return viewReply{}, ErrStopped
+		return viewReply{}, member.ErrStopped
 	}
 }
 
@@ -197,10 +198,10 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	switch {
 	case err != nil:
 		return err
-	case verdict == IntakeKnown:
+	case verdict == member.IntakeKnown:
 		r.offer(from, &h) // of no use, but the sender should learn how far this member is
 		return nil
-	case verdict == IntakeLog:
+	case verdict == member.IntakeLog:
 		return nil // the sender tries where its snapshot ends, and learns from the answer
 	}
 	err = r.receive(from, &h, body)
@@ -211,30 +212,30 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 // intake is an Intake, and who waits for it.
 type intake struct {
 	mu    sync.Mutex
-	rule  Intake
+	rule  member.Intake
 	ended chan struct{} // closed when the one that is being received ends
 }
 
 // admitSnapshot asks what becomes of a snapshot, and waits while another one is being received. That
 // one comes or fails: the link sees to it.
-func (r *Replica) admitSnapshot(h *stream) (Verdict, error) {
-	o := Offered{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
+func (r *Replica) admitSnapshot(h *stream) (member.Verdict, error) {
+	o := member.Offered{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
 	for {
 		have, _ := r.apply.at()
 		r.intake.mu.Lock()
 		verdict := r.intake.rule.Offer(&have, r.repairing.Load(), &o)
-		if verdict == IntakeTake {
+		if verdict == member.IntakeTake {
 			r.intake.ended = make(chan struct{})
 		}
 		ended := r.intake.ended
 		r.intake.mu.Unlock()
-		if verdict != IntakeWait {
+		if verdict != member.IntakeWait {
 			return verdict, nil
 		}
 		select {
 		case <-ended:
 		case <-r.stop:
-			return verdict, ErrStopped
+			return verdict, member.ErrStopped
 		}
 	}
 }
@@ -269,7 +270,7 @@ func (r *Replica) receive(from uint64, h *stream, body io.Reader) error {
 
 // overRetired takes a snapshot for an instance that it says is retired: no core will, if this
 // member has everything else.
-func (r *Replica) overRetired(meta *Meta) {
+func (r *Replica) overRetired(meta *member.Meta) {
 	for _, l := range r.all() {
 		if meta.Cursor.Retired(l.id) {
 			r.apply.pushInstall(l.id, &protocol.Base{})
@@ -296,24 +297,24 @@ func (r *Replica) offer(from uint64, h *stream) {
 // Restore brings the state machine and its meta to the newest snapshot, at start. It
 // returns how far the state of a state machine on disk is already. A snapshot that is damaged
 // is passed over, if its state is needed: the one before is enough, for the log goes back to it.
-func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, err error) {
-	d, durable := sm.(DurableStateMachine)
+func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip protocol.Position, err error) {
+	d, durable := sm.(member.DurableStateMachine)
 	if durable {
 		skip = d.Applied()
 	}
-	h, ok, err := s.choose(durable && Damaged(sm) == nil, skip)
+	h, ok, err := s.choose(durable && member.Damaged(sm) == nil, skip)
 	if err != nil {
 		return meta, 0, err
 	}
 	switch {
 	case !ok && skip > 0:
-		return meta, 0, &DirError{s.dir, fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
-	case !ok, durable && skip >= h.Command && Damaged(sm) == nil:
+		return meta, 0, &member.DirError{Dir: s.dir, Detail: fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
+	case !ok, durable && skip >= h.Command && member.Damaged(sm) == nil:
 		return h.Meta, skip, nil
-	case !h.HasState && (h.Command > 0 || Damaged(sm) != nil) && repairable(sm, skip, &h):
+	case !h.HasState && (h.Command > 0 || member.Damaged(sm) != nil) && repairable(sm, skip, &h):
 		return h.Meta, h.Command, nil
 	case !h.HasState && h.Command > 0:
-		return meta, 0, &DirError{s.dir, fmt.Sprintf(
+		return meta, 0, &member.DirError{Dir: s.dir, Detail: fmt.Sprintf(
 			"the log begins after command %d, but the state machine is only at %d", h.Command, skip)}
 	case !h.HasState:
 		return h.Meta, skip, nil
@@ -331,8 +332,8 @@ func Restore(s *Snapshots, sm StateMachine) (meta Meta, skip protocol.Position, 
 
 // repairable reports whether a state that the log does not go on from can be replaced by
 // another member's.
-func repairable(sm StateMachine, skip protocol.Position, h *SnapshotHeader) bool {
-	r, ok := sm.(Repairable)
+func repairable(sm member.StateMachine, skip protocol.Position, h *SnapshotHeader) bool {
+	r, ok := sm.(member.Repairable)
 	if ok && r.Damaged() == nil {
 		r.Condemn(fmt.Errorf("the log begins after command %d, but the state machine is only at %d", h.Command, skip))
 	}

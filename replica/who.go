@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 )
@@ -108,14 +109,14 @@ func (l *loop) noteLogs() {
 	if len(changes) == 0 {
 		return
 	}
-	if cursor, configs := l.r.apply.at(); cursor.Reshape == 0 && Settled(&st.Config, configs[1:]) {
+	if cursor, configs := l.r.apply.at(); cursor.Reshape == 0 && member.Settled(&st.Config, configs[1:]) {
 		l.inst.Step(now, protocol.ProposeChange{Changes: changes}, &l.out)
 	}
 }
 
 // Newborn reports whether a member has no log yet: nothing was ever promised with it.
-func Newborn(logs []InstanceLog) bool {
-	return !slices.ContainsFunc(logs, func(l InstanceLog) bool {
+func Newborn(logs []member.InstanceLog) bool {
+	return !slices.ContainsFunc(logs, func(l member.InstanceLog) bool {
 		return l.Recovered.Base.Index > 0 || l.Recovered.State.Term > 0 || len(l.Recovered.Entries) > 0
 	})
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/erasure"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -24,9 +24,9 @@ const (
 // replica what the goroutines of production do.
 type bodyWork struct {
 	store     *wal.Bodies
-	gatherer  *replica.Gatherer
-	out       replica.GatherOutbox
-	retention *replica.Retention
+	gatherer  *member.Gatherer
+	out       member.GatherOutbox
+	retention *member.Retention
 	asking    map[protocol.BodyRef][]func([]byte, error)
 	config    uint64 // of the members that the gatherer knows, as a hash; see follow
 	flushing  bool
@@ -36,7 +36,7 @@ type bodyWork struct {
 	repaired, writing []protocol.BodyRef
 
 	// trims are whole copies of which it is asked whether a row would do.
-	trims []*replica.Census
+	trims []*member.Census
 	asked uint64
 }
 
@@ -51,28 +51,28 @@ type droppedBody struct {
 
 // openBodies opens the store, which is one for all instances, and forgets what neither the
 // logs nor the state refers to.
-func (m *Member) openBodies(logs []replica.InstanceLog, machine *machine) (store *wal.Bodies, err error) {
+func (m *Member) openBodies(logs []member.InstanceLog, machine *machine) (store *wal.Bodies, err error) {
 	options := wal.BodiesOptions{FS: m.disk, Dir: bodyDir, SegmentBytes: m.w.set.Bodies.SegmentBytes, Identity: []byte{byte(m.id)}}
 	if store, err = wal.OpenBodies(options); err != nil {
 		return nil, err
 	}
-	refs, _, err := replica.LiveBodies(machine.asStateMachine())
+	refs, _, err := member.LiveBodies(machine.asStateMachine())
 	if err != nil {
 		return nil, err
 	}
-	return store, replica.RecoverBodies(logs, store, refs)
+	return store, member.RecoverBodies(logs, store, refs)
 }
 
 // holdBodies begins with what the store holds of the instance.
 func (s *strand) holdBodies(machine *machine, store *wal.Bodies, base protocol.Index) error {
-	refs, keeper, err := replica.LiveBodies(machine.asStateMachine())
+	refs, keeper, err := member.LiveBodies(machine.asStateMachine())
 	if err != nil {
 		return err
 	}
 	m, set := s.m, &s.m.w.set.Bodies
 	s.body.store = store
-	s.body.gatherer = replica.NewGatherer(replica.GatherConfig{Self: m.id, Hedge: set.Hedge, Retry: set.Retry, MaxBytes: set.GatherBytes})
-	s.body.retention = replica.NewRetention(s.instance, store, keeper)
+	s.body.gatherer = member.NewGatherer(member.GatherConfig{Self: m.id, Hedge: set.Hedge, Retry: set.Retry, MaxBytes: set.GatherBytes})
+	s.body.retention = member.NewRetention(s.instance, store, keeper)
 	s.body.retention.Restart(base, refs)
 	s.body.asking = map[protocol.BodyRef][]func([]byte, error){}
 	if m.strange() {
@@ -100,7 +100,7 @@ func refOf(b *wal.Body) protocol.BodyRef {
 }
 
 // own reads what this member holds of a body; damage counts as nothing and is repaired.
-func (s *strand) own(ref protocol.BodyRef) *replica.Fragment {
+func (s *strand) own(ref protocol.BodyRef) *member.Fragment {
 	b, ok := s.body.store.Find(uint32(s.instance), uint64(ref.Index))
 	if !ok || b.Term != uint64(ref.Term) || b.Form == uint8(protocol.FormNone) {
 		return nil
@@ -110,7 +110,7 @@ func (s *strand) own(ref protocol.BodyRef) *replica.Fragment {
 		s.damaged(ref, err)
 		return nil
 	}
-	return &replica.Fragment{Form: protocol.Form(full.Form), Bytes: full.Bytes}
+	return &member.Fragment{Form: protocol.Form(full.Form), Bytes: full.Bytes}
 }
 
 // damaged takes note of bytes on disk that are not what was written; nothing else may make
@@ -147,7 +147,7 @@ func (s *strand) gather(ref protocol.BodyRef, urgent bool, done func(body []byte
 	if urgent { // those that wait for room need time for the ones before them
 		patience += time.Duration(len(b.asking)) * s.m.w.set.gatherTime()
 	}
-	q := replica.Question{Ref: ref, Until: s.m.clock() + patience, Urgent: urgent}
+	q := member.Question{Ref: ref, Until: s.m.clock() + patience, Urgent: urgent}
 	if !open {
 		q.Have = s.own(ref)
 	}
@@ -175,7 +175,7 @@ func (s *strand) flushBodies() {
 	}
 }
 
-func (s *strand) gathered(a replica.Answer) {
+func (s *strand) gathered(a member.Answer) {
 	waiting := s.body.asking[a.Ref]
 	delete(s.body.asking, a.Ref)
 	switch {
@@ -202,7 +202,7 @@ func (s *strand) unreachable(to protocol.MemberID) {
 func (s *strand) fetched(msg *protocol.Message) bool {
 	switch msg.Type {
 	case protocol.MsgFetch:
-		answer, damage := replica.AnswerFetch(msg, s.m.id, s.body.store)
+		answer, damage := member.AnswerFetch(msg, s.m.id, s.body.store)
 		if damage != nil {
 			s.damagedAt(msg.Holdings[0].Index, damage)
 		}
@@ -268,7 +268,7 @@ func (s *strand) fill() {
 // repair stores what this member is to hold of a body.
 func (s *strand) repair(ref protocol.BodyRef, body []byte) {
 	config := s.config()
-	form, ok := replica.RestoreForm(&config, s.m.id, ref, s.body.store)
+	form, ok := member.RestoreForm(&config, s.m.id, ref, s.body.store)
 	missing := s.body.retention.Missing(ref)
 	switch {
 	case !ok || !missing && form != protocol.FormWhole:
@@ -296,7 +296,7 @@ func (s *strand) hold(ref protocol.BodyRef, form protocol.Form, body []byte) {
 			return
 		}
 	}
-	record := replica.BodyRecord(ref, form, bytes)
+	record := member.BodyRecord(ref, form, bytes)
 	s.m.w.violate(s.m.id, s.court.bodies.Body(s.m.judged(), s.m.batch+1, judged(record.Body)))
 	s.m.w.tracef("%s   restores body %d as %s", s.m.id, ref.Index, form)
 	s.m.records = append(s.m.records, record)
@@ -375,7 +375,7 @@ func (s *strand) trim() {
 			continue
 		}
 		s.body.asked++
-		n := replica.NewCensus(ref, s.body.asked|trimBit, s.m.clock()+s.m.w.set.GiveUp, &config, s.m.id)
+		n := member.NewCensus(ref, s.body.asked|trimBit, s.m.clock()+s.m.w.set.GiveUp, &config, s.m.id)
 		if n == nil {
 			continue
 		}

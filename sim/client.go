@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // operation is one operation of a client, with what only the world knows of it.
@@ -193,7 +193,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
 		w.tracef("client %d is refused %d: %v", c.number, number, err)
-		if !errors.Is(err, replica.ErrMaybeCommitted) && !errors.Is(err, replica.ErrResultUnknown) {
+		if !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			op.refused = err
 			w.events.Refused++
 			w.judgeRefused(op, number)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // Members that were removed stop by themselves. Links make a handshake now and then, in which
@@ -40,7 +40,7 @@ func (m *Member) statuses() (all []*protocol.Status) {
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.events.Stops++
-	leaving, limit := replica.Leaving{}, w.now+w.set.Election
+	leaving, limit := member.Leaving{}, w.now+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
 	step = func() {
@@ -70,7 +70,7 @@ func (m *Member) greet() {
 			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
 			continue
 		}
-		reason := replica.Admit(o.applier.Configs(), m.id)
+		reason := member.Admit(o.applier.Configs(), m.id)
 		if reason.Final() {
 			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() { m.departure.Refused(m.id, o.id, reason) })
 		}
@@ -83,7 +83,7 @@ func (m *Member) known() protocol.Config {
 	for _, s := range m.strands {
 		configs = append(configs, s.witness.status.Config)
 	}
-	return replica.Union(configs)
+	return member.Union(configs)
 }
 
 // dials reports whether one who knows of these members makes a link to another.
@@ -94,7 +94,7 @@ func dials(known *protocol.Config, o *Member) bool {
 // expel stops a member that found out that the cluster goes on without it, and judges that
 // this is so: every instance has decided it. Where damage was done, it stays as long as the
 // others do not hold enough without it, which is for the one who does the damage to respect.
-func (w *World) expel(m *Member, why *replica.ExpelledError) {
+func (w *World) expel(m *Member, why *member.ExpelledError) {
 	for _, c := range w.courts {
 		if !c.ended && !c.left[m.id] {
 			w.violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))

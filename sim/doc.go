@@ -1,8 +1,8 @@
 // Package sim simulates clusters: one seed decides everything that happens in one, and
 // everything that happens is judged.
 //
-// The members run the code that production runs: the protocol's core, the pure parts of
-// package replica (instance, applier, sessions, recovery, what gathers and retains bodies),
+// The members run the code that production runs: the protocol's core, package
+// member (instance, applier, sessions, recovery, what gathers and retains bodies),
 // and the log and the bodies of package wal. Only
 // what surrounds them is simulated: time, links, disks, clocks, clients, and an operator
 // who does not always know what he does.
@@ -26,5 +26,5 @@
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores
 // and more network cards would do.
 //
-// Imports: protocol, order, replica, wal, check, erasure.
+// Imports: protocol, order, member, replica (files of snapshots, identity), wal, check, erasure.
 package sim

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // machine is the state machine of a simulated member: a few keys with text values. Every
@@ -78,7 +78,7 @@ func tokens(text string) (numbers []int) {
 }
 
 // asStateMachine is the machine as the replica sees it.
-func (s *machine) asStateMachine() replica.StateMachine {
+func (s *machine) asStateMachine() member.StateMachine {
 	if s.durable {
 		return durableMachine{s}
 	}
@@ -122,7 +122,7 @@ func parseCommand(b []byte) (number int, op check.Operation, err error) {
 }
 
 // Apply implements replica.StateMachine.
-func (s *machine) Apply(commands []replica.Command) error {
+func (s *machine) Apply(commands []member.Command) error {
 	for i := range commands {
 		if err := s.apply(&commands[i]); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *machine) Apply(commands []replica.Command) error {
 	return nil
 }
 
-func (s *machine) apply(c *replica.Command) error {
+func (s *machine) apply(c *member.Command) error {
 	number, op, err := parseCommand(c.Data)
 	if err != nil {
 		s.w.violate(s.member.id, err)
@@ -215,7 +215,7 @@ func (s *machine) freeze() *frozen {
 }
 
 // Snapshot implements replica.StateMachine.
-func (s *machine) Snapshot() (replica.Snapshot, error) { return s.freeze(), nil }
+func (s *machine) Snapshot() (member.Snapshot, error) { return s.freeze(), nil }
 
 // WriteTo implements replica.Snapshot.
 func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
@@ -48,7 +49,7 @@ type Member struct {
 	paused, stalled time.Duration
 	slow            bool
 	// turn is the clock as the event loop reads it.
-	turn replica.Clock
+	turn member.Clock
 	// frozen: the process stands still in the middle of a turn, until paused. What clients ask
 	// meanwhile waits in late and is part of that turn.
 	frozen bool
@@ -63,10 +64,10 @@ type running struct {
 	// also at hand as if it were the only one, which it often is.
 	strands []*strand
 	*strand
-	weaver  replica.Weaver
+	weaver  member.Weaver
 	log     *wal.Log
 	snaps   *replica.Snapshots
-	applier *replica.Applier
+	applier *member.Applier
 	machine *machine
 	session protocol.Session
 
@@ -82,8 +83,8 @@ type running struct {
 	// retired are instances that are not in force any more; unborn is what the log has of
 	// those that are not yet; again are batches that took no effect in a retired one.
 	retired []*strand
-	unborn  map[protocol.InstanceID]*replica.Unborn
-	again   []*replica.Batch
+	unborn  map[protocol.InstanceID]*member.Unborn
+	again   []*member.Batch
 	batch   uint64 // counts the writes begun: what is in records now comes with the next
 
 	// proposals that wait for room, and reads
@@ -95,15 +96,15 @@ type running struct {
 
 	// departure finds out that the cluster goes on without the member; greeted is when it last
 	// made the handshake with others.
-	departure replica.Departure
+	departure member.Departure
 	greeted   time.Duration
 
 	queue    []applyItem
 	applying bool
 	// snapshots
 	logged   int                                // bytes applied since the last snapshot
-	total    int64                              // and since the start, as replica.LogKeeper counts
-	intake   replica.Intake                     // of snapshots from others
+	total    int64                              // and since the start, as member.LogKeeper counts
+	intake   member.Intake                      // of snapshots from others
 	streams  map[protocol.MemberID]order.Cursor // on their way, by receiver
 	saving   bool
 	base     order.Cursor      // of the snapshot from which the state came
@@ -116,14 +117,14 @@ type running struct {
 
 type pendingCommand struct {
 	bytes, body []byte
-	done        replica.Done
+	done        member.Done
 }
 
 // pendingRead is a read that waits for read points of all instances, and then for the state
 // to include them.
 type pendingRead struct {
 	context uint64
-	vector  *replica.ReadVector
+	vector  *member.ReadVector
 	// floor is how much of the global log had been executed somewhere when it was asked for.
 	floor order.Turn
 	done  func(ok bool)
@@ -136,14 +137,14 @@ type pendingChange struct {
 
 // applyItem is a commitment, or a snapshot to install.
 type applyItem struct {
-	commit  replica.Commitment
+	commit  member.Commitment
 	install *protocol.Base
 	by      *strand // whose core installs it
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
 	m := &Member{w: w, id: id, disk: newDisk(), rate: 1}
-	m.turn = replica.Clock{Read: m.clock, MutantOnceATurn: w.set.Mutant == MutantOldClock}
+	m.turn = member.Clock{Read: m.clock, MutantOnceATurn: w.set.Mutant == MutantOldClock}
 	return m
 }
 
@@ -358,8 +359,8 @@ func (m *Member) propose() {
 }
 
 // nextBatch takes the commands of one entry. One with a body stands alone.
-func (m *Member) nextBatch() *replica.Batch {
-	b := replica.NewBatch(m.turn.Now(), 64, 1)
+func (m *Member) nextBatch() *member.Batch {
+	b := member.NewBatch(m.turn.Now(), 64, 1)
 	size, n := 0, 0
 	for n < len(m.commands) && n < m.w.set.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.w.set.BatchBytes) {
 		c := &m.commands[n]
@@ -380,7 +381,7 @@ func (m *Member) nextBatch() *replica.Batch {
 
 // Propose asks the member to replicate a command, with a body unless that is nil; done is
 // called once, unless the member stops before.
-func (m *Member) Propose(bytes, body []byte, done replica.Done) {
+func (m *Member) Propose(bytes, body []byte, done member.Done) {
 	m.admit(func() {
 		m.commands = append(m.commands, pendingCommand{bytes, body, done})
 		m.flush()
@@ -402,7 +403,7 @@ func (m *Member) Read(done func(ok bool)) {
 // ask asks all instances for a read point.
 func (m *Member) ask(r pendingRead) {
 	m.context++
-	r.context, r.vector = m.context, &replica.ReadVector{}
+	r.context, r.vector = m.context, &member.ReadVector{}
 	r.vector.Ask(m.instances())
 	m.asked = append(m.asked, r)
 	for _, s := range m.strands {
@@ -441,7 +442,7 @@ func (m *Member) serveReads() {
 func (m *Member) Change(changes []protocol.Change, done func(error)) {
 	m.whenAwake(func() {
 		if !m.settled() || !m.w.sane(m, changes) {
-			done(&replica.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: m.witness.status.Leader})
+			done(&member.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: m.witness.status.Leader})
 			return
 		}
 		m.context++
@@ -638,10 +639,10 @@ func (m *Member) added() (added []protocol.Index) {
 	return added
 }
 
-func (m *Member) applyCommitment(c replica.Commitment) error {
+func (m *Member) applyCommitment(c member.Commitment) error {
 	for i := range c.Entries {
 		m.logged += c.Entries[i].Bytes()
-		m.total += replica.EntryCost(&c.Entries[i])
+		m.total += member.EntryCost(&c.Entries[i])
 	}
 	if err := m.applier.Apply(c); err != nil || m.applier.Stuck() {
 		return err
@@ -685,7 +686,7 @@ func (m *Member) start() error {
 	if m.learn(); !m.up {
 		return nil
 	}
-	if why := replica.Expelled(m.statuses()); why != nil {
+	if why := member.Expelled(m.statuses()); why != nil {
 		m.w.expel(m, why)
 		return nil
 	}
@@ -694,24 +695,24 @@ func (m *Member) start() error {
 }
 
 // logOptions are what the member's log is opened with.
-func (m *Member) logOptions(d *disk, meta *replica.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: replica.CoverOf(meta)}
+func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
 }
 
 // build puts the pure parts of the replica together.
-func (m *Member) build(meta replica.Meta, skip protocol.Position) {
+func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	s := &m.w.set
 	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
 	m.streams = map[protocol.MemberID]order.Cursor{}
 	if s.Mutant == MutantForgetSessions {
 		meta.Sessions = nil
 	}
-	m.applier = replica.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, replica.LoadFrom(m.log))
+	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
 	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
 	m.applier.MutantOneSession = s.Mutant == MutantOneSession
 	m.departure.MutantAny = s.Mutant == MutantDepartAny
 	m.applier.Passed = m.passed
-	m.applier.Void = func(b *replica.Batch) { m.again = append(m.again, b) }
+	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
 	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
 	for _, s := range m.strands {
 		s.follow()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // A running cluster's log is woven from more or fewer instances: members begin and retire
@@ -81,7 +81,7 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, erro
 	u := m.unborn[id]
 	if delete(m.unborn, id); u == nil {
 		var err error
-		if u, err = replica.RecoverUnborn(m.log, id); err != nil {
+		if u, err = member.RecoverUnborn(m.log, id); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, erro
 		return nil, err
 	}
 	if restart {
-		m.records = append(m.records, replica.BaseRecord(id, rec.Base))
+		m.records = append(m.records, member.BaseRecord(id, rec.Base))
 	}
 	s := &strand{m: m, instance: id, court: m.w.courtWith(id, &base.Config), noted: rec.State.Commit}
 	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
@@ -111,7 +111,7 @@ func (m *Member) retire(s *strand) {
 	void, unsure := s.inst.Retire(m.applier.Ended(s.instance))
 	m.again = append(m.again, void...)
 	for _, b := range unsure {
-		b.Fail(replica.ErrMaybeCommitted)
+		b.Fail(member.ErrMaybeCommitted)
 	}
 	m.later(10*m.w.set.Election, s.vanish)
 }
@@ -170,7 +170,7 @@ func (s *strand) missed(now time.Duration) {
 
 // overRetired takes a snapshot for an instance that it says is retired: no core will, if this
 // member has everything else.
-func (m *Member) overRetired(meta *replica.Meta) {
+func (m *Member) overRetired(meta *member.Meta) {
 	for _, s := range m.strands {
 		if meta.Cursor.Retired(s.instance) {
 			s.skipTo(&protocol.Base{})

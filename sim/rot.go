@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
@@ -92,7 +93,7 @@ func (w *World) rotSnapshot(m *Member) {
 
 // opens reports whether the log on a disk opens under a snapshot; nil: the newest there that is
 // whole.
-func (m *Member) opens(d *disk, meta *replica.Meta) bool {
+func (m *Member) opens(d *disk, meta *member.Meta) bool {
 	if meta == nil {
 		snaps, err := replica.OpenSnapshots(d, snapDir)
 		if err != nil {
@@ -116,7 +117,7 @@ func (m *Member) opens(d *disk, meta *replica.Meta) bool {
 		return false
 	}
 	for _, id := range meta.Cursor.Instances() {
-		if _, err := replica.Recover(log, id, *meta); err != nil {
+		if _, err := member.Recover(log, id, *meta); err != nil {
 			return false
 		}
 	}
@@ -223,7 +224,7 @@ func (m *Member) scrubSnapshots() error {
 			continue
 		}
 		m.w.events.RotFound++
-		retake, remove := replica.SnapshotRemedy(p, all)
+		retake, remove := member.SnapshotRemedy(p, all)
 		if remove {
 			err = errors.Join(err, m.snaps.Remove(p))
 		}

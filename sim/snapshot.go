@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
@@ -53,7 +54,7 @@ func (m *Member) view() (*snapshot, error) {
 }
 
 // checkpoint is what stands for the state of a machine on disk, after making it durable.
-func (m *Member) checkpoint(d replica.DurableStateMachine) (*snapshot, error) {
+func (m *Member) checkpoint(d member.DurableStateMachine) (*snapshot, error) {
 	if err := d.Sync(); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.W
 
 // restore opens the snapshots and brings the state machine to the newest. A new member
 // first writes one of nothing, with those whom it takes for the members.
-func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position, err error) {
+func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, err error) {
 	if r.snaps, err = replica.OpenSnapshots(m.disk, snapDir); err != nil {
 		return meta, 0, err
 	}
@@ -93,7 +94,7 @@ func (m *Member) restore(r *running) (meta replica.Meta, skip protocol.Position,
 		if m.join {
 			first.Members = nil
 		}
-		if err := r.snaps.Write(replica.SnapshotHeader{Meta: replica.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
+		if err := r.snaps.Write(replica.SnapshotHeader{Meta: member.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
 			return meta, 0, err
 		}
 	}
@@ -113,7 +114,7 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 			return err
 		}
 	}
-	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
+	refs, _, err := member.LiveBodies(m.machine.asStateMachine())
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (m *Member) replace(base protocol.Base, by *strand) error {
 	m.logged = 0
 	m.drops = nil
 	m.base = meta.Cursor
-	refs, _, err := replica.LiveBodies(m.machine.asStateMachine())
+	refs, _, err := member.LiveBodies(m.machine.asStateMachine())
 	if err := m.reshaped(); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (m *Member) maybeSnapshot() {
 	m.logged = 0
 	var s *snapshot
 	var err error
-	if d, ok := m.machine.asStateMachine().(replica.DurableStateMachine); ok {
+	if d, ok := m.machine.asStateMachine().(member.DurableStateMachine); ok {
 		s, err = m.checkpoint(d)
 	} else {
 		s, err = m.view()
@@ -204,7 +205,7 @@ func (m *Member) cuts(s *snapshot, total int64) order.Cursor {
 			cursor := m.streams[to]
 			return cursor.Point(k.instance).Index
 		})
-		at.Points[i].Index = replica.CutAt(cut, at.Points[i].Index, k.harmed)
+		at.Points[i].Index = member.CutAt(cut, at.Points[i].Index, k.harmed)
 	}
 	return at
 }
@@ -275,13 +276,13 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 		})
 	}
 	broken := w.chance(w.set.StreamBreaks)
-	offered := replica.Offered{Cursor: s.Cursor, Instance: asking}
+	offered := member.Offered{Cursor: s.Cursor, Instance: asking}
 	if asking != 0 {
 		offered.Base = k.inst.Core().Status().First - 1
 	}
-	w.offer(m, to, &offered, func(verdict replica.Verdict) {
+	w.offer(m, to, &offered, func(verdict member.Verdict) {
 		r := w.member(to)
-		if verdict == replica.IntakeLog {
+		if verdict == member.IntakeLog {
 			report(s.index(k.instance))
 			return
 		}
@@ -290,7 +291,7 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 			if broken && !w.calm || w.link(m.id, to).cut || !r.up || !up || r.running != running || !w.linked(m, life, r) || !r.up {
 				w.events.BrokenStream++
 				w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
-				if verdict == replica.IntakeTake {
+				if verdict == member.IntakeTake {
 					running.intake.Done(nil)
 				}
 				report(0)
@@ -304,15 +305,15 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 
 // offer asks a member what becomes of a snapshot, again while it receives another one. A
 // member that is down is sent it, and nobody is there.
-func (w *World) offer(from *Member, to protocol.MemberID, o *replica.Offered, then func(replica.Verdict)) {
+func (w *World) offer(from *Member, to protocol.MemberID, o *member.Offered, then func(member.Verdict)) {
 	r, life := w.member(to), from.life
 	if !r.up {
-		then(replica.IntakeKnown)
+		then(member.IntakeKnown)
 		return
 	}
 	have := r.applier.Cursor()
 	verdict := r.intake.Offer(&have, false, o)
-	if verdict != replica.IntakeWait {
+	if verdict != member.IntakeWait {
 		then(verdict)
 		return
 	}
@@ -345,7 +346,7 @@ func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index))
 
 // received makes a snapshot durable and offers it to all cores, not only to that of the
 // instance whose leader sent it. The sender learns of the end of it only from an answer.
-func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict replica.Verdict, answer func()) {
+func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.Verdict, answer func()) {
 	offer := func() {
 		for _, k := range m.strands {
 			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
@@ -359,7 +360,7 @@ func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.
 		}
 		answer()
 	}
-	if verdict != replica.IntakeTake {
+	if verdict != member.IntakeTake {
 		offer()
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -19,22 +19,22 @@ type strand struct {
 	m        *Member
 	instance protocol.InstanceID
 	court    *court
-	inst     *replica.Instance
+	inst     *member.Instance
 	witness  *witness
-	out      replica.Outbox
+	out      member.Outbox
 
-	keep      replica.LogKeeper
+	keep      member.LogKeeper
 	submitted uint64         // the last step whose records were handed over
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
 	cut       protocol.Index // the log may be cut here, after the records; 0: no
 	recorded  uint64         // the last of them that had records
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
-	mover     replica.Mover
-	following replica.Following
-	unread    replica.Unread
+	mover     member.Mover
+	following member.Following
+	unread    member.Unread
 	harmed    protocol.Index // the last index of which the record on disk is damaged; 0: none
-	search    replica.Search
+	search    member.Search
 	ticked    bool              // it has begun
 	vanished  bool              // it was retired, and does nothing any more but hold bodies
 	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
@@ -43,27 +43,27 @@ type strand struct {
 }
 
 // open makes the member's parts of all instances from what its disk holds.
-func (m *Member) open(r *running, meta replica.Meta) error {
-	var logs []replica.InstanceLog
+func (m *Member) open(r *running, meta member.Meta) error {
+	var logs []member.InstanceLog
 	for _, id := range meta.Cursor.Instances() {
-		rec, err := replica.Recover(r.log, id, meta)
+		rec, err := member.Recover(r.log, id, meta)
 		if err != nil {
 			return err
 		}
 		if err := m.w.courtOf(id).ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 			return err
 		}
-		logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &rec})
+		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
-	r.unborn = map[protocol.InstanceID]*replica.Unborn{}
+	r.unborn = map[protocol.InstanceID]*member.Unborn{}
 	for _, id := range r.log.Instances() {
 		if id := protocol.InstanceID(id); meta.Cursor.Woven() && id >= meta.Cursor.Fresh {
-			u, err := replica.RecoverUnborn(r.log, id)
+			u, err := member.RecoverUnborn(r.log, id)
 			if err != nil {
 				return err
 			}
 			r.unborn[id] = u
-			logs = append(logs, replica.InstanceLog{Instance: id, Recovered: &u.Recovered})
+			logs = append(logs, member.InstanceLog{Instance: id, Recovered: &u.Recovered})
 		}
 	}
 	store, err := m.openBodies(logs, r.machine)
@@ -85,8 +85,8 @@ func (m *Member) open(r *running, meta replica.Meta) error {
 }
 
 // openRetired makes what is left of instances that are retired: bodies that the state refers to.
-func (m *Member) openRetired(r *running, meta *replica.Meta, store *wal.Bodies) error {
-	refs, _, err := replica.LiveBodies(r.machine.asStateMachine())
+func (m *Member) openRetired(r *running, meta *member.Meta, store *wal.Bodies) error {
+	refs, _, err := member.LiveBodies(r.machine.asStateMachine())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 		return err
 	}
 	s.witness = newWitness(s, core)
-	config := replica.InstanceConfig{
+	config := member.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
 		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes, Backlog: set.Backlog,
 		MutantReleaseEarly: set.Mutant == MutantReleaseEarly,
@@ -120,8 +120,8 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	if set.woven() {
 		config.Woven = rec
 	}
-	s.inst = replica.NewInstance(config, s.witness)
-	s.keep = replica.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.Mutant == MutantKeepNothing}
+	s.inst = member.NewInstance(config, s.witness)
+	s.keep = member.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.Mutant == MutantKeepNothing}
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (s *strand) busy() bool {
 func (s *strand) carryOut() {
 	m := s.m
 	out := s.out
-	s.out = replica.Outbox{Seq: out.Seq}
+	s.out = member.Outbox{Seq: out.Seq}
 	if out.Changed {
 		if m.learn(); !m.up {
 			return
@@ -172,7 +172,7 @@ func (s *strand) carryOut() {
 	if len(out.Commit) > 0 {
 		s.body.retention.Committed(out.Commit)
 		s.tell()
-		m.queue = append(m.queue, applyItem{commit: replica.Commitment{Instance: s.instance, Entries: out.Commit, Own: out.Own}})
+		m.queue = append(m.queue, applyItem{commit: member.Commitment{Instance: s.instance, Entries: out.Commit, Own: out.Own}})
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -193,7 +193,7 @@ func (s *strand) carryOut() {
 func (s *strand) hasten() {
 	at := s.m.applier.Added(s.instance)
 	if last := s.witness.skip; last.Index == at+1 {
-		s.m.queue = append(s.m.queue, applyItem{commit: replica.Commitment{Instance: s.instance, Entries: []protocol.Entry{last}}})
+		s.m.queue = append(s.m.queue, applyItem{commit: member.Commitment{Instance: s.instance, Entries: []protocol.Entry{last}}})
 	}
 }
 
@@ -207,7 +207,7 @@ func (s *strand) skipTo(base *protocol.Base) {
 			continue
 		}
 		for _, b := range it.commit.Own {
-			b.Fail(replica.ErrResultUnknown)
+			b.Fail(member.ErrResultUnknown)
 		}
 	}
 	s.m.queue = append(keep, applyItem{install: base, by: s})
@@ -217,15 +217,15 @@ func (s *strand) send(messages []*protocol.Message) {
 	w := s.m.w
 	for _, msg := range messages {
 		full, err := s.resident(msg)
-		var load *replica.LoadError
+		var load *member.LoadError
 		var compacted *wal.CompactedError
-		var unheld *replica.UnheldError
+		var unheld *member.UnheldError
 		var damage *wal.CorruptError
 		switch {
 		case err == nil:
 			w.judgeSaid(full)
 			w.send(full)
-		case errors.As(err, &load) && replica.FaultOf(err).Sick():
+		case errors.As(err, &load) && member.FaultOf(err).Sick():
 			s.unreadable(msg, load)
 		case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
 			// The message waited for the disk; meanwhile the log was cut, or replaced.
@@ -240,20 +240,20 @@ func (s *strand) send(messages []*protocol.Message) {
 }
 
 // unreadable is about a message of which an entry cannot be read, as in the production loop.
-func (s *strand) unreadable(msg *protocol.Message, load *replica.LoadError) {
+func (s *strand) unreadable(msg *protocol.Message, load *member.LoadError) {
 	m := s.m
 	now, applied := m.clock(), m.applied(s.instance)
 	m.w.events.Unreadable++
 	m.w.tracef("%s   cannot send to %s: %v", m.id, msg.To, load)
 	m.harm(s, load.Index)
-	switch s.unread.Remedy(now, m.w.set.Election, replica.FaultOf(load.Err), load.Index, applied) {
-	case replica.RemedySnapshot:
+	switch s.unread.Remedy(now, m.w.set.Election, member.FaultOf(load.Err), load.Index, applied) {
+	case member.RemedySnapshot:
 		s.inst.Step(now, protocol.Unsendable{Member: msg.To, Index: load.Index}, &s.out)
-	case replica.RemedyHandOver:
+	case member.RemedyHandOver:
 		s.inst.Step(now, protocol.Transfer{}, &s.out)
-	case replica.RemedyStop:
-		m.fail(&replica.LostError{Err: load})
-	case replica.RemedyWait:
+	case member.RemedyStop:
+		m.fail(&member.LostError{Err: load})
+	case member.RemedyWait:
 	}
 }
 
@@ -270,12 +270,12 @@ func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
 	}
 	full := *msg
 	full.Entries = slices.Clone(msg.Entries)
-	load := replica.LoadFrom(s.m.log)
+	load := member.LoadFrom(s.m.log)
 	for i := range full.Entries {
 		e := &full.Entries[i]
 		wish := e.Form
-		if err := replica.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.body.store); err != nil {
-			var load *replica.LoadError
+		if err := member.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.body.store); err != nil {
+			var load *member.LoadError
 			var damage *wal.CorruptError
 			if errors.As(err, &damage) && !errors.As(err, &load) {
 				s.damagedAt(e.Index, err)
@@ -290,7 +290,7 @@ func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
 }
 
 // persist hands records to the disk; a sync that runs is waited for.
-func (s *strand) persist(out *replica.Outbox) {
+func (s *strand) persist(out *member.Outbox) {
 	if out.Seq == s.submitted {
 		return
 	}
@@ -311,7 +311,7 @@ func (s *strand) persist(out *replica.Outbox) {
 
 // answerReads takes in read points. A read that has those of all instances waits until they
 // are applied.
-func (s *strand) answerReads(out *replica.Outbox) {
+func (s *strand) answerReads(out *member.Outbox) {
 	m := s.m
 	for _, p := range out.Reads {
 		i := m.asks(p.Context)
@@ -337,7 +337,7 @@ func (s *strand) refuse(refused []protocol.Rejection) {
 	for _, r := range refused {
 		for i := range s.m.changes {
 			if s.m.changes[i].context == r.Context {
-				s.m.changes[i].done(&replica.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
+				s.m.changes[i].done(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
 				s.m.changes = slices.Delete(s.m.changes, i, i+1)
 				break
 			}

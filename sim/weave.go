@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // What members do so that their instances make one log, and what is judged of it.
@@ -74,7 +74,7 @@ func (m *Member) room(bytes int, full bool) (s *strand, wait time.Duration) {
 		list = list[i : i+1]
 	}
 	for tried := make([]bool, len(list)); ; {
-		i := replica.Prefer(len(list), func(i int) replica.Load { return list[i].load(tried[i]) })
+		i := member.Prefer(len(list), func(i int) member.Load { return list[i].load(tried[i]) })
 		if tried[i] {
 			return nil, wait
 		}
@@ -90,12 +90,12 @@ func (m *Member) room(bytes int, full bool) (s *strand, wait time.Duration) {
 }
 
 // load is what there is to do in the instance; full: it takes nothing now.
-func (s *strand) load(full bool) replica.Load {
+func (s *strand) load(full bool) member.Load {
 	if full {
-		return replica.Load{Pending: 1 << 30}
+		return member.Load{Pending: 1 << 30}
 	}
 	leader, _ := s.inst.Leader()
-	return replica.Load{Leads: leader == s.m.id, Led: leader != 0, Pending: s.inst.Pending()}
+	return member.Load{Leads: leader == s.m.id, Led: leader != 0, Pending: s.inst.Pending()}
 }
 
 // skip lets the instance skip, if it is led here and others wait for it.
@@ -160,7 +160,7 @@ func (s *strand) followMembership(st *protocol.Status) {
 // settled reports whether all instances have followed the last change of the first one, so
 // that the next one may begin.
 func (m *Member) settled() bool {
-	return len(m.strands) == 1 || replica.Settled(&m.witness.status.Config, m.applier.Configs())
+	return len(m.strands) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
 }
 
 // suspect tells the other instances whose silence an instance has noticed.
@@ -284,7 +284,7 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 	})
 }
 
-func pointOf(a *replica.Applier, instance protocol.InstanceID) protocol.Index {
+func pointOf(a *member.Applier, instance protocol.InstanceID) protocol.Index {
 	at := a.Cursor()
 	return at.Point(instance).Index
 }

@@ -5,6 +5,7 @@ import (
 	"go/importer"
 	"go/token"
 	"go/types"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,10 +27,26 @@ func TestPureRoomsIterateNoMaps(t *testing.T) {
 	}
 	for at, over := range check.types {
 		statement, ok := at.(*ast.RangeStmt)
-		if ok {
+		if ok && !excused(r, statement) {
 			t.Errorf("%s: range over %s in a pure room", r.set.Position(statement.Pos()), over)
 		}
 	}
+}
+
+// excused reports whether the line says why the order does not matter: "any order: …".
+func excused(r *repository, statement *ast.RangeStmt) bool {
+	at := r.set.Position(statement.Pos())
+	for _, f := range r.files {
+		if r.set.Position(f.syntax.Pos()).Filename != at.Filename {
+			continue
+		}
+		for _, group := range f.syntax.Comments {
+			if r.set.Position(group.Pos()).Line == at.Line && strings.HasPrefix(group.Text(), "any order: ") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checker type-checks packages of the pure rooms from their syntax.
@@ -47,7 +64,7 @@ func (c *checker) Import(name string) (*types.Package, error) {
 		return p, nil
 	}
 	folder, ours := trimModule(name)
-	if !ours {
+	if syntax := c.folders[folder]; !ours || len(syntax) == 0 {
 		return c.standard.Import(name)
 	}
 	var syntax []*ast.File

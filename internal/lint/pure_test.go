@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the rooms whose rules depend on their inputs alone.
-var pure = []string{"protocol", "order"}
+var pure = []string{"protocol", "order", "member"}
 
 func pureFiles(r *repository) (out []*file) {
 	for _, f := range r.files {
@@ -22,7 +22,7 @@ func pureFiles(r *repository) (out []*file) {
 
 // harmless are the packages of the standard library that a pure room may use.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
+	"bytes", "cmp", "container/heap", "context", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
 	"iter", "maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unsafe",
 }
 

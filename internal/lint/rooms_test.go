@@ -26,14 +26,15 @@ var rooms = []room{
 	{folder: "transport"},
 	{folder: "store"},
 	{folder: "check"},
-	{folder: "replica", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
+	{folder: "member", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
+	{folder: "replica", may: []string{"member", "protocol", "order", "wal", "transport", "erasure"}},
 	{folder: "server", may: []string{"", "store"}},
-	{folder: "sim", may: []string{"replica", "protocol", "order", "wal", "check", "erasure"}},
+	{folder: "sim", may: []string{"member", "replica", "protocol", "order", "wal", "check", "erasure"}},
 	{folder: "bench", may: []string{"", "check", "protocol", "sim/scale", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
-	{folder: ".", may: []string{"replica", "order", "protocol", "protocol/raft"}},
+	{folder: ".", may: []string{"member", "replica", "order", "protocol", "protocol/raft"}},
 }
 
 func roomOf(f *file) *room {
@@ -85,7 +86,7 @@ var serverOnly = []struct {
 	{"go.etcd.io/etcd/server/", []string{"store", "server", "bench"}},
 	{"google.golang.org/grpc", []string{"store", "server", "bench", "cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
-	{"github.com/cockroachdb/pebble/", []string{"wal", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
+	{"github.com/cockroachdb/pebble/", []string{"wal", "member", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
 }
 
 func TestPackagesStayInTheirRooms(t *testing.T) {

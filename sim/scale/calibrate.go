@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -56,8 +56,8 @@ const (
 var session = protocol.Session{Member: 1, Incarnation: 1}
 
 // sealed is a batch of so many commands of so many bytes, with index 1.
-func sealed(commands, bytes int, done replica.Done) *replica.Batch {
-	b := replica.NewBatch(0, commands*(bytes+3), commands)
+func sealed(commands, bytes int, done member.Done) *member.Batch {
+	b := member.NewBatch(0, commands*(bytes+3), commands)
 	for range commands {
 		b.Add(make([]byte, bytes), done)
 	}
@@ -68,12 +68,12 @@ func sealed(commands, bytes int, done replica.Done) *replica.Batch {
 
 // memory measures what needs neither disk nor network.
 func (c *Costs) memory() {
-	done := replica.Done(func(any, error) {})
+	done := member.Done(func(any, error) {})
 	submit := func(bytes int) float64 {
 		var mu sync.Mutex
 		command := make([]byte, bytes)
 		return typical(times, nil, func() {
-			b := replica.NewBatch(0, many*(bytes+3), many)
+			b := member.NewBatch(0, many*(bytes+3), many)
 			for range many {
 				mu.Lock()
 				b.Add(command, done)
@@ -97,13 +97,13 @@ func (c *Costs) memory() {
 // applyCost is what applying a commitment of so many entries of so many commands costs,
 // where two instances are woven; own: they were proposed here.
 func applyCost(entries, commands int, own bool) float64 {
-	a := replica.NewApplier(nothing{}, replica.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
-	done := replica.Done(func(any, error) {})
-	var next [2]replica.Commitment
+	a := member.NewApplier(nothing{}, member.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
+	done := member.Done(func(any, error) {})
+	var next [2]member.Commitment
 	index, seq := protocol.Index(0), [2]uint64{1, 1}
 	return typical(times/8, func() {
 		for i := range next {
-			next[i] = replica.Commitment{Instance: protocol.InstanceID(i + 1)}
+			next[i] = member.Commitment{Instance: protocol.InstanceID(i + 1)}
 			for n := range entries {
 				b := sealed(commands, small, done)
 				b.Seal(session, seq[i], seq[i])
@@ -127,7 +127,7 @@ func applyCost(entries, commands int, own bool) float64 {
 
 // messages measures what it costs to put messages together and to take them apart.
 func (c *Costs) messages() {
-	done := replica.Done(func(any, error) {})
+	done := member.Done(func(any, error) {})
 	buffer := make([]byte, 0, 2*large)
 	message := func(entries, bytes int) (m protocol.Message, frame float64) {
 		m = protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1}
@@ -170,14 +170,14 @@ func encode(m *protocol.Message, b []byte) []byte {
 // nothing is a state machine that does nothing.
 type nothing struct{}
 
-func (nothing) Apply(commands []replica.Command) error {
+func (nothing) Apply(commands []member.Command) error {
 	for i := range commands {
 		commands[i].Result = nil
 	}
 	return nil
 }
-func (nothing) Snapshot() (replica.Snapshot, error) { return nil, os.ErrInvalid }
-func (nothing) Restore(io.Reader) error             { return os.ErrInvalid }
+func (nothing) Snapshot() (member.Snapshot, error) { return nil, os.ErrInvalid }
+func (nothing) Restore(io.Reader) error            { return os.ErrInvalid }
 
 // turnCost is what a turn of a loop costs that finds nothing to do: being poked, a look at
 // the queue, the clock, a timer.

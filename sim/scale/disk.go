@@ -9,7 +9,7 @@ import (
 // disk is a member's log writer, as wal.Writer: one sync covers what was submitted by all
 // instances while the last one ran.
 type disk struct {
-	m       *member
+	m       *node
 	thread  *thread
 	queue   []job
 	batch   []job // being written
@@ -35,7 +35,7 @@ func newJob(l *loop, seq uint64, records []wal.Record) job {
 	return j
 }
 
-func newDisk(m *member) *disk {
+func newDisk(m *node) *disk {
 	d := &disk{m: m}
 	d.thread = m.cpu.thread("disk", d.work, d.finish)
 	return d

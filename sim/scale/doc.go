@@ -4,7 +4,7 @@
 // # The model
 //
 // Everything that decides is the code of production and really runs: each member has its
-// instances ([replica.Instance] around the core of raft), which propose, append, acknowledge,
+// instances ([member.Instance] around the core of raft), which propose, append, acknowledge,
 // commit and skip, and the order that weaves their logs (package order). How many batches
 // there are, how large, how many entries a message has, how many syncs a batch waits for and
 // which instances skip is therefore not assumed: it happens.

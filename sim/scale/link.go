@@ -10,7 +10,7 @@ import (
 // link carries one instance's messages from one member to another: a thread that writes, a
 // card on either side, and a thread that reads.
 type link struct {
-	from, to *member
+	from, to *node
 	instance protocol.InstanceID
 	out, in  *thread
 	queue    []frame // to be written
@@ -35,7 +35,7 @@ func newFrame(m *protocol.Message) frame {
 	return f
 }
 
-func newLink(from, to *member, instance protocol.InstanceID) *link {
+func newLink(from, to *node, instance protocol.InstanceID) *link {
 	l := &link{from: from, to: to, instance: instance}
 	l.out = from.cpu.thread(fmt.Sprintf("send %d to %v", instance, to.id), l.write, l.written)
 	l.in = to.cpu.thread(fmt.Sprintf("receive %d of %v", instance, from.id), l.read, l.handle)

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // load is the application on a member that takes commands: a thread that hands over what
 // is due, and counts what comes back.
 type load struct {
-	m      *member
+	m      *node
 	thread *thread
 	// interval is between two commands, in nanoseconds; 0: as many as Inflight allows.
 	interval float64
@@ -36,7 +36,7 @@ const (
 	loadPause = 25 * time.Microsecond
 )
 
-func newLoad(m *member, cpu *machine, rate float64, inflight int) *load {
+func newLoad(m *node, cpu *machine, rate float64, inflight int) *load {
 	l := &load{m: m, inflight: inflight, origin: m.w.now}
 	if rate > 0 {
 		l.interval = float64(time.Second) / rate
@@ -113,7 +113,7 @@ func (l *load) applied(groups []group) {
 
 // proposer gathers a member's commands into batches, as replica's.
 type proposer struct {
-	m    *member
+	m    *node
 	full fifo[*bundle]
 	open *bundle
 }
@@ -172,8 +172,8 @@ func (p *proposer) take() *bundle {
 
 // batch makes the batch that is proposed of a bundle. All commands are alike, so batches share
 // their payload.
-func (w *world) batch(b *bundle) *replica.Batch {
-	batch := replica.NewBatch(w.now, 0, 0)
+func (w *world) batch(b *bundle) *member.Batch {
+	batch := member.NewBatch(w.now, 0, 0)
 	for len(w.encoded) < b.bytes {
 		w.encoded = protocol.AppendCommand(w.encoded, w.command())
 	}

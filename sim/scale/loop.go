@@ -3,17 +3,17 @@ package scale
 import (
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // loop is an instance's event loop on a member, as replica's: one turn takes in all that
 // happened, lets proposals in, and carries out what came of it.
 type loop struct {
-	m        *member
+	m        *node
 	instance protocol.InstanceID
-	inst     *replica.Instance
-	clock    replica.Clock
+	inst     *member.Instance
+	clock    member.Clock
 	thread   *thread
 	leads    bool
 
@@ -26,10 +26,10 @@ type loop struct {
 	cut     protocol.Index   // where its log was cut last
 
 	// What comes of a turn, until it ends.
-	out     replica.Outbox
+	out     member.Outbox
 	frames  []frame
 	jobs    []job
-	commits []replica.Commitment
+	commits []member.Commitment
 	wake    []protocol.InstanceID
 }
 
@@ -166,7 +166,7 @@ func (l *loop) carryOut(cost *spend) bool {
 	}
 	committed := protocol.Index(0)
 	if n := len(out.Commit); n > 0 {
-		l.commits = append(l.commits, replica.Commitment{Instance: l.instance, Entries: out.Commit})
+		l.commits = append(l.commits, member.Commitment{Instance: l.instance, Entries: out.Commit})
 		committed = out.Commit[n-1].Index
 	}
 	out.Reset()

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
-	"github.com/braidlog/braid/replica"
 )
 
-// member is a cluster's member with its threads.
-type member struct {
+// node is a cluster's member with its threads.
+type node struct {
 	w        *world
 	id       protocol.MemberID
 	cpu      *machine
@@ -21,7 +21,7 @@ type member struct {
 	links    [][]*link // to member i+1, of instance j+1; nil to itself
 	egress   []*card
 	ingress  []*card
-	weaver   replica.Weaver
+	weaver   member.Weaver
 	load     *load // nil: takes no commands
 	proposer *proposer
 	rooms    []*loop // for route
@@ -42,8 +42,8 @@ const (
 	tickEvery       = heartbeat / 10
 )
 
-func newMember(w *world, id protocol.MemberID, cpu *machine, config protocol.Config) (*member, error) {
-	m := &member{w: w, id: id, cpu: cpu, under: map[underKey]*bundle{}}
+func newMember(w *world, id protocol.MemberID, cpu *machine, config protocol.Config) (*node, error) {
+	m := &node{w: w, id: id, cpu: cpu, under: map[underKey]*bundle{}}
 	m.proposer = &proposer{m: m}
 	m.disk, m.apply = newDisk(m), newApply(m)
 	for range w.cfg.Cards {
@@ -59,27 +59,27 @@ func newMember(w *world, id protocol.MemberID, cpu *machine, config protocol.Con
 	return m, nil
 }
 
-func newLoop(m *member, instance protocol.InstanceID, config protocol.Config) (*loop, error) {
+func newLoop(m *node, instance protocol.InstanceID, config protocol.Config) (*loop, error) {
 	rec := protocol.Recovered{Base: protocol.Base{Config: config}}
 	core, err := raft.New(raft.Config{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout}, rec)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
-	ic := replica.InstanceConfig{
+	ic := member.InstanceConfig{
 		Self: m.id, Instance: instance, Session: protocol.Session{Member: m.id, Incarnation: 1},
 		RetryAfter: electionTimeout, GiveUp: time.Hour, Depth: m.w.cfg.Depth,
 	}
 	if !m.w.cfg.Single {
 		ic.Woven = &rec
 	}
-	l := &loop{m: m, instance: instance, inst: replica.NewInstance(ic, core), clock: replica.Clock{Read: func() time.Duration { return m.w.now }}}
+	l := &loop{m: m, instance: instance, inst: member.NewInstance(ic, core), clock: member.Clock{Read: func() time.Duration { return m.w.now }}}
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
 	return l, nil
 }
 
 // route wakes the loop that is to take what waits to be proposed: the one that is preferred
 // of those that have room.
-func (m *member) route() {
+func (m *node) route() {
 	bytes, full := m.proposer.waiting()
 	if bytes == 0 {
 		return
@@ -96,8 +96,8 @@ func (m *member) route() {
 		}
 	}
 	if len(m.rooms) > 0 {
-		to := replica.Prefer(len(m.rooms), func(i int) replica.Load {
-			return replica.Load{Leads: true, Led: true, Pending: m.rooms[i].inst.Pending()}
+		to := member.Prefer(len(m.rooms), func(i int) member.Load {
+			return member.Load{Leads: true, Led: true, Pending: m.rooms[i].inst.Pending()}
 		})
 		m.rooms[to].thread.wake()
 	}
@@ -105,15 +105,15 @@ func (m *member) route() {
 
 // apply is the thread that merges what instances commit, and applies it.
 type apply struct {
-	m       *member
+	m       *node
 	thread  *thread
 	order   order.Order
-	queue   []replica.Commitment
+	queue   []member.Commitment
 	placed  []order.Placed
 	settled []group // commands of this member, until the turn ends
 }
 
-func newApply(m *member) *apply {
+func newApply(m *node) *apply {
 	a := &apply{m: m, order: order.New(order.Begin(m.w.cfg.Instances, !m.w.cfg.Single))}
 	a.thread = m.cpu.thread("apply", a.work, a.finish)
 	return a

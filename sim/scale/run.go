@@ -69,7 +69,7 @@ func (w *world) link() {
 }
 
 // leader is the member that is to lead an instance.
-func (w *world) leader(instance protocol.InstanceID) *member {
+func (w *world) leader(instance protocol.InstanceID) *node {
 	if w.cfg.Spread {
 		return w.members[int(instance-1)%len(w.members)]
 	}
@@ -78,7 +78,7 @@ func (w *world) leader(instance protocol.InstanceID) *member {
 
 // loads gives the members that lead an application, on a core of its own unless all share.
 func (w *world) loads(all *machine) {
-	var leaders []*member
+	var leaders []*node
 	for i := range w.cfg.Instances {
 		if m := w.leader(protocol.InstanceID(i + 1)); !slices.Contains(leaders, m) {
 			leaders = append(leaders, m)
@@ -209,7 +209,7 @@ func (w *world) result() *Result {
 }
 
 // uses lists what a member's threads use; those of its links together.
-func (m *member) uses(seconds float64) (out []Use) {
+func (m *node) uses(seconds float64) (out []Use) {
 	add := func(name string, busy time.Duration) {
 		if n := len(out); n > 0 && out[n-1].Thread == name {
 			out[n-1].Cores += busy.Seconds() / seconds

@@ -17,7 +17,7 @@ type world struct {
 	seq    uint64
 
 	machines []*machine
-	members  []*member
+	members  []*node
 	tally    tally
 	// from and to bound the time that counts. It began at origin.
 	origin, from, to time.Duration

@@ -1,0 +1,566 @@
+package member
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Loader makes an entry's payload resident: it reads it from where this member keeps it.
+type Loader func(instance protocol.InstanceID, e *protocol.Entry) error
+
+// Applier is the pure half of the apply loop: it merges what instances commit, lets each
+// proposal take effect at most once, runs the state machine and hands out results. Not
+// safe for concurrent use.
+type Applier struct {
+	order    order.Order
+	sessions *Sessions
+	sm       StateMachine
+	load     Loader
+	// instances are those in force, in their order: as many as the cursor has points.
+	Instances []InstanceState
+	// ended are those that are not in force any more, as far as that is known here.
+	ended   []endedInstance
+	session protocol.Session
+
+	// skip is what a state machine on disk had applied before this life: positions up to
+	// it only update the sessions.
+	skip protocol.Position
+	// last is the position of the last command that the state machine was given; ≥ skip.
+	last protocol.Position
+	// stuck: an entry's payload could not be loaded. The order is ahead of the state then, so
+	// nothing is applied until a snapshot is installed.
+	stuck bool
+
+	placed   []order.Placed
+	commands []Command
+	settled  []settlement
+	// changes is the number of configuration entries and changes of the shape applied.
+	Changes uint64
+	// Given is called with the body of each command that the state machine is about to be
+	// given, Passed with those of commands that it is not given, because they were applied
+	// before; nil: nobody wants to know.
+	Given, Passed func(protocol.BodyRef)
+	// Void is called with each batch of this member that certainly takes no effect, because
+	// its instance was retired before; nil: they fail.
+	Void func(*Batch)
+	// Malformed is called with each batch that is passed over because it is not what it says it
+	// is; nil: nobody wants to know.
+	Malformed func(protocol.InstanceID, protocol.Index, error)
+	// MutantNoSessions applies duplicates, MutantOneSession takes the numbers of an instance's
+	// proposals for those of another; for the simulator to catch.
+	MutantNoSessions, MutantOneSession bool
+}
+
+// InstanceState is what the applier knows of an instance.
+type InstanceState struct {
+	Instance protocol.InstanceID
+	Config   protocol.Config // as of the cursor
+	// waiting is how many entries with something to apply wait in the order, without those
+	// that Install left there.
+	waiting int
+	// resident is how many payload bytes wait in the order, without what Install left there.
+	resident int
+	// own[head:] are this member's committed batches whose entries were not applied yet, in
+	// the order in which they were committed.
+	own  []ownBatch
+	head int
+	// covered is up to where a snapshot stood for entries, whether they were seen here or not.
+	covered protocol.Index
+}
+
+// endedInstance is an instance that was retired. Its entries up to index may be in the global
+// log, for a snapshot stood for them; of later ones that come now that is certainly not so.
+type endedInstance struct {
+	instance protocol.InstanceID
+	index    protocol.Index
+}
+
+type ownBatch struct {
+	index protocol.Index
+	batch *Batch
+}
+
+// take finds the waiting batch with a number, usually the first.
+func (in *InstanceState) take(seq uint64) *Batch {
+	for i := in.head; i < len(in.own); i++ {
+		b := in.own[i].batch
+		if b.Entry.ID.Seq != seq {
+			continue
+		}
+		if i > in.head {
+			in.own = slices.Delete(in.own, i, i+1)
+			return b
+		}
+		in.own[i] = ownBatch{}
+		if in.head++; in.head == len(in.own) {
+			in.own, in.head = in.own[:0], 0
+		}
+		return b
+	}
+	return nil
+}
+
+// settle takes all waiting batches up to an index out and tells them what became of them.
+func (in *InstanceState) settle(upTo protocol.Index, tell func(*Batch)) {
+	keep := in.own[:0]
+	for _, o := range in.own[in.head:] {
+		if o.index <= upTo {
+			tell(o.batch)
+		} else {
+			keep = append(keep, o)
+		}
+	}
+	clear(in.own[len(keep):])
+	in.own, in.head = keep, 0
+}
+
+// allIndexes is above all indexes.
+const AllIndexes = ^protocol.Index(0)
+
+// settlement is commands of a batch, count from the one numbered from on, whose results
+// stand in commands[at:].
+type settlement struct {
+	batch           *Batch
+	from, at, count int
+}
+
+// applyChunk is how many commands are handed to the state machine at once, at most: few
+// enough to stay in the processor's cache.
+const applyChunk = 1024
+
+// Machine returns the state machine.
+func (a *Applier) Machine() StateMachine { return a.sm }
+
+// NewApplier returns an applier that continues after what meta describes.
+func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip protocol.Position, load Loader) *Applier {
+	a := &Applier{
+		order: order.New(meta.Cursor), sessions: NewSessions(meta.Sessions), sm: sm, load: load,
+		session: session, skip: skip, last: max(skip, meta.Command),
+	}
+	a.configure(&meta)
+	return a
+}
+
+// configure takes the memberships from a snapshot.
+func (a *Applier) configure(meta *Meta) {
+	old := a.Instances
+	a.Instances = nil
+	for _, p := range meta.Cursor.Points {
+		base := meta.Base(p.Instance)
+		in := InstanceState{Instance: p.Instance, Config: base.Config.Clone(), covered: p.Index}
+		for i := range old {
+			if old[i].Instance == p.Instance {
+				in.own, in.head = old[i].own, old[i].head
+			}
+		}
+		a.Instances = append(a.Instances, in)
+	}
+}
+
+// Apply applies committed entries. An error is final: the state machine's disk failed, or
+// the log is not what was written; unless it was cut by a snapshot that waits to be
+// installed: until then Apply only collects.
+func (a *Applier) Apply(c Commitment) error {
+	a.collect(&c)
+	if a.stuck {
+		return nil
+	}
+	err := a.advance()
+	if err != nil && Damaged(a.sm) != nil {
+		a.Halt()
+		return nil
+	}
+	return err
+}
+
+// Halt says that the state is not what was applied: nothing is applied until a snapshot is
+// installed, which need not be ahead.
+func (a *Applier) Halt() {
+	a.failPlaced(ErrResultUnknown)
+	a.stuck = true
+}
+
+// advance applies what is in turn.
+func (a *Applier) advance() error {
+	a.placed = a.order.Next(a.placed[:0])
+	for i := range a.placed {
+		if err := a.place(&a.placed[i]); err != nil {
+			return err
+		}
+	}
+	clear(a.placed)
+	return a.flush()
+}
+
+// Stuck reports whether Apply waits for a snapshot; what is applied is then not what the
+// cursor says.
+func (a *Applier) Stuck() bool { return a.stuck }
+
+// Resident is how many payload bytes wait for their turn.
+func (a *Applier) Resident() (bytes int) {
+	for i := range a.Instances {
+		bytes += a.Instances[i].resident
+	}
+	return bytes
+}
+
+// collect hands what was committed to the order. What it passes over a snapshot stands for,
+// or, if the instance is retired, nothing.
+func (a *Applier) collect(c *Commitment) {
+	added, in := a.order.Added(c.Instance), a.Of(c.Instance)
+	at := 0
+	for _, b := range c.Own {
+		for at+1 < len(c.Entries) && c.Entries[at].ID != b.Entry.ID {
+			at++
+		}
+		switch index := c.Entries[at].Index; {
+		case in == nil && index <= a.Ended(c.Instance):
+			b.Fail(ErrMaybeCommitted)
+		case in == nil:
+			a.void(b)
+		case index <= added:
+			b.Fail(ErrResultUnknown)
+		default:
+			in.own = append(in.own, ownBatch{index, b})
+		}
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if in == nil || e.Index <= added {
+			continue
+		}
+		in.resident += len(e.Payload)
+		if e.Kind == protocol.EntryBatch || e.Kind == protocol.EntryConfig {
+			in.waiting++
+		}
+	}
+	a.order.Add(c.Instance, c.Entries)
+}
+
+// Ended returns up to which index entries of an instance that is retired may have taken effect
+// unseen; all others that were not seen certainly took none.
+func (a *Applier) Ended(instance protocol.InstanceID) protocol.Index {
+	for _, e := range a.ended {
+		if e.instance == instance {
+			return e.index
+		}
+	}
+	return AllIndexes
+}
+
+// Of finds what is known of an instance; nil if it is not in force.
+func (a *Applier) Of(instance protocol.InstanceID) *InstanceState {
+	for i := range a.Instances {
+		if a.Instances[i].Instance == instance {
+			return &a.Instances[i]
+		}
+	}
+	return nil
+}
+
+// Waiting is how many entries of an instance, with something to apply, wait for their turn.
+func (a *Applier) Waiting(instance protocol.InstanceID) int {
+	if in := a.Of(instance); in != nil {
+		return in.waiting
+	}
+	return 0
+}
+
+// void settles a batch whose entry takes no effect. If a snapshot stood for earlier entries of
+// its instance, one of them may have been the same batch, and have taken effect.
+func (a *Applier) void(b *Batch) {
+	if b.unsure {
+		b.Fail(ErrMaybeCommitted)
+		return
+	}
+	if a.Void == nil {
+		b.Fail(ErrNoLeader)
+		return
+	}
+	b.renew()
+	a.Void(b)
+}
+
+func (a *Applier) place(p *order.Placed) error {
+	e := &p.Entry
+	in := a.Of(p.Instance)
+	if in != nil {
+		in.resident = max(0, in.resident-len(e.Payload))
+		in.waiting = max(0, in.waiting-1)
+	}
+	if !e.Applicable() {
+		if err := a.load(p.Instance, e); err != nil {
+			a.stuck = true
+			return lostIfSick(&LoadError{Instance: p.Instance, Index: e.Index, Err: err})
+		}
+	}
+	switch e.Kind {
+	case protocol.EntryBatch:
+		return a.placeBatch(p)
+	case protocol.EntryConfig:
+		c, err := protocol.DecodeConfig(e.Payload)
+		if err != nil {
+			return fmt.Errorf("entry %d of instance %d: %w", e.Index, p.Instance, err)
+		}
+		if in != nil {
+			in.Config = c
+		}
+		a.Changes++
+	case protocol.EntryReshape:
+		if len(p.Shape) > 0 { // else the log is not woven, and it means nothing
+			a.reshape(p)
+		}
+	}
+	return nil
+}
+
+// reshape follows the global log to other instances: those that are new begin with the
+// cluster's membership, those that are retired are forgotten.
+func (a *Applier) reshape(p *order.Placed) {
+	instances := make([]InstanceState, 0, len(p.Shape))
+	for _, id := range p.Shape {
+		if in := a.Of(id); in != nil {
+			instances = append(instances, *in)
+		} else {
+			instances = append(instances, InstanceState{Instance: id, Config: a.Instances[0].Config.Clone()})
+		}
+	}
+	old := a.Instances
+	a.Instances = instances
+	a.sessions.Retire(p.Shape)
+	a.Changes++
+	for i := range old {
+		if in := &old[i]; a.Of(in.Instance) == nil {
+			a.ended = append(a.ended, endedInstance{in.Instance, in.covered})
+			in.settle(AllIndexes, a.void)
+		}
+	}
+}
+
+func (a *Applier) placeBatch(p *order.Placed) error {
+	e := &p.Entry
+	own, body := a.takeOwn(p.Instance, e), a.body(p)
+	if body != nil && e.Count != 1 {
+		a.malformed(p, own, 0, e.CheckBatch())
+		tell(a.Passed, body)
+		return nil
+	}
+	session := p.Instance
+	if a.MutantOneSession {
+		session = a.Instances[0].Instance
+	}
+	if !a.sessions.Admit(session, e) && !a.MutantNoSessions {
+		if own != nil {
+			own.Fail(ErrResultUnknown)
+		}
+		tell(a.Passed, body)
+		return nil
+	}
+	passed := 0
+	if a.skip >= p.First {
+		passed = int(min(uint64(a.skip-p.First)+1, uint64(e.Count)))
+	}
+	if own != nil && passed > 0 {
+		own.failFirst(passed, ErrResultUnknown)
+	}
+	rest, from, at := e.Payload, passed, len(a.commands)
+	for i := range int(e.Count) {
+		command, tail, err := protocol.NextCommand(rest)
+		if err != nil {
+			a.expect(own, from, at)
+			a.malformed(p, own, max(i, passed), err)
+			return nil
+		}
+		rest = tail
+		if i < passed {
+			tell(a.Passed, body)
+			continue
+		}
+		tell(a.Given, body)
+		a.commands = append(a.commands, Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
+		if len(a.commands) < applyChunk {
+			continue
+		}
+		a.expect(own, from, at)
+		if err := a.flush(); err != nil {
+			return err
+		}
+		from, at = i+1, 0
+	}
+	a.expect(own, from, at)
+	return nil
+}
+
+// malformed passes over what of a batch, from a command on, is not what it says it is. No leader
+// appends one, so it is from before leaders looked; all members have the same bytes, so all
+// pass the same over.
+func (a *Applier) malformed(p *order.Placed, own *Batch, from int, err error) {
+	if own != nil && from < len(own.Done) {
+		own.failFrom(from, &RefusedError{What: "proposal", Reason: protocol.ReasonMalformed})
+	}
+	if a.Malformed != nil {
+		a.Malformed(p.Instance, p.Entry.Index, err)
+	}
+}
+
+func tell(who func(protocol.BodyRef), body *protocol.BodyRef) {
+	if who != nil && body != nil {
+		who(*body)
+	}
+}
+
+// body names the body of an entry's one command; nil if it has none.
+func (a *Applier) body(p *order.Placed) *protocol.BodyRef {
+	if p.Entry.BodySize == 0 {
+		return nil
+	}
+	ref := p.Entry.Ref(p.Instance)
+	return &ref
+}
+
+// expect notes that the results of own's commands, numbered from on, will stand in
+// commands[at:].
+func (a *Applier) expect(own *Batch, from, at int) {
+	if count := len(a.commands) - at; own != nil && count > 0 {
+		a.settled = append(a.settled, settlement{own, from, at, count})
+	}
+}
+
+// takeOwn finds the waiting batch for an entry of this member's session, usually the first.
+func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *Batch {
+	if e.ID.Session != a.session {
+		return nil
+	}
+	if in := a.Of(instance); in != nil {
+		return in.take(e.ID.Seq)
+	}
+	return nil
+}
+
+// flush runs the state machine on what gathered and completes whole batches in one pass.
+func (a *Applier) flush() error {
+	if n := len(a.commands); n > 0 {
+		a.last = a.commands[n-1].Position
+		if err := a.sm.Apply(a.commands); err != nil {
+			return fmt.Errorf("state machine: %w", err)
+		}
+	}
+	for _, s := range a.settled {
+		s.batch.settle(s.from, a.commands[s.at:s.at+s.count])
+	}
+	clear(a.settled)
+	clear(a.commands)
+	a.settled, a.commands = a.settled[:0], a.commands[:0]
+	return nil
+}
+
+// Ahead reports whether a snapshot is ahead of what is applied.
+func (a *Applier) Ahead(meta *Meta) bool {
+	at := a.order.Cursor()
+	return at.Before(&meta.Cursor)
+}
+
+// Fits reports whether a snapshot can take the place of a state that is damaged: what is
+// ordered already is not ordered again, so it must not be behind that.
+func (a *Applier) Fits(meta *Meta) bool {
+	at := a.order.Cursor()
+	return !meta.Cursor.Before(&at)
+}
+
+// Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of
+// this member that it stands for took effect or not: they are told so. What was added beyond
+// it, and is in turn now, is applied.
+func (a *Applier) Install(meta Meta, state io.Reader) error {
+	if state != nil {
+		if err := a.sm.Restore(state); err != nil {
+			return fmt.Errorf("state machine: restore: %w", err)
+		}
+	}
+	a.order.Install(meta.Cursor)
+	a.sessions = NewSessions(meta.Sessions)
+	unknown := func(b *Batch) { b.Fail(ErrResultUnknown) }
+	unsure := func(b *Batch) { b.Fail(ErrMaybeCommitted) }
+	a.failPlaced(ErrResultUnknown)
+	for i := range a.Instances {
+		in := &a.Instances[i]
+		if slices.Contains(meta.Cursor.Instances(), in.Instance) {
+			in.settle(meta.Cursor.Point(in.Instance).Index, unknown)
+			continue
+		}
+		a.ended = append(a.ended, endedInstance{in.Instance, AllIndexes})
+		in.settle(AllIndexes, unsure)
+	}
+	a.configure(&meta)
+	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
+	a.stuck = false
+	return a.advance()
+}
+
+// FailOwn tells every batch that is committed and not applied here an error.
+func (a *Applier) FailOwn(err error) {
+	a.failPlaced(err)
+	for i := range a.Instances {
+		a.Instances[i].settle(AllIndexes, func(b *Batch) { b.Fail(err) })
+	}
+}
+
+// failPlaced tells the batches an error that were about to be applied.
+func (a *Applier) failPlaced(err error) {
+	for _, s := range a.settled {
+		s.batch.failFrom(s.from, err)
+	}
+	clear(a.settled)
+	clear(a.commands)
+	clear(a.placed)
+	a.settled, a.commands = a.settled[:0], a.commands[:0]
+}
+
+// Cursor tells how far the global log is applied.
+func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
+
+// Added is the index of the last entry of an instance that Apply was given, or that a
+// snapshot stands for. What is added in all instances and contiguous in the global log is
+// applied, so a state that has added what was committed everywhere at some moment includes
+// everything that could be executed anywhere by then (SPECS §3.3, the vector rule).
+func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
+
+// Config is the membership of the first instance as of the cursor, which is the cluster's.
+func (a *Applier) Config() protocol.Config { return a.Instances[0].Config }
+
+// Configs are the memberships of all instances in force as of the cursor, in their order.
+func (a *Applier) Configs() []protocol.Config {
+	out := make([]protocol.Config, len(a.Instances))
+	for i := range a.Instances {
+		out[i] = a.Instances[i].Config
+	}
+	return out
+}
+
+// Meta describes the applied state for a snapshot.
+func (a *Applier) Meta() Meta {
+	config := a.Config()
+	m := Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States()}
+	for i := range a.Instances[1:] {
+		m.Others = append(m.Others, a.Instances[i+1].Config.Clone())
+	}
+	return m
+}
+
+// Check verifies the invariants.
+func (a *Applier) Check() error {
+	if err := a.sessions.Check(); err != nil {
+		return err
+	}
+	if a.last < a.skip {
+		return fmt.Errorf("applier: at command %d, but the state is at %d", a.last, a.skip)
+	}
+	at := a.order.Cursor()
+	if !slices.EqualFunc(at.Points, a.Instances, func(p order.Point, c InstanceState) bool { return p.Instance == c.Instance }) {
+		return fmt.Errorf("applier: %d memberships for instances %v", len(a.Instances), at.Instances())
+	}
+	return a.order.Check()
+}

@@ -1,0 +1,140 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Done is told what became of a command: the state machine's result, or why there is
+// none. It is called once, from the apply loop or the event loop, and must not block.
+type Done func(result any, err error)
+
+// Batch is the commands of one entry on the member that proposed them.
+type Batch struct {
+	// Entry is what is proposed; it never changes once the batch is sealed, so that
+	// proposing it again is the same proposal.
+	Entry protocol.Entry
+	// done has one element a command.
+	Done []Done
+	// bytes is the length of all commands and the body.
+	bytes int64
+	// free is called once, when the batch is settled either way; may be nil.
+	Free func(*Batch)
+	// born is when the first command came; the batch is given up GiveUp later.
+	Born time.Duration
+
+	// proposed counts how often the batch was handed to the core without being refused on
+	// the spot; 0 means that it certainly did not happen.
+	proposed int
+	// at, to and term say when and under which leader it was handed to the core last.
+	at   time.Duration
+	to   protocol.MemberID
+	term protocol.Term
+	// repeats counts how often this leader got it again in this term.
+	repeats int
+	// unsure means that a snapshot took the place of entries of which this may be one.
+	unsure bool
+	// refused means that the leader said no, for this reason: propose again at the next tick.
+	refused bool
+	reason  protocol.Reason
+}
+
+// renew makes a batch that was sealed and certainly takes no effect one that was never
+// proposed.
+func (b *Batch) renew() {
+	b.proposed, b.to, b.term, b.repeats, b.refused, b.reason = 0, 0, 0, 0, false, protocol.ReasonNone
+}
+
+// GivenUp is what the commands of a batch are told when it was tried for long enough.
+func (b *Batch) GivenUp() error {
+	switch {
+	case b.proposed > 0:
+		return ErrMaybeCommitted
+	case b.reason == protocol.ReasonOverloaded:
+		return ErrOverloaded
+	}
+	return ErrNoLeader
+}
+
+// Add puts one more command into an unsealed batch. The command's bytes are copied.
+func (b *Batch) Add(command []byte, done Done) {
+	b.Entry.Payload = protocol.AppendCommand(b.Entry.Payload, command)
+	b.Entry.Count++
+	b.bytes += int64(len(command))
+	b.Done = append(b.Done, done)
+}
+
+// SetBody gives the batch's one command a body, which is kept by reference and must not
+// change any more. Such a batch takes no further commands: entry and body name each other.
+func (b *Batch) SetBody(body []byte) {
+	b.Entry.Body = body
+	b.bytes += int64(len(body))
+	b.Entry.SealPayload() // here, for it reads all of the body: the event loop has better to do
+}
+
+// Size is the length of payload and body.
+func (b *Batch) Size() int { return len(b.Entry.Payload) + len(b.Entry.Body) }
+
+// Seal ends the batch: its id and checksum are fixed. seq is the first command's number
+// in the session, low the oldest number of the session that is not settled yet.
+func (b *Batch) Seal(session protocol.Session, seq, low uint64) {
+	b.Entry.Kind = protocol.EntryBatch
+	b.Entry.ID = protocol.ProposalID{Session: session, Seq: seq}
+	b.Entry.Low = low
+	if b.Entry.BodySize == 0 {
+		b.Entry.SealPayload()
+	}
+	b.Entry.Seal(0, 0, make([]byte, protocol.HeadSize))
+}
+
+// CommandCost is what a pending command costs in memory; cost is the same for a batch.
+func CommandCost(command []byte) int64 { return int64(len(command)) + CommandOverhead }
+
+func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead }
+
+// commandOverhead is what a command costs beside its bytes: its length and its Done.
+const CommandOverhead = 16
+
+// NewBatch returns an empty batch that began at born, with room for so many payload bytes
+// and commands.
+func NewBatch(born time.Duration, bytes, commands int) *Batch {
+	return &Batch{Born: born, Entry: protocol.Entry{Payload: make([]byte, 0, bytes)}, Done: make([]Done, 0, commands)}
+}
+
+// Fail tells every command of the batch that there is no result.
+func (b *Batch) Fail(err error) { b.failFrom(0, err) }
+
+// failFirst tells the first n commands of the batch that there is no result.
+func (b *Batch) failFirst(n int, err error) {
+	for _, done := range b.Done[:n] {
+		done(nil, err)
+	}
+	if n == len(b.Done) {
+		b.settled()
+	}
+}
+
+func (b *Batch) failFrom(from int, err error) {
+	for _, done := range b.Done[from:] {
+		done(nil, err)
+	}
+	b.settled()
+}
+
+// settle hands the results of applying to commands of the batch, from the one numbered
+// from on, in one pass.
+func (b *Batch) settle(from int, applied []Command) {
+	for i := range applied {
+		b.Done[from+i](applied[i].Result, nil)
+	}
+	if from+len(applied) == len(b.Done) {
+		b.settled()
+	}
+}
+
+func (b *Batch) settled() {
+	if b.Free != nil {
+		b.Free(b)
+	}
+}

@@ -1,0 +1,32 @@
+package member
+
+import "time"
+
+// Clock is how an event loop knows the time. The loop asks it anew for every step, at the last
+// moment: a turn may stand still anywhere, because the process does, or a disk that it reads,
+// and by then the time at which the turn began is long gone. A lease above all must not be
+// judged by a time from before the read was asked for (docs/raft.md, "What clocks are assumed
+// to do").
+type Clock struct {
+	Read func() time.Duration
+	// MutantOnceATurn takes the time at which a turn began for the time of all its steps; for
+	// the simulator to catch.
+	MutantOnceATurn bool
+
+	began time.Duration
+}
+
+// Begin is called when a turn begins.
+func (c *Clock) Begin() {
+	if c.MutantOnceATurn {
+		c.began = c.Read()
+	}
+}
+
+// Now is the time of the step that comes next.
+func (c *Clock) Now() time.Duration {
+	if c.MutantOnceATurn {
+		return c.began
+	}
+	return c.Read()
+}

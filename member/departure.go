@@ -1,0 +1,75 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+)
+
+// Admit is 0 if a member may talk to one whose instances have applied those configurations,
+// else why not. Who is not known there may talk, for the one that is asked may be behind. Only
+// who is gone from all instances is refused: those that still have it need it.
+func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
+	if goneFrom(configs, id) {
+		return transport.ReasonRemoved
+	}
+	return 0
+}
+
+// Departure decides when a member stops because the cluster goes on without it: when its own
+// log says so in every instance, or when a member that knows refuses its link. Being behind, or
+// gone from some instances only, is no reason. It is a pure rule; not safe for concurrent use.
+type Departure struct {
+	refused *ExpelledError
+	left    bool
+	since   time.Duration // when it was first seen that every instance goes on without it
+	// MutantAny takes the word of one instance for all: stops a member that others count on,
+	// for the simulator to catch.
+	MutantAny bool
+}
+
+// Refused takes in that another member refused the link of this one, and why.
+func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason) {
+	if d.refused == nil && reason.Final() {
+		d.refused = &ExpelledError{Member: self, By: by, Reason: reason}
+	}
+}
+
+// Told reports whether another member refused the link for good.
+func (d *Departure) Told() bool { return d.refused != nil }
+
+// Next returns why to stop now, nil to go on. A member whose own log says that it was removed
+// stays for a patience: it tells others what they need to go on, and its clients how their
+// request to remove it ended.
+func (d *Departure) Next(now, patience time.Duration, instances []*protocol.Status) *ExpelledError {
+	if d.refused != nil {
+		return d.refused
+	}
+	gone := Expelled(instances)
+	for i := range instances {
+		if d.MutantAny && gone == nil {
+			gone = Expelled(instances[i : i+1])
+		}
+	}
+	switch {
+	case gone == nil:
+		d.left = false
+	case !d.left:
+		d.left, d.since = true, now
+	case now-d.since >= patience:
+		return gone
+	}
+	return nil
+}
+
+// Expelled is not nil if a member's own log says that all instances go on without it, and none
+// of them needs it to become decided that it is so.
+func Expelled(instances []*protocol.Status) *ExpelledError {
+	for _, st := range instances {
+		if !st.Removed || st.Role == protocol.Leader {
+			return nil
+		}
+	}
+	return &ExpelledError{Member: instances[0].Self, Reason: transport.ReasonRemoved}
+}

@@ -1,0 +1,27 @@
+// Package member decides all that one member decides around its protocols: what of a
+// proposal goes on when, what waits for the disk, what is applied and to whom an answer goes,
+// which bodies are held in which form, how far a log may be cut. It does nothing itself: no goroutine, channel,
+// lock, clock, file or socket. Package replica runs it in production and package sim in the simulator.
+//
+//   - batch.go: the commands of one entry on the member that proposed them.
+//   - sessions.go: at most once: which proposals took effect already.
+//   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages held back until
+//     the disk is done, this member's pending proposals and reads, and their repetition.
+//   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.
+//   - weaver.go: when woven instances skip for each other, and which takes the next batch.
+//   - readvector.go, readgroup.go: the read points of all instances, as one, and who waits for them.
+//   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and whom it hands over to
+//     before a stop; memberships that follow the first instance's.
+//   - keep.go, intake.go, diskneed.go: how much log is kept for members that catch up; which of the
+//     snapshots that others offer are taken; how much room the disk must have.
+//   - meta.go, recover.go: what a snapshot says; from disk to a running member.
+//   - body.go: bodies cut for their receivers, questions about them answered from the disk.
+//   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
+//   - retain.go, census.go: which bodies are alive and missing; when a whole copy may become
+//     a row.
+//   - damage.go, mending.go, missing.go, departure.go: what to do about damage, a state that is lost, an
+//     instance without a leader, a cluster that goes on without this member.
+//   - clock.go: how the time is asked for.
+//
+// May import: protocol, order, wal (what a record is), transport (why a link is refused), erasure.
+package member

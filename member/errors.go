@@ -1,0 +1,83 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+)
+
+// Errors of proposals and reads. Each says whether a retry is safe.
+var (
+	// ErrMaybeCommitted: no answer in time; the command may or may not take effect, now
+	// or later. A retry is safe only if the command is idempotent.
+	ErrMaybeCommitted = errors.New("braid: no answer in time, the command may have been committed")
+	// ErrResultUnknown: the command took effect exactly once, but this member skipped over
+	// it with a snapshot and does not know its result. Do not retry.
+	ErrResultUnknown = errors.New("braid: committed, but the result is not known on this member")
+	// ErrNoLeader: no leader was known for the whole time allowed; nothing happened. Retry later.
+	ErrNoLeader = errors.New("braid: no leader")
+	// ErrOverloaded: a queue is at its limit in bytes; nothing happened. Retry after a pause.
+	ErrOverloaded = errors.New("braid: overloaded, too many bytes pending")
+	// ErrTooLarge: the command exceeds the limit; nothing happened. Do not retry.
+	ErrTooLarge = errors.New("braid: command too large")
+	// ErrStopped: the member is stopped or stopping. Commands under way may have been
+	// committed; ask another member.
+	ErrStopped = errors.New("braid: member stopped")
+	// ErrReadTimeout: leadership could not be confirmed in time. Retry is safe.
+	ErrReadTimeout = errors.New("braid: read not confirmed in time")
+)
+
+// RefusedError is a membership change or transfer that was refused. Nothing happened.
+type RefusedError struct {
+	What   string
+	Reason protocol.Reason
+	Leader protocol.MemberID // who to ask instead, if known
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("braid: %s refused: %s", e.What, e.Reason)
+}
+
+// Retryable reports whether the same request may succeed later.
+func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
+
+// ExpelledError says why a member stopped for good: the cluster goes on without it. Starting
+// it again is of no use; Error says what is.
+type ExpelledError struct {
+	Member protocol.MemberID
+	By     protocol.MemberID // who refused to talk to it; 0: its own log says so
+	Reason transport.Reason
+}
+
+func (e *ExpelledError) Error() string {
+	who := "its own log says so"
+	if e.By != 0 {
+		who = fmt.Sprintf("member %s says so", e.By)
+	}
+	if e.Reason == transport.ReasonRemoved {
+		return fmt.Sprintf("braid: member %s was removed from the cluster (%s); "+
+			"to have it back, add a new member and start that one with an empty data directory", e.Member, who)
+	}
+	return fmt.Sprintf("braid: member %s cannot go on with its data: %s (%s)", e.Member, e.Reason, who)
+}
+
+// DirError is a data directory that cannot be used. Nothing in it was changed.
+type DirError struct {
+	Dir    string
+	Detail string
+}
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("braid: data directory %s: %s", e.Dir, e.Detail)
+}
+
+// StalledError says that a deadline of the member itself passed.
+type StalledError struct {
+	What string
+	For  time.Duration
+}
+
+func (e *StalledError) Error() string { return fmt.Sprintf("braid: %s stalled for %s", e.What, e.For) }

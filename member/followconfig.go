@@ -1,0 +1,94 @@
+package member
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Followed returns the membership that another instance should change to: that of the first
+// instance, as applied, if its own is another. While either changes, it waits. The instances change one after the other, so the first makes its next change only
+// when all have followed: see Settled.
+func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.Config) {
+	if st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || st.Config.SameMembers(cluster) {
+		return nil
+	}
+	return cluster
+}
+
+// Following decides when a member proposes to an instance what Followed says: at once if it
+// leads the instance, else only when that has taken long. The leader may be one that was
+// removed from the first instance, and cannot know, for it gets its entries no more. It is a
+// pure rule; not safe for concurrent use.
+type Following struct {
+	waits bool
+	since time.Duration // when there was reason first, or the leader was last told
+}
+
+// Next returns what to propose now, nil if nothing.
+func (f *Following) Next(now, patience time.Duration, cluster *protocol.Config, st *protocol.Status) *protocol.Config {
+	target := Followed(cluster, st)
+	switch {
+	case target == nil:
+		f.waits = false
+	case st.Role == protocol.Leader:
+		return target
+	case !f.waits:
+		f.waits, f.since = true, now
+	case now-f.since >= patience:
+		f.since = now
+		return target
+	}
+	return nil
+}
+
+// Settled reports whether all instances have followed the first one, whose membership in
+// force is first: configs are those that are applied. Only then it may change again.
+func Settled(first *protocol.Config, configs []protocol.Config) bool {
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !c.SameMembers(first) })
+}
+
+// Union is all members of several memberships: who is linked, and who may hold bodies.
+func Union(configs []protocol.Config) protocol.Config {
+	if len(configs) == 1 {
+		return configs[0].Clone()
+	}
+	out := configs[0].Clone()
+	for i := range configs[1:] {
+		c := &configs[i+1]
+		for j := range c.Members {
+			at, known := slices.BinarySearchFunc(out.Members, c.Members[j].ID, byID)
+			if !known {
+				out.Members = slices.Insert(out.Members, at, c.Members[j])
+			}
+		}
+		for _, id := range c.Outgoing {
+			if !slices.Contains(out.Outgoing, id) {
+				out.Outgoing = append(out.Outgoing, id)
+			}
+		}
+	}
+	slices.Sort(out.Outgoing)
+	// Who is still a member somewhere is not gone.
+	out.Removed = slices.DeleteFunc(out.Removed, func(id protocol.MemberID) bool {
+		return !goneFrom(configs, id)
+	})
+	return out
+}
+
+// goneFrom reports whether all memberships leave a member out for ever. While one is joint, the
+// voters that it is leaving still count.
+func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {
+	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
+}
+
+func byID(m protocol.Member, id protocol.MemberID) int {
+	switch {
+	case m.ID < id:
+		return -1
+	case m.ID > id:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,480 @@
+package member
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Fragment is a body in some form, with its bytes.
+type Fragment struct {
+	Form  protocol.Form
+	Bytes []byte
+}
+
+// Question asks a Gatherer to make a body whole.
+type Question struct {
+	Ref protocol.BodyRef
+	// Have is what this member holds and has verified; nil if nothing.
+	Have *Fragment
+	// Until is when to give up.
+	Until time.Duration
+	// Urgent questions overtake those that wait for room.
+	Urgent bool
+}
+
+// Answer ends a Question: a whole body that fits its digest, or a *BodyError.
+type Answer struct {
+	Ref  protocol.BodyRef
+	Body []byte
+	Err  error
+	// Bad are members whose fragments turned out not to be of this body.
+	Bad []protocol.MemberID
+}
+
+// BodyError says that a body could not be made whole in the time allowed: fewer than Need
+// good fragments were found. It may work later, when more members can be reached.
+type BodyError struct {
+	Ref             protocol.BodyRef
+	Found, Need     int
+	Asked, Answered int // members
+	Bad             int // fragments that do not fit the body's digest
+}
+
+func (e *BodyError) Error() string {
+	return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): %d good fragments found, %d needed; %d members asked, %d answered, %d wrong fragments",
+		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
+}
+
+// Certain reports that all members answered, again and again, and together hold too little:
+// only a member that is not part of the cluster now, or a repair of its disk, can help.
+func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked }
+
+// GatherConfig sets up a Gatherer.
+type GatherConfig struct {
+	Self protocol.MemberID
+	// Hedge is after how long without enough answers all members are asked; Retry is after
+	// how long those that did not answer are asked again. Large bodies are given more time.
+	Hedge, Retry time.Duration
+	// MaxBytes bounds the bodies that are gathered at once; one may always be.
+	MaxBytes int64
+}
+
+const (
+	// gatherOpen is how many bodies are gathered at once, at most.
+	gatherOpen = 64
+	// gatherRounds is how often everybody is asked before a question fails early: when all
+	// answered and it is still not enough, time alone will hardly change it.
+	gatherRounds = 4
+	// gatherTries is how many subsets of fragments are tried for each one that arrives.
+	gatherTries = 64
+)
+
+// GatherOutbox collects what a Gatherer wants. Send may leave at once; whoever cannot be
+// reached is reported by Unreachable.
+type GatherOutbox struct {
+	Send    []*protocol.Message
+	Answers []Answer
+}
+
+// Reset empties the outbox.
+func (o *GatherOutbox) Reset() {
+	clear(o.Send)
+	clear(o.Answers)
+	o.Send, o.Answers = o.Send[:0], o.Answers[:0]
+}
+
+// Gatherer makes bodies whole: it asks as many members for their fragments as are needed,
+// soon more of them where answers are late, and decodes what comes. Bytes that do not fit
+// the body's digest never leave it: when some fragment is wrong, others are tried (SPECS
+// §2.5). It is a pure rule: same calls, same results. Not safe for concurrent use.
+type Gatherer struct {
+	cfg     GatherConfig
+	sources []source
+	open    []*gathering
+	queue   []*gathering // waiting for room, the urgent ones first
+	bytes   int64        // of bodies in open
+	context uint64
+}
+
+// source is a member that may hold fragments.
+type source struct {
+	id     protocol.MemberID
+	form   protocol.Form // what it holds of coded bodies: its own row; whole if not known
+	missed int           // questions since its last answer
+}
+
+// gathering is a question under way.
+type gathering struct {
+	Question
+	context   uint64
+	asked     []asking
+	fragments []piece
+	bad       []protocol.MemberID
+	failed    int // joins that did not fit the digest
+	rounds    int
+	extended  bool          // it was given more time, which is done once: it must end
+	hedge     time.Duration // when to ask everybody
+	round     time.Duration // when this round ends, or, if paused, the next one begins
+	paused    bool
+}
+
+// asking is a member that was asked in this round.
+type asking struct {
+	id       protocol.MemberID
+	form     protocol.Form
+	waiting  bool
+	answered bool
+}
+
+// piece is a fragment and where it came from.
+type piece struct {
+	from protocol.MemberID
+	Fragment
+}
+
+// NewGatherer returns a Gatherer that knows no members yet.
+func NewGatherer(cfg GatherConfig) *Gatherer { return &Gatherer{cfg: cfg} }
+
+// SetMembers says whom to ask and which row each of them holds.
+func (g *Gatherer) SetMembers(c *protocol.Config) {
+	old := g.sources
+	g.sources = nil
+	for _, id := range c.All() {
+		if id == g.cfg.Self {
+			continue
+		}
+		s := source{id: id, form: protocol.FormWhole}
+		if m := c.Find(id); m != nil {
+			s.form = protocol.RowForm(m.Slot)
+		}
+		for _, o := range old {
+			if o.id == id {
+				s.missed = o.missed
+			}
+		}
+		g.sources = append(g.sources, s)
+	}
+}
+
+// Busy reports whether a question is under way: then Tick must be called.
+func (g *Gatherer) Busy() bool { return len(g.open)+len(g.queue) > 0 }
+
+// Ask begins a question, or joins the one about the same body that is under way: there is
+// one Answer for all. The first that joins may make it last longer, no other can.
+func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
+	if q.Have != nil && q.Have.Form == protocol.FormWhole {
+		out.Answers = append(out.Answers, Answer{Ref: q.Ref, Body: q.Have.Bytes})
+		return
+	}
+	if a := g.find(q.Ref); a != nil {
+		if !a.extended && q.Until > a.Until {
+			a.Until, a.extended = q.Until, true
+		}
+		if q.Urgent && !a.Urgent {
+			a.Urgent = true
+			g.hasten(a)
+		}
+		return
+	}
+	a := &gathering{Question: q}
+	if q.Have != nil {
+		a.fragments = append(a.fragments, piece{g.cfg.Self, *q.Have})
+	}
+	g.queue = append(g.queue, a)
+	if q.Urgent {
+		g.hasten(a)
+	}
+	g.admit(now, out)
+}
+
+func (g *Gatherer) find(ref protocol.BodyRef) *gathering {
+	for _, list := range [...][]*gathering{g.open, g.queue} {
+		for _, a := range list {
+			if a.Ref == ref {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// hasten moves a waiting question before those that are not urgent.
+func (g *Gatherer) hasten(a *gathering) {
+	at := slices.Index(g.queue, a)
+	if at < 0 {
+		return
+	}
+	g.queue = slices.Delete(g.queue, at, at+1)
+	to := slices.IndexFunc(g.queue, func(b *gathering) bool { return !b.Urgent })
+	if to < 0 {
+		to = len(g.queue)
+	}
+	g.queue = slices.Insert(g.queue, to, a)
+}
+
+// admit begins waiting questions while there is room for their bodies.
+func (g *Gatherer) admit(now time.Duration, out *GatherOutbox) {
+	for len(g.queue) > 0 && len(g.open) < gatherOpen {
+		a := g.queue[0]
+		if size := int64(a.Ref.Size); g.bytes > 0 && g.bytes+size > g.cfg.MaxBytes {
+			return
+		}
+		g.queue = slices.Delete(g.queue, 0, 1)
+		g.open = append(g.open, a)
+		g.bytes += int64(a.Ref.Size)
+		g.context++
+		a.context = g.context
+		g.beginRound(now, a)
+		g.proceed(now, a, out)
+	}
+}
+
+// patience is how much longer than a small answer a member may take to send its fragment.
+func patience(ref *protocol.BodyRef) time.Duration {
+	return time.Duration(protocol.FragmentLen(ref.Size, ref.K)) * time.Second / slowestLink
+}
+
+func (g *Gatherer) beginRound(now time.Duration, a *gathering) {
+	extra := patience(&a.Ref)
+	a.paused, a.asked = false, nil
+	a.hedge = now + g.cfg.Hedge + extra
+	a.round = now + (g.cfg.Retry+extra)<<min(a.rounds, gatherRounds)
+}
+
+// has reports whether a member's row is here.
+func (a *gathering) has(id protocol.MemberID) bool {
+	return slices.ContainsFunc(a.fragments, func(p piece) bool { return p.from == id })
+}
+
+// need is how many fragments make the body whole.
+func (a *gathering) need() int { return max(1, int(a.Ref.K)) }
+
+// distinct is how many of them are there.
+func (a *gathering) distinct() int {
+	n := 0
+	for i, p := range a.fragments {
+		if !slices.ContainsFunc(a.fragments[:i], func(q piece) bool { return q.Form == p.Form }) {
+			n++
+		}
+	}
+	return n
+}
+
+// proceed asks further members as far as is sensible, and ends the round when there is
+// nobody left to hear from.
+func (g *Gatherer) proceed(now time.Duration, a *gathering, out *GatherOutbox) {
+	if a.paused {
+		return
+	}
+	waiting := 0
+	for _, s := range a.asked {
+		if s.waiting {
+			waiting++
+		}
+	}
+	want := a.need() - a.distinct()
+	if now >= a.hedge || a.rounds > 0 || a.failed > 0 || len(a.bad) > 0 {
+		want = len(g.sources)
+	}
+	for _, s := range g.candidates(a) {
+		if waiting >= want {
+			break
+		}
+		g.ask(a, s, out)
+		waiting++
+	}
+	if waiting == 0 {
+		g.endRound(now, a, out)
+	}
+}
+
+// candidates are the members not asked in this round, those that answer first, and not
+// the same ones first for every body.
+func (g *Gatherer) candidates(a *gathering) []source {
+	var list []source
+	for i := range g.sources {
+		s := g.sources[(int(a.Ref.Index%protocol.Index(len(g.sources)))+i)%len(g.sources)]
+		done := a.rounds == 0 && a.has(s.id) || slices.Contains(a.bad, s.id)
+		if !done && !slices.ContainsFunc(a.asked, func(b asking) bool { return b.id == s.id }) {
+			list = append(list, s)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y source) int { return cmp.Compare(x.missed, y.missed) })
+	return list
+}
+
+// ask asks a member for its row, and once rows did not suffice for the most it holds. Whose
+// row is here already is then asked what it holds, for it may be the whole.
+func (g *Gatherer) ask(a *gathering, s source, out *GatherOutbox) {
+	form := s.form
+	switch {
+	case a.has(s.id):
+		form = protocol.FormNone
+	case a.Ref.K < 2 || a.rounds > 0:
+		form = protocol.FormWhole
+	}
+	a.asked = append(a.asked, asking{id: s.id, form: form, waiting: true})
+	g.miss(s.id, 1)
+	out.Send = append(out.Send, g.question(a, s.id, form))
+}
+
+func (g *Gatherer) question(a *gathering, to protocol.MemberID, form protocol.Form) *protocol.Message {
+	return &protocol.Message{
+		Type: protocol.MsgFetch, Instance: a.Ref.Instance, From: g.cfg.Self, To: to, Context: a.context,
+		Holdings: []protocol.Holding{{Index: a.Ref.Index, Term: a.Ref.Term, Form: form}},
+	}
+}
+
+// miss counts a question without answer; 0: it answered.
+func (g *Gatherer) miss(id protocol.MemberID, n int) {
+	for i := range g.sources {
+		if s := &g.sources[i]; s.id == id {
+			s.missed = min(s.missed+n, 8) * n
+		}
+	}
+}
+
+// endRound is called when everybody was asked and nobody is left to answer.
+func (g *Gatherer) endRound(now time.Duration, a *gathering, out *GatherOutbox) {
+	a.rounds++
+	if a.rounds >= gatherRounds || len(g.sources) == 0 {
+		g.fail(a, out)
+		return
+	}
+	a.paused = true
+	a.round = now + g.cfg.Hedge<<a.rounds
+}
+
+// Receive takes a MsgFetchResp as decoded from a frame, so that its Blob is what the other
+// member sent. What was not asked for is dropped.
+func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOutbox) {
+	at := slices.IndexFunc(g.open, func(a *gathering) bool { return a.context == m.Context })
+	if m.Type != protocol.MsgFetchResp || at < 0 || len(m.Holdings) != 1 {
+		return
+	}
+	a, h := g.open[at], &m.Holdings[0]
+	from := slices.IndexFunc(a.asked, func(s asking) bool { return s.id == m.From })
+	if from < 0 || slices.Contains(a.bad, m.From) || h.Index != a.Ref.Index || h.Term != a.Ref.Term {
+		return
+	}
+	asked := &a.asked[from]
+	asked.waiting, asked.answered = false, true
+	g.miss(m.From, 0)
+	_, row := h.Form.Row()
+	switch {
+	case m.Reject, row && a.has(m.From):
+	case asked.form == protocol.FormNone && len(m.Blob) == 0:
+		if h.Form == protocol.FormWhole {
+			asked.form, asked.waiting = protocol.FormWhole, true
+			out.Send = append(out.Send, g.question(a, m.From, protocol.FormWhole))
+		}
+	default:
+		p := piece{m.From, Fragment{h.Form, m.Blob}}
+		if body := a.take(p, h.Digest); body != nil {
+			g.finish(a, Answer{Ref: a.Ref, Body: body, Bad: a.wrong(body)}, out)
+			g.admit(now, out)
+			return
+		}
+	}
+	g.proceed(now, a, out)
+	g.admit(now, out)
+}
+
+// take adds a fragment and returns the body if it is whole with it.
+func (a *gathering) take(p piece, digest uint32) []byte {
+	_, row := p.Form.Row()
+	switch {
+	case p.Form == protocol.FormWhole && len(p.Bytes) == int(a.Ref.Size) && digest == a.Ref.Digest:
+		return p.Bytes
+	case !row || a.Ref.K < 2 || len(p.Bytes) != protocol.FragmentLen(a.Ref.Size, a.Ref.K):
+		a.bad = append(a.bad, p.from)
+		return nil
+	}
+	a.fragments = append(a.fragments, p)
+	return a.decode()
+}
+
+// Unreachable says that a question to a member was not sent, or that its link broke: the
+// next one is asked at once.
+func (g *Gatherer) Unreachable(now time.Duration, id protocol.MemberID, out *GatherOutbox) {
+	for _, a := range slices.Clone(g.open) {
+		for i := range a.asked {
+			if s := &a.asked[i]; s.id == id && s.waiting {
+				s.waiting = false
+				g.proceed(now, a, out)
+				break
+			}
+		}
+	}
+	g.admit(now, out)
+}
+
+// Tick lets time pass: it asks more members, asks again, and gives up.
+func (g *Gatherer) Tick(now time.Duration, out *GatherOutbox) {
+	for _, a := range slices.Clone(g.open) {
+		switch {
+		case now >= a.Until:
+			g.fail(a, out)
+			continue
+		case now >= a.round && !a.paused:
+			a.rounds++
+			fallthrough
+		case now >= a.round:
+			g.beginRound(now, a)
+		}
+		g.proceed(now, a, out)
+	}
+	for _, a := range slices.Clone(g.queue) {
+		if now >= a.Until {
+			g.fail(a, out)
+		}
+	}
+	g.admit(now, out)
+}
+
+func (g *Gatherer) fail(a *gathering, out *GatherOutbox) {
+	e := &BodyError{Ref: a.Ref, Found: a.distinct(), Need: a.need(), Asked: len(a.asked), Bad: len(a.bad)}
+	for _, s := range a.asked {
+		if s.answered {
+			e.Answered++
+		}
+	}
+	if e.Found >= e.Need { // enough, but they do not fit each other
+		e.Found, e.Bad = e.Need-1, e.Bad+e.Found-e.Need+1
+	}
+	g.finish(a, Answer{Ref: a.Ref, Err: e, Bad: a.bad}, out)
+}
+
+func (g *Gatherer) finish(a *gathering, answer Answer, out *GatherOutbox) {
+	if at := slices.Index(g.open, a); at >= 0 {
+		g.open = slices.Delete(g.open, at, at+1)
+		g.bytes -= int64(a.Ref.Size)
+	} else if at := slices.Index(g.queue, a); at >= 0 {
+		g.queue = slices.Delete(g.queue, at, at+1)
+	}
+	out.Answers = append(out.Answers, answer)
+}
+
+// Check verifies the invariants.
+func (g *Gatherer) Check() error {
+	sum := int64(0)
+	for i, a := range g.open {
+		sum += int64(a.Ref.Size)
+		if i > 0 && g.open[i-1].context >= a.context || a.distinct() >= a.need() && a.failed == 0 {
+			return fmt.Errorf("gatherer: question about entry %d with %d of %d fragments", a.Ref.Index, a.distinct(), a.need())
+		}
+		for _, p := range a.fragments {
+			if len(p.Bytes) != p.Form.Len(a.Ref.Size, a.Ref.K) {
+				return fmt.Errorf("gatherer: entry %d: %d bytes as %s", a.Ref.Index, len(p.Bytes), p.Form)
+			}
+		}
+	}
+	if sum != g.bytes || len(g.open) > 1 && g.bytes > g.cfg.MaxBytes+int64(g.open[0].Ref.Size) {
+		return fmt.Errorf("gatherer: %d bytes under way, says %d, limit %d", sum, g.bytes, g.cfg.MaxBytes)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func TestSuccessor(t *testing.T) {
+	member := func(id protocol.MemberID, learner bool) protocol.Member {
+		return protocol.Member{ID: id, Learner: learner}
+	}
+	config := protocol.Config{Members: []protocol.Member{member(1, false), member(2, false), member(3, false), member(4, true)}}
+	peer := func(id protocol.MemberID, match protocol.Index) protocol.PeerStatus {
+		return protocol.PeerStatus{ID: id, Match: match, Active: true}
+	}
+	status := func(instance protocol.InstanceID) *protocol.Status {
+		return &protocol.Status{Instance: instance, Self: 1, Role: protocol.Leader, Leader: 1, First: 1, Last: 100, Config: config,
+			Peers: []protocol.PeerStatus{peer(2, 90), peer(3, 99), peer(4, 100)}}
+	}
+	all := func(protocol.MemberID) bool { return true }
+	require.EqualValues(t, 3, Successor(status(1), 0, all), "the most advanced voter")
+	require.EqualValues(t, 2, Successor(status(1), 2, all), "the preferred one is near enough")
+	require.EqualValues(t, 2, Successor(status(1), 0, func(id protocol.MemberID) bool { return id != 3 }), "a link is down")
+	silent := status(1)
+	silent.Peers[0].Active, silent.Peers[1].Snapshot = false, true
+	require.Zero(t, Successor(silent, 2, all), "nobody is fit")
+	follower := status(1)
+	follower.Role = protocol.Follower
+	require.Zero(t, Successor(follower, 0, all))
+
+	second := status(2)
+	second.Peers[0].Match = 100 // the most advanced there
+	var l Leaving
+	gives, left := l.Next(0, time.Second, true, []*protocol.Status{status(1), second}, all)
+	require.False(t, left)
+	require.Equal(t, []Give{{1, 3}, {2, 3}}, gives, "together they stay")
+	gives, left = l.Next(time.Second/2, time.Second, true, []*protocol.Status{follower, second}, all)
+	require.False(t, left)
+	require.Empty(t, gives, "it is on its way")
+	gives, _ = l.Next(time.Second, time.Second, false, []*protocol.Status{follower, second}, all)
+	require.Equal(t, []Give{{2, 2}}, gives, "again, spread: to whom it suits best")
+	_, left = l.Next(2*time.Second, time.Second, false, []*protocol.Status{follower, silent}, all)
+	require.True(t, left, "nobody could lead what is left")
+}

@@ -1,0 +1,681 @@
+package member
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// InstanceConfig says how an instance treats its member's own proposals and reads.
+type InstanceConfig struct {
+	Self     protocol.MemberID
+	Instance protocol.InstanceID
+	Session  protocol.Session
+	// RetryAfter is how long a proposal or read that was forwarded may go unanswered
+	// before it is repeated; GiveUp is how long it is tried at all.
+	RetryAfter, GiveUp time.Duration
+	// Depth is how many batches may be under way at once; 0: adaptive (see Room).
+	Depth int
+	// ForwardBytes bounds the batches that another member, which leads, was sent and that are
+	// not settled; the next ones wait for room. One may always be out. 0: a default.
+	ForwardBytes int
+	// Woven is what the core was started from, if the instance is woven with others into the
+	// global log; nil: its log is the global log.
+	Woven *protocol.Recovered
+	// Backlog is how many entries may be committed and not applied before the instance takes no
+	// more in, see [Backlog]; 0: any number.
+	Backlog int
+	// MutantReleaseEarly makes answers leave before the disk is done: loses data, for the
+	// simulator to catch.
+	MutantReleaseEarly bool
+}
+
+// Instance is the pure half of an instance's event loop: a core, the messages that wait
+// for the disk, and this member's proposals and reads until they are settled. Not safe
+// for concurrent use.
+type Instance struct {
+	cfg    InstanceConfig
+	core   protocol.Core
+	eff    protocol.Effects
+	leader protocol.MemberID
+	term   protocol.Term
+	role   protocol.Role
+
+	// recorded is the sequence number of the last step that had records; durable the
+	// last one that is durable. durable ≤ recorded unless later steps had no records.
+	recorded, durable uint64
+	// held waits for the disk, ascending by after; every after > durable.
+	held []heldMessage
+
+	// pending are batches proposed and not committed as far as is known here, ascending
+	// by sequence number.
+	pending []*Batch
+	next    uint64 // sequence number of the next batch; above all of pending
+	reads   []pendingRead
+	lastAt  time.Duration // when a batch was last taken
+	// crowded: a batch waits until the leader has settled others. Those after it wait too.
+	crowded bool
+
+	backlog backlog
+
+	tail *order.Tail // what the log fills of the global log; nil unless woven
+	// told is the furthest slot that another member said another instance wants.
+	told order.Turn
+	// batchAt is when a batch was last appended here as the leader; skips counts those that
+	// were proposed.
+	batchAt time.Duration
+	skips   uint64
+	// behindAt is since when other instances wait for this one, which is not led here, as far
+	// as is known; 0: they do not.
+	behindAt time.Duration
+}
+
+type heldMessage struct {
+	after uint64
+	msg   *protocol.Message
+}
+
+type pendingRead struct {
+	context  uint64
+	born, at time.Duration
+	refused  bool
+}
+
+// NewInstance wraps a core.
+func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
+	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
+	in := &Instance{cfg: cfg, core: core, next: 1}
+	base := max(core.Status().First, 1) - 1
+	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog)}
+	if rec := cfg.Woven; rec != nil {
+		in.tail = order.NewTail(cfg.Instance, &rec.Base)
+		for i := range rec.Entries {
+			in.tail.Append(&rec.Entries[i])
+		}
+		in.cfg.Woven = nil
+	}
+	in.observe()
+	return in
+}
+
+// Core returns the wrapped core.
+func (in *Instance) Core() protocol.Core { return in.core }
+
+// Leader returns the known leader (0: none) and the current term.
+func (in *Instance) Leader() (protocol.MemberID, protocol.Term) { return in.leader, in.term }
+
+// Role returns what the member is in this instance.
+func (in *Instance) Role() protocol.Role { return in.role }
+
+// Abandon fails all batches that are under way.
+func (in *Instance) Abandon(err error) {
+	for _, b := range in.pending {
+		b.Fail(err)
+	}
+}
+
+// Pending returns how many batches are under way.
+func (in *Instance) Pending() int { return len(in.pending) }
+
+// Step tells the instance what happened and collects in out what follows from it.
+func (in *Instance) Step(now time.Duration, input protocol.Input, out *Outbox) {
+	in.step(now, input, out)
+	in.collect(now, out)
+	if _, ok := input.(protocol.Tick); ok {
+		in.repeat(now, out)
+	}
+}
+
+// StepAll is Step for several inputs at once: what follows from all of them is said in
+// fewer messages.
+func (in *Instance) StepAll(clock *Clock, inputs []protocol.Input, out *Outbox) {
+	for _, input := range inputs {
+		in.step(clock.Now(), input, out)
+	}
+	in.collect(clock.Now(), out)
+}
+
+func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
+	switch input := input.(type) {
+	case protocol.Persisted:
+		in.release(input.Seq, out)
+	case protocol.Unreachable:
+		in.cutOff(input.Member)
+	case *protocol.Message:
+		if input.Type == protocol.MsgTail {
+			in.tell(order.Turn{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
+			return
+		}
+		if in.backlog.holdUp(input) {
+			return
+		}
+	}
+	in.core.Step(now, input, &in.eff)
+}
+
+// Propose seals a batch of this member, hands it to the core and keeps it until it is
+// committed or given up.
+func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
+	b.Seal(in.cfg.Session, in.next, in.low())
+	in.next += uint64(b.Entry.Count)
+	in.lastAt = now
+	forwarded := in.forwarded()
+	in.pending = append(in.pending, b)
+	if in.leader != 0 && in.admits(b, &forwarded) {
+		in.propose(now, out, b)
+	}
+}
+
+// Read asks for a read point; the answer comes as a ReadPoint with this context.
+func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
+	in.reads = append(in.reads, pendingRead{context: context, born: now, at: now})
+	in.Step(now, protocol.Read{Context: context}, out)
+}
+
+// Retire takes the batches out that are under way, when the instance is not in force any
+// more. Those in void certainly took no effect, those in unsure may have: a snapshot stands
+// for entries up to index, which are perhaps not known here.
+func (in *Instance) Retire(index protocol.Index) (void, unsure []*Batch) {
+	known := in.core.Status().Commit >= index
+	for _, b := range in.pending {
+		if known && !b.unsure {
+			b.renew()
+			void = append(void, b)
+		} else {
+			unsure = append(unsure, b)
+		}
+	}
+	in.pending = nil
+	return void, unsure
+}
+
+// low is the oldest sequence number of this session that is not settled, or next if all are.
+func (in *Instance) low() uint64 {
+	if len(in.pending) > 0 {
+		return in.pending[0].Entry.ID.Seq
+	}
+	return in.next
+}
+
+// Tail is what the log fills of the global log; nil unless the instance is woven.
+func (in *Instance) Tail() *order.Tail { return in.tail }
+
+// Thread says how the instance stands in the weaving, for a [Weaver].
+func (in *Instance) Thread(now time.Duration) Thread {
+	if in.tail == nil {
+		return Thread{Instance: in.cfg.Instance}
+	}
+	return Thread{
+		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(), Told: in.told,
+		Able: in.role == protocol.Leader && !in.tail.Skipping(), Idle: in.idle(now),
+	}
+}
+
+// idleAfter is how long an instance has no batch before it skips ahead: one that takes part
+// in the work would put its next batch far ahead, for which all others had to skip too.
+const idleAfter = 5 * time.Millisecond
+
+func (in *Instance) idle(now time.Duration) bool {
+	return !in.tail.Busy() && (in.batchAt == 0 || now-in.batchAt >= idleAfter)
+}
+
+// tell takes in what another member knows another instance to want.
+func (in *Instance) tell(want order.Turn) {
+	if in.told.Compare(want) < 0 {
+		in.told = want
+	}
+}
+
+// Weave proposes to skip rounds, if this member leads the instance and others wait for it or
+// soon would: want is the furthest slot that any other instance wants. At most one skip is
+// under way; what is wanted meanwhile the next one brings.
+func (in *Instance) Weave(now time.Duration, want order.Turn, out *Outbox) {
+	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
+		return
+	}
+	if want.Compare(in.told) < 0 {
+		want = in.told
+	}
+	to, ok := order.Skip(in.cfg.Instance, in.tail.Round(), want, in.idle(now))
+	if !ok {
+		return
+	}
+	in.skips++
+	in.core.Step(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}}, &in.eff)
+	in.collect(now, out)
+}
+
+// Skips counts the skips that were proposed here.
+func (in *Instance) Skips() uint64 { return in.skips }
+
+// Remind tells the instance's leader, on another member, that the others have waited for it
+// for some time: want is the furthest slot that any of them wants. Usually that leader knows
+// by itself, for it follows the others too; unless just that link is broken. It is called at
+// every tick.
+func (in *Instance) Remind(now, patience time.Duration, want order.Turn, out *Outbox) {
+	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
+		in.behindAt = 0
+		return
+	}
+	if _, behind := order.Skip(in.cfg.Instance, in.tail.Round(), want, false); !behind {
+		in.behindAt = 0
+		return
+	}
+	if in.behindAt == 0 {
+		in.behindAt = now
+	}
+	if now-in.behindAt < patience {
+		return
+	}
+	in.behindAt = now
+	out.Send = append(out.Send, &protocol.Message{
+		Type: protocol.MsgTail, Instance: in.cfg.Instance, From: in.cfg.Self, To: in.leader, Term: in.term,
+		Round: uint64(want.Round), Context: uint64(want.Instance),
+	})
+}
+
+// The adaptive depth: while one batch is under way everything else waits and makes the
+// next one bigger (batches are dear, commands are cheap). Where the way to a quorum is
+// long or the disk is slow, waiting would cost, so a batch also leaves when the last one
+// left a while ago. The interval was measured: with none a lone burst over a link of
+// 1.5 ms waits too long, with a shorter one closed loops on one machine lose throughput.
+// Batches that are large or full gain nothing by waiting; their number and bytes are
+// limited elsewhere too.
+const (
+	adaptiveDepth    = 1
+	adaptiveMax      = 256
+	adaptiveInterval = 250 * time.Microsecond
+	largeBatch       = 64 << 10
+)
+
+// Room reports whether the next batch, of so many bytes and full or not, should be
+// proposed now. If not, wait says after which time to ask again (0: only when something
+// was committed).
+func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
+	n := len(in.pending)
+	if in.backlog.beyond(in.backlog.applied) {
+		return false, 0
+	}
+	if in.cfg.Depth > 0 {
+		return n < in.cfg.Depth, 0
+	}
+	switch {
+	case n < adaptiveDepth, (full || bytes >= largeBatch) && n < adaptiveMax:
+		return true, 0
+	case n >= adaptiveMax:
+		return false, 0
+	}
+	wait = in.lastAt + adaptiveInterval - now
+	return wait <= 0, max(wait, 0)
+}
+
+// slowestLink is how many bytes a second a link is given time for.
+const slowestLink = 4 << 20
+
+// travel is how much longer than a small batch a body may be on its way: to the leader and
+// from there to several followers, over one network card.
+func (b *Batch) travel() time.Duration {
+	return 4 * time.Duration(b.Entry.BodySize) * time.Second / slowestLink
+}
+
+// cutOff has the bodies that were forwarded to a member proposed again, for they may be lost
+// with the link to it. Other batches are soon repeated anyway.
+func (in *Instance) cutOff(from protocol.MemberID) {
+	for _, b := range in.pending {
+		if b.Entry.BodySize > 0 && b.to == from && from != in.cfg.Self {
+			b.refused = true
+		}
+	}
+}
+
+// forwardBytes is the default of ForwardBytes: it fills a link of 1 Gbit/s and 100 ms, and a
+// link's queue has room for it several times over.
+const forwardBytes = 16 << 20
+
+// forwarded is the bytes of the batches that another member, which leads, has and that are not
+// settled.
+func (in *Instance) forwarded() (bytes int) {
+	for _, b := range in.pending {
+		if in.leader != in.cfg.Self && b.with(in.leader, in.term) {
+			bytes += b.Size()
+		}
+	}
+	return bytes
+}
+
+// admits reports whether a batch may be handed to the leader now, and counts it in forwarded.
+// Another member gets only so much at a time as is not settled: what is more than a link's
+// queue takes would be dropped and repeated, again and again, and each repetition would take
+// the place of what was never sent.
+func (in *Instance) admits(b *Batch, forwarded *int) bool {
+	if in.leader == in.cfg.Self || b.with(in.leader, in.term) {
+		return true
+	}
+	in.crowded = in.crowded || *forwarded > 0 && *forwarded+b.Size() > in.cfg.ForwardBytes
+	if !in.crowded {
+		*forwarded += b.Size()
+	} else if b.proposed == 0 {
+		b.reason = protocol.ReasonOverloaded
+	}
+	return !in.crowded
+}
+
+// with reports whether a leader was handed the batch.
+func (b *Batch) with(leader protocol.MemberID, term protocol.Term) bool {
+	return b.to == leader && b.term == term
+}
+
+// propose hands batches to the core in one step.
+func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
+	entries := make([]protocol.Entry, len(batches))
+	for i, b := range batches {
+		entries[i] = b.Entry
+		b.proposed++
+		if b.with(in.leader, in.term) {
+			b.repeats++
+		} else {
+			b.repeats = 0
+		}
+		b.at, b.to, b.term, b.refused = now, in.leader, in.term, false
+	}
+	in.core.Step(now, protocol.Propose{Entries: entries}, &in.eff)
+	// What the core refuses right here went no further. A refusal that comes later may be
+	// of another copy, or an old one: then only time tells whether it happened.
+	for _, r := range in.eff.Reject {
+		if at, ok := in.find(r.ID); ok {
+			in.pending[at].proposed--
+		}
+	}
+	in.collect(now, out)
+}
+
+func (in *Instance) find(id protocol.ProposalID) (at int, ok bool) {
+	at, ok = slices.BinarySearchFunc(in.pending, id.Seq, bySeq)
+	return at, ok && id.Session == in.cfg.Session
+}
+
+// collect moves the core's effects to the outbox.
+func (in *Instance) collect(now time.Duration, out *Outbox) {
+	eff := &in.eff
+	for i := range eff.Persist {
+		out.Persist = append(out.Persist, walRecord(in.cfg.Instance, &eff.Persist[i]))
+		in.follow(now, &eff.Persist[i])
+	}
+	if len(eff.Persist) > 0 {
+		in.recorded = eff.Seq
+	}
+	out.Seq = eff.Seq
+	out.Send = append(out.Send, eff.Send...)
+	for _, m := range eff.Release {
+		if in.recorded <= in.durable || in.cfg.MutantReleaseEarly {
+			out.Send = append(out.Send, m)
+		} else {
+			in.held = append(in.held, heldMessage{after: in.recorded, msg: m})
+		}
+	}
+	commits, own := eff.Commit, len(out.Own)
+	if base := eff.Install; base != nil {
+		in.installed(base, out)
+		for len(commits) > 0 && commits[0].Index <= base.Index {
+			commits = commits[1:] // the snapshot stands for it
+		}
+	}
+	in.committed(commits, out)
+	for _, r := range eff.Reads {
+		if in.dropRead(r.Context) {
+			out.Reads = append(out.Reads, r)
+		}
+	}
+	in.rejected(eff.Reject, out)
+	out.Want = append(out.Want, eff.Want...)
+	out.Snapshots = append(out.Snapshots, eff.Snapshots...)
+	if eff.Forgot != nil {
+		out.Forgot = eff.Forgot
+	}
+	if eff.Suspect != 0 {
+		out.Suspect = eff.Suspect
+	}
+	changed := eff.Changed
+	eff.Reset()
+	if changed {
+		out.Changed = true
+		in.observe()
+		in.again(now, out, false)
+	} else if in.crowded && len(out.Own) > own {
+		in.againBatches(now, out, false)
+	}
+}
+
+// follow keeps the tail at the log's end.
+func (in *Instance) follow(now time.Duration, r *protocol.Record) {
+	switch {
+	case in.tail == nil:
+	case r.Kind == protocol.RecordEntry:
+		in.tail.Append(&r.Entry)
+		if r.Entry.Kind == protocol.EntryBatch && in.role == protocol.Leader {
+			in.batchAt = now
+		}
+	case r.Kind == protocol.RecordBase:
+		in.tail.Reset(r.Base)
+	}
+}
+
+func (in *Instance) release(seq uint64, out *Outbox) {
+	in.durable = max(in.durable, seq)
+	n := 0
+	for n < len(in.held) && in.held[n].after <= in.durable {
+		out.Send = append(out.Send, in.held[n].msg)
+		n++
+	}
+	in.held = slices.Delete(in.held, 0, n)
+}
+
+func (in *Instance) observe() {
+	st := in.core.Status()
+	in.leader, in.term, in.role = st.Leader, st.Term, st.Role
+	if in.tail != nil {
+		in.tail.Cut(st.Last)
+	}
+}
+
+// installed voids what the same effects committed before, and forgets which leader has
+// which pending batch: some may be behind the snapshot, so all are proposed again.
+func (in *Instance) installed(base *protocol.Base, out *Outbox) {
+	b := *base
+	in.backlog.given = b.Index
+	out.Install = &b
+	out.Commit = nil
+	for _, batch := range out.Own {
+		i, _ := slices.BinarySearchFunc(in.pending, batch.Entry.ID.Seq, bySeq)
+		in.pending = slices.Insert(in.pending, i, batch)
+	}
+	out.Own = nil
+	for _, batch := range in.pending {
+		batch.refused, batch.unsure = true, true
+	}
+}
+
+func bySeq(b *Batch, seq uint64) int {
+	switch {
+	case b.Entry.ID.Seq < seq:
+		return -1
+	case b.Entry.ID.Seq > seq:
+		return 1
+	}
+	return 0
+}
+
+func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
+	if n := len(entries); n > 0 && in.tail != nil {
+		in.tail.Committed(entries[n-1].Index)
+	}
+	in.backlog.give(entries)
+	out.Commit = append(out.Commit, entries...)
+	for i := range entries {
+		if entries[i].Kind != protocol.EntryBatch {
+			continue
+		}
+		if at, ok := in.find(entries[i].ID); ok {
+			out.Own = append(out.Own, in.pending[at])
+			in.pending = slices.Delete(in.pending, at, at+1)
+		}
+	}
+}
+
+func (in *Instance) rejected(list []protocol.Rejection, out *Outbox) {
+	for _, r := range list {
+		switch {
+		case r.Context == 0:
+			in.rejectedBatch(r, out)
+		case in.rejectedRead(r.Context):
+		default:
+			out.Refused = append(out.Refused, r)
+		}
+	}
+}
+
+func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
+	at, ok := in.find(r.ID)
+	if !ok {
+		return
+	}
+	b := in.pending[at]
+	b.refused, b.reason = true, r.Reason
+	if r.Reason.Retryable() {
+		return
+	}
+	var err error = &RefusedError{What: "proposal", Reason: r.Reason, Leader: r.Leader}
+	if b.proposed > 0 {
+		err = errors.Join(ErrMaybeCommitted, err)
+	}
+	in.pending = slices.Delete(in.pending, at, at+1)
+	out.Failed = append(out.Failed, FailedBatch{b, err})
+}
+
+func (in *Instance) rejectedRead(context uint64) bool {
+	for i := range in.reads {
+		if in.reads[i].context == context {
+			in.reads[i].refused = true
+			return true
+		}
+	}
+	return false
+}
+
+func (in *Instance) dropRead(context uint64) bool {
+	for i := range in.reads {
+		if in.reads[i].context == context {
+			in.reads = slices.Delete(in.reads, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// repeat gives up what is too old and repeats what was refused or went unanswered.
+func (in *Instance) repeat(now time.Duration, out *Outbox) {
+	in.giveUp(now, out)
+	in.again(now, out, true)
+}
+
+func (in *Instance) giveUp(now time.Duration, out *Outbox) {
+	keep := in.pending[:0]
+	for _, b := range in.pending {
+		if now-b.Born < in.cfg.GiveUp+b.travel() {
+			keep = append(keep, b)
+			continue
+		}
+		out.Failed = append(out.Failed, FailedBatch{b, b.GivenUp()})
+	}
+	clear(in.pending[len(keep):])
+	in.pending = keep
+	in.reads = slices.DeleteFunc(in.reads, func(r pendingRead) bool {
+		if now-r.born < in.cfg.GiveUp {
+			return false
+		}
+		out.FailedReads = append(out.FailedReads, r.context)
+		return true
+	})
+}
+
+// again repeats pending batches and reads: after a change of leader those that another
+// leader got, at a tick (late) also those that were refused or went unanswered.
+func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
+	if in.leader == 0 {
+		return
+	}
+	in.againBatches(now, out, late)
+	var contexts []uint64
+	for i := range in.reads {
+		r := &in.reads[i]
+		if !late && r.refused || late && (r.refused || now-r.at >= in.cfg.RetryAfter) {
+			r.at, r.refused = now, false
+			contexts = append(contexts, r.context)
+		}
+	}
+	for _, c := range contexts {
+		in.core.Step(now, protocol.Read{Context: c}, &in.eff)
+		in.collect(now, out)
+	}
+}
+
+// againBatches repeats batches, in order, as far as there is room for them.
+func (in *Instance) againBatches(now time.Duration, out *Outbox, late bool) {
+	var batches []*Batch
+	forwarded := in.forwarded()
+	in.crowded = false
+	for _, b := range in.pending {
+		if in.due(now, b, late) && in.admits(b, &forwarded) {
+			batches = append(batches, b)
+		}
+	}
+	if len(batches) > 0 {
+		in.propose(now, out, batches...)
+	}
+}
+
+func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
+	switch {
+	case !b.with(in.leader, in.term):
+		return true
+	case !late:
+		return false
+	case b.refused && b.reason == protocol.ReasonOverloaded && in.leader != in.cfg.Self:
+		return now-b.at >= in.cfg.RetryAfter/8 // its bytes would be sent in vain many times a second
+	case b.refused, b.proposed == 0:
+		return true
+	}
+	// A leader that is only slow has the earlier copy still: asking ever less often, and the
+	// later the more bytes it costs, keeps repetition from becoming the load.
+	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+b.travel())<<min(b.repeats, 8)
+}
+
+// Check verifies the invariants of the instance and its core.
+func (in *Instance) Check() error {
+	for i, h := range in.held {
+		if h.after <= in.durable || i > 0 && in.held[i-1].after > h.after {
+			return fmt.Errorf("instance %d: message held after %d while %d is durable", in.cfg.Instance, h.after, in.durable)
+		}
+	}
+	for i := 1; i < len(in.pending); i++ {
+		if in.pending[i-1].Entry.ID.Seq >= in.pending[i].Entry.ID.Seq {
+			return fmt.Errorf("instance %d: pending batches out of order", in.cfg.Instance)
+		}
+	}
+	if in.tail != nil {
+		// Where bodies are coded a new leader forgets entries that nobody can make whole. Only
+		// the next entry in the log says so, and before that nothing is proposed.
+		if st := in.core.Status(); in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy" {
+			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, st.Last, in.tail.End())
+		}
+		if err := in.tail.Check(); err != nil {
+			return err
+		}
+	}
+	return in.core.Check()
+}

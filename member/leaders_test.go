@@ -1,0 +1,83 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func TestLeadershipMovesToWhoIsPreferredAndFit(t *testing.T) {
+	const patience = time.Second
+	status := func(edit func(*protocol.Status)) *protocol.Status {
+		st := &protocol.Status{
+			Self: 1, Role: protocol.Leader, First: 1, Last: 5000,
+			Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}},
+			Peers:  []protocol.PeerStatus{{ID: 2, Active: true, Match: 4500}, {ID: 3, Active: true, Match: 5000}},
+		}
+		if edit != nil {
+			edit(st)
+		}
+		return st
+	}
+	var m Mover
+	require.Zero(t, m.Next(0, patience, status(nil), 2), "it may be gone again soon")
+	require.Zero(t, m.Next(900*time.Millisecond, patience, status(nil), 2))
+	require.Equal(t, protocol.MemberID(2), m.Next(time.Second, patience, status(nil), 2))
+	require.Zero(t, m.Next(2*time.Second, patience, status(nil), 2), "not again soon after an attempt")
+	require.Equal(t, protocol.MemberID(2), m.Next(10*time.Second, patience, status(nil), 2))
+
+	for name, edit := range map[string]func(*protocol.Status){
+		"silent":          func(st *protocol.Status) { st.Peers[0].Active = false },
+		"far behind":      func(st *protocol.Status) { st.Peers[0].Match = 10 },
+		"lacks bodies":    func(st *protocol.Status) { st.Peers[0].Lacking = true },
+		"gets a snapshot": func(st *protocol.Status) { st.Peers[0].Snapshot = true },
+		"learner":         func(st *protocol.Status) { st.Config.Members[1].Learner = true },
+		"gone":            func(st *protocol.Status) { st.Config.Members = st.Config.Members[:1] },
+		"not the leader":  func(st *protocol.Status) { st.Role = protocol.Follower },
+	} {
+		m := Mover{}
+		require.Zero(t, m.Next(0, patience, status(nil), 2))
+		require.Zero(t, m.Next(time.Second, patience, status(edit), 2), name)
+		require.Zero(t, m.Next(1500*time.Millisecond, patience, status(nil), 2), "%s: the patience begins anew", name)
+	}
+	require.Zero(t, new(Mover).Next(time.Hour, 0, status(nil), 1), "it leads already")
+	require.Zero(t, new(Mover).Next(time.Hour, 0, status(nil), 0), "nobody is preferred")
+}
+
+func TestInstancesFollowTheFirst(t *testing.T) {
+	member := func(id protocol.MemberID) protocol.Member { return protocol.Member{ID: id, Slot: uint8(id)} }
+	old := protocol.Config{Members: []protocol.Member{member(1), member(2)}, Slots: 3}
+	changed := protocol.Config{Members: []protocol.Member{member(1), member(3)}, Slots: 4, Removed: []protocol.MemberID{2}}
+	st := &protocol.Status{Role: protocol.Leader, Config: old}
+	require.Nil(t, Followed(&old, st))
+	require.Equal(t, &changed, Followed(&changed, st))
+	joint := changed
+	joint.Outgoing = []protocol.MemberID{1, 2}
+	require.Nil(t, Followed(&joint, st), "the first is not done")
+	require.Nil(t, Followed(&changed, &protocol.Status{Role: protocol.Leader, Config: joint}))
+
+	f := Following{}
+	const patience = time.Second
+	require.Equal(t, &changed, f.Next(0, patience, &changed, st), "a leader proposes it at once")
+	st.Role = protocol.Follower
+	require.Nil(t, f.Next(1, patience, &changed, st), "the leader is likely to do it")
+	require.Nil(t, f.Next(patience, patience, &changed, st))
+	require.NotNil(t, f.Next(1+patience, patience, &changed, st), "it does not seem to know")
+	require.Nil(t, f.Next(2*patience, patience, &changed, st), "it was told")
+	require.Nil(t, f.Next(3*patience, patience, &old, st), "it followed")
+	require.Nil(t, f.Next(4*patience, patience, &changed, st), "it is likely to do it again")
+
+	require.False(t, Settled(&changed, []protocol.Config{changed, old}))
+	require.True(t, Settled(&changed, []protocol.Config{changed, changed}))
+
+	u := Union([]protocol.Config{changed, old})
+	require.NotNil(t, u.Find(2), "a member until it has left everywhere")
+	require.NotNil(t, u.Find(3))
+	require.Empty(t, u.Removed)
+	u = Union([]protocol.Config{changed, changed})
+	require.Equal(t, []protocol.MemberID{2}, u.Removed)
+	require.Nil(t, u.Find(2))
+}

@@ -1,0 +1,69 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Successor is whom the leader of an instance hands over to before its member stops: of the
+// voters that answer and whose link is up the most advanced one, or prefer, if that is fit. 0:
+// there is nobody, or the member does not lead. It is a pure rule.
+func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
+	if st.Role != protocol.Leader {
+		return 0
+	}
+	if prefer != 0 && fit(st, prefer) && up(prefer) {
+		return prefer
+	}
+	var best *protocol.PeerStatus
+	for i := range st.Peers {
+		p := &st.Peers[i]
+		m := st.Config.Find(p.ID)
+		if m != nil && !m.Learner && p.Active && !p.Snapshot && up(p.ID) && (best == nil || p.Match > best.Match) {
+			best = p
+		}
+	}
+	if best == nil {
+		return 0
+	}
+	return best.ID
+}
+
+// Leaving hands over all that a member leads, before it stops. Where one member is to lead all,
+// they go to the same one. It is a pure rule; not safe for concurrent use.
+type Leaving struct {
+	asked map[protocol.InstanceID]time.Duration
+}
+
+// Give is one thing to hand over.
+type Give struct {
+	Instance protocol.InstanceID
+	To       protocol.MemberID
+}
+
+// Next lists what to hand over now. left reports that there is nothing any more to wait for:
+// nobody else could lead what is still led here. An instance that does not go is tried again.
+func (l *Leaving) Next(now, again time.Duration, together bool, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []Give, left bool) {
+	if l.asked == nil {
+		l.asked = map[protocol.InstanceID]time.Duration{}
+	}
+	prefer, left := protocol.MemberID(0), true
+	for i, st := range instances {
+		to := Successor(st, prefer, up)
+		if i == 0 && together {
+			if prefer = st.Leader; st.Role == protocol.Leader {
+				prefer = to
+			}
+		}
+		if to == 0 {
+			continue
+		}
+		left = false
+		if at, ok := l.asked[st.Instance]; !ok || now-at >= again {
+			l.asked[st.Instance] = now
+			gives = append(gives, Give{st.Instance, to})
+		}
+	}
+	return gives, left
+}

@@ -1,0 +1,75 @@
+package member
+
+import (
+	"context"
+	"io"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Command is one command on its way into a state machine.
+type Command struct {
+	// Position is the command's place in the global log: strictly increasing, equal on
+	// every member. Positions may be left out (entries of the log itself, duplicates).
+	Position protocol.Position
+	// Data is what was proposed. It is valid until Apply returns.
+	Data []byte
+	// Body names the large part of the command, of which Apply needs nothing; nil if there
+	// is none.
+	Body *protocol.BodyRef
+	// Result is set by Apply and handed to whoever proposed the command on this member.
+	Result any
+}
+
+// StateMachine is what the log drives. Its calls come from one goroutine, but for
+// Snapshot.WriteTo, which runs beside Apply.
+type StateMachine interface {
+	// Apply applies commands in order and sets their results. It must depend on nothing
+	// but the state and the commands, and must not fail: an error is a result. A state
+	// machine that cannot go on (its disk failed) returns an error, which stops the member.
+	Apply(commands []Command) error
+	// Snapshot returns a view of the state as it is now. It should be quick: the view is
+	// written later, while Apply goes on.
+	Snapshot() (Snapshot, error)
+	// Restore replaces the state by one that a Snapshot wrote, here or on another member. The
+	// bytes were verified before; if they went bad since, r ends with an error instead of io.EOF,
+	// so a state that is kept on disk should be made valid only after that.
+	Restore(r io.Reader) error
+}
+
+// Snapshot is a frozen view of a state machine.
+type Snapshot interface {
+	// WriteTo writes the view. It stops early with ctx's error when ctx is done.
+	WriteTo(ctx context.Context, w io.Writer) error
+	// Close frees the view.
+	Close() error
+}
+
+// DurableStateMachine is a state machine that keeps its state on disk by itself. After a
+// restart the log goes on after Applied instead of from a snapshot.
+type DurableStateMachine interface {
+	StateMachine
+	// Applied returns the position of the last command that the state includes. It is
+	// asked when the member starts: commands up to it are not applied again.
+	Applied() protocol.Position
+	// Sync makes everything applied so far durable; the log may then be cut there.
+	Sync() error
+}
+
+// Repairable is a durable state machine that can find out that its state is damaged. Then Apply,
+// Sync and Snapshot fail, and Applied is of no meaning, until Restore was given another state.
+type Repairable interface {
+	DurableStateMachine
+	// Damaged returns why the state cannot be used, nil if it can.
+	Damaged() error
+	// Condemn says that the state cannot be used.
+	Condemn(cause error)
+}
+
+// Damaged returns why a state machine's state cannot be used.
+func Damaged(sm StateMachine) error {
+	if r, ok := sm.(Repairable); ok {
+		return r.Damaged()
+	}
+	return nil
+}

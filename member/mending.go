@@ -1,0 +1,44 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A state machine on disk may find its state damaged. The member's log is as good as before, so
+// it goes on to take part, but it applies nothing and serves nothing until it has the state of
+// another member, for which it asks one after the other.
+
+// Mending decides whom a member asks whose state is damaged. It is a pure rule; not safe for
+// concurrent use.
+type Mending struct {
+	next  time.Duration // when to ask (again)
+	tries int
+}
+
+const (
+	// mendRefused is how many election timeouts pass after a member that could not help, and
+	// mendBegun after one that began to send: it reads its whole state first.
+	mendRefused = 1
+	mendBegun   = 60
+)
+
+// Next is whom to ask now, 0 for nobody. It is somebody else every time.
+func (m *Mending) Next(now, election time.Duration, st *protocol.Status) protocol.MemberID {
+	if now < m.next {
+		return 0
+	}
+	members := st.Config.Members
+	for range members {
+		m.tries++
+		if to := members[m.tries%len(members)].ID; to != st.Self {
+			m.next = now + mendBegun*election
+			return to
+		}
+	}
+	return 0
+}
+
+// Refused says that the member which was asked cannot help, or that what it sent was of no use.
+func (m *Mending) Refused(now, election time.Duration) { m.next = now + mendRefused*election }

@@ -1,0 +1,104 @@
+package member
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// Outbox collects what an instance wants over one or more steps. The owner carries it out
+// in this order: Send, then Persist (up to Seq), then the rest; then it calls Reset.
+// Sending first lets the leader's disk and the followers work in parallel.
+type Outbox struct {
+	// Send may leave now: everything that they assert is durable.
+	Send []*protocol.Message
+	// Persist goes to the log; when durable, the owner steps Persisted{Seq}. Seq can rise
+	// without records: then everything persisted before suffices.
+	Persist []wal.Record
+	Seq     uint64
+	// Install, if set, comes before Commit: the received snapshot with this base
+	// replaces the state machine's state.
+	Install *protocol.Base
+	// Commit is decided entries; Own are this member's batches among them, in the same
+	// order (a batch committed twice is listed with its first appearance).
+	Commit []protocol.Entry
+	Own    []*Batch
+	// Reads are answers to Instance.Read, FailedReads are reads given up.
+	Reads       []protocol.ReadPoint
+	FailedReads []uint64
+	// Failed are batches given up; their commands must be told Err.
+	Failed []FailedBatch
+	// Refused are membership changes that were refused.
+	Refused []protocol.Rejection
+	// Want are bodies that the core needs whole: gather each, then step BodyMade.
+	Want []protocol.BodyRef
+	// Snapshots are members that need a snapshot; answer each by SnapshotSent.
+	Snapshots []protocol.MemberID
+	// Forgot: the member lost what it had promised to keep, and must stop.
+	Forgot *protocol.Forgot
+	// Suspect is a leader of which nothing was heard for too long: the other instances on this
+	// member are to be told; 0: none.
+	Suspect protocol.MemberID
+	// Changed says that Instance.Status has news.
+	Changed bool
+}
+
+// FailedBatch is a batch that is given up and why.
+type FailedBatch struct {
+	Batch *Batch
+	Err   error
+}
+
+// Reset empties the outbox. Commit, Own and Persist are handed over to others by the
+// owner, so their memory is not used again; Seq stays.
+func (o *Outbox) Reset() {
+	clear(o.Send)
+	clear(o.Failed)
+	*o = Outbox{
+		Send: o.Send[:0], Seq: o.Seq, Reads: o.Reads[:0], FailedReads: o.FailedReads[:0],
+		Failed: o.Failed[:0], Refused: o.Refused[:0], Want: o.Want[:0], Snapshots: o.Snapshots[:0],
+	}
+}
+
+// Empty reports whether there is nothing to carry out.
+func (o *Outbox) Empty() bool {
+	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
+		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
+}
+
+// walRecord turns a core's record into the log's. The entry's bytes are those that are
+// sent, not a copy of them. An entry of whose body nothing is held says so on disk too: a
+// body that is not there at all was lost.
+func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
+	w := wal.Record{Instance: uint32(instance)}
+	switch r.Kind {
+	case protocol.RecordEntry:
+		w.Kind, w.Index = wal.KindEntry, uint64(r.Entry.Index)
+		w.Parts = [2][]byte{r.Entry.Head(), r.Entry.Payload}
+		if r.Entry.BodySize > 0 {
+			w.Body = bodyOf(instance, &r.Entry)
+		}
+	case protocol.RecordBody:
+		w.Kind, w.Index, w.Body = wal.KindBody, uint64(r.Entry.Index), bodyOf(instance, &r.Entry)
+	case protocol.RecordState:
+		w.Kind, w.Parts[0] = wal.KindState, encodeState(r.State)
+	case protocol.RecordBase:
+		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
+	}
+	return w
+}
+
+func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
+	if len(e.Body) != e.BodyLen() {
+		panic(fmt.Sprintf("replica: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index, e.BodyLen()))
+	}
+	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
+}
+
+// Commitment is committed entries on their way to the Applier.
+type Commitment struct {
+	Instance protocol.InstanceID
+	Entries  []protocol.Entry
+	Own      []*Batch
+}

@@ -1,0 +1,99 @@
+package member
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// ReadGroup is reads that are answered together: one confirmation of leadership, of every
+// instance, serves everything that came before it was asked for.
+type ReadGroup struct {
+	// Done is called once, by who found out that the group has ended, with nil or why there is
+	// no answer.
+	Done func(error)
+
+	// These belong to ReadGroups.
+	vector ReadVector
+	ended  bool // Done was called, or is about to be: nothing that comes now counts
+	placed bool // it counts as under way
+}
+
+// ReadGroups knows which groups of reads wait for read points and for the state. The instances
+// may change while a group waits, and then it is asked for anew, perhaps twice, while answers to
+// the earlier question are still to come. Whatever comes in which order, a group ends once. Not
+// safe for concurrent use.
+type ReadGroups struct {
+	// waiting have all their read points: not ended, each once.
+	waiting []*ReadGroup
+	// under is how many groups still wait for read points.
+	Under int
+}
+
+// Ask begins a group's read point, of these instances, or begins it anew. It reports false if
+// the group has ended.
+func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
+	if g.ended {
+		return false
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
+	g.vector.Ask(shape)
+	if !g.placed {
+		g.placed = true
+		s.Under++
+	}
+	return true
+}
+
+// Point takes in an instance's part of a group's read point. complete says that it was the
+// last one, ready that the state serves the group, which has ended.
+func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+	if g.ended || !g.vector.Point(instance, index) {
+		return false, false
+	}
+	s.leave(g)
+	if g.vector.Reached(added) && !g.vector.Void(shape) {
+		g.ended = true
+		return true, true
+	}
+	s.waiting = append(s.waiting, g)
+	return true, false
+}
+
+// Served takes those groups out that can be answered, which have ended, and those that must be
+// asked for anew.
+func (s *ReadGroups) Served(shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
+	keep := s.waiting[:0]
+	for _, g := range s.waiting {
+		switch {
+		case g.vector.Void(shape):
+			void = append(void, g)
+		case g.vector.Reached(added):
+			g.ended = true
+			ready = append(ready, g)
+		default:
+			keep = append(keep, g)
+		}
+	}
+	clear(s.waiting[len(keep):])
+	s.waiting = keep
+	return ready, void
+}
+
+// Fail ends a group without an answer. It reports false if it had ended.
+func (s *ReadGroups) Fail(g *ReadGroup) bool {
+	if g.ended {
+		return false
+	}
+	g.ended = true
+	s.leave(g)
+	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
+	return true
+}
+
+func (s *ReadGroups) leave(g *ReadGroup) {
+	if g.placed {
+		g.placed = false
+		s.Under--
+	}
+}

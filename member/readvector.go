@@ -1,0 +1,85 @@
+package member
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// ReadVector is the read point of the global log: one of each instance (SPECS §3.3, the
+// vector rule). A member that has added all of it to the order, and applied what followed
+// from that, includes everything that was executed anywhere before the points were asked
+// for. Not safe for concurrent use.
+type ReadVector struct {
+	points  []readPoint // ascending by instance
+	missing int         // how many of them are not known yet
+	few     [4]readPoint
+}
+
+type readPoint struct {
+	instance protocol.InstanceID
+	index    protocol.Index
+	known    bool
+}
+
+// Ask begins with these instances, which are those in force, ascending.
+func (v *ReadVector) Ask(shape []protocol.InstanceID) {
+	v.points, v.missing = v.few[:0], len(shape)
+	for _, id := range shape {
+		v.points = append(v.points, readPoint{instance: id})
+	}
+}
+
+// Point takes in an instance's read point, and reports whether all are known now.
+func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (complete bool) {
+	for i := range v.points {
+		if p := &v.points[i]; p.instance == instance && !p.known {
+			p.index, p.known = index, true
+			v.missing--
+			return v.missing == 0
+		}
+	}
+	return false
+}
+
+// Void reports whether other instances are in force than were asked: the global log may have
+// gone on through some that gave no read point, so all must be asked again.
+func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
+	if len(shape) != len(v.points) {
+		return true
+	}
+	for i := range shape {
+		if v.points[i].instance != shape[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// Reached reports whether a state serves the read that has added so much of each instance
+// in force, in their order.
+func (v *ReadVector) Reached(added []protocol.Index) bool {
+	if v.missing > 0 || len(added) != len(v.points) {
+		return false
+	}
+	for i := range added {
+		if added[i] < v.points[i].index {
+			return false
+		}
+	}
+	return true
+}
+
+// Check verifies the invariants.
+func (v *ReadVector) Check() error {
+	missing := 0
+	for i := range v.points {
+		if !v.points[i].known {
+			missing++
+		}
+	}
+	if missing != v.missing {
+		return fmt.Errorf("read vector: %d points missing, says %d", missing, v.missing)
+	}
+	return nil
+}

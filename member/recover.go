@@ -1,0 +1,203 @@
+package member
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// recoverResident is how many payload bytes recovery keeps resident, of all instances; the applier reads
+// the rest again when it gets there, so that a long log does not need memory.
+const recoverResident = 64 << 20
+
+// CoverOf says what of a member's log its newest snapshot stands for: damage there does not
+// keep the log from opening.
+func CoverOf(meta *Meta) *wal.Cover {
+	c := &wal.Cover{}
+	for _, id := range meta.Cursor.Instances() {
+		c.Instances = append(c.Instances, uint32(id))
+	}
+	c.Upto = func(instance uint32) uint64 {
+		id := protocol.InstanceID(instance)
+		if meta.Cursor.Woven() && meta.Cursor.Retired(id) {
+			return uint64(AllIndexes)
+		}
+		return uint64(meta.Cursor.Point(id).Index)
+	}
+	return c
+}
+
+// Recover reads what an instance needs to start from its log and its newest snapshot. A
+// snapshot may be ahead of the log (it came from the leader, and the crash was before the
+// log was started anew): then it wins, for it is committed.
+func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Recovered, error) {
+	r := recovery{instance: instance, limit: recoverResident / max(1, len(meta.Cursor.Points))}
+	r.Base = meta.Base(instance)
+	if err := r.read(log); err != nil {
+		return protocol.Recovered{}, err
+	}
+	if r.logBase.Index > r.Base.Index {
+		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+			"instance %d begins after index %d, but the newest snapshot is at %d", instance, r.logBase.Index, r.Base.Index)}
+	}
+	restart, err := r.join()
+	if err != nil {
+		return protocol.Recovered{}, err
+	}
+	if restart {
+		base := protocol.Record{Kind: protocol.RecordBase, Base: &r.Base}
+		if err := log.AppendAtStart([]wal.Record{walRecord(instance, &base)}); err != nil {
+			return protocol.Recovered{}, err
+		}
+		if err := log.Sync(); err != nil {
+			return protocol.Recovered{}, err
+		}
+	}
+	r.State.Commit = max(r.State.Commit, r.Base.Index)
+	return r.Recovered, nil
+}
+
+// Unborn is what the log has of an instance that is newer than the newest snapshot: it
+// begins where the global log says, once that is replayed.
+type Unborn struct{ recovery }
+
+// BaseRecord is what starts an instance's log on disk anew after a base.
+func BaseRecord(instance protocol.InstanceID, base protocol.Base) wal.Record {
+	return walRecord(instance, &protocol.Record{Kind: protocol.RecordBase, Base: &base})
+}
+
+// NewUnborn is an instance of which the log has nothing.
+func NewUnborn(instance protocol.InstanceID) *Unborn {
+	return &Unborn{recovery: recovery{instance: instance}}
+}
+
+// RecoverUnborn reads what the log has of such an instance.
+func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
+	u := &Unborn{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}
+	return u, u.read(log)
+}
+
+// Begin is what the instance needs to start from a base: that of its first moment, or of a
+// snapshot. restart says that its log on disk must be started anew there first.
+func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, restart bool, err error) {
+	r := u.recovery
+	r.Base = base
+	for len(r.Entries) > 0 && r.Entries[0].Index <= base.Index {
+		if e := &r.Entries[0]; e.Index == base.Index {
+			r.at, r.found = protocol.Entry{Index: e.Index, Term: e.Term}, true
+		}
+		r.Entries = r.Entries[1:]
+	}
+	restart, err = r.join()
+	r.State.Commit = max(r.State.Commit, base.Index)
+	if restart {
+		r.State.Commit = base.Index
+	}
+	return r.Recovered, restart, err
+}
+
+type recovery struct {
+	protocol.Recovered
+	instance protocol.InstanceID
+	logBase  protocol.Base
+	// at is the log's entry at the snapshot's index, if it has one.
+	at       protocol.Entry
+	found    bool
+	resident int // payload bytes kept in memory
+	limit    int // of them
+}
+
+func (r *recovery) read(log *wal.Log) error {
+	if err := log.Replay(uint32(r.instance), r.record); err != nil {
+		return fmt.Errorf("recover instance %d: %w", r.instance, err)
+	}
+	return nil
+}
+
+func (r *recovery) record(kind wal.Kind, index uint64, data []byte) (err error) {
+	switch kind {
+	case wal.KindState:
+		r.State, err = decodeState(data)
+	case wal.KindBase:
+		r.logBase, err = decodeBase(data)
+	case wal.KindEntry:
+		err = r.entry(protocol.Index(index), data)
+	}
+	return err
+}
+
+func (r *recovery) entry(index protocol.Index, data []byte) error {
+	e, rest, err := protocol.DecodeEntry(data, true)
+	if err != nil {
+		return err
+	}
+	if e.Index != index || len(rest) > 0 {
+		return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf("record of index %d holds entry %d and %d bytes more", index, e.Index, len(rest))}
+	}
+	if index < r.Base.Index {
+		return nil
+	}
+	if index == r.Base.Index {
+		r.at, r.found = protocol.Entry{Index: e.Index, Term: e.Term}, true
+		return nil
+	}
+	r.keep(e)
+	return nil
+}
+
+// keep copies an entry out of the buffer that replay lends.
+func (r *recovery) keep(e protocol.Entry) {
+	payload := e.Payload
+	e.Payload = nil
+	if e.Kind != protocol.EntryBatch || r.resident+len(payload) <= r.limit {
+		e.Payload = append([]byte(nil), payload...)
+		r.resident += len(payload)
+	}
+	// Sealing with the same place gives the same bytes, in memory of our own.
+	e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+	r.Entries = append(r.Entries, e)
+}
+
+// join drops the log's entries where they do not continue the snapshot, and reports
+// whether the log on disk must then be started anew after the snapshot.
+func (r *recovery) join() (restart bool, err error) {
+	for i := range r.Entries {
+		if want := r.Base.Index + 1 + protocol.Index(i); r.Entries[i].Index != want {
+			return false, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+				"instance %d: entry %d follows %d (snapshot at %d)", r.instance, r.Entries[i].Index, want-1, r.Base.Index)}
+		}
+	}
+	// Entries right after the snapshot without the one at it: the log was cut there,
+	// which happens only under a snapshot of this very log.
+	continues := r.found && r.at.Term == r.Base.Term || !r.found && len(r.Entries) > 0 || r.logBase.Index == r.Base.Index
+	if continues || r.Base.Index == 0 {
+		return false, nil
+	}
+	r.Entries = nil
+	return true, nil
+}
+
+// LoadFrom returns a Loader that reads payloads from a log.
+func LoadFrom(log *wal.Log) Loader {
+	return func(instance protocol.InstanceID, e *protocol.Entry) error {
+		data, err := log.ReadEntry(uint32(instance), uint64(e.Index))
+		if err != nil {
+			return err
+		}
+		full, _, err := protocol.DecodeEntry(data, true)
+		if err != nil {
+			return err
+		}
+		if full.Term != e.Term {
+			return &ReplacedError{Index: e.Index, Have: full.Term, Want: e.Term}
+		}
+		if full.Digest != e.Digest {
+			return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+				"index %d of term %d has digest %08x, want %08x", e.Index, e.Term, full.Digest, e.Digest)}
+		}
+		e.Payload = full.Payload
+		return nil
+	}
+}

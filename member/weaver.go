@@ -1,0 +1,155 @@
+package member
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Thread is what one instance on this member has to do with the weaving: what its log fills
+// and wants of the others, and whether this member could make it skip.
+type Thread struct {
+	Instance protocol.InstanceID
+	// Want is the furthest slot that the instance wants the others to reach, Round how many
+	// rounds its own log fills.
+	Want  order.Turn
+	Round protocol.Round
+	// Told is what other members say that the others want.
+	Told order.Turn
+	// Able says that the instance is led here, and no skip of it is under way; Idle that it
+	// has had no batch for a while.
+	Able, Idle bool
+}
+
+// Weaver brings together what the instances of one member want of each other, so that those
+// that are led here skip before anybody waits for them (SPECS §3.2: eager on append). Every
+// instance says after each turn how it stands, and learns what the others want. It is a pure
+// rule; not safe for concurrent use.
+type Weaver struct {
+	// threads has one for each instance that is hosted, ascending by instance.
+	threads []Thread
+	// first is the furthest want of all and the instance whose it is; second the furthest of
+	// the others. Wants never fall.
+	first, second want
+}
+
+type want struct {
+	of   protocol.InstanceID
+	turn order.Turn
+}
+
+func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
+	return slices.BinarySearchFunc(w.threads, instance, func(t Thread, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
+}
+
+// Set says how an instance stands now, and appends to wake the others that should skip for
+// it and would not by themselves: they think that nothing has changed.
+func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID {
+	at, known := w.find(t.Instance)
+	if !known {
+		w.threads = slices.Insert(w.threads, at, t)
+	}
+	rises := !known || w.threads[at].Want.Compare(t.Want) < 0
+	w.threads[at] = t
+	if !rises {
+		return wake
+	}
+	w.rise(want{t.Instance, t.Want})
+	for i := range w.threads {
+		o := &w.threads[i]
+		if i == at || !o.Able {
+			continue
+		}
+		if _, behind := order.Skip(o.Instance, o.Round, t.Want, o.Idle); behind {
+			wake = append(wake, o.Instance)
+		}
+	}
+	return wake
+}
+
+func (w *Weaver) rise(to want) {
+	switch {
+	case to.of == w.first.of:
+		w.first.turn = to.turn
+	case w.first.turn.Compare(to.turn) < 0:
+		w.first, w.second = to, w.first
+	case w.second.turn.Compare(to.turn) < 0:
+		w.second = to
+	}
+}
+
+// Want is the furthest slot that any instance but this one wants.
+func (w *Weaver) Want(instance protocol.InstanceID) order.Turn {
+	if instance == w.first.of {
+		return w.second.turn
+	}
+	return w.first.turn
+}
+
+// Forget leaves out an instance that is retired: what it wanted is void.
+func (w *Weaver) Forget(instance protocol.InstanceID) {
+	if at, known := w.find(instance); known {
+		w.threads = slices.Delete(w.threads, at, at+1)
+		w.first, w.second = want{}, want{}
+		for i := range w.threads {
+			w.rise(want{w.threads[i].Instance, w.threads[i].Want})
+		}
+	}
+}
+
+// Check verifies the invariants.
+func (w *Weaver) Check() error {
+	for i := 1; i < len(w.threads); i++ {
+		if w.threads[i-1].Instance >= w.threads[i].Instance {
+			return fmt.Errorf("weaver: instance %d after %d", w.threads[i].Instance, w.threads[i-1].Instance)
+		}
+	}
+	for i := range w.threads {
+		if t := &w.threads[i]; t.Instance != w.first.of && w.second.turn.Compare(t.Want) < 0 || w.first.turn.Compare(t.Want) < 0 {
+			return fmt.Errorf("weaver: instance %d wants more than %v and %v", t.Instance, w.first, w.second)
+		}
+	}
+	return nil
+}
+
+// Load is how much of this member's own work an instance has.
+type Load struct {
+	Leads   bool           // it is led here
+	Led     bool           // its leader is known
+	Pending int            // batches under way
+	Round   protocol.Round // how many rounds its log fills
+}
+
+// Prefer chooses which of n instances, in their order, takes this member's next batch: one
+// that is led here rather than elsewhere, of these the one with the least to do, of these the
+// one that is most behind (SPECS §3.2: it need not skip then). While little is to do that is
+// always the same one, for the others have skipped ahead of it.
+func Prefer(n int, load func(i int) Load) int {
+	best, most := 0, load(0)
+	for i := 1; i < n; i++ {
+		if l := load(i); l.before(most) {
+			best, most = i, l
+		}
+	}
+	return best
+}
+
+// fewBatches under way are no reason to take another instance: its log is ahead, so all
+// others would have to skip at once. A batch more soon finds room (see Instance.Room).
+const fewBatches = 1
+
+func (l Load) before(o Load) bool {
+	switch {
+	case l.Leads != o.Leads:
+		return l.Leads
+	case l.Led != o.Led:
+		return l.Led
+	}
+	if a, b := max(l.Pending, fewBatches), max(o.Pending, fewBatches); a != b {
+		return a < b
+	}
+	return l.Round < o.Round
+}
