@@ -78,6 +78,7 @@ type Settings struct {
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
 	ApplyMax time.Duration // most that applying a commitment takes
+	HopMax   time.Duration // most that an event takes from one machine of a member to another
 	Durable  bool          // the state machine keeps its own state on disk
 
 	Depth, BatchCommands, BatchBytes int
@@ -123,6 +124,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
+	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
 	return s
 }
 
@@ -247,8 +249,8 @@ func (s *Settings) String() string {
 		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
-	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
-		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
+	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
+		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Raft
 	text += s.describeBodies() + s.describeWeave()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
