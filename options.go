@@ -40,7 +40,7 @@ type Options struct {
 	// same on all members. docs/raft.md says what clocks are assumed to do.
 	LeaseReads bool
 
-	// Raft's four optimisations (papers/raft-optimizations.txt). All are on and need no
+	// Raft's four optimisations (docs/raft.md, "Replication"). All are on and need no
 	// tuning; each can be turned off or fixed, to measure what it brings.
 	NoBatching       bool // one command per entry, one entry per frame
 	NoPipeline       bool // one frame under way per follower
@@ -52,7 +52,7 @@ type Options struct {
 	PipelineDepth    int  // frames and batches under way; default adaptive
 
 	// Order says how the global log comes about: "single" (the default), one instance of Raft,
-	// or "niagara", Instances of them woven into one log (papers/niagara.txt), each with an
+	// or "niagara", Instances of them woven into one log (docs/niagara.md), each with an
 	// event loop and connections of its own, so that more than one core and network card
 	// replicate. It must be the same on all members. Instances, default 4, is what a new cluster
 	// begins with, and the same on all members of it. One that joins later is told what the
@@ -68,7 +68,7 @@ type Options struct {
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]):
 	// "copy" (the default), all of them everything; "code", each a fragment, as in CRaft
-	// (papers/craft.txt): a quarter to a half of the bytes on disks and links, with the same
+	// (docs/craft.md): a quarter to a half of the bytes on disks and links, with the same
 	// tolerance of crashes. It must be the same on all members.
 	Placement string
 	// CodeK is how many fragments make a body whole, at most; 0: as many as leave one

@@ -46,8 +46,9 @@ type Body struct {
 	Bytes []byte
 }
 
-// Bodies knows what every member's disk holds of the bodies of one instance's entries, and
-// judges SPECS §2.8 by it. All its methods return an error at the first fact that cannot be.
+// Bodies knows what every member's disk holds of the bodies of one instance's entries, and judges
+// the invariants of docs/craft.md, 2.8. All its methods return an error at the first fact that
+// cannot be.
 //
 // A body is alive from when its entry is decided until the state machine drops it.
 type Bodies struct {

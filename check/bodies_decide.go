@@ -78,7 +78,7 @@ func (b *Bodies) writes(n int) int {
 	return n/2 + 1
 }
 
-// holders counts |A| and |B| of SPECS §2.1: the voters whose disks hold the whole body, and
+// holders counts |A| and |B| of docs/craft.md, 2.1: the voters whose disks hold the whole body, and
 // the distinct rows on the disks of the others. but, if set, changes what a disk holds.
 func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, heldBody) heldBody) (whole, rows int) {
 	var seen [256]bool

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Weave knows what every instance decided of the global log that is woven from them, and
-// judges by SPECS §3.7 where members are in it. It knows nothing of how they get there: where
-// a member must be follows from how much of each instance it has (N2), and so it is the same
-// wherever that is the same (N1).
+// Weave knows what every instance decided of the global log that is woven from them, and judges by
+// the invariants of docs/niagara.md, 3.7, where members are in it. It knows nothing of how they
+// get there: where a member must be follows from how much of each instance it has (N2), and so it
+// is the same wherever that is the same (N1).
 type Weave struct {
 	logs   map[uint64]*wovenLog
 	shapes []shape // ascending by start; never empty

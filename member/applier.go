@@ -525,7 +525,7 @@ func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
 // Added is the index of the last entry of an instance that Apply was given, or that a
 // snapshot stands for. What is added in all instances and contiguous in the global log is
 // applied, so a state that has added what was committed everywhere at some moment includes
-// everything that could be executed anywhere by then (SPECS §3.3, the vector rule).
+// everything that could be executed anywhere by then (docs/niagara.md, 3.3, the vector rule).
 func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
 
 // Config is the membership of the first instance as of the cursor, which is the cluster's.

@@ -53,7 +53,7 @@ func (e *UnheldError) Error() string {
 // payload is loaded if it is not at hand, its body too, and cut to the row that the receiver
 // is to hold. e is the caller's copy. committed says that the receiver learns with the same
 // message that the entry is committed: then a body that cannot be had is left out, for the
-// receiver to fetch from others (SPECS §2.7); else that is an error.
+// receiver to fetch from others (docs/craft.md, 2.7); else that is an error.
 func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load Loader, bodies BodySource) error {
 	if !e.Applicable() {
 		if err := load(instance, e); err != nil {

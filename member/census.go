@@ -10,7 +10,7 @@ import (
 
 // Census counts who holds a body durably, to find out whether this member's whole copy may
 // become its row: the only way in which a member ever holds less of a committed body than
-// before (the rule Prune of SPECS §2.4, deletion obligation D2). It is a pure rule.
+// before (the rule Prune of docs/craft.md, 2.4, deletion obligation D2). It is a pure rule.
 type Census struct {
 	Ref     protocol.BodyRef
 	context uint64

@@ -89,8 +89,8 @@ func (o *GatherOutbox) Reset() {
 
 // Gatherer makes bodies whole: it asks as many members for their fragments as are needed,
 // soon more of them where answers are late, and decodes what comes. Bytes that do not fit
-// the body's digest never leave it: when some fragment is wrong, others are tried (SPECS
-// §2.5). It is a pure rule: same calls, same results. Not safe for concurrent use.
+// the body's digest never leave it: when some fragment is wrong, others are tried
+// (docs/craft.md, 2.5). It is a pure rule: same calls, same results. Not safe for concurrent use.
 type Gatherer struct {
 	cfg     GatherConfig
 	sources []source

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// ReadVector is the read point of the global log: one of each instance (SPECS §3.3, the
+// ReadVector is the read point of the global log: one of each instance (docs/niagara.md, 3.3, the
 // vector rule). A member that has added all of it to the order, and applied what followed
 // from that, includes everything that was executed anywhere before the points were asked
 // for. Not safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 // Sessions remembers which proposals took effect, so that each takes effect at most once
 // however often it stands in the log. It is a deterministic function of the global log
 // and part of every snapshot. One member has one live session in each instance, with numbers
-// of its own: a batch stays with its instance, however often it is proposed (SPECS §3.6).
+// of its own: a batch stays with its instance, however often it is proposed (docs/niagara.md, 3.6).
 // Work and memory are per batch, not per command.
 type Sessions struct {
 	// states is sorted by instance, member and line, one each: a newer life of a log replaces

@@ -25,7 +25,7 @@ type Thread struct {
 }
 
 // Weaver brings together what the instances of one member want of each other, so that those
-// that are led here skip before anybody waits for them (SPECS §3.2: eager on append). Every
+// that are led here skip before anybody waits for them (docs/niagara.md, 3.2: eager on append). Every
 // instance says after each turn how it stands, and learns what the others want. It is a pure
 // rule; not safe for concurrent use.
 type Weaver struct {
@@ -125,7 +125,7 @@ type Load struct {
 
 // Prefer chooses which of n instances, in their order, takes this member's next batch: one
 // that is led here rather than elsewhere, of these the one with the least to do, of these the
-// one that is most behind (SPECS §3.2: it need not skip then). While little is to do that is
+// one that is most behind (docs/niagara.md, 3.2: it need not skip then). While little is to do that is
 // always the same one, for the others have skipped ahead of it.
 func Prefer(n int, load func(i int) Load) int {
 	best, most := 0, load(0)

@@ -2,7 +2,7 @@
 // log: it decides which position of the global log each entry's commands have.
 //
 // With one instance the global log is that instance's log (single.go). Several are woven
-// round by round (niagara.go, papers/niagara.txt); so that one that has nothing does not
+// round by round (niagara.go; docs/niagara.md, 3.1); so that one that has nothing does not
 // hold up the others, its leader skips rounds: tail.go follows what each log fills, weave.go
 // decides when to skip, and how far. The contract of all is [Order].
 //

@@ -9,7 +9,7 @@ import (
 // Tail follows what one instance's log fills on a member, to its very end: what is appended
 // here, whether it will be committed or not. Every member follows all instances, as leader
 // or follower, so that a leader on the same member learns of a sibling's batch from the
-// batch itself (SPECS §3.2, eager on append). Not safe for concurrent use.
+// batch itself (docs/niagara.md, 3.2, eager on append). Not safe for concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
 	// committed is an index up to which nothing will be replaced, and start what is filled

@@ -24,7 +24,7 @@ type Member struct {
 	// history have the same one.
 	Slot uint8 `json:"slot,omitempty"`
 	// WholeAbove: of bodies that are cut into more fragments than that this member holds the
-	// whole (SPECS §2.7, restriping). 0: its row of any.
+	// whole (docs/craft.md, 2.7, restriping). 0: its row of any.
 	WholeAbove uint8 `json:"wholeAbove,omitempty"`
 }
 

@@ -81,13 +81,14 @@ type BodyMade struct {
 	Body  []byte
 }
 
-// Bodies tells the core about this member's bodies of committed entries: how many that are
-// alive it does not hold in any form, the largest k among those alive, and the largest k among
-// those alive that its disk does not hold whole. Restripes is the configuration that it obeys
-// ([Config.Restripes]): under it, it gives up no whole copy that it is to hold. It is due when
-// any of these changed, and after an Install or a start from a snapshot; until then the core takes
-// bodies to be missing. It accounts for all effects so far; of entries that were not committed
-// in them yet the core knows by its log. When one that is coded, or without its body, was committed, it is due too.
+// Bodies tells the core about this member's bodies of committed entries: how many that are alive
+// it does not hold in any form, the largest k among those alive, and the largest k among those
+// alive that its disk does not hold whole. Restripes is the configuration that it obeys
+// ([Config.Restripes]): under it, it gives up no whole copy that it is to hold. It is due when any
+// of these changed, and after an Install or a start from a snapshot; until then the core takes
+// bodies to be missing. It accounts for all effects so far; of entries that were not committed in
+// them yet the core knows by its log. When one that is coded, or without its body, was committed,
+// it is due too.
 type Bodies struct {
 	Missing   int
 	MaxK      uint8
@@ -105,9 +106,9 @@ type Unsendable struct {
 	Index  Index
 }
 
-// Suspect says that another instance on this member has lost its leader, which is that
-// member. A core with the same leader that did not hear of it for an election timeout does
-// not wait longer than its rank asks for (SPECS §3.4: one failure detector for all instances).
+// Suspect says that another instance on this member has lost its leader, which is that member. A
+// core with the same leader that did not hear of it for an election timeout does not wait longer
+// than its rank asks for (docs/niagara.md, 3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
 // Stand says that this member is meant to be the first leader of an instance that has just

@@ -17,8 +17,8 @@ const (
 	EntryBatch
 	// EntryConfig carries a whole [Config], in force as soon as it is in a member's log.
 	EntryConfig
-	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of SPECS
-	// §3.1). It is absolute: late or twice it means nothing.
+	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of
+	// docs/niagara.md, 3.1). It is absolute: one that comes late or twice means nothing.
 	EntrySkip
 	// EntryReshape changes how many instances the global log is woven from.
 	EntryReshape
@@ -62,7 +62,7 @@ type Entry struct {
 	// Digest is the payload's CRC-32C.
 	Digest uint32
 	Kind   EntryKind
-	// K is how many fragments make the body whole: k of SPECS §2. 1 if the body is not
+	// K is how many fragments make the body whole: k of docs/craft.md, 2.3. 1 if the body is not
 	// coded; 0 if there is none. The leader that appends the entry chooses it for ever.
 	K uint8
 	// Form is what is held of the body, or, in a message, what the receiver is to get.

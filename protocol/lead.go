@@ -31,7 +31,7 @@ func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID
 }
 
 // Rank is how many voters, which are sorted, should stand for election in an instance before
-// a member, if the one that led it is gone (SPECS §3.4). All members of a configuration have
+// a member, if the one that led it is gone (docs/niagara.md, 3.4). All members of a configuration have
 // different ranks. Those that stand together have the same in every instance, so that one
 // member wins all; spread, the instances of one that is gone go to different ones.
 func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {

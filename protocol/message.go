@@ -27,7 +27,7 @@ const (
 	// MsgTimeoutNow tells a member to stand for election at once (leadership transfer).
 	MsgTimeoutNow
 	// MsgHoldings: a leader that was just elected asks in what form each member holds the
-	// bodies of the Holdings' entries (SPECS §2.5).
+	// bodies of the Holdings' entries (docs/craft.md, 2.5).
 	MsgHoldings
 	MsgHoldingsResp
 	// MsgBodies replaces what a follower holds of bodies of entries that it has, by more.

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// The scenarios of SPECS §2.9, played by hand.
+// The scenarios of docs/craft.md, 2.9, played by hand.
 
 // coded makes a stage of members that code bodies of 300 bytes with at most k.
 func coded(k int) func(*Settings) {
@@ -127,7 +127,7 @@ func (s *stage) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 }
 
 // codedThenWhole: a coded entry that is not durable, then one that is on a majority. The
-// leader and one more stop (SPECS §2.2, G1).
+// leader and one more stop (docs/craft.md, G1).
 func codedThenWhole(s *stage) (coded, small *operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)

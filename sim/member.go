@@ -391,7 +391,7 @@ func (m *Member) Propose(bytes, body []byte, done member.Done) {
 // Read calls done when the member's state includes everything acknowledged before the
 // call, or with false when that cannot be had. It asks all instances for read points: what
 // was executed anywhere before the call is a prefix that ends before the first slot that is
-// not filled up to these points (SPECS §3.3).
+// not filled up to these points (docs/niagara.md, 3.3).
 func (m *Member) Read(done func(ok bool)) {
 	floor := m.w.executed
 	m.admit(func() {

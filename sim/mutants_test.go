@@ -64,7 +64,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// TestPaperPrefixIsCaughtByHand: chance finds it too; this is how (SPECS §2.2, G1).
+// TestPaperPrefixIsCaughtByHand: chance finds it too; this is how (docs/craft.md, G1).
 func TestPaperPrefixIsCaughtByHand(t *testing.T) {
 	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))
 	codedThenWhole(s)

@@ -14,7 +14,7 @@ import (
 var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS, ProtocolNiagara}
 
 // The protocols. CRaft is Raft that places large values in coded form; RS-Raft is that with
-// fixed quorums larger than majorities, for five and seven members (SPECS §2.7). NIAGARA
+// fixed quorums larger than majorities, for five and seven members (docs/craft.md, 2.7). NIAGARA
 // weaves several instances of Raft, with whole values or coded ones.
 const (
 	ProtocolRaft    = "raft"

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// The scenarios of SPECS §3.8, played by hand.
+// The scenarios of docs/niagara.md, 3.8, played by hand.
 
 // woven makes a stage of three woven instances.
 func woven(s *Settings) { s.Instances = 3 }

@@ -16,8 +16,8 @@ type Chunk struct {
 // Size is how many bytes of the value the chunk holds.
 func (c *Chunk) Size() int64 { return int64(len(c.Bytes)) + int64(c.Body.Size) }
 
-// Value is what a key has: the chunks that were put and appended, in that order (SPECS
-// §2.6). Nobody may change them.
+// Value is what a key has: the chunks that were put and appended, in that order
+// (docs/craft.md, 2.6). Nobody may change them.
 type Value struct {
 	Chunks []Chunk
 	Size   int64 // of all chunks

@@ -225,7 +225,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 }
 
 // checkBodies: whatever becomes of a minority, every committed body from i on can be had
-// (SPECS §2.8, C1) under a configuration. Crashed members count with their disks.
+// (docs/craft.md, C1) under a configuration. Crashed members count with their disks.
 func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	set := quorum.Of(c)
 	set.Need = net.WriteQuorum

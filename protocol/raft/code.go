@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// code is CRaft's placement (SPECS §2): a member gets the row of its slot of every body,
+// code is CRaft's placement (docs/craft.md): a member gets the row of its slot of every body,
 // which takes 1/k of the bytes, and where too few members take rows, whole bodies.
 type code struct {
 	r *Raft
@@ -36,7 +36,8 @@ func (r *Raft) counted(p *progress) bool {
 
 // k leaves as many members out as are not counted on now (docs/craft.md, "Writing"). It codes nothing while
 // a membership change is under way: entries before a configuration in the log are then
-// committed, and whoever leads next need not ask who held what under which (§2.7).
+// committed, and whoever leads next need not ask who held what under which
+// (docs/craft.md, 2.7).
 func (c *code) k() uint8 {
 	r := c.r
 	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 || r.now < c.off {
@@ -151,7 +152,7 @@ func (c *code) stored() protocol.Index {
 	return to
 }
 
-// durable applies the predicate of SPECS §2.1 to what is known to be on the voters' disks.
+// durable applies the predicate of docs/craft.md, 2.1 to what is known to be on the voters' disks.
 func (r *Raft) durable(i protocol.Index) bool {
 	e := r.log.at(i)
 	return r.writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {

@@ -18,8 +18,8 @@
 // mutant.go lists rules that tests may break on purpose.
 //
 // Section numbers are those of Ongaro's thesis, Consensus: Bridging Theory and Practice,
-// or of the paper it grew from where they say "figure"; C and G with a number are the
-// invariants and the gaps of SPECS §2.
+// or of the paper it grew from where they say "figure"; C and G with a number are
+// invariants and gaps of docs/craft.md, 2.8 and 2.2.
 //
 // May import: protocol and protocol/quorum, and nothing that waits or reads the world.
 package raft

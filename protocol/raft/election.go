@@ -33,7 +33,7 @@ func (r *Raft) timeout() time.Duration {
 	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
 }
 
-// turn is how long those take that come before this member (SPECS §3.4: rank × stagger), and
+// turn is how long those take that come before this member (docs/niagara.md, 3.4: rank × stagger), and
 // a little chance, for members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
 	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.seat, r.cfg.Self, r.leader)

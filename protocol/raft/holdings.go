@@ -9,7 +9,7 @@ import (
 
 // What members tell each other about the forms in which they hold bodies. An answer claims
 // what the disk holds when it leaves, and a form only gets better as long as the entry
-// stands in the log (SPECS §2.5, D2): late and repeated answers do no harm.
+// stands in the log (docs/craft.md, D2): late and repeated answers do no harm.
 
 // held is in what form a peer's disk holds the body of an entry.
 type held struct {
@@ -109,7 +109,7 @@ func onHoldings(r *Raft, m *protocol.Message) {
 	r.release(resp)
 }
 
-// formOf is in what form this member holds the body of exactly that entry (SPECS §2.5).
+// formOf is in what form this member holds the body of exactly that entry (docs/craft.md, 2.5).
 func (r *Raft) formOf(i protocol.Index, t protocol.Term) protocol.Form {
 	switch {
 	case i <= r.commit:
@@ -131,7 +131,7 @@ func onBodies(r *Raft, m *protocol.Message) {
 }
 
 // improve replaces what is held of the bodies of entries in the log where better is at hand:
-// the whole of a row. What is equal or worse changes nothing (SPECS §2.4).
+// the whole of a row. What is equal or worse changes nothing (docs/craft.md, 2.4).
 func (r *Raft) improve(entries []protocol.Entry) {
 	var better []protocol.Entry
 	for i := range entries {

@@ -12,7 +12,7 @@ import (
 
 // preparation is what a new leader does before it leads: it makes the bodies whole that it
 // holds only a part of and that may have been committed, or proves that they were not
-// (SPECS §2.5, LeaderPre). First it asks who holds what; only what is there to be had is
+// (docs/craft.md, 2.5, LeaderPre). First it asks who holds what; only what is there to be had is
 // then fetched. Nothing is ever given up because it could not be fetched.
 type preparation struct {
 	begun bool

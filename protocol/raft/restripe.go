@@ -8,10 +8,11 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// A change of the membership leaves every body that is alive recoverable, whatever becomes of
-// a minority of the new members (SPECS §2.7). Rows do as far as enough of the new voters hold
-// theirs. A body that was cut into more rows than that must be held whole by so many of them
-// that every majority has one (§2.1): k never changes, so that is the only way to fewer members.
+// A change of the membership leaves every body that is alive recoverable, whatever becomes of a
+// minority of the new members (docs/craft.md, 2.7). Rows do as far as enough of the new voters
+// hold theirs. A body that was cut into more rows than that must be held whole by so many of them
+// that every majority has one (docs/craft.md, 2.1): k never changes, so that is the only way to
+// fewer members.
 //
 // Whole copies are made first. The leader appends a configuration with the same members that
 // says what those who stay hold whole from now on (protocol.Member.WholeAbove). Their owners
