@@ -45,7 +45,7 @@ type (
 	RefusedError        = member.RefusedError
 	DirError            = member.DirError
 	ExpelledError       = member.ExpelledError
-	ForgottenError      = replica.ForgottenError
+	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
 	Client              = replica.Client
 	BrokenError         = replica.BrokenError

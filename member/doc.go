@@ -21,6 +21,7 @@
 //     a row.
 //   - damage.go, mending.go, missing.go, departure.go: what to do about damage, a state that is lost, an
 //     instance without a leader, a cluster that goes on without this member.
+//   - register.go: who the others are, and with whom there is a link.
 //   - clock.go: how the time is asked for.
 //
 // May import: protocol, order, wal (what a record is), transport (why a link is refused), erasure.

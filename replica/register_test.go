@@ -18,7 +18,7 @@ func counter() func() uint64 {
 }
 
 // lives enters a directory so many times and returns who the member is then.
-func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own Own) {
+func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.Own) {
 	t.Helper()
 	for range times {
 		var err error
@@ -31,7 +31,7 @@ func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance fu
 }
 
 // link has two members meet as the links do, and returns why not.
-func link(a, b *Register, idA, idB protocol.MemberID) (atA, atB error) {
+func link(a, b *member.Register, idA, idB protocol.MemberID) (atA, atB error) {
 	takesA, takesB := a.Takes(idB), b.Takes(idA)
 	atA, atB = a.Meet(idB, b.Who(), takesB), b.Meet(idA, a.Who(), takesA)
 	if atA == nil && atB == nil {
@@ -43,18 +43,18 @@ func link(a, b *Register, idA, idB protocol.MemberID) (atA, atB error) {
 
 func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 	chance := counter()
-	a := NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
 	atA, atB := link(a, b, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
 
-	wiped := NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
+	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
 	atA, atB = link(a, wiped, 1, 2)
-	var stranger *StrangerError
+	var stranger *member.StrangerError
 	require.ErrorAs(t, atA, &stranger)
 	require.EqualValues(t, 2, stranger.Member)
-	var forgotten *ForgottenError
+	var forgotten *member.ForgottenError
 	require.ErrorAs(t, atB, &forgotten)
 	require.EqualValues(t, 1, forgotten.By)
 	require.ErrorContains(t, forgotten, "member 2 has already been bootstrapped")
@@ -66,24 +66,24 @@ func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 	chance := counter()
 	fs := vfs.NewMem()
-	a := NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
 	lives(t, fs, 2, 3, chance)
 	copied := vfs.NewMem()
 	ok, err := vfs.Clone(fs, copied, "d", "d")
 	require.NoError(t, err)
 	require.True(t, ok)
-	b := NewRegister(lives(t, fs, 2, 1, chance))
+	b := member.NewRegister(lives(t, fs, 2, 1, chance))
 	_, atB := link(a, b, 1, 2)
 	require.NoError(t, atB)
 
-	var forgotten *ForgottenError
+	var forgotten *member.ForgottenError
 	for range 5 { // the first has the number of the life that was known, the others are beyond it
-		old := NewRegister(lives(t, copied, 2, 1, chance))
+		old := member.NewRegister(lives(t, copied, 2, 1, chance))
 		_, atB = link(a, old, 1, 2)
 		require.ErrorAs(t, atB, &forgotten)
 		require.ErrorContains(t, forgotten, "an old copy")
 	}
-	later := NewRegister(lives(t, fs, 2, 7, chance))
+	later := member.NewRegister(lives(t, fs, 2, 7, chance))
 	atA, atB := link(a, later, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
@@ -93,10 +93,10 @@ func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 
 func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	chance := counter()
-	a := NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
-	wiped := NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
-	c := &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Log: b.own.Log}}}
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	c := &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Log: b.Who().Log}}}
 	strangers, err := a.Learn(c)
 	require.NoError(t, err)
 	require.Empty(t, strangers)
@@ -104,7 +104,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.Error(t, atA)
 	require.Error(t, atB)
 	_, err = wiped.Learn(c)
-	var forgotten *ForgottenError
+	var forgotten *member.ForgottenError
 	require.ErrorAs(t, err, &forgotten)
 	_, err = b.Learn(c)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.NoError(t, atB)
 
 	// Who met the wrong one first learns better.
-	d := NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
+	d := member.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
 	_, _ = link(d, wiped, 4, 2)
 	strangers, err = d.Learn(c)
 	require.NoError(t, err)
@@ -124,8 +124,8 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 
 func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	chance := counter()
-	a := NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
 	link(a, b, 1, 2)
 	st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
 	changes := a.Publish(st)
@@ -133,10 +133,10 @@ func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	for _, ch := range changes {
 		st.Config.Find(ch.Member.ID).Amend(&ch.Member)
 	}
-	require.Equal(t, b.own.Log, st.Config.Find(2).Log)
+	require.Equal(t, b.Who().Log, st.Config.Find(2).Log)
 	require.Empty(t, a.Publish(st), "once")
-	st.Config.Find(2).Amend(&protocol.Member{ID: 2, Log: a.own.Log})
-	require.Equal(t, b.own.Log, st.Config.Find(2).Log, "for ever")
+	st.Config.Find(2).Amend(&protocol.Member{ID: 2, Log: a.Who().Log})
+	require.Equal(t, b.Who().Log, st.Config.Find(2).Log, "for ever")
 	st.Role = protocol.Follower
 	require.Empty(t, b.Publish(st))
 }
@@ -149,7 +149,7 @@ func TestARegisterIsKept(t *testing.T) {
 	who := protocol.Who{Log: protocol.LogID{9}, Life: 4, Mark: 5}
 	require.True(t, r.Note(3, who))
 	require.False(t, r.Note(3, who))
-	require.NoError(t, r.Save(fs, "d"))
+	require.NoError(t, SaveRegister(fs, "d", r))
 	again, err := LoadRegister(fs, "d", own)
 	require.NoError(t, err)
 	require.Equal(t, who, again.Takes(3))
@@ -175,7 +175,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
 	s := member.NewSessions(nil)
-	entry := func(own Own, seq uint64) *protocol.Entry {
+	entry := func(own member.Own, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(), Seq: seq}, Count: 1, Low: 1}
 	}
 	require.True(t, s.Admit(1, entry(first, 1)))

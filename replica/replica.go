@@ -42,7 +42,7 @@ type Replica struct {
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
-	own      Own
+	own      member.Own
 	acquainted
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*member.Unborn

@@ -18,7 +18,7 @@ import (
 // acquainted is the register of a running member.
 type acquainted struct {
 	wmu      sync.Mutex
-	register *Register // guarded by wmu, which is held while it is made durable
+	register *member.Register // guarded by wmu, which is held while it is made durable
 	hears    hearing
 }
 
@@ -61,7 +61,7 @@ func (r *Replica) met(id uint64, who transport.Who) error {
 	if !r.register.Note(protocol.MemberID(id), offLink(who)) {
 		return nil
 	}
-	err := r.register.Save(r.opt.FS, r.opt.Dir)
+	err := SaveRegister(r.opt.FS, r.opt.Dir, r.register)
 	if err != nil {
 		r.fail(err) // it knows more than its disk
 	}
@@ -83,7 +83,7 @@ func (r *Replica) learn(c *protocol.Config) {
 }
 
 func (r *Replica) stopIfForgotten(err error) {
-	var forgotten *ForgottenError
+	var forgotten *member.ForgottenError
 	if errors.As(err, &forgotten) {
 		r.fail(forgotten)
 	}
@@ -92,7 +92,7 @@ func (r *Replica) stopIfForgotten(err error) {
 // condemn stops the member for good: it lost what it acknowledged.
 func (r *Replica) condemn(f *protocol.Forgot) {
 	err := Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
-	r.fail(errors.Join(Forgotten(r.opt.Self, f), err))
+	r.fail(errors.Join(member.Forgotten(r.opt.Self, f), err))
 }
 
 // noteLogs has the membership name whose log each member has, once, if this member leads.

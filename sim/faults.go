@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -280,7 +280,7 @@ func (w *World) boot(m *Member) {
 		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
-	if m.strange() && errors.As(err, new(*replica.ForgottenError)) {
+	if m.strange() && errors.As(err, new(*member.ForgottenError)) {
 		w.tracef("%s does not start: %v", m.id, err)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/replica"
@@ -106,7 +107,7 @@ func (w *World) refused(m, other *Member, err error) {
 func (m *Member) note(other *Member) bool {
 	who := other.register.Who()
 	if m.register.Note(other.id, who) {
-		if err := m.register.Save(m.disk, dataDir); err != nil {
+		if err := replica.SaveRegister(m.disk, dataDir, m.register); err != nil {
 			m.fail(err)
 			return false
 		}
@@ -133,7 +134,7 @@ func (m *Member) learn() {
 }
 
 func (m *Member) stopIfForgotten(err error) {
-	var forgotten *replica.ForgottenError
+	var forgotten *member.ForgottenError
 	if errors.As(err, &forgotten) && m.up {
 		m.fail(err)
 	}
@@ -146,7 +147,7 @@ func (s *strand) condemn(f *protocol.Forgot, last []*protocol.Message) {
 	err := replica.Condemn(m.disk, dataDir, cluster, m.id, f)
 	if err == nil {
 		s.send(last)
-		err = replica.Forgotten(m.id, f)
+		err = member.Forgotten(m.id, f)
 	}
 	m.fail(err)
 }

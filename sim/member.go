@@ -71,7 +71,7 @@ type running struct {
 	machine *machine
 	session protocol.Session
 
-	register  *replica.Register
+	register  *member.Register
 	published time.Duration // when it was last looked whose logs the membership does not name
 
 	// the disk: records of all instances wait while a sync runs
@@ -160,7 +160,7 @@ func (m *Member) fail(err error) {
 	case errors.Is(err, errPower):
 		m.w.events.HalfWrites++
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
-	case m.strange() && errors.As(err, new(*replica.ForgottenError)):
+	case m.strange() && errors.As(err, new(*member.ForgottenError)):
 		m.w.events.Forgotten++
 		if m.w.lossy.yes(0.5) { // whoever watches over processes starts it again
 			m.w.startLater(m, m.w.set.Election)

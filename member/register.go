@@ -1,19 +1,12 @@
-package replica
+package member
 
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
 // Own is who a member is: the log identity of its directory, which life this is, and the marks
@@ -186,7 +179,7 @@ func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 		return false
 	}
 	r.met[i].Who = who
-	return true
+	return !r.MutantForgetful
 }
 
 // Learn takes in whose log the members of a configuration have. It returns those that turn out
@@ -242,44 +235,34 @@ func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 	return changes
 }
 
-// registerFile holds what a register must keep.
-const registerFile = "peers.json"
-
+// registerContent is the form in which a register is kept.
 type registerContent struct {
 	Format int            `json:"format"`
 	Met    []acquaintance `json:"met"`
 }
 
-// LoadRegister returns the register of a member as its directory has it.
-func LoadRegister(fs vfs.FS, dir string, own Own) (*Register, error) {
+// RegisterError says that what a register was to be read from is not one.
+type RegisterError struct{ Detail string }
+
+func (e *RegisterError) Error() string { return e.Detail }
+
+// ReadRegister returns the register of a member from what Content returned in an earlier life.
+func ReadRegister(own Own, content []byte) (*Register, error) {
 	r := NewRegister(own)
-	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
-	if errors.Is(err, os.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var c registerContent
-	if err := json.Unmarshal(b, &c); err != nil {
-		return nil, &member.DirError{Dir: dir, Detail: registerFile + " is damaged: " + err.Error()}
+	if err := json.Unmarshal(content, &c); err != nil {
+		return nil, &RegisterError{"is damaged: " + err.Error()}
 	}
 	if c.Format != 1 {
-		return nil, &member.DirError{Dir: dir, Detail: fmt.Sprintf("%s has format %d, this program knows 1", registerFile, c.Format)}
+		return nil, &RegisterError{fmt.Sprintf("has format %d, this program knows 1", c.Format)}
 	}
 	r.met = c.Met
 	slices.SortFunc(r.met, func(a, b acquaintance) int { return cmp.Compare(a.Member, b.Member) })
 	return r, nil
 }
 
-// Save makes durable what the register must keep.
-func (r *Register) Save(fs vfs.FS, dir string) error {
-	if r.MutantForgetful {
-		return nil
-	}
+// Content is what must be durable of the register.
+func (r *Register) Content() ([]byte, error) {
 	b, err := json.Marshal(registerContent{Format: 1, Met: r.met})
-	if err != nil {
-		return err
-	}
-	return wal.WriteFile(fs, filepath.Join(dir, registerFile), append(b, '\n'))
+	return append(b, '\n'), err
 }
