@@ -356,7 +356,7 @@ func (m *Member) scrub() {
 			}
 		}
 	}
-	if every := m.w.set.Bodies.Scrub; every > 0 && m.up {
+	if every := m.own.Bodies.Scrub; every > 0 && m.up {
 		for _, s := range m.strands {
 			s.trim()
 		}

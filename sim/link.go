@@ -60,7 +60,7 @@ func (w *World) link(from, to protocol.MemberID) *link {
 func (w *World) send(m *protocol.Message) {
 	w.messages++
 	frame := encode(m)
-	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.set.Raft.MaxFrameBytes, 1<<20)))
+	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Raft.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
 	if w.tracing() {

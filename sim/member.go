@@ -25,6 +25,8 @@ type Member struct {
 	w    *World
 	id   protocol.MemberID
 	disk *disk
+	// own are the run's settings, or where members are unequal this member's.
+	own *Settings
 	// saved is the disk of a state machine that keeps its own state: what it has made
 	// durable, or more.
 	saved *frozen
@@ -143,7 +145,7 @@ type applyItem struct {
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
-	m := &Member{w: w, id: id, disk: newDisk(), rate: 1}
+	m := &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
 	m.turn = member.Clock{Read: m.clock, MutantOnceATurn: w.set.Mutant == MutantOldClock}
 	return m
 }
@@ -275,7 +277,7 @@ func (m *Member) tick() {
 	if m.depart(); !m.up {
 		return
 	}
-	m.later(time.Duration(float64(m.w.set.Tick)/m.rate), m.tick)
+	m.later(time.Duration(float64(m.own.Tick)/m.rate), m.tick)
 }
 
 // receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
@@ -347,7 +349,7 @@ func (m *Member) propose() {
 	}
 	for len(m.commands) > 0 {
 		first := &m.commands[0]
-		s, wait := m.room(len(first.bytes)+len(first.body), len(m.commands) >= m.w.set.BatchCommands || first.body != nil)
+		s, wait := m.room(len(first.bytes)+len(first.body), len(m.commands) >= m.own.BatchCommands || first.body != nil)
 		if s == nil {
 			if wait > 0 {
 				m.later(wait, m.flush)
@@ -362,7 +364,7 @@ func (m *Member) propose() {
 func (m *Member) nextBatch() *member.Batch {
 	b := member.NewBatch(m.turn.Now(), 64, 1)
 	size, n := 0, 0
-	for n < len(m.commands) && n < m.w.set.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.w.set.BatchBytes) {
+	for n < len(m.commands) && n < m.own.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.own.BatchBytes) {
 		c := &m.commands[n]
 		if c.body != nil && n > 0 {
 			break
@@ -594,7 +596,7 @@ func (m *Member) apply() {
 	if m.applying || len(m.queue) == 0 {
 		return
 	}
-	if d := m.w.between(0, m.w.set.ApplyMax); d > 0 {
+	if d := m.w.between(0, m.own.ApplyMax); d > 0 {
 		m.applying = true
 		m.later(d, func() { m.applying = false; m.applyNow(); m.flush() })
 		return
@@ -690,18 +692,18 @@ func (m *Member) start() error {
 		m.w.expel(m, why)
 		return nil
 	}
-	m.later(m.w.between(0, m.w.set.Tick), m.tick)
+	m.later(m.w.between(0, m.own.Tick), m.tick)
 	return nil
 }
 
 // logOptions are what the member's log is opened with.
 func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.w.set.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
 }
 
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
-	s := &m.w.set
+	s := m.own
 	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
 	m.streams = map[protocol.MemberID]order.Cursor{}
 	if s.Mutant == MutantForgetSessions {

@@ -172,6 +172,7 @@ func (w *World) calmDown() []*Member {
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)
+		m.own.timely()
 		m.paused, m.stalled, m.disk.failSync, m.disk.power, m.disk.full = 0, 0, false, 0, false
 		if !slices.Contains(alive, m) {
 			m.crash()
@@ -423,7 +424,7 @@ func (s *strand) judge() {
 	if d := m.clock() - s.unwritten; s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
-	limit := max(w.set.Raft.MaxInflightBytes, w.set.Raft.MaxFrameBytes) + maxEntryBytes
+	limit := max(m.own.Raft.MaxInflightBytes, m.own.Raft.MaxFrameBytes) + maxEntryBytes
 	for _, p := range s.inst.Core().Status().Peers {
 		if p.InflightBytes > limit {
 			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
@@ -434,7 +435,7 @@ func (s *strand) judge() {
 // judgeLogSize judges that snapshots keep the log short. What may remain is the log back
 // to the snapshot before the last one, in whole segments, and some segments to spare.
 func (m *Member) judgeLogSize() error {
-	s := &m.w.set
+	s := m.own
 	limit := 8*int64(s.SnapshotBytes) + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
 	limit *= int64(max(len(m.strands), s.Instances)) // the logs of retired ones linger
 	if size := m.log.Size(); size > limit {

@@ -168,7 +168,7 @@ func (m *Member) replace(base protocol.Base, by *strand) error {
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one.
 func (m *Member) maybeSnapshot() {
-	if m.saving || !m.due && m.logged < m.w.set.SnapshotBytes || m.applier.Stuck() {
+	if m.saving || !m.due && m.logged < m.own.SnapshotBytes || m.applier.Stuck() {
 		return
 	}
 	m.saving, m.due = true, false

@@ -106,7 +106,7 @@ func (m *Member) openRetired(r *running, meta *member.Meta, store *wal.Bodies) e
 
 // begin makes the instance from what was recovered.
 func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error {
-	m, set := s.m, &s.m.w.set
+	m, set := s.m, s.m.own
 	core, err := set.newCore(m.id, s.instance, *rec)
 	if err != nil {
 		return err

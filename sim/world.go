@@ -124,16 +124,27 @@ func (c *court) end(last uint64) {
 
 // courtOf returns the judges of an instance.
 func (w *World) courtOf(instance protocol.InstanceID) *court {
+	if c := w.judges(instance); c != nil {
+		return c
+	}
 	first := w.set.firstConfig()
 	return w.courtWith(instance, &first)
 }
 
-// courtWith is courtOf; the instance's first members are those, if nobody knows of it yet.
-func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *court {
+// judges are the judges of an instance, if there are any yet.
+func (w *World) judges(instance protocol.InstanceID) *court {
 	for _, c := range w.courts {
 		if c.instance == instance {
 			return c
 		}
+	}
+	return nil
+}
+
+// courtWith is courtOf; the instance's first members are those, if nobody knows of it yet.
+func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *court {
+	if c := w.judges(instance); c != nil {
+		return c
 	}
 	c := &court{left: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Members whose settings differ, as far as operators may set them apart: what must be equal members
+// compare when they connect (docs/operations.md, "Settings that must be equal").
+
+// unequalStream is for the settings of single members what stream is for everything else.
+const unequalStream = stream + 19
+
+// drawUnequal chooses whether members differ.
+func (s *Settings) drawUnequal(d dice) { s.Unequal = d.yes(0.3) }
+
+// settingsOf are the settings of a member: those of the run, or where members differ its own.
+func (w *World) settingsOf(id protocol.MemberID) *Settings {
+	if !w.set.Unequal {
+		return &w.set
+	}
+	s := w.set
+	d := dice{rand.New(rand.NewPCG(s.Seed^uint64(id)<<32, unequalStream))}
+	s.differ(d)
+	w.tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
+		id, s.Raft.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
+		s.Raft.MaxFrameBytes, s.Raft.MaxFrameEntries, s.Raft.PipelineDepth, s.Raft.MaxInflightBytes, s.Raft.CacheBytes, s.Bodies.Scrub)
+	return &s
+}
+
+// differ draws anew what a member may have of its own.
+func (s *Settings) differ(d dice) {
+	r := &s.Raft
+	for _, draw := range []func(){
+		func() { r.Heartbeat = d.duration(s.Heartbeat/2, s.Heartbeat) },
+		func() { s.Tick = s.Heartbeat / time.Duration(2+d.below(7)) },
+		func() { s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10)) },
+		func() { s.SnapshotBytes = d.limit(300, 5000, 1<<30) },
+		func() { s.KeepLogBytes = int64(d.limit(0, 20, 40)) * int64(min(s.SnapshotBytes, 5000)) },
+		func() { s.Depth = d.limit(0, 1, 4) },
+		func() { s.BatchCommands, s.BatchBytes = d.limit(1, 3, 1000), d.limit(1, 500, 1<<20) },
+		func() { r.MaxFrameBytes, r.MaxFrameEntries = d.limit(1, 2000, 1<<20), d.limit(0, 1, 3) },
+		func() { r.PipelineDepth = d.limit(0, 1, 3) },
+		func() { r.MaxInflightBytes = d.limit(1, 5000, 32<<20) },
+		func() { r.CacheBytes = d.limit(1, 2000, 64<<20) },
+		func() { r.NoParallelAppend = d.yes(0.5) },
+		func() { s.drawScrub(d) },
+	} {
+		if d.yes(0.5) {
+			draw()
+		}
+	}
+}
+
+// drawScrub chooses how often members verify the bodies that they hold, if they do.
+func (s *Settings) drawScrub(d dice) {
+	s.Bodies.Scrub = 0
+	if s.Bodies.Share > 0 && d.yes(0.5) {
+		s.Bodies.Scrub = s.Election * time.Duration(1+d.below(5))
+	}
+}
+
+func (s *Settings) describeUnequal() string {
+	if !s.Unequal {
+		return ""
+	}
+	return fmt.Sprintln("members have settings of their own")
+}
