@@ -17,9 +17,8 @@
 // restripe.go (membership), rs.go. check.go verifies the invariants that stand under the fields;
 // mutant.go lists rules that tests may break on purpose.
 //
-// Section numbers are those of Ongaro's thesis, Consensus: Bridging Theory and Practice,
-// or of the paper it grew from where they say "figure"; C and G with a number are
-// invariants and gaps of docs/craft.md, 2.8 and 2.2.
+// "Raft §5.4.2" is a section of the paper or of the thesis; docs/raft.md says which. C and G with
+// a number are invariants and gaps of docs/craft.md, 2.8 and 2.2.
 //
 // May import: protocol and protocol/quorum, and nothing that waits or reads the world.
 package raft
