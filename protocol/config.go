@@ -179,7 +179,7 @@ func (c *Config) Number() {
 
 // Joins returns the changes so that a member that is added as a voter joins first. One alone, or
 // with a mistyped address, would else be waited for by the cluster that has just promised to
-// count it, and could not be taken back (docs/raft.md, Membership).
+// count it, and could not be taken back (docs/raft.md, "Membership").
 func (c *Config) Joins(changes []Change) []Change {
 	out := slices.Clone(changes)
 	for i := range out {

@@ -3,15 +3,10 @@ package lint
 import (
 	"go/ast"
 	"go/token"
-	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -110,28 +105,6 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	for folder, ok := range said {
 		if !ok {
 			t.Errorf("package %s has no comment", folder)
-		}
-	}
-}
-
-// link is a link of a Markdown page to a file of the repository.
-var link = regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)`)
-
-func TestPagesLinkToWhatExists(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
-	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
-	require.NoError(t, err)
-	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	for _, page := range append(pages, more...) {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
-			target := filepath.Join(filepath.Dir(page), filepath.FromSlash(path.Clean(match[1])))
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s, which does not exist", filepath.Base(page), match[1])
-			}
 		}
 	}
 }
