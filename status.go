@@ -18,8 +18,8 @@ type Status struct {
 	Begun int
 	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []protocol.Status
-	// Strands says, for each of Instances, what of it is in the global log here.
-	Strands []Strand
+	// Progress says, for each of Instances, what of it is in the global log here.
+	Progress []InstanceProgress
 	// Applied is the last position applied here.
 	Applied Position
 	// Next is the slot of the global log that comes next, the zero Slot if instances are not
@@ -40,14 +40,14 @@ type Status struct {
 	At           time.Time
 }
 
-// Slot is an instance's turn in a round of the global log.
+// Slot is the place of an instance in a round of the global log.
 type Slot struct {
 	Round    uint64
 	Instance InstanceID
 }
 
-// Strand is what of one instance is in the global log.
-type Strand struct {
+// InstanceProgress is what of one instance is in the global log.
+type InstanceProgress struct {
 	Instance InstanceID
 	// Applied is the last entry that is applied here.
 	Applied Index
@@ -69,22 +69,22 @@ type Strand struct {
 func (n *Node) Status() Status {
 	s := n.r.Status()
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Strands: strands(&s),
-		Applied: s.Applied.Position, Next: slot(s.Applied.Turn), Members: s.Config.Clone().Members,
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Progress: progress(&s),
+		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
 	}
 }
 
-func slot(t order.Turn) Slot { return Slot{Round: uint64(t.Round), Instance: t.Instance} }
+func slot(t order.Slot) Slot { return Slot{Round: uint64(t.Round), Instance: t.Instance} }
 
-func strands(s *replica.Status) []Strand {
-	out := make([]Strand, len(s.Instances))
+func progress(s *replica.Status) []InstanceProgress {
+	out := make([]InstanceProgress, len(s.Instances))
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		point := s.Applied.Point(in.Instance)
-		out[i] = Strand{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
+		out[i] = InstanceProgress{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
 		if !s.Applied.Woven() {
 			out[i].Waiting = uint64(in.Commit - min(in.Commit, point.Index))
 			continue

@@ -65,7 +65,7 @@ type Instance struct {
 
 	tail *order.Tail // what the log fills of the global log; nil unless woven
 	// told is the furthest slot that another member said another instance wants.
-	told order.Turn
+	told order.Slot
 	// batchAt is when a batch was last appended here as the leader; skips counts those that
 	// were proposed.
 	batchAt time.Duration
@@ -148,7 +148,7 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 		in.cutOff(input.Member)
 	case *protocol.Message:
 		if input.Type == protocol.MsgTail {
-			in.tell(order.Turn{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
+			in.tell(order.Slot{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
 			return
 		}
 		if in.backlog.holdUp(input) {
@@ -225,7 +225,7 @@ func (in *Instance) idle(now time.Duration) bool {
 }
 
 // tell takes in what another member knows another instance to want.
-func (in *Instance) tell(want order.Turn) {
+func (in *Instance) tell(want order.Slot) {
 	if in.told.Compare(want) < 0 {
 		in.told = want
 	}
@@ -234,7 +234,7 @@ func (in *Instance) tell(want order.Turn) {
 // Weave proposes to skip rounds, if this member leads the instance and others wait for it or
 // soon would: want is the furthest slot that any other instance wants. At most one skip is
 // under way; what is wanted meanwhile the next one brings.
-func (in *Instance) Weave(now time.Duration, want order.Turn, out *Outbox) {
+func (in *Instance) Weave(now time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
 		return
 	}
@@ -257,7 +257,7 @@ func (in *Instance) Skips() uint64 { return in.skips }
 // for some time: want is the furthest slot that any of them wants. Usually that leader knows
 // by itself, for it follows the others too; unless just that link is broken. It is called at
 // every tick.
-func (in *Instance) Remind(now, patience time.Duration, want order.Turn, out *Outbox) {
+func (in *Instance) Remind(now, patience time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
 		in.behindAt = 0
 		return

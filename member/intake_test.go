@@ -12,7 +12,7 @@ import (
 func TestOneSnapshotIsTakenAtATime(t *testing.T) {
 	at := func(round protocol.Round, one, two protocol.Index) order.Cursor {
 		c := order.Begin(2, true)
-		c.Turn.Round = round
+		c.Next.Round = round
 		c.Points[0].Index, c.Points[1].Index = one, two
 		return c
 	}

@@ -15,10 +15,10 @@ type Thread struct {
 	Instance protocol.InstanceID
 	// Want is the furthest slot that the instance wants the others to reach, Round how many
 	// rounds its own log fills.
-	Want  order.Turn
+	Want  order.Slot
 	Round protocol.Round
 	// Told is what other members say that the others want.
-	Told order.Turn
+	Told order.Slot
 	// Able says that the instance is led here, and no skip of it is under way; Idle that it
 	// has had no batch for a while.
 	Able, Idle bool
@@ -38,7 +38,7 @@ type Weaver struct {
 
 type want struct {
 	of   protocol.InstanceID
-	turn order.Turn
+	turn order.Slot
 }
 
 func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
@@ -82,7 +82,7 @@ func (w *Weaver) rise(to want) {
 }
 
 // Want is the furthest slot that any instance but this one wants.
-func (w *Weaver) Want(instance protocol.InstanceID) order.Turn {
+func (w *Weaver) Want(instance protocol.InstanceID) order.Slot {
 	if instance == w.first.of {
 		return w.second.turn
 	}

@@ -15,7 +15,7 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	thread := func(id protocol.InstanceID, round, want protocol.Round, able, idle bool) Thread {
 		th := Thread{Instance: id, Round: round, Able: able, Idle: idle}
 		if want > 0 {
-			th.Want = order.Turn{Round: want, Instance: id}
+			th.Want = order.Slot{Round: want, Instance: id}
 		}
 		return th
 	}
@@ -24,7 +24,7 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	require.Empty(t, w.Set(thread(3, 0, 0, false, true), nil))
 	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, 1, 1, true, false), nil), "the one led elsewhere is not woken")
 	require.Empty(t, w.Set(thread(1, 1, 1, true, true), nil), "the want did not rise")
-	require.Equal(t, order.Turn{Round: 1, Instance: 1}, w.Want(2))
+	require.Equal(t, order.Slot{Round: 1, Instance: 1}, w.Want(2))
 	require.Zero(t, w.Want(1), "what one wants itself does not count")
 
 	const far, short, over = order.Ahead / 2, order.Ahead/2 + 2, order.Ahead + 3
@@ -83,10 +83,10 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	c, in := wovenInstance(2, protocol.Leader, 1)
 	var out Outbox
 	c.appends(1, protocol.EntrySkip)
-	in.Weave(0, order.Turn{Round: 3, Instance: 1}, &out)
+	in.Weave(0, order.Slot{Round: 3, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead}, skipped(c))
 	require.False(t, in.Thread(0).Able, "a skip is under way")
-	in.Weave(0, order.Turn{Round: 5000, Instance: 1}, &out)
+	in.Weave(0, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Len(t, skipped(c), 1)
 
 	c.then(func(eff *protocol.Effects) { eff.Commit = append(eff.Commit, out.Persist0(t)) })
@@ -94,9 +94,9 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	require.True(t, in.Thread(0).Able)
 	c.appends(2, protocol.EntryBatch)
 	in.Step(time.Second, &protocol.Message{}, &out)
-	require.Equal(t, order.Turn{Round: 3 + order.Ahead + 1, Instance: 2}, in.Thread(time.Second).Want)
+	require.Equal(t, order.Slot{Round: 3 + order.Ahead + 1, Instance: 2}, in.Thread(time.Second).Want)
 	c.appends(3, protocol.EntrySkip)
-	in.Weave(time.Second, order.Turn{Round: 5000, Instance: 1}, &out)
+	in.Weave(time.Second, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead, 4999}, skipped(c), "one that is busy skips no further than it must")
 }
 
@@ -110,7 +110,7 @@ func (o *Outbox) Persist0(t *testing.T) protocol.Entry {
 func TestAFollowerRemindsTheLeader(t *testing.T) {
 	_, in := wovenInstance(2, protocol.Follower, 3)
 	var out Outbox
-	want := order.Turn{Round: 7, Instance: 1}
+	want := order.Slot{Round: 7, Instance: 1}
 	in.Remind(time.Second, 50*time.Millisecond, want, &out)
 	require.Empty(t, out.Send, "the leader may know already")
 	in.Remind(time.Second+40*time.Millisecond, 50*time.Millisecond, want, &out)
@@ -123,6 +123,6 @@ func TestAFollowerRemindsTheLeader(t *testing.T) {
 	c, leader := wovenInstance(2, protocol.Leader, 1)
 	leader.Step(0, m, &out)
 	require.Empty(t, c.inputs, "it does not concern the core")
-	leader.Weave(0, order.Turn{}, &out)
+	leader.Weave(0, order.Slot{}, &out)
 	require.Equal(t, []protocol.Round{7 + order.Ahead}, skipped(c))
 }

@@ -12,10 +12,10 @@ import (
 // round. A configuration and the first entry of a leader's term fill none: they come when
 // it is their instance's turn, before what fills the slot.
 type Niagara struct {
-	// strands has one for each instance in force, ascending by instance; never empty.
-	strands []strand
-	next    int // strands[next] has the next slot
-	// round is the next slot's. Every strand before next has consumed round rounds, all
+	// logs has one for each instance in force, ascending by instance; never empty.
+	logs []instanceLog
+	next int // logs[next] has the next slot
+	// round is the next slot's. Every log before next has consumed round rounds, all
 	// others round − 1.
 	round protocol.Round
 	// position rises with every entry that is placed.
@@ -23,12 +23,12 @@ type Niagara struct {
 	// reshape is how many instances there are from the next round on; 0: as many as now, as
 	// at the begin of every round. The last EntryReshape of a round counts.
 	reshape int
-	// fresh is the lowest id that was never given; above all strands' ids.
+	// fresh is the lowest id that was never given; above the ids of all logs.
 	fresh protocol.InstanceID
 }
 
-// strand is what is known of one instance.
-type strand struct {
+// instanceLog is what is known of one instance's log.
+type instanceLog struct {
 	at Point
 	// added == at.Index + waiting.len(): nothing is lost between Add and Next.
 	added   protocol.Index
@@ -42,28 +42,28 @@ func NewNiagara(from Cursor) *Niagara {
 	return n
 }
 
-// set goes to a cursor that is not behind, and keeps what strands have beyond its points.
+// set goes to a cursor that is not behind, and keeps what is waiting beyond its points.
 func (n *Niagara) set(to Cursor) {
-	strands := make([]strand, len(to.Points))
+	logs := make([]instanceLog, len(to.Points))
 	for i, p := range to.Points {
-		s := &strands[i]
-		if old := n.strand(p.Instance); old != nil && old.added > p.Index {
+		s := &logs[i]
+		if old := n.log(p.Instance); old != nil && old.added > p.Index {
 			*s = *old
 			s.waiting.drop(int(p.Index - old.at.Index))
 		}
 		s.at, s.added = p, max(s.added, p.Index)
 	}
-	n.strands, n.round, n.position, n.fresh, n.reshape = strands, to.Turn.Round, to.Position, to.Fresh, to.Reshape
-	n.next = slices.IndexFunc(strands, func(s strand) bool { return s.at.Instance == to.Turn.Instance })
+	n.logs, n.round, n.position, n.fresh, n.reshape = logs, to.Next.Round, to.Position, to.Fresh, to.Reshape
+	n.next = slices.IndexFunc(logs, func(s instanceLog) bool { return s.at.Instance == to.Next.Instance })
 	if n.next < 0 {
-		panic(fmt.Sprintf("order: the turn of instance %d, which is not in force", to.Turn.Instance))
+		panic(fmt.Sprintf("order: the next slot is of instance %d, which is not in force", to.Next.Instance))
 	}
 }
 
-func (n *Niagara) strand(instance protocol.InstanceID) *strand {
-	for i := range n.strands {
-		if n.strands[i].at.Instance == instance {
-			return &n.strands[i]
+func (n *Niagara) log(instance protocol.InstanceID) *instanceLog {
+	for i := range n.logs {
+		if n.logs[i].at.Instance == instance {
+			return &n.logs[i]
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (n *Niagara) strand(instance protocol.InstanceID) *strand {
 
 // Add implements [Order]. What an instance that is retired still commits is void.
 func (n *Niagara) Add(instance protocol.InstanceID, entries []protocol.Entry) {
-	s := n.strand(instance)
+	s := n.log(instance)
 	if s == nil {
 		if instance >= n.fresh {
 			panic(fmt.Sprintf("order: entries of instance %d, which does not exist", instance))
@@ -85,7 +85,7 @@ func (n *Niagara) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 
 // Added implements [Order].
 func (n *Niagara) Added(instance protocol.InstanceID) protocol.Index {
-	if s := n.strand(instance); s != nil {
+	if s := n.log(instance); s != nil {
 		return s.added
 	}
 	return 0
@@ -97,12 +97,12 @@ func (n *Niagara) Next(out []Placed) []Placed {
 		if n.next == 0 {
 			n.leap()
 		}
-		s := &n.strands[n.next]
+		s := &n.logs[n.next]
 		filled := false
 		if out, filled = n.fill(s, out); !filled {
 			return out
 		}
-		if n.next++; n.next == len(n.strands) {
+		if n.next++; n.next == len(n.logs) {
 			out = n.endRound(out)
 		}
 	}
@@ -112,8 +112,8 @@ func (n *Niagara) Next(out []Placed) []Placed {
 // nothing, however many. It is called where a round begins.
 func (n *Niagara) leap() {
 	to := protocol.Round(0)
-	for i := range n.strands {
-		w := &n.strands[i].waiting
+	for i := range n.logs {
+		w := &n.logs[i].waiting
 		if w.len() == 0 || w.at(0).Kind != protocol.EntrySkip {
 			return
 		}
@@ -125,14 +125,14 @@ func (n *Niagara) leap() {
 		return
 	}
 	// The last of these rounds is gone through as usual: it ends the skips that end there.
-	for i := range n.strands {
-		n.strands[i].at.Round = to - 1
+	for i := range n.logs {
+		n.logs[i].at.Round = to - 1
 	}
 	n.round = to
 }
 
 // fill consumes what an instance has for its slot and reports whether that is filled.
-func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
+func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 	for s.waiting.len() > 0 {
 		e := s.waiting.at(0)
 		switch e.Kind {
@@ -162,8 +162,8 @@ func (n *Niagara) fill(s *strand, out []Placed) ([]Placed, bool) {
 	return out, false
 }
 
-// place gives a strand's first entry its positions.
-func (n *Niagara) place(s *strand, out []Placed) []Placed {
+// place gives the first waiting entry its positions.
+func (n *Niagara) place(s *instanceLog, out []Placed) []Placed {
 	e := s.waiting.at(0)
 	out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: *e})
 	n.position += protocol.Position(e.Width())
@@ -171,7 +171,7 @@ func (n *Niagara) place(s *strand, out []Placed) []Placed {
 	return out
 }
 
-func (s *strand) pop() {
+func (s *instanceLog) pop() {
 	e := s.waiting.at(0)
 	s.at.Index, s.at.Term = e.Index, e.Term
 	s.waiting.drop(1)
@@ -185,12 +185,12 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 	if want == 0 {
 		return out
 	}
-	for len(n.strands) < want {
-		n.strands = append(n.strands, strand{at: Point{Instance: n.fresh, Round: ended}})
+	for len(n.logs) < want {
+		n.logs = append(n.logs, instanceLog{at: Point{Instance: n.fresh, Round: ended}})
 		n.fresh++
 	}
-	clear(n.strands[want:])
-	n.strands = n.strands[:want]
+	clear(n.logs[want:])
+	n.logs = n.logs[:want]
 	c := n.Cursor()
 	out = append(out, Placed{First: n.position + 1, Entry: protocol.NewReshape(want), Round: ended, Shape: c.Instances()})
 	n.position++
@@ -200,12 +200,12 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 // Cursor implements [Order].
 func (n *Niagara) Cursor() Cursor {
 	c := Cursor{
-		Position: n.position, Fresh: n.fresh, Points: make([]Point, len(n.strands)),
-		Turn:    Turn{Round: n.round, Instance: n.strands[n.next].at.Instance},
+		Position: n.position, Fresh: n.fresh, Points: make([]Point, len(n.logs)),
+		Next:    Slot{Round: n.round, Instance: n.logs[n.next].at.Instance},
 		Reshape: n.reshape,
 	}
-	for i := range n.strands {
-		c.Points[i] = n.strands[i].at
+	for i := range n.logs {
+		c.Points[i] = n.logs[i].at
 	}
 	return c
 }
@@ -222,15 +222,15 @@ func (n *Niagara) Check() error {
 	if n.next == 0 && n.reshape != 0 {
 		return fmt.Errorf("order: round %d begins before the shape changed", n.round)
 	}
-	for i := range n.strands {
-		s := &n.strands[i]
+	for i := range n.logs {
+		s := &n.logs[i]
 		want := n.round - 1
 		if i < n.next {
 			want = n.round
 		}
 		switch {
-		case i > 0 && n.strands[i-1].at.Instance >= s.at.Instance, s.at.Instance >= n.fresh:
-			return fmt.Errorf("order: instance %d at %d of %d, lowest fresh id %d", s.at.Instance, i, len(n.strands), n.fresh)
+		case i > 0 && n.logs[i-1].at.Instance >= s.at.Instance, s.at.Instance >= n.fresh:
+			return fmt.Errorf("order: instance %d at %d of %d, lowest fresh id %d", s.at.Instance, i, len(n.logs), n.fresh)
 		case s.at.Round != want:
 			return fmt.Errorf("order: instance %d consumed %d rounds, want %d (round %d)", s.at.Instance, s.at.Round, want, n.round)
 		case s.added != s.at.Index+protocol.Index(s.waiting.len()):

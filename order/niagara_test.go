@@ -50,7 +50,7 @@ func slots(log []protocol.Entry, begin protocol.Round) []slot {
 // not filled.
 type merged struct {
 	placed   []string
-	at       Turn
+	at       Slot
 	position protocol.Position
 }
 
@@ -70,7 +70,7 @@ func merge(all logs, instances int) (m merged) {
 	for round := protocol.Round(1); ; round++ {
 		want := 0
 		for _, r := range ids {
-			m.at = Turn{round, r}
+			m.at = Slot{round, r}
 			s := spread[r][round-1-begins[r]]
 			for i := range s.before {
 				m.place(r, &s.before[i])
@@ -187,7 +187,7 @@ func (w *weaver) next() {
 	at := w.order.Cursor()
 	want := merge(w.known(at), w.instances) // N2: the contiguous prefix, all of it
 	require.Equal(w.t, want.placed, w.placed)
-	require.Equal(w.t, want.at, at.Turn)
+	require.Equal(w.t, want.at, at.Next)
 	require.Equal(w.t, want.position, at.Position)
 }
 
@@ -262,8 +262,8 @@ func TestNiagaraIsTheMergeByDefinition(t *testing.T) {
 			}
 		}
 		for _, w := range members {
-			for before := (Turn{}); before != w.order.Cursor().Turn; {
-				before = w.order.Cursor().Turn
+			for before := (Slot{}); before != w.order.Cursor().Next; {
+				before = w.order.Cursor().Next
 				for range 200 {
 					w.give(rng, 60)
 				}
@@ -300,7 +300,7 @@ func TestCursorsAreOrdered(t *testing.T) {
 
 func TestNiagaraRefusesACursorThatCannotBe(t *testing.T) {
 	c := Begin(2, true)
-	c.Turn.Instance = 3
+	c.Next.Instance = 3
 	require.Panics(t, func() { NewNiagara(c) })
 }
 

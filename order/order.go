@@ -52,24 +52,24 @@ type Placed struct {
 	Round protocol.Round
 }
 
-// Turn is a slot of the global log: the one of an instance in a round. Slots are ordered by
+// Slot is the place of an instance in a round of the global log. Slots are ordered by
 // round, then by instance.
-type Turn struct {
+type Slot struct {
 	Round    protocol.Round      `json:"round"`
 	Instance protocol.InstanceID `json:"instance"`
 }
 
 // Compare orders slots as the global log does.
-func (t Turn) Compare(o Turn) int {
-	return cmp.Or(cmp.Compare(t.Round, o.Round), cmp.Compare(t.Instance, o.Instance))
+func (s Slot) Compare(o Slot) int {
+	return cmp.Or(cmp.Compare(s.Round, o.Round), cmp.Compare(s.Instance, o.Instance))
 }
 
 // Cursor is a cut through the global log: everything up to Position, which is everything
 // up to one point in each instance's log. Order and state machine resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
-	// Turn is the slot that comes next; zero if instances are not woven.
-	Turn Turn `json:"turn,omitzero"`
+	// Next is the slot that comes next; zero if instances are not woven.
+	Next Slot `json:"turn,omitzero"`
 	// Points has one for each instance in force, ascending by instance.
 	Points []Point `json:"points"`
 	// Reshape is how many instances there are from the next round on; 0: as many as now.
@@ -99,26 +99,26 @@ func Begin(instances int, woven bool) Cursor {
 		c.Points = append(c.Points, Point{Instance: protocol.InstanceID(i + 1)})
 	}
 	if woven {
-		c.Turn = Turn{Round: 1, Instance: 1}
+		c.Next = Slot{Round: 1, Instance: 1}
 		c.Fresh = protocol.InstanceID(instances + 1)
 	}
 	return c
 }
 
 // Woven reports whether the global log is woven from instances, be it one.
-func (c *Cursor) Woven() bool { return c.Turn != Turn{} }
+func (c *Cursor) Woven() bool { return c.Next != Slot{} }
 
 // Before reports whether c is a shorter prefix of the same global log than d.
 func (c *Cursor) Before(d *Cursor) bool {
-	if turn := c.Turn.Compare(d.Turn); turn != 0 {
-		return turn < 0
+	if order := c.Next.Compare(d.Next); order != 0 {
+		return order < 0
 	}
 	// Before an instance fills its slot it has what fills none.
-	turn := c.Turn.Instance
+	next := c.Next.Instance
 	if !c.Woven() {
-		turn = c.Points[0].Instance
+		next = c.Points[0].Instance
 	}
-	return c.Point(turn).Index < d.Point(turn).Index
+	return c.Point(next).Index < d.Point(next).Index
 }
 
 // Clone returns a copy that shares nothing with c.

@@ -151,7 +151,7 @@ func (s *script) next(m *Niagara) string {
 }
 
 func turnText(c Cursor) string {
-	return fmt.Sprintf("turn: round %d of instance %d\n", c.Turn.Round, c.Turn.Instance)
+	return fmt.Sprintf("next: round %d of instance %d\n", c.Next.Round, c.Next.Instance)
 }
 
 func cursorText(c Cursor) string {

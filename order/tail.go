@@ -18,7 +18,7 @@ type Tail struct {
 	start     fill
 	// fills[i] is what is filled up to entry committed+1+i; rounds never fall.
 	fills queue[fill]
-	want  Turn // never falls
+	want  Slot // never falls
 }
 
 // fill is what a log fills up to one of its entries.
@@ -53,12 +53,12 @@ func (t *Tail) Append(e *protocol.Entry) {
 		f.rounds, f.skip = max(f.rounds, e.Round()), e.Index
 	case protocol.EntryBatch:
 		f.rounds, f.batch = f.rounds+1, e.Index
-		t.wanted(Turn{f.rounds, t.instance})
+		t.wanted(Slot{f.rounds, t.instance})
 	case protocol.EntryConfig:
-		t.wanted(Turn{f.rounds + 1, t.instance}) // it comes when that is its instance's turn
+		t.wanted(Slot{f.rounds + 1, t.instance}) // it comes when that is its instance's turn
 	case protocol.EntryReshape:
 		f.rounds, f.batch = f.rounds+1, e.Index
-		t.wanted(Turn{f.rounds + 1, 0}) // it takes effect when its round is over
+		t.wanted(Slot{f.rounds + 1, 0}) // it takes effect when its round is over
 	}
 	t.fills.push(f)
 }
@@ -70,9 +70,9 @@ func (t *Tail) Cut(last protocol.Index) {
 	}
 }
 
-func (t *Tail) wanted(turn Turn) {
-	if t.want.Compare(turn) < 0 {
-		t.want = turn
+func (t *Tail) wanted(s Slot) {
+	if t.want.Compare(s) < 0 {
+		t.want = s
 	}
 }
 
@@ -106,7 +106,7 @@ func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
 // Want is the slot up to which all instances must fill theirs, so that everything that was
 // ever appended here can be consumed. Skips want nothing, or instances would chase each
 // other for ever.
-func (t *Tail) Want() Turn { return t.want }
+func (t *Tail) Want() Slot { return t.want }
 
 // Busy reports whether a batch is in the log that is not known to be committed.
 func (t *Tail) Busy() bool { return t.last().batch > t.committed }

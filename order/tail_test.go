@@ -14,20 +14,20 @@ type plainTail struct {
 	base      protocol.Base
 	log       []protocol.Entry // after base
 	committed protocol.Index
-	want      Turn
+	want      Slot
 }
 
 func (p *plainTail) append(instance protocol.InstanceID, e protocol.Entry) {
 	p.log = append(p.log[:e.Index-p.base.Index-1], e)
 	round, _, _ := p.read()
-	var want Turn
+	var want Slot
 	switch e.Kind {
 	case protocol.EntryBatch:
-		want = Turn{round, instance}
+		want = Slot{round, instance}
 	case protocol.EntryConfig:
-		want = Turn{round + 1, instance}
+		want = Slot{round + 1, instance}
 	case protocol.EntryReshape:
-		want = Turn{round + 1, 0}
+		want = Slot{round + 1, 0}
 	}
 	if want.Compare(p.want) > 0 {
 		p.want = want

@@ -14,7 +14,7 @@ const Ahead = 1024
 //
 // A skip is absolute (docs/niagara.md, 3.1, which corrects the paper's rule): one that comes late
 // or twice fills nothing.
-func Skip(self protocol.InstanceID, tail protocol.Round, want Turn, idle bool) (to protocol.Round, ok bool) {
+func Skip(self protocol.InstanceID, tail protocol.Round, want Slot, idle bool) (to protocol.Round, ok bool) {
 	need := want.Round
 	if self > want.Instance && need > 0 {
 		need-- // its slot of that round comes after the one that is wanted

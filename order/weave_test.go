@@ -16,20 +16,20 @@ func TestWhenToSkip(t *testing.T) {
 		why  string
 		self protocol.InstanceID
 		tail protocol.Round
-		want Turn
+		want Slot
 		idle bool
 		to   protocol.Round
 	}{
-		{"nothing happened anywhere", 2, 0, Turn{}, true, 0},
-		{"the first batch", 2, 0, Turn{1, 1}, true, 1 + Ahead},
-		{"still far enough ahead", 2, 1 + Ahead, Turn{1 + Ahead/2, 1}, true, 0},
-		{"not any more, though nobody waits", 2, 1 + Ahead, Turn{2 + Ahead/2, 1}, true, 2 + Ahead/2 + Ahead},
-		{"busy: nobody waits", 2, 9, Turn{10, 1}, false, 0},
-		{"busy: its slot comes before the one that is wanted", 1, 9, Turn{10, 2}, false, 10},
-		{"busy: its slot comes after", 2, 8, Turn{10, 1}, false, 9},
-		{"busy: its own slot is filled", 1, 10, Turn{10, 2}, false, 0},
-		{"a reshape wants whole rounds", 2, 8, Turn{10, 0}, false, 9},
-		{"a reshape wants no more", 2, 9, Turn{10, 0}, false, 0},
+		{"nothing happened anywhere", 2, 0, Slot{}, true, 0},
+		{"the first batch", 2, 0, Slot{1, 1}, true, 1 + Ahead},
+		{"still far enough ahead", 2, 1 + Ahead, Slot{1 + Ahead/2, 1}, true, 0},
+		{"not any more, though nobody waits", 2, 1 + Ahead, Slot{2 + Ahead/2, 1}, true, 2 + Ahead/2 + Ahead},
+		{"busy: nobody waits", 2, 9, Slot{10, 1}, false, 0},
+		{"busy: its slot comes before the one that is wanted", 1, 9, Slot{10, 2}, false, 10},
+		{"busy: its slot comes after", 2, 8, Slot{10, 1}, false, 9},
+		{"busy: its own slot is filled", 1, 10, Slot{10, 2}, false, 0},
+		{"a reshape wants whole rounds", 2, 8, Slot{10, 0}, false, 9},
+		{"a reshape wants no more", 2, 9, Slot{10, 0}, false, 0},
 	} {
 		to, ok := Skip(c.self, c.tail, c.want, c.idle)
 		require.Equal(t, c.to, to, c.why)
@@ -111,7 +111,7 @@ func (l *looms) step() {
 
 // weave is member.Instance.Weave.
 func (l *looms) weave(r int) {
-	var want Turn
+	var want Slot
 	own := l.tails[l.leaders[r]][r]
 	for o, tail := range l.tails[l.leaders[r]] {
 		if o != r && tail.Want().Compare(want) > 0 {
@@ -256,7 +256,7 @@ func TestASkipThatIsLostIsDecidedAgain(t *testing.T) {
 		if tail.Skipping() {
 			return 0, false
 		}
-		return Skip(2, tail.Round(), Turn{7, 1}, !tail.Busy())
+		return Skip(2, tail.Round(), Slot{7, 1}, !tail.Busy())
 	}
 	to, ok := decide()
 	require.True(t, ok)

@@ -115,9 +115,9 @@ type Suspect struct{ Member MemberID }
 // begun: it need not wait for a timeout to stand for election.
 type Stand struct{}
 
-// Place says at which place among the instances in force this one is, from 0: it says who should
+// Place says at which place among the instances in force this one is, from 0. It says who should
 // stand first if its leader is gone. Until then an instance goes by its id.
-type Place struct{ Turn int }
+type Place struct{ At int }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
 // advanced one. Context returns in a Rejection; 0: none is wanted.

@@ -69,7 +69,7 @@ func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
 	require.NoError(t, err)
 	at := func(round protocol.Round) SnapshotHeader {
 		m := member.Bootstrap(order.Begin(2, true), nil)
-		m.Cursor.Position, m.Cursor.Turn.Round = 5, round
+		m.Cursor.Position, m.Cursor.Next.Round = 5, round
 		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
 		return SnapshotHeader{Meta: m, HasState: true}
 	}
@@ -78,7 +78,7 @@ func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
 	}
 	h, _, err := s.Newest()
 	require.NoError(t, err)
-	require.EqualValues(t, 8, h.Cursor.Turn.Round)
+	require.EqualValues(t, 8, h.Cursor.Next.Round)
 	f, err := s.At(protocol.Base{Index: 8}, 2)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())

@@ -51,7 +51,7 @@ type router struct {
 }
 
 // set tells how an instance stands, and returns what the others want of it.
-func (r *router) set(t member.Thread, rises bool, wake []protocol.InstanceID) (order.Turn, []protocol.InstanceID) {
+func (r *router) set(t member.Thread, rises bool, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake = r.weaver.Set(t, wake)
@@ -61,7 +61,7 @@ func (r *router) set(t member.Thread, rises bool, wake []protocol.InstanceID) (o
 	return r.weaver.Want(t.Instance), wake
 }
 
-func (r *router) want(instance protocol.InstanceID) order.Turn {
+func (r *router) want(instance protocol.InstanceID) order.Slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.weaver.Want(instance)
@@ -79,7 +79,7 @@ func (l *loop) weave() {
 	if t == l.thread && risen == l.risen {
 		return // nothing is new, neither here nor with the others
 	}
-	var want order.Turn
+	var want order.Slot
 	l.risen = risen
 	if t == l.thread {
 		want = l.r.router.want(l.id)
@@ -146,7 +146,7 @@ func (l *loop) tend() {
 	}
 	l.looked, l.risen = now, ^uint64(0) // a skip may have been refused
 	turn := slices.Index(loops, l)
-	l.inst.Step(now, protocol.Place{Turn: turn}, &l.out)
+	l.inst.Step(now, protocol.Place{At: turn}, &l.out)
 	l.inst.Remind(now, l.r.opt.Heartbeat, l.r.router.want(l.id), &l.out)
 	l.woven.Store(l.weaveStatus())
 	st := l.status.Load()
@@ -181,7 +181,7 @@ type WeaveStatus struct {
 	// Filled is how many rounds its log fills for good, Tail how many to its end.
 	Filled, Tail protocol.Round
 	// Want is the furthest slot that it wants the others to reach.
-	Want order.Turn
+	Want order.Slot
 	// Skips counts those that this member proposed in this life; Waiting are the entries that
 	// are committed and wait for their turn, without those that have nothing to apply.
 	Skips   uint64

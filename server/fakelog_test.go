@@ -262,7 +262,7 @@ func (l *fakeLog) Status() braid.Status {
 	c := in.Config.Clone()
 	st := braid.Status{
 		Self: l.options.Self, Cluster: l.options.Cluster, Instances: []protocol.Status{in}, Applied: l.position,
-		Order: braid.OrderSingle, Strands: []braid.Strand{{Instance: 1, Applied: protocol.Index(l.position)}},
+		Order: braid.OrderSingle, Progress: []braid.InstanceProgress{{Instance: 1, Applied: protocol.Index(l.position)}},
 		Members: c.Members,
 	}
 	if l.amend != nil {

@@ -105,7 +105,7 @@ func TestReady(t *testing.T) {
 	}
 	says(true)
 	f.fake.set(func(l *fakeLog) {
-		l.amend = func(st *braid.Status) { st.Strands[0].Waiting = 5 }
+		l.amend = func(st *braid.Status) { st.Progress[0].Waiting = 5 }
 	})
 	says(true)
 	f.fake.set(func(l *fakeLog) { l.barrier = braid.ErrReadTimeout })

@@ -29,7 +29,7 @@ func woven(more func(st *braid.Status)) func(*fakeLog) {
 			second.Leader, second.Role = 0x20, protocol.Follower
 			second.Peers = nil
 			st.Instances = append(st.Instances, second)
-			st.Strands = []braid.Strand{
+			st.Progress = []braid.InstanceProgress{
 				{Instance: 1, Applied: 5, AppliedRounds: 12, CommittedRounds: 64, AppendedRounds: 64, Skips: 3},
 				{Instance: 2, Applied: 28, Waiting: 2, AppliedRounds: 11, CommittedRounds: 13, AppendedRounds: 15, Wanted: braid.Slot{Round: 15, Instance: 2}},
 			}

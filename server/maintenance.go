@@ -52,13 +52,13 @@ func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*
 func logIndexes(st *braid.Status) (committed, applied uint64) {
 	if st.Order == braid.OrderNiagara {
 		committed = uint64(st.Applied)
-		for i := range st.Strands {
-			committed += st.Strands[i].Waiting
+		for i := range st.Progress {
+			committed += st.Progress[i].Waiting
 		}
 		return committed, uint64(st.Applied)
 	}
-	if len(st.Strands) > 0 {
-		applied = uint64(st.Strands[0].Applied)
+	if len(st.Progress) > 0 {
+		applied = uint64(st.Progress[0].Applied)
 		committed = max(uint64(st.Instances[0].Commit), applied)
 	}
 	return committed, applied

@@ -47,18 +47,18 @@ func (d *instanceDescs) collect(st *braid.Status, i int, name string, emit emitF
 	emit(d.led, truth(in.Leader != 0), name)
 	emit(d.leads, truth(in.Leader == st.Self && st.Self != 0), name)
 	emit(d.committed, float64(in.Commit), name)
-	if i >= len(st.Strands) {
+	if i >= len(st.Progress) {
 		return
 	}
-	strand := &st.Strands[i]
-	emit(d.applied, float64(strand.Applied), name)
-	emit(d.lag, float64(strand.Waiting), name)
+	progress := &st.Progress[i]
+	emit(d.applied, float64(progress.Applied), name)
+	emit(d.lag, float64(progress.Waiting), name)
 	if st.Order != braid.OrderNiagara {
 		return
 	}
-	emit(d.roundsApplied, float64(strand.AppliedRounds), name)
-	emit(d.roundsCommitted, float64(strand.CommittedRounds), name)
-	emit(d.roundsAppended, float64(strand.AppendedRounds), name)
-	emit(d.roundsWanted, float64(strand.Wanted.Round), name)
-	emit(d.skips, float64(strand.Skips), name)
+	emit(d.roundsApplied, float64(progress.AppliedRounds), name)
+	emit(d.roundsCommitted, float64(progress.CommittedRounds), name)
+	emit(d.roundsAppended, float64(progress.AppendedRounds), name)
+	emit(d.roundsWanted, float64(progress.Wanted.Round), name)
+	emit(d.skips, float64(progress.Skips), name)
 }

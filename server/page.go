@@ -67,7 +67,7 @@ type instanceView struct {
 	Applied  uint64 `json:"applied_index"`
 	// ApplyLag is how many entries are committed and not yet applied here.
 	ApplyLag uint64 `json:"apply_lag"`
-	// Rounds are set where instances are woven; see braid.Strand.
+	// Rounds are set where instances are woven; see braid.InstanceProgress.
 	Rounds *roundsView `json:"rounds,omitempty"`
 	// K is how many fragments a leader cuts bodies into now; 0 on other members. Preparing
 	// is how many bodies a new leader has yet to make whole. Lacking: some are missing here.
@@ -205,18 +205,18 @@ func viewInstance(st *braid.Status, i int) instanceView {
 			ID: p.ID.String(), Active: p.Active, Match: match, Lag: last - min(match, last), InflightBytes: p.InflightBytes, Lacking: p.Lacking,
 		})
 	}
-	if i >= len(st.Strands) {
+	if i >= len(st.Progress) {
 		return v
 	}
-	strand := &st.Strands[i]
-	v.Applied, v.ApplyLag = uint64(strand.Applied), strand.Waiting
+	progress := &st.Progress[i]
+	v.Applied, v.ApplyLag = uint64(progress.Applied), progress.Waiting
 	if v.Commit < v.Applied {
 		v.Commit = v.Applied // it is the older news
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Rounds = &roundsView{
-			Applied: strand.AppliedRounds, Committed: strand.CommittedRounds, Appended: strand.AppendedRounds,
-			Wanted: viewSlot(strand.Wanted), Skips: strand.Skips,
+			Applied: progress.AppliedRounds, Committed: progress.CommittedRounds, Appended: progress.AppendedRounds,
+			Wanted: viewSlot(progress.Wanted), Skips: progress.Skips,
 		}
 	}
 	return v

@@ -128,7 +128,7 @@ type pendingRead struct {
 	context uint64
 	vector  *member.ReadVector
 	// floor is how much of the global log had been executed somewhere when it was asked for.
-	floor order.Turn
+	floor order.Slot
 	done  func(ok bool)
 }
 

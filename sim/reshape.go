@@ -45,7 +45,7 @@ func (m *Member) reshaped() error {
 		return nil
 	}
 	m.w.events.Reshaped++
-	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Turn.Round)
+	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Next.Round)
 	meta := m.applier.Meta()
 	old := m.strands
 	m.strands = nil

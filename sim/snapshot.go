@@ -37,7 +37,7 @@ func (s *snapshot) place() string {
 	if !s.Cursor.Woven() {
 		return fmt.Sprint(s.index(firstInstance))
 	}
-	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Turn.Round, s.Cursor.Turn.Instance, s.Cursor.Position)
+	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Next.Round, s.Cursor.Next.Instance, s.Cursor.Position)
 }
 
 // view is a snapshot of the state as it is now.
@@ -126,7 +126,7 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 // mixed is where a member would be that goes to a snapshot in one instance only.
 func (m *Member) mixed(to order.Cursor, by *strand) order.Cursor {
 	mix := m.applier.Cursor().Clone()
-	mix.Position, mix.Turn = to.Position, order.Turn{Round: mix.Turn.Round + 1, Instance: firstInstance}
+	mix.Position, mix.Next = to.Position, order.Slot{Round: mix.Next.Round + 1, Instance: firstInstance}
 	mix.Points[slices.Index(m.strands, by)] = to.Point(by.instance)
 	return mix
 }

@@ -130,7 +130,7 @@ func (m *Member) tickWeave() {
 	now := m.turn.Now()
 	for turn, s := range m.strands {
 		s.skip()
-		s.inst.Step(now, protocol.Place{Turn: turn}, &s.out)
+		s.inst.Step(now, protocol.Place{At: turn}, &s.out)
 		s.inst.Remind(now, m.w.set.Heartbeat, m.weaver.Want(s.instance), &s.out)
 		st := s.inst.Core().Status()
 		to := m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), turn, m.witness.status.Leader)
@@ -234,7 +234,7 @@ func (m *Member) judgeWeave() {
 		return
 	}
 	at := m.applier.Cursor()
-	cut := check.Cut{Round: uint64(at.Turn.Round), Instance: uint64(at.Turn.Instance), Position: uint64(at.Position)}
+	cut := check.Cut{Round: uint64(at.Next.Round), Instance: uint64(at.Next.Instance), Position: uint64(at.Position)}
 	var added, after []uint64
 	for _, p := range at.Points {
 		cut.Instances, cut.Points = append(cut.Instances, uint64(p.Instance)), append(cut.Points, uint64(p.Index))
@@ -242,14 +242,14 @@ func (m *Member) judgeWeave() {
 		after = append(after, uint64(m.base.Point(p.Instance).Round))
 	}
 	m.w.violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
-	if m.w.executed.Compare(at.Turn) < 0 {
-		m.w.executed = at.Turn
+	if m.w.executed.Compare(at.Next) < 0 {
+		m.w.executed = at.Next
 	}
 }
 
 // judgeRead judges that a read sees all that was executed anywhere before it was asked for (N3).
 func (m *Member) judgeRead(r *pendingRead) {
-	if at := m.applier.Cursor().Turn; at.Compare(r.floor) < 0 {
+	if at := m.applier.Cursor().Next; at.Compare(r.floor) < 0 {
 		m.w.violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
 			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
 	}
@@ -328,7 +328,7 @@ func (m *Member) gap() string {
 	for _, s := range m.strands {
 		if w := m.w.weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
 			return fmt.Sprintf("instance %d is consumed to %d, wanted is %d; next is round %d of instance %d",
-				s.instance, at.Point(s.instance).Index, w, at.Turn.Round, at.Turn.Instance)
+				s.instance, at.Point(s.instance).Index, w, at.Next.Round, at.Next.Instance)
 		}
 	}
 	return ""

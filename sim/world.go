@@ -41,7 +41,7 @@ type World struct {
 	courts []*court
 	*court
 	weave    *check.Weave
-	executed order.Turn // up to which slot the global log was executed, by whoever is furthest
+	executed order.Slot // up to which slot the global log was executed, by whoever is furthest
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number

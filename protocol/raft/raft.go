@@ -211,7 +211,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.Suspect:
 		r.suspect(in.Member)
 	case protocol.Place:
-		r.seat = in.Turn
+		r.seat = in.At
 	case protocol.Stand:
 		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
 			r.campaign(false)
