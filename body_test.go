@@ -144,7 +144,7 @@ func (l *library) stop(id braid.MemberID) {
 func (l *library) restart(id braid.MemberID) { l.start(l.members[id-1], false) }
 
 func (l *library) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	l.t.Cleanup(cancel)
 	return ctx
 }
@@ -162,7 +162,7 @@ func (l *library) leader() braid.MemberID {
 			leader = st.Leader()
 		}
 		return true
-	}, patience, 5*time.Millisecond, "no common leader")
+	}, testTimeout, 5*time.Millisecond, "no common leader")
 	return leader
 }
 
@@ -204,7 +204,7 @@ func (l *library) coded(size int, k uint8) (name string, ref braid.BodyRef) {
 		name = fmt.Sprintf("try %d-0", tries)
 		ref, _ = l.shelves[slices.Min(slices.Collect(maps.Keys(l.nodes)))].find(name)
 		return ref.K == k
-	}, patience, 10*time.Millisecond, "no body is coded with k=%d", k)
+	}, testTimeout, 10*time.Millisecond, "no body is coded with k=%d", k)
 	l.verify()
 	return name, ref
 }
@@ -230,7 +230,7 @@ func (l *library) read(id braid.MemberID, ref braid.BodyRef) (got []byte) {
 	require.Eventually(l.t, func() bool {
 		got, err = l.nodes[id].Body(l.ctx(), ref)
 		return err == nil
-	}, patience, 10*time.Millisecond, "member %s cannot read entry %d", id, ref.Index)
+	}, testTimeout, 10*time.Millisecond, "member %s cannot read entry %d", id, ref.Index)
 	return got
 }
 
@@ -339,7 +339,7 @@ func (l *library) complete() {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond, "bodies stay missing")
+	}, testTimeout, 10*time.Millisecond, "bodies stay missing")
 }
 
 func TestDamagedBodiesAreFoundAndRepaired(t *testing.T) {
@@ -363,7 +363,7 @@ func TestDamagedBodiesAreFoundAndRepaired(t *testing.T) {
 	require.Eventually(t, func() bool {
 		st := l.nodes[victim].Status().Bodies
 		return st.Corrupt > 0 && st.Repaired > 0 && st.Missing == 0
-	}, patience, 10*time.Millisecond, "nothing was repaired")
+	}, testTimeout, 10*time.Millisecond, "nothing was repaired")
 	l.verify()
 	l.stop(leader)
 	l.leader()
@@ -430,7 +430,7 @@ func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
 	for i := 0; l.nodes[leader].Status().Instances[0].First <= ref.Index; i++ {
 		l.put(fmt.Sprintf("y %d", i), 5000, 100_000)
 	}
-	require.Eventually(t, func() bool { return l.nodes[leader].Status().Bodies.Trimmed > 0 }, patience, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return l.nodes[leader].Status().Bodies.Trimmed > 0 }, testTimeout, 10*time.Millisecond,
 		"the leader keeps its whole copies")
 	l.verify()
 	l.stop(leader)
@@ -455,7 +455,7 @@ func TestReleasedBodiesMakeRoom(t *testing.T) {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond, "what nobody refers to stays")
+	}, testTimeout, 10*time.Millisecond, "what nobody refers to stays")
 	l.verify()
 	l.complete()
 }
@@ -488,7 +488,7 @@ func TestANewMemberGetsItsFragments(t *testing.T) {
 			fourth.Learner = false
 			require.Eventually(t, func() bool {
 				return l.nodes[old].ChangeMembers(l.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
-			}, patience, 20*time.Millisecond, "promotion once it caught up")
+			}, testTimeout, 20*time.Millisecond, "promotion once it caught up")
 			l.complete()
 			l.verify()
 			l.stop(old%3 + 1) // what it held others must hold

@@ -77,8 +77,8 @@ func (v ledgerView) WriteTo(_ context.Context, w io.Writer) error {
 }
 func (v ledgerView) Close() error { return nil }
 
-// patience is how long a test waits for what should take a moment.
-const patience = time.Minute
+// testTimeout is how long a test waits for what should take a moment.
+const testTimeout = time.Minute
 
 // cluster is members in this process, on loopback, each with a directory of its own.
 type cluster struct {
@@ -167,7 +167,7 @@ func (c *cluster) leader() braid.MemberID {
 			leader = st.Leader()
 		}
 		return true
-	}, patience, 5*time.Millisecond, "no common leader")
+	}, testTimeout, 5*time.Millisecond, "no common leader")
 	return leader
 }
 
@@ -182,7 +182,7 @@ func (c *cluster) any() *braid.Node {
 }
 
 func (c *cluster) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	c.t.Cleanup(cancel)
 	return ctx
 }
@@ -346,7 +346,7 @@ func testMembershipChanges(t *testing.T, c *cluster) {
 	c.start(fourth, true)
 	require.Eventually(t, func() bool {
 		return c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
-	}, patience, 20*time.Millisecond, "promotion once it caught up")
+	}, testTimeout, 20*time.Millisecond, "promotion once it caught up")
 	acked = append(acked, c.fill("y", 20)...)
 	c.verify(acked)
 
@@ -367,7 +367,7 @@ func TestLeadershipIsHandedOver(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	to := leader%3 + 1
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for err := c.any().TransferLeader(c.ctx(), to); err != nil || c.leader() != to; err = c.any().TransferLeader(c.ctx(), to) {
 		// On a busy machine another may be elected meanwhile.
 		require.True(t, time.Now().Before(deadline), "leadership did not come to the member that was asked for: %v", err)

@@ -86,7 +86,7 @@ func TestScrubMends(t *testing.T) {
 	})
 	leader := c.leader()
 	acked := c.fill("a", 500)
-	require.Eventually(t, func() bool { return c.nodes[leader].Status().Snapshots > 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.nodes[leader].Status().Snapshots > 0 }, testTimeout, 5*time.Millisecond)
 	acked = append(acked, c.fill("b", 50)...)
 	c.verify(acked)
 	dir := c.dirs[leader]
@@ -101,7 +101,7 @@ func TestScrubMends(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d := c.nodes[leader].Status().Disk
 		return d.Damaged >= 3 && d.Mended == d.Damaged && d.Failing == nil
-	}, patience, 5*time.Millisecond, "%+v", c.nodes[leader].Status().Disk)
+	}, testTimeout, 5*time.Millisecond, "%+v", c.nodes[leader].Status().Disk)
 	require.NoError(t, c.nodes[leader].Close())
 	delete(c.nodes, leader)
 	c.leader()

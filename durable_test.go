@@ -132,7 +132,7 @@ func TestALeaderWhoseDiskStandsStillIsReplaced(t *testing.T) {
 			}
 		}
 		return false
-	}, patience, 10*time.Millisecond, "nobody else leads")
+	}, testTimeout, 10*time.Millisecond, "nobody else leads")
 	resume()
 	require.NoError(t, <-proposed)
 }

@@ -45,7 +45,7 @@ func TestLeaseAfterATurnThatStalled(t *testing.T) {
 			}
 		}
 		return next != nil
-	}, patience, 5*time.Millisecond, "no other leader")
+	}, testTimeout, 5*time.Millisecond, "no other leader")
 	_, err = next.Propose(c.ctx(), []byte("second"))
 	require.NoError(t, err)
 

@@ -36,7 +36,7 @@ func (c *cluster) led() {
 			}
 		}
 		return true
-	}, patience, 5*time.Millisecond, "an instance without a leader")
+	}, testTimeout, 5*time.Millisecond, "an instance without a leader")
 }
 
 func TestWovenInstancesAreOneLog(t *testing.T) {
@@ -123,7 +123,7 @@ func (c *cluster) ledBy(want func(instance int) braid.MemberID, why string) {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond, why)
+	}, testTimeout, 10*time.Millisecond, why)
 }
 
 func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
@@ -137,7 +137,7 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 		c.ledBy(want, "moved back")
 		c.verify(acked)
 
-		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), 3) == nil }, patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), 3) == nil }, testTimeout, 10*time.Millisecond)
 		for i, began := 0, time.Now(); time.Since(began) < 3*time.Second; i++ {
 			c.fill(fmt.Sprintf("meanwhile %d", i), 20)
 		}
@@ -153,7 +153,7 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 		c.ledBy(together(first), "one leads all")
 		old := c.leader()
 		to := old%3 + 1
-		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), to) == nil && c.leader() == to }, patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return c.any().TransferLeader(c.ctx(), to) == nil && c.leader() == to }, testTimeout, 10*time.Millisecond)
 		c.ledBy(together(first), "all follow the first")
 		c.verify(c.fill("x", 10))
 	})
@@ -208,13 +208,13 @@ func TestALogIsReshapedUnderLoad(t *testing.T) {
 						}
 					}
 					return true
-				}, patience, 5*time.Millisecond)
+				}, testTimeout, 5*time.Millisecond)
 				c.led()
 				c.verify(acked)
 			}
 			c.restart()
 			c.led()
-			require.Eventually(t, func() bool { return len(c.any().Status().Instances) == 3 }, patience, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return len(c.any().Status().Instances) == 3 }, testTimeout, 5*time.Millisecond)
 			c.verify(append(acked, c.fill("after", 10)...))
 		})
 	}
@@ -251,7 +251,7 @@ func TestLeadersAreSpreadAfterReshapes(t *testing.T) {
 			}
 		}
 		return true
-	}, patience, 5*time.Millisecond, "instances 1, 4 and 5 are not led by one member each")
+	}, testTimeout, 5*time.Millisecond, "instances 1, 4 and 5 are not led by one member each")
 	c.verify(c.fill("x", 10))
 }
 
@@ -271,7 +271,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			c.start(c.members[2], false)
 			require.Eventually(t, func() bool {
 				return len(c.nodes[3].Status().Instances) == 3 && braid.Ready(c.ctx(), c.nodes[3]) == nil
-			}, patience, 5*time.Millisecond, "it does not get what it missed")
+			}, testTimeout, 5*time.Millisecond, "it does not get what it missed")
 			c.verify(append(acked, c.fill("after", 10)...))
 
 			fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
@@ -280,7 +280,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			c.start(fourth, true)
 			require.Eventually(t, func() bool {
 				return len(c.nodes[4].Status().Instances) == 3 && braid.Ready(c.ctx(), c.nodes[4]) == nil
-			}, patience, 5*time.Millisecond, "a new member does not get there")
+			}, testTimeout, 5*time.Millisecond, "a new member does not get there")
 			c.verify(acked)
 		})
 	}

@@ -15,7 +15,7 @@ func (c *cluster) expelled(id braid.MemberID) *braid.ExpelledError {
 	c.t.Helper()
 	select {
 	case <-c.nodes[id].Done():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(c.t, "a member that was removed goes on")
 	}
 	var expelled *braid.ExpelledError

@@ -22,7 +22,7 @@ type kvClient struct {
 	key    []byte
 	value  []byte // as long as the longest
 	seq    uint64 // of the next value
-	p      patience
+	p      requestLimit
 	timer  *time.Timer
 }
 
@@ -56,7 +56,7 @@ func (r *kvRun) keysEnd() []byte { return append([]byte(r.KeyPrefix), '9'+1) }
 
 // begin makes the client ready; what it returns ends it.
 func (c *kvClient) begin(ctx context.Context) (end func()) {
-	c.p = patience{parent: ctx, limit: requestTimeout}
+	c.p = requestLimit{parent: ctx, limit: requestTimeout}
 	c.timer = time.NewTimer(math.MaxInt64)
 	return func() {
 		c.p.end()

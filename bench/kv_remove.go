@@ -35,7 +35,7 @@ func (r *kvRun) removeKeys(ctx context.Context) error {
 
 // removeRange removes everything with the prefix.
 func (r *kvRun) removeRange(ctx context.Context, t *kvTarget) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errImpatient)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errLate)
 	defer cancel()
 	_, err := t.kv.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: []byte(r.KeyPrefix), RangeEnd: prefixEnd(r.KeyPrefix)})
 	return err

@@ -225,7 +225,7 @@ func (g *generator) measured(end int64) bool { return end >= g.from.Load() && en
 // closedLoop sends commands one after the other.
 func (s *sender) closedLoop(ctx context.Context) error {
 	g := s.g
-	p := patience{parent: ctx, limit: stallTimeout}
+	p := requestLimit{parent: ctx, limit: stallTimeout}
 	defer p.end()
 	for !g.stop.Load() {
 		command := s.next()

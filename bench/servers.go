@@ -133,15 +133,15 @@ func (s *Servers) Stop() {
 	for _, p := range s.procs {
 		_ = p.Signal(syscall.SIGTERM)
 	}
-	patience := time.NewTimer(10 * time.Second)
-	defer patience.Stop()
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
 	expired := false
 	for i, exit := range s.exits {
 		if !expired {
 			select {
 			case <-exit:
 				continue
-			case <-patience.C:
+			case <-limit.C:
 				expired = true
 			}
 		}

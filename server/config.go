@@ -47,10 +47,10 @@ type Config struct {
 	// WatchProgressInterval is how often a watch that asked for it and had no events is
 	// told the revision; default 10 min, at least 100 ms.
 	WatchProgressInterval time.Duration
-	// SnapshotPatience is how long a client that is sent a snapshot may take none of it; default
+	// SnapshotStallTimeout is how long a client that is sent a snapshot may take none of it; default
 	// 30 s. Up to twice that passes before its stream ends.
-	SnapshotPatience time.Duration
-	AutoCompaction   AutoCompaction
+	SnapshotStallTimeout time.Duration
+	AutoCompaction       AutoCompaction
 	// CompactHashCheckTime is how often members compare the hashes that they computed when
 	// history was compacted, CorruptCheckTime how often new ones of all of it; 0: never.
 	CompactHashCheckTime, CorruptCheckTime time.Duration
@@ -84,7 +84,7 @@ func (c *Config) complete() error {
 	c.MaxLearners = cmp.Or(c.MaxLearners, 1)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)
-	c.SnapshotPatience = cmp.Or(c.SnapshotPatience, 30*time.Second)
+	c.SnapshotStallTimeout = cmp.Or(c.SnapshotStallTimeout, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Node.Logger = cmp.Or(c.Node.Logger, c.Logger)

@@ -152,7 +152,7 @@ func (k *keepAlives) answer(ctx context.Context, resp *pb.LeaseKeepAliveResponse
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := sendWithin(ctx, sendPatience, func() error { return k.stream.Send(resp) }); err != nil {
+		if err := sendWithin(ctx, sendTimeout, func() error { return k.stream.Send(resp) }); err != nil {
 			return err
 		}
 	}

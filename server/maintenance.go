@@ -157,13 +157,13 @@ var errSnapshotStalled = status.Error(codes.DeadlineExceeded, "etcdserver: the c
 // awaitProgress waits for a stream that counts what it sends, and ends with an error when it
 // sends nothing for too long. What sends then fails, for the stream ends with its call.
 func (s *Server) awaitProgress(done <-chan error, sent *atomic.Int64) error {
-	patience := time.NewTicker(s.cfg.SnapshotPatience)
-	defer patience.Stop()
+	timeout := time.NewTicker(s.cfg.SnapshotStallTimeout)
+	defer timeout.Stop()
 	for last := int64(-1); ; {
 		select {
 		case err := <-done:
 			return err
-		case <-patience.C:
+		case <-timeout.C:
 			now := sent.Load()
 			if now == last {
 				return errSnapshotStalled

@@ -69,7 +69,7 @@ func TestHashes(t *testing.T) {
 // TestSnapshotThatNobodyReads holds nothing up: its stream ends, and the database is free to be
 // defragmented.
 func TestSnapshotThatNobodyReads(t *testing.T) {
-	f := start(t, func(c *Config) { c.SnapshotPatience = 100 * time.Millisecond })
+	f := start(t, func(c *Config) { c.SnapshotStallTimeout = 100 * time.Millisecond })
 	ctx := testContext(t)
 	for i := range 200 {
 		_, err := f.client.Put(ctx, fmt.Sprint("key", i), string(make([]byte, 50<<10)))

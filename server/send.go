@@ -8,19 +8,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sendPatience is how long a client may leave a message of a stream untaken.
-const sendPatience = time.Minute
+// sendTimeout is how long a client may leave a message of a stream untaken.
+const sendTimeout = time.Minute
 
 // errNotTaken ends the stream of a client that does not read it. A retry is safe.
 var errNotTaken = status.Error(codes.DeadlineExceeded, "etcdserver: the client did not take what it asked for")
 
 // sendWithin sends a message of a stream, and gives up once the client has not taken it for
-// patience. Sending then goes on in the background until the call has ended: the caller must end
+// timeout. Sending then goes on in the background until the call has ended: the caller must end
 // it and send nothing more.
-func sendWithin(ctx context.Context, patience time.Duration, send func() error) error {
+func sendWithin(ctx context.Context, timeout time.Duration, send func() error) error {
 	sent := make(chan error, 1)
 	go func() { sent <- send() }()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case err := <-sent:

@@ -14,9 +14,9 @@ import (
 // another order, or never.
 
 const (
-	modelTTL      = 10
-	modelStep     = 100 * time.Millisecond
-	modelPatience = 7 * time.Second // of a renewal
+	modelTTL       = 10
+	modelStep      = 100 * time.Millisecond
+	renewalTimeout = 7 * time.Second // of a renewal
 )
 
 // leaseFault is a wrong variant of a rule, which the model must find.
@@ -242,7 +242,7 @@ func (m *leaseModel) answer(p *leaseMember) {
 }
 
 func (m *leaseModel) settled(p *leaseMember, r *leaseRenewal) bool {
-	if m.now.Sub(r.arrived) > modelPatience {
+	if m.now.Sub(r.arrived) > renewalTimeout {
 		return true
 	}
 	if p.applied < r.point || r.back.After(m.now) {

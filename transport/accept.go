@@ -170,8 +170,8 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 // register enters a connection, or says why not.
 func (t *Transport) register(h *hello, conn net.Conn) (*inbound, Reason) {
 	in := &inbound{key: inKey{h.from, h.purpose, h.stream}, conn: conn, gone: make(chan struct{})}
-	patience := time.NewTimer(t.timing.handshake / 2)
-	defer patience.Stop()
+	limit := time.NewTimer(t.timing.handshake / 2)
+	defer limit.Stop()
 	for {
 		older, reason := t.enter(in)
 		if reason != 0 || older == nil {
@@ -180,7 +180,7 @@ func (t *Transport) register(h *hello, conn net.Conn) (*inbound, Reason) {
 		older.end(ErrReplaced)
 		select {
 		case <-older.gone:
-		case <-patience.C: // its handler does not return
+		case <-limit.C: // its handler does not return
 			return nil, ReasonBusy
 		case <-t.ctx.Done():
 			return nil, ReasonClosing

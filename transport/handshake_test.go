@@ -232,7 +232,7 @@ func TestSlowStranger(t *testing.T) {
 func TestFloodOfStrangers(t *testing.T) {
 	noLeaks(t)
 	slow := quick
-	slow.handshake = patience
+	slow.handshake = testTimeout
 	a := start(t, 1, slow, "", nil)
 	for range maxHandshakes + 20 {
 		stranger(t, a.addr, nil)

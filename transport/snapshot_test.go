@@ -142,7 +142,7 @@ func TestSnapshotWaitsForSlowEnds(t *testing.T) {
 func TestSnapshotVerdictStays(t *testing.T) {
 	noLeaks(t)
 	tm := quick
-	tm.idle, tm.linger = 100*time.Millisecond, patience
+	tm.idle, tm.linger = 100*time.Millisecond, testTimeout
 	a := start(t, 1, tm, "", func(_ *Options, h *testHandler) {
 		h.snapshot = func(_ uint64, _ []byte, body io.Reader) error {
 			_, err := io.Copy(io.Discard, body)
@@ -158,7 +158,7 @@ func TestSnapshotVerdictStays(t *testing.T) {
 	if _, err := conn.Write(appendHeader(say, header{kind: kindPing})); err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(conn, maxErrorText, patience, &counters{total: &totals{}})
+	r := newReader(conn, maxErrorText, testTimeout, &counters{total: &totals{}})
 	if err := r.body(make([]byte, replySize)); err != nil {
 		t.Fatal(err)
 	}

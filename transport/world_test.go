@@ -16,7 +16,7 @@ import (
 
 const (
 	testCluster = 0xc1
-	patience    = 20 * time.Second // of what a test waits for; never reached when it passes
+	testTimeout = 20 * time.Second // of what a test waits for; never reached when it passes
 )
 
 // quick is defaultTiming for tests: what is waited for comes soon.
@@ -170,7 +170,7 @@ func get[T any](t testing.TB, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
@@ -212,7 +212,7 @@ func (m *member) expectRefused(t testing.TB, peer uint64, reason Reason, byPeer 
 
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); runtime.Gosched() {
+	for end := time.Now().Add(testTimeout); !f(); runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
@@ -225,7 +225,7 @@ func noLeaks(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
 		var left string
-		for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(time.Millisecond) {
+		for end := time.Now().Add(testTimeout); time.Now().Before(end); <-time.After(time.Millisecond) {
 			if left = leftovers(); left == "" {
 				return
 			}
@@ -260,7 +260,7 @@ func stranger(t testing.TB, addr string, c *tls.Config) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -21,8 +21,8 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// patience is how long a test waits for what should take a moment.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for what should take a moment.
+const testTimeout = 30 * time.Second
 
 // cluster is members in this process.
 type cluster struct {
@@ -66,7 +66,7 @@ func (c *cluster) open(i int) {
 			var err error
 			l, err = net.Listen("tcp", address)
 			return err == nil
-		}, patience, 10*time.Millisecond)
+		}, testTimeout, 10*time.Millisecond)
 		return l
 	}
 	o := braid.Options{
@@ -101,7 +101,7 @@ func (c *cluster) leader() (i int) {
 			}
 		}
 		return false
-	}, patience, 5*time.Millisecond)
+	}, testTimeout, 5*time.Millisecond)
 	return i
 }
 
@@ -112,7 +112,7 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 		var got int
 		got, answer = ask(c.t, method, url, body)
 		return got == code
-	}, patience, 10*time.Millisecond)
+	}, testTimeout, 10*time.Millisecond)
 	return answer
 }
 
@@ -154,7 +154,7 @@ func TestSnapshotsOfTheMap(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c.insist(204, "PUT", c.url(up, "/kv/large"), large)
 		return c.running[up].Node.Status().Snapshots > 1 && c.running[3-away-up].Node.Status().Snapshots > 1
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	c.insist(204, "PUT", c.url(up, "/kv/last"), "two")
 
 	c.open(away)
@@ -192,7 +192,7 @@ func TestValuesInFragments(t *testing.T) {
 			}
 		}
 		return true
-	}, patience, 100*time.Millisecond)
+	}, testTimeout, 100*time.Millisecond)
 	require.Equal(t, large("three "), c.insist(200, "GET", c.url(first, "/kv/a"), ""))
 }
 
@@ -202,7 +202,7 @@ func TestLinearizableWhileTheLeaderStops(t *testing.T) {
 	first := c.leader()
 	var history check.Recorder
 	origin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	phase := make(chan struct{}, 1000)
 	var clients sync.WaitGroup

@@ -60,7 +60,7 @@ func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 // requireNoCheckKeys demands that checked runs have removed their keys.
 func requireNoCheckKeys(t *testing.T, client *clientv3.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	left, err := client.Get(ctx, "check-", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	require.NoError(t, err)

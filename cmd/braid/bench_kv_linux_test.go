@@ -68,7 +68,7 @@ func TestBenchKVLoads(t *testing.T) {
 
 	t.Run("check", func(t *testing.T) {
 		client := c.client()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		_, err := client.Put(ctx, "check0", "not of the run, though its key comes next")
 		require.NoError(t, err)
@@ -91,7 +91,7 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 	require.Equal(t, exitFailed, code, stdout)
 	require.Contains(t, stderr, "--max-request-bytes")
 	require.NotContains(t, stderr, "not removed")
-	require.Less(t, time.Since(began), patience)
+	require.Less(t, time.Since(began), testTimeout)
 	requireNoCheckKeys(t, client)
 }
 

@@ -44,7 +44,7 @@ func letters(n int, seed uint64) string {
 func (c *cluster) largeClient(endpoints ...string) *clientv3.Client {
 	c.t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: patience, MaxCallSendMsgSize: 64 << 20,
+		Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: testTimeout, MaxCallSendMsgSize: 64 << 20,
 	})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { client.Close() })

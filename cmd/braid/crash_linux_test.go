@@ -83,7 +83,7 @@ func (w *writers) total() (n int64) {
 // check demands that nothing acknowledged is lost. A put that was not acknowledged may be there.
 func (w *writers) check(t *testing.T, client *clientv3.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for i := range w.acked {
 		acked := w.acked[i].Load()

@@ -88,7 +88,7 @@ func tightCluster(t *testing.T) (*tight, bool) {
 	c.members, c.clients = make([]*invocation, 3), make([]*clientv3.Client, 3)
 	for i, f := range c.flags {
 		c.start(i)
-		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(), DialTimeout: patience})
+		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(), DialTimeout: testTimeout})
 		require.NoError(t, err)
 		t.Cleanup(func() { c.clients[i].Close() })
 	}
@@ -178,7 +178,7 @@ func TestFullDisks(t *testing.T) {
 		select {
 		case err := <-full:
 			require.ErrorIs(t, err, rpctypes.ErrNoSpace)
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			c.runs()
 			t.Fatal("the disks do not get full")
 		}

@@ -229,7 +229,7 @@ type watcher struct {
 
 func watchAll(t *testing.T, conn *grpc.ClientConn, from int64) *watcher {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
 	t.Cleanup(cancel)
 	stream, err := pb.NewWatchClient(conn).Watch(ctx)
 	require.NoError(t, err)
@@ -276,7 +276,7 @@ type record struct {
 func (c *cluster) play(steps []proto.Message) (rec record) {
 	c.t.Helper()
 	conns := c.connect()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 5*patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*testTimeout)
 	defer cancel()
 	var watchers []*watcher
 	for _, conn := range conns {

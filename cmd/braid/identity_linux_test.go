@@ -89,7 +89,7 @@ func (c *trio) healthy(i int) {
 
 func (c *trio) client(i int) *clientv3.Client {
 	c.t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.flags[i].client}, Logger: zap.NewNop(), DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.flags[i].client}, Logger: zap.NewNop(), DialTimeout: testTimeout})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { client.Close() })
 	return client

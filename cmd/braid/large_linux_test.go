@@ -31,7 +31,7 @@ func TestLargePutsOutliveTheLeader(t *testing.T) {
 	kill(t, c.pids[leader])
 	c.next(launch.Died)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	value := letters(size, 1)
 	errs := make([]error, puts*len(clients))

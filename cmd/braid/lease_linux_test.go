@@ -45,7 +45,7 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
 	client := c.client(c.alive()[names[0]])
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	granted, err := client.Grant(ctx, 1)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	c := up(t, dataDir(t))
 	here := map[bool]string{true: "m2", false: "m1"}[c.leader() == "m1"]
 	client := c.client(c.alive()[here])
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	granted, err := client.Grant(ctx, 2)
 	require.NoError(t, err)

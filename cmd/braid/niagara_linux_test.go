@@ -133,7 +133,7 @@ func TestNiagaraOrdersConcurrentClients(t *testing.T) {
 	for _, conn := range c.connect() {
 		watchers = append(watchers, watchAll(t, conn, 1))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	counters := make([]counter, clients)
 	var all sync.WaitGroup
@@ -496,7 +496,7 @@ func TestNiagaraLeases(t *testing.T) {
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
 	survivors := c.alive(names[0])
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	client := c.client(survivors[names[1]], survivors[names[2]])
 	short, err := client.Grant(ctx, 3)
@@ -562,7 +562,7 @@ func TestNiagaraAuth(t *testing.T) {
 		ok(t, "ctl", "--endpoints", strings.Join(c.endpoints, ","), "--user=root:pw", "get", "--prefix", "k")
 	}
 	// One token, on all members in turn: each knows it as soon as it is asked.
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Username: "root", Password: "pw", DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Username: "root", Password: "pw", DialTimeout: testTimeout})
 	require.NoError(t, err)
 	defer client.Close()
 	for range 30 {

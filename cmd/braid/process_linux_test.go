@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long a test waits for what should take a moment.
-const patience = time.Minute
+// testTimeout is how long a test waits for what should take a moment.
+const testTimeout = time.Minute
 
 // invocation is a run of braid. It ends with the test, however the test ends.
 type invocation struct {
@@ -113,7 +113,7 @@ func (c *invocation) exit() (code int, stderr string) {
 	c.t.Helper()
 	select {
 	case <-c.ended:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(c.t, "the command does not end", "%v", c.cmd.Args)
 	}
 	return c.cmd.ProcessState.ExitCode(), c.stderr.String()
@@ -182,7 +182,7 @@ func launched(t *testing.T, dir string, args ...string) *cluster {
 // next waits for an event of a kind and notes the processes that start meanwhile.
 func (c *cluster) next(kind launch.EventKind) eventView {
 	c.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		select {
 		case e, running := <-c.events:
@@ -208,7 +208,7 @@ func (c *cluster) client(endpoints ...string) *clientv3.Client {
 	if len(endpoints) == 0 {
 		endpoints = c.endpoints
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: testTimeout})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { client.Close() })
 	return client
@@ -242,7 +242,7 @@ func (c *cluster) leader() string {
 // eventually tries until it is so.
 func eventually(t *testing.T, what string, try func(context.Context) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

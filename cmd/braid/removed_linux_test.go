@@ -23,7 +23,7 @@ func TestARemovedMemberEnds(t *testing.T) {
 	c := up(t, dataDir(t), "--restart")
 	client := c.client(c.clients["m3"])
 	put(t, client, "a")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	watch, err := pb.NewWatchClient(client.ActiveConnection()).Watch(ctx)
 	require.NoError(t, err)

@@ -211,7 +211,7 @@ func sameIdentity(s *settings.Settings, kept, derived identity) error {
 }
 
 // askCluster learns from a running cluster under which id it expects this member.
-func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config, patience time.Duration) (identity, error) {
+func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config, limit time.Duration) (identity, error) {
 	if len(s.Join) == 0 {
 		return identity{}, errors.New("a new member of a running cluster needs --join with that cluster's client URLs")
 	}
@@ -219,14 +219,14 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 		clientTLS = clientTLS.Clone()
 		clientTLS.RootCAs = clientTLS.ClientCAs
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: s.Join, TLS: clientTLS, Logger: zap.NewNop()})
 	if err != nil {
 		return identity{}, fmt.Errorf("--join: %w", err)
 	}
 	defer client.Close()
-	list, err := memberList(ctx, client, patience)
+	list, err := memberList(ctx, client, limit)
 	if err != nil {
 		return identity{}, fmt.Errorf("--join: ask %v for the members: %w", s.Join, err)
 	}
@@ -248,8 +248,8 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 
 // memberList asks for the members, and if no majority answers for what one member knows: one
 // that joins learns the members in force from the log anyway.
-func memberList(ctx context.Context, client *clientv3.Client, patience time.Duration) (*clientv3.MemberListResponse, error) {
-	first, cancel := context.WithTimeout(ctx, patience/2)
+func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
+	first, cancel := context.WithTimeout(ctx, limit/2)
 	defer cancel()
 	list, err := client.MemberList(first)
 	if err == nil {

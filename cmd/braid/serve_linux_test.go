@@ -167,10 +167,10 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	var silent []net.Conn
 	for _, addr := range addrs {
 		for _, words := range strangers {
-			conn, err := net.DialTimeout("tcp", addr, patience)
+			conn, err := net.DialTimeout("tcp", addr, testTimeout)
 			require.NoError(t, err)
 			silent = append(silent, conn) // and stays, half its frame sent
-			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+			require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 			if _, err := io.WriteString(conn, words); err != nil {
 				t.Logf("%s hung up during %q: %v", addr, words[:min(len(words), 20)], err)
 			}

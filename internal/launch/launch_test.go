@@ -48,8 +48,8 @@ func healthyMember(addr string) int {
 	return 0
 }
 
-// patience is how long a test waits for what should take a moment.
-const patience = time.Minute
+// testTimeout is how long a test waits for what should take a moment.
+const testTimeout = time.Minute
 
 // harness runs a cluster in the background and gives its events out one by one.
 type harness struct {
@@ -68,7 +68,7 @@ func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harne
 	o := Options{
 		Dir: dir, Spec: Spec{Nodes: 3, BasePort: AnyPort, Protocol: "raft", Placement: "copy", Instances: 1},
 		Command: func(_ *Manifest, m Member, _ string) []string { return []string{os.Args[0], m.ClientAddr()} },
-		Report:  func(e Event) { h.events <- e }, ReadyTimeout: patience, StopTimeout: 10 * time.Second,
+		Report:  func(e Event) { h.events <- e }, ReadyTimeout: testTimeout, StopTimeout: 10 * time.Second,
 	}
 	if change != nil {
 		change(&o)
@@ -81,7 +81,7 @@ func launchMembers(t *testing.T, kind, dir string, change func(*Options)) *harne
 // next returns the next event of a kind.
 func (h *harness) next(kind EventKind) Event {
 	h.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		select {
 		case e := <-h.events:
@@ -105,7 +105,7 @@ func (h *harness) result() error {
 	select {
 	case err := <-h.ended:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(h.t, "the cluster did not end")
 		return nil
 	}

@@ -264,7 +264,7 @@ func choosePorts(spec Spec) ([]int, error) {
 	return out, nil
 }
 
-// waitPorts is checkPorts, with patience for members that were killed a moment ago and are
+// waitPorts is checkPorts, but waits for members that were killed a moment ago and are
 // not quite gone.
 func (m *Manifest) waitPorts(ctx context.Context) error {
 	const pause, longest = 50 * time.Millisecond, 5 * time.Second

@@ -111,5 +111,5 @@ func (c *code) watch(i protocol.Index) bool {
 		w.held = stamp(r.now)
 	}
 	took := min(time.Duration(w.held-w.since), r.cfg.ElectionTimeout)
-	return stamp(r.now) > w.held+uint64(max(took, c.patience(i)))
+	return stamp(r.now) > w.held+uint64(max(took, c.stallTimeout(i)))
 }

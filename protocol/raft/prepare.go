@@ -37,9 +37,9 @@ type answer struct {
 	form protocol.Form
 }
 
-// patience is after how many election timeouts without progress a new leader gives up, so
+// prepareTimeouts is after how many election timeouts without progress a new leader gives up, so
 // that another, which holds more or reaches more, may try.
-const patience = 10
+const prepareTimeouts = 10
 
 // prepared does what is to be done before this member leads, and reports whether it may.
 func (r *Raft) prepared() bool {
@@ -53,7 +53,7 @@ func (r *Raft) prepared() bool {
 		return false
 	case len(pre.wanted) == 0:
 		return true
-	case r.now >= pre.moved+patience*r.cfg.ElectionTimeout:
+	case r.now >= pre.moved+prepareTimeouts*r.cfg.ElectionTimeout:
 		r.follow(r.term, 0)
 	case r.now >= pre.again:
 		pre.again = r.now + r.cfg.Heartbeat

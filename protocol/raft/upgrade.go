@@ -91,7 +91,7 @@ func (c *code) tick() {
 	switch {
 	case i == 0 || r.hopeful(i):
 		c.stalled = 0
-	case late, c.stalled != 0 && stamp(r.now) > c.stalled+uint64(c.patience(0)):
+	case late, c.stalled != 0 && stamp(r.now) > c.stalled+uint64(c.stallTimeout(0)):
 		c.upgrade()
 	case c.stalled == 0:
 		c.stalled = stamp(r.now)
@@ -102,9 +102,9 @@ func (c *code) tick() {
 	}
 }
 
-// patience is how long to wait for members that do not move to move again: two round trips
+// stallTimeout is how long to wait for members that do not move to move again: two round trips
 // to the slowest voter that answers and has the entry at i, 0 for any.
-func (c *code) patience(i protocol.Index) time.Duration {
+func (c *code) stallTimeout(i protocol.Index) time.Duration {
 	r := c.r
 	trip := time.Duration(0)
 	for _, p := range r.lead.peers {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// errImpatient ends a request that was not answered in time.
-var errImpatient = errors.New("not answered in time")
+// errLate ends a request that was not answered in time.
+var errLate = errors.New("not answered in time")
 
-// patience gives the requests of one goroutine, which come one after the other, a context
+// requestLimit gives the requests of one goroutine, which come one after the other, a context
 // that ends between half of a limit and the whole limit after they began. A timer for each
 // request would cost as much as the request does elsewhere.
-type patience struct {
+type requestLimit struct {
 	parent  context.Context
 	limit   time.Duration
 	ctx     context.Context
@@ -22,7 +22,7 @@ type patience struct {
 }
 
 // at returns the context for a request that begins now, in ns on any clock.
-func (p *patience) at(now int64) context.Context {
+func (p *requestLimit) at(now int64) context.Context {
 	if p.ctx == nil || p.ctx.Err() != nil || now-p.renewed > int64(p.limit/2) {
 		p.renew()
 		p.renewed = now
@@ -30,7 +30,7 @@ func (p *patience) at(now int64) context.Context {
 	return p.ctx
 }
 
-func (p *patience) renew() {
+func (p *requestLimit) renew() {
 	if p.timer != nil && p.timer.Stop() && p.ctx.Err() == nil {
 		p.timer.Reset(p.limit)
 		return
@@ -38,11 +38,11 @@ func (p *patience) renew() {
 	p.end()
 	ctx, cancel := context.WithCancelCause(p.parent)
 	p.ctx, p.cancel = ctx, cancel
-	p.timer = time.AfterFunc(p.limit, func() { cancel(errImpatient) })
+	p.timer = time.AfterFunc(p.limit, func() { cancel(errLate) })
 }
 
 // end frees what the context holds.
-func (p *patience) end() {
+func (p *requestLimit) end() {
 	if p.timer != nil {
 		p.timer.Stop()
 		p.cancel(nil)
@@ -50,9 +50,9 @@ func (p *patience) end() {
 }
 
 // explain makes what was cancelled for taking too long say so.
-func (p *patience) explain(err error) error {
-	if err != nil && errors.Is(context.Cause(p.ctx), errImpatient) {
-		return errors.Join(errImpatient, err)
+func (p *requestLimit) explain(err error) error {
+	if err != nil && errors.Is(context.Cause(p.ctx), errLate) {
+		return errors.Join(errLate, err)
 	}
 	return err
 }

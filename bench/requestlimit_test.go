@@ -8,7 +8,7 @@ import (
 )
 
 func TestPatience(t *testing.T) {
-	p := patience{parent: context.Background(), limit: 200 * time.Millisecond}
+	p := requestLimit{parent: context.Background(), limit: 200 * time.Millisecond}
 	defer p.end()
 	base := time.Now()
 	now := func() int64 { return int64(time.Since(base)) }
@@ -29,7 +29,7 @@ func TestPatience(t *testing.T) {
 	if took := time.Since(began); took > 50*p.limit {
 		t.Errorf("a request ended after %v, the limit is %v", took, p.limit)
 	}
-	if err := p.explain(ctx.Err()); !errors.Is(err, errImpatient) {
+	if err := p.explain(ctx.Err()); !errors.Is(err, errLate) {
 		t.Errorf("the error is %v", err)
 	}
 	// And the next one has a new context.
