@@ -212,7 +212,7 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	head.durable = uint32(b.durable)
 	b.dirty, b.sealed = true, false
 	if len(body.Bytes) < largePart {
-		if err := b.gather(&head, body.Bytes); err != nil {
+		if err := b.appendSmall(&head, body.Bytes); err != nil {
 			return nil, err
 		}
 	} else if err := b.write(&head, body.Bytes); err != nil {
@@ -279,11 +279,11 @@ func (b *Bodies) synced() error {
 }
 
 func (b *Bodies) putMark(kind bodyKind) error {
-	return b.gather(&bodyHead{kind: kind, offset: uint32(b.end), durable: uint32(b.durable)}, nil)
+	return b.appendSmall(&bodyHead{kind: kind, offset: uint32(b.end), durable: uint32(b.durable)}, nil)
 }
 
-// gather puts a small record into the buffer.
-func (b *Bodies) gather(h *bodyHead, data []byte) error {
+// appendSmall puts a small record into the buffer.
+func (b *Bodies) appendSmall(h *bodyHead, data []byte) error {
 	size := int(bodyRecordSize(len(data)))
 	if b.buf == nil {
 		b.buf = make([]byte, 0, bodyBufferBytes)
@@ -386,7 +386,7 @@ func (b *Bodies) Sync() error {
 // is made durable.
 func (b *Bodies) seal() error {
 	if b.err == nil {
-		if err := b.marks.settle(); err != nil {
+		if err := b.marks.sync(); err != nil {
 			return b.fail("mark", err)
 		}
 	}
@@ -543,7 +543,7 @@ func (b *Bodies) Close() error {
 	if err == nil && b.current != nil {
 		if err = b.current.file.SyncData(); err == nil {
 			if err = b.synced(); err == nil {
-				err = b.marks.settle()
+				err = b.marks.sync()
 			}
 		}
 		if err != nil {

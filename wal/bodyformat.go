@@ -119,8 +119,8 @@ type bodyItem struct {
 
 // bodyScanner reads the heads of one file.
 type bodyScanner struct {
-	window   *window // for heads
-	far      *window // for searching
+	buffer   *readBuffer // for heads
+	ahead    *readBuffer // for searching
 	file     *bodyFile
 	salt     uint32
 	capacity int64 // where the file really ends, if that is before
@@ -165,7 +165,7 @@ func (s *bodyScanner) head(at int64) (bodyHead, bool, error) {
 	if at+bodyHeadSize > s.capacity {
 		return bodyHead{}, false, nil
 	}
-	b, err := s.window.bytes(s.file.file, at, bodyHeadSize)
+	b, err := s.buffer.bytes(s.file.file, at, bodyHeadSize)
 	if err != nil {
 		return bodyHead{}, false, err
 	}
@@ -176,7 +176,7 @@ func (s *bodyScanner) head(at int64) (bodyHead, bool, error) {
 // search finds the first head, or tail of a record from at on, behind a place without one.
 func (s *bodyScanner) search(at int64) (bodyHead, bool, error) {
 	for p := at; p+bodyHeadSize <= s.capacity; {
-		b, err := s.far.bytes(s.file.file, p, int(min(searchStep, s.capacity-p)))
+		b, err := s.ahead.bytes(s.file.file, p, int(min(searchStep, s.capacity-p)))
 		if err != nil {
 			return bodyHead{}, false, err
 		}

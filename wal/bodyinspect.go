@@ -71,7 +71,7 @@ func inspectBodies(fs vfs.FS, name string, seq uint64, file func(SegmentInfo) er
 	if err != nil {
 		return err
 	}
-	w := window{step: windowBytes}
+	w := readBuffer{step: readBytes}
 	page, err := w.bytes(f, 0, segmentHeaderSize)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func inspectBodies(fs vfs.FS, name string, seq uint64, file func(SegmentInfo) er
 		return nil
 	}
 	in := &bodyFile{seq: seq, file: f, capacity: min(st.Size(), maxSegmentBytes), salt: salt(h.identity, seq, 0)}
-	s := bodyScanner{window: &window{step: segmentHeaderSize}, far: &w, file: in, salt: in.salt, capacity: in.capacity}
+	s := bodyScanner{buffer: &readBuffer{step: segmentHeaderSize}, ahead: &w, file: in, salt: in.salt, capacity: in.capacity}
 	end, closed, err := s.run(func(item bodyItem) error {
 		info, err := inspectItem(in, item)
 		if err != nil {

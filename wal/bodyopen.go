@@ -135,7 +135,7 @@ func (b *Bodies) damaged(f *bodyFile, err *CorruptError, lost bool) {
 // scanFiles indexes what the files hold. Only the last one with records may have an end that
 // is not durable: before a file gets its first record the one before it is closed durably.
 func (b *Bodies) scanFiles() error {
-	w := window{step: int(min(windowBytes, b.segmentBytes))}
+	w := readBuffer{step: int(min(readBytes, b.segmentBytes))}
 	last := true
 	var all [][]bodyItem
 	for i := len(b.files) - 1; i >= 0; i-- {
@@ -172,10 +172,10 @@ func (b *Bodies) scanFiles() error {
 	return nil
 }
 
-func (b *Bodies) scan(w *window, f *bodyFile) (items []bodyItem, end int64, closed bool, err error) {
+func (b *Bodies) scan(w *readBuffer, f *bodyFile) (items []bodyItem, end int64, closed bool, err error) {
 	// Heads are far apart; the rest of a page or so is all that is worth reading with them.
-	near := window{step: segmentHeaderSize}
-	s := bodyScanner{window: &near, far: w, file: f, salt: f.salt, capacity: f.capacity}
+	near := readBuffer{step: segmentHeaderSize}
+	s := bodyScanner{buffer: &near, ahead: w, file: f, salt: f.salt, capacity: f.capacity}
 	end, closed, err = s.run(func(item bodyItem) error {
 		items = append(items, item)
 		return nil

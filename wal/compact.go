@@ -30,7 +30,7 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 // giveUp finds the segments that no entry needs, writes forward what else is live in them,
 // and marks the rest as what is needed. Sync frees them when the mark is durable.
 func (l *Log) giveUp() error {
-	w := l.newWindow()
+	w := l.newReadBuffer()
 	l.relieving = false // not for entries
 	for _, in := range l.index.all {
 		if err := l.moveForward(&w, in); err != nil && roomMissing(err) == nil {
@@ -68,7 +68,7 @@ const laggardSegments = 4
 // moveForward writes the entries of an instance again if they are few and keep segments
 // that are far behind from being freed. They go into one batch, which counts whole or not
 // at all after a crash: the first of them makes the old ones void.
-func (l *Log) moveForward(w *window, in *instance) error {
+func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	limit := int(min(l.segmentBytes/8, int64(cap(l.buf)/2)))
 	n := in.entries.n
 	if n == 0 || n > limit/recordHeaderSize || l.segment(*in.entries.at(0)).seq+laggardSegments > l.current().seq {
@@ -106,7 +106,7 @@ func (l *Log) moveForward(w *window, in *instance) error {
 
 // carry writes forward what an instance has in segments before need, besides entries. A base
 // that cannot be read is given up: what it says, a snapshot says too.
-func (l *Log) carry(w *window, in *instance, need uint64) error {
+func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
 	if in.state.seg != 0 && old(in.state) {
 		at, err := l.put(recordHeader{kind: KindState, flag: flagCarried, instance: in.id}, [2][]byte{append([]byte(nil), in.saved...)})
@@ -121,7 +121,7 @@ func (l *Log) carry(w *window, in *instance, need uint64) error {
 		at := place{}
 		if err == nil {
 			h.flag = flagCarried
-			// The window is used again before the batch is written.
+			// The buffer is used again before the batch is written.
 			if at, err = l.put(h, [2][]byte{append([]byte(nil), data...)}); err != nil {
 				return err
 			}

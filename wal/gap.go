@@ -101,8 +101,8 @@ func (r *recovery) needed(instance uint32, what string) error {
 	return fmt.Errorf("%w (%s; the newest snapshot stands for those up to %d)", r.gaps.first, what, r.cover.upto(instance))
 }
 
-// settled is an error if something may be missing that is needed.
-func (r *recovery) settled() error {
+// complete returns an error if something may be missing that is needed.
+func (r *recovery) complete() error {
 	for _, in := range r.l.index.all {
 		upto := r.cover.upto(in.id)
 		left := lost(0)
@@ -192,7 +192,7 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) (int64, error) {
 	const step = 256 << 10
 	for from < s.capacity {
-		b, err := r.window.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
+		b, err := r.buffer.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
 		if err != nil {
 			return 0, fmt.Errorf("wal: read %s: %w", r.l.path(s.seq, liveSuffix), err)
 		}
@@ -215,7 +215,7 @@ func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) 
 // resume finds the first good batch of a segment behind a gap; -1 if there is none. It was
 // written when the one that is missing was durable, so it is not what a torn write left.
 func (r *recovery) resume(s *segment, from int64) (int64, error) {
-	sc := scanner{window: &r.window, seg: s, identity: r.l.identity, life: r.life}
+	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, life: r.life}
 	for {
 		at, err := r.search(s, from, func(h *batchHeader) bool { return h.number > r.expect && h.durable >= r.expect })
 		if at < 0 || err != nil {

@@ -81,7 +81,7 @@ func inspectFile(fs vfs.FS, name string, segment func(SegmentInfo) error, record
 	} else {
 		info.Bytes = st.Size()
 	}
-	w := window{step: windowBytes}
+	w := readBuffer{step: readBytes}
 	b, err := w.bytes(f, 0, segmentHeaderSize)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func inspectFile(fs vfs.FS, name string, segment func(SegmentInfo) error, record
 	if err := segment(info); err != nil || info.Err != nil {
 		return err
 	}
-	in := inspector{file: f, header: h, end: min(info.Bytes, h.capacity), record: record, window: &w}
+	in := inspector{file: f, header: h, end: min(info.Bytes, h.capacity), record: record, buffer: &w}
 	return in.run()
 }
 
@@ -100,7 +100,7 @@ type inspector struct {
 	file   vfs.File
 	header segmentHeader
 	end    int64
-	window *window
+	buffer *readBuffer
 	record func(RecordInfo) error
 	number uint64 // of the last good batch
 }
@@ -109,7 +109,7 @@ func (in *inspector) run() error {
 	offset := int64(segmentHeaderSize)
 	for offset < in.end {
 		seg := &segment{seq: in.header.seq, file: in.file, capacity: in.end}
-		s := scanner{window: in.window, seg: seg, identity: in.header.identity}
+		s := scanner{buffer: in.buffer, seg: seg, identity: in.header.identity}
 		h, body, err := s.batch(offset, 0)
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func markText(r recordHeader) string {
 // later than the last good one; the segment's end if there is none.
 func (in *inspector) after(offset int64) (int64, error) {
 	for at := offset + batchAlign; at < in.end; at += batchAlign {
-		b, err := in.window.bytes(in.file, at, int(min(batchHeaderSize, in.end-at)))
+		b, err := in.buffer.bytes(in.file, at, int(min(batchHeaderSize, in.end-at)))
 		if err != nil {
 			return 0, err
 		}

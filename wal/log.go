@@ -181,7 +181,7 @@ func (l *Log) appendRecord(r *Record) error {
 	}
 	in := l.index.get(r.Instance)
 	if r.Kind == KindEntry {
-		if err := l.settle(in, r.Index); err != nil {
+		if err := l.beginAt(in, r.Index); err != nil {
 			return err
 		}
 		if r.Index <= in.floor || r.Index > in.next() {
@@ -211,8 +211,8 @@ func (l *Log) appendRecord(r *Record) error {
 	return nil
 }
 
-// settle lets an instance that has written no entry or base begin at any index.
-func (l *Log) settle(in *instance, index uint64) error {
+// beginAt lets an instance that has written no entry or base begin at any index.
+func (l *Log) beginAt(in *instance, index uint64) error {
 	if in.begun() || index <= 1 {
 		return nil
 	}
@@ -540,7 +540,7 @@ func (l *Log) seal() error {
 	if l.err != nil {
 		return l.err
 	}
-	if err := l.marks.settle(); err != nil {
+	if err := l.marks.sync(); err != nil {
 		return l.fail("mark", err)
 	}
 	if l.sealed || l.dirty || l.durable < l.number {
@@ -627,7 +627,7 @@ func (l *Log) Close() error {
 	}
 	if err == nil {
 		if err = l.synced(); err == nil {
-			err = l.marks.settle()
+			err = l.marks.sync()
 		}
 		if err != nil {
 			err = l.fail("mark", err)

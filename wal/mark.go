@@ -140,8 +140,8 @@ func (m *markFile) put(at mark) error {
 	return nil
 }
 
-// settle makes the last mark durable.
-func (m *markFile) settle() error {
+// sync makes the last mark durable.
+func (m *markFile) sync() error {
 	if m.file == nil || m.synced == m.last {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byt
 	if in == nil {
 		return nil
 	}
-	w := l.newWindow()
+	w := l.newReadBuffer()
 	read := func(at place, want recordHeader) error {
 		data, err := l.readPlace(&w, at, want)
 		if err != nil {
@@ -125,7 +125,7 @@ func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byt
 }
 
 // readPlace reads a record that was written to its file.
-func (l *Log) readPlace(w *window, at place, want recordHeader) ([]byte, error) {
+func (l *Log) readPlace(w *readBuffer, at place, want recordHeader) ([]byte, error) {
 	seg := l.segment(at)
 	b, err := w.bytes(seg.file, int64(at.off), recordHeaderSize+int(at.len))
 	if err != nil {

@@ -50,7 +50,7 @@ func (l *Log) open(o *Options) error {
 	if l.marks = mark; damage != nil {
 		l.damage = append(l.damage, damage)
 	}
-	r := recovery{l: l, window: l.newWindow(), cover: o.Cover}
+	r := recovery{l: l, buffer: l.newReadBuffer(), cover: o.Cover}
 	if err := r.run(); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ type recovery struct {
 	life   uint32 // the highest that was met
 	names  []string
 	expect uint64 // the number of the next batch; 0: not known
-	window window
+	buffer readBuffer
 	cover  *Cover
 	gaps   gaps
 	behind bool // a gap is just before: the next batch has any number after expect
@@ -272,7 +272,7 @@ func (r *recovery) firstNeeded(segs []*segment) (uint64, error) {
 			return 0, err
 		}
 		first := uint64(0)
-		sc := scanner{window: &r.window, seg: segs[i], identity: r.l.identity}
+		sc := scanner{buffer: &r.buffer, seg: segs[i], identity: r.l.identity}
 		_, err := sc.run(segmentHeaderSize, 0, func(h recordHeader, _ place) error {
 			if h.kind == KindMark && h.flag == markFirst {
 				first = max(first, h.index)
@@ -359,7 +359,7 @@ func (r *recovery) batches(s *segment, from int64) (end int64, goesOn bool, err 
 	if r.behind {
 		expect = 0
 	}
-	sc := scanner{window: &r.window, seg: s, identity: r.l.identity, life: r.life}
+	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, life: r.life}
 	end, err = sc.run(from, expect, func(h recordHeader, at place) error {
 		goesOn = h.kind == KindMark && h.flag == markNext
 		return r.record(s, h, at)
@@ -382,7 +382,7 @@ func (r *recovery) end(segs []*segment, i int, offset int64) error {
 	l.number = r.expect - 1
 	l.start, l.end = offset, offset
 	s.filled = offset
-	return r.settled()
+	return r.complete()
 }
 
 // record puts a record of the log into the index.
@@ -437,7 +437,7 @@ func (r *recovery) begin(in *instance, index uint64) {
 
 // scanner reads the batches of one segment in order, until there is none.
 type scanner struct {
-	window   *window
+	buffer   *readBuffer
 	seg      *segment
 	identity []byte
 	life     uint32 // of the last batch
@@ -479,7 +479,7 @@ func (s *scanner) run(offset int64, expect uint64, visit func(recordHeader, plac
 // batch returns the batch at an offset, all of its records checked; number 0 if there is no
 // good one. An error is one of reading.
 func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte, err error) {
-	b, err := s.window.bytes(s.seg.file, offset, batchHeaderSize)
+	b, err := s.buffer.bytes(s.seg.file, offset, batchHeaderSize)
 	if err != nil {
 		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
 	}
@@ -487,7 +487,7 @@ func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte
 	if !ok || expect > 0 && h.number != expect || h.life < s.life || h.end() > s.seg.capacity {
 		return batchHeader{}, nil, nil
 	}
-	b, err = s.window.bytes(s.seg.file, offset, batchHeaderSize+int(h.length))
+	b, err = s.buffer.bytes(s.seg.file, offset, batchHeaderSize+int(h.length))
 	if err != nil {
 		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
 	}
@@ -509,22 +509,24 @@ func goodRecords(b []byte, count uint32, salt uint32) bool {
 	return len(b) == 0
 }
 
-// window reads files in large steps.
-type window struct {
+// readBuffer reads files in large steps.
+type readBuffer struct {
 	file vfs.File
 	buf  []byte
 	at   int64
 	step int // bytes to read at once
 }
 
-// windowBytes is how much is read at once of files of usual size.
-const windowBytes = 1 << 20
+// readBytes is how much is read at once of files of usual size.
+const readBytes = 1 << 20
 
-func (l *Log) newWindow() window { return window{step: int(min(windowBytes, l.segmentBytes))} }
+func (l *Log) newReadBuffer() readBuffer {
+	return readBuffer{step: int(min(readBytes, l.segmentBytes))}
+}
 
 // bytes returns n bytes from an offset on, or fewer where the file ends. They are valid
 // until the next call.
-func (w *window) bytes(f vfs.File, offset int64, n int) ([]byte, error) {
+func (w *readBuffer) bytes(f vfs.File, offset int64, n int) ([]byte, error) {
 	if w.file == f && offset >= w.at && offset+int64(n) <= w.at+int64(len(w.buf)) {
 		i := int(offset - w.at)
 		return w.buf[i : i+n], nil

@@ -24,7 +24,7 @@ type Lost struct {
 // safe beside all calls of the Log. One goroutine at a time may use it.
 type Scrubber struct {
 	l      *Log
-	window window
+	buffer readBuffer
 	seq    uint64 // the segment, 0 at the beginning of a round
 	offset int64  // the next batch in it
 }
@@ -34,7 +34,7 @@ const scrubStep = 256 << 10
 
 // NewScrubber returns a Scrubber that begins with the oldest segment.
 func (l *Log) NewScrubber() *Scrubber {
-	return &Scrubber{l: l, window: window{step: scrubStep}}
+	return &Scrubber{l: l, buffer: readBuffer{step: scrubStep}}
 }
 
 // Next reads some batches and returns how many bytes that were; 0: the round is over, and the
@@ -46,7 +46,7 @@ func (s *Scrubber) Next() (read int64, damage *Damage) {
 		return 0, nil
 	}
 	defer s.release(seg)
-	s.window.file = nil // the file has grown since
+	s.buffer.file = nil // the file has grown since
 	from := s.offset
 	for s.offset < end && s.offset-from < scrubStep {
 		last, err := s.batch(seg, end)
@@ -113,7 +113,7 @@ func (s *Scrubber) release(seg *segment) {
 
 // batch checks the next one; last says that the segment has no more.
 func (s *Scrubber) batch(seg *segment, end int64) (last bool, err error) {
-	sc := scanner{window: &s.window, seg: &segment{seq: seg.seq, file: seg.file, capacity: end}, identity: s.l.identity}
+	sc := scanner{buffer: &s.buffer, seg: &segment{seq: seg.seq, file: seg.file, capacity: end}, identity: s.l.identity}
 	h, body, err := sc.batch(s.offset, 0)
 	if err != nil {
 		return false, err
@@ -144,7 +144,7 @@ func (s *Scrubber) damage(seg *segment, end int64, err error) *Damage {
 
 // behind finds the next good batch of a segment behind the offset.
 func (s *Scrubber) behind(seg *segment, end int64) int64 {
-	r := recovery{l: s.l, window: window{step: scrubStep}}
+	r := recovery{l: s.l, buffer: readBuffer{step: scrubStep}}
 	part := &segment{seq: seg.seq, file: seg.file, capacity: end}
 	at := s.offset + 1
 	for {
@@ -152,7 +152,7 @@ func (s *Scrubber) behind(seg *segment, end int64) int64 {
 		if err != nil || found < 0 {
 			return end
 		}
-		sc := scanner{window: &r.window, seg: part, identity: s.l.identity}
+		sc := scanner{buffer: &r.buffer, seg: part, identity: s.l.identity}
 		if h, _, err := sc.batch(found, 0); err == nil && h.number > 0 {
 			return found
 		}
@@ -185,7 +185,7 @@ func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 
 // remember reads the last states.
 func (l *Log) remember() error {
-	w := l.newWindow()
+	w := l.newReadBuffer()
 	for _, in := range l.index.all {
 		if in.state.seg == 0 || uint64(in.state.seg) < l.segs[0].seq {
 			continue
