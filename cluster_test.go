@@ -18,8 +18,8 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// ledger is a state machine for tests: it counts how often each command was applied.
-type ledger struct {
+// counts is a state machine for tests: it counts how often each command was applied.
+type counts struct {
 	mu      sync.Mutex
 	applied map[string]int
 	last    braid.Position
@@ -27,9 +27,9 @@ type ledger struct {
 	before func(command string)
 }
 
-func newLedger() *ledger { return &ledger{applied: map[string]int{}} }
+func newCounts() *counts { return &counts{applied: map[string]int{}} }
 
-func (l *ledger) Apply(commands []braid.Command) error {
+func (l *counts) Apply(commands []braid.Command) error {
 	l.mu.Lock()
 	before := l.before
 	l.mu.Unlock()
@@ -51,31 +51,31 @@ func (l *ledger) Apply(commands []braid.Command) error {
 	return nil
 }
 
-func (l *ledger) Snapshot() (braid.Snapshot, error) {
+func (l *counts) Snapshot() (braid.Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return ledgerView(maps.Clone(l.applied)), nil
+	return countsView(maps.Clone(l.applied)), nil
 }
 
-func (l *ledger) Restore(r io.Reader) error {
+func (l *counts) Restore(r io.Reader) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.applied, l.last = map[string]int{}, 0
 	return json.NewDecoder(r).Decode(&l.applied)
 }
 
-func (l *ledger) count(command string) int {
+func (l *counts) count(command string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.applied[command]
 }
 
-type ledgerView map[string]int
+type countsView map[string]int
 
-func (v ledgerView) WriteTo(_ context.Context, w io.Writer) error {
+func (v countsView) WriteTo(_ context.Context, w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]int(v))
 }
-func (v ledgerView) Close() error { return nil }
+func (v countsView) Close() error { return nil }
 
 // testTimeout is how long a test waits for what should take a moment.
 const testTimeout = time.Minute
@@ -86,12 +86,12 @@ type cluster struct {
 	members []braid.Member
 	dirs    map[braid.MemberID]string
 	nodes   map[braid.MemberID]*braid.Node
-	ledgers map[braid.MemberID]*ledger
+	counts  map[braid.MemberID]*counts
 	tune    func(*braid.Options)
 }
 
 func newCluster(t testing.TB, size int, tune func(*braid.Options)) *cluster {
-	c := &cluster{t: t, tune: tune, dirs: map[braid.MemberID]string{}, nodes: map[braid.MemberID]*braid.Node{}, ledgers: map[braid.MemberID]*ledger{}}
+	c := &cluster{t: t, tune: tune, dirs: map[braid.MemberID]string{}, nodes: map[braid.MemberID]*braid.Node{}, counts: map[braid.MemberID]*counts{}}
 	for i := range size {
 		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
 		c.dirs[braid.MemberID(i+1)] = t.TempDir()
@@ -131,10 +131,10 @@ func (c *cluster) open(m braid.Member, join bool) error {
 	if c.tune != nil {
 		c.tune(&o)
 	}
-	sm := newLedger()
+	sm := newCounts()
 	n, err := braid.Open(o, sm)
 	if err == nil {
-		c.nodes[m.ID], c.ledgers[m.ID] = n, sm
+		c.nodes[m.ID], c.counts[m.ID] = n, sm
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func (c *cluster) verify(acked []string) {
 	for id, n := range c.nodes {
 		require.NoError(c.t, n.ReadBarrier(c.ctx()), "member %s", id)
 		for _, command := range acked {
-			require.Equal(c.t, 1, c.ledgers[id].count(command), "member %s, command %s", id, command)
+			require.Equal(c.t, 1, c.counts[id].count(command), "member %s, command %s", id, command)
 		}
 	}
 }
@@ -386,7 +386,7 @@ func TestBadInput(t *testing.T) {
 	dir := c.dirs[1]
 	open := func(o braid.Options) error {
 		o.Logger = slog.New(slog.DiscardHandler)
-		n, err := braid.Open(o, newLedger())
+		n, err := braid.Open(o, newCounts())
 		if err == nil {
 			n.Close()
 		}

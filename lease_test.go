@@ -24,7 +24,7 @@ func TestLeaseAfterATurnThatStalled(t *testing.T) {
 	require.NoError(t, c.nodes[old].ReadBarrier(c.ctx()))
 
 	stalled, release := make(chan struct{}), make(chan struct{})
-	sm := c.ledgers[old]
+	sm := c.counts[old]
 	sm.mu.Lock()
 	sm.before = func(command string) {
 		if command == "stall" {

@@ -309,7 +309,7 @@ func TestAClientsCommandsTakeEffectInOrder(t *testing.T) {
 					c.stop(leader) // what is under way is proposed again to another
 				}
 			}
-			for i := range count { // the ledger's results count commands
+			for i := range count { // the counts's results count commands
 				a := <-answers
 				require.NoError(t, a.err)
 				require.Equal(t, i+1, a.place)

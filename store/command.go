@@ -133,7 +133,7 @@ func (s *Store) encodeGuarded(ctx context.Context, r *pb.InternalRaftRequest, u 
 		return e, err
 	}
 	if r.Put != nil || r.Txn != nil {
-		if m := s.move(r); m.changed() || len(u) > 0 {
+		if m := s.extract(r); m.changed() || len(u) > 0 {
 			e.Body, e.request = m.body(), r
 			e.Command, err = encode(m.prefix(u), m.request)
 			return e, err

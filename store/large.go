@@ -31,30 +31,30 @@ type unchanged struct {
 	revision int64 // none of them was written after it
 }
 
-// moved is a value on its way into a body.
-type moved struct {
+// extracted is a value on its way into a body.
+type extracted struct {
 	record record
 	value  []byte
 	offset int
 }
 
-// mover takes the large values out of a request.
-type mover struct {
+// extraction takes the large values out of a request.
+type extraction struct {
 	threshold int // of values that are put; 0: none is large
-	// marked: those that begin like a record are moved, too. Without that, one could not be
+	// marked: those that begin like a record are extracted, too. Without that, one could not be
 	// told from the record of the value that its key had before.
 	marked  bool
 	request *pb.InternalRaftRequest
-	values  []moved
+	values  []extracted
 	at      map[record]int // in values; nil while there is one at most
 	bytes   int
 	// rewritten: something else than a value that is put was changed.
 	rewritten bool
 }
 
-// move takes the large values out of a request, which it leaves as it is.
-func (s *Store) move(r *pb.InternalRaftRequest) *mover {
-	m := &mover{threshold: s.opts.LargeValueBytes, marked: s.opts.Bodies != nil, request: r}
+// extract takes the large values out of a request, which it leaves as it is.
+func (s *Store) extract(r *pb.InternalRaftRequest) *extraction {
+	m := &extraction{threshold: s.opts.LargeValueBytes, marked: s.opts.Bodies != nil, request: r}
 	switch {
 	case r.Put != nil:
 		if m.large(r.Put.Value) {
@@ -66,10 +66,10 @@ func (s *Store) move(r *pb.InternalRaftRequest) *mover {
 	return m
 }
 
-func (m *mover) changed() bool { return len(m.values) > 0 || m.rewritten }
+func (m *extraction) changed() bool { return len(m.values) > 0 || m.rewritten }
 
 // large reports whether a value that is put goes into the body.
-func (m *mover) large(value []byte) bool {
+func (m *extraction) large(value []byte) bool {
 	return m.threshold > 0 && len(value) >= m.threshold || m.marked && marked(value)
 }
 
@@ -93,7 +93,7 @@ func sortedByValue(r *pb.RangeRequest) bool {
 }
 
 // concerns reports whether anything in a transaction has to be rewritten.
-func (m *mover) concerns(t *pb.TxnRequest) bool {
+func (m *extraction) concerns(t *pb.TxnRequest) bool {
 	for _, c := range t.Compare {
 		if comparedByRecord(c) {
 			return true
@@ -120,7 +120,7 @@ func (m *mover) concerns(t *pb.TxnRequest) bool {
 	return false
 }
 
-func (m *mover) txn(t *pb.TxnRequest) *pb.TxnRequest {
+func (m *extraction) txn(t *pb.TxnRequest) *pb.TxnRequest {
 	out := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.Compare)), Success: m.ops(t.Success), Failure: m.ops(t.Failure)}
 	for i, c := range t.Compare {
 		if out.Compare[i] = c; comparedByRecord(c) {
@@ -134,7 +134,7 @@ func (m *mover) txn(t *pb.TxnRequest) *pb.TxnRequest {
 	return out
 }
 
-func (m *mover) ops(ops []*pb.RequestOp) []*pb.RequestOp {
+func (m *extraction) ops(ops []*pb.RequestOp) []*pb.RequestOp {
 	out := make([]*pb.RequestOp, len(ops))
 	for i, op := range ops {
 		out[i] = op
@@ -156,7 +156,7 @@ func (m *mover) ops(ops []*pb.RequestOp) []*pb.RequestOp {
 }
 
 // put returns the request with a record in place of its value.
-func (m *mover) put(p *pb.PutRequest) *pb.PutRequest {
+func (m *extraction) put(p *pb.PutRequest) *pb.PutRequest {
 	r := recordOf(p.Value)
 	m.add(r, p.Value)
 	return &pb.PutRequest{
@@ -165,7 +165,7 @@ func (m *mover) put(p *pb.PutRequest) *pb.PutRequest {
 }
 
 // add puts a value into the body, unless an equal one is there.
-func (m *mover) add(r record, value []byte) {
+func (m *extraction) add(r record, value []byte) {
 	if len(m.values) == 1 && m.at == nil {
 		m.at = map[record]int{m.values[0].record: 0}
 	}
@@ -175,12 +175,12 @@ func (m *mover) add(r record, value []byte) {
 	if m.at != nil {
 		m.at[r] = len(m.values)
 	}
-	m.values = append(m.values, moved{r, value, m.bytes})
+	m.values = append(m.values, extracted{r, value, m.bytes})
 	m.bytes += len(value)
 }
 
 // body returns the values, one after the other. A single one is not copied.
-func (m *mover) body() []byte {
+func (m *extraction) body() []byte {
 	if len(m.values) == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (m *mover) body() []byte {
 }
 
 // prefix is what comes before the request in the command.
-func (m *mover) prefix(u []unchanged) []byte {
+func (m *extraction) prefix(u []unchanged) []byte {
 	b := binary.AppendUvarint([]byte{kindLarge}, uint64(len(m.values)))
 	for i := range m.values {
 		v := &m.values[i]

@@ -208,7 +208,7 @@ func (s *Store) readTxn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResp
 			return nil, err
 		}
 	}
-	if m := (mover{}); m.concerns(asked) {
+	if m := (extraction{}); m.concerns(asked) {
 		asked = m.txn(asked)
 	}
 	err = s.permitted(ctx, allowed, func() error {

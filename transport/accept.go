@@ -196,7 +196,7 @@ func (t *Transport) enter(in *inbound) (older *inbound, reason Reason) {
 		return nil, ReasonClosing
 	}
 	if in.key.what == forRequests {
-		in.key.stream %= maxLanes
+		in.key.stream %= maxRequestConns
 	}
 	if in.key.what == forSnapshot {
 		for in.key.stream = 0; t.inbound[in.key] != nil; in.key.stream++ {
@@ -208,7 +208,7 @@ func (t *Transport) enter(in *inbound) (older *inbound, reason Reason) {
 	if older := t.inbound[in.key]; older != nil {
 		return older, 0
 	}
-	if in.key.what == forFrames && t.countInbound(in.key.from) >= t.opt.MaxStreams+maxIncoming+maxLanes {
+	if in.key.what == forFrames && t.countInbound(in.key.from) >= t.opt.MaxStreams+maxIncoming+maxRequestConns {
 		return nil, ReasonBusy
 	}
 	if in.counted = t.countersOf(in.key.from); in.counted == nil {

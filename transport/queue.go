@@ -19,8 +19,8 @@ const (
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// gather is frames laid out for one gathered write.
-type gather struct {
+// outFrames is frames laid out for one gathered write.
+type outFrames struct {
 	bufs   [][]byte           // sealed: pieces of chunks, and large parts by reference
 	used   []*[chunkSize]byte // the chunks, to be given back
 	open   []byte             // the chunk being filled, up to its length
@@ -29,15 +29,15 @@ type gather struct {
 	frames int
 }
 
-func (g *gather) seal() {
+func (g *outFrames) seal() {
 	if g.from < len(g.open) {
 		g.bufs = append(g.bufs, g.open[g.from:len(g.open):len(g.open)])
 		g.from = len(g.open)
 	}
 }
 
-// room makes open have room for n more bytes, n ≤ chunkSize.
-func (g *gather) room(n int) {
+// reserve makes open have capacity for n more bytes, n ≤ chunkSize.
+func (g *outFrames) reserve(n int) {
 	if cap(g.open)-len(g.open) >= n {
 		return
 	}
@@ -47,12 +47,12 @@ func (g *gather) room(n int) {
 	g.open, g.from = c[:0], 0
 }
 
-func (g *gather) add(h header, parts [][]byte, inline int) {
-	g.room(headerSize)
+func (g *outFrames) add(h header, parts [][]byte, inline int) {
+	g.reserve(headerSize)
 	g.open = appendHeader(g.open, h)
 	for _, p := range parts {
 		if len(p) <= inline {
-			g.room(len(p))
+			g.reserve(len(p))
 			g.open = append(g.open, p...)
 			continue
 		}
@@ -64,17 +64,17 @@ func (g *gather) add(h header, parts [][]byte, inline int) {
 }
 
 // reset gives the chunks back and forgets everything; nothing may still refer to it.
-func (g *gather) reset() {
+func (g *outFrames) reset() {
 	for i, c := range g.used {
 		chunks.Put(c)
 		g.used[i] = nil
 	}
 	clear(g.bufs)
 	if cap(g.bufs) > 4*groupParts { // an unusual one
-		*g = gather{}
+		*g = outFrames{}
 		return
 	}
-	*g = gather{bufs: g.bufs[:0], used: g.used[:0]}
+	*g = outFrames{bufs: g.bufs[:0], used: g.used[:0]}
 }
 
 // queue is what waits to be written to one connection, bounded in bytes.
@@ -84,9 +84,9 @@ type queue struct {
 	wake   chan struct{} // holds a token when the writer should look
 
 	mu      sync.Mutex
-	next    gather // filled by put
-	size    int    // bytes in next and being written; ≤ limit, or one frame
-	waiting bool   // the writer found nothing and waits for wake
+	next    outFrames // filled by put
+	size    int       // bytes in next and being written; ≤ limit, or one frame
+	waiting bool      // the writer found nothing and waits for wake
 }
 
 func newQueue(limit int, encrypted bool) *queue {
@@ -124,7 +124,7 @@ func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 }
 
 // take exchanges the empty g for what is queued.
-func (q *queue) take(g *gather) bool {
+func (q *queue) take(g *outFrames) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next.frames == 0 {
@@ -167,7 +167,7 @@ type pump struct {
 	counted *counters
 	fault   func() bool // whether frames are to be lost; may be nil
 	tls     bool
-	batch   gather
+	batch   outFrames
 	vec     net.Buffers
 	until   time.Time // the write deadline that is set
 }

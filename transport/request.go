@@ -49,17 +49,17 @@ type caller struct {
 	count int // requests under way; ≤ Options.MaxRequests
 	bytes int // of them; ≤ Options.QueueBytes, or one request
 	turn  int // of the next request
-	lanes [maxLanes]lane
+	conns [maxRequestConns]requestSlot
 }
 
-// lane is a connection for requests, one of maxLanes at most.
-type lane struct {
+// requestSlot is a place for a connection for requests, one of maxRequestConns at most.
+type requestSlot struct {
 	conn    *callConn
 	attempt *attempt // under way, if any
 }
 
-// maxLanes bounds the connections for requests to a peer, whatever addresses it has.
-const maxLanes = 16
+// maxRequestConns bounds the connections for requests to a peer, whatever addresses it has.
+const maxRequestConns = 16
 
 // attempt is a connection being made. err is valid when done is closed.
 type attempt struct {
@@ -89,11 +89,11 @@ func (c *caller) leave(n int) {
 
 // connection returns the connection whose turn it is, after making it if there is none.
 func (c *caller) connection(ctx context.Context) (*callConn, error) {
-	n := min(max(1, len(*c.peer.addrs.Load())), maxLanes)
+	n := min(max(1, len(*c.peer.addrs.Load())), maxRequestConns)
 	c.mu.Lock()
 	number := c.turn % n
 	c.turn = number + 1
-	l := &c.lanes[number]
+	l := &c.conns[number]
 	if l.conn != nil && l.conn.ctx.Err() == nil {
 		defer c.mu.Unlock()
 		return l.conn, nil
@@ -116,8 +116,8 @@ func (c *caller) connection(ctx context.Context) (*callConn, error) {
 	}
 }
 
-// run makes a lane's connection and serves it until it ends.
-func (c *caller) run(l *lane, number uint32, a *attempt) {
+// run makes a connection and serves it until it ends.
+func (c *caller) run(l *requestSlot, number uint32, a *attempt) {
 	conn, err := c.peer.dialAny(c.peer.ctx, forRequests, number)
 	if err == nil {
 		a.conn = newCallConn(c.peer, conn)
