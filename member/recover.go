@@ -63,11 +63,6 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 // begins where the global log says, once that is replayed.
 type Unborn struct{ recovery }
 
-// BaseRecord is what starts an instance's log on disk anew after a base.
-func BaseRecord(instance protocol.InstanceID, base protocol.Base) wal.Record {
-	return walRecord(instance, &protocol.Record{Kind: protocol.RecordBase, Base: &base})
-}
-
 // NewUnborn is an instance of which the log has nothing.
 func NewUnborn(instance protocol.InstanceID) *Unborn {
 	return &Unborn{recovery: recovery{instance: instance}}
@@ -80,8 +75,10 @@ func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) 
 }
 
 // Begin is what the instance needs to start from a base: that of its first moment, or of a
-// snapshot. restart says that its log on disk must be started anew there first.
-func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, restart bool, err error) {
+// snapshot. records are to be written to the log first. The log of an instance begins with its base
+// and its state, also if both say nothing: a record before them that goes bad, of which nothing is
+// known then, cannot have been the instance's.
+func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, records []wal.Record, err error) {
 	r := u.recovery
 	r.Base = base
 	for len(r.Entries) > 0 && r.Entries[0].Index <= base.Index {
@@ -90,12 +87,18 @@ func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, restart bool
 		}
 		r.Entries = r.Entries[1:]
 	}
-	restart, err = r.join()
+	restart, err := r.join()
 	r.State.Commit = max(r.State.Commit, base.Index)
 	if restart {
 		r.State.Commit = base.Index
 	}
-	return r.Recovered, restart, err
+	if restart || !r.written {
+		records = append(records, walRecord(u.instance, &protocol.Record{Kind: protocol.RecordBase, Base: &base}))
+	}
+	if !r.written {
+		records = append(records, walRecord(u.instance, &protocol.Record{Kind: protocol.RecordState, State: r.State}))
+	}
+	return r.Recovered, records, err
 }
 
 type recovery struct {
@@ -105,8 +108,9 @@ type recovery struct {
 	// at is the log's entry at the snapshot's index, if it has one.
 	at       protocol.Entry
 	found    bool
-	resident int // payload bytes kept in memory
-	limit    int // of them
+	written  bool // the log has something of the instance
+	resident int  // payload bytes kept in memory
+	limit    int  // of them
 }
 
 func (r *recovery) read(log *wal.Log) error {
@@ -117,6 +121,7 @@ func (r *recovery) read(log *wal.Log) error {
 }
 
 func (r *recovery) record(kind wal.Kind, index uint64, data []byte) (err error) {
+	r.written = true
 	switch kind {
 	case wal.KindState:
 		r.State, err = decodeState(data)

@@ -9,7 +9,6 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
 // A running cluster's log is woven from more or fewer instances: an EntryReshape stands in the
@@ -133,12 +132,12 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error
 		u = member.NewUnborn(id)
 	}
 	delete(r.unborn, id)
-	rec, restart, err := u.Begin(base)
+	rec, records, err := u.Begin(base)
 	if err != nil {
 		return nil, err
 	}
-	if restart {
-		r.writer.Submit([]wal.Record{member.BaseRecord(id, rec.Base)}, func(err error) {
+	if len(records) > 0 {
+		r.writer.Submit(records, func(err error) {
 			if err != nil {
 				r.fail(err)
 			}

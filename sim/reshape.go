@@ -65,6 +65,9 @@ func (m *Member) reshaped() error {
 		}
 	}
 	m.askAgain()
+	if len(m.records) > 0 {
+		m.write()
+	}
 	return nil
 }
 
@@ -85,13 +88,11 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, erro
 			return nil, err
 		}
 	}
-	rec, restart, err := u.Begin(base)
+	rec, records, err := u.Begin(base)
 	if err != nil {
 		return nil, err
 	}
-	if restart {
-		m.records = append(m.records, member.BaseRecord(id, rec.Base))
-	}
+	m.records = append(m.records, records...)
 	s := &strand{m: m, instance: id, court: m.w.courtWith(id, &base.Config), noted: rec.State.Commit}
 	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 		return nil, err
