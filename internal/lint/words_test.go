@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"go/ast"
 	"io/fs"
 	"os"
 	"path"
@@ -193,6 +194,85 @@ func TestCommentsCiteWhatExists(t *testing.T) {
 				if what = strings.Trim(what, `"`); !p.says(what) && !p.items[what] {
 					t.Errorf("%s cites %q of %s, which does not say it", f.path, what, name)
 				}
+			}
+		}
+	}
+}
+
+// declared are the names of a package: types, functions, constants, variables, and what types
+// have as "Type.Name".
+func declared(r *repository) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for _, f := range r.files {
+		if f.isTest() {
+			continue
+		}
+		names := out[f.syntax.Name.Name]
+		if names == nil {
+			names = map[string]bool{}
+			out[f.syntax.Name.Name] = names
+		}
+		for _, d := range f.syntax.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					receiver := d.Recv.List[0].Type
+					if index, ok := receiver.(*ast.IndexExpr); ok {
+						receiver = index.X
+					}
+					name = root(receiver) + "." + name
+				}
+				names[name] = true
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					declare(names, s)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func declare(names map[string]bool, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			names[name.Name] = true
+		}
+	case *ast.TypeSpec:
+		names[s.Name.Name] = true
+		var fields *ast.FieldList
+		switch t := s.Type.(type) {
+		case *ast.StructType:
+			fields = t.Fields
+		case *ast.InterfaceType:
+			fields = t.Methods
+		default:
+			return
+		}
+		for _, field := range fields.List {
+			for _, name := range field.Names {
+				names[s.Name.Name+"."+name.Name] = true
+			}
+		}
+	}
+}
+
+// identifier is a name of a package between backquotes.
+var identifier = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.\\w+)?)`")
+
+func TestGlossaryNamesWhatExists(t *testing.T) {
+	names := declared(source(t))
+	for _, f := range texts(t) {
+		if f.path != "docs/glossary.md" {
+			continue
+		}
+		found := identifier.FindAllStringSubmatch(f.bytes, -1)
+		require.NotEmpty(t, found)
+		for _, m := range found {
+			if !names[m[1]][m[2]] {
+				t.Errorf("%s names %s.%s, which is not declared", f.path, m[1], m[2])
 			}
 		}
 	}
