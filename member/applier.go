@@ -50,9 +50,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	// MutantNoSessions applies duplicates, MutantOneSession takes the numbers of an instance's
-	// proposals for those of another; for the simulator to catch.
-	MutantNoSessions, MutantOneSession bool
+	mutant    Mutant // no-sessions, weave-one-session, forget-sessions, weave-mix
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -350,10 +348,10 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		return nil
 	}
 	session := p.Instance
-	if a.MutantOneSession {
+	if a.mutant == MutantOneSession {
 		session = a.Instances[0].Instance
 	}
-	if !a.sessions.Admit(session, e) && !a.MutantNoSessions {
+	if !a.sessions.Admit(session, e) && a.mutant != MutantNoSessions {
 		if own != nil {
 			own.Fail(ErrResultUnknown)
 		}
@@ -480,6 +478,9 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 			return fmt.Errorf("state machine: restore: %w", err)
 		}
 	}
+	if a.mutant == MutantMix {
+		meta.Cursor = a.mixed(meta.Cursor)
+	}
 	a.order.Install(meta.Cursor)
 	a.sessions = NewSessions(meta.Sessions)
 	unknown := func(b *Batch) { b.Fail(ErrResultUnknown) }
@@ -547,7 +548,36 @@ func (a *Applier) Meta() Meta {
 	for i := range a.Instances[1:] {
 		m.Others = append(m.Others, a.Instances[i+1].Config.Clone())
 	}
+	if a.mutant == MutantForgetSessions {
+		m.Sessions = nil
+	}
 	return m
+}
+
+// Break makes a mutant of the applier and of its order.
+func (a *Applier) Break(m Mutant) {
+	a.mutant = m
+	if n, ok := a.order.(*order.Niagara); ok {
+		n.Mutant = order.Mutant(m)
+	}
+}
+
+// mixed is where a member would be that goes to a snapshot in the instance alone in which that is
+// furthest ahead.
+func (a *Applier) mixed(to order.Cursor) order.Cursor {
+	mix := a.order.Cursor().Clone()
+	if !slices.Equal(mix.Instances(), to.Instances()) {
+		return to
+	}
+	far := 0
+	for i := range mix.Points {
+		if to.Points[i].Index-mix.Points[i].Index > to.Points[far].Index-mix.Points[far].Index {
+			far = i
+		}
+	}
+	mix.Position, mix.Next = to.Position, order.Slot{Round: mix.Next.Round + 1, Instance: mix.Points[0].Instance}
+	mix.Points[far] = to.Points[far]
+	return mix
 }
 
 // Check verifies the invariants.

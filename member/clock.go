@@ -8,24 +8,22 @@ import "time"
 // judged by a time from before the read was asked for (docs/raft.md, "What clocks are assumed
 // to do").
 type Clock struct {
-	Read func() time.Duration
-	// MutantOnceATurn takes the time at which a turn began for the time of all its steps; for
-	// the simulator to catch.
-	MutantOnceATurn bool
+	Read   func() time.Duration
+	Mutant Mutant // old-clock
 
 	began time.Duration
 }
 
 // Begin is called when a turn begins.
 func (c *Clock) Begin() {
-	if c.MutantOnceATurn {
+	if c.Mutant == MutantOldClock {
 		c.began = c.Read()
 	}
 }
 
 // Now is the time of the step that comes next.
 func (c *Clock) Now() time.Duration {
-	if c.MutantOnceATurn {
+	if c.Mutant == MutantOldClock {
 		return c.began
 	}
 	return c.Read()

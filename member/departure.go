@@ -24,9 +24,7 @@ type Departure struct {
 	refused *ExpelledError
 	left    bool
 	since   time.Duration // when it was first seen that every instance goes on without it
-	// MutantAny takes the word of one instance for all: stops a member that others count on,
-	// for the simulator to catch.
-	MutantAny bool
+	Mutant  Mutant        // weave-depart-any
 }
 
 // Refused takes in that another member refused the link of this one, and why.
@@ -48,7 +46,7 @@ func (d *Departure) Next(now, patience time.Duration, instances []*protocol.Stat
 	}
 	gone := Expelled(instances)
 	for i := range instances {
-		if d.MutantAny && gone == nil {
+		if d.Mutant == MutantDepartAny && gone == nil {
 			gone = Expelled(instances[i : i+1])
 		}
 	}

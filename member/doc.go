@@ -23,6 +23,7 @@
 //     instance without a leader, a cluster that goes on without this member.
 //   - register.go: who the others are, and with whom there is a link.
 //   - clock.go: how the time is asked for.
+//   - mutant.go: rules broken on purpose, for the simulator to catch.
 //
 // May import: protocol, order, wal (what a record is), transport (why a link is refused), erasure.
 package member

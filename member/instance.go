@@ -30,9 +30,7 @@ type InstanceConfig struct {
 	// Backlog is how many entries may be committed and not applied before the instance takes no
 	// more in, see [Backlog]; 0: any number.
 	Backlog int
-	// MutantReleaseEarly makes answers leave before the disk is done: loses data, for the
-	// simulator to catch.
-	MutantReleaseEarly bool
+	Mutant  Mutant // release-before-durable, weave-hasty
 }
 
 // Instance is the pure half of an instance's event loop: a core, the messages that wait
@@ -412,7 +410,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	out.Seq = eff.Seq
 	out.Send = append(out.Send, eff.Send...)
 	for _, m := range eff.Release {
-		if in.recorded <= in.durable || in.cfg.MutantReleaseEarly {
+		if in.recorded <= in.durable || in.cfg.Mutant == MutantReleaseEarly {
 			out.Send = append(out.Send, m)
 		} else {
 			in.held = append(in.held, heldMessage{after: in.recorded, msg: m})
@@ -426,6 +424,9 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		}
 	}
 	in.committed(commits, out)
+	if in.cfg.Mutant == MutantHasty {
+		in.hasten(out)
+	}
 	for _, r := range eff.Reads {
 		if in.dropRead(r.Context) {
 			out.Reads = append(out.Reads, r)
@@ -448,6 +449,20 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		in.again(now, out, false)
 	} else if in.crowded && len(out.Own) > own {
 		in.againBatches(now, out, false)
+	}
+}
+
+// hasten hands out the skip that was just appended as if it were committed, if nothing is missing
+// before it.
+func (in *Instance) hasten(out *Outbox) {
+	for i := range in.eff.Persist {
+		r := &in.eff.Persist[i]
+		if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || in.role != protocol.Leader {
+			continue
+		}
+		if last := in.core.Status().Commit; r.Entry.Index == last+1 {
+			out.Commit = append(out.Commit, r.Entry)
+		}
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 // them is bounded in bytes; who is further behind gets a snapshot.
 type LogKeeper struct {
 	// Bytes bounds what is kept for members that catch up.
-	Bytes int64
-	// Mutant keeps nothing for anybody: members may never arrive, for the simulator to catch.
-	Mutant bool
+	Bytes  int64
+	Mutant Mutant // keep-nothing, weave-cut-committed
 	// marks are the snapshots since the log begins, ascending, and how many bytes had been
 	// applied by then. The first is where the log began; empty until one is known.
 	marks []logMark
@@ -50,7 +49,7 @@ func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protoc
 	}
 	for i := range st.Peers {
 		p := &st.Peers[i]
-		if !p.Active || k.Mutant {
+		if !p.Active || k.Mutant == MutantKeepNothing {
 			continue // whoever is down may be so for long
 		}
 		need := p.Needs
@@ -60,6 +59,9 @@ func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protoc
 		if need < cut && need+1 >= st.First && bytes-k.before(need) <= k.Bytes {
 			cut = need
 		}
+	}
+	if k.Mutant == MutantCutCommitted {
+		cut = st.Commit
 	}
 	n := 0
 	for n+1 < len(k.marks) && k.marks[n+1].index <= cut {

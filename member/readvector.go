@@ -14,6 +14,7 @@ type ReadVector struct {
 	points  []readPoint // ascending by instance
 	missing int         // how many of them are not known yet
 	few     [4]readPoint
+	Mutant  Mutant // read-before-applied, weave-read-one
 }
 
 type readPoint struct {
@@ -24,6 +25,9 @@ type readPoint struct {
 
 // Ask begins with these instances, which are those in force, ascending.
 func (v *ReadVector) Ask(shape []protocol.InstanceID) {
+	if v.Mutant == MutantReadOne {
+		shape = shape[:1]
+	}
 	v.points, v.missing = v.few[:0], len(shape)
 	for _, id := range shape {
 		v.points = append(v.points, readPoint{instance: id})
@@ -45,6 +49,9 @@ func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (
 // Void reports whether other instances are in force than were asked: the global log may have
 // gone on through some that gave no read point, so all must be asked again.
 func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
+	if v.Mutant == MutantReadOne {
+		shape = shape[:1]
+	}
 	if len(shape) != len(v.points) {
 		return true
 	}
@@ -59,6 +66,12 @@ func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 // Reached reports whether a state serves the read that has added so much of each instance
 // in force, in their order.
 func (v *ReadVector) Reached(added []protocol.Index) bool {
+	switch {
+	case v.missing == 0 && v.Mutant == MutantReadBeforeApplied:
+		return true
+	case v.Mutant == MutantReadOne:
+		added = added[:1]
+	}
 	if v.missing > 0 || len(added) != len(v.points) {
 		return false
 	}

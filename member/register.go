@@ -45,9 +45,7 @@ type Register struct {
 	// contradicts met, it is right: the cluster noted it. Sorted by member.
 	told []acquaintance
 
-	// Mutants, for the simulator to catch: a member's identity is not compared; its life is
-	// not; what is known is not made durable.
-	MutantAnyLog, MutantAnyLife, MutantForgetful bool
+	Mutant Mutant // identity-unchecked, identity-in-memory, life-unchecked
 }
 
 type acquaintance struct {
@@ -147,8 +145,8 @@ func (r *Register) is(taken protocol.Who) bool {
 	case taken.Log.IsZero():
 		return true
 	case taken.Log != r.own.Log:
-		return r.MutantAnyLog
-	case r.MutantAnyLife:
+		return r.Mutant == MutantAnyLog
+	case r.Mutant == MutantAnyLife:
 		return true
 	}
 	mark := r.own.mark(taken.Life)
@@ -163,9 +161,9 @@ func (r *Register) follows(known, who protocol.Who) bool {
 	case known.Log.IsZero():
 		return true
 	case known.Log != who.Log:
-		return r.MutantAnyLog
+		return r.Mutant == MutantAnyLog
 	}
-	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.MutantAnyLife
+	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.Mutant == MutantAnyLife
 }
 
 // Note notes that there is a link with a member now, and reports whether that is to be made
@@ -179,7 +177,7 @@ func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 		return false
 	}
 	r.met[i].Who = who
-	return !r.MutantForgetful
+	return r.Mutant != MutantForgetful
 }
 
 // Learn takes in whose log the members of a configuration have. It returns those that turn out
@@ -194,7 +192,7 @@ func (r *Register) Learn(c *protocol.Config) (strangers []protocol.MemberID, err
 			if r.learn(m.ID, m.Log) {
 				strangers = append(strangers, m.ID)
 			}
-		case m.Log != r.own.Log && !r.MutantAnyLog:
+		case m.Log != r.own.Log && r.Mutant != MutantAnyLog:
 			err = &ForgottenError{Self: m.ID, Known: protocol.Who{Log: m.Log}, Is: r.own.Who()}
 		}
 	}
@@ -212,7 +210,7 @@ func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger boo
 	}
 	r.told[at].Who = protocol.Who{Log: log}
 	i, met := find(r.met, id)
-	return met && r.met[i].Log != log && !r.MutantAnyLog
+	return met && r.met[i].Log != log && r.Mutant != MutantAnyLog
 }
 
 // Publish returns the changes that note in the membership whose log each member has, of those

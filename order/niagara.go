@@ -25,6 +25,8 @@ type Niagara struct {
 	reshape int
 	// fresh is the lowest id that was never given; above the ids of all logs.
 	fresh protocol.InstanceID
+
+	Mutant Mutant // breaks a rule on purpose; only for tests
 }
 
 // instanceLog is what is known of one instance's log.
@@ -99,13 +101,22 @@ func (n *Niagara) Next(out []Placed) []Placed {
 		}
 		s := &n.logs[n.next]
 		filled := false
-		if out, filled = n.fill(s, out); !filled {
+		if out, filled = n.fill(s, out); !filled && !n.impatient(s) {
 			return out
 		}
 		if n.next++; n.next == len(n.logs) {
 			out = n.endRound(out)
 		}
 	}
+}
+
+// impatient passes over a slot that is not filled, for a mutant.
+func (n *Niagara) impatient(s *instanceLog) bool {
+	if n.Mutant != MutantImpatient || n.next+1 == len(n.logs) || n.logs[n.next+1].waiting.len() == 0 {
+		return false
+	}
+	s.at.Round++
+	return true
 }
 
 // leap goes through the rounds that all instances skip at once, so that idle rounds cost
@@ -152,6 +163,9 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 			n.reshape = min(max(1, e.Instances()), MaxInstances)
 			s.at.Round++
 			s.pop()
+			if n.Mutant == MutantReshapeAtOnce {
+				n.finishEarly()
+			}
 			return out, true
 		default:
 			out = n.place(s, out)
@@ -195,6 +209,14 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 	out = append(out, Placed{First: n.position + 1, Entry: protocol.NewReshape(want), Round: ended, Shape: c.Instances()})
 	n.position++
 	return out
+}
+
+// finishEarly ends the round where it is, for a mutant.
+func (n *Niagara) finishEarly() {
+	for i := n.next + 1; i < len(n.logs); i++ {
+		n.logs[i].at.Round++
+	}
+	n.next = len(n.logs) - 1
 }
 
 // Cursor implements [Order].

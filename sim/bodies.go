@@ -379,6 +379,7 @@ func (s *strand) trim() {
 		if n == nil {
 			continue
 		}
+		n.Mutant = s.m.w.set.mutant()
 		s.body.trims = append(s.body.trims, n)
 		for _, msg := range n.Questions() {
 			s.m.w.send(msg)

@@ -20,16 +20,6 @@ import (
 // member that was: its disk is as it was when it was lost. Who comes in its place is judged as
 // somebody else, whose word is worth nothing.
 
-// Mutants of the register of members.
-const (
-	// MutantAnyLog takes a member with another log for the one that was known.
-	MutantAnyLog = "identity-unchecked"
-	// MutantForgetful knows whom it linked with until it stops.
-	MutantForgetful = "identity-in-memory"
-	// MutantAnyLife takes an earlier life of a member for a later one.
-	MutantAnyLife = "life-unchecked"
-)
-
 // lostStream is for the settings of lost disks what stream is for everything else.
 const lostStream = stream + 14
 

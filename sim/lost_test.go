@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -67,7 +68,7 @@ func TestAWipedMemberDoesNotElect(t *testing.T) {
 }
 
 func TestAWipedMemberElectsIfNobodyComparesWhoItIs(t *testing.T) {
-	s := newStage(t, 3, MutantAnyLog, nil)
+	s := newStage(t, 3, string(member.MutantAnyLog), nil)
 	wiped(s)
 	require.NotNil(t, s.end())
 }

@@ -146,7 +146,7 @@ type applyItem struct {
 
 func newMember(w *World, id protocol.MemberID) *Member {
 	m := &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
-	m.turn = member.Clock{Read: m.clock, MutantOnceATurn: w.set.Mutant == MutantOldClock}
+	m.turn = member.Clock{Read: m.clock, Mutant: w.set.mutant()}
 	return m
 }
 
@@ -405,7 +405,7 @@ func (m *Member) Read(done func(ok bool)) {
 // ask asks all instances for a read point.
 func (m *Member) ask(r pendingRead) {
 	m.context++
-	r.context, r.vector = m.context, &member.ReadVector{}
+	r.context, r.vector = m.context, &member.ReadVector{Mutant: m.w.set.mutant()}
 	r.vector.Ask(m.instances())
 	m.asked = append(m.asked, r)
 	for _, s := range m.strands {
@@ -668,9 +668,7 @@ func (m *Member) start() error {
 	if r.register, err = replica.LoadRegister(m.disk, dataDir, own); err != nil {
 		return err
 	}
-	r.register.MutantAnyLog = m.w.set.Mutant == MutantAnyLog
-	r.register.MutantAnyLife = m.w.set.Mutant == MutantAnyLife
-	r.register.MutantForgetful = m.w.set.Mutant == MutantForgetful
+	r.register.Mutant = m.w.set.mutant()
 	meta, skip, err := m.restore(r)
 	if err != nil {
 		return err
@@ -706,13 +704,9 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	s := m.own
 	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
 	m.streams = map[protocol.MemberID]order.Cursor{}
-	if s.Mutant == MutantForgetSessions {
-		meta.Sessions = nil
-	}
 	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
-	m.applier.MutantNoSessions = s.Mutant == MutantNoSessions
-	m.applier.MutantOneSession = s.Mutant == MutantOneSession
-	m.departure.MutantAny = s.Mutant == MutantDepartAny
+	m.applier.Break(s.mutant())
+	m.departure.Mutant = s.mutant()
 	m.applier.Passed = m.passed
 	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
 	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }

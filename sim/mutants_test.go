@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol/raft"
 )
 
@@ -24,7 +25,7 @@ var staged = map[string]struct {
 	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
 	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
 	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
-	MutantKeepNothing:                     {3, keepsLog, endlessSnapshots},
+	string(member.MutantKeepNothing):      {3, keepsLog, endlessSnapshots},
 	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
 }
 

@@ -5,13 +5,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -38,9 +38,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *st
 		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
 	}
 	set.Raft = raft.Config{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
-	if !slices.Contains(ReplicaMutants, mutant) {
-		set.Raft.Mutant = raft.Mutant(mutant)
-	}
+	set.Raft.Mutant = set.protocolMutant()
 	if tweak != nil {
 		tweak(&set)
 	}
@@ -322,7 +320,7 @@ func TestLeaderFrozenInATurn(t *testing.T) {
 		frozenLeader(s)
 		s.passes()
 	}
-	s := newStage(t, 3, MutantOldClock, leases(0.1))
+	s := newStage(t, 3, string(member.MutantOldClock), leases(0.1))
 	frozenLeader(s)
 	require.ErrorContains(t, s.end(), "lineariz")
 }

@@ -3,44 +3,11 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
-
-// Mutants of the replica, beside those of the protocol (raft.Mutants).
-const (
-	// MutantReleaseEarly lets answers leave before the disk is done.
-	MutantReleaseEarly = "release-before-durable"
-	// MutantNoSessions applies a proposal as often as it stands in the log.
-	MutantNoSessions = "no-sessions"
-	// MutantForgetSessions restarts and installs snapshots without the table of sessions.
-	MutantForgetSessions = "forget-sessions"
-	// MutantReadOne asks the leader of one instance alone for a read point.
-	MutantReadOne = "weave-read-one"
-	// MutantMix takes a received snapshot's place in the instance alone that asked for it.
-	MutantMix = "weave-mix"
-	// MutantCutCommitted cuts the logs at what is committed, not at the snapshot's points.
-	MutantCutCommitted = "weave-cut-committed"
-	// MutantHasty takes skips into the order as soon as their leader has appended them.
-	MutantHasty = "weave-hasty"
-	// MutantOneSession knows the proposals of all instances by one session of their member.
-	MutantOneSession = "weave-one-session"
-	// MutantDepartAny stops a member that one instance removed, whatever the others decided.
-	MutantDepartAny = "weave-depart-any"
-	// MutantOldClock judges everything in a turn of an event loop by the time at which the turn
-	// began, leases too.
-	MutantOldClock = "old-clock"
-	// MutantKeepNothing cuts the log whoever is being sent a snapshot.
-	MutantKeepNothing = "keep-nothing"
-)
-
-// ReplicaMutants lists the mutants of the replica.
-var ReplicaMutants = []string{MutantReleaseEarly, MutantNoSessions, MutantForgetSessions,
-	MutantReadOne, MutantMix, MutantCutCommitted, MutantHasty, MutantOneSession, MutantDepartAny, MutantOldClock, MutantKeepNothing,
-	MutantAnyLog, MutantForgetful, MutantAnyLife}
 
 // Settings is everything about a run that the seed draws before it begins: sizes, rates,
 // latencies, limits. Swarm testing: each run has its own mix, many features are off.
@@ -183,9 +150,7 @@ func (s *Settings) drawRaft(d dice) {
 		LeaseReads:          d.yes(0.3),
 	}
 	s.drawClocks(d)
-	if !slices.Contains(ReplicaMutants, s.Mutant) {
-		s.Raft.Mutant = raft.Mutant(s.Mutant)
-	}
+	s.Raft.Mutant = s.protocolMutant()
 }
 
 // drawClocks draws how far clocks may go wrong.
@@ -292,14 +257,4 @@ func (d dice) duration(lo, hi time.Duration) time.Duration {
 // limit draws one of three sizes: tiny, small, large.
 func (d dice) limit(tiny, small, large int) int {
 	return [...]int{tiny, small, large}[d.below(3)]
-}
-
-// Mutants lists the known-unsafe variants that the simulator can run, of the protocol and
-// of the replica.
-func Mutants() []string {
-	var out []string
-	for i := range raft.Mutants {
-		out = append(out, string(raft.Mutants[i].Name))
-	}
-	return append(out, ReplicaMutants...)
 }

@@ -123,14 +123,6 @@ func (m *Member) install(base protocol.Base, by *strand) error {
 	return nil
 }
 
-// mixed is where a member would be that goes to a snapshot in one instance only.
-func (m *Member) mixed(to order.Cursor, by *strand) order.Cursor {
-	mix := m.applier.Cursor().Clone()
-	mix.Position, mix.Next = to.Position, order.Slot{Round: mix.Next.Round + 1, Instance: firstInstance}
-	mix.Points[slices.Index(m.strands, by)] = to.Point(by.instance)
-	return mix
-}
-
 // replace puts the newest snapshot, which has this base or is further, in the place of the
 // state.
 func (m *Member) replace(base protocol.Base, by *strand) error {
@@ -140,12 +132,6 @@ func (m *Member) replace(base protocol.Base, by *strand) error {
 		return err
 	}
 	meta := f.Header.Meta
-	if m.w.set.Mutant == MutantMix {
-		meta.Cursor = m.mixed(meta.Cursor, by)
-	}
-	if m.w.set.Mutant == MutantForgetSessions {
-		meta.Sessions = nil
-	}
 	if err := m.applier.Install(meta, f); err != nil {
 		return err
 	}
@@ -224,12 +210,6 @@ func (m *Member) stored(s *snapshot, total int64) {
 	}
 	for _, k := range m.strands {
 		k.step(protocol.Compact{Index: at.Point(k.instance).Index})
-	}
-	if m.w.set.Mutant == MutantCutCommitted {
-		at = at.Clone()
-		for i, k := range m.strands {
-			at.Points[i].Index = k.inst.Core().Status().Commit
-		}
 	}
 	m.releaseUpTo(s.Command)
 	cutting := false

@@ -115,13 +115,13 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	config := member.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
 		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes, Backlog: set.Backlog,
-		MutantReleaseEarly: set.Mutant == MutantReleaseEarly,
+		Mutant: set.mutant(),
 	}
 	if set.woven() {
 		config.Woven = rec
 	}
 	s.inst = member.NewInstance(config, s.witness)
-	s.keep = member.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.Mutant == MutantKeepNothing}
+	s.keep = member.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.mutant()}
 	return nil
 }
 
@@ -161,9 +161,6 @@ func (s *strand) carryOut() {
 	if s.persist(&out); !m.up {
 		return
 	}
-	if m.w.set.Mutant == MutantHasty && s.leads() {
-		s.hasten()
-	}
 	if out.Install != nil {
 		s.keep.Begin(out.Install.Index, s.m.total)
 		s.body.retention.Installing(out.Install.Index)
@@ -186,14 +183,6 @@ func (s *strand) carryOut() {
 	m.apply()
 	if m.up {
 		m.propose()
-	}
-}
-
-// hasten takes the skip at the log's end into the order, committed or not.
-func (s *strand) hasten() {
-	at := s.m.applier.Added(s.instance)
-	if last := s.witness.skip; last.Index == at+1 {
-		s.m.queue = append(s.m.queue, applyItem{commit: member.Commitment{Instance: s.instance, Entries: []protocol.Entry{last}}})
 	}
 }
 

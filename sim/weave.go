@@ -189,13 +189,10 @@ func (s *strand) config() protocol.Config {
 	return s.m.applier.Config()
 }
 
-// instances are those in force, ascending; a mutant's reads ask only the first.
+// instances are those in force, ascending.
 func (m *Member) instances() (ids []protocol.InstanceID) {
 	for _, s := range m.strands {
 		ids = append(ids, s.instance)
-	}
-	if m.w.set.Mutant == MutantReadOne {
-		return ids[:1]
 	}
 	return ids
 }
@@ -221,7 +218,6 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 		return nil
 	}
 	c.m.w.events.Skips++
-	c.skip = r.Entry
 	if tail := c.s.inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
 		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
 	}

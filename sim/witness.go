@@ -15,7 +15,6 @@ type witness struct {
 	s      *strand
 	m      *Member
 	status protocol.Status // as of the last change
-	skip   protocol.Entry  // the last that was appended here as the leader
 }
 
 func newWitness(s *strand, core protocol.Core) *witness {

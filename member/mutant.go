@@ -1,0 +1,52 @@
+package member
+
+// Mutant names a deliberately unsafe variant of one rule of this package, for tests alone: the
+// simulator must catch each of them. The field that holds one is named Mutant; "" breaks nothing.
+// A name that a type does not know breaks nothing there, so that one name can be handed to all.
+type Mutant string
+
+// The mutants; Mutants says what each does.
+const (
+	MutantReleaseEarly      Mutant = "release-before-durable"
+	MutantReadBeforeApplied Mutant = "read-before-applied"
+	MutantOldClock          Mutant = "old-clock"
+	MutantNoSessions        Mutant = "no-sessions"
+	MutantForgetSessions    Mutant = "forget-sessions"
+	MutantOneSession        Mutant = "weave-one-session"
+	MutantReadOne           Mutant = "weave-read-one"
+	MutantMix               Mutant = "weave-mix"
+	MutantCutCommitted      Mutant = "weave-cut-committed"
+	MutantHasty             Mutant = "weave-hasty"
+	MutantDepartAny         Mutant = "weave-depart-any"
+	MutantKeepNothing       Mutant = "keep-nothing"
+	MutantAnyLog            Mutant = "identity-unchecked"
+	MutantForgetful         Mutant = "identity-in-memory"
+	MutantAnyLife           Mutant = "life-unchecked"
+	MutantTrimUncounted     Mutant = "code-trim-uncounted"
+)
+
+// MutantInfo describes a mutant: Where is what holds the field.
+type MutantInfo struct {
+	Name        Mutant
+	Where, Does string
+}
+
+// Mutants lists all of them.
+var Mutants = [...]MutantInfo{
+	{MutantReleaseEarly, "Instance", "answers leave before the disk is done"},
+	{MutantReadBeforeApplied, "ReadVector", "a read is answered as soon as its points are known, before they are applied"},
+	{MutantOldClock, "Clock", "everything in a turn of an event loop is judged by the time at which the turn began"},
+	{MutantNoSessions, "Applier", "a proposal takes effect as often as it stands in the log"},
+	{MutantForgetSessions, "Applier", "snapshots do not say which proposals took effect"},
+	{MutantOneSession, "Applier", "the numbers of one instance's proposals are taken for those of another"},
+	{MutantReadOne, "ReadVector", "one instance alone is asked for a read point"},
+	{MutantMix, "Applier", "a snapshot's place is taken in one instance alone"},
+	{MutantCutCommitted, "LogKeeper", "logs are cut at what is committed, not at a snapshot's points"},
+	{MutantHasty, "Instance", "a leader's skip is in the order as soon as it is appended"},
+	{MutantDepartAny, "Departure", "a member that one instance removed stops, whatever the others decided"},
+	{MutantKeepNothing, "LogKeeper", "the log is cut whoever is being sent a snapshot"},
+	{MutantAnyLog, "Register", "a member with another log is taken for the one that was known"},
+	{MutantForgetful, "Register", "with whom there was a link is forgotten at a restart"},
+	{MutantAnyLife, "Register", "an earlier life of a member is taken for a later one"},
+	{MutantTrimUncounted, "Census", "a whole copy becomes a row whatever the others hold"},
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// Mutant is a known-unsafe variant of one rule of the code that ships. The simulator only hands
+// its name to the type that knows it; see the files mutant.go of the packages.
+type Mutant struct {
+	Name  string `json:"name"`
+	Where string `json:"where"` // package and type
+	Does  string `json:"does"`
+}
+
+// mutants lists all known-unsafe variants.
+func mutants() (all []Mutant) {
+	for _, m := range raft.Mutants {
+		all = append(all, Mutant{string(m.Name), "raft.Core", m.Does})
+	}
+	for _, m := range order.Mutants {
+		all = append(all, Mutant{string(m.Name), "order." + m.Where, m.Does})
+	}
+	for _, m := range member.Mutants {
+		all = append(all, Mutant{string(m.Name), "member." + m.Where, m.Does})
+	}
+	return all
+}
+
+// Mutants lists the names of the known-unsafe variants that the simulator can run.
+func Mutants() (names []string) {
+	for _, m := range mutants() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// protocolMutant is the mutant, if it is one of the protocol's.
+func (s *Settings) protocolMutant() raft.Mutant {
+	m := raft.Mutant(s.Mutant)
+	if !slices.ContainsFunc(raft.Mutants[:], func(i raft.MutantInfo) bool { return i.Name == m }) {
+		return ""
+	}
+	return m
+}
+
+// mutant is the mutant for the types of package member, which know their own.
+func (s *Settings) mutant() member.Mutant { return member.Mutant(s.Mutant) }
+
+// Hunt is the random search for one mutant: the seeds from 1 on, in one kind of cluster, until one
+// of them shows that a promise is broken.
+type Hunt struct {
+	Mutant
+	Protocol string `json:"protocol"`
+	Nodes    int    `json:"nodes"`
+	// Seed is the first that finds it; 0: none up to Limit does.
+	Seed    uint64        `json:"seed"`
+	Limit   uint64        `json:"limit"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+	Error   string        `json:"error,omitempty"`
+}
+
+// HuntLimit is within how many seeds every mutant is to be found.
+const HuntLimit = 500
+
+// haunts is where those mutants are looked for that are not found in the usual kind of cluster.
+var haunts = map[string]struct {
+	protocol string
+	nodes    int
+}{}
+
+// NewHunt returns the search for a mutant, in the kind of cluster where it is looked for.
+func NewHunt(m Mutant) Hunt {
+	h := Hunt{Mutant: m, Protocol: ProtocolRaft, Nodes: 3, Limit: HuntLimit}
+	switch prefix, _, _ := strings.Cut(m.Name, "-"); prefix {
+	case "code":
+		h.Protocol, h.Nodes = ProtocolCRaft, 5
+	case "weave":
+		h.Protocol = ProtocolNiagara
+	}
+	if at, ok := haunts[m.Name]; ok {
+		h.Protocol, h.Nodes = at.protocol, at.nodes
+	}
+	return h
+}
+
+// Hunts are the searches for all mutants.
+func Hunts() (all []Hunt) {
+	for _, m := range mutants() {
+		all = append(all, NewHunt(m))
+	}
+	return all
+}
+
+// Campaign is what looks for the mutant, from a seed on.
+func (h *Hunt) Campaign(from uint64) Campaign {
+	return Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: from, Last: h.Limit}
+}
+
+// Run looks for the mutant. Stop ends it early when closed; it may be nil.
+func (h *Hunt) Run(stop <-chan struct{}) error {
+	c := h.Campaign(1)
+	sum, err := c.Run(stop)
+	h.Elapsed = sum.Elapsed
+	for _, f := range sum.Failed {
+		if h.Seed == 0 || f.Seed < h.Seed {
+			h.Seed, h.Error = f.Seed, f.Error
+		}
+	}
+	return err
+}
