@@ -80,8 +80,9 @@ type Node struct {
 	opt Options
 }
 
-// Open starts a member from its directory; it joins its cluster in the background. sm is
-// empty, or, if it keeps its state on disk, as it was when the member stopped.
+// Open starts a member from its directory; it joins its cluster in the background. A state machine
+// that keeps its state on disk is passed as it was when the member stopped; any other one is
+// passed empty.
 func Open(o Options, sm StateMachine) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 	return raft.New(c, rec)
 }
 
-// replica translates the options for the corridor.
+// replica translates the options for package replica.
 func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
@@ -162,24 +163,24 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	return r
 }
 
-// Propose replicates a command and returns the result of applying it on this member. When
-// ctx ends first, the error is [ErrMaybeCommitted] and ctx's.
+// Propose replicates a command and returns the result of applying it on this member. If ctx ends
+// first, the error wraps [ErrMaybeCommitted] and ctx's error.
 func (n *Node) Propose(ctx context.Context, command []byte) (any, error) {
 	return n.r.Propose(ctx, command, nil)
 }
 
-// ProposeAsync is Propose without waiting: done is called once, from an internal loop,
-// and must not block. It is not called if ProposeAsync returns an error: then the command
-// was refused and nothing happened. The command is copied.
+// ProposeAsync is Propose without waiting: done is called once, from an internal loop, and must
+// not block. If ProposeAsync returns an error, done is not called: the command was refused and
+// nothing happened. The command is copied.
 func (n *Node) ProposeAsync(command []byte, done func(result any, err error)) error {
 	return n.r.ProposeAsync(command, nil, done)
 }
 
-// ProposeBody is Propose for a command with a large part, its body. Applying it gets the
-// command and the body's name (Command.Body), not its bytes: those every member keeps whole
-// or as a fragment, as Options.Placement says, and [Node.Body] brings them together.
+// ProposeBody is Propose for a command with a large part, its body. Apply gets the command and the
+// body's name (Command.Body), not its bytes. Every member keeps the bytes whole or as a fragment,
+// as Options.Placement says. [Node.Body] returns them.
 //
-// The body is kept by reference: it must never change again. An empty one is none.
+// The body is kept by reference: it must never change again. An empty body is no body.
 func (n *Node) ProposeBody(ctx context.Context, command, body []byte) (any, error) {
 	return n.r.Propose(ctx, command, body)
 }
@@ -190,24 +191,26 @@ func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err 
 	return n.r.ProposeAsync(command, body, done)
 }
 
-// Client returns one that proposes without waiting, and whose commands take effect in the
-// order in which it proposed them. Those of a [Node] itself do only if each is proposed when
-// the one before it was answered. After a failure it refuses further commands with a
-// [BrokenError]: the failed one might take effect after them.
+// Client returns a client that proposes without waiting. Its commands take effect in the order in
+// which it proposed them. Commands that are proposed to the [Node] itself keep their order only if
+// each is proposed after the one before it was answered. After a failure the client refuses
+// further commands with a [BrokenError], because the failed command might take effect after them.
 func (n *Node) Client() *Client { return n.r.NewClient() }
 
-// Body returns the bytes of a body, verified. They are shared: nobody may change them. What
-// this member does not hold whole it gathers from others. With fewer than k good fragments
-// within ten seconds or ctx's time the error is a [BodyError]; it may work later.
+// Body returns the bytes of a body, verified. They are shared: nobody may change them. If this
+// member does not hold the body whole, it gathers it from others. If it finds fewer than k good
+// fragments within ten seconds or ctx's time, the error is a [BodyError]; a later call may
+// succeed.
 func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n.r.Body(ctx, ref) }
 
-// ReleaseBody says that the state machine, which is a [BodyKeeper], does not refer to a
-// body any more and never will again, whatever snapshot or file it is restored from: a
-// state that is on disk must be on disk without the reference first. It may be called in Apply.
+// ReleaseBody says that the state machine, which is a [BodyKeeper], does not refer to a body any
+// more and never will again, whatever snapshot or file it is restored from. If the state is on
+// disk, it must be on disk without the reference before this call. ReleaseBody may be called in
+// Apply.
 func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 
-// ReadBarrier returns when this member's state machine includes everything that was
-// acknowledged anywhere before the call: a local read after it is linearizable.
+// ReadBarrier returns when this member's state machine includes everything that was acknowledged
+// anywhere before the call. A local read after it is linearizable.
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they
@@ -222,9 +225,10 @@ func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
-// Reshape changes from how many instances the log is woven (Options.Order "niagara"), while
-// it goes on, and waits until that is in force here. It may be called on any member. It is
-// refused while the membership or the instances change otherwise.
+// Reshape changes the number of instances from which the log is woven (Options.Order "niagara").
+// Proposals go on meanwhile. It returns when the new number is in force on this member. It may be
+// called on any member. It is refused while another change of the members or of the instances is
+// under way.
 func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Reshape(ctx, instances) }
 
 // Ask sends a request to another member's Options.Answer over the members' links.
@@ -232,30 +236,32 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 	return n.r.Ask(ctx, to, request)
 }
 
-// CheckState says that the state machine, which is a [Repairable], may have found its state
-// damaged: then another member's takes its place. Until then nothing is applied here.
+// CheckState makes this member ask its state machine, which is a [Repairable], whether its state
+// is damaged. If it is, the state of another member takes its place. Nothing is applied here until
+// then.
 func (n *Node) CheckState() { n.r.CheckState() }
 
 // DiskNeed tells how many bytes the member's log should find free where Options.Dir lies. With
-// less it goes on as long as it can, and then waits for room.
+// less the member goes on as long as it can, and then waits for space.
 func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 
 // Changes returns a channel that holds a token after leader, term or membership changed.
 func (n *Node) Changes() <-chan struct{} { return n.r.Changes() }
 
-// Done is closed when the member stopped completely, by Close or because it cannot go on.
+// Done returns a channel that is closed when the member has stopped completely, after Close or
+// because it cannot go on.
 func (n *Node) Done() <-chan struct{} { return n.r.Done() }
 
 // Err tells why the member stopped: nil while it runs and after Close.
 func (n *Node) Err() error { return n.r.Err() }
 
-// HandOver gives leadership, of every instance that this member leads, to others, and returns
-// when that is done, nobody else could lead, or ctx ends. The member goes on serving meanwhile:
-// who answers clients calls it first when he is about to stop.
+// HandOver gives the leadership of every instance that this member leads to other members. It
+// returns when that is done, when nobody else could lead, or when ctx ends. The member goes on
+// serving meanwhile. A program that answers clients calls it before it stops serving.
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
-// Close hands leadership over, which may take an election timeout at most, stops the member and
-// waits until its files and links are closed. What was acknowledged is durable already.
+// Close hands leadership over, which takes an election timeout at most. Then it stops the member
+// and waits until its files and links are closed. What was acknowledged is durable already.
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
 	defer cancel()
@@ -268,8 +274,8 @@ func MemberIDOf(name, token string) MemberID {
 	return MemberID(max(digest("member", name, token), 1))
 }
 
-// ClusterIDOf derives a cluster's id from its initial members and its token: members that
-// were given different lists do not talk to each other.
+// ClusterIDOf derives a cluster's id from its initial members and its token. So members that were
+// given different lists do not talk to each other.
 func ClusterIDOf(members []Member, token string) uint64 {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

@@ -23,8 +23,8 @@ type Options struct {
 	Self    MemberID // required, see [MemberIDOf]
 	Cluster uint64   // cluster id, required, see [ClusterIDOf]
 	Dir     string   // directory for log and snapshots, required; made if missing
-	// Members is the initial cluster, with an id and a peer URL each. Once Dir holds a
-	// log, or with Join, they only say whom to dial first.
+	// Members is the initial cluster, with an id and a peer URL each. If Dir holds a log, or with
+	// Join, they only say whom to dial first.
 	Members []Member
 	Join    bool // begin empty and wait to be added by a running cluster
 	// ListenPeer are the addresses (host:port) to accept other members on, one per
@@ -51,28 +51,28 @@ type Options struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches under way; default adaptive
 
-	// Order says how the global log comes about: "single" (the default), one instance of Raft,
-	// or "niagara", Instances of them woven into one log (docs/niagara.md), each with an
-	// event loop and connections of its own, so that more than one core and network card
-	// replicate. It must be the same on all members. Instances, default 4, is what a new cluster
-	// begins with, and the same on all members of it. One that joins later is told what the
-	// others began with (Status.Begun); one that has data goes by that. [Node.Reshape] changes
-	// how many there are.
+	// Order says how the global log is made. "single" (the default) is one instance of Raft.
+	// "niagara" weaves several instances into one log (docs/niagara.md). Each has an event loop
+	// and connections of its own, so that more than one core and network card replicate. Order
+	// must be the same on all members. Instances (default 4) is the number with which a new
+	// cluster begins. It must be the same on all its first members. A member that joins later is
+	// told the number by the others (Status.Begun), and a member that has data finds it there.
+	// [Node.Reshape] changes the number of a running cluster.
 	Order     string
 	Instances int
-	// Leaders says who should lead the instances: "together", one member leads all, so that a
-	// crash of any other is not felt; or "spread", each member leads some, so that each takes
-	// its own clients' writes and all network cards send. Default: spread with fragments
-	// (Placement "code"), where bytes are what counts, else together. The same on all members.
+	// Leaders says who should lead the instances. With "together" one member leads all, so a crash
+	// of any other one stops nothing. With "spread" each member leads some, so each takes its own
+	// clients' writes and all network cards send. The default is "spread" with Placement "code",
+	// where bytes count most, and else "together". It must be the same on all members.
 	Leaders string
 
-	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]):
-	// "copy" (the default), all of them everything; "code", each a fragment, as in CRaft
-	// (docs/craft.md): a quarter to a half of the bytes on disks and links, with the same
-	// tolerance of crashes. It must be the same on all members.
+	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
+	// (the default) every member keeps everything. With "code" each member keeps a fragment, as in
+	// CRaft (docs/craft.md). That takes a quarter to a half of the bytes on disks and links, and
+	// tolerates the same crashes. It must be the same on all members.
 	Placement string
-	// CodeK is how many fragments make a body whole, at most; 0: as many as leave one
-	// member's delay out of every write. ExtraWhole is how many members more than needed
+	// CodeK is how many fragments make a body whole, at most. 0 means: as many as possible while a
+	// write need not wait for the slowest member. ExtraWhole is how many members more than needed
 	// get whole bodies where fragments cannot be used.
 	CodeK, ExtraWhole int
 	BodyCacheBytes    int // whole bodies kept in memory for reading; default 64 MiB
@@ -86,8 +86,8 @@ type Options struct {
 	MaxCommandBytes int // a command and its body; default 32 MiB
 	MaxPendingBytes int // proposals of this member waiting or under way; default 256 MiB
 	SnapshotBytes   int // log bytes between snapshots; default 256 MiB
-	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are
-	// sent a snapshot; default 4 SnapshotBytes. One that lacks more is sent a snapshot again.
+	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent
+	// a snapshot; default 4 SnapshotBytes. A member that lacks more is sent a snapshot again.
 	KeepLogBytes int
 
 	Net    string       // link emulation, as the flag --net
@@ -97,9 +97,9 @@ type Options struct {
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
 }
 
-// What Options.Placement can be. "rs" is RS-Raft, which the paper compares CRaft with, and
-// of use for that alone: always fragments, and so larger quorums, which stand fewer crashes
-// (one of five, two of seven). Its members never change.
+// What Options.Placement can be. "rs" is RS-Raft, with which the paper compares CRaft. It is there
+// for comparison only: it always keeps fragments, so it needs larger quorums and survives fewer
+// crashes (one of five, two of seven). Its members never change.
 const (
 	PlacementCopy = "copy"
 	PlacementCode = "code"
@@ -175,8 +175,8 @@ func (o *Options) weave() {
 	o.Leaders = cmp.Or(o.Leaders, LeadersTogether)
 }
 
-// settings are what all members must have alike, by the names of the command's flags. Members
-// compare them when they connect. docs/operations.md says of each setting why it is compared or
+// settings returns what must be equal on all members, by the names of the command's flags. Members
+// compare them when they connect. docs/operations.md says for each setting why it is compared or
 // why not.
 func (o *Options) settings() []replica.Setting {
 	return []replica.Setting{

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// ReadyWithin bounds how far a member that is ready may be behind. A member that works is
-// always a moment behind what is committed, so a lag of nothing would be the wrong demand.
+// ReadyWithin bounds how far a ready member may be behind. A member under load is always a moment
+// behind what is committed, so no lag at all would be too much to ask.
 const ReadyWithin = 2 * time.Second
 
 // Ready returns nil if a member is ready: it knows a leader of every instance, and within
-// [ReadyWithin] it has applied what was acknowledged anywhere before the call. So it is up to
-// date, not merely level with what it happened to hear. Otherwise the error says what is
+// [ReadyWithin] it has applied what was acknowledged anywhere before the call. So the member is up
+// to date, and not only level with what it happened to hear. Otherwise the error says what is
 // missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is always safe.
 func Ready(ctx context.Context, member interface {
 	Status() Status

@@ -14,16 +14,16 @@ type Status struct {
 	Cluster uint64
 	// Order says how the global log comes about, see Options.Order.
 	Order string
-	// Begun is with how many instances the cluster began, see Options.Instances.
+	// Begun is the number of instances with which the cluster began; see Options.Instances.
 	Begun int
 	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []protocol.Status
-	// Progress says, for each of Instances, what of it is in the global log here.
+	// Progress says for each of Instances how much of it is in the global log here.
 	Progress []InstanceProgress
 	// Applied is the last position applied here.
 	Applied Position
-	// Next is the slot of the global log that comes next, the zero Slot if instances are not
-	// woven. While others wait for it, its instance is the one that holds all up.
+	// Next is the slot of the global log that comes next. It is the zero Slot if instances are not
+	// woven. While commands wait, all wait for this slot's instance.
 	Next    Slot
 	Members []Member // as applied here
 
@@ -46,21 +46,21 @@ type Slot struct {
 	Instance InstanceID
 }
 
-// InstanceProgress is what of one instance is in the global log.
+// InstanceProgress says how much of one instance is in the global log.
 type InstanceProgress struct {
 	Instance InstanceID
 	// Applied is the last entry that is applied here.
 	Applied Index
-	// Waiting is how many entries are committed and not applied, without those that have
-	// nothing to apply.
+	// Waiting is how many entries are committed and not applied. Entries with nothing to apply do
+	// not count.
 	Waiting uint64
 	// AppliedRounds, CommittedRounds and AppendedRounds are how many rounds are applied, are
 	// filled by what is committed, and by all that is in the log; 0 unless instances are woven.
 	AppliedRounds, CommittedRounds, AppendedRounds uint64
-	// Wanted is up to where the others have to fill their rounds for the sake of this one.
+	// Wanted is the slot up to which the other instances must fill theirs, so that everything of
+	// this one can be applied.
 	Wanted Slot
-	// Skips counts the entries that this member proposed, in this life, for no other purpose
-	// than that the others need not wait.
+	// Skips counts the skips that this member proposed in this life.
 	Skips uint64
 }
 
@@ -109,7 +109,7 @@ func (s *Status) Leader() MemberID {
 // IsLeader reports whether this member leads the first instance.
 func (s *Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
 
-// HasLeaders reports whether a leader is known for every instance: without one, nothing new
+// HasLeaders reports whether a leader is known for every instance. While one has none, nothing new
 // gets into the global log.
 func (s *Status) HasLeaders() bool {
 	for i := range s.Instances {
