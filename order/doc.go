@@ -1,9 +1,9 @@
 // Package order turns the committed entries of a member's instances into the one global
 // log: it decides which position of the global log each entry's commands have.
 //
-// With one instance the global log is that instance's log (single.go). Several are woven
-// round by round (niagara.go; docs/niagara.md, 3.1); so that one that has nothing does not
-// hold up the others, its leader skips rounds: tail.go follows what each log fills, weave.go
+// With one instance the global log is that instance's log (single.go). Several are woven round by
+// round (niagara.go; docs/niagara.md, 3.1). An instance that has nothing must not hold up the
+// others, so its leader skips rounds. tail.go follows which rounds each log fills; weave.go
 // decides when to skip, and how far. The contract of all is [Order].
 //
 // Like protocol/, this package is pure: no I/O, clock, chance, goroutine or logger.

@@ -7,10 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Niagara weaves instances into the global log: round by round, in each round one slot of
-// each instance (docs/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its
-// round. A configuration and the first entry of a leader's term fill none: they come when
-// it is their instance's turn, before what fills the slot.
+// Niagara weaves instances into the global log: round by round, in each round one slot of each
+// instance (docs/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its round. A
+// configuration and the first entry of a leader's term fill none: they come at their instance's
+// slot, before the entry that fills it.
 type Niagara struct {
 	// logs has one for each instance in force, ascending by instance; never empty.
 	logs []instanceLog
@@ -23,7 +23,7 @@ type Niagara struct {
 	// reshape is how many instances there are from the next round on; 0: as many as now, as
 	// at the begin of every round. The last EntryReshape of a round counts.
 	reshape int
-	// fresh is the lowest id that was never given; above the ids of all logs.
+	// fresh is the lowest id that was never given to an instance; it is above the ids of all logs.
 	fresh protocol.InstanceID
 
 	Mutant Mutant // breaks a rule on purpose; only for tests
@@ -44,7 +44,7 @@ func NewNiagara(from Cursor) *Niagara {
 	return n
 }
 
-// set goes to a cursor that is not behind, and keeps what is waiting beyond its points.
+// set goes to a cursor that is not behind. Entries after its points keep waiting.
 func (n *Niagara) set(to Cursor) {
 	logs := make([]instanceLog, len(to.Points))
 	for i, p := range to.Points {
@@ -71,7 +71,7 @@ func (n *Niagara) log(instance protocol.InstanceID) *instanceLog {
 	return nil
 }
 
-// Add implements [Order]. What an instance that is retired still commits is void.
+// Add implements [Order]. It ignores what a retired instance still commits.
 func (n *Niagara) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 	s := n.log(instance)
 	if s == nil {
@@ -119,8 +119,8 @@ func (n *Niagara) impatient(s *instanceLog) bool {
 	return true
 }
 
-// leap goes through the rounds that all instances skip at once, so that idle rounds cost
-// nothing, however many. It is called where a round begins.
+// leap goes in one step through the rounds that all instances skip, so idle rounds cost nothing.
+// It is called where a round begins.
 func (n *Niagara) leap() {
 	to := protocol.Round(0)
 	for i := range n.logs {
@@ -191,8 +191,8 @@ func (s *instanceLog) pop() {
 	s.waiting.drop(1)
 }
 
-// endRound begins the next round, with other instances if an EntryReshape said so. Ids are
-// never used again: the instances that are retired are those with the highest.
+// endRound begins the next round, with other instances if an EntryReshape said so. The instances
+// with the highest ids are retired. Ids are never used again.
 func (n *Niagara) endRound(out []Placed) []Placed {
 	ended, want := n.round, n.reshape
 	n.next, n.round, n.reshape = 0, n.round+1, 0

@@ -10,28 +10,28 @@ import (
 // Order merges instances into the global log. It is a deterministic function of the
 // entries committed in each instance. Not safe for concurrent use.
 type Order interface {
-	// Add tells that entries are committed in an instance. They continue what was added
-	// for this instance before, or repeat it; what is repeated, or covered by a snapshot, is
-	// passed over. Add panics on a gap, since that would be a protocol error that must not
-	// reach the state machine.
+	// Add tells that entries are committed in an instance. They continue what was added for this
+	// instance before, or repeat it. Entries that are repeated, or covered by a snapshot, are
+	// ignored. Add panics on a gap: that is a fault of the protocol, which must not reach the
+	// state machine.
 	Add(instance protocol.InstanceID, entries []protocol.Entry)
 	// Next appends to out the entries whose place in the global log is now known, in
 	// the order of the global log, and forgets them.
 	Next(out []Placed) []Placed
-	// Added is the index of the last entry of an instance that was added or is covered.
+	// Added is the index of the last entry of an instance that was added or that a snapshot
+	// covers.
 	Added(instance protocol.InstanceID) protocol.Index
 	// Cursor tells how far Next has come.
 	Cursor() Cursor
-	// Install goes on after a cursor that is ahead, which a snapshot brought. Entries that
-	// were added and are after its points are kept. A cursor that is not ahead changes
-	// nothing.
+	// Install continues after the cursor of a snapshot. Added entries after its points are kept. A
+	// cursor that is not ahead changes nothing.
 	Install(to Cursor)
 	// Check verifies the invariants.
 	Check() error
 }
 
-// New returns the order of instances that continues at a cursor: a single one's log is the
-// global log, several are woven into one.
+// New returns the order that continues at a cursor. The log of a single instance is the global
+// log; several are woven into one.
 func New(from Cursor) Order {
 	if from.Woven() {
 		return NewNiagara(from)
@@ -46,8 +46,8 @@ type Placed struct {
 	// Entry.Width() positions from there.
 	First protocol.Position
 	Entry protocol.Entry
-	// Shape is set where an EntryReshape takes effect: the instances from here on. Round is
-	// the last round before; those that are new begin after it.
+	// Shape is set where an EntryReshape takes effect: the instances from here on. Round is the
+	// last round before it. New instances begin after that round.
 	Shape []protocol.InstanceID
 	Round protocol.Round
 }
@@ -64,8 +64,8 @@ func (s Slot) Compare(o Slot) int {
 	return cmp.Or(cmp.Compare(s.Round, o.Round), cmp.Compare(s.Instance, o.Instance))
 }
 
-// Cursor is a cut through the global log: everything up to Position, which is everything
-// up to one point in each instance's log. Order and state machine resume from it.
+// Cursor is a place in the global log, and the place in each instance's log that belongs to it.
+// Order and state machine resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
 	// Next is the slot that comes next; zero if instances are not woven.
@@ -91,8 +91,8 @@ type Point struct {
 // MaxInstances is how many instances there can be.
 const MaxInstances = protocol.MaxInstances
 
-// Begin is the cursor of a cluster's first moment: nothing happened in so many instances.
-// woven says that they are, also if there is only one.
+// Begin is the cursor of a new cluster with so many instances. woven says that the log is woven,
+// even from one instance.
 func Begin(instances int, woven bool) Cursor {
 	var c Cursor
 	for i := range instances {
@@ -105,7 +105,7 @@ func Begin(instances int, woven bool) Cursor {
 	return c
 }
 
-// Woven reports whether the global log is woven from instances, be it one.
+// Woven reports whether the global log is woven from instances, even from one.
 func (c *Cursor) Woven() bool { return c.Next != Slot{} }
 
 // Before reports whether c is a shorter prefix of the same global log than d.
@@ -113,7 +113,7 @@ func (c *Cursor) Before(d *Cursor) bool {
 	if order := c.Next.Compare(d.Next); order != 0 {
 		return order < 0
 	}
-	// Before an instance fills its slot it has what fills none.
+	// Within one slot the entries that fill no slot come first, so the index tells.
 	next := c.Next.Instance
 	if !c.Woven() {
 		next = c.Points[0].Instance

@@ -35,7 +35,7 @@ func (s *Single) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 	s.waiting = append(s.waiting, entries...)
 }
 
-// fresh passes over the entries up to added, and makes sure that the others continue there.
+// fresh returns the entries after added, and panics if they do not continue there.
 func fresh(instance protocol.InstanceID, added protocol.Index, entries []protocol.Entry) []protocol.Entry {
 	for len(entries) > 0 && entries[0].Index <= added {
 		entries = entries[1:]

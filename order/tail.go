@@ -6,14 +6,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Tail follows what one instance's log fills on a member, to its very end: what is appended
-// here, whether it will be committed or not. Every member follows all instances, as leader
-// or follower, so that a leader on the same member learns of a sibling's batch from the
-// batch itself (docs/niagara.md, 3.2, eager on append). Not safe for concurrent use.
+// Tail follows which rounds one instance's log fills on a member, up to the last appended entry,
+// whether that will be committed or not. Every member has the logs of all instances. So a leader
+// on this member learns of another instance's batch as soon as the batch is appended here
+// (docs/niagara.md, 3.2, eager on append). Not safe for concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
-	// committed is an index up to which nothing will be replaced, and start what is filled
-	// there.
+	// Up to committed no entry will be replaced. start is what is filled up to there.
 	committed protocol.Index
 	start     fill
 	// fills[i] is what is filled up to entry committed+1+i; rounds never fall.
@@ -41,7 +40,7 @@ func (t *Tail) Reset(base *protocol.Base) {
 	t.fills.cut(0)
 }
 
-// Append tells of an entry that is appended in place of everything from its index on.
+// Append tells that an entry is appended. It replaces everything from its index on.
 func (t *Tail) Append(e *protocol.Entry) {
 	if e.Index <= t.committed || e.Index > t.End()+1 {
 		panic(fmt.Sprintf("order: entry %d appended to instance %d, which has %d, of these %d for good", e.Index, t.instance, t.End(), t.committed))
@@ -63,7 +62,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 	t.fills.push(f)
 }
 
-// Cut tells that entries after an index are gone, and nothing came in their place yet.
+// Cut tells that the entries after an index are gone and not replaced yet.
 func (t *Tail) Cut(last protocol.Index) {
 	if last < t.End() {
 		t.fills.cut(int(last - t.committed))
@@ -100,18 +99,18 @@ func (t *Tail) End() protocol.Index { return t.committed + protocol.Index(t.fill
 // Round is how many rounds the log fills.
 func (t *Tail) Round() protocol.Round { return t.last().rounds }
 
-// Committed rounds are those that are filled for good.
+// CommittedRound is how many rounds the committed part of the log fills.
 func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
 
-// Want is the slot up to which all instances must fill theirs, so that everything that was
-// ever appended here can be consumed. Skips want nothing, or instances would chase each
-// other for ever.
+// Want is the slot up to which all instances must fill theirs, so that everything that was ever
+// appended here can be consumed. Skips want nothing: otherwise instances would make each other
+// skip for ever.
 func (t *Tail) Want() Slot { return t.want }
 
-// Busy reports whether a batch is in the log that is not known to be committed.
+// Busy reports whether the log has a batch that is not known to be committed.
 func (t *Tail) Busy() bool { return t.last().batch > t.committed }
 
-// Skipping reports whether a skip is in the log that is not known to be committed.
+// Skipping reports whether the log has a skip that is not known to be committed.
 func (t *Tail) Skipping() bool { return t.last().skip > t.committed }
 
 // Check verifies the invariants.

@@ -2,10 +2,10 @@ package order
 
 import "github.com/braidlog/braid/protocol"
 
-// Ahead is how many rounds an idle instance skips beyond what is needed. While another
-// instance works its way through them nobody waits for a skip, and there is one for many
-// batches. It costs nothing else: a skip of many rounds is one entry, rounds are no
-// positions, and a batch that then comes late to a far round makes the others skip at once.
+// Ahead is how many rounds an idle instance skips beyond what is needed. While another instance
+// fills these rounds, nobody waits for a skip, and one skip serves many batches. Skipping ahead
+// costs nothing: a skip of many rounds is one entry, and rounds are no positions. If the idle
+// instance then gets a batch, that fills a round far ahead, and the others skip up to it at once.
 const Ahead = 1024
 
 // Skip decides whether the leader of an instance, whose log fills its rounds up to tail,

@@ -12,8 +12,8 @@ func AppendCommand(dst, command []byte) []byte {
 	return append(dst, command...)
 }
 
-// CheckProposal reports what is wrong with an entry that is proposed, here or by another
-// member, in itself: whoever appends it to a log has all members apply it.
+// CheckProposal reports what is wrong with an entry that this member or another one proposes. A
+// leader asks before it appends the entry, because all members apply what is appended.
 func (e *Entry) CheckProposal() error {
 	switch {
 	case e.Kind == EntryBatch && !e.Applicable():
@@ -28,9 +28,10 @@ func (e *Entry) CheckProposal() error {
 	return &CorruptError{What: "proposal", Detail: "of kind " + e.Kind.String()}
 }
 
-// CheckBatch reports what is wrong with a proposed or committed batch: its payload is not
-// exactly its commands, its body is not one command's, or its numbers make no sense. The payload
-// must be at hand. Digests say nothing of it: whoever made the batch wrong made them fit.
+// CheckBatch reports what is wrong with a proposed or committed batch: its payload is not exactly
+// its commands, its body is not one command's, or its numbers make no sense. The payload must be
+// at hand. Digests do not find such a fault: the member that made the wrong batch computed them
+// from it.
 func (e *Entry) CheckBatch() error {
 	corrupt := func(format string, args ...any) error {
 		return &CorruptError{What: "batch", Detail: fmt.Sprintf(format, args...)}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Form is what is held of a body: nothing, all of it, or one row of its Reed–Solomon code.
+// Form says what is held of a body: nothing, the whole, or one row of its Reed–Solomon code.
 type Form uint8
 
 // Forms that are not rows.
@@ -18,7 +18,7 @@ const (
 	FormCommitted Form = 255
 )
 
-// Rows is how many distinct rows there can be: a member's slot is below it, for ever.
+// Rows is how many distinct rows there can be. Every member's slot is below it.
 const Rows = int(FormCommitted - firstRow)
 
 // RowForm is the form that holds row r, 0 ≤ r < Rows. Rows below k are pieces of the body
@@ -70,7 +70,8 @@ func (f Form) String() string {
 	return fmt.Sprintf("row %d", uint8(f-firstRow))
 }
 
-// BodyRef names the body of a committed entry, and says what it must be when whole.
+// BodyRef names the body of a committed entry, with the length and digest that the whole must
+// have.
 type BodyRef struct {
 	Instance InstanceID `json:"instance"`
 	Index    Index      `json:"index"`
@@ -123,7 +124,7 @@ func (e *Entry) AppendBodyHead(dst []byte) []byte {
 	return le.AppendUint32(dst, mixed(crc, e.Form))
 }
 
-// mixed lets a checksum cover the form too, without computing a whole body's again.
+// mixed adds the form to a checksum, so that a whole body's checksum need not be computed again.
 func mixed(crc uint32, f Form) uint32 { return crc ^ uint32(f)*0x9e3779b1 }
 
 // decodeBody reads what AppendBodyHead wrote and the body after it into e, and verifies it.

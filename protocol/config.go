@@ -13,7 +13,8 @@ type Member struct {
 	// PeerURLs and ClientURLs are addresses, as etcd writes them (http://127.0.0.1:2380).
 	PeerURLs   []string `json:"peerURLs,omitempty"`
 	ClientURLs []string `json:"clientURLs,omitempty"`
-	// Log is the identity of the member's log, once the cluster has noted it; it is noted once.
+	// Log is the identity of the member's log, once the cluster has noted it. It never changes
+	// after that.
 	Log LogID `json:"log,omitzero"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
@@ -23,13 +24,13 @@ type Member struct {
 	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
 	// history have the same one.
 	Slot uint8 `json:"slot,omitempty"`
-	// WholeAbove: of bodies that are cut into more fragments than that this member holds the
-	// whole (docs/craft.md, 2.7, restriping). 0: its row of any.
+	// WholeAbove: this member holds whole every body with a k above this number (docs/craft.md,
+	// 2.7, restriping). 0: it holds its row of every body.
 	WholeAbove uint8 `json:"wholeAbove,omitempty"`
 }
 
-// Config is a membership: who replicates, who decides. It travels whole in an entry of
-// kind EntryConfig and is in force as soon as it stands in a member's log (Raft §4).
+// Config is a membership: who replicates and who decides. An entry of kind EntryConfig has all of
+// it. It is in force on a member as soon as it is in that member's log (Raft §4).
 type Config struct {
 	// Members is sorted by id, without duplicates.
 	Members []Member `json:"members"`
@@ -41,13 +42,13 @@ type Config struct {
 	Removed []MemberID `json:"removed,omitempty"`
 	// Slots is the lowest slot that was never given to a member; ≤ [Rows].
 	Slots int `json:"slots,omitempty"`
-	// Restripes counts the configurations that changed what members hold whole. Who says
-	// which one it obeys cannot mean another.
+	// Restripes counts the configurations that changed what members hold whole. A member that
+	// reports names the one that it obeys by this number.
 	Restripes uint32 `json:"restripes,omitempty"`
 }
 
-// HoldWhole makes the members that keep chooses hold whole what is cut into more than k
-// fragments, and all others their rows; k = 0: all hold rows. It reports whether that is new.
+// HoldWhole makes the members that keep chooses hold whole every body with more than k fragments.
+// All others hold their rows; with k = 0 all hold rows. It reports whether anything changed.
 func (c *Config) HoldWhole(k uint8, keep func(MemberID) bool) bool {
 	changed := false
 	for i := range c.Members {
@@ -120,9 +121,9 @@ func (c *Config) Find(id MemberID) *Member {
 	return &c.Members[i]
 }
 
-// Amend replaces what o sets of the member's name and addresses, and leaves the rest: two that
-// change different things at the same time undo nothing of each other. The identity of its log
-// is noted if there was none, and never changes.
+// Amend replaces those of the member's name and addresses that o sets, and leaves the rest. So two
+// changes of different things at the same time do not undo each other. The identity of its log is
+// noted if there was none, and never changes after that.
 func (m *Member) Amend(o *Member) {
 	if m.Log.IsZero() {
 		m.Log = o.Log
@@ -138,14 +139,14 @@ func (m *Member) Amend(o *Member) {
 	}
 }
 
-// Amended reports whether what o sets of the member's name and addresses is so.
+// Amended reports whether the member has the name and addresses that o sets.
 func (m *Member) Amended(o *Member) bool {
 	return (o.Name == "" || m.Name == o.Name) && (o.PeerURLs == nil || slices.Equal(m.PeerURLs, o.PeerURLs)) &&
 		(o.ClientURLs == nil || slices.Equal(m.ClientURLs, o.ClientURLs)) && (o.Log.IsZero() || m.Log == o.Log)
 }
 
-// PeerURLTaken reports whether changes that led to c gave a member a peer URL that another one
-// has. Members that share one for long, and were not given it now, are left in peace.
+// PeerURLTaken reports whether the changes that led to c gave a member a peer URL that another
+// member has. Members that have shared a URL since before these changes are not reported.
 func (c *Config) PeerURLTaken(changes []Change) bool {
 	for i := range changes {
 		given := &changes[i].Member
@@ -165,8 +166,8 @@ func (c *Config) Voter(id MemberID) bool {
 	return m != nil && !m.Learner || slices.Contains(c.Outgoing, id)
 }
 
-// Number gives the members slots in their order, if the configuration knows none yet: then
-// no body was coded under it.
+// Number gives the members slots in their order if the configuration has none yet. No body was
+// coded under such a configuration.
 func (c *Config) Number() {
 	if c.Slots > 0 || len(c.Members) > Rows {
 		return
@@ -177,9 +178,9 @@ func (c *Config) Number() {
 	c.Slots = len(c.Members)
 }
 
-// Joins returns the changes so that a member that is added as a voter joins first. One alone, or
-// with a mistyped address, would else be waited for by the cluster that has just promised to
-// count it, and could not be taken back (docs/raft.md, "Membership").
+// Joins returns the changes so that a member that is added as a voter joins first. Otherwise a
+// cluster that adds a member with a mistyped address would wait for that member's vote, and a
+// cluster of one could not even remove it again (docs/raft.md, "Membership").
 func (c *Config) Joins(changes []Change) []Change {
 	out := slices.Clone(changes)
 	for i := range out {
@@ -224,7 +225,7 @@ func (c *Config) Validate() error {
 	return c.validateSlots()
 }
 
-// validateSlots: rows that are combined must be distinct.
+// validateSlots checks that slots are distinct: a body is joined from distinct rows only.
 func (c *Config) validateSlots() error {
 	if c.Slots > Rows {
 		return fmt.Errorf("config: %d slots, there are %d", c.Slots, Rows)

@@ -6,9 +6,9 @@ import "time"
 // inputs at the same instants give the same effects, always. A Core is not safe for
 // concurrent use; its owner feeds it from one loop.
 type Core interface {
-	// Step tells the core that in happened at now and adds what it wants to out. now is
-	// the member's monotonic clock since any origin; it never goes back. It is read after in was
-	// taken in, for this step: a lease is judged by it (docs/raft.md).
+	// Step tells the core that in happened at now, and adds what the core wants to out. now is the
+	// member's monotonic clock since any origin; it never goes back. It must be read for this
+	// step, after in was taken: a lease is judged by it (docs/raft.md).
 	Step(now time.Duration, in Input, out *Effects)
 	// Check verifies the invariants that stand under the core's fields. It is called
 	// after every step in tests and in the simulator.
@@ -26,11 +26,11 @@ type Tick struct {
 	Random uint64
 }
 
-// Propose asks to append entries: sealed payloads with ids, without index and term. The
-// core appends them (leader), forwards them (follower that knows a leader) or rejects
-// them. Whoever proposed keeps them until they are applied and may propose them again. An
-// entry without an id is not rejected but dropped: whoever wants it looks again and proposes
-// what is due then.
+// Propose asks to append entries: sealed payloads with ids, without index and term. The core
+// appends them (leader), forwards them (follower that knows a leader) or rejects them. The
+// proposing member keeps them until they are applied, and may propose them again. An entry without
+// an id is dropped and not rejected: the member that wants it checks again later and proposes what
+// is due then.
 type Propose struct{ Entries []Entry }
 
 // ProposeChange asks for a membership change. Context returns in a Rejection; success
@@ -39,10 +39,10 @@ type ProposeChange struct {
 	Context uint64 // 0: no Rejection is wanted
 	ID      ProposalID
 	Changes []Change
-	// Target, instead of Changes, is the whole configuration to change to: one that another
-	// instance made of the one in force here, in however many steps. A target from before what
-	// is in force here is refused with ReasonInvalidChange. A follower tells its leader, which
-	// may not know, and does not learn whether that refuses.
+	// Target, in place of Changes, is the whole configuration to change to. Another instance made
+	// it from the one in force here, in any number of steps. A target that is older than what is
+	// in force here is refused with ReasonInvalidChange. A follower sends the target to its
+	// leader, which may not know it, and does not learn whether the leader refuses.
 	Target *Config
 }
 
@@ -81,14 +81,13 @@ type BodyMade struct {
 	Body  []byte
 }
 
-// Bodies tells the core about this member's bodies of committed entries: how many that are alive
-// it does not hold in any form, the largest k among those alive, and the largest k among those
-// alive that its disk does not hold whole. Restripes is the configuration that it obeys
-// ([Config.Restripes]): under it, it gives up no whole copy that it is to hold. It is due when any
-// of these changed, and after an Install or a start from a snapshot; until then the core takes
-// bodies to be missing. It accounts for all effects so far; of entries that were not committed in
-// them yet the core knows by its log. When one that is coded, or without its body, was committed,
-// it is due too.
+// Bodies tells the core about this member's live bodies of committed entries: how many it holds in
+// no form, the largest k among them, and the largest k among those that its disk does not hold
+// whole. Restripes names the configuration that the member obeys ([Config.Restripes]): while it
+// obeys it, it gives up no whole copy that this configuration demands. The owner steps Bodies when
+// one of these values changed, when an entry was committed that is coded or lacks its body, and
+// after an Install or a start from a snapshot; until then the core assumes that bodies are
+// missing. Bodies accounts for all effects so far. The core knows of later entries from its log.
 type Bodies struct {
 	Missing   int
 	MaxK      uint8
@@ -96,11 +95,11 @@ type Bodies struct {
 	Restripes uint32
 }
 
-// Unreachable says that messages to a member were dropped by this side.
+// Unreachable says that this side dropped messages to a member.
 type Unreachable struct{ Member MemberID }
 
-// Unsendable says that this member cannot read entries up to Index, which it has applied, from
-// its own disk. A leader sends a member that lacks them a snapshot instead.
+// Unsendable says that this member cannot read entries up to Index from its own disk. It has
+// applied them. A leader sends a snapshot to a member that lacks them.
 type Unsendable struct {
 	Member MemberID
 	Index  Index
@@ -111,12 +110,12 @@ type Unsendable struct {
 // than its rank asks for (docs/niagara.md, 3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
-// Stand says that this member is meant to be the first leader of an instance that has just
-// begun: it need not wait for a timeout to stand for election.
+// Stand says that this member should be the first leader of an instance that has just begun. It
+// stands for election without waiting for a timeout.
 type Stand struct{}
 
-// Place says at which place among the instances in force this one is, from 0. It says who should
-// stand first if its leader is gone. Until then an instance goes by its id.
+// Place says at which place among the instances in force this one is, from 0. From this follows
+// who should stand first when its leader is gone. Before the first Place an instance uses its id.
 type Place struct{ At int }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
@@ -195,7 +194,7 @@ type Forgot struct {
 	Acked, Last Index
 }
 
-// Reset empties e and keeps its memory.
+// Reset empties e and keeps its memory for the next step.
 func (e *Effects) Reset() {
 	clear(e.Send)
 	clear(e.Release)
@@ -334,8 +333,8 @@ type Status struct {
 	Preparing int
 	// Lacking: bodies of committed entries are missing here.
 	Lacking bool
-	// Restriping is how many more members must hold bodies whole, on a leader that was asked
-	// for a membership change that needs it.
+	// Restriping is, on a leader that was asked for a membership change, how many more members
+	// must hold bodies whole before it can be made.
 	Restriping int
 	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus

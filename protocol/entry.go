@@ -41,7 +41,7 @@ func (k EntryKind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Entry is one slot of an instance's log: an envelope and its payload.
+// Entry is one item of an instance's log: an envelope and its payload.
 //
 // Entries are values; Payload and the encoded head are shared between all holders and
 // never written to after the entry was sealed.
@@ -51,9 +51,9 @@ type Entry struct {
 	// ID is the first command's id; the others follow with consecutive sequence numbers.
 	// Zero for entries that the leader makes itself.
 	ID ProposalID
-	// Low promises that the session will never again propose a sequence number below it,
-	// so that at-most-once bookkeeping for them may be forgotten. Low ≤ ID.Seq. For kinds of
-	// the global log itself it is their number: see Round and Instances.
+	// Low promises that the session will never again propose a sequence number below it. So a
+	// member may forget which of those took effect. Low ≤ ID.Seq. In an EntrySkip and an
+	// EntryReshape it is their number: see Round and Instances.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless Kind is EntryBatch).
 	Count uint32
@@ -63,7 +63,8 @@ type Entry struct {
 	Digest uint32
 	Kind   EntryKind
 	// K is how many fragments make the body whole: k of docs/craft.md, 2.3. 1 if the body is not
-	// coded; 0 if there is none. The leader that appends the entry chooses it for ever.
+	// coded; 0 if there is none. The leader that appends the entry chooses it, and it never
+	// changes.
 	K uint8
 	// Form is what is held of the body, or, in a message, what the receiver is to get.
 	Form Form
@@ -72,9 +73,9 @@ type Entry struct {
 	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
 	// member holds all of it: applying needs nothing else.
 	Payload []byte
-	// Body is the large part of a command, in some form, which applying does without. It is
-	// nil where it is not at hand. In a message that is not sent yet it may be whole where
-	// Form asks for a fragment: whoever sends cuts it.
+	// Body is the large part of a command, in some form. Applying does not need it. It is nil
+	// where it is not at hand. In a message that is not sent yet it may be whole although Form
+	// asks for a fragment: the sender cuts it.
 	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.
@@ -97,8 +98,8 @@ func (e *Entry) Width() uint64 {
 	return 1
 }
 
-// Lighten makes e let go of the memory that it came in, which other entries and bodies may fill:
-// it forgets its body and its encoding, and keeps a copy of its payload, or nothing of that.
+// Lighten makes e release the memory in which it arrived, which other entries and bodies may
+// share. It drops its body and its encoding, and keeps a copy of its payload or drops that too.
 func (e *Entry) Lighten(keepPayload bool) {
 	payload := e.Payload
 	e.Payload, e.Body, e.head = nil, nil, nil
@@ -120,7 +121,7 @@ func (e *Entry) Resident() bool { return len(e.Payload) == int(e.Size) && len(e.
 // Applicable reports whether the payload is at hand, which is all that applying needs.
 func (e *Entry) Applicable() bool { return len(e.Payload) == int(e.Size) }
 
-// Coded reports whether the body is one that fragments can stand for.
+// Coded reports whether the body is cut into rows.
 func (e *Entry) Coded() bool { return e.K > 1 }
 
 // Ref names the entry's body.
@@ -132,8 +133,7 @@ func (e *Entry) Ref(instance InstanceID) BodyRef {
 // sealed.
 func NewSkip(round Round) Entry { return control(EntrySkip, uint64(round)) }
 
-// NewReshape returns the entry after which the global log is woven from so many instances,
-// not yet sealed.
+// NewReshape returns the entry that changes the number of instances, not yet sealed.
 func NewReshape(instances int) Entry { return control(EntryReshape, uint64(instances)) }
 
 // control returns an entry of the global log itself: no session, no payload, one number.
@@ -158,8 +158,8 @@ func (e *Entry) Head() []byte {
 	return e.head[:]
 }
 
-// SealPayload sets sizes and digests from Payload and Body, which is whole. The proposing
-// member calls it once; leaders and followers keep what it computed.
+// SealPayload sets sizes and digests from Payload and the whole Body. The proposing member calls
+// it once. Leaders and followers keep what it computed.
 func (e *Entry) SealPayload() {
 	e.Size = uint32(len(e.Payload))
 	e.Digest = Digest(e.Payload)
@@ -202,7 +202,7 @@ func (e *Entry) encodeHead(b []byte) {
 	le.PutUint32(b[0:], Digest(b[4:HeadSize]))
 }
 
-// checkKind reports what a head says that its kind of entry does not have.
+// checkKind reports fields of a head that its kind of entry must not have.
 func (e *Entry) checkKind() error {
 	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape
 	switch {

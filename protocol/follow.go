@@ -2,13 +2,13 @@ package protocol
 
 import "slices"
 
-// The membership is changed in the first instance, the others follow it: each changes its own
-// configuration to the first one's, as one step, however many it missed. Members, slots and
-// ids that never may come back are then the same in all; what else stands in a configuration
-// is each instance's own affair.
+// The membership is changed in the first instance, and the others follow it. Each changes its own
+// configuration to the first one's in one step, however many changes it missed. Members, slots and
+// removed ids are then the same in all instances. The rest of a configuration is each instance's
+// own.
 
-// SameMembers reports whether two configurations have the same members, with the same
-// addresses, votes and slots, and remember the same of those that were members.
+// SameMembers reports whether two configurations have the same members, with the same addresses,
+// votes and slots, and the same removed ids.
 func (c *Config) SameMembers(o *Config) bool {
 	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
@@ -20,9 +20,10 @@ func sameAddresses(a, b *Member) bool {
 	return a.Name == b.Name && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
 }
 
-// Follow returns c with the members of target, and false if target cannot have come from c
-// by changes: then it is older than c, or one of them is joint. What is older only in names
-// and addresses cannot be told from newer; whoever follows until the same holds gets there.
+// Follow returns c with the members of target. It returns false if target cannot have come from c
+// by changes: target is older than c, or one of them is joint. A target that is older only in
+// names and addresses cannot be told from a newer one. An instance that follows until it has the
+// same members ends with the right ones.
 func (c *Config) Follow(target *Config) (Config, bool) {
 	next := c.Clone()
 	if c.Joint() || target.Joint() || !c.precedes(target) {
@@ -44,8 +45,8 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 	return next, next.Validate() == nil
 }
 
-// precedes reports whether changes can lead from c to target: nobody comes back, loses the
-// vote or the identity of its log, or another's slot is given away.
+// precedes reports whether changes can lead from c to target. In target no removed member is back,
+// nobody lost the vote or the identity of its log, and no slot has another owner.
 func (c *Config) precedes(target *Config) bool {
 	for _, id := range c.Removed {
 		if !slices.Contains(target.Removed, id) {

@@ -2,12 +2,11 @@ package protocol
 
 import "slices"
 
-// Leaders says who is to lead an instance, where members could choose: it decides nothing,
-// elections do.
+// Leaders says who should lead an instance. It is a preference: elections decide.
 type Leaders string
 
 const (
-	// LeadersAny is whoever is elected.
+	// LeadersAny: nobody is preferred.
 	LeadersAny Leaders = ""
 	// LeadersTogether: whoever leads the first instance leads all. A crash of any other member
 	// stops nothing.
@@ -16,9 +15,9 @@ const (
 	LeadersSpread Leaders = "spread"
 )
 
-// Preferred is the voter that should lead an instance while it is well; 0: nobody is
-// preferred. voters are sorted; turn is the instance's place among those in force, from 0, for
-// ids have gaps after some reshapes; first leads the first instance, 0 if that is not known.
+// Preferred is the voter that should lead an instance while that voter is well; 0: nobody is
+// preferred. voters are sorted. turn is the instance's place among those in force, from 0 (ids
+// have gaps after some reshapes). first leads the first instance; 0: not known.
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:
@@ -30,10 +29,10 @@ func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID
 	return 0
 }
 
-// Rank is how many voters, which are sorted, should stand for election in an instance before
-// a member, if the one that led it is gone (docs/niagara.md, 3.4). All members of a configuration have
-// different ranks. Those that stand together have the same in every instance, so that one
-// member wins all; spread, the instances of one that is gone go to different ones.
+// Rank is how many of the sorted voters should stand for election before a member when the leader
+// of an instance is gone (docs/niagara.md, 3.4). All members of a configuration have different
+// ranks. With LeadersTogether a member has the same rank in every instance, so that one member
+// wins all. With LeadersSpread the instances of a lost leader go to different members.
 func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 	rank := l.place(voters, turn, member)
 	if p := l.place(voters, turn, gone); p < rank && p < len(voters) {
@@ -42,7 +41,8 @@ func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 	return rank
 }
 
-// place is a voter's place among those that could lead an instance; others come after all.
+// place is a voter's place among those that could lead an instance. Members that cannot come after
+// all voters.
 func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	n := len(voters)
 	at, found := slices.BinarySearch(voters, member)

@@ -1,19 +1,19 @@
 package protocol
 
-// Limits of what goes between members. They are the same everywhere and no setting: a member
-// that was started with smaller settings still has to take what is in the log already.
+// Limits of what goes between members. They are no settings, so they are the same on all members:
+// a member with smaller settings must still take what is in the log already.
 const (
 	// MaxEntryBytes bounds an entry: envelope, payload and body.
 	MaxEntryBytes = 256 << 20
 	// MaxConfigBytes bounds the payload of an EntryConfig. Configurations stand in snapshots and
 	// in the log, one for each instance.
 	MaxConfigBytes = 256 << 10
-	// MaxHoldings bounds the Holdings of a message: what comes first is needed first.
+	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024
 	// MaxInstances is how many instances the global log can be woven from.
 	MaxInstances = 64
-	// MaxMessageBytes bounds an encoded message. It has one entry of any size that may be, or
-	// several that are together no larger than half of it, and Holdings or a Blob.
+	// MaxMessageBytes bounds an encoded message. A message has one entry of any permitted size, or
+	// several entries that are together at most half of this limit, and Holdings or a Blob.
 	MaxMessageBytes = MaxEntryBytes + 1<<20
 )
 
@@ -32,8 +32,8 @@ func (m *Message) Size() int {
 	return n
 }
 
-// Fitting is how many of the entries, from the first on, go into one message of about limit
-// bytes: at least one, if there is any.
+// Fitting is how many of the entries, from the first on, go into one message of about limit bytes.
+// It is at least one if there are entries.
 func Fitting(entries []Entry, limit int) int {
 	bytes := 0
 	for i := range entries {

@@ -30,8 +30,8 @@ const (
 	// bodies of the Holdings' entries (docs/craft.md, 2.5).
 	MsgHoldings
 	MsgHoldingsResp
-	// MsgBodies replaces what a follower holds of bodies of entries that it has, by more.
-	// It is answered by MsgAppendResp.
+	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
+	// a row. It is answered by MsgAppendResp.
 	MsgBodies
 	// MsgFetch asks any member for what it holds of a body: Holdings[0]. It concerns no
 	// core: members answer it from their disks.
@@ -90,7 +90,7 @@ type Message struct {
 	// ID is the refused proposal's id (ProposeResp).
 	ID      ProposalID
 	Entries []Entry
-	// Holdings: AppendResp: what the disk holds of the coded entries that it acknowledges.
+	// Holdings: AppendResp: in which form the disk holds the coded entries that it acknowledges.
 	// Holdings, HoldingsResp: the entries asked about. Fetch, FetchResp: the body.
 	Holdings []Holding
 	// Blob is the body that a FetchResp brings, in the form of Holdings[0].
@@ -100,9 +100,9 @@ type Message struct {
 // MessageHeadSize is the length in bytes of an encoded message before its entries.
 const MessageHeadSize = 132
 
-// AppendHead appends the message's encoded head to dst. What follows it on the wire the
-// caller writes from where it is: for each entry its head, its payload and, if it has a
-// body, [Entry.AppendBodyHead] and the body; then [Message.AppendHoldings]; then Blob.
+// AppendHead appends the message's encoded head to dst. The caller writes the rest from where it
+// is, without a copy: for each entry its head, its payload and, if it has a body,
+// [Entry.AppendBodyHead] and the body; then [Message.AppendHoldings]; then Blob.
 func (m *Message) AppendHead(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, MessageHeadSize)...)
@@ -180,8 +180,8 @@ func bit(b bool) byte {
 	return 0
 }
 
-// DecodeMessage reads a message; its entries alias b and their payloads are verified.
-// It returns a [CorruptError] if anything about b is not as a member would send it.
+// DecodeMessage reads a message; its entries alias b and their payloads are verified. It returns a
+// [CorruptError] if b is not what a member would send.
 func DecodeMessage(b []byte) (*Message, error) {
 	if len(b) < MessageHeadSize {
 		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), MessageHeadSize)}

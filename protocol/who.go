@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// LogID is the identity with which a data directory was born, drawn at random: whoever has
-// another one has another log, whatever member it says it is (docs/identity.md). The zero
-// value is none.
+// LogID is the random identity of a data directory's log. A member with another identity has
+// another log, whatever id it uses (docs/identity.md). The zero value is no identity.
 type LogID [16]byte
 
-// NewLogID makes an identity of chance.
+// NewLogID makes an identity from random bytes.
 func NewLogID(chance func() uint64) (id LogID) {
 	for id.IsZero() {
 		binary.BigEndian.PutUint64(id[:], chance())
@@ -20,7 +19,7 @@ func NewLogID(chance func() uint64) (id LogID) {
 	return id
 }
 
-// IsZero reports whether there is none; it is what encoding/json asks.
+// IsZero reports whether there is no identity. encoding/json calls it.
 func (id LogID) IsZero() bool { return id == LogID{} }
 
 // String writes the identity in hexadecimal.
@@ -38,9 +37,9 @@ func (id *LogID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Who is a member as others know it: whose log it has, and which life of that log it is. Lives
-// are numbered from 1. A life's Mark is drawn at random: two processes that began from copies
-// of one directory have the same number and not the same mark. The zero value is nobody.
+// Who is a member as others know it: the identity of its log, and the life of that log. Lives are
+// numbered from 1. A life's Mark is random: two processes that began from copies of one directory
+// have the same number and different marks. The zero value is nobody.
 type Who struct {
 	Log  LogID  `json:"log,omitzero"`
 	Life uint64 `json:"life,omitempty"`
@@ -59,9 +58,9 @@ func NewSession(self MemberID, log LogID, life uint64) Session {
 	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | life&(1<<32-1)}
 }
 
-// Line is which log of its member a session is of. Sessions of different lines do not know
-// of each other: neither is the earlier life of the other.
+// Line says from which log of its member a session is. Sessions of different lines are
+// independent: neither is an earlier life of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
 
-// Life is which life of its log a session is.
+// Life is the number of the log's life from which a session is.
 func (s Session) Life() uint32 { return uint32(s.Incarnation) }
