@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// bodies is what the owner said about the bodies of committed entries.
+// bodies is what the core's owner said about the bodies of committed entries (protocol.Bodies).
 type bodies struct {
 	// missing: some are not held here in any form, as far as is known.
 	missing bool
@@ -17,20 +17,22 @@ type bodies struct {
 	// configuration restripes.
 	partial   uint8
 	restripes uint32
-	// said is the owner's last word, which accounts for the entries up to at; spoken: there is one.
+	// said is what the owner said last. It accounts for the entries up to at. spoken: the owner
+	// has said something.
 	said   protocol.Bodies
 	at     protocol.Index
 	spoken bool
 }
 
-// ownerSays takes in the owner's word. It is about what the owner was given. Of entries after
-// that the log knows better, above all of those that a member finds in it when it starts.
+// ownerSays takes in a protocol.Bodies. It accounts only for entries that the owner was given. The
+// log knows more about later entries, especially those that a member finds in it at its start.
 func (r *Raft) ownerSays(in protocol.Bodies) {
 	r.bodies.said, r.bodies.at, r.bodies.spoken = in, r.given, true
 	r.weighBodies()
 }
 
-// weighBodies makes of the owner's word, and of the log after it, how this member stands.
+// weighBodies computes the state of this member's bodies from what the owner said and from the log
+// after that.
 func (r *Raft) weighBodies() {
 	b := &r.bodies
 	if !b.spoken {
@@ -50,7 +52,7 @@ func (r *Raft) weighBodies() {
 	}
 }
 
-// tellBodies tells the leader how this member stands with its bodies.
+// tellBodies tells the leader the state of this member's bodies.
 func (r *Raft) tellBodies(m *protocol.Message) {
 	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
 }
@@ -100,7 +102,7 @@ func (r *Raft) commitTo(to protocol.Index) {
 // maxK is the largest k of a body that may be alive: in the log, or as the owner said.
 func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.maxK()) }
 
-// checkBodies verifies what stands under the fields that are about bodies.
+// checkBodies verifies the invariants of the fields about bodies.
 func checkBodies(r *Raft) error {
 	k := 0
 	for i := r.commit + 1; i <= r.log.last; i++ {

@@ -91,8 +91,8 @@ func (r *Raft) forwardTarget(in *protocol.ProposeChange) {
 	r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: []protocol.Entry{e}})
 }
 
-// onTarget changes to a configuration of which another member told, if that has other members:
-// whether its addresses are newer cannot be seen. Refusals it is not told of.
+// onTarget changes to a configuration that another member sent, if it has other members. Whether
+// only its addresses are newer cannot be seen. That member does not learn of a refusal.
 func (r *Raft) onTarget(e *protocol.Entry) {
 	target, err := protocol.DecodeConfig(e.Payload)
 	if err != nil || r.role != protocol.Leader {
@@ -104,8 +104,7 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 	}
 }
 
-// nextConfig returns the configuration that is asked for. Changes are then what is different
-// about it.
+// nextConfig returns the configuration that is asked for, and sets in.Changes to the differences.
 func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol.Reason) {
 	if in.Target == nil {
 		return changed(r.conf, in.Changes)
@@ -119,9 +118,9 @@ func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol
 	return next, protocol.ReasonNone
 }
 
-// joinFirst makes learners of members that another instance has as voters and this one does not
-// know yet: they count here once they are caught up here. Where voters leave at the same time
-// they may be the ones that remain, so then they count at once.
+// joinFirst makes learners of members that are voters in another instance and not known to this
+// one. They count here once they are caught up here. If voters leave at the same time, the new
+// ones may be the only ones that remain, so then they count at once.
 func (r *Raft) joinFirst(next *protocol.Config) {
 	for _, id := range r.conf.Voters() {
 		if next.Find(id) == nil {
@@ -135,8 +134,8 @@ func (r *Raft) joinFirst(next *protocol.Config) {
 	}
 }
 
-// promote makes a voter of a member that joins, once it is caught up and answers: from then on,
-// and not before, decisions count it. The first instance decides that for all.
+// promote makes a joining member a voter once it answers and is caught up. Decisions count it from
+// then on. The first instance decides that for all.
 func (r *Raft) promote() {
 	l := &r.lead
 	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first || r.confAt > r.commit || r.conf.Joint() {
@@ -246,10 +245,10 @@ func oneApart(a, b []protocol.MemberID) bool {
 	return n <= 1
 }
 
-// wise reports whether to make a change now. One that another instance has made already is
-// made whoever is at hand: the cluster decides with its voters in any case, and an instance
-// that stayed behind would hold all up. It only waits for learners that are catching up, or
-// may be about to.
+// wise reports whether to make a change now. A change that another instance has made already is
+// made even if too few members are active: the cluster decides with the new voters in any case,
+// and an instance that stayed behind would hold up all. It only waits for learners that are
+// catching up, or may begin to.
 func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 	if in.Target == nil {
 		return r.safe(next, in.Changes)
@@ -308,9 +307,9 @@ func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 	r.configChanged()
 }
 
-// settleConfig goes on when the configuration in force is committed: it leaves a joint
-// one, and gives members that left a deadline. Reaching for the next step only once an
-// entry of our own term is committed keeps to one change at a time.
+// settleConfig goes on when the configuration in force is committed: it leaves a joint one, and
+// gives members that left a deadline. It takes the next step only when an entry of this term is
+// committed. So there is one change at a time.
 func (r *Raft) settleConfig() {
 	if r.confAt > r.commit {
 		return
@@ -332,8 +331,8 @@ func (r *Raft) settleConfig() {
 	}
 }
 
-// resign ends the reign of a leader that is no voter any more, once that is committed
-// (Raft §4.2.2). The most advanced voter is told to stand at once.
+// resign ends the leadership of a member that is no voter any more, once that is committed (Raft
+// §4.2.2). The most advanced voter is told to stand at once.
 func (r *Raft) resign() {
 	if r.role != protocol.Leader || r.confAt > r.commit || r.voters.Has(r.cfg.Self) {
 		return

@@ -14,7 +14,7 @@ type code struct {
 	r *Raft
 	// most bounds k; 0: a majority less one.
 	most int
-	// off: nothing is coded before that.
+	// off: nothing is coded before that instant.
 	off time.Duration
 	// stalled is an instant + 1ns, 0 for not: since when the first coded entry that is not
 	// committed cannot become so without whole copies.
@@ -22,8 +22,8 @@ type code struct {
 	overdue overdue
 }
 
-// recently is how long ago a member may have been heard of to count as alive: it answers
-// every heartbeat.
+// recently reports whether a member was heard of within two heartbeats, so that it counts as
+// alive.
 func (r *Raft) recently(p *progress) bool {
 	return p.heard != 0 && stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
 }
@@ -34,10 +34,10 @@ func (r *Raft) counted(p *progress) bool {
 	return r.recently(p) && (p.phase == stream && !p.far.is || r.cfg.Mutant == MutantCodeWaitForAll)
 }
 
-// k leaves as many members out as are not counted on now (docs/craft.md, "Writing"). It codes nothing while
-// a membership change is under way: entries before a configuration in the log are then
-// committed, and whoever leads next need not ask who held what under which
-// (docs/craft.md, 2.7).
+// k is such that no write waits for members that are not counted on now (docs/craft.md,
+// "Writing"). Nothing is coded while a membership change is under way. So all coded entries before
+// a configuration are committed, and the next leader need not ask under which configuration they
+// were coded (docs/craft.md, 2.7).
 func (c *code) k() uint8 {
 	r := c.r
 	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 || r.now < c.off {
@@ -82,8 +82,8 @@ func (c *code) frame(p *progress) []protocol.Entry {
 	return entries
 }
 
-// dress puts entries in the form in which p is to get them. Their bodies stay what they
-// are; whoever sends them cuts rows.
+// dress sets the form in which p gets the entries. It does not touch their bodies: the sender cuts
+// the rows.
 func (c *code) dress(p *progress, entries []protocol.Entry) []protocol.Entry {
 	r := c.r
 	row, known := r.slot(p.id)
@@ -126,9 +126,9 @@ func (c *code) agreed() protocol.Index {
 	}))
 }
 
-// stored counts this member like any other, and only with what its disk holds: the
-// followers may commit an entry before the leader's own disk is done. It stops before the
-// first coded entry that is not durable, whatever comes after it is (docs/craft.md).
+// stored counts this member like any other, and only with what its disk holds: the followers may
+// commit an entry before the leader's own disk is done. It stops before the first coded entry that
+// is not durable, even if later entries are (docs/craft.md, G1).
 func (c *code) stored() protocol.Index {
 	r, to := c.r, c.agreed()
 	r.judgeLag(to)

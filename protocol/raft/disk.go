@@ -14,10 +14,10 @@ type disk struct {
 	seq, done uint64
 	// touched: the step under way has its number. wrote: it wrote something.
 	touched, wrote bool
-	// pending are writes not reported durable, ascending in seq. Their last never points
-	// at an entry that was replaced since: truncation lowers it.
+	// pending are writes not reported durable, ascending in seq. Their last never points at an
+	// entry that was replaced later: truncation lowers it.
 	pending []write
-	// durable: the disk holds the log of memory up to here; ≤ last.
+	// durable: the disk holds the log as it is in memory up to here; ≤ last.
 	durable protocol.Index
 	// rewrites are bodies that are replaced, ascending in seq, and not reported durable.
 	rewrites []rewrite
@@ -35,7 +35,7 @@ type write struct {
 	at   time.Duration
 }
 
-// rewrite is a body of which the disk will hold more; until then it holds form.
+// rewrite is a body that is being replaced. Until that is durable the disk holds form.
 type rewrite struct {
 	seq   uint64
 	index protocol.Index
@@ -68,7 +68,7 @@ func (d *disk) cut(i protocol.Index) {
 	d.rewrites = slices.DeleteFunc(d.rewrites, func(w rewrite) bool { return w.index >= i })
 }
 
-// rewrite says that the step under way replaces what is held of an entry's body.
+// rewrite notes that the step under way replaces what is held of an entry's body.
 func (d *disk) rewrite(e *protocol.Entry) {
 	d.rewrites = append(d.rewrites, rewrite{d.touch(), e.Index, e.Form})
 }

@@ -12,16 +12,16 @@ type ballot struct {
 	granted bool
 }
 
-// rest puts off the election: the next one is due after a timeout.
+// rest postpones the election: the next one is due after a timeout.
 func (r *Raft) rest() { r.stand = r.now + r.timeout() }
 
-// soonTries is how often a member that did not win asks again soon, where ranks keep members
-// from standing at once. Asking disturbs nobody.
+// soonTries is how often a member that did not win asks again soon, where ranks keep members from
+// standing at the same time. Asking disturbs nobody.
 const soonTries = 2
 
-// timeout draws how long to wait before standing for election. If it does not matter who
-// leads, chance keeps members apart. Else they stand in the order of their ranks, the first
-// as soon as votes may be given again; when that failed twice, chance decides.
+// timeout draws how long to wait before standing for election. If it does not matter who leads,
+// chance keeps members apart. Otherwise they stand in the order of their ranks, the first one as
+// soon as votes may be given again. If that failed twice, chance decides.
 func (r *Raft) timeout() time.Duration {
 	random := r.random()
 	switch ranked := r.cfg.Leaders != protocol.LeadersAny; {
@@ -33,24 +33,24 @@ func (r *Raft) timeout() time.Duration {
 	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
 }
 
-// turn is how long those take that come before this member (docs/niagara.md, 3.4: rank × stagger), and
-// a little chance, for members may know different configurations.
+// turn is how long this member waits for those with a lower rank (docs/niagara.md, 3.4: rank ×
+// stagger), with a small random part, because members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
 	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.seat, r.cfg.Self, r.leader)
 	return time.Duration(rank)*r.cfg.Stagger + time.Duration(random%uint64(max(1, r.cfg.Stagger/2)))
 }
 
-// suspect: another instance on this member has lost the same leader. All instances stand
-// together then, but none before its own leader's lease and claim to votes are over.
+// suspect: another instance on this member has lost the same leader. Then all instances stand at
+// the same time, but none before its own leader's lease is over and votes may be given again.
 func (r *Raft) suspect(id protocol.MemberID) {
 	if r.cfg.Leaders != protocol.LeadersAny && r.role == protocol.Follower && r.leader == id {
 		r.stand = min(r.stand, max(r.now, r.heard+r.cfg.ElectionTimeout)+r.turn(r.random()))
 	}
 }
 
-// sticky reports whether a leader was heard of so recently that its lease may stand and
-// no one else is to be elected (Raft §4.2.3, §6.4.1). A restarted member cannot know what
-// it promised, so with leases it is as if it had just heard of the leader.
+// sticky reports whether a leader was heard of so recently that its lease may be valid and nobody
+// else may be elected (Raft §4.2.3, §6.4.1). A restarted member cannot know what it promised, so
+// with leases it is as if it had just heard of the leader.
 func (r *Raft) sticky() bool {
 	if r.role == protocol.Leader {
 		return true // check-quorum ends it in time
@@ -58,14 +58,13 @@ func (r *Raft) sticky() bool {
 	return r.now < r.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
 }
 
-// alone reports whether this member decides by itself: then it need not wait to lead,
+// alone reports whether this member decides by itself. Then it need not wait before it leads,
 // unless a leader that it followed may hold a lease.
 func (r *Raft) alone() bool {
 	return r.role == protocol.Follower && !r.sticky() && !r.conf.Joint() && len(r.voters.Incoming) == 1 && r.voters.Incoming[0] == r.cfg.Self
 }
 
-// campaign stands for election; with force at once, without asking first whether it
-// could be won.
+// campaign stands for election. With force it does not ask first whether it would win.
 func (r *Raft) campaign(force bool) {
 	may := r.mayStand() && !r.diskStalled()
 	if may {
@@ -86,9 +85,9 @@ func (r *Raft) campaign(force bool) {
 	r.tally()
 }
 
-// elect enters a new term as its candidate. The requests leave when the vote for
-// ourselves is durable, and only then it counts: a candidate that forgot it after a crash
-// could lead the same term twice.
+// elect enters a new term as its candidate. The requests leave when the vote for itself is
+// durable, and the vote counts only then. A candidate that forgot it after a crash could lead the
+// same term twice.
 func (r *Raft) elect(force bool) {
 	r.term++
 	r.vote, r.leader, r.role = r.cfg.Self, 0, protocol.Candidate
@@ -101,9 +100,9 @@ func (r *Raft) elect(force bool) {
 	r.askVotes(protocol.MsgVote, r.term, force)
 }
 
-// mayStand reports whether this member may lead. One that the newest configuration leaves
-// out still may until it knows that this is committed: it may be the only one that has
-// the entry, and then nobody else can be elected (Raft §4.2.2).
+// mayStand reports whether this member may lead. A member that is not in the newest configuration
+// may still lead until it knows that this configuration is committed. It may be the only one that
+// has the entry, and then nobody else can be elected (Raft §4.2.2).
 func (r *Raft) mayStand() bool {
 	n := len(r.configs)
 	return r.voters.Has(r.cfg.Self) || r.confAt > r.commit && n > 1 && r.configs[n-2].config.Voter(r.cfg.Self)
@@ -153,7 +152,7 @@ func (r *Raft) tally() {
 	}
 }
 
-// deciders is who decides: elects.
+// deciders is who elects.
 func (r *Raft) deciders() quorum.Set {
 	if r.cfg.Mutant == MutantSingleQuorumJoint {
 		return quorum.Set{Incoming: r.voters.Incoming}
@@ -192,8 +191,8 @@ func onVoteResp(r *Raft, m *protocol.Message) {
 	r.tally()
 }
 
-// onVote answers a candidate (Raft §5.2, §5.4.1) or one that asks whether it should be
-// one. Whoever asks need not be in our configuration: ours may be the older one.
+// onVote answers a candidate (Raft §5.2, §5.4.1) or one that asks whether it should be one. The
+// candidate need not be in our configuration: ours may be the older one.
 func onVote(r *Raft, m *protocol.Message) {
 	pre := m.Type == protocol.MsgPreVote
 	grant := r.upToDate(m)
@@ -260,7 +259,7 @@ func (r *Raft) hear() {
 	r.rest()
 }
 
-// takeLead begins a reign. It counts once bodies are whole; see prepare.
+// takeLead makes this member the leader of its term. It leads once bodies are whole; see prepare.
 func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
@@ -278,9 +277,9 @@ func (r *Raft) takeLead() {
 	}
 }
 
-// prepare makes a new leader lead as soon as the bodies after the commit index are whole
-// here: its first entry commits those of earlier terms (Raft §5.4.2). Until then it is
-// leader in name, sends heartbeats and neither proposes nor commits.
+// prepare makes a new leader lead as soon as the bodies after the commit index are whole here: its
+// first entry commits those of earlier terms (Raft §5.4.2). Until then it only sends heartbeats,
+// and neither appends nor commits.
 func (r *Raft) prepare() {
 	if r.role != protocol.Leader || r.lead.ready || !r.prepared() {
 		return
@@ -296,7 +295,7 @@ func (r *Raft) prepare() {
 	r.replicateAll()
 }
 
-// stepDown ends a reign: whoever waits for this leader is told to ask another.
+// stepDown ends this member's leadership. Those that wait for it are told to ask another member.
 func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.failReads(protocol.ReasonNotLeader, leader)
 	r.place.reset()
@@ -329,8 +328,8 @@ func (r *Raft) tickLeader() {
 	}
 }
 
-// quorumHeard is the latest instant at which a quorum had been heard of (check-quorum,
-// Raft §6.2). Members count as heard of when we began to follow them.
+// quorumHeard is the latest instant at which a quorum had been heard of (check-quorum, Raft §6.2).
+// A member counts as heard of when this leader began to track it.
 func (r *Raft) quorumHeard() time.Duration {
 	v := r.confirmers(r.voters).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {

@@ -103,7 +103,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	}
 }
 
-// learnCommit raises a follower's commit index as far as its log is known to match.
+// learnCommit raises a follower's commit index, at most up to where its log is known to match.
 func (r *Raft) learnCommit(commit, match protocol.Index) {
 	if r.cfg.Mutant == MutantCommitUnverified {
 		match = r.log.last
@@ -135,9 +135,10 @@ func (r *Raft) acknowledge(m *protocol.Message) {
 	r.release(a)
 }
 
-// remembers reports whether the log holds what the leader knows that it acknowledged in this
-// term. In a term only its leader cuts the log, after what was acknowledged, so however late a
-// heartbeat comes, one that says more tells of entries, and votes, that were lost.
+// remembers reports whether the log holds what this member acknowledged to the leader in this
+// term. In a term only its leader cuts the log, and only after what was acknowledged. So if a
+// heartbeat names more than the log has, entries and votes were lost, however late that heartbeat
+// comes.
 func (r *Raft) remembers(m *protocol.Message) bool {
 	if m.Index <= r.log.last || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true

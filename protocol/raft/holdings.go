@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What members tell each other about the forms in which they hold bodies. An answer claims
-// what the disk holds when it leaves, and a form only gets better as long as the entry
-// stands in the log (docs/craft.md, D2): late and repeated answers do no harm.
+// Members tell each other in which forms they hold bodies. An answer says what the disk holds when
+// the answer leaves. A form only gets better while the entry is in the log (docs/craft.md, D2), so
+// late and repeated answers do no harm.
 
 // held is in what form a peer's disk holds the body of an entry.
 type held struct {
@@ -52,8 +52,8 @@ func (p *progress) forgetHeld(commit protocol.Index) {
 	p.held = slices.Delete(p.held, 0, n)
 }
 
-// tells takes in the holdings of an answer of this term and reports whether more is known
-// than before. A member that knows an entry to be committed says just that.
+// tells takes in the holdings of an answer of this term and reports whether more is known than
+// before. A member that knows an entry to be committed says only that.
 func (r *Raft) tells(p *progress, m *protocol.Message) (more bool) {
 	for _, h := range m.Holdings {
 		switch {
@@ -93,8 +93,8 @@ func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.
 	return out
 }
 
-// onHoldings answers a leader that was just elected. What the answer says is durable when
-// it leaves, and so is the term: from then on no earlier leader changes what is held here.
+// onHoldings answers a leader that was just elected. What the answer says is durable when it
+// leaves, and so is the term. From then on no earlier leader changes what is held here.
 func onHoldings(r *Raft, m *protocol.Message) {
 	resp := &protocol.Message{Type: protocol.MsgHoldingsResp, To: m.From, Term: m.Term, Round: m.Round, Context: m.Context}
 	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {
@@ -130,8 +130,8 @@ func onBodies(r *Raft, m *protocol.Message) {
 	}
 }
 
-// improve replaces what is held of the bodies of entries in the log where better is at hand:
-// the whole of a row. What is equal or worse changes nothing (docs/craft.md, 2.4).
+// improve replaces rows of entries in the log by whole bodies. A form that is equal or worse
+// changes nothing (docs/craft.md, 2.4).
 func (r *Raft) improve(entries []protocol.Entry) {
 	var better []protocol.Entry
 	for i := range entries {

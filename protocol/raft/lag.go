@@ -8,21 +8,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Rows are worth having from members that store them about as soon as the others do. One that
-// is far behind answers, and acknowledges more and more, but what is new reaches it last: every
-// entry would wait for it. So a member that is far counts neither for k nor as one that will
-// take its row (docs/craft.md, "When a member is behind").
+// Coding pays only if members store their rows about as soon as the others do. A member that is
+// far behind answers, and acknowledges more and more, but new entries reach it last. Every entry
+// would wait for it. So a member that is far behind counts neither for k nor as one that will take
+// its row (docs/craft.md, "When a member is behind").
 
-// mark says how many bytes the leader had appended in its reign with the entry at an index.
+// mark says how many bytes the leader had appended in its term up to the entry at an index.
 type mark struct {
 	index protocol.Index
 	bytes uint64
 }
 
-// maxMarks bounds what is remembered of where the bytes are.
+// maxMarks bounds how many marks are kept.
 const maxMarks = 4096
 
-// noteAppended remembers where the bytes are, about four times a frame.
+// noteAppended adds a mark, about four for each frame.
 func (r *Raft) noteAppended() {
 	l := &r.lead
 	n := len(l.marks)
@@ -35,8 +35,8 @@ func (r *Raft) noteAppended() {
 	l.marks = append(l.marks, mark{r.log.last, l.appended})
 }
 
-// appendedBy is about how many bytes of this reign the log has up to an index; false if
-// that is not remembered.
+// appendedBy is about how many bytes of this leader's term the log has up to an index; false if no
+// mark tells.
 func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
 	marks := r.lead.marks
 	k := sort.Search(len(marks), func(k int) bool { return marks[k].index > i })
@@ -46,7 +46,7 @@ func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
 	return 0, len(marks) > 0 && marks[0].index == r.lead.first && i+1 == r.lead.first
 }
 
-// far is since when a member is not counted on, or not.
+// far says whether a member is far behind, and since when.
 type far struct {
 	is bool
 	// owes is the log's end when it began. It ends when the member has all that, is near
@@ -55,8 +55,8 @@ type far struct {
 	until time.Duration
 }
 
-// judgeLag finds out who is far behind what a majority has, and who is near again. It is relative
-// to the others, so a link that is narrow for all of them makes nobody far.
+// judgeLag finds out who is far behind what a majority has, and who is near again. It compares
+// with the others, so links that are narrow for all of them make nobody far.
 func (r *Raft) judgeLag(agreed protocol.Index) {
 	most, known := r.appendedBy(agreed)
 	frame := uint64(r.cfg.MaxFrameBytes)
@@ -79,7 +79,8 @@ func (r *Raft) judgeLag(agreed protocol.Index) {
 // farFrames is by how many frames more than a majority a member has to lack to be far.
 const farFrames = 4
 
-// spare has nobody wait any longer for those who do not have the entry at i yet.
+// spare marks members as far that do not have the entry at i yet, so that nobody waits for them
+// any longer.
 func (r *Raft) spare(i protocol.Index) {
 	for _, p := range r.lead.peers {
 		if p.match < i && !p.far.is {
@@ -91,14 +92,14 @@ func (r *Raft) spare(i protocol.Index) {
 // overdue follows the first coded entry that is not durable.
 type overdue struct {
 	index protocol.Index
-	// since is when it became the first, held when a majority was first seen to have
-	// something of it; instants + 1ns, 0 for not yet.
+	// since is when it became the first. held is when a majority was first seen to have something
+	// of it. Both are instants + 1ns, 0 for not yet.
 	since, held uint64
 }
 
-// watch reports whether an entry that a majority has waited long enough for the others: two
-// round trips of those who have it, a heartbeat at least, or as long again as they took. Of a
-// large body on a narrow link the last row may well come that much later.
+// watch reports whether an entry that a majority has waited long enough for the other members.
+// Long enough is two round trips of those that have it, at least a heartbeat, or as long again as
+// these took, because the last row of a large body may come that much later on a narrow link.
 func (c *code) watch(i protocol.Index) bool {
 	r, w := c.r, &c.overdue
 	if i == 0 || i != w.index {

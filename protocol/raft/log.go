@@ -11,10 +11,10 @@ import (
 // memlog is the log in memory: all envelopes after the base, and the payloads that the
 // cache has room for.
 //
-// Slices of it travel in messages, which others read at their leisure. Therefore a slot,
-// once appended, is never written to again: the log grows at the end of its last chunk,
-// truncation shortens a chunk and clips its capacity so that the next append moves to
-// fresh memory, and packing a chunk leaves its old memory to whoever still reads it.
+// Slices of it are in messages that others read later. Therefore an entry is never written to
+// again once it is appended. The log grows at the end of its last chunk. Truncation shortens a
+// chunk and clips its capacity, so that the next append moves to fresh memory. Packing a chunk
+// leaves its old memory to those that still read it.
 type memlog struct {
 	base  protocol.Index // the index before the first entry
 	baseT protocol.Term  // its term
@@ -27,14 +27,14 @@ type memlog struct {
 	// is not durable yet plus two chunks.
 	resident int
 	limit    int
-	// shed counts the chunks at the front that are packed; others may be after them.
+	// shed counts the packed chunks at the front; there may be others after them.
 	shed int
 
 	// opened is the packed chunk from openedLo that was unpacked last.
 	openedLo protocol.Index
 	opened   []protocol.Entry
-	// spanLo … spanHi is the last range that had to be copied because it spans chunks:
-	// followers that are equally far get the same copy.
+	// spanLo … spanHi is the last range that had to be copied because it spans chunks. Followers
+	// that are equally far get the same copy.
 	spanLo, spanHi protocol.Index
 	span           []protocol.Entry
 }
@@ -260,8 +260,8 @@ func (l *memlog) replace(k int, entries []protocol.Entry) {
 	l.chunks[k] = c
 }
 
-// amend takes over form and body of entries, ascending, that are in the log. What was
-// handed out before keeps the old ones.
+// amend replaces form and body of entries in the log by those given, ascending. Slices that were
+// handed out before keep the old ones.
 func (l *memlog) amend(entries []protocol.Entry) {
 	for len(entries) > 0 {
 		k := l.find(entries[0].Index)

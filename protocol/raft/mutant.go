@@ -1,7 +1,7 @@
 package raft
 
-// Mutant names a deliberately unsafe variant of one rule. Each must be caught by tests:
-// a test bench that misses one is too weak. Production leaves it empty.
+// Mutant names a deliberately unsafe variant of one rule. Tests must catch each of them.
+// Production leaves it empty.
 type Mutant string
 
 // The mutants.

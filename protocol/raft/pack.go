@@ -6,9 +6,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Old envelopes are hardly ever looked at, but a log of small commands has millions of
-// them. A packed chunk keeps them as differences, about a dozen bytes each. Payloads stay
-// behind, on disk, but for configurations, which are always at hand.
+// Old envelopes are rarely used, but a log of small commands has millions of them. A packed chunk
+// keeps them as differences, about a dozen bytes each. Payloads are on disk only, except those of
+// configurations.
 
 // pack encodes entries without their payloads. For each:
 //
@@ -17,9 +17,9 @@ import (
 //
 // and where k is not 0: the body's size, digest and form, 4 + 4 + 1 bytes.
 //
-// It is with the high bit of kind set, and 16 bytes of session after it, where the session is
-// another than the last one's. Where there is no id, the next bit is set, a uvarint low
-// stands for the two about seq, and the last one's id remains.
+// If the session is another than the last entry's, the high bit of kind is set and 16 bytes of
+// session follow it. If there is no id, the next bit is set, a uvarint low takes the place of the
+// two about seq, and the last id stays for the next entry.
 func pack(entries []protocol.Entry) []byte {
 	b := make([]byte, 0, 16*len(entries))
 	var last protocol.Entry

@@ -10,10 +10,10 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// preparation is what a new leader does before it leads: it makes the bodies whole that it
-// holds only a part of and that may have been committed, or proves that they were not
-// (docs/craft.md, 2.5, LeaderPre). First it asks who holds what; only what is there to be had is
-// then fetched. Nothing is ever given up because it could not be fetched.
+// preparation is what a new leader does before it leads (docs/craft.md, 2.5). It makes those
+// bodies whole that may have been committed and of which it holds only a part, or proves that they
+// were not committed. First it asks who holds what. Then it fetches what it knows to exist. It
+// never gives up an entry because fetching failed.
 type preparation struct {
 	begun bool
 	// wanted are entries after the commit index whose bodies this member does not hold
@@ -41,7 +41,7 @@ type answer struct {
 // that another, which holds more or reaches more, may try.
 const prepareTimeouts = 10
 
-// prepared does what is to be done before this member leads, and reports whether it may.
+// prepared goes on with the preparation, and reports whether it is done.
 func (r *Raft) prepared() bool {
 	pre := &r.lead.pre
 	if !pre.begun {
@@ -81,8 +81,8 @@ func (r *Raft) beginPreparation() {
 	}
 }
 
-// judgeBodies drops what is settled, and cuts the log before what certainly was never
-// committed.
+// judgeBodies drops bodies that are whole now, and cuts the log before an entry that certainly was
+// never committed.
 func (r *Raft) judgeBodies() {
 	pre := &r.lead.pre
 	pre.wanted = slices.DeleteFunc(pre.wanted, func(w wanted) bool {
@@ -115,10 +115,10 @@ func (r *Raft) recoverable(w *wanted) bool {
 	return e.Form == protocol.FormWhole || rows.Len() >= int(e.K)
 }
 
-// enoughAnswered reports whether everybody has been asked who could have made the body
-// durable: this member and those that answered are a quorum. Older configurations need not
-// be asked: with the newest one in the log, the entries that were coded under them are
-// committed; see beginPreparation.
+// enoughAnswered reports whether this member and those that answered are a quorum, so that they
+// include a holder of any durable body. Older configurations need not be asked: entries that were
+// coded under them are committed, because a newer configuration is in the log; see
+// beginPreparation.
 func (r *Raft) enoughAnswered(w *wanted) bool {
 	if r.cfg.Mutant == MutantCodeFAnswers {
 		n := len(r.voters.Incoming)
@@ -163,8 +163,8 @@ func (r *Raft) askHoldings() {
 	}
 }
 
-// fetchBodies asks to make whole what can be, as much at once as may be in flight; also
-// again what it asked for before.
+// fetchBodies asks the owner to make bodies whole, as many at once as may be in flight. With again
+// it also repeats earlier requests.
 func (r *Raft) fetchBodies(again bool) {
 	bytes := 0
 	for k := range r.lead.pre.wanted {
@@ -234,7 +234,7 @@ func (w *wanted) note(from protocol.MemberID, f protocol.Form) bool {
 	return true
 }
 
-// bodyMade takes a body that was made whole. It counts when it is durable.
+// bodyMade takes a body that was made whole. The body counts when it is durable.
 func (r *Raft) bodyMade(in protocol.BodyMade) {
 	if r.role != protocol.Leader || r.lead.ready {
 		return

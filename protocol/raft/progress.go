@@ -32,11 +32,11 @@ type progress struct {
 	grown, level time.Duration
 	// next is the first index to send next; base < next ≤ last+1 but in phase behind.
 	next protocol.Index
-	// began is when the phase began, an instant + 1ns: answers to what was sent before say
-	// nothing of it. Much of that may still be in a link's queue.
+	// began is when the phase began, an instant + 1ns. Answers to what was sent before are
+	// ignored; much of that may still be in a link's queue.
 	began uint64
-	// paused: in phase probe, the probe is out and nothing came back. It is sent again when a
-	// heartbeat is answered that left after resume, an instant + 1ns.
+	// paused: in phase probe, the probe was sent and nothing came back. It is sent again when a
+	// heartbeat is answered that left after resume (an instant + 1ns).
 	paused bool
 	resume uint64
 	// asked: a snapshot was asked for and SnapshotSent has not come.
@@ -50,8 +50,8 @@ type progress struct {
 	frames []frame
 	bytes  int
 	small  int
-	// hold: until the leader has appended that many bytes in its reign, or an answer
-	// came, no frame fits the window; it is not put together in vain for every proposal.
+	// hold: no frame fits the window until the leader has appended that many bytes in its term, or
+	// an answer came. So no frame is built in vain for each proposal.
 	hold uint64
 
 	// held are the forms in which its disk holds bodies of coded entries after the commit
@@ -77,13 +77,13 @@ type progress struct {
 	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard of, and
 	// when the latest of our messages that it answered was sent.
 	heard, confirmed uint64
-	// since is when we began to follow it: until an election timeout later its silence
-	// counts for nothing.
+	// since is when this leader began to track it. Its silence counts only after an election
+	// timeout from then.
 	since time.Duration
 	// trip is the shortest recent round trip, 0 if none was measured.
 	trip time.Duration
-	// leaving is the index of the configuration that no longer has this member, 0 if it
-	// is a member. It is served until it knows that this is committed, at most until
+	// leaving is the index of the configuration that no longer has this member, 0 if it is a
+	// member. It gets entries until it knows that this configuration is committed, at most until
 	// leaveBy (0: not committed yet).
 	leaving protocol.Index
 	leaveBy time.Duration
@@ -109,7 +109,7 @@ func (p *progress) sent(last protocol.Index, bytes int, small bool, now time.Dur
 	p.next = last + 1
 }
 
-// landed frees the frames up to match.
+// landed drops the frames up to match from those in flight.
 func (p *progress) landed(match protocol.Index) {
 	n := 0
 	for n < len(p.frames) && p.frames[n].last <= match {
@@ -125,15 +125,15 @@ func (p *progress) landed(match protocol.Index) {
 	}
 }
 
-// become starts a phase: whatever was in flight is forgotten.
+// become starts a phase. It forgets what was in flight.
 func (p *progress) become(ph phase, next protocol.Index, now time.Duration) {
 	p.phase, p.next, p.began = ph, max(next, p.match+1), stamp(now)
 	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
 	p.paused, p.told, p.hold, p.filling = false, 0, 0, filling{}
 }
 
-// needs is after which index the log may still have to be sent: in a stream all that is not
-// acknowledged; before, from where the probe is on, which is where a snapshot ended.
+// needs is the index after which the log may still have to be sent to it. In a stream that is
+// everything that is not acknowledged. Else it is everything from the probe on.
 func (p *progress) needs() protocol.Index {
 	if p.phase == stream {
 		return p.match
@@ -153,28 +153,28 @@ func (p *progress) measured(trip time.Duration) {
 	}
 }
 
-// pause waits for a heartbeat that leaves after an instant and is answered.
+// pause stops sending until a heartbeat is answered that left after an instant.
 func (p *progress) pause(until time.Duration) { p.paused, p.resume = true, stamp(until) }
 
 const (
 	// largeFrame: frames from this size on are bounded by bytes only.
 	largeFrame = 64 << 10
-	// perFrame is what a frame costs at both ends together, roughly: beyond
-	// trip/perFrame frames in flight, more frames keep nobody busier.
+	// perFrame is about what a frame costs at both ends together. More than trip/perFrame frames
+	// in flight do not keep anybody busier.
 	perFrame = 200 * time.Microsecond
 	minDepth = 2
 	maxDepth = 64
 )
 
-// depth is how many small frames may be in flight, where the setting leaves it open.
+// depth is how many small frames may be in flight if the setting does not say it.
 //
-// Two are enough where a round trip is short: one is on its way or waits for the disk
-// while the other is being acknowledged; what is proposed meanwhile gathers and leaves as
-// one frame as soon as an answer comes, so batches grow by themselves with the load. More
-// frames would only be smaller ones, and a frame costs far more than an entry. On a long
-// link (a wide area network) frames must follow each other to fill it. The trip is taken
-// from heartbeats, which wait for no disk, and from appends only if that is shorter: a
-// queue of our own making must not look like a long link.
+// Two are enough where a round trip is short: one is on its way or waits for the disk while the
+// other is being acknowledged; what is proposed meanwhile gathers and leaves as one frame as soon
+// as an answer comes, so batches grow by themselves with the load. More frames would only be
+// smaller ones, and a frame costs far more than an entry. On a long link (a wide area network)
+// frames must follow each other to fill it. The trip is measured by heartbeats, which wait for no
+// disk, and by appends only if that gives less. Otherwise a queue that this leader itself fills
+// would look like a long link.
 func (p *progress) depth() int {
 	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
 }

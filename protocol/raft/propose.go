@@ -15,8 +15,8 @@ func (r *Raft) propose(entries []protocol.Entry) {
 	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.reject(id, reason, r.leader) })
 }
 
-// forward sends entries to the leader, in messages that a link takes. Whoever proposed them may
-// have gathered any number while there was no leader.
+// forward sends entries to the leader, in messages that a link takes. Any number of entries may
+// have waited while there was no leader.
 func (r *Raft) forward(entries []protocol.Entry) {
 	most := r.cfg.MaxFrameBytes
 	if r.cfg.Mutant == MutantForwardAtOnce {
@@ -29,7 +29,7 @@ func (r *Raft) forward(entries []protocol.Entry) {
 	}
 }
 
-// reject refuses a proposal of this member, unless it has no id: then nobody waits for it.
+// reject refuses a proposal of this member. Nobody waits for one without an id.
 func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader protocol.MemberID) {
 	if id == (protocol.ProposalID{}) {
 		return

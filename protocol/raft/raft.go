@@ -27,10 +27,10 @@ type Raft struct {
 
 	started bool
 	chance  uint64 // state of the generator that ticks feed
-	// seat is the place of this instance among those in force, from 0.
+	// seat is the place of this instance among those in force, from 0; see protocol.Place.
 	seat int
-	// life is drawn at the first tick and marks questions of this life of the member, so
-	// that answers to an earlier one's are told apart; 0 before.
+	// life is drawn at the first tick; 0 before. It marks the questions of this life of the
+	// member, so that answers to an earlier life's questions are recognised.
 	life uint64
 
 	role   protocol.Role
@@ -38,28 +38,28 @@ type Raft struct {
 	vote   protocol.MemberID // in term; 0 nobody
 	leader protocol.MemberID // of term; 0 not known
 
-	// commit is known to be committed; base ≤ commit ≤ last; never falls.
+	// Everything up to commit is known to be committed; base ≤ commit ≤ last; never falls.
 	commit protocol.Index
 	// given is how far Effects.Commit went; base ≤ given ≤ commit, equal between steps.
 	given protocol.Index
-	// verified: our log matches that of term's leader up to here; ≤ last. Counts only
-	// beyond commit, which matches every leader's log.
+	// verified: our log matches the log of term's leader up to here; ≤ last. It matters only
+	// beyond commit, up to which our log matches every leader's.
 	verified protocol.Index
-	// coded are the coded entries after the commit index, ascending; lastCoded is no less
-	// than the highest index of any coded entry that ever was in the log.
+	// coded are the indexes of the coded entries after the commit index, ascending. lastCoded is
+	// at least the highest index of any coded entry that ever was in the log.
 	coded     []protocol.Index
 	lastCoded protocol.Index
 	bodies    bodies
 
 	disk disk
-	// forgot: this member acknowledged more than it holds, and does nothing any more. replaced
-	// is the term in which a snapshot took the place of a log that parts from it: what was
-	// acknowledged in it before may be void.
+	// forgot: this member acknowledged more than it holds, and does nothing any more. replaced is
+	// the term in which a snapshot replaced a log that conflicts with it. What was acknowledged in
+	// that term before may be void.
 	forgot   bool
 	replaced protocol.Term
 
-	// heard is when the leader was heard of last; stand is when to stand for election: as
-	// long as a leader is known not before heard + ElectionTimeout.
+	// heard is when the leader was last heard of. stand is when to stand for election; while a
+	// leader is known, not before heard + ElectionTimeout.
 	heard, stand time.Duration
 	// tries counts how often this member stood since it last heard of a leader or voted.
 	tries   int
@@ -73,7 +73,7 @@ type configAt struct {
 	config protocol.Config
 }
 
-// leading is what only a leader has; zero in every other role.
+// leading is the state that only a leader has; zero in every other role.
 type leading struct {
 	// ready: preparation is done and the first entry is in the log. From then on all
 	// bodies after the commit index are whole here (C3).
@@ -84,13 +84,13 @@ type leading struct {
 	first protocol.Index
 	// peers are all others that receive the log, sorted by id.
 	peers []*progress
-	// uncommitted is the bytes of the entries after commit; appended is those of all
-	// entries appended in this reign.
+	// uncommitted is the bytes of the entries after commit. appended is the bytes of all entries
+	// that were appended in this leader's term.
 	uncommitted int
 	appended    uint64
-	// marks say where the bytes of appended are, ascending; at most maxMarks.
+	// marks say at which index how much of appended was reached, ascending; at most maxMarks.
 	marks []mark
-	// beat is when the next heartbeat is due; beaten is the commit index at the last one.
+	// beat is when the next heartbeat is due. beaten is the commit index at the last heartbeat.
 	beat   time.Duration
 	beaten protocol.Index
 	// round is the number of the latest confirmation of leadership that was asked for.
@@ -101,10 +101,9 @@ type leading struct {
 	restripe restripe
 }
 
-// New starts an instance from what its disk holds. A new cluster's first members start
-// from Recovered.Base.Config and a base index of 0; a member that joins starts from the
-// zero Recovered and waits to be told. It returns a [*ConfigError] or a
-// [*protocol.CorruptError].
+// New starts an instance from what its disk holds. A new cluster's first members start from
+// Recovered.Base.Config and a base index of 0; a member that joins starts from the zero Recovered
+// and waits for a leader. It returns a [*ConfigError] or a [*protocol.CorruptError].
 func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -238,13 +237,13 @@ func (r *Raft) give() {
 	}
 }
 
-// handler is what is done about one type of message in one role.
+// handler handles one type of message in one role.
 type handler func(r *Raft, m *protocol.Message)
 
 const roles = int(protocol.Leader) + 1
 
-// handlers is found by type, then role; nil: nothing to do. Messages arrive here only
-// with a term that is this member's, or that does not matter.
+// handlers is found by type, then role; nil: nothing to do. A message that arrives here has this
+// member's term, or its term does not matter.
 var handlers = [...][roles]handler{
 	protocol.MsgPreVote:       {onVote, onVote, onVote, onVote},
 	protocol.MsgVote:          {onVote, onVote, onVote, onVote},
@@ -286,8 +285,8 @@ func termless(t protocol.MessageType) bool {
 	return false
 }
 
-// termAgrees brings this member's term and the message's together (Raft §5.1) and
-// reports whether the message is to be handled.
+// termAgrees compares the message's term with this member's, and enters a higher one (Raft §5.1).
+// It reports whether to handle the message.
 func (r *Raft) termAgrees(m *protocol.Message) bool {
 	switch {
 	case m.Term < r.term:
@@ -322,8 +321,8 @@ func (r *Raft) termAgrees(m *protocol.Message) bool {
 	return true
 }
 
-// answerStale tells a member that its term is over, where it waits for an answer. This
-// also brings a leader down that a member with a later term could not follow.
+// answerStale tells a member that waits for an answer that its term is over. So a leader steps
+// down that this member cannot follow, because this member's term is higher.
 func (r *Raft) answerStale(m *protocol.Message) {
 	switch m.Type {
 	case protocol.MsgPreVote:
@@ -353,8 +352,8 @@ func (r *Raft) release(m *protocol.Message) {
 	r.out.Release = append(r.out.Release, r.stampOn(m))
 }
 
-// answer lets an answer leave that claims nothing about entries: now, unless the term or
-// vote that it may give away is not durable.
+// answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
+// term or vote that is not durable yet.
 func (r *Raft) answer(m *protocol.Message) {
 	if r.disk.stateDurable() {
 		r.send(m)
@@ -363,7 +362,7 @@ func (r *Raft) answer(m *protocol.Message) {
 	r.release(m)
 }
 
-// random draws from a generator that every tick stirs.
+// random draws a number. Every tick adds fresh randomness to the generator.
 func (r *Raft) random() uint64 {
 	r.chance += 0x9e3779b97f4a7c15
 	z := r.chance
@@ -391,8 +390,8 @@ func (r *Raft) tick(t protocol.Tick) {
 	r.noteCommit()
 }
 
-// noteCommit makes the commit index durable, lazily: it only spares a restarted member
-// the wait for a leader's word, so a record a heartbeat is plenty.
+// noteCommit makes the commit index durable, at most once a heartbeat. That is enough: it only
+// spares a restarted member the wait for its leader.
 func (r *Raft) noteCommit() {
 	if r.commit > r.disk.commit && r.now >= r.disk.noted+r.cfg.Heartbeat {
 		r.disk.noted = r.now

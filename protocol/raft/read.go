@@ -6,9 +6,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A read point is the commit index at a moment when this member certainly led (Raft §6.4).
-// Reads gather while one confirmation is under way; the next confirms them all. Followers
-// forward reads and remember nothing: who asked repeats a read that was lost.
+// A read point is the commit index at a moment when this member certainly led (Raft §6.4). Reads
+// wait while one confirmation is under way; the next one confirms them all. Followers forward
+// reads and keep no state: the member that asked repeats a read that was lost.
 
 // query is one read that waits at the leader.
 type query struct {
@@ -20,8 +20,8 @@ type query struct {
 type reads struct {
 	// waiting are to be part of the next confirmation.
 	waiting []query
-	// asked are part of the one under way: served at index when a quorum confirmed round.
-	// Empty if none is under way.
+	// asked are part of the confirmation under way: they are served at index when a quorum has
+	// confirmed round. Empty if none is under way.
 	asked []query
 	round uint64
 	index protocol.Index
@@ -46,7 +46,7 @@ func (r *Raft) read(in protocol.Read) {
 	}
 }
 
-// refuse refuses a question, if anybody waits for the answer.
+// refuse refuses a question if somebody waits for the answer.
 func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.MemberID) {
 	if context == 0 {
 		return
@@ -90,8 +90,8 @@ func (r *Raft) query(q query) {
 	}
 }
 
-// readable: the commit index is known to be current only once an entry of this term is
-// committed (Raft §6.4).
+// readable reports whether an entry of this term is committed. Before that the commit index may
+// not be current (Raft §6.4).
 func (r *Raft) readable() bool {
 	return r.commit >= r.lead.first && r.lead.ready || r.cfg.Mutant == MutantReadWithoutOwnTerm
 }
@@ -137,12 +137,12 @@ func (r *Raft) confirmedRound() uint64 {
 	})
 }
 
-// leased reports whether no other leader can have been elected yet: a quorum answered
-// something that we sent less than an election timeout ago, and votes for nobody until
-// its own clock says that the timeout is over. A member told to stand for election by a
-// transfer does not wait, whenever that message arrives: no leases after a transfer. r.now was
-// read after the read was asked for, so a lease that stood then will do, whatever time passed
-// since (docs/raft.md, "What clocks are assumed to do").
+// leased reports whether no other leader can have been elected yet: a quorum answered something
+// that we sent less than an election timeout ago, and votes for nobody until its own clock says
+// that the timeout is over. A member that a transfer tells to stand for election does not wait,
+// whenever that message arrives, so there is no lease after a transfer. r.now was read after the
+// read was asked for. A lease that was valid then is enough, however much time has passed since
+// (docs/raft.md, "What clocks are assumed to do").
 func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false

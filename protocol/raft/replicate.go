@@ -67,7 +67,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 }
 
 // mustHold returns 0 if the window has room for a frame, else when to look again; see
-// progress.hold. One frame may always be out.
+// progress.hold. One frame may always be in flight.
 func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
 	switch {
 	case len(p.frames) == 0:
@@ -80,9 +80,9 @@ func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
 	return 0
 }
 
-// sendAppend sends entries, or without answer a new commit index. Where the last Append
-// to p has not left yet, it learns the commit index, and a bare one takes the entries:
-// several inputs between two sendings give one message.
+// sendAppend sends entries, or only a new commit index, which is not answered. If the last Append
+// to p has not left yet, it is changed: it gets the new commit index, and an empty one gets the
+// entries. So several inputs between two sendings give one message.
 func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
 	p.told = r.commit
 	m := p.latest
@@ -132,7 +132,7 @@ func (r *Raft) heartbeat(p *progress) *protocol.Message {
 	return m
 }
 
-// heardPeer notes what every answer tells, and returns who gave it.
+// heardPeer notes what every answer tells, and returns the member that gave it.
 func (r *Raft) heardPeer(m *protocol.Message) *progress {
 	p := r.peer(m.From)
 	if p == nil || p.forgot {
@@ -176,7 +176,7 @@ func (r *Raft) tripOf(m *protocol.Message) (trip time.Duration) {
 	return r.now - time.Duration(m.Context-1)
 }
 
-// matched takes in that p's disk matches up to m.Index, and sends on.
+// matched notes that p's disk matches up to m.Index, and goes on sending.
 func (r *Raft) matched(p *progress, m *protocol.Message) {
 	grew := m.Index > p.match
 	if grew {
@@ -206,7 +206,7 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 	r.letGo(p)
 }
 
-// letGo lets a member go that was removed, once it can know.
+// letGo stops sending to a removed member once it can know of its removal.
 func (r *Raft) letGo(p *progress) {
 	if p.leaving != 0 && p.told >= p.leaving && p.match >= p.leaving {
 		r.forget(p)
@@ -230,7 +230,7 @@ func (r *Raft) refused(p *progress, m *protocol.Message) {
 	r.replicate(p)
 }
 
-// disown stops counting a member that says that it lost what it had acknowledged.
+// disown stops counting a member that says it lost what it had acknowledged.
 func (r *Raft) disown(p *progress) {
 	p.match = 0
 	p.become(probe, r.log.last+1, r.now)
@@ -275,20 +275,20 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 	r.replicate(p)
 }
 
-// late reports whether p answers something that was sent before its phase began and given up
-// since. An answer to a snapshot has no Context.
+// late reports whether p answers something that was sent before its phase began. An answer to a
+// snapshot has no Context.
 func (r *Raft) late(p *progress, m *protocol.Message) bool {
 	return m.Context != 0 && m.Context < p.began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
-// lost reports whether the oldest frame in flight never arrived: the follower answers a
-// question that left well after it, and has not seen it.
+// lost reports whether the oldest frame in flight never arrived: the follower answers a question
+// that left well after that frame, and has not seen it.
 func (r *Raft) lost(p *progress, m *protocol.Message) bool {
 	return len(p.frames) > 0 && m.Hint < p.frames[0].last &&
 		m.Context > stamp(p.frames[0].sent+r.cfg.Heartbeat)
 }
 
-// unreachable: what is in flight is gone; the next heartbeat that is answered resumes.
+// unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
 	if p := r.peer(id); p != nil && p.phase == stream && len(p.frames) > 0 {
 		p.become(probe, p.match+1, r.now)
@@ -337,7 +337,7 @@ func (r *Raft) active(p *progress) bool {
 	return p.heard != 0 && stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
 }
 
-// trackPeers makes peers those of the configuration, and keeps who just left it.
+// trackPeers sets peers to the members of the configuration, and keeps those that just left it.
 func (r *Raft) trackPeers() {
 	all := r.conf.All()
 	for _, p := range r.lead.peers {

@@ -8,24 +8,24 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// A change of the membership leaves every body that is alive recoverable, whatever becomes of a
-// minority of the new members (docs/craft.md, 2.7). Rows do as far as enough of the new voters
-// hold theirs. A body that was cut into more rows than that must be held whole by so many of them
-// that every majority has one (docs/craft.md, 2.1): k never changes, so that is the only way to
-// fewer members.
+// After a change of the membership every live body can be recovered when any minority of the new
+// members is lost (docs/craft.md, 2.7). Rows are enough if enough of the new voters hold theirs. A
+// body that was cut into too many rows for that must be held whole by so many voters that every
+// majority has one (docs/craft.md, 2.1). k never changes, so there is no other way to fewer
+// members.
 //
-// Whole copies are made first. The leader appends a configuration with the same members that
-// says what those who stay hold whole from now on (protocol.Member.WholeAbove). Their owners
-// gather it in the background and report; the change is refused as one to be tried again until
-// enough have. It stands in the log, so a member that has applied it never gives up such a copy,
-// restores one whole, and knows after a crash, and whoever leads next, where they were. What the
-// change needs of it, it passes on to the configuration after it.
+// Whole copies are made first. The leader appends a configuration with the same members that says
+// what those who stay hold whole from now on (protocol.Member.WholeAbove). Their owners gather it
+// in the background and report. Until enough have done so, the change is refused as one to be
+// tried again. The configuration is in the log. So a member that has applied it never gives up
+// such a copy and restores a damaged one whole, also after a crash, and the next leader goes on
+// from there. The change keeps in the next configuration what it needs.
 
 // restripe is what a leader knows of a change that needs whole copies.
 type restripe struct {
 	// left is how many more members must hold bodies whole; 0 if no change waits for that.
 	left int
-	// until is how long what members hold whole is kept for a change that may be asked for again.
+	// until is how long members keep whole copies for a change that may be asked for again.
 	until time.Duration
 }
 

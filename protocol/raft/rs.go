@@ -1,8 +1,8 @@
 package raft
 
-// rs is RS-Raft's placement (docs/craft.md, 2.7): every body is coded with the same k, and larger
-// quorums make up for it. There is no way back to whole copies: without a write quorum
-// nothing is committed, and any read quorum can make everything whole.
+// rs is RS-Raft's placement (docs/craft.md, 2.7): every body is coded with the same k, and quorums
+// are larger for that. Whole copies are never sent. Without a write quorum nothing is committed;
+// any read quorum can make everything whole.
 type rs struct{ code }
 
 func (c *rs) k() uint8 {

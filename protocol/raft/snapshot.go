@@ -55,9 +55,9 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 	r.replicate(p)
 }
 
-// snapshotReceived takes a snapshot in if it is ahead of what is committed here. What it
-// holds is committed, whoever sent it and whenever. One that was sent for another instance
-// (Term 0) says nothing about who leads this one, and nobody waits for the answer.
+// snapshotReceived takes a snapshot that is ahead of what is committed here. Everything in a
+// snapshot is committed, whoever sent it and whenever. A snapshot that was sent for another
+// instance (Term 0) says nothing about who leads this one, and nobody waits for the answer.
 func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	switch {
 	case in.Term > r.term:
@@ -76,8 +76,8 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	switch {
 	case stale:
 	case r.cfg.Mutant != MutantSnapshotIgnoresCommit && r.log.matches(in.Base.Index, in.Base.Term):
-		// Our log has it all, and perhaps more that was acknowledged: only the news that
-		// it is committed is new.
+		// Our log has all of it, and perhaps more that was acknowledged. Only the commit index is
+		// new.
 		r.raise(in.Base.Index)
 	default:
 		r.install(in.Base)
@@ -89,8 +89,8 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 }
 
-// install starts the log anew after a snapshot. Nothing in it that could be committed is
-// lost: the log is shorter than the snapshot, or conflicts with it.
+// install starts the log anew after a snapshot. Nothing is lost that could be committed: the log
+// is shorter than the snapshot, or conflicts with it.
 func (r *Raft) install(base protocol.Base) {
 	r.follow(r.term, 0) // a candidate asked for votes with a log that it no longer has
 	base.Config = base.Config.Clone()

@@ -8,12 +8,13 @@ import (
 
 // handover is a transfer of leadership under way (Raft §3.10).
 type handover struct {
-	// to is who is to lead, 0 if no transfer is under way. No proposals meanwhile.
+	// to is the member that should lead, 0 if no transfer is under way. No proposals are taken
+	// meanwhile.
 	to protocol.MemberID
 	// until is when it is given up.
 	until time.Duration
-	// waits: coded entries are still to be committed: whoever leads next would have to make
-	// their bodies whole first.
+	// waits: coded entries are not committed yet. The next leader would have to make their bodies
+	// whole first.
 	waits bool
 	// sent: somebody was told to stand in this term; stays true.
 	sent bool

@@ -16,24 +16,24 @@ type filling struct {
 	sent time.Duration
 }
 
-// quiet is for how long a member that lacks something may do without acknowledging anything
-// and still counts as moving. A trip that a pause made long is not to count for ever.
+// quiet is for how long a member that lacks something may acknowledge nothing and still count as
+// moving. It is bounded, because a pause can make a measured trip very long.
 func (r *Raft) quiet(p *progress) time.Duration {
 	return max(2*r.cfg.Heartbeat, min(4*p.trip, r.cfg.ElectionTimeout))
 }
 
-// reachable reports whether p may be sent bodies: it answers, and its log goes on from ours.
+// reachable reports whether p may be sent bodies: it answers, and our log still has what it needs
+// next.
 func (r *Raft) reachable(p *progress) bool { return r.recently(p) && p.phase != behind }
 
 // moving reports whether p is likely to acknowledge what it was sent: it is reachable and
-// acknowledged something, or had everything, not long ago. How often something was sent
-// again says nothing. A link that is merely slow is moving, and whole copies would make it
-// slower.
+// acknowledged something, or had everything, not long ago. Repeated sends do not matter. A member
+// on a slow link is moving, and whole copies would make the link slower.
 func (r *Raft) moving(p *progress) bool {
 	return r.reachable(p) && r.now < max(p.grown, p.level, p.since)+r.quiet(p)
 }
 
-// hopeful reports whether an entry becomes durable if all that move take what they are to
+// hopeful reports whether an entry becomes durable if all members that move store what they will
 // be sent.
 func (r *Raft) hopeful(i protocol.Index) bool {
 	k := int(r.log.at(i).K)
@@ -115,8 +115,8 @@ func (c *code) stallTimeout(i protocol.Index) time.Duration {
 	return max(min(2*trip, r.cfg.ElectionTimeout), r.cfg.Heartbeat)
 }
 
-// upgrade chooses who gets whole bodies, of all entries so far: as many of the voters that
-// move as are needed, and ExtraWhole more.
+// upgrade chooses who gets whole bodies of all entries so far: as many of the moving voters as are
+// needed, and ExtraWhole more.
 func (c *code) upgrade() {
 	r := c.r
 	extra := r.cfg.ExtraWhole
@@ -140,8 +140,8 @@ func (c *code) upgrade() {
 	}
 }
 
-// rather reports whether a is to have whole bodies rather than b: one that moves, that was
-// chosen before, that has more of the log.
+// rather reports whether a is a better choice for whole bodies than b. It prefers a member that
+// moves, then one that was chosen before, then one that has more of the log.
 func (r *Raft) rather(a, b *progress) bool {
 	if ma, mb := r.moving(a), r.moving(b); ma != mb {
 		return ma
@@ -149,8 +149,8 @@ func (r *Raft) rather(a, b *progress) bool {
 	return a.whole > b.whole || a.whole == b.whole && a.match > b.match
 }
 
-// fill sends a peer that is to have whole bodies those of entries that it has already, in
-// index order, one message at a time; entries that it does not have come whole in frames.
+// fill sends whole bodies to a peer that was chosen for them: those of entries that it already
+// has, in index order, one message at a time. Entries that it does not have come whole in frames.
 func (c *code) fill(p *progress) {
 	r := c.r
 	if p.whole <= r.commit || !r.reachable(p) {
