@@ -151,7 +151,7 @@ func (r *Replica) harm(instance protocol.InstanceID, err *member.LoadError) {
 	}
 	r.disk.fail(err)
 	if cursor, _ := r.apply.at(); cursor.Point(instance).Index >= err.Index {
-		r.apply.push(applyItem{due: true})
+		r.apply.push(member.ApplyItem{Due: true})
 	}
 }
 
@@ -195,7 +195,7 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 	}
 	if retake {
 		r.disk.fail(err)
-		r.apply.push(applyItem{due: true})
+		r.apply.push(member.ApplyItem{Due: true})
 	}
 }
 

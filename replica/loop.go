@@ -264,7 +264,7 @@ func (l *loop) flush() {
 // carryOut sends first, so that the followers and the own disk work in parallel.
 func (l *loop) carryOut(out *member.Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
-		l.keep.Begin(out.Install.Index, l.r.apply.total.Load())
+		l.keep.Begin(out.Install.Index, l.r.apply.total())
 		l.r.bodies.installing(l.kept, out.Install.Index)
 		l.r.apply.pushInstall(l.id, out.Install)
 	}
@@ -339,16 +339,15 @@ func (l *loop) wrote(seq uint64, err error) {
 func (l *loop) commit(c member.Commitment) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
 	l.r.bodies.committed(l.kept, c.Entries)
-	it := applyItem{commit: c}
-	if l.r.opt.SyncApply { // replication waits for the state machine
-		it.applied = make(chan struct{})
+	if !l.r.opt.SyncApply {
+		l.r.apply.push(member.ApplyItem{Commit: c})
+		return
 	}
-	l.r.apply.push(it)
-	if it.applied != nil {
-		select {
-		case <-it.applied:
-		case <-l.r.stop:
-		}
+	applied := make(chan struct{}) // replication waits for the state machine
+	l.r.apply.push(member.ApplyItem{Commit: c, Applied: func() { close(applied) }})
+	select {
+	case <-applied:
+	case <-l.r.stop:
 	}
 }
 

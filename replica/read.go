@@ -108,8 +108,8 @@ func (l *loop) handRead(g *member.ReadGroup) {
 func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	ok := l.groups.Ask(g, shape)
-	l.reading.Store(int64(l.groups.Under))
+	ok := l.known.Ask(g, shape)
+	l.reading.Store(int64(l.known.Asking()))
 	return ok
 }
 
@@ -117,8 +117,8 @@ func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 // waits until all is applied.
 func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
-	complete, ready := l.groups.Point(g, instance, index, l.shape, l.added)
-	l.reading.Store(int64(l.groups.Under))
+	complete, ready := l.known.ReadPoint(g, instance, index)
+	l.reading.Store(int64(l.known.Asking()))
 	l.amu.Unlock()
 	if complete {
 		l.readDone()
@@ -147,8 +147,8 @@ func (l *applyLoop) readDone() {
 // failRead tells the readers of a group that there is no answer, once.
 func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	l.amu.Lock()
-	first := l.groups.Fail(g)
-	l.reading.Store(int64(l.groups.Under))
+	first := l.known.FailRead(g)
+	l.reading.Store(int64(l.known.Asking()))
 	l.amu.Unlock()
 	if first {
 		g.Done(err)

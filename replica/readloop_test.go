@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,9 +14,11 @@ import (
 func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r := &Replica{}
 	r.loops.Store(newLoops([]*loop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}))
-	l := &applyLoop{r: r, shape: []protocol.InstanceID{1}, added: []protocol.Index{9}}
+	meta := member.Meta{Cursor: order.Begin(1, false)}
+	meta.Cursor.Points[0].Index = 9
+	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
 	g := newReadGroup()
-	l.ask(&g.ReadGroup, l.shape)
+	l.ask(&g.ReadGroup, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.readPoint(&g.ReadGroup, 1, 5)
 	l.failRead(&g.ReadGroup, member.ErrStopped)

@@ -47,8 +47,6 @@ type Replica struct {
 	// unborn is what the log has of instances that are not in force yet; the apply loop's.
 	unborn map[protocol.InstanceID]*member.Unborn
 	intake intake
-	// repairing: the state is damaged, another member's is to take its place.
-	repairing atomic.Bool
 
 	// known are the members with links, streams those that are sent a snapshot, lingers the
 	// loops of instances that are retired; guarded by lmu.
@@ -215,9 +213,8 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 		r.proposer.again([]*member.Batch{b})
 	}
 	r.session = session
-	r.apply = newApplyLoop(r, a)
+	r.apply = newApplyLoop(r, a, *r.saved.Load())
 	if member.Damaged(a.Machine()) != nil {
-		a.Halt()
 		r.CheckState()
 	}
 	r.proposer = &proposer{
@@ -248,7 +245,7 @@ func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*lo
 	}
 	cfg := member.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(len(r.apply.shape)),
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()),
 	}
 	if r.opt.Begin.Woven() {
 		cfg.Woven = log.Recovered

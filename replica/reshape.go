@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
 )
 
 // A running cluster's log is woven from more or fewer instances: an EntryReshape stands in the
@@ -80,23 +81,25 @@ func (r *Replica) findUnborn(meta *member.Meta) (logs []member.InstanceLog, err 
 	return logs, nil
 }
 
-// reshaped begins and retires instances as the global log says, here and now. It runs in the
-// apply loop.
-func (r *Replica) reshaped(a *member.Applier) error {
+// reshaped begins and retires instances as the global log says, here and now. begun says that
+// the log is about to have the beginnings of some. It runs in the apply loop.
+func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 	cursor := a.Cursor()
 	shape := cursor.Instances()
 	if slices.Equal(shape, r.loops.Load().ids) {
-		return nil
+		return false, nil
 	}
 	meta := a.Meta()
 	var all, born, retired []*loop
+	var records []wal.Record
 	for _, id := range shape {
 		l := r.find(id)
 		if l == nil {
-			var err error
-			if l, err = r.bear(meta.Base(id), id); err != nil {
-				return err
+			var beginning []wal.Record
+			if l, beginning, err = r.bear(meta.Base(id), id); err != nil {
+				return false, err
 			}
+			records = append(records, beginning...)
 			born = append(born, l)
 		}
 		all = append(all, l)
@@ -105,6 +108,9 @@ func (r *Replica) reshaped(a *member.Applier) error {
 		if !slices.Contains(shape, l.id) {
 			retired = append(retired, l)
 		}
+	}
+	if len(records) > 0 {
+		r.writer.Submit(records, r.begun)
 	}
 	for _, l := range retired {
 		r.linger(l)
@@ -122,11 +128,20 @@ func (r *Replica) reshaped(a *member.Applier) error {
 	r.log.Info("the log is woven from other instances", "instances", shape, "position", meta.Cursor.Position)
 	r.relink(r.now())
 	r.changed()
-	return nil
+	return len(records) > 0, nil
 }
 
-// bear makes an instance that begins at a base.
-func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error) {
+// begun is called by the log's goroutine when the beginnings of new instances are durable.
+func (r *Replica) begun(err error) {
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.apply.push(member.ApplyItem{Begun: true})
+}
+
+// bear makes an instance that begins at a base; records are to be in the log before its own.
+func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (l *loop, records []wal.Record, err error) {
 	u := r.unborn[id]
 	if u == nil {
 		u = member.NewUnborn(id)
@@ -134,20 +149,13 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (*loop, error
 	delete(r.unborn, id)
 	rec, records, err := u.Begin(base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(records) > 0 {
-		r.writer.Submit(records, func(err error) {
-			if err != nil {
-				r.fail(err)
-			}
-		})
+	if l, err = r.newLoop(member.InstanceLog{Instance: id, Recovered: &rec}, r.session); err != nil {
+		return nil, nil, err
 	}
-	l, err := r.newLoop(member.InstanceLog{Instance: id, Recovered: &rec}, r.session)
-	if err == nil {
-		r.bodies.with(l.kept, func(t *member.Retention) { t.Compact(base.Index) })
-	}
-	return l, err
+	r.bodies.with(l.kept, func(t *member.Retention) { t.Compact(base.Index) })
+	return l, records, nil
 }
 
 // linger keeps an instance that is retired for members that are behind.
@@ -209,7 +217,7 @@ func (r *Replica) askAgain(groups []*member.ReadGroup) {
 func (l *loop) vanish() bool {
 	r := l.r
 	if saved := r.saved.Load(); !saved.Retired(l.id) {
-		r.apply.push(applyItem{due: true})
+		r.apply.push(member.ApplyItem{Due: true})
 		l.gone = r.now() + r.opt.ElectionTimeout
 		return false
 	}

@@ -336,6 +336,9 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	return r, nil
 }
 
+// Meta is what the snapshot says beside the state.
+func (r *SnapshotReader) Meta() member.Meta { return r.Header.Meta }
+
 // Read reads the state, as the state machine wrote it. It does not end well if the bytes are
 // not those that were written: a state machine may keep what it has read once it has seen EOF.
 func (r *SnapshotReader) Read(b []byte) (int, error) {

@@ -14,10 +14,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// maxEntriesBetween is how many entries may gather between snapshots, whatever their
-// size: each costs the core some memory.
-const maxEntriesBetween = 200_000
-
 // At opens the newest snapshot with a state, which must go as far as this base in an
 // instance. It may go further: what a snapshot holds is committed. All of its bytes were
 // verified, so that a state machine, which may keep its state on disk, sees nothing of one that is
@@ -57,69 +53,17 @@ func (s *Snapshots) verified(p protocol.Position) error {
 	return s.Whole(p, nil)
 }
 
-// maybeSnapshot begins a snapshot when enough was applied since the last one.
-func (l *applyLoop) maybeSnapshot() error {
-	if l.busy || !l.due && l.logged < l.r.opt.SnapshotBytes && l.entries < maxEntriesBetween {
-		return nil
-	}
-	l.logged, l.entries, l.due = 0, 0, false
-	l.busy = true
-	if d, ok := l.applier.Machine().(member.DurableStateMachine); ok {
-		return l.checkpoint(d)
-	}
-	v, bytes := l.view(), l.total.Load()
-	if v.err != nil {
-		return fmt.Errorf("state machine: snapshot: %w", v.err)
-	}
-	l.r.spawn(func(ctx context.Context) {
-		err := l.r.snaps.Write(v.header, writeView(ctx, v.view))
-		l.wrote(v.header.Meta, bytes, errors.Join(err, v.view.Close()))
-	})
-	return nil
-}
-
-// checkpoint notes how far a state machine on disk has come, after making that durable.
-func (l *applyLoop) checkpoint(d member.DurableStateMachine) error {
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("state machine: sync: %w", err)
-	}
-	h, bytes := SnapshotHeader{Meta: l.applier.Meta()}, l.total.Load()
-	l.r.spawn(func(context.Context) { l.wrote(h.Meta, bytes, l.r.snaps.Write(h, nil)) })
-	return nil
-}
-
-// wrote ends a snapshot: the log may be cut, and the next snapshot may begin. Failing to
-// write one loses nothing; it is tried again after as much log.
-func (l *applyLoop) wrote(meta member.Meta, bytes int64, err error) {
-	if err != nil {
-		l.r.log.Error("snapshot failed", "position", meta.Cursor.Position, "err", err)
-	} else {
-		l.r.log.Info("snapshot written", "position", meta.Cursor.Position)
-		l.r.metrics.snapshots.Add(1)
-		before := l.r.saved.Swap(&meta.Cursor)
-		for _, o := range l.r.all() {
-			o.snapshotWritten(meta, bytes)
-		}
-		// The one before stays, in case that this one is damaged when it is needed: the log goes
-		// back to it.
-		if err := l.r.snaps.Prune(min(before.Position, meta.Cursor.Position)); err != nil {
-			l.r.log.Warn("old snapshots cannot be removed", "err", err)
-		}
-	}
-	l.push(applyItem{wrote: true})
-}
-
-// requestView asks the apply loop for a snapshot of the state as it is now.
-func (l *applyLoop) requestView(ctx context.Context) (viewReply, error) {
-	reply := make(chan viewReply, 1)
-	l.push(applyItem{view: reply})
+// requestView asks for a snapshot of the state as it is now.
+func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
+	reply := make(chan member.StateView, 1)
+	l.push(member.ApplyItem{View: func(v member.StateView) { reply <- v }})
 	select {
 	case v := <-reply:
-		return v, v.err
+		return v, v.Err
 	case <-ctx.Done():
-		return viewReply{}, ctx.Err()
+		return member.StateView{}, ctx.Err()
 	case <-l.r.stop:
-		return viewReply{}, member.ErrStopped
+		return member.StateView{}, member.ErrStopped
 	}
 }
 
@@ -174,14 +118,14 @@ func (r *Replica) streamSnapshot(ctx context.Context, s *outStream, to protocol.
 		return order.Cursor{}, err
 	}
 	r.lmu.Lock()
-	s.cursor = v.header.Cursor
+	s.cursor = v.Meta.Cursor
 	r.lmu.Unlock()
-	h.SnapshotHeader = v.header
+	h.SnapshotHeader = SnapshotHeader{Meta: v.Meta, HasState: true}
 	meta, err := json.Marshal(h)
 	if err == nil {
-		err = r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, v.view))
+		err = r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, v.State))
 	}
-	return v.header.Cursor, errors.Join(err, v.view.Close())
+	return v.Meta.Cursor, errors.Join(err, v.State.Close())
 }
 
 // HandleSnapshot implements transport.Handler: it makes a received snapshot durable and
@@ -222,8 +166,9 @@ func (r *Replica) admitSnapshot(h *stream) (member.Verdict, error) {
 	o := member.Offered{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
 	for {
 		have, _ := r.apply.at()
+		_, repairing := r.apply.repairing()
 		r.intake.mu.Lock()
-		verdict := r.intake.rule.Offer(&have, r.repairing.Load(), &o)
+		verdict := r.intake.rule.Offer(&have, repairing, &o)
 		if verdict == member.IntakeTake {
 			r.intake.ended = make(chan struct{})
 		}
@@ -262,8 +207,8 @@ func (r *Replica) receive(from uint64, h *stream, body io.Reader) error {
 	}
 	r.offer(from, h)
 	r.overRetired(&h.Meta)
-	if r.repairing.Load() {
-		r.apply.push(applyItem{repair: true})
+	if _, repairing := r.apply.repairing(); repairing {
+		r.apply.push(member.ApplyItem{Repair: true})
 	}
 	return nil
 }

@@ -1,0 +1,381 @@
+package member
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// maxEntriesBetween is how many entries may gather between snapshots, whatever their size: each
+// costs the core some memory.
+const maxEntriesBetween = 200_000
+
+// ApplyWorld is what Apply asks of the member around it.
+type ApplyWorld interface {
+	// Left says that so many payload bytes do not wait any more and so much was applied; Installed
+	// that a snapshot in the queue is done with. See ApplyQueue.
+	Left(payload int, applied int64)
+	Installed()
+	// Again queues an item behind all that waits.
+	Again(ApplyItem)
+
+	// Publish lets others know how far is applied, PublishConfigs also the memberships. See Applied.
+	Publish(*Applier)
+	PublishConfigs(*Applier)
+	// Repairing publishes that the state is damaged and another one is asked for, which must include
+	// so much; with nil that it is not any more.
+	Repairing(needs *order.Cursor)
+
+	// Reshape begins and retires instances, as the global log says here and now. begun says that
+	// records of their beginnings are on their way to the log: Begun follows when they are durable.
+	Reshape(*Applier) (begun bool, err error)
+	// Restored says that bodies are to be kept for another state: for one that an instance's
+	// snapshot brought, up to an index; or, with 0, for one in place of a damaged one.
+	Restored(a *Applier, instance protocol.InstanceID, index protocol.Index) error
+	// Cut says that a durable snapshot stands for the logs of the instances in force. bytes is how
+	// much had been applied when it was taken.
+	Cut(meta *Meta, bytes int64)
+
+	// Save writes a snapshot to a file, and closes its state; state is nil if the state machine keeps
+	// its own. Wrote follows.
+	Save(meta Meta, state Snapshot, bytes int64)
+	// Saved says that the newest durable snapshot is there.
+	Saved(at *order.Cursor)
+	// Received opens the newest durable snapshot with a state, all of whose bytes were verified, and
+	// which goes as far as this index of an instance at least.
+	Received(instance protocol.InstanceID, index protocol.Index) (ReceivedSnapshot, error)
+	// Prune removes snapshots from before a position.
+	Prune(protocol.Position) error
+
+	// Tell says what happened.
+	Tell(ApplyNews)
+}
+
+// ReceivedSnapshot is a snapshot whose state is to be read.
+type ReceivedSnapshot interface {
+	io.ReadCloser
+	Meta() Meta
+	// Verify reads the rest, and reports whether all of it is what was written.
+	Verify() error
+}
+
+// ApplyNews is something that an operator may want to know.
+type ApplyNews struct {
+	What     ApplyEvent
+	Instance protocol.InstanceID
+	Base     protocol.Base
+	Position protocol.Position
+	Err      error
+}
+
+// ApplyEvent is what happened.
+type ApplyEvent uint8
+
+// What Apply tells.
+const (
+	SnapshotInstalled ApplyEvent = iota
+	SnapshotWritten
+	SnapshotFailed  // to be written: it is tried again after as much log
+	SnapshotsRemain // old ones cannot be removed
+	StateDamaged    // others are asked for theirs
+	StateUseless    // a snapshot cannot take the place of the damaged state
+	StateReplaced
+)
+
+// Apply is the machine that applies what the instances of a member commit, takes snapshots of the
+// state and puts those of others in its place. Replication does not wait for it: what it has not come
+// to yet waits in an ApplyQueue. Not safe for concurrent use.
+type Apply struct {
+	*Applier
+	world ApplyWorld
+	// snapshotBytes is after how many bytes of entries a snapshot is due.
+	snapshotBytes int64
+
+	total int64 // what was applied since the start, as LogKeeper counts
+	// since the last snapshot
+	logged  int64
+	entries int64
+
+	saving  bool         // a snapshot is being written; one at a time
+	due     bool         // one is wanted, however little was applied since the last one
+	saved   order.Cursor // of the newest that is durable
+	pending int          // reshapes whose beginnings the log does not have durably yet; ≥ 0
+
+	repairing bool // the state is damaged, and others are asked for theirs
+}
+
+// NewApply returns the machine. saved is where the newest durable snapshot stands.
+func NewApply(a *Applier, saved order.Cursor, snapshotBytes int64, world ApplyWorld) *Apply {
+	p := &Apply{Applier: a, world: world, saved: saved, snapshotBytes: snapshotBytes}
+	if Damaged(a.Machine()) != nil {
+		a.Halt()
+	}
+	return p
+}
+
+// Do does one thing. An error is final, unless it is only that a snapshot waits to be installed,
+// see ApplyQueue.Overtaken.
+func (p *Apply) Do(it *ApplyItem) error {
+	if it.View != nil {
+		p.show(it)
+		return nil
+	}
+	if err := p.answer(it); err != nil {
+		return err
+	}
+	if p.Stuck() {
+		p.mend()
+		return nil // what the order says is not what is applied
+	}
+	p.world.Publish(p.Applier)
+	err := p.maybeSnapshot()
+	if err != nil && Damaged(p.Machine()) != nil {
+		p.saving = false
+		p.Halt()
+		p.mend()
+		return nil
+	}
+	return err
+}
+
+// answer does what an item says.
+func (p *Apply) answer(it *ApplyItem) error {
+	switch {
+	case it.Wrote != nil:
+		p.wrote(it.Wrote)
+	case it.Begun:
+		p.pending--
+	case it.Due:
+		p.due = true
+	case it.Halt:
+		if Damaged(p.Machine()) != nil {
+			p.Halt()
+		}
+	case it.Repair:
+		return p.repair()
+	case it.Install != nil:
+		return p.install(it.Commit.Instance, *it.Install)
+	default:
+		err := p.apply(it.Commit)
+		if it.Applied != nil {
+			it.Applied()
+		}
+		return err
+	}
+	return nil
+}
+
+// show answers with a view of the state, later if that is not what the order says: then a
+// snapshot is in the queue.
+func (p *Apply) show(it *ApplyItem) {
+	switch err := Damaged(p.Machine()); {
+	case err != nil:
+		it.View(StateView{Err: err})
+	case p.Stuck():
+		p.world.Again(*it)
+	default:
+		it.View(p.view())
+	}
+}
+
+func (p *Apply) view() StateView {
+	state, err := p.Machine().Snapshot()
+	return StateView{Meta: p.Meta(), State: state, Err: err}
+}
+
+func (p *Apply) apply(c Commitment) error {
+	before, inOrder := p.Changes, p.Resident()
+	err := p.Apply(c)
+	resident, cost := inOrder-p.Resident(), int64(0) // what came to its turn
+	for i := range c.Entries {
+		resident += len(c.Entries[i].Payload)
+		p.logged += int64(c.Entries[i].Bytes())
+		cost += EntryCost(&c.Entries[i])
+	}
+	p.entries += int64(len(c.Entries))
+	p.total += cost
+	p.world.Left(resident, cost)
+	if err != nil {
+		return err
+	}
+	if p.Changes != before {
+		if err := p.reshape(); err != nil {
+			return err
+		}
+		p.world.PublishConfigs(p.Applier)
+	}
+	return nil
+}
+
+func (p *Apply) reshape() error {
+	begun, err := p.world.Reshape(p.Applier)
+	if begun {
+		p.pending++
+	}
+	return err
+}
+
+// install replaces the state by the snapshot that an instance has accepted, or by one that
+// goes further. Another instance may have had it installed already.
+func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error {
+	defer p.world.Installed()
+	switch {
+	case p.Of(instance) == nil:
+		return nil // it is retired by now
+	case p.Added(instance) >= base.Index && base.Index > 0 && !p.Stuck():
+		// Another instance had it installed, or one that goes further.
+		return p.world.Restored(p.Applier, instance, base.Index)
+	}
+	f, err := p.world.Received(instance, base.Index)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	meta := f.Meta()
+	if !p.Ahead(&meta) {
+		return p.world.Restored(p.Applier, instance, base.Index)
+	}
+	after, err := p.replace(f, meta, instance, base.Index)
+	if err != nil {
+		return err
+	}
+	if Damaged(p.Machine()) == nil {
+		p.repaired()
+	}
+	p.world.Tell(ApplyNews{What: SnapshotInstalled, Instance: instance, Base: base, Position: meta.Cursor.Position})
+	if after != nil {
+		return after
+	}
+	p.world.PublishConfigs(p.Applier)
+	p.save(&meta.Cursor)
+	return p.world.Prune(meta.Cursor.Position)
+}
+
+// replace puts another state in the place of this one. after says that what waits behind it cannot
+// be read: it is stuck again, and another snapshot is to come.
+func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.InstanceID, index protocol.Index) (after, err error) {
+	resident := p.Resident()
+	after = p.Install(meta, f)
+	if after != nil && (!p.Stuck() || Damaged(p.Machine()) != nil) {
+		return nil, after
+	}
+	if err := f.Verify(); err != nil {
+		return nil, err
+	}
+	if err := p.reshape(); err != nil {
+		return nil, err
+	}
+	if err := p.world.Restored(p.Applier, instance, index); err != nil {
+		return nil, err
+	}
+	p.logged, p.entries = 0, 0
+	p.world.Left(resident, 0)
+	return after, nil
+}
+
+// maybeSnapshot begins a snapshot when enough was applied since the last one. It waits for the
+// beginnings of new instances: a snapshot that names an instance of which the log knows nothing
+// leaves open what was in a record that went bad.
+func (p *Apply) maybeSnapshot() error {
+	if p.saving || p.pending > 0 || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween {
+		return nil
+	}
+	p.logged, p.entries, p.due = 0, 0, false
+	p.saving = true
+	if d, ok := p.Machine().(DurableStateMachine); ok {
+		if err := d.Sync(); err != nil {
+			return fmt.Errorf("state machine: sync: %w", err)
+		}
+		p.world.Save(p.Meta(), nil, p.total)
+		return nil
+	}
+	v := p.view()
+	if v.Err != nil {
+		return fmt.Errorf("state machine: snapshot: %w", v.Err)
+	}
+	p.world.Save(v.Meta, v.State, p.total)
+	return nil
+}
+
+// wrote ends a snapshot: the logs may be cut, and the next snapshot may begin. Failing to write one
+// loses nothing; it is tried again after as much log.
+func (p *Apply) wrote(w *Written) {
+	p.saving = false
+	at := w.Meta.Cursor.Position
+	if w.Err != nil {
+		p.world.Tell(ApplyNews{What: SnapshotFailed, Position: at, Err: w.Err})
+		return
+	}
+	before := p.saved.Position
+	p.save(&w.Meta.Cursor)
+	p.world.Tell(ApplyNews{What: SnapshotWritten, Position: at})
+	p.world.Cut(&w.Meta, w.Bytes)
+	// The one before stays, in case that this one is damaged when it is needed: the log goes back
+	// to it.
+	if err := p.world.Prune(min(before, at)); err != nil {
+		p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: at, Err: err})
+	}
+}
+
+func (p *Apply) save(at *order.Cursor) {
+	p.saved = *at
+	p.world.Saved(at)
+}
+
+// mend begins to ask others for their state if it is damaged, unless that goes on already.
+func (p *Apply) mend() {
+	damage := Damaged(p.Machine())
+	if damage == nil || p.repairing {
+		return
+	}
+	needs := p.Cursor()
+	p.repairing = true
+	p.world.Repairing(&needs)
+	p.world.Tell(ApplyNews{What: StateDamaged, Err: damage})
+}
+
+func (p *Apply) repaired() {
+	if p.repairing {
+		p.repairing = false
+		p.world.Repairing(nil)
+	}
+}
+
+// repair puts the newest snapshot that was received in the place of a damaged state. One that is of
+// no use is left alone: another one will come.
+func (p *Apply) repair() error {
+	if Damaged(p.Machine()) == nil {
+		return nil
+	}
+	useless := func(err error) error {
+		p.world.Tell(ApplyNews{What: StateUseless, Err: err})
+		return nil
+	}
+	f, err := p.world.Received(p.Instances[0].Instance, 0)
+	if err != nil {
+		return useless(err)
+	}
+	defer f.Close()
+	meta := f.Meta()
+	if !p.Fits(&meta) {
+		return useless(fmt.Errorf("it is at %d, the log is further", meta.Cursor.Position))
+	}
+	after, err := p.replace(f, meta, 0, 0)
+	if Damaged(p.Machine()) != nil {
+		p.Halt()
+		return useless(err)
+	}
+	if err != nil {
+		return err
+	}
+	p.repaired()
+	p.world.Tell(ApplyNews{What: StateReplaced, Position: meta.Cursor.Position})
+	if after != nil {
+		return after
+	}
+	p.world.PublishConfigs(p.Applier)
+	p.due = true // the log alone does not lead to the new state
+	return nil
+}

@@ -1,0 +1,151 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// ApplyItem is something for Apply to do. One of its fields says what.
+type ApplyItem struct {
+	Commit  Commitment
+	Applied func()         // called once Commit is applied, or will not be; nil: nobody waits
+	Install *protocol.Base // a snapshot that the core of Commit.Instance has accepted
+	View    func(StateView)
+	Wrote   *Written
+	Due     bool // a snapshot is wanted now
+	Halt    bool // the state may be damaged
+	Repair  bool // there may be a snapshot to replace a damaged state
+	// Begun says that the log durably has the beginnings of the instances of a reshape.
+	Begun bool
+}
+
+// StateView is the state as it was at some moment, or why there is none. Who gets it closes it.
+type StateView struct {
+	Meta  Meta
+	State Snapshot
+	Err   error
+}
+
+// Written says what became of a snapshot that was written to a file.
+type Written struct {
+	Meta  Meta
+	Bytes int64 // how much had been applied when it was taken, as LogKeeper counts
+	Err   error
+}
+
+// Drop answers whoever waits for an item that is not done any more.
+func (it *ApplyItem) Drop(err error) {
+	for _, b := range it.Commit.Own {
+		b.Fail(err)
+	}
+	if it.Applied != nil {
+		it.Applied()
+	}
+	if it.View != nil {
+		it.View(StateView{Err: err})
+	}
+}
+
+// ApplyQueue is what waits for Apply. Instances put in what they commit, and do not wait. What
+// does not fit into its limit waits without payloads, which are read again from the log in their
+// turn. It is shared by the instances and Apply, and not safe for concurrent use.
+type ApplyQueue struct {
+	Limit int // of payload bytes
+
+	items []ApplyItem
+	// bytes are the payload bytes in items, of what Take gave out, and of what waits in the order:
+	// ≤ Limit plus one commitment; ≥ 0.
+	bytes int
+	// total is what was applied since the start, as LogKeeper counts.
+	total int64
+	// installs are snapshots queued, installed those done; installed ≤ installs.
+	installs, installed int
+}
+
+// ApplyQueueBytes is the limit of an ApplyQueue in production.
+const ApplyQueueBytes = 128 << 20
+
+// Push queues one item.
+func (q *ApplyQueue) Push(it ApplyItem) {
+	for i := range it.Commit.Entries {
+		e := &it.Commit.Entries[i]
+		if e.BodySize > 0 || q.bytes > q.Limit && e.Kind == protocol.EntryBatch {
+			e.Lighten(q.bytes <= q.Limit || e.Kind != protocol.EntryBatch)
+		}
+		q.bytes += len(e.Payload)
+	}
+	q.items = append(q.items, it)
+}
+
+// PushInstall queues a snapshot in place of the commits of an instance that still wait, which it
+// returns: the snapshot stands for them, and the log may be without them as soon as the snapshot is its
+// base. Those of other instances stay: their logs are what they were.
+func (q *ApplyQueue) PushInstall(instance protocol.InstanceID, base *protocol.Base) (dropped []ApplyItem) {
+	keep := q.items[:0]
+	for _, it := range q.items {
+		if len(it.Commit.Entries) == 0 || it.Commit.Instance != instance {
+			keep = append(keep, it)
+			continue
+		}
+		dropped = append(dropped, it)
+		for i := range it.Commit.Entries {
+			q.bytes -= len(it.Commit.Entries[i].Payload)
+		}
+	}
+	clear(q.items[len(keep):])
+	q.items = append(keep, ApplyItem{Install: base, Commit: Commitment{Instance: instance}})
+	q.installs++
+	return dropped
+}
+
+// Take gives out all that waits, in exchange for a buffer.
+func (q *ApplyQueue) Take(buf []ApplyItem) []ApplyItem {
+	items := q.items
+	q.items = buf[:0]
+	return items
+}
+
+// Empty reports whether nothing waits.
+func (q *ApplyQueue) Empty() bool { return len(q.items) == 0 }
+
+// Left says that so many payload bytes do not wait any more, and that so much was applied.
+func (q *ApplyQueue) Left(payload int, applied int64) {
+	q.bytes -= payload
+	q.total += applied
+}
+
+// Total is how much was applied since the start, as LogKeeper counts.
+func (q *ApplyQueue) Total() int64 { return q.total }
+
+// Installed says that a snapshot is done with.
+func (q *ApplyQueue) Installed() { q.installed++ }
+
+// Installing reports whether a snapshot waits to be installed.
+func (q *ApplyQueue) Installing() bool { return q.installs > q.installed }
+
+// Overtaken reports whether an error is only that the log was cut by a snapshot that waits to be
+// installed.
+func (q *ApplyQueue) Overtaken(err error) bool {
+	var cut *wal.CompactedError
+	return errors.As(err, &cut) && q.Installing()
+}
+
+// Check verifies the invariants. waiting are the payload bytes of what Take gave out and of what
+// waits in the order.
+func (q *ApplyQueue) Check(waiting int) error {
+	for _, it := range q.items {
+		for i := range it.Commit.Entries {
+			waiting += len(it.Commit.Entries[i].Payload)
+		}
+	}
+	if q.installed > q.installs {
+		return errors.New("apply queue: more snapshots are done than were queued")
+	}
+	if q.bytes != waiting {
+		return fmt.Errorf("apply queue: %d bytes wait by its count, %d do", q.bytes, waiting)
+	}
+	return nil
+}

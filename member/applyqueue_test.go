@@ -1,0 +1,66 @@
+package member
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// TestWhatWaitsToBeAppliedHoldsNoFrames: a payload that waits does not keep the frame in memory in
+// which it came, with bodies and other entries.
+func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
+	const limit = 1 << 10
+	q := &ApplyQueue{Limit: limit}
+	push := func(e protocol.Entry) *protocol.Entry {
+		q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{e}}})
+		return &q.items[len(q.items)-1].Commit.Entries[0]
+	}
+	frame := []byte("....small command....")
+	e := push(protocol.Entry{Kind: protocol.EntryBatch, Payload: frame[4:17], Body: bytes.Repeat([]byte("x"), 100), BodySize: 100})
+	require.Equal(t, "small command", string(e.Payload))
+	require.Nil(t, e.Body)
+	clear(frame)
+	require.Equal(t, "small command", string(e.Payload), "it is a copy")
+
+	q.Left(-(limit + 1 - q.bytes), 0)
+	require.Nil(t, push(protocol.Entry{Kind: protocol.EntryBatch, Payload: []byte("later")}).Payload, "it is read again")
+	require.NotNil(t, push(protocol.Entry{Kind: protocol.EntryConfig, Payload: []byte("now")}).Payload)
+	require.EqualValues(t, limit+1+len("now"), q.bytes)
+}
+
+// TestASnapshotStandsForWhatWaits: commits of its instance go, those of others stay, and what the
+// log lacks is no error as long as the snapshot waits.
+func TestASnapshotStandsForWhatWaits(t *testing.T) {
+	q := &ApplyQueue{Limit: 1 << 20}
+	var got []string
+	b := told(1, "x", &got)
+	q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, b)}, Own: []*Batch{b}}})
+	q.Push(ApplyItem{Commit: Commitment{Instance: 2, Entries: []protocol.Entry{entryOf(1, sealed(2, "y"))}}})
+	q.Push(ApplyItem{Due: true})
+	cut := &wal.CompactedError{}
+	require.False(t, q.Overtaken(cut))
+	dropped := q.PushInstall(1, &protocol.Base{Index: 7})
+	require.Len(t, dropped, 1)
+	dropped[0].Drop(ErrResultUnknown)
+	require.Equal(t, []string{"x unknown"}, got)
+	require.NoError(t, q.Check(0))
+	require.True(t, q.Overtaken(fmt.Errorf("load: %w", cut)))
+	require.False(t, q.Overtaken(errors.New("another")))
+	items := q.Take(nil)
+	require.Len(t, items, 3)
+	require.EqualValues(t, 2, items[0].Commit.Instance)
+	require.EqualValues(t, 7, items[2].Install.Index)
+	require.ErrorContains(t, q.Check(0), "wait by its count")
+	q.Left(len(items[0].Commit.Entries[0].Payload), 10)
+	q.Installed()
+	require.NoError(t, q.Check(0))
+	require.False(t, q.Installing())
+	require.EqualValues(t, 10, q.Total())
+	require.True(t, q.Empty())
+}

@@ -1,0 +1,134 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// applyWorld is what the machine that applies asks of the member around it.
+type applyWorld struct{ *applyLoop }
+
+// Left implements member.ApplyWorld.
+func (w applyWorld) Left(payload int, applied int64) {
+	w.mu.Lock()
+	w.queue.Left(payload, applied)
+	w.mu.Unlock()
+}
+
+// Installed implements member.ApplyWorld.
+func (w applyWorld) Installed() {
+	w.mu.Lock()
+	w.queue.Installed()
+	w.mu.Unlock()
+}
+
+// Again implements member.ApplyWorld.
+func (w applyWorld) Again(it member.ApplyItem) { w.push(it) }
+
+// Publish implements member.ApplyWorld.
+func (w applyWorld) Publish(a *member.Applier) {
+	w.amu.Lock()
+	ready, void := w.known.Note(a)
+	w.amu.Unlock()
+	w.answer(ready, void)
+}
+
+// PublishConfigs implements member.ApplyWorld.
+func (w applyWorld) PublishConfigs(a *member.Applier) {
+	w.amu.Lock()
+	told := w.known.NoteConfigs(a)
+	w.amu.Unlock()
+	for _, tell := range told {
+		tell()
+	}
+	w.r.bodies.obey(a.Instances)
+	w.r.changed()
+}
+
+// Repairing implements member.ApplyWorld.
+func (w applyWorld) Repairing(needs *order.Cursor) {
+	w.amu.Lock()
+	w.known.Repairing = needs != nil
+	if needs != nil {
+		w.known.Needs = *needs
+	}
+	w.amu.Unlock()
+	if needs != nil {
+		w.r.spawn(w.r.askForState)
+	}
+}
+
+// Reshape implements member.ApplyWorld.
+func (w applyWorld) Reshape(a *member.Applier) (begun bool, err error) { return w.r.reshaped(a) }
+
+// Restored implements member.ApplyWorld.
+func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {
+	if instance == 0 {
+		return w.r.bodies.mended(a)
+	}
+	return w.r.bodies.installed(instance, index, a)
+}
+
+// Cut implements member.ApplyWorld.
+func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
+	for _, l := range w.r.all() {
+		l.snapshotWritten(*meta, bytes)
+	}
+}
+
+// Save implements member.ApplyWorld.
+func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
+	w.r.spawn(func(ctx context.Context) {
+		h, err := SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
+		if state == nil {
+			err = w.r.snaps.Write(h, nil)
+		} else {
+			err = errors.Join(w.r.snaps.Write(h, writeView(ctx, state)), state.Close())
+		}
+		w.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
+	})
+}
+
+// Saved implements member.ApplyWorld.
+func (w applyWorld) Saved(at *order.Cursor) { w.r.saved.Store(at) }
+
+// Received implements member.ApplyWorld.
+func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
+	w.opened = time.Now()
+	f, err := w.r.snaps.At(protocol.Base{Index: index}, instance)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Prune implements member.ApplyWorld.
+func (w applyWorld) Prune(p protocol.Position) error { return w.r.snaps.Prune(p) }
+
+// Tell implements member.ApplyWorld.
+func (w applyWorld) Tell(n member.ApplyNews) {
+	log := w.r.log
+	switch n.What {
+	case member.SnapshotInstalled:
+		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", time.Since(w.opened))
+	case member.SnapshotWritten:
+		w.r.metrics.snapshots.Add(1)
+		log.Info("snapshot written", "position", n.Position)
+	case member.SnapshotFailed:
+		log.Error("snapshot failed", "position", n.Position, "err", n.Err)
+	case member.SnapshotsRemain:
+		log.Warn("old snapshots cannot be removed", "err", n.Err)
+	case member.StateDamaged:
+		log.Error("the state is damaged, asking others for theirs", "err", n.Err)
+	case member.StateUseless:
+		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
+		poke(w.useless)
+	case member.StateReplaced:
+		log.Info("the damaged state was replaced", "position", n.Position, "took", time.Since(w.opened))
+	}
+}
