@@ -68,11 +68,13 @@ type Hunt struct {
 // HuntLimit is within how many seeds every mutant is to be found.
 const HuntLimit = 500
 
-// haunts is where those mutants are looked for that are not found in the usual kind of cluster.
-var haunts = map[string]struct {
+// places is where those mutants are looked for that are not found in the usual kind of cluster.
+var places = map[string]struct {
 	protocol string
 	nodes    int
-}{}
+}{
+	string(raft.MutantPromoteAtOnce): {ProtocolRaft, 1},
+}
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it is looked for.
 func NewHunt(m Mutant) Hunt {
@@ -83,7 +85,7 @@ func NewHunt(m Mutant) Hunt {
 	case "weave":
 		h.Protocol = ProtocolNiagara
 	}
-	if at, ok := haunts[m.Name]; ok {
+	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes
 	}
 	return h
@@ -97,14 +99,14 @@ func Hunts() (all []Hunt) {
 	return all
 }
 
-// Campaign is what looks for the mutant, from a seed on.
-func (h *Hunt) Campaign(from uint64) Campaign {
-	return Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: from, Last: h.Limit}
+// Campaign is what looks for the mutant among these seeds.
+func (h *Hunt) Campaign(first, last uint64) Campaign {
+	return Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
 }
 
 // Run looks for the mutant. Stop ends it early when closed; it may be nil.
 func (h *Hunt) Run(stop <-chan struct{}) error {
-	c := h.Campaign(1)
+	c := h.Campaign(1, h.Limit)
 	sum, err := c.Run(stop)
 	h.Elapsed = sum.Elapsed
 	for _, f := range sum.Failed {

@@ -22,6 +22,7 @@ type simFlags struct {
 	seeds        string
 	trace, json  bool
 	shrink, list bool
+	mutants      bool
 }
 
 func init() { commands = append(commands, newSimCommand) }
@@ -47,6 +48,7 @@ conversation. The exit code is 1 if any seed failed.`,
   braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
   braid sim --nodes 3 --seeds 17-17 --trace
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
+  braid sim --mutants
   braid sim --duration 5m --seeds 1-100000000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -66,6 +68,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.BoolVar(&f.trace, "trace", false, "print the conversation; one seed only")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
+	fl.BoolVar(&f.mutants, "mutants", false, "look for every known-unsafe variant, by random search from seed 1 on, and print after how many seeds it is found")
 	fl.BoolVar(&f.list, "list", false, "list protocols, mutants and kinds of faults")
 	return cmd
 }
@@ -74,6 +77,9 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	if f.list {
 		return listSim(out)
+	}
+	if f.mutants {
+		return f.hunt(cmd)
 	}
 	if err := f.parseSeeds(); err != nil {
 		return err
