@@ -95,6 +95,26 @@ func TestLinearizableByVersion(t *testing.T) {
 	require.NoError(t, Linearizable(append(many, ok(0, Get, 1001, 1002, text)), time.Minute))
 }
 
+func TestVersionsAreAnOrder(t *testing.T) {
+	version := func(o Operation, v uint64) Operation { o.Version = v; return o }
+	a, b := version(ok(1, Put, 1, 9, "a"), 1), version(ok(2, Put, 2, 9, "b"), 2)
+	early, late := version(ok(3, Get, 3, 4, "a"), 1), version(ok(3, Get, 10, 11, "b"), 2)
+	require.True(t, told([]Operation{late, b, early, a, absent(4, 0, 5)}))
+	require.False(t, told([]Operation{a, b, version(ok(3, Get, 10, 11, "a"), 1)}), "a stale read")
+	require.False(t, told([]Operation{a, version(ok(2, Put, 2, 9, "b"), 0)}), "nobody told")
+	require.False(t, told([]Operation{a, b, absent(4, 10, 12)}), "lost")
+	require.False(t, told([]Operation{b, version(ok(1, Put, 10, 12, "a"), 1)}), "against real time")
+	require.False(t, told([]Operation{a, unknown(b)}))
+
+	var many []Operation // thousands of operations that overlap take no time
+	text := ""
+	for i := range int64(3000) {
+		text = string(rune('a' + i%26))
+		many = append(many, version(ok(int(i), Put, i, i+100, text), uint64(i+1)), version(ok(0, Get, i, i+200, text), uint64(i+1)))
+	}
+	require.NoError(t, Linearizable(many, time.Minute))
+}
+
 func TestLinearizableJudgesKeysApart(t *testing.T) {
 	a, b := ok(1, Put, 1, 2, "a"), ok(1, Get, 3, 4, "a")
 	b.Key = "other"
