@@ -35,6 +35,7 @@ type operation struct {
 type client struct {
 	w      *World
 	number int
+	manner manner
 	home   protocol.MemberID
 	seen   string // what it read last, for Swap
 	raw    string // the same with tokens for bodies
@@ -44,62 +45,61 @@ type client struct {
 // open starts the clients.
 func (w *World) openClients() {
 	for i := range w.set.Clients {
-		c := &client{w: w, number: i, home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
+		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
 		w.after(w.between(0, w.set.Election), c.next)
 	}
 }
 
-// next begins the next operation, unless there were enough.
+// next begins the next operation, or several at once, unless there were enough.
 func (c *client) next() {
 	w := c.w
 	if w.calm || len(w.ops) >= w.set.Operations {
 		return
 	}
-	m := c.member()
+	m := c.chooses()
 	if m == nil {
 		w.after(w.set.Heartbeat, c.next)
 		return
 	}
-	op := c.draw(len(w.ops))
-	c.perform(m, op, w.set.Patience, func() { w.after(w.between(0, w.set.Think), c.next) })
-}
-
-// member is whom the client talks to: the same as before, while that works.
-func (c *client) member() *Member {
-	if m := c.w.member(c.home); m.up && !c.w.chance(0.05) {
-		return m
+	open := 1
+	if w.chance(w.set.Load.Bursts) {
+		open += w.pick(w.set.Load.Burst)
 	}
-	var up []*Member
-	for _, m := range c.w.members {
-		if m.up {
-			up = append(up, m)
+	ended := func() {
+		if open--; open == 0 {
+			w.after(w.between(0, w.set.Think), c.next)
 		}
 	}
-	if len(up) == 0 {
-		return nil
+	for range open {
+		c.perform(m, c.draw(len(w.ops)), w.set.Patience, ended)
 	}
-	m := up[c.w.pick(len(up))]
-	c.home = m.id
-	return m
 }
 
 func (c *client) draw(number int) *operation {
 	w := c.w
-	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: fmt.Sprintf("k%d", w.pick(w.set.Keys)), Value: fmt.Sprintf("%d,", number)}}
+	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: w.drawKey(), Value: fmt.Sprintf("%d,", number)}}
 	switch x := w.rng.Float64(); {
 	case w.chance(w.set.Reads):
 		op.Kind, op.Value = check.Get, ""
-	case x < 0.05:
-		op.Kind = check.Put
-	case x < 0.07:
+	case x < 0.02:
 		op.Kind, op.Value = check.Delete, ""
-	case x < 0.15 && c.seen != "":
+	case x < 0.10 && c.seen != "":
 		op.Kind, op.Key, op.Expect, op.expect = check.Swap, c.key, c.seen, c.raw
+	case w.chance(w.set.Load.Overwrite):
+		op.Kind = check.Put
 	}
 	if op.Value != "" && w.chance(w.set.Bodies.Share) {
 		op.carry(number, w.drawBody())
 	}
 	return op
+}
+
+// drawKey draws whose turn it is: a key of which many are after, or any.
+func (w *World) drawKey() string {
+	if w.chance(w.set.Load.Hot) {
+		return "k0"
+	}
+	return fmt.Sprintf("k%d", w.pick(w.set.Keys))
 }
 
 // carry makes a body of the operation's value.
@@ -216,6 +216,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 	if !op.ended {
 		w.history.End(op.id, int64(w.now), "", a.done, a.version)
+		w.chase(op.Key)
 	}
 }
 

@@ -186,7 +186,7 @@ func (w *World) victim() *Member {
 	for _, m := range w.members {
 		if m.up {
 			up = append(up, m)
-			if slices.ContainsFunc(m.strands, (*strand).leads) && w.chance(0.3) {
+			if m.leadsAny() && w.chance(0.3) {
 				return m
 			}
 		}
@@ -627,3 +627,6 @@ func (w *World) decisive(members []*Member) bool {
 	}
 	return true
 }
+
+// leadsAny reports whether the member believes that it leads some instance.
+func (m *Member) leadsAny() bool { return slices.ContainsFunc(m.strands, (*strand).leads) }

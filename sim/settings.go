@@ -30,6 +30,8 @@ type Settings struct {
 	Patience      time.Duration
 	GiveUp        time.Duration
 
+	Load loadSettings
+
 	// links
 	DelayMin, DelayMax       time.Duration
 	Drop, Duplicate, Corrupt float64
@@ -94,6 +96,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
 	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
+	s.drawLoad(dice{rand.New(rand.NewPCG(seed, loadStream))})
 	s.drawUnequal(dice{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }
@@ -215,6 +218,7 @@ func (s *Settings) String() string {
 	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n", s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
 	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, patience %s, give up %s, padding ≤ %d\n",
 		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
+	text += s.describeLoad()
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",

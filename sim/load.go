@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What clients do together: many at a time, who write the same keys, and who read at one member
+// what they have just written at another. A fault shows only to a client who looks then, at the
+// member that it concerns.
+
+// loadStream is for the load what stream is for everything else.
+const loadStream = stream + 18
+
+// loadSettings is what clients have in common.
+type loadSettings struct {
+	// Pinned is which part of the clients stay with their member, come what may; Leaders which
+	// part ask whoever believes that it leads. The others go elsewhere when their member is down.
+	Pinned, Leaders float64
+	// Hot is which part of the operations are on the first key.
+	Hot float64
+	// Burst is how many operations a client begins at once at most, Bursts how often it does.
+	Burst  int
+	Bursts float64
+	// Chase is how often a write that was acknowledged is read at once, at another member or at all.
+	Chase float64
+	// Overwrite is which part of the operations replaces the value of a key.
+	Overwrite float64
+}
+
+// drawLoad makes most runs busy. The others stay as quiet as they were.
+func (s *Settings) drawLoad(d dice) {
+	l := &s.Load
+	l.Overwrite = 0.05
+	if d.yes(0.2) {
+		return
+	}
+	s.Clients = 3 + d.below(12)
+	s.Operations = 200 + d.below(800)
+	l.Overwrite += 0.3 * d.share()
+	// Mostly the load lasts as long as the faults do.
+	s.Think = time.Duration(2 * d.share() * float64(s.Chaos) * float64(s.Clients) / float64(s.Operations))
+	if s.Reads = d.share(); d.yes(0.5) {
+		s.Reads = 0.5
+	}
+	if d.yes(0.6) {
+		s.Patience = s.Election * time.Duration(1+d.below(3)) / 2
+	}
+	l.Pinned, l.Leaders = d.share(), d.share()
+	if d.yes(0.5) {
+		l.Hot = d.share()
+	}
+	if d.yes(0.4) {
+		l.Burst, l.Bursts = 2+d.below(8), 0.3*d.share()
+	}
+	if d.yes(0.7) {
+		l.Chase = d.share()
+	}
+	if s.Bodies.Share > 0 { // reads gather all that a value consists of
+		s.Operations /= 2
+		l.Overwrite = max(l.Overwrite, 0.2)
+	}
+	s.Raft.MaxUncommittedBytes = max(s.Raft.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+1)*(s.Padding+500)))
+}
+
+func (s *Settings) describeLoad() string {
+	l := &s.Load
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase)
+}
+
+// manner is how a client chooses whom it asks.
+type manner int
+
+const (
+	roams       manner = iota // somebody else when its member is down, and now and then
+	stays                     // its member, or nobody
+	asksLeaders               // anybody who believes that it leads
+)
+
+// manner draws how the next client behaves.
+func (w *World) manner() manner {
+	switch x := w.rng.Float64(); {
+	case x < w.set.Load.Pinned:
+		return stays
+	case x < w.set.Load.Pinned+w.set.Load.Leaders:
+		return asksLeaders
+	}
+	return roams
+}
+
+// chooses is whom the client asks next; nil: nobody now.
+func (c *client) chooses() *Member {
+	home := c.w.member(c.home)
+	switch c.manner {
+	case stays:
+		if home.up {
+			return home
+		}
+		return nil
+	case asksLeaders:
+		if led := c.w.upAnd((*Member).leadsAny); len(led) > 0 {
+			return led[c.w.among(len(led))]
+		}
+	}
+	if home.up && !c.w.chance(0.05) {
+		return home
+	}
+	up := c.w.upAnd(func(*Member) bool { return true })
+	if len(up) == 0 {
+		return nil
+	}
+	m := up[c.w.pick(len(up))]
+	c.home = m.id
+	return m
+}
+
+// upAnd lists the members that run and for which something holds.
+func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
+	for _, m := range w.members {
+		if m.up && holds(m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// chase has somebody read at once what was just written: at a member, or at all that run. What they
+// are told must include it.
+func (w *World) chase(key string) {
+	if w.calm || !w.chance(w.set.Load.Chase) {
+		return
+	}
+	all := w.chance(0.3)
+	one := protocol.MemberID(1 + w.pick(len(w.members)))
+	for _, m := range w.members {
+		if all || m.id == one {
+			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+			w.after(w.between(0, w.set.Heartbeat), func() {
+				if m.up && !w.calm && len(w.ops) < w.set.Operations {
+					op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Get, Key: key}}
+					c.perform(m, op, w.set.Patience, func() {})
+				}
+			})
+		}
+	}
+}
