@@ -21,6 +21,7 @@ type Events struct {
 	OldDisks     int `json:"old_disks_put_back"`
 	Strangers    int `json:"links_refused"`
 	Forgotten    int `json:"members_stopped_that_lost_their_disk"`
+	Away         int `json:"members_back_after_the_logs_were_cut"`
 	FullDisks    int `json:"full_disks"`
 	Elections    int `json:"elections"`
 	Lost         int `json:"messages_lost"`
@@ -68,7 +69,7 @@ func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites},
-		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
+		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads},

@@ -38,12 +38,16 @@ const (
 	faultWipe                       // a member loses its disk and is started as if nothing had happened
 	faultOldDisk                    // an old copy of a disk is put in its place
 	faultFull                       // a disk has no room, or all have none
+	faultLag                        // a member applies nothing for a while
+	faultNarrow                     // links to or from a member are narrow
+	faultAway                       // a member is away until the others have cut their logs
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
+	"lag", "narrow", "away",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -125,14 +129,16 @@ func (w *World) planFault(k faultKind, every time.Duration) {
 		if w.calm {
 			return
 		}
-		w.fault(k)
+		if victim := w.victim(); victim != nil {
+			w.strike(k, victim)
+			w.another(victim)
+		}
 		w.planFault(k, every)
 	})
 }
 
-// fault lets one fault happen.
-func (w *World) fault(k faultKind) {
-	victim := w.victim()
+// strike lets one fault happen, at a member where it concerns only one.
+func (w *World) strike(k faultKind, victim *Member) {
 	if victim == nil {
 		return
 	}
@@ -142,10 +148,10 @@ func (w *World) fault(k faultKind) {
 	case faultPower:
 		w.powerLoss()
 	case faultPause:
-		victim.paused = w.now + w.between(0, 3*w.set.Election)
+		victim.paused = w.now + w.still(3*w.set.Election)
 		w.tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
 	case faultFreeze:
-		d := w.between(0, 4*w.set.Election)
+		d := w.still(4 * w.set.Election)
 		if l := w.someLeader(); l != nil && w.chance(0.5) {
 			victim = l
 		}
@@ -154,7 +160,7 @@ func (w *World) fault(k faultKind) {
 	case faultGarble:
 		w.garble(victim)
 	case faultPartition, faultIsolate, faultOneWay:
-		w.cut(k)
+		w.cut(k, victim)
 	case faultBurst:
 		w.burst = w.rng.Float64()
 		w.tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
@@ -176,7 +182,13 @@ func (w *World) fault(k faultKind) {
 	case faultWipe, faultOldDisk:
 		w.loseDisk(k, victim)
 	case faultClock:
-		victim.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
+		victim.setRate(w.wrongRate())
+	case faultLag:
+		w.lag(victim)
+	case faultNarrow:
+		w.narrowLinks(victim)
+	case faultAway:
+		w.leaveAway(victim)
 	}
 }
 
@@ -252,7 +264,7 @@ func (w *World) startLater(m *Member, d time.Duration) {
 // startMember starts a member. Now and then it loses power in the middle of its recovery,
 // or right after it.
 func (w *World) startMember(m *Member) {
-	if m.up || m.gone || w.broken != nil {
+	if m.up || m.gone || m.away || w.broken != nil {
 		return
 	}
 	m.disk.failSync = false // a new disk controller, the same platters
@@ -291,11 +303,13 @@ func (w *World) boot(m *Member) {
 }
 
 // cut cuts links; they work again after a while.
-func (w *World) cut(k faultKind) {
-	w.heal()
+func (w *World) cut(k faultKind, victim *Member) {
+	if !w.chance(w.set.Meet.Overlap) {
+		w.heal()
+	}
 	alone := w.someLeader()
 	if alone == nil || k == faultOneWay {
-		alone = w.victim()
+		alone = victim
 	}
 	side := func(m *Member) bool { return m == alone }
 	if k == faultPartition {
@@ -331,11 +345,11 @@ func (w *World) describeCuts() string {
 	return text
 }
 
-// heal makes all links work.
+// heal makes all links work, but those of a member that is away.
 func (w *World) heal() {
 	for _, a := range w.members {
 		for _, b := range w.members {
-			w.link(a.id, b.id).cut = false
+			w.link(a.id, b.id).cut = a.away || b.away
 		}
 	}
 }

@@ -49,7 +49,11 @@ type Member struct {
 	rate   float64
 	// paused is until when the process stands still; slow and stalled are about its disk.
 	paused, stalled time.Duration
-	slow            bool
+	// lagging is until when nothing is applied. away: it is down or cut off until the others have
+	// cut their logs.
+	lagging time.Duration
+	away    bool
+	slow    bool
 	// turn is the clock as the event loop reads it.
 	turn member.Clock
 	// frozen: the process stands still in the middle of a turn, until paused. What clients ask
@@ -187,7 +191,7 @@ func (m *Member) crash() {
 	if m.machine.durable && m.w.chance(0.5) {
 		m.saved = m.machine.freeze() // its own transactions may be ahead of what was asked for
 	}
-	m.paused, m.stalled = 0, 0
+	m.paused, m.stalled, m.lagging = 0, 0, 0
 	m.frozen, m.late = false, nil
 }
 
@@ -277,7 +281,7 @@ func (m *Member) tick() {
 	if m.depart(); !m.up {
 		return
 	}
-	m.later(time.Duration(float64(m.own.Tick)/m.rate), m.tick)
+	m.tickLater(time.Duration(float64(m.own.Tick) / m.rate))
 }
 
 // receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
@@ -596,7 +600,7 @@ func (m *Member) apply() {
 	if m.applying || len(m.queue) == 0 {
 		return
 	}
-	if d := m.w.between(0, m.own.ApplyMax); d > 0 {
+	if d := m.applyTime(); d > 0 {
 		m.applying = true
 		m.later(d, func() { m.applying = false; m.applyNow(); m.flush() })
 		return
@@ -690,7 +694,7 @@ func (m *Member) start() error {
 		m.w.expel(m, why)
 		return nil
 	}
-	m.later(m.w.between(0, m.own.Tick), m.tick)
+	m.tickLater(m.w.between(0, m.own.Tick))
 	return nil
 }
 

@@ -103,13 +103,13 @@ func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBrea
 func (s *Settings) timely() {
 	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
 	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
-	s.ApplyMax = 0
+	s.ApplyMax, s.StreamRate = 0, 0
 }
 
 // begin starts members, clients and faults.
 func (w *World) begin() {
 	for _, m := range w.members {
-		m.setRate(1 + w.set.Drift*(2*w.rng.Float64()-1))
+		m.setRate(w.wrongRate())
 		m.offset = time.Duration(w.pick(1 << 40))
 		w.startLater(m, w.between(0, w.set.Election))
 	}
@@ -168,7 +168,11 @@ func (w *World) calmDown() []*Member {
 	w.burst, w.pass = 0, nil
 	w.set.perfectLinks()
 	w.set.timely()
+	for _, m := range w.members {
+		m.away, m.lagging = false, 0
+	}
 	w.heal()
+	w.widen()
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)

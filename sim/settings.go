@@ -57,6 +57,7 @@ type Settings struct {
 	Bodies bodySettings
 	Weave  weaveSettings
 
+	Meet meetSettings
 	// Unequal: members have settings of their own.
 	Unequal bool
 	// Resize: the operator makes the cluster smaller and larger, and does nothing else.
@@ -97,6 +98,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
 	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
 	s.drawLoad(dice{rand.New(rand.NewPCG(seed, loadStream))})
+	s.drawMeet(dice{rand.New(rand.NewPCG(seed, meetStream))})
 	s.drawUnequal(dice{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }
@@ -224,7 +226,7 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Raft
-	text += s.describeBodies() + s.describeWeave() + s.describeUnequal()
+	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)

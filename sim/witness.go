@@ -181,6 +181,7 @@ func (c *witness) changed() {
 	w := c.m.w
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		w.events.Elections++
+		w.elected(c.m)
 	}
 	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
 		w.tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)

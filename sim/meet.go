@@ -1,0 +1,253 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Faults that meet. One fault alone a protocol mostly survives because somebody else is well: bugs
+// show when a second one comes before the first is over, at the same member, or just when a leader
+// has been elected. So some runs have faults in clusters, and others have few or none.
+
+// meetStream is for how faults come together what stream is for everything else.
+const meetStream = stream + 20
+
+// meetSettings says how faults come together.
+type meetSettings struct {
+	// Again is how often a fault is soon followed by another one of the kinds that the run has,
+	// Same how often that hits the same member.
+	Again, Same float64
+	// Upset is how often a member that has just been elected is struck.
+	Upset float64
+	// Long is how often what stands still does so about as long as others take to elect a leader.
+	Long float64
+	// Edge is how often clocks run as wrong as they may.
+	Edge float64
+	// Overlap is how often links are cut while others still are.
+	Overlap float64
+}
+
+// drawMeet chooses how faults come together, and draws the faults that do nothing harmful alone:
+// members that are away for long, that apply late, narrow links, slow streams of snapshots.
+func (s *Settings) drawMeet(d dice) {
+	switch d.below(8) {
+	case 0: // few kinds
+		for k := range s.Faults {
+			if d.yes(0.6) {
+				s.Faults[k] = 0
+			}
+		}
+	case 1: // all of them
+		for k := range faultDamage {
+			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.Raft.ReadQuorum == 0 && s.Faults[faultDamage] == 0) {
+				s.Faults[k] = s.Election * time.Duration(4+d.below(20))
+			}
+		}
+	}
+	if m := &s.Meet; d.yes(0.6) {
+		m.Again, m.Same, m.Long, m.Overlap = 0.7*d.share(), d.share(), d.share(), d.share()
+		if d.yes(0.5) {
+			m.Edge = d.share()
+		}
+		if d.yes(0.4) {
+			m.Upset = d.share()
+		}
+	}
+	often := func(p float64, k faultKind) {
+		if d.yes(p) {
+			s.Faults[k] = s.Election * time.Duration(3+d.below(12))
+		}
+	}
+	often(0.25, faultLag)
+	often(0.25, faultNarrow)
+	if often(0.25, faultAway); s.Faults[faultAway] > 0 && s.SnapshotBytes > 5000 && d.yes(0.8) {
+		s.SnapshotBytes = d.limit(300, 1000, 5000)
+		s.KeepLogBytes = int64(d.limit(0, 0, 10)) * int64(s.SnapshotBytes)
+	}
+	if d.yes(0.4) { // a state of some kilobytes takes up to some election timeouts
+		s.StreamRate = int(float64(d.limit(500, 2000, 10_000)) / s.Election.Seconds())
+	}
+}
+
+func (s *Settings) describeMeet() string {
+	m := &s.Meet
+	return fmt.Sprintf("faults: %.0f%% are followed by others, %.0f%% at the same member; %.0f%% of new leaders are struck, %.0f%% stand still for long, %.0f%% of clocks as wrong as may be, %.0f%% of cuts beside others; streams of %d bytes a second\n",
+		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Overlap, s.StreamRate)
+}
+
+// another plans a fault that comes soon after this one, perhaps at the same member.
+func (w *World) another(victim *Member) {
+	if !w.chance(w.set.Meet.Again) {
+		return
+	}
+	var kinds []faultKind
+	for k, every := range w.set.Faults {
+		if every > 0 {
+			kinds = append(kinds, faultKind(k))
+		}
+	}
+	k := kinds[w.pick(len(kinds))]
+	same := w.chance(w.set.Meet.Same)
+	w.after(w.between(0, 2*w.set.Election), func() {
+		if w.calm {
+			return
+		}
+		if !same || !victim.up {
+			victim = w.victim()
+		}
+		w.strike(k, victim)
+	})
+}
+
+// elected strikes a member that has just been elected, now and then: within the time in which its
+// first entries are on their way.
+func (w *World) elected(m *Member) {
+	if w.calm || !w.chance(w.set.Meet.Upset) {
+		return
+	}
+	var kinds []faultKind
+	for _, k := range []faultKind{faultCrash, faultPause, faultIsolate, faultFreeze, faultTransfer, faultPartition} {
+		if w.set.Faults[k] > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	k := kinds[w.pick(len(kinds))]
+	w.after(w.between(0, 4*(w.set.DelayMax+w.set.SyncMax)), func() {
+		if m.up && !w.calm {
+			w.strike(k, m)
+		}
+	})
+}
+
+// still draws how long something stands still, up to most.
+func (w *World) still(most time.Duration) time.Duration {
+	if e := w.set.Election; w.chance(w.set.Meet.Long) {
+		return e + time.Duration(w.rng.Float64()*1.5*float64(e))
+	}
+	return w.between(0, most)
+}
+
+// tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
+// once when it goes on, and may take them in any order.
+func (m *Member) tickLater(d time.Duration) {
+	w, life := m.w, m.life
+	w.after(d, func() {
+		switch {
+		case !m.up || m.life != life:
+		case m.paused > w.now:
+			m.tickLater(m.paused - w.now + w.hop())
+		default:
+			m.turn.Begin()
+			m.tick()
+		}
+	})
+}
+
+// wrongRate draws how fast a clock runs.
+func (w *World) wrongRate() float64 {
+	x := 2*w.rng.Float64() - 1
+	if w.chance(w.set.Meet.Edge) {
+		if x = 1; w.chance(0.5) {
+			x = -1
+		}
+	}
+	return 1 + w.set.Drift*x
+}
+
+// lag has a member apply nothing for a while.
+func (w *World) lag(m *Member) {
+	m.lagging = w.now + w.still(6*w.set.Election)
+	w.tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
+}
+
+// applyTime is how long the next commitments take to be applied.
+func (m *Member) applyTime() time.Duration {
+	return max(m.w.between(0, m.own.ApplyMax), m.lagging-m.w.now)
+}
+
+// narrowLinks makes the links to a member, or all from it, narrow for a while, with a short queue.
+func (w *World) narrowLinks(m *Member) {
+	inward := w.chance(0.5)
+	rate := int(float64(500+w.pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
+	queue := 500 + w.pick(20_000)
+	set := func(rate int) {
+		for _, o := range w.members {
+			if from, to := m.id, o.id; o != m && inward {
+				w.narrow(to, from, rate, queue)
+			} else if o != m {
+				w.narrow(from, to, rate, queue)
+			}
+		}
+	}
+	set(rate)
+	w.tracef("FAULT links of %s take %d bytes a second, inward: %t", m.id, rate, inward)
+	w.after(w.between(w.set.Election, 20*w.set.Election), func() { set(0) })
+}
+
+// widen makes all links take any number of bytes again.
+func (w *World) widen() {
+	for _, l := range w.links {
+		l.rate, l.free = 0, 0
+	}
+}
+
+// leaveAway takes a member away until all others have cut their logs beyond the end of its own: it
+// is down, or cut off.
+func (w *World) leaveAway(m *Member) {
+	for _, o := range w.members {
+		if o.away {
+			return
+		}
+	}
+	m.away = true
+	if w.chance(0.5) {
+		w.tracef("FAULT %s goes away", m.id)
+		m.crash()
+	} else {
+		w.tracef("FAULT %s is cut off", m.id)
+	}
+	w.heal()
+	w.stayAway(m, w.now+40*w.set.Election)
+}
+
+func (w *World) stayAway(m *Member, most time.Duration) {
+	w.after(w.set.Election, func() {
+		past := w.cutPast(m)
+		switch {
+		case !m.away:
+		case !past && w.now < most && !w.calm:
+			w.stayAway(m, most)
+		default:
+			if past {
+				w.events.Away++
+			}
+			w.comeBack(m)
+		}
+	})
+}
+
+// comeBack ends the absence of a member.
+func (w *World) comeBack(m *Member) {
+	w.tracef("FAULT %s comes back", m.id)
+	m.away = false
+	w.heal()
+	w.startMember(m)
+}
+
+// cutPast reports whether the member lacks what the leader of some instance has cut.
+func (w *World) cutPast(m *Member) bool {
+	for _, s := range m.strands {
+		if l := w.leaderOf(s.instance); l != nil && l != m && l.of(s.instance).witness.Core.Status().First > s.last()+1 {
+			return true
+		}
+	}
+	return false
+}
+
+// last is the last index in the instance's log.
+func (s *strand) last() protocol.Index { return s.witness.Core.Status().Last }
