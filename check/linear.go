@@ -21,11 +21,20 @@ type NotLinearizableError struct {
 func (e *NotLinearizableError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "history of key %q is not linearizable:", e.Key)
-	for i := range e.Ops {
-		fmt.Fprintf(&b, "\n  %s", e.Ops[i])
+	ops := e.Ops
+	if len(ops) > longHistory {
+		order, at := toldOrder(ops)
+		ops = order[max(0, at-longHistory/2):min(len(order), at+longHistory/4)]
+		fmt.Fprintf(&b, " of %d operations those about the first that does not fit, by version:", len(e.Ops))
+	}
+	for i := range ops {
+		fmt.Fprintf(&b, "\n  %s", ops[i])
 	}
 	return b.String()
 }
+
+// longHistory is how many operations are printed.
+const longHistory = 40
 
 // UndecidedError says that the search for an order took longer than allowed.
 type UndecidedError struct{ Key string }
@@ -44,6 +53,9 @@ func Linearizable(history []Operation, timeout time.Duration) error {
 		if told(ops) {
 			continue
 		}
+		if forced(ops) {
+			return &NotLinearizableError{Key: ops[0].Key, Ops: ops}
+		}
 		switch porcupine.CheckOperationsTimeout(register, operations(ops), timeout) {
 		case porcupine.Illegal:
 			return &NotLinearizableError{Key: ops[0].Key, Ops: ops}
@@ -58,29 +70,40 @@ func Linearizable(history []Operation, timeout time.Duration) error {
 // what clients saw. It needs no search. If they are none, or not everybody was told one, there may
 // still be an order.
 func told(ops []Operation) bool {
-	order := slices.Clone(ops)
+	order, fit := toldOrder(ops)
+	return fit == len(order)
+}
+
+// forced reports whether no other order than that of the versions can explain what clients saw, and
+// that one does not: every write was told its version. A read of an absent key that was told none may
+// stand in several places, so it is left out.
+func forced(ops []Operation) bool {
+	if slices.ContainsFunc(ops, func(o Operation) bool { return o.Outcome != OK || o.Version == 0 && (o.Kind != Get || o.Found) }) {
+		return false
+	}
+	return !told(slices.DeleteFunc(slices.Clone(ops), func(o Operation) bool { return o.Version == 0 }))
+}
+
+// toldOrder returns the operations by their versions, and how many of them fit.
+func toldOrder(ops []Operation) (order []Operation, fit int) {
+	order = slices.Clone(ops)
 	slices.SortStableFunc(order, func(a, b Operation) int {
-		if c := cmp.Compare(a.Version, b.Version); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(boolToInt(a.Kind == Get), boolToInt(b.Kind == Get)); c != 0 {
-			return c // a write makes the version, reads see it
-		}
-		return cmp.Compare(a.Call, b.Call)
+		// A write makes the version, reads see it.
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(boolToInt(a.Kind == Get), boolToInt(b.Kind == Get)), cmp.Compare(a.Call, b.Call))
 	})
 	v, called := value{}, int64(math.MinInt64)
 	for i := range order {
 		o := &order[i]
 		if o.Outcome != OK || o.Kind != Get && o.Version == 0 || o.Return < called {
-			return false // what comes before it in the order was called only when this one had returned
+			return order, i // what comes before it in the order was called only when this one had returned
 		}
 		ok, next := step(v, o)
 		if !ok {
-			return false
+			return order, i
 		}
 		v, called = next, max(called, o.Call)
 	}
-	return true
+	return order, len(order)
 }
 
 func boolToInt(b bool) int {

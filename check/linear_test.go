@@ -113,6 +113,13 @@ func TestVersionsAreAnOrder(t *testing.T) {
 		many = append(many, version(ok(int(i), Put, i, i+100, text), uint64(i+1)), version(ok(0, Get, i, i+200, text), uint64(i+1)))
 	}
 	require.NoError(t, Linearizable(many, time.Minute))
+
+	stale := many[2*1000+1]
+	stale.Call, stale.Return = 2000, 2001
+	err := Linearizable(append(many, stale), time.Minute)
+	require.ErrorContains(t, err, "of 6001 operations")
+	require.ErrorContains(t, err, stale.String())
+	require.Less(t, len(err.Error()), 3000)
 }
 
 func TestLinearizableJudgesKeysApart(t *testing.T) {
