@@ -139,6 +139,9 @@ func (c *client) perform(m *Member, op *operation, patience time.Duration, then 
 	}
 	w.after(patience, end)
 	if op.Kind == check.Get {
+		if m.replaced() {
+			w.events.Stranded++
+		}
 		m.Read(func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}

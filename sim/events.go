@@ -36,6 +36,7 @@ type Events struct {
 	Departed     int `json:"removed_members_stopped"`
 	HeldUp       int `json:"messages_held_up"`
 	Reads        int `json:"reads"`
+	Stranded     int `json:"reads_asked_of_a_replaced_leader"`
 	Refused      int `json:"writes_refused"`
 	Unknown      int `json:"writes_unknown"`
 	Failovers    int `json:"writes_acknowledged_after_a_change_of_leader"`
@@ -72,7 +73,7 @@ func (e *Events) fields() []eventField {
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
-		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads},
+		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},
 		{"records and snapshots damaged", &e.Rotten}, {"damaged snapshots found", &e.RotFound},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},

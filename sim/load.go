@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/check"
@@ -147,4 +148,10 @@ func (w *World) chase(key string) {
 			})
 		}
 	}
+}
+
+// replaced reports whether the member believes that it leads an instance, while another one leads a
+// later term of it.
+func (m *Member) replaced() bool {
+	return slices.ContainsFunc(m.strands, func(s *strand) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
 }

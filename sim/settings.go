@@ -79,11 +79,8 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawDisks(d)
 	s.drawRaft(d)
 	s.drawFaults(d)
-	switch d.below(10) {
-	case 0:
+	if d.yes(0.1) {
 		s.churn(d)
-	case 1:
-		s.strand(d)
 	}
 	s.place(placement)
 	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
@@ -98,7 +95,10 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
 	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
 	s.drawLoad(dice{rand.New(rand.NewPCG(seed, loadStream))})
-	s.drawMeet(dice{rand.New(rand.NewPCG(seed, meetStream))})
+	meet := dice{rand.New(rand.NewPCG(seed, meetStream))}
+	if s.drawMeet(meet); meet.yes(0.12) {
+		s.strand(meet)
+	}
 	s.drawUnequal(dice{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }
@@ -192,12 +192,16 @@ func (s *Settings) churn(d dice) {
 	s.Chaos *= 2
 }
 
-// strand leaves leaders alone with clients who read, while clocks are as wrong as may be.
+// strand leaves leaders alone, or lets them stand still, with clients who read what others write,
+// while clocks are as wrong as may be.
 func (s *Settings) strand(d dice) {
-	s.Faults[faultIsolate] = s.Election * time.Duration(2+d.below(3))
-	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6, 1, 300, 0.5, s.Heartbeat
+	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
+	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6+d.below(6), 1, 600, 0.3, s.Heartbeat
 	s.Patience = s.Election
-	s.setDrift(s.mostDrift())
+	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
+	s.Meet.Edge, s.Meet.Long = 0.5+0.5*d.share(), d.share()
+	s.Raft.LeaseReads = d.yes(0.7)
+	s.setDrift(s.mostDrift() * float64(d.below(3)) / 2)
 }
 
 // newCore makes the protocol's core of a member.
