@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// WriteFile replaces a small file durably and at once: after a crash it holds the old
-// bytes or the new ones, and after WriteFile returned nil the new ones. It writes a file
-// beside it, syncs, renames and syncs the directory. Calls for one name must not overlap.
+// WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
+// the new ones, and the new ones if WriteFile had returned nil. It writes a file beside it, syncs,
+// renames and syncs the directory. Calls for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {
 	temp := name + tempSuffix
 	if err := writeTemp(fs, temp, data); err != nil {
@@ -61,8 +61,8 @@ func ReadFile(fs vfs.FS, name string, limit int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// MakeDir makes a directory and those above it that do not exist, durably: a power loss right
-// afterwards leaves none of them out.
+// MakeDir durably makes a directory and all missing directories above it: after a power loss all
+// of them are there.
 func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 	var missing []string
 	for d := dir; ; d = fs.PathDir(d) {

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Body is the large part of an entry, in the form in which it is held: all of its bytes or
-// a row of its code. What the fields but Instance and Index mean is the caller's affair.
+// Body is the large part of an entry, in the form in which it is held: all of its bytes or a row
+// of its code. Only the caller knows what the fields other than Instance and Index mean.
 type Body struct {
 	Instance    uint32
 	Index, Term uint64
@@ -31,14 +31,14 @@ type BodiesOptions struct {
 	SegmentBytes int64
 }
 
-// Bodies holds the bodies of a member's entries, of all instances, beside its log. Append,
-// Sync, Compact, Retain and Close are for one goroutine at a time; all else is safe beside
-// them. Like Log it has no goroutine, clock or chance of its own.
+// Bodies holds the bodies of a member's entries, of all instances, beside its log. Append, Sync,
+// Compact, Retain and Close are for one goroutine at a time; all other methods may run at the same
+// time. Like Log it has no goroutine, clock or randomness of its own.
 //
-// A body that is appended takes the place of what was held of its entry, or of another entry
-// with its index (of another term), but not before it is durable: after a crash the one or the other is there. A body whose bytes were damaged
-// is reported when it is read, and the others stay as they are. Bodies that were given up
-// may be there again after a crash; see Retain.
+// An appended body replaces what was held of its entry, or of another entry with the same index
+// and another term, once it is durable. After a crash one of the two is there. A damaged body is
+// reported when it is read; the others stay as they are. Bodies that were given up may be there
+// again after a crash; see Retain.
 type Bodies struct {
 	fs           vfs.FS
 	dir          string
@@ -92,11 +92,10 @@ type bodyKey struct {
 // bodyBufferBytes is how much of small bodies is gathered before it is written.
 const bodyBufferBytes = 256 << 10
 
-// Append adds a body; it is durable after the next Sync, and takes the place of what was
-// held of the same entry; but one of form 0 and without bytes, which says that nothing is
-// held, does not replace what is. Its bytes are the caller's again when it returns. An error shuts
-// the store, but for a *FullError, which says so itself: then the disk had no room, nothing was
-// added, and the same can be asked for again.
+// Append adds a body. It is durable after the next Sync, and replaces what was held of the same
+// entry. A body of form 0 without bytes says that nothing is held; it replaces nothing. The bytes
+// are the caller's again when Append returns. An error shuts the store, except a *FullError: then
+// the disk had no space, nothing was added, and the caller may try again.
 func (b *Bodies) Append(body Body) error {
 	if b.err != nil {
 		return b.err
@@ -119,7 +118,7 @@ func (b *Bodies) Append(body Body) error {
 	return nil
 }
 
-// holds reports whether something is held of the very entry whose body this is.
+// holds reports whether something is held of exactly this entry's body.
 func (b *Bodies) holds(body *Body) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,9 +183,9 @@ func (b *Bodies) forget(h *held) {
 	h.file.live -= h.size()
 }
 
-// Settle says that the log is durable, and with it the entries of the bodies appended so
-// far. Up to then the body of an entry that another replaced stays: after a crash the log
-// may have the replaced entry still. Writer says it after each sync.
+// Settle says that the log is durable, and with it the entries of the bodies appended so far.
+// Before that the body of a replaced entry stays, because after a crash the log may still have the
+// replaced entry. Writer says it after each sync.
 func (b *Bodies) Settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,8 +223,7 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	return h, nil
 }
 
-// makeRoom goes on to another file if the current one has no room for a record of so many
-// bytes.
+// makeRoom begins another file if a record of so many bytes does not fit into the current one.
 func (b *Bodies) makeRoom(size int64) error {
 	if b.current != nil && !b.ended && b.end+size+bodyEndSize <= b.current.capacity {
 		return nil
@@ -342,7 +340,7 @@ func (b *Bodies) written(end int64) {
 	b.mu.Unlock()
 }
 
-// fail shuts the store, unless the disk had no room: then what was under way can be repeated.
+// fail shuts the store. If the disk had no space it does not, because the call can be repeated.
 func (b *Bodies) fail(op string, err error) error {
 	if full := roomMissing(err); full != nil {
 		return full
@@ -358,8 +356,8 @@ func (b *Bodies) fail(op string, err error) error {
 	return b.err
 }
 
-// Sync makes everything appended durable, and gives up the files that nobody needs. A
-// failed sync shuts the store: every later call answers the same *FailedError.
+// Sync makes everything appended durable, and gives up files that nobody needs. A failed sync
+// shuts the store: every later call returns the same *FailedError.
 func (b *Bodies) Sync() error {
 	if b.err != nil {
 		return b.err
@@ -381,9 +379,9 @@ func (b *Bodies) Sync() error {
 	return nil
 }
 
-// seal says in the file that everything before is durable, so that damage to the last body
-// is not taken for a torn one. It need not be durable itself; the mark that says the same
-// is made durable.
+// seal writes into the file that everything before is durable, so that damage to the last body is
+// not taken for a torn write. The seal need not be durable; the mark that says the same is made
+// durable.
 func (b *Bodies) seal() error {
 	if b.err == nil {
 		if err := b.marks.sync(); err != nil {

@@ -19,10 +19,10 @@ func (b *Bodies) Release(instance uint32, index uint64) {
 	}
 }
 
-// Retain says once, after Open and before the first Append, which of the bodies that were
-// found are needed. The others were given up, or replaced in the log, before the last life
-// ended. Where bodies of several terms were found for an index, keep is asked about each, the
-// one appended last first, until it wants one: the log may not have the last.
+// Retain says once, after Open and before the first Append, which of the bodies that were found
+// are needed. The others were given up, or replaced in the log, before the last life ended. If
+// bodies of several terms were found for an index, keep is asked about each, beginning with the
+// one appended last, until it keeps one: the log may not have the entry of the last.
 func (b *Bodies) Retain(keep func(Body) bool) {
 	for _, versions := range b.versions() {
 		wanted := slices.IndexFunc(versions, func(h *held) bool { return keep(h.meta) })
@@ -77,8 +77,7 @@ func (b *Bodies) versions() (all [][]*held) {
 // mayGo reports whether a file may be given up once no body in it is held. It needs mu.
 func (b *Bodies) mayGo(f *bodyFile) bool { return f != b.current && (b.retained || !f.lost) }
 
-// freeFiles gives up the files without live bodies. What took the place of theirs is
-// durable.
+// freeFiles gives up the files without live bodies. The bodies that replaced theirs are durable.
 func (b *Bodies) freeFiles() error {
 	b.mu.Lock()
 	var dead []*bodyFile
@@ -103,11 +102,10 @@ func (b *Bodies) freeFiles() error {
 	return nil
 }
 
-// Compact copies some live bodies out of a file of which most is dead, so that it can be
-// given up: a few MiB for each call, and nothing if there is no such file. The copies
-// are made durable by the next Sync, which gives up the file when it is empty. It reports
-// whether there is more to do. A file with a damaged body stays until the body was replaced or
-// released, because what it held before may be elsewhere.
+// Compact copies some live bodies out of a file of which most is dead, so that it can be given up:
+// a few MiB for each call, and nothing if there is no such file. The copies are made durable by
+// the next Sync, which gives up the file when it is empty. It reports whether there is more to do.
+// A file with a damaged body stays until the body is replaced or released.
 func (b *Bodies) Compact() (more bool, err error) {
 	if b.err != nil {
 		return false, b.err
@@ -201,11 +199,11 @@ func (b *Bodies) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), b.damage...)
 }
 
-// Verify reads what is held of an entry's body and all that the disk says about it. It
-// answers what Read does. But if bodies were lost of which nobody knows whose they were, it
-// answers *CorruptError for each that was there before: perhaps it was replaced by one
-// of those. So recovery asks it, before the first Append, about bodies that others were told
-// are held and that may still be replaced; for looking after bodies, Read is enough.
+// Verify reads what is held of an entry's body and all that the disk says about it. It returns
+// what Read returns, with one difference: if bodies were lost and nobody knows whose they were, it
+// returns a *CorruptError for each body from before, because one of the lost ones may have
+// replaced it. Recovery calls it before the first Append, for bodies that others were told are
+// held and that may still be replaced. For scrubbing Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

@@ -65,9 +65,9 @@ func (l *Log) giveUp() error {
 // its entries are written again, if they are few.
 const laggardSegments = 4
 
-// moveForward writes the entries of an instance again if they are few and keep segments
-// that are far behind from being freed. They go into one batch, which counts whole or not
-// at all after a crash: the first of them makes the old ones void.
+// moveForward writes the entries of an instance again if they are few and prevent old segments
+// from being freed. They go into one batch, which counts whole or not at all after a crash: the
+// first of them makes the old ones void.
 func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	limit := int(min(l.segmentBytes/8, int64(cap(l.buf)/2)))
 	n := in.entries.n
@@ -104,8 +104,8 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	return nil
 }
 
-// carry writes forward what an instance has in segments before need, besides entries. A base
-// that cannot be read is given up: what it says, a snapshot says too.
+// carry writes forward what an instance has in segments before need, besides entries. A base that
+// cannot be read is given up, because a snapshot says the same.
 func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
 	if in.state.seg != 0 && old(in.state) {

@@ -41,62 +41,60 @@
 //
 // # Torn or damaged
 //
-// After a crash the bytes that were never synced may be there in part. A batch says in its
-// header which batch was the last one known to be durable when it was written. So a bad
-// batch b is damage if anything after it was written in the knowledge that b was durable.
-// The batch that was synced last has nothing after it. Therefore a file beside the segments,
-// the mark (mark.go), says after each sync how far the log was durable. It is written before
-// anybody is told of the sync. A bad batch that it covers is damage; if nothing covers it,
-// the log is cut there.
+// After a crash the bytes that were never synced may be there in part. A batch says in its header
+// which batch was the last one known to be durable when it was written. So a bad batch b is damage
+// if a later batch says that b was durable. The batch that was synced last has nothing after it.
+// Therefore a file beside the segments, the mark (mark.go), says after each sync how far the log
+// was durable. It is written before anybody is told of the sync. A bad batch that it covers is
+// damage; if nothing covers it, the log is cut there.
 //
-// The mark has no sync of its own but when the log is idle and when it is closed. So it
-// survives the end of the process at once, and a loss of power as soon as the system has
-// written it back. What cannot be told apart is left to this: power is lost while the log is
-// busy, and bytes of the batch that was synced last go bad besides. Then that batch is cut,
-// although it was acknowledged. To close this gap too each batch would wait for a second sync,
-// of the mark: 0.14 ms become 0.27 to 0.36 ms (64 bytes, p50, 2 shared cores). Without a sync the
-// mark costs a write of 32 bytes, which is less than can be measured.
+// The mark is synced only when the log is idle and when it is closed. So it survives the end of
+// the process at once, and a loss of power as soon as the system has written it back. One case
+// remains: power is lost while the log is busy, and bytes of the batch that was synced last also
+// go bad. Then that batch is cut, although it was acknowledged. To close this gap, each batch
+// would have to wait for a second sync, of the mark: 0.14 ms would become 0.27 to 0.36 ms (64
+// bytes, p50, 2 shared cores). Without a sync the mark costs a write of 32 bytes, which is less
+// than can be measured.
 //
 // Bodies have a mark of their own, which says the same of the file that is being written.
 //
 // # Damage that is passed over
 //
-// Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if
-// nothing in that batch can be needed. Nobody knows what was in it, but what follows tells: of
-// each instance a later state, which replaces the one that may be lost, and a later entry x,
-// which shows that all before x had been written; a snapshot must stand for all of these.
-// Else the log does not open: no vote and no entry is forgotten (gap.go). A damaged first page
-// of a segment costs nothing, because the batches say themselves where they belong; it is
-// written anew.
+// Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if nothing
+// in that batch can be needed. Nobody knows what was in it, but what follows tells enough. For
+// each instance there must be a later state, which replaces the one that may be lost, and a later
+// entry x, which shows that all entries before x had been written; and a snapshot must stand for
+// all of these. Otherwise the log does not open, so no vote and no entry is forgotten (gap.go). A
+// damaged first page of a segment costs nothing, because the batches say themselves where they
+// belong; it is written anew.
 //
-// Batches are not padded to sectors: the next batch rewrites the sector that the last one
-// ended in, with the same bytes up to there. So a write that is torn within a sector leaves
-// them as they were; a disk that loses a whole sector instead answers with a read error,
-// which stops recovery.
+// Batches are not padded to sectors: the next batch rewrites the sector that the last one ended
+// in, with the same bytes up to there. So a write that is torn within a sector leaves them as they
+// were. A disk that loses a whole sector answers with a read error, which stops recovery.
 //
 // # Bodies
 //
-// The large bytes of entries lie beside the log, so that they can be replaced by another
-// form, and dropped in any order. They are written once, from where they are, and synced
-// before the log's records that name them; so one group commit takes two syncs if it has
-// bodies. After a crash a body may be there of which the log knows nothing, or one that was
-// to replace an entry which the log still has: its term tells.
+// The large bytes of entries lie beside the log, so that they can be replaced by another form, and
+// dropped in any order. They are written once, without a copy, and synced before the log's records
+// that name them. So a group commit with bodies takes two syncs. After a crash there may be a body
+// that the log does not know, or a body of an entry that should have replaced one which the log
+// still has. The body's term tells.
 //
-// Each Open begins a new file, and a file is given up as a whole. What was given up or
-// replaced may come back with a crash, but never in the place of what is newer: bodies are
-// numbered, and a copy keeps its number. Open cuts the last file at the first record that
-// may not be durable and is not whole, and closes it there with a record.
+// Each Open begins a new file, and a file is given up as a whole. A body that was given up or
+// replaced may come back after a crash, but never in place of a newer one: bodies are numbered,
+// and a copy keeps its number. Open cuts the last file at the first record that may not be durable
+// and is not whole, and closes it there with a record.
 //
 // 1 MiB and a sync, per body, in the mean: 1.9 ms into new files, 1.4 ms into files used
 // again; 16 KiB: 0.36 ms and 0.18 ms (2 shared cores, ext4; compare within a line only).
 //
 // # Full disks
 //
-// Space is reserved when a file is made, so a full disk is met there, and never within a batch
-// (on file systems that cannot reserve it may be met in any write). Nothing is in doubt then,
-// other than after a failed sync: the log is not shut, and what was asked for is asked for again.
-// The last part of each segment is for what makes room, so that a log that has no room for
-// entries can still be compacted, and opened again.
+// Space is reserved when a file is made. So a full disk is noticed there, and never within a batch
+// (on file systems that cannot reserve space, in any write). Unlike after a failed sync, nothing
+// is in doubt then: the log is not shut, and the caller tries again. The last part of each segment
+// is reserved for compaction and starts. So a log without space for entries can still be compacted
+// and opened.
 //
 // # What it costs
 //

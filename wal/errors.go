@@ -28,8 +28,8 @@ type LockedError struct {
 func (e *LockedError) Error() string { return fmt.Sprintf("wal: %s is in use: %v", e.Dir, e.Err) }
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// CorruptError says that bytes that were durable are damaged or missing. It is never
-// guessed around: the member must be rebuilt from its peers.
+// CorruptError says that bytes that were durable are damaged or missing. Nothing is guessed: the
+// member must be rebuilt from its peers.
 type CorruptError struct {
 	File   string
 	Offset int64 // bytes from the start of the file
@@ -64,8 +64,8 @@ func (e *FailedError) Error() string {
 }
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// FullError says that the disk had no room. The log is not shut: what was asked for is to be
-// asked for again, and goes on where it stopped once there is room. Open may answer it too.
+// FullError says that the disk had no space. The log is not shut: the caller repeats the call,
+// which goes on where it stopped once there is space. Open may return it too.
 type FullError struct {
 	Dir  string
 	Need int64 // bytes

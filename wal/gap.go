@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Cover says what of a log is not needed, because a snapshot stands for it. Damage to
-// batches in which nothing else was does not keep the log from opening.
+// Cover says which part of a log is not needed, because a snapshot stands for it. The log opens
+// although batches are damaged, if nothing else was in them.
 type Cover struct {
 	// Instances are all instances that the snapshot knows of.
 	Instances []uint32
-	// Upto is up to which of an instance's entries the snapshot stands for; 0: none.
+	// Upto is the last of an instance's entries for which the snapshot stands; 0: none.
 	Upto func(instance uint32) uint64
 }
 
@@ -22,10 +22,10 @@ func (c *Cover) upto(instance uint32) uint64 {
 	return c.Upto(instance)
 }
 
-// lost says what of an instance may have been in a gap: in batches that are damaged. What was
-// in it nobody knows, but what comes after it tells. A later state replaces the one that may
-// be lost; a later entry x replaces those from x on, and shows that all before x had been
-// written. So nothing is missing if a snapshot stands for all entries before x.
+// lost says what of an instance may have been in a gap, that is in damaged batches. Nobody knows
+// what was in the gap, but what comes after it tells. A later state replaces the one that may be
+// lost; a later entry x replaces those from x on, and shows that all before x had been written. So
+// nothing is missing if a snapshot stands for all entries before x.
 type lost uint8
 
 const (
@@ -39,8 +39,8 @@ type gaps struct {
 	ids   map[uint32]lost
 }
 
-// lose notes a gap: from now on whatever is known of any instance may be out of date. It
-// returns the reason if the log cannot be opened with it.
+// lose notes a gap: everything known so far of any instance may be out of date. It returns the
+// reason if the log cannot be opened with it.
 func (r *recovery) lose(why error) error {
 	if r.gaps.first == nil {
 		r.gaps.first = why
@@ -62,15 +62,15 @@ func (r *recovery) lose(why error) error {
 	return nil
 }
 
-// found takes in that a state, or a new beginning, of an instance stands behind the gap.
+// found notes that a state, or a new beginning, of an instance comes after the gap.
 func (r *recovery) found(in *instance, what lost) {
 	if r.gaps.first != nil {
 		r.gaps.ids[in.id] &^= what
 	}
 }
 
-// foundEntry takes in that an entry stands behind the gap. It is the gap's error if entries
-// before it may be missing that are needed.
+// foundEntry notes that an entry comes after the gap. It is the gap's error if entries before it
+// may be missing that are needed.
 func (r *recovery) foundEntry(in *instance, index uint64) error {
 	if r.gaps.first == nil || r.gaps.ids[in.id]&lostEntries == 0 {
 		return nil
@@ -125,8 +125,8 @@ func (r *recovery) complete() error {
 	return nil
 }
 
-// heal writes down where the entries of each instance begin, because what said so before is
-// perhaps damaged. It is part of the new life's first batch.
+// heal writes where the entries of each instance begin, because the record that said so may be
+// damaged. It is part of the new life's first batch.
 func (l *Log) heal() error {
 	oldest := l.segs[0].seq
 	gone := func(at place) bool { return at.seg != 0 && uint64(at.seg) < oldest }

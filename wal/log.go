@@ -47,8 +47,8 @@ type Options struct {
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close are for
 // one goroutine at a time; ReadEntry, Size and Instances are safe beside them.
 //
-// It has no goroutine, reads no clock and draws nothing: what it does with the files is a
-// function of what was called.
+// It has no goroutine, clock or randomness: what it does with the files is a function of the
+// calls.
 type Log struct {
 	fs           vfs.FS
 	dir          string
@@ -105,8 +105,8 @@ type prepared struct {
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 
-// fail latches the log shut, unless the disk had no room: then nothing is lost and nothing
-// is in doubt, and what was under way can be repeated.
+// fail shuts the log for ever. If the disk had no space it does not: nothing is lost or in doubt,
+// and the call can be repeated.
 func (l *Log) fail(op string, err error) error {
 	if full := roomMissing(err); full != nil {
 		return full
@@ -121,10 +121,10 @@ func (l *Log) fail(op string, err error) error {
 	return l.err
 }
 
-// Append adds records behind what is there; they are durable after the next Sync. The
-// records are the caller's again when it returns. An error latches the log shut; but if it is
-// a *FullError, which says so itself, the disk had no room, some of the records may be there, and
-// Append of the same records is to be called again.
+// Append adds records at the end; they are durable after the next Sync. The records are the
+// caller's again when it returns. An error shuts the log, except a *FullError: then the disk had
+// no space, some of the records may be there, and the caller must call Append with the same
+// records again.
 func (l *Log) Append(records []Record) error {
 	if _, err := l.gatherRecords(records); err != nil {
 		if l.err == nil && l.lent {
@@ -138,16 +138,16 @@ func (l *Log) Append(records []Record) error {
 	return nil
 }
 
-// AppendAtStart is Append of a little that a start cannot do without: it may use what segments
-// keep for that when the disk has no room for another.
+// AppendAtStart is Append of the few records that a start needs. If the disk has no space for
+// another segment, it may use what each segment reserves for that.
 func (l *Log) AppendAtStart(records []Record) error {
 	l.starting = true
 	defer func() { l.starting = false }()
 	return l.Append(records)
 }
 
-// gatherRecords is Append without giving lent parts back: they are used until the next
-// flush. It tells how many records are there.
+// gatherRecords is Append, but the records' memory is used until the next flush. It returns how
+// many records are there.
 func (l *Log) gatherRecords(records []Record) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
@@ -260,8 +260,8 @@ func (l *Log) makeRoom(n int64) error {
 	return nil
 }
 
-// kept is how much of a segment is kept for what makes room, marks and what compaction carries,
-// and for starts. So there is some for them when the disk has none for another segment.
+// kept is how much of a segment is reserved for marks, compaction and starts. So they have space
+// when the disk has none for another segment.
 func (l *Log) kept() int64 {
 	switch {
 	case l.starting:
@@ -427,8 +427,8 @@ func (l *Log) fillAhead(seg *segment) error {
 	return nil
 }
 
-// Sync makes everything appended durable. A failed sync latches the log shut: every later
-// call answers the same *FailedError.
+// Sync makes everything appended durable. A failed sync shuts the log: every later call returns
+// the same *FailedError.
 func (l *Log) Sync() error {
 	if l.err != nil {
 		return l.err

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A mark file stands beside the segments of a log, or the files of a store of bodies, and
-// says how far they were durable. After each sync it is written, before anybody is told of
-// the sync, but not synced: it survives the end of the process at once, and a loss of power
-// as soon as the system has written it back; an idle log, or one that is closed, syncs it.
-// So bytes that it covers and that are not there are damage, and never the end of a write
-// that was torn. It has two slots, which take turns, so that one survives a torn write.
+// A mark file stands beside the segments of a log, or the files of a store of bodies, and says how
+// far they were durable. It is written after each sync and before anybody is told of the sync. It
+// is not synced itself: it survives the end of the process at once, and a loss of power as soon as
+// the system has written it back. An idle log, or one that is closed, syncs it. So bytes that it
+// covers and that are not there are damage, and never the end of a write that was torn. It has two
+// slots, which take turns, so that one survives a torn write.
 //
 //	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | life 4 | 0 …
 const (

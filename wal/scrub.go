@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// Damage is a place of a log that is not what was written. A batch counts whole or not at all
-// when the log is opened, so whatever is in a damaged one is in danger, although parts of it
-// can perhaps still be read.
+// Damage is a place of a log that is not what was written. When a log is opened a batch counts
+// whole or not at all. So everything in a damaged batch is in danger, although parts of it may
+// still be readable.
 type Damage struct {
 	Where *CorruptError
 	Lost  []Lost // what is needed and was there; empty: nothing is
