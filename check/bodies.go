@@ -32,7 +32,7 @@ func (f Form) String() string {
 	return fmt.Sprintf("row %d", uint8(f-firstRow))
 }
 
-// covers reports whether who holds f can say that it holds g.
+// covers reports whether a member that holds f may say that it holds g.
 func (f Form) covers(g Form) bool { return f == g || f == WholeBody || g == NoBody }
 
 // Body is what a member holds of the body of the entry (Index, Term).
@@ -50,14 +50,14 @@ type Body struct {
 // the invariants of docs/craft.md, 2.8. All its methods return an error at the first fact that
 // cannot be.
 //
-// A body is alive from when its entry is decided until the state machine drops it.
+// A body is live from when its entry is decided until the state machine drops it.
 type Bodies struct {
 	cut   func(body []byte, k, row uint8) ([]byte, error)
 	facts map[slot]*bodyFact
 	disks map[uint64]*bodyDisk
 	live  map[uint64]*liveBody // by index
-	// halves are the voters of whom any quorum must be able to make every live body whole;
-	// while joint those of one half, for who leads then hears quorums of both.
+	// halves are sets of voters. Any quorum of one of them must be able to make every live body
+	// whole. While joint, one half is enough, because a leader then hears quorums of both.
 	halves [][]uint64
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
 	// read and write are the quorums of flexible ones; 0: majorities.
@@ -90,17 +90,18 @@ type bodyDisk struct {
 	memory, disk map[uint64]heldBody
 	top          uint64 // no key of either map is higher
 	pending      []pendingBody
-	// ever is everything that was written here: it may show up again after a crash. True: it
-	// was on the disk once.
+	// ever is everything that was written here; it may appear again after a crash. True: it was
+	// once on the disk.
 	ever map[uint64]map[heldBody]bool
-	// lost is in which term the disk lost what it held at an index; released: it was let go.
+	// lost is the term in which the disk lost what it held at an index. released: the member gave
+	// it up.
 	lost map[uint64]uint64
 }
 
 const released = ^uint64(0)
 
-// pendingBody is a write that is not known to be durable: an entry with what it holds, or
-// (alone) what is held of a body in the place of what was held before.
+// pendingBody is a write that is not known to be durable: an entry with its body, or (alone) a
+// body in another form.
 type pendingBody struct {
 	seq   uint64
 	index uint64
@@ -155,7 +156,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	return nil
 }
 
-// same judges that a body, and every row of it, is the same wherever it is held (C4).
+// same judges that a body and every row of it are the same on all members (C4).
 func (b *Bodies) same(member uint64, e *Body) error {
 	key := slot{e.Index, e.Term}
 	f := b.facts[key]
@@ -192,10 +193,10 @@ func (b *Bodies) same(member uint64, e *Body) error {
 	return nil
 }
 
-// mayPrune judges that less may be held than was (C9): the entry is decided, and without
-// this member's whole body there remains enough, whoever fails. Where the cluster became too
-// small for rows, whole copies remain: a member that does not know yet may give its own up if
-// others have enough, as may one that is no voter any more.
+// mayPrune judges that a member may replace a whole body by a row (C9): the entry is decided, and
+// enough remains without this whole body, whichever minority fails. If the cluster became too
+// small for rows, whole copies must remain. A member that does not know that yet, or is no voter
+// any more, may still give up its own if others have enough.
 func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	l := b.live[e.Index]
 	if b.facts[slot{e.Index, e.Term}].dropped {
@@ -227,9 +228,9 @@ func (b *Bodies) isLive(index uint64, h heldBody) bool {
 	return l != nil && l.term == h.term
 }
 
-// write does to a medium what the disk does. Live bodies after an entry that is written stay:
-// they may have been restored before their entries come, and that no decided entry is
-// replaced is for the Ledger to judge.
+// write does to a medium what the disk does. Live bodies after a written entry stay, because they
+// may have been restored before their entries come. The Ledger judges that no decided entry is
+// replaced.
 func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64, heldBody) bool) (changed []uint64) {
 	was := m[p.index]
 	if !p.alone {
@@ -277,7 +278,7 @@ func (b *Bodies) touch(indexes []uint64) {
 	}
 }
 
-// Release notes that a member lets go of what it holds of the body of (index, term).
+// Release notes that a member gives up what it holds of the body of (index, term).
 func (b *Bodies) Release(member, index, term uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
@@ -289,7 +290,7 @@ func (b *Bodies) Release(member, index, term uint64) {
 	b.touch([]uint64{index})
 }
 
-// Damage notes that what a member's disk holds at an index was spoilt on purpose.
+// Damage notes that the simulator damaged what a member's disk holds at an index.
 func (b *Bodies) Damage(member, index uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
@@ -341,9 +342,9 @@ func (d *bodyDisk) replaces(index uint64, h heldBody) bool {
 	return slices.ContainsFunc(d.pending, func(p pendingBody) bool { return p.index == index && p.held == h })
 }
 
-// SayHolds notes that a member tells the leader of term in what its disk holds of (index,
-// term) (C7). What leaves late may have been replaced in the meantime by that leader, or a
-// later one.
+// SayHolds notes that a member tells the leader of term in what its disk holds of (index, term)
+// (C7). If the message leaves late, that leader or a later one may have replaced the entry
+// meanwhile.
 func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
 	d := b.of(member)
 	h := b.on(member, index, term)
@@ -353,8 +354,8 @@ func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
 	return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 }
 
-// AnswerHolds notes that a member answers a new leader that asks what it holds. To say less
-// than it holds would let that leader delete what was decided (C2).
+// AnswerHolds notes that a member answers a new leader what it holds. If it said less than it
+// holds, that leader could delete what was decided (C2).
 func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
 	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) {
 		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
@@ -369,8 +370,8 @@ func (b *Bodies) on(member, index, term uint64) heldBody {
 	return heldBody{}
 }
 
-// Damaged reports whether what a member's disk holds at an index was spoilt on purpose.
+// Damaged reports whether the simulator damaged what a member's disk holds at an index.
 func (b *Bodies) Damaged(member, index uint64) bool { return b.of(member).disk[index].bad }
 
-// Serve notes that a member gives another one these bytes as the body in that form.
+// Serve notes that a member sends another one these bytes as the body in that form.
 func (b *Bodies) Serve(member uint64, e Body) error { return b.same(member, &e) }

@@ -57,8 +57,8 @@ type image struct {
 
 func (m *image) last() uint64 { return m.base + uint64(len(m.entries)) }
 
-// known is the latest term that the image knows of: the one noted, or that of an entry or
-// a snapshot, which may outlive the note.
+// known is the latest term that the image knows: the noted one, or the term of an entry or a
+// snapshot.
 func (m *image) known() uint64 {
 	last, _ := m.termAt(m.last())
 	return max(m.term, last)
@@ -121,7 +121,7 @@ func (m *image) rebase(r *Record) {
 	m.base, m.baseTerm, m.baseVoters = r.Index, r.Term, r.Voters
 }
 
-// same reports where two images differ in what a restart must preserve; "" if nowhere.
+// same reports how two images differ in what a restart must preserve; "" if they do not.
 func (m *image) same(o *image) string {
 	switch {
 	case m.term != o.term || m.vote != o.vote:
@@ -145,10 +145,10 @@ func (m *image) clone() image {
 	return c
 }
 
-// copyOf is one member's log: as its process sees it and as its disk holds it.
+// copyOf is one member's log, as its process sees it and as its disk has it.
 type copyOf struct {
 	memory, disk image
-	// pending is what was handed to the disk and is not known to be durable, in order.
+	// pending are the writes that are not known to be durable, in order.
 	pending []pendingRecord
 }
 
@@ -170,8 +170,8 @@ func (c *copyOf) durable(seq uint64) error {
 	return nil
 }
 
-// restart judges what a member found on its disk: everything durable, and of what was
-// pending a beginning, whole records only, in order.
+// restart judges what a member found on its disk: everything durable, and perhaps the first of the
+// pending records, whole and in order.
 //
 // The member may know of a later base: a snapshot that the log was not told of yet.
 func (c *copyOf) restart(found *image) error {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Ledger knows what every member of one instance wrote, voted and decided, and judges
-// Raft's safety by it: election safety, log matching, leader completeness, one vote a
-// term, nothing said before it is durable, nothing decided ever lost.
+// Ledger knows what every member of one instance wrote, voted and decided. It judges Raft's
+// safety: election safety, log matching, leader completeness, one vote a term, nothing is said
+// before it is durable, nothing decided is ever lost.
 //
-// All its methods return an error at the first fact that cannot be.
+// All its methods return an error at the first fact that must not be.
 type Ledger struct {
 	leaders map[uint64]uint64 // term → leader
 	votes   map[ballot]uint64 // → candidate
@@ -132,8 +132,8 @@ func (l *Ledger) base(member, index, term uint64) error {
 	return nil
 }
 
-// vote notes a vote that is durable or was told: one that did not leave memory may be
-// forgotten and cast again.
+// vote notes a vote that is durable or was sent. A vote that did not leave memory may be forgotten
+// and given again.
 func (l *Ledger) vote(member, term, candidate uint64) error {
 	if candidate == 0 {
 		return nil
@@ -204,7 +204,7 @@ func (l *Ledger) Lead(member, term uint64) error {
 	return nil
 }
 
-// Decide notes that a member holds the entry (index, term) for decided, while in term in.
+// Decide notes that a member, in term in, takes the entry (index, term) as decided.
 func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
 	if n := uint64(len(l.decided)); index <= n {
 		if d := &l.decided[index-1]; d.term != term || d.digest != digest {
@@ -227,8 +227,8 @@ func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
 	return l.held(index, "decided")
 }
 
-// Retained judges that what was decided last, and so all before it, is still on the disks
-// of a quorum of those who decided it.
+// Retained judges that the last decided entry, and so all before it, is still on the disks of a
+// quorum of those that decided it.
 func (l *Ledger) Retained() error {
 	if len(l.decided) == 0 {
 		return nil

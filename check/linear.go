@@ -129,12 +129,12 @@ func byKey(history []Operation) [][]Operation {
 	return keys
 }
 
-// relevant drops operations that cannot change the verdict on one key: those that failed,
-// reads that were not answered, and writes without an answer that nobody ever saw. The
-// last are what makes the search explode. Dropping them is sound: if an order exists, the
-// operations between an unseen write and the next write were no reads, so the order
-// without it explains as much; and without it, it may be put at the very end. A Swap
-// observes without reading, and so does whoever is told a version: then all writes stay.
+// relevant drops operations that cannot change the verdict on one key: those that failed, reads
+// that were not answered, and writes without an answer that nobody ever saw. These writes make the
+// search explode. Dropping them is sound. If an order with an unseen write exists, no reads are
+// between it and the next write, so the order without it explains the same. If an order without it
+// exists, it can be put at the end. A Swap observes without reading, and so does an operation that
+// returns a version: then all writes stay.
 func relevant(ops []Operation) []Operation {
 	observed := slices.ContainsFunc(ops, func(o Operation) bool { return o.Kind == Swap || o.Version != 0 })
 	seen := func(v string) bool {

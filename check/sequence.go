@@ -112,7 +112,7 @@ func (s *Sequence) Position(command string) (uint64, bool) {
 	return p, ok
 }
 
-// Len is the number of commands applied so far, by whoever is furthest.
+// Len is the number of commands that the furthest member has applied.
 func (s *Sequence) Len() int { return len(s.steps) }
 
 // Behind is how many commands the cursor is short of the furthest member.

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Weave knows what every instance decided of the global log that is woven from them, and judges by
-// the invariants of docs/niagara.md, 3.7, where members are in it. It knows nothing of how they
-// get there: where a member must be follows from how much of each instance it has (N2), and so it
-// is the same wherever that is the same (N1).
+// Weave knows what every instance decided, and judges where members are in the global log by the
+// invariants of docs/niagara.md, 3.7. It computes where a member must be from how much of each
+// instance it has (N2). So members that have the same are at the same place (N1).
 type Weave struct {
 	logs   map[uint64]*wovenLog
 	shapes []shape // ascending by start; never empty
@@ -33,8 +32,8 @@ type wovenLog struct {
 	wanted uint64   // the last one that covers any
 }
 
-// Slots is what an entry does in the global log: it fills the next slot of its instance, or
-// all up to a round, or none; and it covers that many positions.
+// Slots says what an entry does in the global log: it fills the next slot of its instance, or all
+// slots up to a round, or none; and how many positions it covers.
 type Slots struct {
 	Fills   bool
 	SkipsTo uint64
@@ -98,8 +97,8 @@ func (w *Weave) reshape(after uint64, instances int) {
 	w.shapes = append(w.shapes, n)
 }
 
-// End is the last entry of a retired instance that is part of the global log; what it decided
-// later is void.
+// End is the last entry of a retired instance that is part of the global log. Later entries of it
+// are void.
 func (w *Weave) End(instance uint64) uint64 {
 	for i := 1; i < len(w.shapes); i++ {
 		if before, s := &w.shapes[i-1], &w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
@@ -109,8 +108,8 @@ func (w *Weave) End(instance uint64) uint64 {
 	return ^uint64(0)
 }
 
-// Wanted is the last entry of an instance that covers a position: what is decided up to
-// there must be consumed before long.
+// Wanted is the last entry of an instance that covers a position. What is decided up to there must
+// be consumed soon.
 func (w *Weave) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }
 
 // shapeAt returns the shape of a round, with what came before it.
@@ -150,10 +149,10 @@ func (w *Weave) complete(k int) error {
 	return nil
 }
 
-// At returns where in the global log a member is that has added so many entries of each
-// instance in force in a round: before the first slot that they do not fill (N2). after is
-// how many rounds of each its snapshot stands for, perhaps with a part of the entry after
-// those added.
+// At returns where in the global log a member must be if it has added so many entries of each
+// instance in force in a round: before the first slot that they do not fill (N2). after is how
+// many rounds of each instance the member's snapshot covers, perhaps with a part of the next
+// entry.
 func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 	s, err := w.shapeAt(round)
 	if err != nil {
@@ -187,8 +186,8 @@ func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 	return c, nil
 }
 
-// consumed is the last entry that is fully consumed when so many rounds are, which a skip
-// may fill in part.
+// consumed is the last entry that is consumed whole after so many rounds. A skip may be consumed
+// in part.
 func (l *wovenLog) consumed(rounds uint64) uint64 {
 	lo, hi := 0, len(l.filled)-1 // the first entry up to which so many are filled
 	for lo < hi {

@@ -86,8 +86,8 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 	t.serve(in)
 }
 
-// wait notes a connection whose handshake is under way. A flood of strangers closes its
-// own oldest connections, and costs no more than maxHandshakes.
+// wait notes a connection whose handshake is under way. If there are more than maxHandshakes, the
+// oldest is closed, so a flood of strangers costs no more than that.
 func (t *Transport) wait(conn net.Conn) bool {
 	if tc, ok := conn.(*net.TCPConn); ok {
 		if err := tc.SetKeepAliveConfig(keepAlive); err != nil {
@@ -115,9 +115,9 @@ func (t *Transport) unwait(conn net.Conn) {
 	}
 }
 
-// receive is the listening side's handshake. The connection is registered before the peer
-// is told that it is welcome, and after an older one of the same stream has ended, so that
-// frames are handled in order.
+// receive is the listening side's handshake. The connection is registered before the peer is
+// accepted, and after an older connection of the same stream has ended. So frames are handled in
+// order.
 func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	if err := deadline(conn, t.timing.handshake); err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	return in, nil
 }
 
-// conclude answers a dialer that is welcome. Only when that one agrees too there is a link,
-// and it is noted with whom before anything is heard on it.
+// conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is
+// noted before anything is read from the link.
 func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	if _, err := conn.Write(r.encode()); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (t *Transport) register(h *hello, conn net.Conn) (*inbound, Reason) {
 	}
 }
 
-// enter puts in into the table, unless an older connection stands in its place.
+// enter puts in into the table, unless an older connection is still there.
 func (t *Transport) enter(in *inbound) (older *inbound, reason Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,7 +228,7 @@ func (t *Transport) countInbound(from uint64) (n int) {
 	return n
 }
 
-// countersOf returns where a member's traffic is counted; nil: too many guests.
+// countersOf returns the counters of a member's traffic; nil: too many guests.
 func (t *Transport) countersOf(id uint64) *counters {
 	if p := t.peer(id); p != nil {
 		return p.counted
@@ -300,7 +300,7 @@ func (t *Transport) serve(in *inbound) {
 		"stream", in.key.stream, "addr", in.conn.RemoteAddr(), "err", context.Cause(in.ctx))
 }
 
-// farewell tells the dialer why its connection ends, as far as that goes without waiting.
+// farewell tells the dialer why its connection ends, if that is possible without waiting.
 func (in *inbound) farewell(t *Transport) {
 	if in.key.what != forFrames {
 		return

@@ -27,8 +27,8 @@ type answerer struct {
 	running map[uint32]context.CancelFunc
 }
 
-// answerRequests serves a connection until it ends. When as much as allowed is under way
-// nothing more is read, which holds the peer up.
+// answerRequests serves a connection until it ends. At the limit of what may be under way it reads
+// nothing more, so the peer must wait.
 func (t *Transport) answerRequests(in *inbound) error {
 	a := &answerer{
 		t: t, in: in, q: newQueue(t.opt.QueueBytes, t.opt.TLS != nil), running: map[uint32]context.CancelFunc{},

@@ -48,7 +48,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	return conn, nil
 }
 
-// agree makes the dialer's side of TLS and of the handshake, all under one deadline.
+// agree does the dialer's side of TLS and of the handshake, under one deadline.
 func (t *Transport) agree(conn net.Conn, addr string, h *hello) (net.Conn, error) {
 	if err := deadline(conn, t.timing.handshake); err != nil {
 		return conn, err

@@ -1,19 +1,18 @@
 // Package transport links the members of a cluster: frames, requests and snapshots over
 // TCP, with or without mutual TLS.
 //
-// It decides how bytes reach a peer, never what they mean. A frame that was accepted by
-// [Transport.Send] arrives whole, once and in order, or not at all; whatever is lost
-// when a connection breaks stays lost, and the protocol above repeats itself. That a
-// link broke, and why, is told by Handler.PeerDown.
+// It decides how bytes reach a peer, never what they mean. A frame that [Transport.Send] accepted
+// arrives whole, once and in order, or not at all. What is lost when a connection breaks stays
+// lost; the protocol above repeats it. Handler.PeerDown tells that a link broke, and why.
 //
 // # Connections
 //
-// Whoever sends dials, so each direction of each (peer, stream) has its own connection
-// and nobody has to agree on whose connection is kept. Requests have one connection per
-// peer, shared by number; a snapshot has its own, so that it never stands before the
-// log's frames. Each connection starts with a handshake that checks, on both sides,
-// version, cluster, members, and the settings that must be equal (handshake.go,
-// settings.go). A stranger costs one bounded slot and a deadline, and gets nothing.
+// The sender dials. So each direction of each (peer, stream) has its own connection, and members
+// need not agree on whose connection to keep. Requests have a few connections per peer and are
+// told apart by number. A snapshot has a connection of its own, so that frames of the log never
+// wait behind it. Each connection starts with a handshake that checks, on both sides, version,
+// cluster, members, and the settings that must be equal (handshake.go, settings.go). A stranger
+// costs one bounded slot and a deadline, and gets nothing.
 //
 // # Bounds
 //
@@ -23,9 +22,9 @@
 //
 // # Emulation
 //
-// Options.Net puts a delay line and a network card's egress budget under a connection
-// (emulate.go, shape.go); TLS and the handshake are above it, so they are as slow as
-// they would be. When it is off it is not there at all.
+// Options.Net puts a delay line and a network card's egress budget under a connection (emulate.go,
+// shape.go); TLS and the handshake are above it, so they are as slow as on a real link. When it is
+// off, there is no code of it in the way.
 //
 // # How to read
 //

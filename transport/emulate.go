@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Emulation is how links are made worse than they are. The zero value changes nothing.
+// Emulation makes links slower and less reliable than they are. The zero value changes nothing.
 //
-// Delays and losses are put on what this member sends, so a round trip between two members
-// with the same emulation takes twice the latency.
+// Delays and losses apply to what this member sends. So a round trip between two members with the
+// same emulation takes twice the latency.
 type Emulation struct {
 	// Latency delays every byte one way; Jitter adds a random time between −Jitter and
 	// +Jitter to it. Nothing is reordered within a connection, as TCP would not.

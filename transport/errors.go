@@ -18,8 +18,8 @@ var (
 	ErrDropped = errors.New("transport: link ended by this member")
 	// ErrCut says that SetLink has cut the link.
 	ErrCut = errors.New("transport: link cut by SetLink")
-	// ErrBusy says that a bound on what may be under way with a peer is reached. What was
-	// asked was not begun; a retry is safe.
+	// ErrBusy says that the limit of what may be under way with a peer is reached. The call did
+	// nothing; a retry is safe.
 	ErrBusy = errors.New("transport: too much under way with this peer")
 )
 
@@ -66,9 +66,9 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d", uint8(r))
 }
 
-// Final reports whether the refused member had better stop: the refusing one knows of a
-// decision of the cluster that is never undone. Such a refusal counts only from a member
-// that shows in the same answer that it is the one that was dialed, and of the same cluster.
+// Final reports whether the refused member should stop: the refusing one knows of a decision of
+// the cluster that is never undone. Such a refusal counts only if the same answer shows that it
+// comes from the member that was dialed, in the same cluster.
 func (r Reason) Final() bool { return r == ReasonRemoved }
 
 // HandshakeError says that two members did not agree to talk. Nothing was exchanged;

@@ -12,9 +12,9 @@ import (
 // version of the links' formats. Members of different versions do not talk.
 const version = 2
 
-// Who says whose data directory a member runs on: the log identity with which the directory
-// was born, and which of its lives this is. Mark tells two lives of one number apart, which a
-// copy of a directory makes possible. The zero value is nobody.
+// Who says on which data directory a member runs: the directory's log identity, and the number of
+// this life. Copies of a directory can have lives with the same number; Mark tells them apart. The
+// zero value is nobody.
 type Who struct {
 	Log        [16]byte
 	Life, Mark uint64
@@ -58,9 +58,9 @@ type hello struct {
 	who, takes Who
 }
 
-// reply is what the listening side answers: 0 and who it is, or why not. With ReasonSettings
-// the text of its settings follows. The same bytes end a connection later, when the listening
-// side has a reason to.
+// reply is what the listening side answers: 0 and who it is, or why it refuses. With
+// ReasonSettings the text of its settings follows. With the same bytes the listening side ends a
+// connection later.
 type reply struct {
 	reason   Reason
 	cluster  uint64
@@ -76,7 +76,7 @@ const (
 	headSize   = 4 + 2 + 1 + 1 // magic, version, purpose or reason, reserved: the same in all versions
 	helloSize  = headSize + 4*8 + 4 + 2*whoSize + 4
 	replySize  = headSize + 3*8 + 2*whoSize + 4
-	// agreed is the dialer's last word: it has judged the reply, and the link may be used.
+	// agreed is the dialer's last byte: it accepts the reply, and the link may be used.
 	agreed = 0x06
 )
 
@@ -197,7 +197,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	return err
 }
 
-// meet judges whether to link with a member that says who it is.
+// meet decides whether to link with a member, by what it says it is.
 func (t *Transport) meet(id uint64, who, takes Who) error {
 	if t.opt.Meet == nil {
 		return nil
@@ -205,7 +205,7 @@ func (t *Transport) meet(id uint64, who, takes Who) error {
 	return t.opt.Meet(id, who, takes)
 }
 
-// met notes that there is a link with a member now, before anything is heard on it.
+// met notes that there is a link with a member now, before anything is read from it.
 func (t *Transport) met(id uint64, who Who) error {
 	if t.opt.Met == nil {
 		return nil
@@ -213,7 +213,7 @@ func (t *Transport) met(id uint64, who Who) error {
 	return t.opt.Met(id, who)
 }
 
-// takes is whom this member takes another one for.
+// takes is who this member thinks another one is.
 func (t *Transport) takes(id uint64) (w Who) {
 	if t.opt.Takes != nil {
 		w = t.opt.Takes(id)
@@ -226,7 +226,7 @@ func (t *Transport) replyTo(id uint64, reason Reason) *reply {
 	return &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, settings: markOf(t.settings), who: t.opt.Who, takes: t.takes(id)}
 }
 
-// explain adds what is known on this side to a peer's refusal, and what the peer says more.
+// explain adds to a peer's refusal what this side knows, and what else the peer says.
 func (t *Transport) explain(h *hello, r *reply, more io.Reader) string {
 	switch r.reason {
 	case ReasonCluster:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// limiter bounds how often something is logged: burst times, then once every so long.
+// limiter bounds how often something is logged: burst times, then once in each interval.
 type limiter struct {
 	every time.Duration
 	burst int
@@ -35,7 +35,7 @@ func (l *limiter) allow() (ok bool, skipped int) {
 	return true, skipped
 }
 
-// refused counts and logs a connection that came to nothing.
+// refused counts and logs a connection that was refused or failed in the handshake.
 func (t *Transport) refused(addr string, err error) {
 	t.totals.refused.Add(1)
 	if ok, skipped := t.strange.allow(); ok {

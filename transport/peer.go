@@ -38,7 +38,7 @@ func newPeer(t *Transport, p Peer) *peer {
 	return n
 }
 
-// sender returns the way out for a stream, which begins to connect when first asked for;
+// sender returns the sender for a stream. It makes one, which begins to connect, if there is none;
 // nil if the peer is gone or has too many.
 func (p *peer) sender(stream uint32) *sender {
 	if s := (*p.senders.Load())[stream]; s != nil {
@@ -63,7 +63,7 @@ func (p *peer) sender(stream uint32) *sender {
 	return s
 }
 
-// move changes the addresses; connections to addresses no longer listed are made anew.
+// move changes the addresses. Connections to addresses that are no longer listed are replaced.
 func (p *peer) move(addrs []string) {
 	if slices.Equal(*p.addrs.Load(), addrs) {
 		return
@@ -110,8 +110,8 @@ func (p *peer) extraDelay() time.Duration {
 	return 0
 }
 
-// linkState tells the handler when a peer comes and goes. The link is up while all streams
-// that were used are connected: whatever broke, something may be lost.
+// linkState tells the handler when a link goes up or down. The link is up while all streams that
+// were used are connected: if any breaks, something may be lost.
 type linkState struct {
 	peer *peer
 	tell sync.Mutex // held while the handler is told, so that it is told in order
@@ -174,7 +174,7 @@ func (l *linkState) describe() (up bool, last string) {
 	return l.up, last
 }
 
-// errorClass groups errors, so that the same trouble is told once.
+// errorClass groups errors, so that the same problem is told once.
 func errorClass(err error) string {
 	var h *HandshakeError
 	switch {

@@ -97,8 +97,8 @@ func newQueue(limit int, encrypted bool) *queue {
 	return q
 }
 
-// put queues a frame whose body is parts. It is false, and nothing is kept, when the queue
-// is full; an empty queue takes a frame of any size.
+// put queues a frame whose body is parts. It returns false and keeps nothing when the queue is
+// full. An empty queue takes a frame of any size.
 func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 	n := 0
 	for _, p := range parts {
@@ -136,7 +136,7 @@ func (q *queue) take(g *outFrames) bool {
 	return true
 }
 
-// release makes room: n bytes were written or given up.
+// release frees n bytes of the queue that were written or given up.
 func (q *queue) release(n int) {
 	q.mu.Lock()
 	q.size -= n
@@ -202,7 +202,7 @@ func (p *pump) run(ctx context.Context) error {
 	}
 }
 
-// write sends the batch in groups, each under a deadline, and makes room as it goes.
+// write sends the batch in groups, each under a deadline, and frees the queue after each.
 func (p *pump) write() (err error) {
 	b := &p.batch
 	left := b.bytes
@@ -235,8 +235,8 @@ func (p *pump) write() (err error) {
 	return nil
 }
 
-// writeGroup writes n bytes. What makes progress may take longer than a deadline, except
-// under TLS, where a write that timed out cannot go on.
+// writeGroup writes n bytes. A write that makes progress may take longer than a deadline, except
+// under TLS, where a write cannot go on after a timeout.
 func (p *pump) writeGroup(bufs [][]byte, n int) error {
 	p.vec = bufs
 	for {
@@ -252,7 +252,7 @@ func (p *pump) writeGroup(bufs [][]byte, n int) error {
 	}
 }
 
-// extend moves the write deadline, not more often than makes a difference.
+// extend moves the write deadline, but not for every write.
 func (p *pump) extend(n int) error {
 	now := time.Now()
 	d := p.timing.write

@@ -11,8 +11,8 @@ import (
 
 const readBuffer = 64 << 10
 
-// reader takes frames from a connection: many small ones with one read, and the body of a
-// large one straight to where it stays.
+// reader reads frames from a connection: many small ones with one read, and the body of a large
+// one directly into its final memory.
 type reader struct {
 	conn    net.Conn
 	limit   int           // of a body
@@ -68,7 +68,7 @@ func (r *reader) header() (header, error) {
 	return h, err
 }
 
-// within tells an end inside of something from an end between frames.
+// within makes an end inside a frame differ from an end between frames.
 func (r *reader) within(err error) error {
 	if err == io.EOF && r.w > r.r {
 		return io.ErrUnexpectedEOF
@@ -134,7 +134,7 @@ func (t *Transport) readFrames(in *inbound) error {
 	}
 }
 
-// complain logs an end that is not an ordinary one.
+// complain logs why a connection ended, if that is unusual.
 func (t *Transport) complain(in *inbound, err error) {
 	if in.ctx.Err() != nil || err == io.EOF {
 		return

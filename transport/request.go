@@ -39,9 +39,9 @@ func (t *Transport) Request(ctx context.Context, to uint64, request []byte) ([]b
 	return c.ask(ctx, request)
 }
 
-// caller is the way of requests to one peer: a connection for each of the peer's network
-// cards, which take turns, so that large answers use all of them. Each is made when it has
-// something to ask and again when it broke.
+// caller sends requests to one peer. It has a connection for each of the peer's network cards,
+// which take turns, so that large answers use all cards. A connection is made when it is needed,
+// and again after it broke.
 type caller struct {
 	peer *peer
 
@@ -201,7 +201,7 @@ func (c *callConn) readAnswers() error {
 	}
 }
 
-// deliver hands an answer to who waits for it, if anybody still does.
+// deliver hands an answer to its caller, if that still waits.
 func (c *callConn) deliver(id uint32, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 
 // sender keeps one stream's connection to a peer and writes what is queued for it.
 //
-// A queue is emptied whenever its connection breaks or cannot be made: what is old is of
-// less use than its room, and the frames of two connections are never mixed. So after a
-// reconnection the peer gets what was sent since the last attempt, at most about a second.
+// A queue is emptied whenever its connection breaks or cannot be made: old frames are worth less
+// than their space, and frames of two connections are never mixed. So after a reconnection the
+// peer gets what was sent since the last attempt, about the last second at most.
 type sender struct {
 	peer   *peer
 	stream uint32
@@ -69,7 +69,7 @@ func jitter(d time.Duration) time.Duration {
 	return d*3/4 + rand.N(d/2+1)
 }
 
-// sleep waits; it is true when there is reason to try earlier.
+// sleep waits. It returns true if there is a reason to try earlier.
 func (s *sender) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -116,7 +116,7 @@ func (s *sender) connect(attempt int, failing bool) (lived bool, err error) {
 	return true, &LinkError{Peer: s.peer.id, Op: "send", Sent: true, Err: context.Cause(ctx)}
 }
 
-// watch waits for the peer to end a connection on which it has nothing to say but why.
+// watch waits until the peer ends the connection. The peer sends nothing on it but the reason.
 func watch(conn net.Conn, peer uint64) error {
 	b := make([]byte, replySize)
 	if _, err := io.ReadFull(conn, b); err != nil {

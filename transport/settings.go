@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Setting is one that must be equal on all members. Both sides of a handshake compare theirs,
-// and when one differs both can say which, and both values.
+// Setting is a setting that must be equal on all members. Both sides of a handshake compare
+// theirs. If one differs, both can name it with both values.
 type Setting struct{ Name, Value string }
 
 // maxSettingsBytes bounds the text that tells a peer all settings.
@@ -36,7 +36,7 @@ func settingsText(all []Setting) (string, error) {
 	return b.String(), nil
 }
 
-// parseSettings reads what settingsText wrote, as far as it is that.
+// parseSettings reads what settingsText wrote, and ignores anything else.
 func parseSettings(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {

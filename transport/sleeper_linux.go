@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleeper sleeps precisely. When a process is idle, the runtime's timers are a millisecond
-// late, because it waits for them in whole milliseconds; a timer of the kernel is waited
-// for as if it were a connection. When it is busy, the runtime's own are the earlier ones.
+// sleeper sleeps precisely. In an idle process the runtime's timers are a millisecond late,
+// because the runtime waits in whole milliseconds. It waits for a timer of the kernel as for a
+// connection, which is precise. In a busy process the runtime's own timers come first.
 type sleeper struct {
 	f      *os.File
 	unhook func() bool

@@ -22,14 +22,14 @@ const (
 	snapFrame     = max(4+snapshotChunk, maxSnapMeta)
 )
 
-// errVerdict stops the writing of a snapshot that the receiver has already decided on.
+// errVerdict stops the writing of a snapshot for which the receiver has already answered.
 var errVerdict = errors.New("transport: the receiver has decided")
 
-// SendSnapshot streams a snapshot to a peer, apart from everything else, and returns when
-// the peer's HandleSnapshot has returned nil. body writes the snapshot; its writer blocks
-// while the receiver does, and fails when ctx ends or the receiver has already decided
-// (body should return that error). *RemoteError: the handler's error. *LinkError: the
-// connection; if Sent, the handler may have run. Retrying is always safe.
+// SendSnapshot streams a snapshot to a peer on a connection of its own, and returns when the
+// peer's HandleSnapshot has returned nil. body writes the snapshot; its writer blocks while the
+// receiver does, and fails when ctx ends or the receiver has already decided (body should return
+// that error). *RemoteError: the handler's error. *LinkError: the connection; if Sent, the handler
+// may have run. Retrying is always safe.
 func (t *Transport) SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error {
 	p := t.peer(to)
 	if p == nil {
@@ -93,8 +93,8 @@ type snapSender struct {
 	wrote time.Time  // when the last one was
 }
 
-// run streams and waits for the verdict. Whatever else went wrong, the verdict counts if
-// there is one.
+// run streams and waits for the receiver's answer. If there is one, it counts, whatever else went
+// wrong.
 func (s *snapSender) run(meta []byte, body func(io.Writer) error) error {
 	unhook := context.AfterFunc(s.ctx, func() { hangUp(s.conn) })
 	defer unhook()
@@ -129,7 +129,7 @@ func (s *snapSender) run(meta []byte, body func(io.Writer) error) error {
 	return &LinkError{Peer: s.p.id, Op: "snapshot", Sent: true, Err: context.Cause(s.ctx)}
 }
 
-// writeError marks what the connection did, as opposed to body.
+// writeError marks an error of the connection, to tell it from an error of body.
 type writeError struct{ error }
 
 func (e writeError) Unwrap() error { return e.error }

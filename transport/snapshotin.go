@@ -14,7 +14,7 @@ import (
 // errHandled ends a snapshot's body when its handler has returned.
 var errHandled = errors.New("transport: the snapshot's handler has returned")
 
-// readSnapshot receives one snapshot and tells the sender what the handler made of it.
+// readSnapshot receives one snapshot and tells the sender what the handler returned.
 func (t *Transport) readSnapshot(in *inbound) error {
 	r := newReader(in.conn, snapFrame, t.timing.idle, in.counted)
 	h, meta, err := r.frame()
@@ -70,9 +70,9 @@ func (in *inbound) say(t *Transport, kind frameKind, body []byte) error {
 	return err
 }
 
-// drain reads until the sender, who has the verdict now, closes. Closing with something
-// unread would take the verdict back. The deadline is a new one: that of the body has passed
-// when the handler took long after reading the last of it.
+// drain reads until the sender closes, which has the answer now. If this side closed with
+// something unread, the answer could be lost. The deadline is a new one, because the body's has
+// passed if the handler took long after it read the last of it.
 func (in *inbound) drain(t *Transport) {
 	if in.conn.SetReadDeadline(time.Now().Add(t.timing.linger)) != nil {
 		return

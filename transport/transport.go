@@ -29,12 +29,12 @@ type Options struct {
 	Settings []Setting
 	// Who says whose data directory this member runs on; every handshake tells it.
 	Who Who
-	// Takes says whom this member takes another one for; zero or nil: it knows nobody by that id.
+	// Takes says who this member thinks another one is; zero or nil: it knows nobody by that id.
 	Takes func(id uint64) Who
-	// Meet judges a member that says who it is, and whom it takes this one for: an error, and
-	// there is no link. Met is told that there is one, before anything is heard on it; what
-	// must be known of the member for ever is durable when it returns. nil: everybody is
-	// welcome. All three are called concurrently.
+	// Meet decides about a member by who it says it is and who it thinks this one is. If it
+	// returns an error, there is no link. Met is told that there is a link, before anything is
+	// read from it. What must be known of the member for ever is durable when Met returns. nil:
+	// everybody is accepted. All three are called concurrently.
 	Meet func(id uint64, who, takes Who) error
 	Met  func(id uint64, who Who) error
 	// Listen are the listeners, one per network card. Close closes them.
@@ -171,9 +171,9 @@ func (t *Transport) spawn(f func()) bool {
 
 func (t *Transport) peer(id uint64) *peer { return (*t.peers.Load())[id] }
 
-// SetPeers says who the other members are. It connects to those that are new, ends the
-// links with those that are not listed, and may be called as often as one likes; this
-// member itself is ignored. It does not wait for anything.
+// SetPeers says who the other members are. It connects to new ones and ends the links with those
+// that are not listed. It ignores this member itself. It may be called at any time and does not
+// wait.
 func (t *Transport) SetPeers(peers []Peer) {
 	for _, p := range t.replacePeers(peers) {
 		p.sender(0) // connects at once, so that trouble shows before it matters
@@ -239,8 +239,8 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 	return true
 }
 
-// Drop ends all connections with a member, in both directions. Those that it should have
-// are made anew, if the handshake allows.
+// Drop ends all connections with a member, in both directions. They are made again if the
+// handshake allows it.
 func (t *Transport) Drop(id uint64) {
 	t.mu.Lock()
 	var all []*inbound
@@ -260,7 +260,7 @@ func (t *Transport) Drop(id uint64) {
 	}
 }
 
-// LinkFault is trouble on the way to a peer, for tests and fault injection.
+// LinkFault is a fault on the way to a peer, for tests and fault injection.
 type LinkFault struct {
 	// Drop loses all frames, requests and answers to the peer, and no new connection to
 	// it is made. Connections stay until the peer misses the pings.
