@@ -21,8 +21,7 @@ type Command struct {
 	Data []byte
 	// Body names the command's body, which applying does without; nil if it has none.
 	Body *BodyRef
-	// Result is set by Apply to a *[Result], or left alone if the state includes the
-	// command already.
+	// Apply sets Result to a *[Result], or leaves it if the state already includes the command.
 	Result any
 }
 
@@ -41,13 +40,13 @@ type Result struct {
 	Trace *traceutil.Trace
 }
 
-// Apply applies commands in order and sets their results. Commands at positions that the
-// state includes are skipped, so that it is harmless to apply a part of the order again.
-// An error is fatal (see [FatalError]): then some of the commands may not be applied. Where the
-// disk has no room for what they write, Apply waits; see [Store.Interrupt].
+// Apply applies commands in order and sets their results. Commands at positions that the state
+// already includes are skipped, so applying a part of the order again does no harm. An error is
+// fatal (see [FatalError]): some of the commands may not be applied then. If the disk has no space
+// for what they write, Apply waits; see [Store.Interrupt].
 //
-// With a [DamageError], too, some may not be applied, and no result counts: they may follow
-// from what is damaged. Then the store waits for Restore.
+// With a [DamageError], too, some may not be applied, and no result counts, because results may
+// come from damaged data. Then the store waits for Restore.
 func (s *Store) Apply(commands []Command) error {
 	err := s.Damaged()
 	if err == nil {
@@ -69,7 +68,7 @@ func (s *Store) Apply(commands []Command) error {
 	return nil
 }
 
-// applyEntries bears its name because etcd's checks look for it on the stack.
+// applyEntries has its name because etcd's checks look for it on the stack (docs/etcd.md, rule 1).
 func (s *Store) applyEntries(commands []Command) error {
 	for i := range commands {
 		c := &commands[i]
@@ -153,7 +152,7 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
 }
 
-// rootHeader lets the store's own requests pass where users need permission.
+// rootHeader gives the store's own requests the permissions of root.
 func (s *Store) rootHeader() *pb.RequestHeader {
 	if !s.auth.IsAuthEnabled() {
 		return nil

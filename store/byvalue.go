@@ -12,11 +12,11 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 )
 
-// A range sorted by value is read without order and limit; both come afterwards, when the
+// A range that is sorted by value is read without order and limit. Both are applied when the
 // values are known.
 
-// unsorted is a range without its order, and without what has to wait for it. Where no order
-// is named etcd sorts the first keys of the range, one more than the limit, and so do we.
+// unsorted is a range without its order and without what depends on the order. If no order is
+// named, etcd sorts the first keys of the range, one more than the limit; braid does the same.
 func unsorted(r *pb.RangeRequest) *pb.RangeRequest {
 	limit := int64(0)
 	if r.Limit > 0 && r.Limit < math.MaxInt64 && r.SortOrder == pb.RangeRequest_NONE && !txn.HasRevisionFilters(r) {

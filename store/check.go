@@ -8,8 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// check refuses requests at which etcd's code would stop, on every member and again after
-// each restart. What else a client must not ask is for the one who serves it to decide.
+// check refuses requests at which etcd's code would stop, on every member and again after each
+// restart. Package server checks what else a client must not ask.
 func check(r *pb.InternalRaftRequest) error {
 	if r.ClusterMemberAttrSet != nil || r.DowngradeInfoSet != nil || r.DowngradeVersionTest != nil {
 		return fmt.Errorf("%w: members and downgrades are not the store's", ErrBadCommand)
@@ -35,8 +35,8 @@ func check(r *pb.InternalRaftRequest) error {
 	return nil
 }
 
-// checkOrdered adds what must be so once a request is ordered: a password in it would be
-// hashed by each member with a salt of its own.
+// checkOrdered also checks what must hold once a request is ordered: it must have no password,
+// because each member would hash it with a salt of its own.
 func checkOrdered(r *pb.InternalRaftRequest) error {
 	if r.AuthUserAdd != nil && r.AuthUserAdd.Password != "" ||
 		r.AuthUserChangePassword != nil && r.AuthUserChangePassword.Password != "" {

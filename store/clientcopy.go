@@ -30,9 +30,9 @@ type ClientSnapshot struct {
 	once sync.Once
 }
 
-// SnapshotForClients returns a view of the state as it is now, for a client to keep. It
-// must be closed. If there are large values, it is a copy of the database in the store's
-// directory, with all of them, that goes when it is closed; copies are made one at a time.
+// SnapshotForClients returns a view of the state as it is now, for a client to keep. It must be
+// closed. If there are large values, it is a copy of the database with all of them, in the store's
+// directory. Closing removes the copy. Copies are made one at a time.
 func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error) {
 	refs := s.database().refs
 	refs.pin(1) // what the view shows can be fetched until it is copied
@@ -60,7 +60,7 @@ func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error)
 	return &ClientSnapshot{copy: file, size: info.Size()}, nil
 }
 
-// empty reports whether nothing of what the database shows, or showed lately, is in a body.
+// empty reports whether no value that the database has, or had lately, is in a body.
 func (r *refs) empty() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

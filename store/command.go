@@ -105,12 +105,11 @@ type Encoded struct {
 	request *pb.InternalRaftRequest
 }
 
-// Encode returns the command that carries out a request for the user whose token or
-// certificate ctx carries. It sets r.Header, draws an id for a lease that has none, and puts
-// the hash of a password in its place, which takes time on purpose (bcrypt). Values of
-// Options.LargeValueBytes and more go into the command's body: the request must not be
-// changed any more. Errors: etcd's for a bad token, [ErrBadCommand] for a request that no
-// state machine accepts.
+// Encode returns the command that carries out a request for the user whose token or certificate
+// ctx carries. It sets r.Header, draws an id for a lease that has none, and replaces a password by
+// its hash, which is slow on purpose (bcrypt). Values of Options.LargeValueBytes or more go into
+// the command's body, so the request must not be changed any more. Errors: etcd's for a bad token,
+// [ErrBadCommand] for a request that no state machine accepts.
 func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) (Encoded, error) {
 	return s.encodeGuarded(ctx, r, nil)
 }
@@ -143,7 +142,7 @@ func (s *Store) encodeGuarded(ctx context.Context, r *pb.InternalRaftRequest, u 
 	return e, err
 }
 
-// complete decides before ordering what members could not decide alike afterwards.
+// complete decides before ordering what members could not decide equally afterwards.
 func (s *Store) complete(r *pb.InternalRaftRequest) (err error) {
 	switch {
 	case r.LeaseGrant != nil && r.LeaseGrant.ID == 0:
@@ -166,8 +165,7 @@ func (s *Store) hash(password string) (string, error) {
 	return base64.StdEncoding.EncodeToString(hashed), err
 }
 
-// randomLeaseID returns a positive id. That it is in use is unlikely beyond concern, and the
-// grant would fail.
+// randomLeaseID returns a positive id. It is almost certainly unused; if not, the grant fails.
 func randomLeaseID() int64 { return int64(random()>>1) | 1 }
 
 func random() uint64 {

@@ -14,17 +14,17 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// Which of two values is greater cannot be told from records, and the bytes must not be
-// fetched while commands are applied. So a transaction that asks for it and meets a record
-// has no effect; then its comparisons are made before it is ordered again, together with
-// the demand that what was compared did not change until it is applied.
+// Records do not tell which of two values is greater, and the bytes must not be fetched while
+// commands are applied. So a transaction that compares this and meets a record has no effect. Its
+// comparisons are then made before it is ordered again, with the condition that nothing that was
+// compared changes until it is applied.
 
 // ErrUnresolved is the result of a transaction that has to be ordered again as
 // [Store.EncodeResolved] makes it. It had no effect.
 var ErrUnresolved = errors.New("store: values have to be compared before the transaction is ordered")
 
-// prepare looks at the comparisons of a command, before it is applied: those by records it
-// makes itself, since a value may be in the database on some day and in a body on another.
+// prepare handles the comparisons of a command before it is applied. It makes comparisons by
+// record itself, because equal values can be in the database once and in a body another time.
 func (s *Store) prepare(c *command) error {
 	for i := range c.unchanged {
 		if !s.holds(&c.unchanged[i], 0) {
@@ -63,8 +63,8 @@ func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
 	return nil
 }
 
-// compareRecords makes a comparison with a record, as etcd makes it with the value: no value
-// at all is neither equal to another one nor not equal.
+// compareRecords compares with a record as etcd compares with the value. A missing value is
+// neither equal nor not equal to another one.
 func (s *Store) compareRecords(c *pb.Compare, r record) bool {
 	kvs := s.compared(c)
 	for _, kv := range kvs {
@@ -194,8 +194,8 @@ func (j *judge) ops(ctx context.Context, ops []*pb.RequestOp) ([]*pb.RequestOp, 
 	return out, nil
 }
 
-// decided is a comparison that comes out as said. It names the same keys, so that whoever
-// may not read them is still refused.
+// decided is a comparison with a fixed outcome. It names the same keys, so that a user who may not
+// read them is still refused.
 func decided(c *pb.Compare, holds bool) *pb.Compare {
 	out := &pb.Compare{Key: c.Key, RangeEnd: c.RangeEnd, Target: pb.Compare_VERSION, Result: pb.Compare_LESS,
 		TargetUnion: &pb.Compare_Version{Version: 0}}

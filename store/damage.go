@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// damagedMark is a file that says that the database is damaged, so that a member which
-	// ends before it was repaired does not take it for good. It holds why.
+	// damagedMark is a file that says that the database is damaged, and why. So a member that ends
+	// before the repair knows it after its next start.
 	damagedMark = "damaged"
-	// repairedMark takes its place when the database was replaced: the alarm is still to be
-	// ended.
+	// repairedMark replaces it when the database was replaced and the alarm is not ended yet.
 	repairedMark = "repaired"
-	// setAside is where a damaged database is kept until it was replaced.
+	// setAside is where a damaged database is kept until it is replaced.
 	setAside = "db.damaged"
 )
 
-// damage is what was found out about the state: nil while nothing is wrong with it.
+// damage is what is known to be wrong with the state.
 type damage struct {
 	err   atomic.Pointer[DamageError]
 	found chan struct{} // holds a token when something was found
@@ -35,8 +34,7 @@ type damage struct {
 	alarm atomic.Bool
 }
 
-// Damaged returns why the state must not be served, nil if nothing is known against it.
-// Restore cures it.
+// Damaged returns why the state must not be served, nil if no damage is known. Restore ends it.
 func (s *Store) Damaged() error {
 	if d := s.damage.err.Load(); d != nil {
 		return d
@@ -67,8 +65,8 @@ func (s *Store) checked(read func() error) error {
 	return err
 }
 
-// Condemn says that the state is not what the commands make of it. From now on it is not
-// served; Restore cures that, also after a restart.
+// Condemn says that the state is wrong. It is not served from now on, also after a restart, until
+// Restore.
 func (s *Store) Condemn(cause error) {
 	d := &DamageError{s.opts.Dir, cause}
 	if !s.damage.err.CompareAndSwap(nil, d) {
@@ -84,7 +82,7 @@ func (s *Store) Condemn(cause error) {
 	}
 }
 
-// absolve says that the state was replaced by a good one.
+// absolve notes that the state was replaced by a good one.
 func (s *Store) absolve() error {
 	if s.Damaged() == nil {
 		return nil
@@ -136,8 +134,8 @@ func markedDamaged(dir string) error {
 	return fmt.Errorf("noted when it was found: %s", why)
 }
 
-// openOrSetAside opens the database. One that is damaged is set aside, if somebody is there
-// to replace it, and an empty one is opened: it is good for nothing but being replaced.
+// openOrSetAside opens the database. If it is damaged and the state can be taken from another
+// member, it is set aside, and an empty one is opened that only waits for Restore.
 func (s *Store) openOrSetAside() (db *database, err error) {
 	if _, err := os.Stat(filepath.Join(s.opts.Dir, repairedMark)); err == nil {
 		s.damage.repaired.Store(true)

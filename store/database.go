@@ -24,8 +24,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// term stands where etcd keeps raft's. The global order has one position per command and
-// no term, but etcd takes a database without a term for one of version 3.4.
+// term is written where etcd has Raft's term. The global log has positions and no term, but etcd
+// takes a database without a term for one of version 3.4.
 const term = 1
 
 // openTimeout is how long to wait for another process to let go of the database.
@@ -122,8 +122,8 @@ func storageVersion() semver.Version {
 	return semver.Version{Major: v.Major, Minor: v.Minor}
 }
 
-// openCluster makes the little that etcd's appliers need to know of a cluster: its id and
-// its version. The members are not kept here.
+// openCluster makes what etcd's appliers need to know of a cluster: its id and its version. It has
+// no members.
 func (s *Store) openCluster() {
 	s.cluster = membership.NewCluster(s.lg)
 	s.cluster.SetID(types.ID(s.opts.MemberID), types.ID(s.opts.ClusterID))
@@ -174,8 +174,8 @@ func (s *Store) openAppliers() (err error) {
 	return nil
 }
 
-// status answers what etcd's appliers ask of their server. Responses carry none of it but
-// the revision; the rest of a header is for the one who answers a client.
+// status answers what etcd's appliers ask their server. Only the revision gets into responses;
+// package server fills in the rest of a header.
 type status struct{ s *Store }
 
 func (t status) MemberID() types.ID     { return types.ID(t.s.opts.MemberID) }

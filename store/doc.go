@@ -2,16 +2,16 @@
 // roles, alarms. It is put together from etcd's own packages (go.etcd.io/etcd/server/v3),
 // so a database written here is one that etcd can read, and the other way round.
 //
-// It decides what a command does once its place in the order is known, and nothing about
-// that place: it imports nothing of braid and knows neither members nor connections.
-// Everything that must be equal on every member is a function of the commands alone.
+// It decides what a command does once its position is known. It imports nothing of braid and knows
+// neither members nor connections. Everything that must be equal on every member depends on the
+// commands alone. docs/etcd.md has the rules for working with etcd's packages.
 //
-// Large values are not in the database. They leave a request before it is ordered and
-// travel as the body of its command, which the log keeps, whole or in fragments; a record of
-// size and SHA-256 stands in their place, equal on every member, and applying needs no more.
-// record.go and large.go have the formats and the way in, keys.go and refs.go what applying
-// keeps of them, resolve.go, byvalue.go and compare.go the way out, release.go and
-// clientcopy.go their end and their way to clients.
+// Large values are not in the database. They leave a request before it is ordered and become the
+// body of its command, which the log keeps, whole or in fragments. A record of size and SHA-256
+// takes their place. It is equal on every member, and applying needs nothing else. record.go and
+// large.go have the formats and the way in. keys.go and refs.go have what applying keeps of them.
+// resolve.go, byvalue.go and compare.go are for reading them, release.go and clientcopy.go for
+// giving them up and for copies for clients.
 //
 // How to read it: store.go (what a store is made of, opening it), command.go (what a
 // command looks like, how one is made), apply.go (what it does), then the rest by subject:
@@ -19,10 +19,9 @@
 // read.go, permit.go and lease.go (local reads), quota.go, maintain.go, importing.go
 // (starting from an etcd snapshot), fatal.go (what happens when the disk fails).
 //
-// A database that is not what was written is found and replaced: pages.go reads bbolt's pages with
-// every bound checked, sums.go has the checksums of keys and buckets, guarded.go keeps and checks
-// them, scrub.go reads everything in the background, damage.go says what then happens, alarms.go
-// whom it concerns.
+// A damaged database is found and replaced: pages.go reads bbolt's pages with every bound checked,
+// sums.go has the checksums of keys and buckets, guarded.go keeps and checks them, scrub.go reads
+// everything in the background, damage.go says what then happens, alarms.go whom it concerns.
 //
 // etcd's packages register Prometheus metrics in the process-wide registry; with several
 // stores in one process these metrics mix.

@@ -126,7 +126,7 @@ func recovered() bool {
 	return strings.Contains(string(debug.Stack()), "store.(*latch).guard")
 }
 
-// guard runs f and returns a panic of etcd's code as the store's fatal error.
+// guard runs f. If etcd's code panics, it returns that as the store's fatal error.
 func (l *latch) guard(f func() error) (err error) {
 	if err := l.get(); err != nil {
 		return err

@@ -12,10 +12,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// guarded is a database whose keys are checked against their checksums. etcd's code takes
-// what a database gives it for right and cannot be told of an error, so what is damaged is
-// reported to found, and something empty is returned: everything that serves what it read
-// asks before whether damage was found.
+// guarded is a database whose keys are checked against their checksums. etcd's code trusts what a
+// database returns and takes no error. So damage is reported to found, and nothing is returned for
+// the damaged keys. Everything that serves what it read first asks whether damage was found.
 type guarded struct {
 	backend.Backend
 	sums *sums
@@ -120,8 +119,8 @@ func (g *guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []b
 	return keys, values
 }
 
-// nothing is what is returned in place of damage: no keys, or the one that was asked for with
-// no value.
+// nothing is what is returned in place of damaged data: no keys, or the requested key without a
+// value.
 func nothing(b backend.Bucket, key, end []byte) (keys, values [][]byte) {
 	if b.ID() == schema.Key.ID() && len(end) == 0 {
 		return [][]byte{bytes.Clone(key)}, [][]byte{nil}

@@ -8,9 +8,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Large values leave a request before it is ordered. Records take their place in the
-// command, which every member applies; the bytes travel as the command's body, which the log
-// may keep in fragments. The prefix of such a command is, after its kind:
+// Large values leave a request before it is ordered. Records take their place in the command,
+// which every member applies. The bytes are the command's body, which the log may keep in
+// fragments. The prefix of such a command is, after its kind:
 //
 //	number of values, and for each its SHA-256, size and offset in the body
 //	number of things that must not have changed, and for each the key, the end of its
@@ -18,9 +18,9 @@ import (
 //
 // with numbers as varints and byte strings after their length.
 
-// smallestRecord is the size from which on values are compared by their records, whatever
-// the threshold: it differs between members and from one start to the next, and none may
-// have put a smaller value into a body.
+// smallestRecord is the size from which on values are compared by their records. It does not
+// depend on the threshold, which differs between members and from start to start. No value below
+// this size is ever in a body.
 const smallestRecord = 1 << 10
 
 // unchanged is something that a client saw before its transaction was ordered, and that must
@@ -41,8 +41,8 @@ type extracted struct {
 // extraction takes the large values out of a request.
 type extraction struct {
 	threshold int // of values that are put; 0: none is large
-	// marked: those that begin like a record are extracted, too. Without that, one could not be
-	// told from the record of the value that its key had before.
+	// marked: values that begin like a record are extracted, too. Otherwise such a value could not
+	// be told from a real record.
 	marked  bool
 	request *pb.InternalRaftRequest
 	values  []extracted
@@ -82,7 +82,7 @@ func comparedByRecord(c *pb.Compare) bool {
 	return len(value) >= smallestRecord || marked(value)
 }
 
-// comparedByOrder reports whether it matters which value is greater: records do not tell.
+// comparedByOrder reports whether a comparison asks which value is greater. Records do not tell.
 func comparedByOrder(c *pb.Compare) bool {
 	return c.Target == pb.Compare_VALUE && (c.Result == pb.Compare_LESS || c.Result == pb.Compare_GREATER)
 }
@@ -269,7 +269,7 @@ func (d *decoder) take(n uint64) []byte {
 	return out
 }
 
-// embody gives a command its body. Without one that holds its values it has no meaning.
+// embody gives a command its body. A command whose body lacks its values is malformed.
 func (c *command) embody(ref *BodyRef) error {
 	c.body = ref
 	if len(c.values) == 0 {

@@ -10,10 +10,10 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 )
 
-// LeaseRenew starts a lease anew and returns its time to live in seconds. Only the primary
-// lessor can: elsewhere the error is [ErrNotPrimary], and the primary is to be asked.
-// etcd's ErrLeaseNotFound: there is no such lease in the state of this moment. That this member
-// still is the primary is not confirmed; [Store.Renew] is for who does that.
+// LeaseRenew starts a lease anew and returns its time to live in seconds. Only the primary lessor
+// can: elsewhere the error is [ErrNotPrimary], and the primary is to be asked. etcd's
+// ErrLeaseNotFound: there is no such lease in the state of this moment. It is not confirmed that
+// this member still is the primary. A caller that confirms it uses [Store.Renew].
 func (s *Store) LeaseRenew(ctx context.Context, id int64) (ttl int64, err error) {
 	user, err := s.AuthInfo(ctx)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// leaseClock decides, on every member, when leases end; it counts on the primary lessor alone.
-// It reads no clock and waits for nothing: callers say what time it is, in order. The rules and
-// why they hold are in docs/leases.md.
+// leaseClock decides when leases end. Every member has one, but only the primary lessor's counts.
+// It reads no clock and does not wait: callers tell it the time, in order. The rules and why they
+// hold are in docs/leases.md.
 type leaseClock struct {
 	extension  time.Duration // what a new primary adds to every lease
 	checkpoint time.Duration // how often what is left of a long lease is ordered
@@ -20,8 +20,9 @@ type leaseClock struct {
 	acting bool
 	claim  uint64   // the position of the claim
 	queue  dueQueue // of leases, by when something is due at the earliest
-	// number is that of the newest checkpoint that was decided under the claim, effective the
-	// greatest of one that took effect: what is not greater never will again.
+	// number is the number of the newest checkpoint that was decided under the claim. effective is
+	// the greatest number of one that took effect; no checkpoint with a lower number can take
+	// effect any more.
 	number, effective uint64
 	looked            time.Time // when due was last called
 }
@@ -50,7 +51,7 @@ type timed struct {
 	queued             bool
 }
 
-// due is when something may be to decide about a lease, or before.
+// due is not later than the next time at which something must be decided about the lease.
 func (l *timed) due() time.Time {
 	switch {
 	case l.ending:
@@ -117,7 +118,7 @@ func (c *leaseClock) start(now time.Time, l *timed, extension time.Duration) {
 	c.push(l)
 }
 
-// schedule has a checkpoint made if enough is left for one to be worth it.
+// schedule plans a checkpoint if enough is left of the lease.
 func (c *leaseClock) schedule(now time.Time, l *timed, left int64) {
 	l.next = time.Time{}
 	if seconds(left) > c.checkpoint {
@@ -137,8 +138,8 @@ func (c *leaseClock) push(l *timed) {
 	}
 }
 
-// arrive notes that a renewal came, and returns the lease for settle: nil if there is none, or
-// the renewal does not count, since the end of the lease is decided.
+// arrive notes that a renewal came, and returns the lease for settle. It returns nil if there is
+// no such lease, or if the renewal does not count because the end of the lease is decided.
 func (c *leaseClock) arrive(now time.Time, id int64) *timed {
 	l := c.leases[id]
 	if l == nil || !c.acting || l.ending {
@@ -149,8 +150,8 @@ func (c *leaseClock) arrive(now time.Time, id int64) *timed {
 	return l
 }
 
-// settle notes that a renewal that came in time was answered, or was given up. The lease has
-// its full time again in either case: who renewed it could not do more, and may come again.
+// settle notes that a renewal that came in time was answered or given up. In either case the lease
+// has its full time again, because its client did what it could and may try again.
 func (c *leaseClock) settle(now time.Time, l *timed) {
 	l.pending--
 	c.extend(now, l)
@@ -174,11 +175,11 @@ const (
 	renewElsewhere         // this member is not the primary lessor
 )
 
-// answer decides about a renewal of which it was confirmed, by asking the cluster after began,
-// that this member was the primary lessor then. ttl is what may be promised.
+// answer decides about a renewal after a confirmation, which began at began, that this member was
+// the primary lessor. ttl is what may be promised.
 //
-// A primary that follows was promoted after began, and gives the lease its time from then on and
-// the extension. So that is what this one may promise, and no more.
+// A later primary was promoted after began. It gives the lease its time from then on and the
+// extension. So this one may promise that much and no more.
 func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdict) {
 	l := c.leases[id]
 	switch {
@@ -206,8 +207,8 @@ func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdic
 	return ttl, renewDone
 }
 
-// clear decides on a checkpoint that takes all others of a lease back. It returns its number, 0
-// if one is on its way.
+// clear decides on a checkpoint that takes back all others of a lease. It returns its number, 0 if
+// there is one on its way.
 func (c *leaseClock) clear(now time.Time, id int64) (number uint64) {
 	l := c.leases[id]
 	if l == nil || l.clearing == l.numbered && l.clearing > c.effective && now.Before(l.asked.Add(c.retry)) {
@@ -218,7 +219,8 @@ func (c *leaseClock) clear(now time.Time, id int64) (number uint64) {
 	return c.number
 }
 
-// tookEffect notes that a checkpoint of this primary did: none with a lower number will.
+// tookEffect notes that a checkpoint of this primary took effect. None with a lower number can any
+// more.
 func (c *leaseClock) tookEffect(number uint64) { c.effective = max(c.effective, number) }
 
 // noted notes what a checkpoint in effect says of a lease.
@@ -240,8 +242,8 @@ func (c *leaseClock) left(now time.Time, id int64) (left time.Duration, ok bool)
 const (
 	// leaseTick is how often it is looked what is due.
 	leaseTick = 500 * time.Millisecond
-	// leaseStall is how late such a look may come before this member is taken to have stood
-	// still, with renewals waiting at its door.
+	// leaseStall is how late such a check may be. If it is later, this member has stood still, and
+	// renewals may wait that it has not seen.
 	leaseStall = 2 * leaseTick
 	// mostEnds and mostCheckpoints bound what is decided in one look; the rest waits for the next.
 	mostEnds, mostCheckpoints = 500, 1000

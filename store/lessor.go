@@ -53,7 +53,7 @@ func (l *lessor) load(be backend.Backend) {
 	l.look()
 }
 
-// look has the renewals that wait look again.
+// look wakes the renewals that wait.
 func (l *lessor) look() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -159,16 +159,16 @@ func (l *lessor) checkpoint(number uint64, of []shortening) ([]byte, error) {
 	return encode(numberedPrefix(l.clock.claim, number), &pb.InternalRaftRequest{LeaseCheckpoint: r})
 }
 
-// Renewal is a keep-alive that came to this member. While it is not settled its lease does not
-// end, if that was not decided before it came.
+// Renewal is a keep-alive that came to this member. Its lease does not end before it is settled,
+// unless the end was decided before it came.
 type Renewal struct {
 	s     *Store
 	id    int64
 	lease *timed // nil: it did not count when it came
 }
 
-// Renew notes that a keep-alive came. The caller confirms that this member is the primary lessor
-// (by a read barrier), has it answered, and in any case settles it.
+// Renew notes that a keep-alive came. The caller confirms by a read barrier that this member is
+// the primary lessor, calls Answer, and in any case calls Settle.
 func (s *Store) Renew(id int64) *Renewal {
 	l := s.lessor
 	l.mu.Lock()
@@ -176,7 +176,7 @@ func (s *Store) Renew(id int64) *Renewal {
 	return &Renewal{s: s, id: id, lease: l.clock.arrive(l.now(), id)}
 }
 
-// Settle ends the renewal, whatever became of it.
+// Settle ends the renewal, whatever its outcome.
 func (r *Renewal) Settle() {
 	l := r.s.lessor
 	l.mu.Lock()
@@ -191,8 +191,8 @@ func (r *Renewal) Settle() {
 // member may know, given that a read barrier that began at began was passed. Errors: [ErrNotPrimary],
 // ask the primary; [ErrUnconfirmed], confirm again; etcd's ErrLeaseNotFound.
 //
-// It waits if the end of the lease was decided, until that is so or the primary is another, and
-// if a checkpoint is to be taken back first.
+// If the end of the lease was decided, it waits until the end is in force or there is another
+// primary. It also waits while a checkpoint must be taken back first.
 func (r *Renewal) Answer(ctx context.Context, user *auth.AuthInfo, began time.Time) (ttl int64, err error) {
 	allowed := func(user *auth.AuthInfo) error {
 		return r.s.leaseKeys(user, r.id, func(key []byte) error { return r.s.auth.IsPutPermitted(user, key) })

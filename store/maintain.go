@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
-// ErrRestored tells who waits for something in the state that the state was replaced by another
-// member's meanwhile. The command took effect all the same.
+// ErrRestored says that the state was replaced by another member's while the caller waited for
+// something in it. The command took effect nevertheless.
 var ErrRestored = errors.New("store: the state was replaced by a snapshot meanwhile")
 
 // FinishCompaction waits until a compaction has removed the old revisions, and makes that

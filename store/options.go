@@ -23,19 +23,19 @@ type Options struct {
 	// QuotaBytes is the size of the database above which writes are refused. 0: 2 GiB;
 	// negative: no limit.
 	QuotaBytes int64
-	// ReserveBytes of free disk space are kept, and as many more as Reserve says (nil: none):
-	// with less left, this member raises its alarm, and writes are refused like above the
-	// quota, before the disk is full. 0: 32 MiB; negative: no limit. See [RoomFor].
+	// ReserveBytes of disk space must stay free, and as many more as Reserve says (nil: none).
+	// With less this member raises its alarm, and writes are refused as above the quota, before
+	// the disk is full. 0: 32 MiB; negative: no limit. See [RoomFor].
 	ReserveBytes int64
 	Reserve      func() int64
 
 	// MinLeaseTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
 	// be equal on every member. Default 1.
 	MinLeaseTTL int64
-	// LeaseExtension is added to every lease when this member becomes the primary lessor:
-	// the time during which nobody may have been there to renew them. A renewal whose
-	// confirmation took longer is answered with less than its full time; so it must be equal
-	// on every member. Default 1 s.
+	// LeaseExtension is added to every lease when this member becomes the primary lessor, for the
+	// time in which there was nobody to renew them. A renewal whose confirmation took longer is
+	// answered with less than its full time. So LeaseExtension must be equal on every member.
+	// Default 1 s.
 	LeaseExtension time.Duration
 	// LeaseCheckpointInterval is how often the primary lessor orders what is left of long
 	// leases, so that a new primary does not start them anew. Default 5 min.
@@ -64,8 +64,8 @@ type Options struct {
 	// revisions. Defaults 1000 and 10 ms.
 	CompactionBatchLimit    int
 	CompactionSleepInterval time.Duration
-	// Repairable: a damaged database is opened as an empty one of which nothing is served or
-	// applied until Restore; see [Store.Damaged]. Without it, opening fails with a [DamageError].
+	// Repairable: if the database is damaged, an empty one is opened, and nothing is served or
+	// applied until Restore; see [Store.Damaged]. Otherwise opening fails with a [DamageError].
 	Repairable bool
 	// Bodies keeps large values. Without it every value is in the database.
 	Bodies Bodies
@@ -93,7 +93,7 @@ type Options struct {
 
 const defaultBatchLimit = 1000
 
-// setDefaults fills what is left out and reports what cannot be.
+// setDefaults fills in what is left out and reports invalid options.
 func (o *Options) setDefaults() error {
 	switch {
 	case o.Dir == "":

@@ -11,8 +11,8 @@ import (
 )
 
 // The pages of a bbolt database as they lie in its file. They are read here with every bound
-// checked, and not through a map of the file: bbolt itself takes a page for what it says, so
-// one that is damaged would end the process.
+// checked, and not through a map of the file. bbolt itself trusts every page, so a damaged one
+// would end the process.
 const (
 	pageHeader  = 16
 	pageElement = 16
@@ -88,12 +88,12 @@ func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
 	return m, &PageError{0, "neither of the first two pages is good"}
 }
 
-// pages reads the pages of a database as of one of its transactions. Of what is in use each
-// page may be met once.
+// pages reads the pages of a database as of one of its transactions. Each page in use may be met
+// only once.
 type pages struct {
 	f    io.ReaderAt
 	meta boltMeta
-	// met are the pages that were met already; nil: nobody wants to know.
+	// met are the pages that were met already; nil: not counted.
 	met     []uint64
 	buffers [deepest][]byte // of the pages on the way down to the present one
 	read    int64           // bytes

@@ -66,7 +66,7 @@ func (s *Store) permit(ctx context.Context, allowed func(*auth.AuthInfo) error) 
 	return allowed(orNobody(user))
 }
 
-// orNobody stands in for a missing user: etcd's checks want one.
+// orNobody replaces a missing user by an empty one, because etcd's checks want a user.
 func orNobody(user *auth.AuthInfo) *auth.AuthInfo {
 	if user == nil {
 		return &auth.AuthInfo{}
@@ -74,8 +74,8 @@ func orNobody(user *auth.AuthInfo) *auth.AuthInfo {
 	return user
 }
 
-// permitted runs get for a user who passes the check. What get saw was allowed at one
-// moment: if users changed meanwhile the answer is etcd's ErrAuthOldRevision.
+// permitted runs get for a user who passes the check. If users changed meanwhile, the answer is
+// etcd's ErrAuthOldRevision, so that what get saw was allowed at one moment.
 func (s *Store) permitted(ctx context.Context, allowed func(*auth.AuthInfo) error, get func() error) error {
 	user, err := s.AuthInfo(ctx)
 	if err != nil {

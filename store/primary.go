@@ -14,16 +14,17 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// Leases expire by a clock, and only one member's clock may count: that of the primary
-// lessor. It is chosen through the order: a member claims the office by a command, and the
-// newest claim holds. What a primary decides (this lease expired, this much of it is left)
-// travels as a command guarded by the position of its claim, and has no effect once there
-// is a newer one. So a deposed primary can extend or end nothing, however late it notices. Its
-// checkpoints are numbered, and one has no effect once one with a greater number had it: so one
-// that was taken back cannot come after that. docs/leases.md says why renewals hold.
+// Leases expire by a clock, and only one member's clock may count: that of the primary lessor. It
+// is chosen through the log: a member makes a claim by a command, and the newest claim holds. What
+// a primary decides (this lease expired, this much of it is left) is a command that names the
+// position of its claim. It has no effect if there is a newer claim. So a deposed primary can
+// extend or end nothing, however late it notices. Its checkpoints are numbered. A checkpoint has
+// no effect after one with a greater number, so one that was taken back cannot take effect later.
+// docs/leases.md says why renewals hold.
 
-// ErrNotPrimary is the result of what a member ordered that is not the primary lessor any
-// more, and the answer of one that is not to questions about time. Ask the primary.
+// ErrNotPrimary is the result of a command that a member ordered which is not the primary lessor
+// any more. It is also the answer to a question about time that only the primary can answer. Ask
+// the primary.
 var ErrNotPrimary = lease.ErrNotPrimary
 
 // ErrOvertaken is the result of a checkpoint that came after one with a greater number.
@@ -139,7 +140,7 @@ func (s *Store) applyNumber(number uint64) error {
 	return nil
 }
 
-// follow makes a claim the newest one, and this member act on it or not.
+// follow notes the newest claim. It makes this member the primary, or ends that.
 func (s *Store) follow(c claim) {
 	s.primary.mu.Lock()
 	defer s.primary.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *Store) follow(c claim) {
 	}
 }
 
-// pump has ordered what the lessor decides as time passes.
+// pump wants ordered what the lessor decides as time passes.
 func (s *Store) pump() {
 	defer close(s.pumped)
 	tick := time.NewTicker(leaseTick)

@@ -10,11 +10,10 @@ import (
 // alarmRetry is how often at most an alarm is put into Wanted.
 const alarmRetry = time.Second
 
-// CheckQuota reports whether there is room for a request: below the quota and above the
-// reserve of the disk. If there is not, it returns etcd's ErrNoSpace and has the alarm
-// ordered that stops further writes on every member. To be asked before a request is
-// ordered; requests that need no room pass. A retry is safe after space was made and the
-// alarm disarmed.
+// CheckQuota reports whether there is space for a request: below the quota and above the disk's
+// reserve. If not, it returns etcd's ErrNoSpace and wants the alarm ordered that stops further
+// writes on every member. Call it before a request is ordered. Requests that need no space pass. A
+// retry is safe after space was made and the alarm was disarmed.
 func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 	s.mu.RLock()
 	quota := s.quota
@@ -45,8 +44,8 @@ func (s *Store) wantNoSpaceAlarm() {
 	}
 }
 
-// wantAlarm has this member's alarm for space ordered, or its end, unless that was wanted just
-// now. If it is lost, its maker comes again.
+// wantAlarm wants this member's alarm for space ordered, or its end, unless it was wanted just
+// now. If the command is lost, the caller wants it again later.
 func (s *Store) wantAlarm(action pb.AlarmRequest_AlarmAction) bool {
 	if !s.wanted.alarmDue() {
 		return false

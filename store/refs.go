@@ -27,8 +27,8 @@ const revisionKey = 17
 
 // refs is a database's large values: refsBucket in memory, and how often each body is used.
 //
-// What compaction removes is kept for a grace period, bodies included: readers and watchers
-// may have seen the revision just before.
+// What compaction removes is kept for a grace period, with its bodies, because readers and
+// watchers may have seen the revision just before.
 type refs struct {
 	mu sync.RWMutex
 	// places by main revision. A transaction may have several.
@@ -44,7 +44,7 @@ type refs struct {
 	bytes int64
 }
 
-// drop is a place, or a body that nothing uses, on its way out.
+// drop is a place, or a body that nothing uses, which will be given up.
 type drop struct {
 	at   time.Time
 	main int64 // 0: a body alone
@@ -244,8 +244,8 @@ func (r *refs) none() bool {
 	return len(r.places) == 0
 }
 
-// tracked is a database whose deletions of revisions are followed by refs. It is what the
-// keys are kept in; everything else uses the database itself.
+// tracked is a database that tells refs about deletions of revisions. The keys are kept in it;
+// everything else uses the database itself.
 type tracked struct {
 	backend.Backend
 	tx trackedTx

@@ -6,9 +6,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
-// StartReleasing begins to give up bodies that nothing uses any more: after a grace period,
-// for those who read a revision just before it was compacted, and not before the database is
-// durable without them. It is called once, when Options.Bodies can be used.
+// StartReleasing begins to give up bodies that nothing uses any more. It does so after a grace
+// period, because clients may have read a revision just before it was compacted, and only when the
+// database is durable without them. It is called once, when Options.Bodies can be used.
 func (s *Store) StartReleasing() {
 	if s.opts.Bodies != nil {
 		s.releaser.Go(s.keepReleasing)
@@ -52,8 +52,8 @@ func (s *Store) release(before time.Time) error {
 	return nil
 }
 
-// LiveBodies calls yield with every body that a value is in. It is for the log to ask after
-// the store was opened or restored: all other bodies of commands up to Applied are dead.
+// LiveBodies calls yield with every body that a value is in. The log calls it after the store was
+// opened or restored. All other bodies of commands up to Applied are dead.
 func (s *Store) LiveBodies(yield func(BodyRef)) error {
 	if err := s.latch.get(); err != nil {
 		return err

@@ -23,16 +23,16 @@ type Bodies interface {
 	Release(ref BodyRef)
 }
 
-// ErrWrongBytes is why a value cannot be read whose bytes are not those that were written.
-// A retry is of no use before the members that hold them are repaired.
+// ErrWrongBytes says that the bytes of a value are not those that were written. A retry is useless
+// before the members that hold them are repaired.
 var ErrWrongBytes = errors.New("store: the bytes of a value are not those that were written")
 
-// errNowhere is for a value that nothing is known of: the state is being replaced, or a body
-// is named although the store has none.
+// errNowhere says that nothing is known of a value: the state is being replaced, or a body is
+// named although the store has none.
 var errNowhere = errors.New("store: it is not known where the value is")
 
-// ValueError says that a large value cannot be had. Unless it wraps [ErrWrongBytes], a retry
-// is safe, and may succeed once more members can be reached.
+// ValueError says that a large value cannot be read. Unless it wraps [ErrWrongBytes], a retry is
+// safe, and may succeed when more members can be reached.
 type ValueError struct {
 	Revision int64
 	Size     uint64

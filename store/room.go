@@ -12,9 +12,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
-// fileRoom keeps space on the disk for what a database file is about to grow by. The database
-// cannot stand a full disk: a commit that finds no room is fatal. So the blocks are allocated
-// before what needs them is applied, and where that is not possible, applying waits.
+// fileRoom allocates disk space before a database file grows. A full disk is fatal for the
+// database: a commit that finds no space fails. So the blocks are allocated before the commands
+// that need them are applied. If that is not possible, applying waits.
 type fileRoom struct {
 	path string
 	size func() int64 // of what the file has durably
@@ -48,8 +48,8 @@ func RoomFor(requestBytes int) int64 {
 	return 2*int64(requestBytes) + defaultBatchLimit*roomPerCommand + roomStep + roomSlack
 }
 
-// expect adds what is about to be applied, and reports whether so much is expected that it should
-// be found out what came of it.
+// expect adds what is about to be applied. It reports whether the expected sum is so large that a
+// commit should tell how much was really used.
 func (r *fileRoom) expect(commands, bytes int) (commit bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,6 +188,6 @@ func (s *Store) commitNow(db *database) error {
 	})
 }
 
-// Interrupt ends waits for room on the disk: what waits answers ErrClosed. It comes before
-// Close, where Apply may run still.
+// Interrupt ends waits for space on the disk: they return ErrClosed. Call it before Close if Apply
+// may still run.
 func (s *Store) Interrupt() { s.interrupt.Do(func() { close(s.interrupted) }) }

@@ -15,8 +15,8 @@ import (
 // keeps pages from being used again, so it is not held open between pieces.
 const scrubPiece = 4 << 20
 
-// Scrub reads the whole database again and again, so many bytes a second, until ctx or the
-// store ends, so that damage is found before somebody reads it. What it finds, Damaged tells.
+// Scrub reads the whole database again and again, at so many bytes a second, until ctx or the
+// store ends. So damage is found before somebody reads it. Damaged tells what it found.
 func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -41,8 +41,8 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	}
 }
 
-// scrubAtLeast is how many bytes a round counts for, however few there are: to take a view
-// the database commits, which is not to happen all the time.
+// scrubAtLeast is the least number of bytes that a round counts for. Taking a view makes the
+// database commit, which must not happen too often.
 const scrubAtLeast = 64 << 20
 
 // ScrubOnce reads the whole database and returns what is wrong with it.
@@ -150,8 +150,8 @@ func (g *guarded) scrubRevisions(p *pages, b *boltBucket, from mvcc.Revision, li
 	return next, g.sums.allSeen(seen, from, last)
 }
 
-// allSeen checks that between two revisions nothing is missing. What is there now and is
-// older than something that was seen was there all the time.
+// allSeen checks that nothing is missing between two revisions. A revision that is there now and
+// is older than one that was seen was there all the time.
 func (s *sums) allSeen(seen map[mvcc.Revision]bool, from, to mvcc.Revision) (err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -75,8 +75,8 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
-// RoomError says that the disk has too little room for something, which was not begun. A retry is
-// safe, and of use once there is room.
+// RoomError says that the disk has too little space for something, which was not begun. A retry is
+// safe, and useful when there is space.
 type RoomError struct {
 	Op         string
 	Need, Free int64 // bytes
@@ -96,9 +96,9 @@ type spaceView struct {
 	marked bool // for its disk
 }
 
-// decide returns whether the alarm is to be marked as the disk's, and whether it is to be
-// raised or disarmed. An alarm that the quota raised is for the operator to disarm, as in
-// etcd; one that the disk raised is disarmed by the member itself.
+// decide returns whether to mark the alarm as the disk's, and whether to raise or disarm it. The
+// operator disarms an alarm that the quota raised, as in etcd. The member itself disarms one that
+// the disk raised.
 func (v spaceView) decide() (marked, raise, disarm bool) {
 	switch {
 	case v.low && !v.raised:
@@ -111,8 +111,8 @@ func (v spaceView) decide() (marked, raise, disarm bool) {
 	return false, false, false
 }
 
-// watchSpace looks after this member's own disk, whoever writes: raises its alarm, by the log,
-// when too little is left, and disarms it when there is enough again.
+// watchSpace checks this member's own disk. It raises the member's alarm through the log when too
+// little is left, and disarms it when there is enough again.
 func (s *Store) watchSpace() {
 	defer close(s.watched)
 	ticker := time.NewTicker(spaceWatch)

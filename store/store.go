@@ -26,9 +26,8 @@ import (
 // ErrClosed is returned by a store after Close. A retry is of no use.
 var ErrClosed = errors.New("store: closed")
 
-// Store is etcd's state machine on a directory. Apply, Sync, Snapshot and Restore are
-// called from one goroutine; every other method is safe for concurrent use, Close excepted,
-// which comes last.
+// Store is etcd's state machine on a directory. Apply, Sync, Snapshot and Restore are called from
+// one goroutine. Every other method is safe for concurrent use, except Close, which comes last.
 type Store struct {
 	opts  Options
 	lg    *zap.Logger
@@ -107,7 +106,7 @@ func Open(o Options) (*Store, error) {
 	s.wanted.init()
 	s.frozen.init()
 	s.damage.found = make(chan struct{}, 1)
-	// What goes wrong while opening is an error to the caller, not a failure to shout about.
+	// An error while opening goes to the caller; it is not a failure of a running store.
 	err := newLatch(o.Dir, o.Logger, nil).guard(s.open)
 	if err != nil {
 		s.abandon(err)
@@ -265,8 +264,8 @@ func (s *Store) Lessor() lease.Lessor { return s.lessor }
 // Auth returns users and roles.
 func (s *Store) Auth() auth.AuthStore { return s.auth }
 
-// Backend returns the database of the moment. Restore replaces and closes it, so only one
-// that calls Restore itself, or never, may do more with it than ask for its size.
+// Backend returns the current database. Restore replaces and closes it. So other callers may only
+// ask for its size, unless they know that Restore does not run.
 func (s *Store) Backend() backend.Backend { return s.database().be }
 
 // using runs f on the database and keeps Restore from replacing it meanwhile. f must not

@@ -11,16 +11,16 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// Every key of the database has a checksum in memory, against which it is checked when it is
-// read. Each bucket has the sum of its keys' checksums, which does not depend on their order;
-// these sums are in the database, in a record that every transaction writes along, so
-// that a database which is opened can be checked before anything of it is used.
+// Every key of the database has a checksum in memory, against which it is checked when it is read.
+// Each bucket has the sum of its keys' checksums, which does not depend on their order. These sums
+// are in the database, in a record that every transaction writes. So a database can be checked
+// when it is opened, before anything of it is used.
 
 // sumsKey is where the record is, in the bucket meta.
 var sumsKey = []byte("braidSums")
 
 // DamageError says that a database is not what was written. The store serves nothing of it. A
-// retry is of use once the state was taken from another member.
+// retry is useful after the state was taken from another member.
 type DamageError struct {
 	Dir   string
 	Cause error

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Wanted yields the commands that the store itself wants ordered: ends of leases,
-// checkpoints of leases, alarms. Propose each; the results are of no interest. One that got
-// lost is wanted again after a while. Close closes the channel.
+// Wanted yields the commands that the store itself wants ordered: ends of leases, checkpoints of
+// leases, alarms. Propose each and ignore the results. A command that got lost is wanted again
+// after a while. Close closes the channel.
 func (s *Store) Wanted() <-chan []byte { return s.wanted.c }
 
 // wantedBytes bounds what waits in Wanted.
 const wantedBytes = 4 << 20
 
-// wanted is the queue behind [Store.Wanted]. It is bounded: what does not fit is refused,
-// and its maker comes again.
+// wanted is the queue behind [Store.Wanted]. It is bounded. What does not fit is refused and
+// wanted again later.
 type wanted struct {
 	mu     sync.Mutex
 	closed bool
