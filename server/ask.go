@@ -19,10 +19,10 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// What members ask each other: a byte that says what, the user for whom (an etcd request
-// header after its length) and the request. The user was authenticated by the member that
-// asks; what the user may do is checked by the one that answers. The reply begins with a
-// gRPC code; the answer or the error's text follows.
+// What members ask each other: a byte that says what, the user for whom (an etcd request header
+// after its length) and the request. The member that asks has authenticated the user. The member
+// that answers checks what the user may do. The reply begins with a gRPC code; the answer or the
+// error's text follows.
 const (
 	askRenew      = 'r'
 	askTimeToLive = 't'
@@ -32,14 +32,15 @@ const (
 	askKeptHash   = 'k'
 )
 
-// askRetry is the longest pause before the one to ask is looked up again.
+// askRetry is the longest pause before the member to ask is looked up again.
 const askRetry = 20 * time.Millisecond
 
-// errNotTheOne is a member's reply to what another one should have been asked.
+// errNotTheOne is a member's reply to a question that another member should get.
 var errNotTheOne = status.Error(codes.FailedPrecondition, "etcdserver: asked the wrong member")
 
-// ask has the member that who names answer a request: directly if it is this one, over
-// the link otherwise. It follows a change of that member until the request's deadline.
+// ask gets the answer to a request from the member that who names: directly if it is this one,
+// else over the link. If who names another member meanwhile, it asks that one, until the request's
+// deadline.
 func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
 	user, err := s.store.AuthInfo(ctx)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *Server) askUntil(ctx context.Context, who func() braid.MemberID, reques
 	}
 }
 
-// mayDiffer tells errors that asking again may cure.
+// mayDiffer reports whether asking again may give another result.
 func mayDiffer(err error) bool {
 	return errors.Is(err, errNotTheOne) || status.Code(err) == codes.Unavailable
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// authService implements pb.AuthServer: every request is ordered, questions too, since
-// their answers must be as new as the last change. Who may ask is checked when a request
-// is applied; passwords are hashed before it is ordered.
+// authService implements pb.AuthServer. Every request is ordered, also questions, because their
+// answers must be as new as the last change. Permissions are checked when a request is applied.
+// Passwords are hashed before it is ordered.
 type authService struct {
 	pb.UnsafeAuthServer
 	s *Server
@@ -21,8 +21,8 @@ type authService struct {
 // while it was ordered.
 const loginAttempts = 16
 
-// Authenticate implements pb.AuthServer. The password is checked here, so that it is
-// neither ordered nor stored; the token is made when the login is applied.
+// Authenticate implements pb.AuthServer. The password is checked here, so it is neither ordered
+// nor stored. The token is made when the login is applied.
 func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	if err := a.s.readable(ctx, false); err != nil {
 		return nil, err

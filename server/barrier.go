@@ -8,15 +8,15 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// barrier lets concurrent linearizable reads share read barriers: while one barrier is
-// under way, all reads that come wait together for the next one, which begins after they
-// came and so covers every one of them.
+// barrier lets concurrent linearizable reads share read barriers. Reads that come while a barrier
+// is under way wait together for the next one. It begins after they came, so it covers all of
+// them.
 type barrier struct {
 	run     func(ctx context.Context) error
 	timeout time.Duration // of a barrier, and of the wait for one
 
 	mu sync.Mutex
-	// running: a goroutine is in drive.
+	// running: a goroutine runs drive.
 	running bool
 	// next gathers the reads that the next barrier will cover; nil if there are none.
 	next *barrierGroup

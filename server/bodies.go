@@ -25,7 +25,7 @@ func (b bodies) Release(ref store.BodyRef) {
 	b.s.log.ReleaseBody(logRef(ref)) // the store was told to begin when the log was there
 }
 
-// opened waits until the log is there: the store is first.
+// opened waits until the log is open: the store opens first.
 func (b bodies) opened() error {
 	select {
 	case <-b.s.started:

@@ -11,8 +11,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Checks that need nothing but the request. They come before a request is ordered, since
-// a write transaction that fails halfway would stop the state machine on every member.
+// Checks that need nothing but the request. They come before a request is ordered, because a write
+// transaction that fails in the middle would stop the state machine on every member (docs/etcd.md,
+// rule 7).
 
 func checkRange(r *pb.RangeRequest) error {
 	if len(r.Key) == 0 {

@@ -20,10 +20,10 @@ type clusterService struct {
 	s *Server
 }
 
-// JoinedMemberID is the id of a member that is added while the cluster runs. The client
-// that adds it gives its peer URLs and no more, so it is derived from them. Ids never come
-// back: the n-th successor of a member that was removed has another one under the same URLs.
-// A member that starts in order to join finds its id in the list of members.
+// JoinedMemberID is the id of a member that is added while the cluster runs. The client that adds
+// it gives only its peer URLs, so the id is derived from them. Ids are never used again: the n-th
+// successor of a removed member has another id under the same URLs. A member that joins finds its
+// id in the list of members.
 func JoinedMemberID(peerURLs []string, token string, removed ...braid.MemberID) braid.MemberID {
 	sorted := slices.Clone(peerURLs)
 	slices.Sort(sorted)
@@ -72,7 +72,7 @@ func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) 
 	return &pb.MemberAddResponse{Header: c.header(), Member: toProtoMember(&m), Members: c.members()}, nil
 }
 
-// removed are the ids that were members and never may come back.
+// removed are the ids of removed members, which are never used again.
 func (c *clusterService) removed() []braid.MemberID {
 	if st := c.s.log.Status(); len(st.Instances) > 0 {
 		return st.Instances[0].Config.Removed
@@ -121,9 +121,9 @@ func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveReq
 	return &pb.MemberRemoveResponse{Header: c.header(), Members: c.members()}, nil
 }
 
-// MemberUpdate implements pb.ClusterServer: it changes a member's peer URLs, and nothing else of
-// it: name and client URLs are the member's own to publish, perhaps at this moment. That no
-// other member has the URLs is decided again where the change is ordered.
+// MemberUpdate implements pb.ClusterServer. It changes a member's peer URLs and nothing else: the
+// member itself publishes its name and client URLs, perhaps at this moment. Whether another member
+// has the URLs is checked again where the change is ordered.
 func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
 	if err := c.s.store.RequireAdmin(ctx); err != nil {
 		return nil, toStatus(err)
@@ -184,7 +184,7 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r
 	return &pb.MemberPromoteResponse{}, nil
 }
 
-// caughtUp demands that a learner is ready by the word of the leader of each instance.
+// caughtUp returns nil if the leader of each instance says that a learner is ready.
 func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *pb.MemberPromoteRequest) error {
 	st := c.s.log.Status()
 	if !st.HasLeaders() {
@@ -208,8 +208,8 @@ func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *p
 	return nil
 }
 
-// caughtUpHere answers for the instances that this member leads: a learner is ready when it
-// holds nine tenths of their logs.
+// caughtUpHere answers for the instances that this member leads. A learner is ready when it holds
+// nine tenths of their logs.
 func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	st := c.s.log.Status()
 	leads := false

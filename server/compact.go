@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3compactor"
 )
 
-// AutoCompaction compacts history by itself, on the leader. At most one of the fields is
-// set; neither: history is kept until a client compacts.
+// AutoCompaction compacts history automatically, on the leader. At most one of the fields is set.
+// With neither, history is kept until a client compacts.
 type AutoCompaction struct {
 	Period    time.Duration // keep this much time
 	Revisions int64         // keep this many revisions
@@ -37,7 +37,7 @@ func (s *Server) newCompactor() (v3compactor.Compactor, error) {
 	return nil, nil
 }
 
-// compactable is the server as the compactor uses it.
+// compactable is what the compactor uses of the server.
 type compactable struct{ s *Server }
 
 // Rev implements v3compactor.RevGetter.

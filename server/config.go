@@ -47,12 +47,13 @@ type Config struct {
 	// WatchProgressInterval is how often a watch that asked for it and had no events is
 	// told the revision; default 10 min, at least 100 ms.
 	WatchProgressInterval time.Duration
-	// SnapshotStallTimeout is how long a client that is sent a snapshot may take none of it; default
-	// 30 s. Up to twice that passes before its stream ends.
+	// SnapshotStallTimeout is how long a client may take nothing of a snapshot that it is sent;
+	// default 30 s. Its stream ends after at most twice that time.
 	SnapshotStallTimeout time.Duration
 	AutoCompaction       AutoCompaction
-	// CompactHashCheckTime is how often members compare the hashes that they computed when
-	// history was compacted, CorruptCheckTime how often new ones of all of it; 0: never.
+	// CompactHashCheckTime is how often members compare the hashes that they computed at
+	// compactions. CorruptCheckTime is how often they compare new hashes of the whole history. 0:
+	// never.
 	CompactHashCheckTime, CorruptCheckTime time.Duration
 	// NoGateway leaves out the services as JSON under /v3/.
 	NoGateway bool
@@ -68,9 +69,10 @@ type Config struct {
 	openLog func(braid.Options, braid.DurableStateMachine) (Log, error)
 }
 
-// largeWholeBytes is from where on a value is large where members keep all of it. A body is
-// synced before the entry that names it: for a client alone that costs as much as the database
-// spares at about this size (BenchmarkRealPut). Fragments pay earlier, at the store's default.
+// largeWholeBytes is the size from which on a value is large if members keep bodies whole. A body
+// is synced before the entry that names it. For a single client that costs as much as it saves in
+// the database at about this size (BenchmarkRealPut). Fragments pay from the store's smaller
+// default on.
 const largeWholeBytes = 64 << 10
 
 // complete fills in the defaults.

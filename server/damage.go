@@ -13,21 +13,21 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A member whose state is damaged serves nothing, raises the alarm CORRUPT for itself, has its
-// state replaced by another member's, ends the alarm and serves again.
+// A member whose state is damaged serves nothing and raises the alarm CORRUPT for itself. Its
+// state is replaced by another member's. Then it ends the alarm and serves again.
 
-// errDamaged is what a member says whose state is damaged. Another member can be asked at
-// once: clients do that by themselves.
+// errDamaged is the answer of a member whose state is damaged. Clients then ask another member by
+// themselves.
 var errDamaged = status.Error(codes.Unavailable, "etcdserver: corrupt member: its state is damaged, another member can be asked")
 
 const (
-	// damageTick is how often it is looked whether an alarm is to be raised or to be ended.
+	// damageTick is how often a member checks whether to raise or to end its alarm.
 	damageTick = time.Second
-	// shownFor is for how many looks in a row the alarm stands after a repair: one that ends at
-	// once is seen by nobody.
+	// shownFor is for how many checks in a row the alarm stays after a repair. Nobody would see
+	// one that ends at once.
 	shownFor = 3
-	// settledAfter is how many looks in a row have to find no alarm after a repair: one that
-	// was raised in time may come late.
+	// settledAfter is how many checks in a row must find no alarm after a repair, because one that
+	// was raised before may still come.
 	settledAfter = 30
 )
 
@@ -74,7 +74,8 @@ func (s *Server) watchState() {
 	}
 }
 
-// orderAlarm raises or ends the alarm for this member. What is lost comes again.
+// orderAlarm raises or ends the alarm for this member. If the command is lost, the next check
+// repeats it.
 func (s *Server) orderAlarm(action pb.AlarmRequest_AlarmAction) error {
 	command, err := s.store.AlarmCommand(action, pb.AlarmType_CORRUPT)
 	if err != nil {
@@ -83,7 +84,8 @@ func (s *Server) orderAlarm(action pb.AlarmRequest_AlarmAction) error {
 	return s.log.ProposeAsync(command, func(any, error) {})
 }
 
-// stepAside hands leadership over: who applies nothing can neither end leases nor answer.
+// stepAside hands leadership over, because a member that applies nothing can neither end leases
+// nor answer.
 func (s *Server) stepAside() {
 	if !s.self.Load().isLeader() {
 		return
@@ -97,8 +99,8 @@ func (s *Server) stepAside() {
 	})
 }
 
-// fit refuses calls that a member must not serve: all that have to do with the state while
-// it is damaged, those for data while the alarm CORRUPT is raised for it.
+// fit refuses calls that this member must not serve: all that use the state while it is damaged,
+// and those for data while the alarm CORRUPT is raised for this member.
 func (s *Server) fit(method string, request any) error {
 	if s.store.Damaged() != nil {
 		switch request.(type) {

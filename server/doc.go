@@ -1,11 +1,11 @@
 // Package server is the etcd v3 API on top of a replicated log: gRPC services, the same
 // services as JSON, health, metrics and a status page.
 //
-// A request is checked (check.go), encoded once and proposed (propose.go), applied on
-// every member by store/ (machine.go is the joint between the two) and answered with the
-// result that this member computed. Reads wait for a read barrier that many of them
-// share (barrier.go) and then read locally. What only one member knows, the remaining
-// time of a lease for instance, is asked for over the link between members (ask.go).
+// A request is checked (check.go), encoded once and proposed (propose.go), applied on every member
+// by store/ (machine.go is the joint between the two) and answered with the result that this
+// member computed. Reads wait for a read barrier that many of them share (barrier.go) and then
+// read locally. What only one member knows, for example the remaining time of a lease, is asked
+// over the link between members (ask.go).
 //
 // How to read it: server.go (start and stop), log.go (what it needs of the log), then a
 // file per service: kv.go watch.go lease.go keepalive.go cluster.go auth.go maintenance.go locks.go.

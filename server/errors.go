@@ -17,8 +17,9 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// statuses says what clients are told for an error. clientv3 decides by code and text
-// whether to try again: what may have happened must never look like what did not.
+// statuses says what clients are told for an error. clientv3 decides by code and text whether to
+// try again. So an error of a request that may have happened must never look like one of a request
+// that did not.
 var statuses = []struct{ err, status error }{
 	{mvcc.ErrCompacted, rpctypes.ErrGRPCCompacted},
 	{mvcc.ErrFutureRev, rpctypes.ErrGRPCFutureRev},
@@ -94,9 +95,9 @@ func toStatus(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// valueCode is for large values that cannot be had, OK for everything else. Clients repeat
-// what is Unavailable by themselves until their time is over, so a value of which too little
-// is left, as all members say, is not called so.
+// valueCode is the code for large values that cannot be read; OK for any other error. Clients
+// repeat an Unavailable request until their time is over. So a value that is lost by the word of
+// all members has another code.
 func valueCode(err error) codes.Code {
 	var value *store.ValueError
 	var response *store.ResponseError
@@ -114,8 +115,8 @@ func valueCode(err error) codes.Code {
 	return codes.OK
 }
 
-// refusal is the status of a refused membership change or transfer. The reason's text is
-// kept where etcd has no word for it.
+// refusal is the status of a refused membership change or transfer. It has the reason's own text
+// if etcd has no error for it.
 func refusal(r *braid.RefusedError) error {
 	if r.Reason == braid.ReasonPeerURLTaken {
 		return rpctypes.ErrGRPCPeerURLExist

@@ -12,8 +12,8 @@ import (
 // selfView is what this member knew about itself and the leader at the last change. It
 // is never changed, only replaced, so requests read it without a lock.
 //
-// The leader, as etcd knows one, is that of the first instance: it keeps the time of leases
-// and compacts by itself, and its term is the API's.
+// The leader, as etcd knows one, is the leader of the first instance. It keeps the time of leases
+// and compacts automatically, and its term is the API's.
 type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
@@ -24,8 +24,8 @@ type selfView struct {
 
 func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
 
-// leaderlessTimeouts is for how many election timeouts streams that require a leader are
-// kept open without one: to come back costs a client much more than to wait.
+// leaderlessTimeouts is for how many election timeouts streams that require a leader stay open
+// without one. Reconnecting costs a client much more than waiting.
 const leaderlessTimeouts = 3
 
 // look takes a new view.
@@ -62,8 +62,8 @@ func (s *Server) follow() {
 	}
 }
 
-// lead hands the leases to the leader. Becoming the primary lessor goes through the log,
-// so that of two members that both think they lead, one at most is primary.
+// lead makes the leader the primary lessor. This goes through the log. So if two members think
+// that they lead, at most one of them is primary.
 func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	switch {
 	case now.led:
@@ -86,9 +86,8 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	s.background.Go(func() { s.claimLeases(now.term) })
 }
 
-// claimLeases makes this member the primary lessor, and sees to it that it stays it, for as
-// long as it leads in a term: the claim of a leader before may come late, and the newest
-// claim holds.
+// claimLeases makes this member the primary lessor, and repeats that while it leads in a term,
+// because the claim of an earlier leader may come late and the newest claim holds.
 func (s *Server) claimLeases(term uint64) {
 	for claimed := false; ; {
 		v := s.self.Load()
@@ -116,8 +115,8 @@ func (s *Server) claimLeases(term uint64) {
 // primary names the member that keeps the time of the leases, 0 if none is known.
 func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Primary()) }
 
-// orderWanted orders what the store itself wants: revocations of expired leases,
-// checkpoints, alarms. What is lost comes again, so results do not matter.
+// orderWanted orders what the store itself wants: revocations of expired leases, checkpoints,
+// alarms. A command that is lost is wanted again, so results do not matter.
 func (s *Server) orderWanted() {
 	for command := range s.store.Wanted() {
 		err := s.log.ProposeAsync(command, func(any, error) {})

@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// streamWorkers run the handlers of gRPC calls. A worker's stack has grown to what a
-	// handler needs, a new goroutine's has not; so there are more workers than calls are
-	// usually under way. Not many more, since garbage collection shrinks the stacks of idle
-	// ones. Above this number calls still run, each in a new goroutine.
+	// streamWorkers run the handlers of gRPC calls. A worker's stack has already grown to what a
+	// handler needs; a new goroutine's has not. So there are more workers than calls usually under
+	// way, but not many more, because garbage collection shrinks the stacks of idle ones. Further
+	// calls still run, each in a new goroutine.
 	streamWorkers = 1280
 	// connBuffer is the size of a connection's read and write buffers.
 	connBuffer = 64 << 10
-	// streamWindow and connWindow are how many bytes a client may send unasked. Fixed
-	// windows also save the pings by which gRPC would estimate them.
+	// streamWindow and connWindow are how many bytes a client may send before they are read. Fixed
+	// windows also save the pings with which gRPC would estimate them.
 	streamWindow = 1 << 20
 	connWindow   = 8 << 20
 	// frameOverhead is added to the request limit for the message around a request, so
@@ -74,7 +74,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
-// interceptUnary is the one thing every unary call passes.
+// interceptUnary is called for every unary call.
 func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	count := s.metrics.methods[info.FullMethod]
 	count.started.Add(1)
@@ -96,8 +96,8 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	return resp, err
 }
 
-// admit counts a call by its client's version and honours its wish not to be served by a
-// member that knows no leader.
+// admit counts a call by its client's version. It refuses the call if the client requires a leader
+// and this member knows none.
 func (s *Server) admit(ctx context.Context, stream bool) error {
 	version := "unknown"
 	if v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataClientAPIVersionKey); len(v) > 0 {
@@ -118,7 +118,7 @@ func requiresLeader(ctx context.Context) bool {
 	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
 }
 
-// servedByLearner tells which unary requests a learner answers: those that promise
+// servedByLearner reports whether a learner answers a unary request: only those that promise
 // nothing about the rest of the cluster.
 func servedByLearner(req any) bool {
 	switch r := req.(type) {
@@ -132,7 +132,7 @@ func servedByLearner(req any) bool {
 
 const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
 
-// interceptStream is the one thing every stream passes.
+// interceptStream is called for every stream.
 func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	count := s.metrics.methods[info.FullMethod]
 	count.started.Add(1)

@@ -30,8 +30,8 @@ const (
 	hashesSplit                     // they differ, and no majority has one
 )
 
-// judgeHashes compares a member's hash with those of other voters at the same revisions. It
-// knows of voters in all, those that did not answer included. A learner has no vote of its own.
+// judgeHashes compares a member's hash with those of other voters at the same revisions. voters is
+// the number of all voters, also of those that did not answer. A learner has no vote.
 func judgeHashes(own uint32, votes bool, others []uint32, voters int) agreement {
 	counts := map[uint32]int{}
 	for _, h := range others {
@@ -53,7 +53,7 @@ func judgeHashes(own uint32, votes bool, others []uint32, voters int) agreement 
 	return hashesAgree
 }
 
-// compareHashes compares every now and then, for the life of the server.
+// compareHashes compares at the configured intervals, for the life of the server.
 func (s *Server) compareHashes(interval time.Duration, own func() (store.HashKV, bool, error), what byte) {
 	if interval <= 0 {
 		return

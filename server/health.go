@@ -39,9 +39,9 @@ func (s *Server) handleHealth(mux *http.ServeMux) {
 	})
 }
 
-// ready returns nil if this member may be counted on: nothing is corrupt, and it is ready in the
-// log. This is what /readyz means, and what the status calls ready; /readyz also refuses
-// learners, to which clients must not be sent.
+// ready returns nil if nothing is corrupt and this member is ready in the log (braid.Ready).
+// /readyz and the status use this rule. /readyz also refuses learners, because clients must not be
+// sent to them.
 func (s *Server) ready(ctx context.Context) error {
 	if err := s.checkCorrupt(); err != nil {
 		return err

@@ -53,8 +53,8 @@ func (s *Server) newHTTP() *http.Server {
 	}
 }
 
-// pingAfter is how long a client of HTTP/2 may be silent before it is asked whether it is
-// there, and pingTimeout how long it may take to answer.
+// pingAfter is how long a client of HTTP/2 may be silent before the server pings it. pingTimeout
+// is how long it may take to answer.
 const pingAfter, pingTimeout = 2 * time.Minute, 20 * time.Second
 
 // connKey is the key of a request's connection in its context.
@@ -64,7 +64,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// withGRPC hands calls of gRPC on that came over TLS: see sniffer.
+// withGRPC passes on gRPC calls that came over TLS; see sniffer.
 func (s *Server) withGRPC(other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
@@ -95,7 +95,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_, _ = w.Write(body) // the client's loss
 }
 
-// gateway offers the services as JSON. It is a client of the gRPC server by way of memory.
+// gateway offers the services as JSON. It is a client of the gRPC server, connected in memory.
 type gateway struct {
 	mux  *gw.ServeMux
 	conn *grpc.ClientConn

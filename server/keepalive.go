@@ -10,10 +10,10 @@ import (
 )
 
 // renewalsAtOnce bounds the leases of one stream that are being renewed. A client keeps all its
-// leases alive on one stream: none may wait behind another whose end is being decided.
+// leases alive on one stream, so none may wait for another one whose end is being decided.
 const renewalsAtOnce = 256
 
-// keepAlives is a stream of keep-alives: what came and is not answered.
+// keepAlives is a stream of keep-alives with what came and is not answered.
 type keepAlives struct {
 	l      *leaseService
 	stream pb.Lease_LeaseKeepAliveServer
@@ -23,8 +23,8 @@ type keepAlives struct {
 
 	sending sync.Mutex // one answer at a time
 	mu      sync.Mutex
-	// asked counts, for each lease that is being renewed, what came since that began: it is
-	// answered by the next renewal.
+	// asked counts, for each lease that is being renewed, the requests that came since this
+	// renewal began. The next renewal answers them.
 	asked map[int64]int
 	ended bool // no renewal begins any more
 }
@@ -44,7 +44,7 @@ func (l *leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) erro
 	return nil
 }
 
-// receive has each lease renewed that the client names.
+// receive renews each lease that the client names.
 func (k *keepAlives) receive(ctx context.Context) {
 	for {
 		req, err := k.stream.Recv()
@@ -90,7 +90,7 @@ func (k *keepAlives) end() {
 	k.busy.Wait()
 }
 
-// drain waits until what came is answered: the client sends no more, and still listens.
+// drain waits until everything is answered: the client sends nothing more, but still listens.
 func (k *keepAlives) drain(ctx context.Context) {
 	for range renewalsAtOnce {
 		select {
@@ -101,8 +101,8 @@ func (k *keepAlives) drain(ctx context.Context) {
 	}
 }
 
-// joins reports whether a lease is being renewed already; then it is once more afterwards. If
-// not, it is from now on.
+// joins reports whether a lease is being renewed already. Then it will be renewed once more
+// afterwards. If not, the caller renews it now.
 func (k *keepAlives) joins(id int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

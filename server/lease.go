@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// leaseService implements pb.LeaseServer. Grants and revocations are ordered. How long a
-// lease still lives is known to one lessor only, the primary one, which is chosen through
-// the log: renewals and questions go there over the link between members.
+// leaseService implements pb.LeaseServer. Grants and revocations are ordered. Only the primary
+// lessor, which is chosen through the log, knows how much time a lease has. Renewals and questions
+// go there over the link between members.
 type leaseService struct {
 	pb.UnsafeLeaseServer
 	s *Server
@@ -59,9 +59,9 @@ func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 	return reply.TTL, nil
 }
 
-// renewHere renews on the primary. That the request came counts at once, however long it takes
-// to answer it. The barrier makes sure that this member still is the primary, and that a lease
-// granted a moment ago is known here.
+// renewHere renews on the primary. The renewal counts from when it came, however long the answer
+// takes. The barrier makes sure that this member still is the primary, and that a lease granted a
+// moment ago is known here.
 func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
 	renewal := l.s.store.Renew(r.ID)
 	defer renewal.Settle()
@@ -116,7 +116,7 @@ func (l *leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest
 	return resp, nil
 }
 
-// isLeaseNotFound knows the error from here and from another member.
+// isLeaseNotFound recognises the error from this member and from another one.
 func isLeaseNotFound(err error) bool {
 	return errors.Is(err, lease.ErrLeaseNotFound) || errors.Is(err, rpctypes.ErrGRPCLeaseNotFound)
 }

@@ -20,17 +20,16 @@ const sniffTimeout = 10 * time.Second
 // http2Preface begins every HTTP/2 connection.
 const http2Preface = "PRI * HTTP/2.0"
 
-// sniffer accepts client connections and deals them out to the gRPC and the HTTP server
-// by their first bytes: HTTP/2 is gRPC. Only where a client of TLS offered HTTP/1.1 as well
-// may it be anything; then the HTTP server gets it and hands on each call of gRPC, which is
-// slower. One that is silent, or sends half a greeting, is closed after
-// [sniffTimeout] and holds up nobody.
+// sniffer accepts client connections and gives each to the gRPC or the HTTP server by its first
+// bytes: HTTP/2 is gRPC. If a TLS client also offered HTTP/1.1, its HTTP/2 may be anything. Then
+// the HTTP server gets the connection and passes on each gRPC call, which is slower. A connection
+// that is silent, or sends half a greeting, is closed after [sniffTimeout] and delays nobody.
 type sniffer struct {
 	tls        *tls.Config // nil: plain
 	grpc, http *connQueue
 
 	mu sync.Mutex
-	// pending are connections that said nothing yet; closed on stop.
+	// pending are connections that have sent nothing yet. stop closes them.
 	pending map[net.Conn]struct{}
 	stopped bool
 	busy    sync.WaitGroup
@@ -117,7 +116,7 @@ func (s *sniffer) admit(conn net.Conn) bool {
 	return true
 }
 
-// deal finds out what a connection speaks and hands it over.
+// deal finds out which protocol a connection speaks and gives it to that server.
 func (s *sniffer) deal(raw net.Conn) {
 	conn, isGRPC, err := s.greet(raw)
 	s.mu.Lock()
@@ -240,8 +239,8 @@ func (q *connQueue) Close() error {
 // Addr implements net.Listener.
 func (q *connQueue) Addr() net.Addr { return q.addr }
 
-// greeted are the transport credentials of connections that went through a sniffer: the
-// handshake is over, only its outcome is to be told.
+// greeted are the transport credentials of connections that went through a sniffer. The handshake
+// is over; they only tell its outcome.
 type greeted struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.

@@ -10,9 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 )
 
-// newClient makes an etcd client that calls the services of this server directly. etcd's
-// lock and election services are written against such a client; locks thus cost nothing
-// here that they would not cost outside.
+// newClient makes an etcd client that calls the services of this server directly. etcd's lock and
+// election services need such a client.
 func (s *Server) newClient() *clientv3.Client {
 	c := clientv3.NewCtxClient(context.Background(), clientv3.WithZapLogger(zap.NewNop()))
 	c.KV = clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(s.kv), c)

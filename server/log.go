@@ -22,7 +22,7 @@ type Log interface {
 	ReadBarrier(ctx context.Context) error
 	ChangeMembers(ctx context.Context, changes ...braid.Change) error
 	TransferLeader(ctx context.Context, to braid.MemberID) error
-	// Reshape changes from how many instances the log is woven.
+	// Reshape changes the number of instances from which the log is woven.
 	Reshape(ctx context.Context, instances int) error
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)

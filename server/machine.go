@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// machine makes a store a state machine of the log. It is the one place where the two
-// meet: positions of the global log are what the store calls positions.
+// machine makes a store a state machine of the log. The store's positions are the positions of the
+// global log.
 type machine struct {
 	store *store.Store
 	// commands is reused from one Apply to the next.
@@ -70,7 +70,7 @@ func (m *machine) LiveBodies(yield func(braid.BodyRef)) error {
 	return m.store.LiveBodies(func(ref store.BodyRef) { yield(logRef(ref)) })
 }
 
-// frozen is a store's snapshot as the log wants it.
+// frozen makes a store's snapshot a braid.Snapshot.
 type frozen struct{ *store.Snapshot }
 
 // WriteTo implements braid.Snapshot.

@@ -47,8 +47,8 @@ func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*
 }
 
 // logIndexes are what etcd's API calls the committed and the applied index. Neither ever falls.
-// Where instances are woven it is the position in the global log that is applied, and how far
-// that gets at least with what is committed.
+// With woven instances they are the position that is applied, and the position that can at least
+// be reached with what is committed.
 func logIndexes(st *braid.Status) (committed, applied uint64) {
 	if st.Order == braid.OrderNiagara {
 		committed = uint64(st.Applied)
@@ -154,8 +154,8 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 // database from shrinking and from being defragmented. A retry is safe.
 var errSnapshotStalled = status.Error(codes.DeadlineExceeded, "etcdserver: the client did not take the snapshot for too long")
 
-// awaitProgress waits for a stream that counts what it sends, and ends with an error when it
-// sends nothing for too long. What sends then fails, for the stream ends with its call.
+// awaitProgress waits for a stream that counts what it sends. It returns an error when the stream
+// sends nothing for too long. Then the call ends, so sending fails.
 func (s *Server) awaitProgress(done <-chan error, sent *atomic.Int64) error {
 	timeout := time.NewTicker(s.cfg.SnapshotStallTimeout)
 	defer timeout.Stop()

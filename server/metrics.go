@@ -18,9 +18,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// metrics counts what the services do. What happens once a request is a plain atomic
-// counter here and becomes a Prometheus metric when it is asked for; the rest is read
-// from the log and the store at that moment.
+// metrics counts what the services do. What happens once per request is a plain atomic counter
+// here; it becomes a Prometheus metric when metrics are asked for. The rest is read from the log
+// and the store at that moment.
 type metrics struct {
 	pending, failed    atomic.Int64
 	leaderChanges      atomic.Int64

@@ -25,7 +25,7 @@ type statusView struct {
 
 	Revision int64  `json:"revision"`
 	Order    string `json:"order"`
-	// Begun is with how many instances the cluster began, where they are woven.
+	// Begun is the number of instances with which the cluster began, if they are woven.
 	Begun   int    `json:"begun_instances,omitempty"`
 	Applied uint64 `json:"applied_position"`
 	// Next is the slot of the global log that comes next, where instances are woven.
@@ -42,7 +42,7 @@ type statusView struct {
 	Members      []memberView   `json:"members"`
 }
 
-// slotView is an instance's turn in a round of the global log.
+// slotView is the place of an instance in a round of the global log.
 type slotView struct {
 	Round    uint64 `json:"round"`
 	Instance uint64 `json:"instance"`
@@ -148,8 +148,8 @@ func (v memberView) Silent() bool { return v.Active != nil && !*v.Active }
 // Lacks reports whether the leader knows that large values are missing there.
 func (v memberView) Lacks() bool { return v.Lacking != nil && *v.Lacking }
 
-// Cut is into how many fragments this member, as a leader, cuts new large values; 0: it leads
-// nothing.
+// Cut is the number of fragments into which this member, as a leader, cuts new large values; 0: it
+// leads nothing.
 func (v statusView) Cut() uint8 {
 	for _, in := range v.Instances {
 		if in.K > 0 {

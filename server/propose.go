@@ -16,8 +16,8 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// waiter waits for one command. Waiters are used again and again: a call costs no
-// channel, timer or context of its own.
+// waiter waits for one command. Waiters are used again, so a call needs no new channel, timer or
+// context.
 type waiter struct {
 	ready chan struct{} // holds a token once result and err are set
 	timer *time.Timer
@@ -109,8 +109,8 @@ func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaft
 	return resp, nil
 }
 
-// orderResolved orders a transaction that depends on which of two large values is greater:
-// that is found out here, and holds if nothing changed until the transaction is applied.
+// orderResolved orders a transaction that depends on which of two large values is greater. It
+// compares the values here; the result holds if nothing changes until the transaction is applied.
 func (s *Server) orderResolved(ctx context.Context, e *store.Encoded, r *pb.InternalRaftRequest) (*store.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

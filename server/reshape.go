@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// The one service that etcd has not: its methods take and return messages of Google's, so
-// that there is nothing to generate.
+// The only service that etcd does not have. Its methods use Google's well-known messages, so no
+// code needs to be generated.
 const (
 	adminService  = "braid.Admin"
 	reshapeMethod = "Reshape"
@@ -22,7 +22,7 @@ const (
 
 // adminServer is the service braid.Admin.
 type adminServer interface {
-	// reshape changes from how many instances the log is woven, and returns when it is so here.
+	// reshape changes the number of instances, and returns when the new number is in force here.
 	reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error)
 }
 
@@ -44,7 +44,7 @@ var adminDesc = grpc.ServiceDesc{
 	}},
 }
 
-// Reshape asks a member to change from how many instances its cluster's log is woven.
+// Reshape asks a member to change the number of its cluster's instances.
 func Reshape(ctx context.Context, member grpc.ClientConnInterface, instances int) error {
 	return member.Invoke(ctx, "/"+adminService+"/"+reshapeMethod, wrapperspb.UInt32(uint32(instances)), new(emptypb.Empty))
 }

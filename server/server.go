@@ -210,7 +210,7 @@ func (s *Server) supervise() {
 	close(s.done)
 }
 
-// begin tells everything that waits to give up.
+// begin tells everything that waits to end.
 func (s *Server) begin() { s.stopOnce.Do(func() { close(s.stopping) }) }
 
 // stop ends everything in the order in which one part uses the next.
@@ -245,16 +245,16 @@ func (s *Server) stop() {
 	s.err = errors.Join(s.err, logErr, storeErr)
 }
 
-// How long a stop that was asked for may take, beyond closing files: for another leader, for
-// requests over HTTP and over gRPC that are under way.
+// How long a stop that was asked for may wait: for another leader, for HTTP requests under way,
+// for gRPC requests under way.
 const (
 	handOverTime = 3 * time.Second
 	drainTime    = time.Second
 )
 
-// drain prepares a stop that was asked for. Others lead what this member leads while it still
-// answers; then it takes no new requests, ends the streams, so that their clients go elsewhere,
-// and finishes what is under way.
+// drain prepares a stop that was asked for. First this member hands over what it leads, while it
+// still answers. Then it takes no new requests, ends the streams, so that their clients go to
+// another member, and finishes requests that are under way.
 func (s *Server) drain() {
 	s.health.Shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// openStreams knows the streams under way, to end them when the member stops, and those
-// that asked for it also when it has been without a leader for too long: ending a stream
-// makes its client come back somewhere else.
+// openStreams knows the open streams. All end when the member stops. Those that require a leader
+// also end when the member has had no leader for too long. The clients of ended streams reconnect
+// to another member.
 type openStreams struct {
 	mu      sync.Mutex
 	stopped error
@@ -53,7 +53,7 @@ func (o *openStreams) endLeaderless(cause error) {
 	}
 }
 
-// end ends the streams of this moment.
+// end ends the streams that are open now.
 func (o *openStreams) end(cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,10 +34,9 @@ type watchService struct {
 	s *Server
 }
 
-// Watch serves one stream of watches. A goroutine receives; everything else, creating a
-// watch included, is done by the one that sends, so that a watch is announced before its
-// first event without any bookkeeping. While a client does not read, its events wait in
-// the store's history; writers never wait for it.
+// Watch serves one stream of watches. One goroutine receives. Another one sends and does
+// everything else, also the creation of watches. So a watch is announced before its first event.
+// While a client does not read, its events wait in the store's history; writers never wait for it.
 func (w *watchService) Watch(stream pb.Watch_WatchServer) error {
 	w.s.metrics.watchStreams.Add(1)
 	defer w.s.metrics.watchStreams.Add(-1)
@@ -244,7 +243,7 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	return w.pass(resp.WatchID, state, out)
 }
 
-// pass sends what there is for a watch, or as much of it as there are values for.
+// pass sends the events of a watch, up to the first whose values are not at hand.
 func (w *watchStream) pass(id mvcc.WatchID, state *watch, out *pb.WatchResponse) error {
 	if state.parked != nil {
 		return w.queue(id, state, out)
@@ -284,9 +283,9 @@ func (w *watchStream) end(id mvcc.WatchID, out *pb.WatchResponse, err error) err
 	return w.send(end)
 }
 
-// endsWatch tells what trying again does not cure: the client was too slow, and the values of
-// its events are gone; they are damaged, or lost by the word of all members; or too many of one
-// revision for one message.
+// endsWatch reports errors for which a retry is useless: the client was too slow and the values of
+// its events are gone; values are damaged, or lost by the word of all members; or the values of
+// one revision are too large for one message.
 func endsWatch(err error) bool {
 	var tooLarge *store.ResponseError
 	var body *braid.BodyError
@@ -344,8 +343,8 @@ func (w *watchStream) sendResolved(resp *pb.WatchResponse) error {
 	return err
 }
 
-// withPrevious adds the values before the events. Events are shared by all watches, so
-// they are copied. Where the value before is compacted, there is none to add.
+// withPrevious adds to events the values from before. Events are shared by all watches, so they
+// are copied. A previous value that is compacted is left out.
 func (w *watchStream) withPrevious(events []*mvccpb.Event) []*mvccpb.Event {
 	out := make([]*mvccpb.Event, len(events))
 	for i, e := range events {
@@ -373,8 +372,8 @@ func (w *watchStream) tellProgress() {
 	}
 }
 
-// tryProgress answers a progress request once no watch of the stream lags behind. The
-// store drops the answer if the channel is full.
+// tryProgress answers a progress request once all watches of the stream have caught up. The store
+// drops the answer if the channel is full.
 func (w *watchStream) tryProgress() {
 	for _, state := range w.watches {
 		if state.parked != nil {
@@ -389,10 +388,10 @@ func (w *watchStream) tryProgress() {
 
 func (w *watchStream) send(resp *pb.WatchResponse) error { return w.stream.Send(resp) }
 
-// fragment sends a response in pieces of about limit bytes, or of one event if that alone
-// is larger. A watch that asked for fragments gets all pieces but the last marked as such.
-// Another one must see the events of a revision together: it gets whole responses, cut
-// between revisions, so that one that lags far behind does not get all at once.
+// fragment sends a response in pieces of about limit bytes, or of one event if that alone is
+// larger. A watch that asked for fragments gets all pieces but the last marked as such. Another
+// watch must see the events of a revision together. It gets whole responses, cut between
+// revisions, so that a watch that is far behind does not get everything at once.
 //
 // missing is how much an event grows when it is sent.
 func fragment(resp *pb.WatchResponse, limit int, marked bool, missing func(*mvccpb.Event) int, send func(*pb.WatchResponse) error) error {

@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// A watch whose events have a large value that is not at hand is parked: the value is fetched
-// beside the stream, its later events wait, and the other watches of the stream go on. If
-// the value does not come, that watch ends with its error.
+// A watch is parked if an event has a large value that is not at hand. The value is fetched in the
+// background, the watch's later events wait, and the other watches of the stream go on. If the
+// value does not come, that watch ends with an error.
 
 const (
 	// resolveInline is how long a stream waits for values before the watch is parked.
@@ -95,7 +95,7 @@ func (w *watchStream) queue(id mvcc.WatchID, state *watch, out *pb.WatchResponse
 	return nil
 }
 
-// unpark sends what waited in a watch, as far as there are values for it.
+// unpark sends what waited in a watch, up to the next value that is not at hand.
 func (w *watchStream) unpark(f *fetchedPiece) error {
 	state := w.watches[f.id]
 	if state == nil || state.parked != f.parked {

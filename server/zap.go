@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// slogCore passes on what etcd's packages log, from warnings up: they know only zap, and
-// say a lot about ordinary things.
+// slogCore passes on what etcd's packages log with zap, from warnings up. They log a lot about
+// ordinary events.
 type slogCore struct {
 	logger *slog.Logger
 	fields []zapcore.Field
