@@ -84,17 +84,17 @@ func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
 	return b.makeFile(capacity)
 }
 
-// prepareBeside makes the next file in a goroutine once the current one is half full.
-func (b *Bodies) prepareBeside() {
+// prepare has the next file made, beside what is called next, once the current one is half full.
+func (b *Bodies) prepare(beside func(func())) {
 	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
 		return
 	}
 	ready := make(chan preparedBody, 1)
 	b.preparing = ready
-	go func() {
+	beside(func() {
 		f, err := b.makeFile(b.segmentBytes)
 		ready <- preparedBody{f, err}
-	}()
+	})
 }
 
 type preparedBody struct {

@@ -17,8 +17,9 @@
 //	read.go      ReadEntry, Replay
 //	compact.go   giving space back
 //	scrub.go     reading it all again, to find damage in time
-//	writer.go    group commit for production: one goroutine around a Log
-//	writerfull.go  what it does while the disk is full
+//	commits.go   group commit, as a sequence of steps (no goroutine, lock or clock)
+//	commitsfull.go  what it does while the disk is full
+//	writer.go    a goroutine that executes the steps, for production
 //	inspect.go   a look at the files without opening them
 //
 // And the bodies beside the log:

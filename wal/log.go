@@ -427,6 +427,21 @@ func (l *Log) fillAhead(seg *segment) error {
 	return nil
 }
 
+// prepare has the next segment made, beside what is called next, once the current one is half
+// full, so that nobody waits for it.
+func (l *Log) prepare(beside func(func())) {
+	cur := l.current()
+	if l.next != nil || l.preparing != nil || l.end < cur.capacity/2 {
+		return
+	}
+	ready := make(chan prepared, 1)
+	l.preparing = ready
+	beside(func() {
+		s, err := l.createSegment(cur.seq+1, l.segmentBytes)
+		ready <- prepared{seg: s, err: err}
+	})
+}
+
 // Sync makes everything appended durable. A failed sync shuts the log: every later call returns
 // the same *FailedError.
 func (l *Log) Sync() error {
