@@ -32,8 +32,7 @@ type bodyWork struct {
 	flushing  bool
 	filling   int // missing bodies that are being gathered; ≤ maxFilling
 
-	// repaired wait in the records for the next sync; writing are covered by the one under way.
-	repaired, writing []protocol.BodyRef
+	writing []protocol.BodyRef // restored, and not durable yet
 
 	// trims are whole copies of which it is asked whether a row would do.
 	trims []*member.Census
@@ -285,7 +284,7 @@ func (s *strand) repair(ref protocol.BodyRef, body []byte) {
 
 // hold makes durable what this member is to hold of a whole body.
 func (s *strand) hold(ref protocol.BodyRef, form protocol.Form, body []byte) {
-	if slices.Contains(s.body.repaired, ref) || slices.Contains(s.body.writing, ref) {
+	if slices.Contains(s.body.writing, ref) {
 		return
 	}
 	bytes := body
@@ -297,20 +296,23 @@ func (s *strand) hold(ref protocol.BodyRef, form protocol.Form, body []byte) {
 		}
 	}
 	record := member.BodyRecord(ref, form, bytes)
-	s.m.w.violate(s.m.id, s.court.bodies.Body(s.m.judged(), s.m.batch+1, judged(record.Body)))
+	nth := s.m.writer.count + 1
+	s.m.w.violate(s.m.id, s.court.bodies.Body(s.m.judged(), nth, judged(record.Body)))
 	s.m.w.tracef("%s   restores body %d as %s", s.m.id, ref.Index, form)
-	s.m.records = append(s.m.records, record)
-	s.body.repaired = append(s.body.repaired, ref)
-	s.m.write()
+	s.body.writing = append(s.body.writing, ref)
+	s.m.writer.Submit([]wal.Record{record}, func(err error) { s.storedBody(ref, nth, err) })
 }
 
-// stored notes which repairs are durable.
-func (s *strand) storedBodies() {
-	for _, ref := range s.body.writing {
-		s.m.w.events.Backfilled++
-		s.body.retention.Stored(ref)
+// storedBody notes that what was restored is durable.
+func (s *strand) storedBody(ref protocol.BodyRef, nth uint64, err error) {
+	if err != nil {
+		s.m.fail(err)
+		return
 	}
-	s.body.writing = nil
+	s.m.w.events.Backfilled++
+	s.court.bodies.Durable(s.m.judged(), nth)
+	s.body.writing = slices.DeleteFunc(s.body.writing, func(r protocol.BodyRef) bool { return r == ref })
+	s.body.retention.Stored(ref)
 	s.tell()
 }
 
@@ -538,7 +540,7 @@ func (w *World) damage(m *Member) {
 	}
 	index := live[w.pick(len(live))]
 	b, err := s.body.store.Read(uint32(s.instance), index)
-	if err != nil || len(b.Bytes) < 12 || m.syncing || len(m.records) > 0 || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
+	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
 		return
 	}
 	w.events.Damages++

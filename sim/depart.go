@@ -47,6 +47,9 @@ func (w *World) leave(m *Member, back time.Duration) {
 		gives, left := leaving.Next(m.clock(), 2*w.set.Heartbeat, w.set.Raft.Leaders != protocol.LeadersSpread, m.statuses(), up)
 		if left || w.now >= limit {
 			w.tracef("%s stops, as it was told", m.id)
+			if w.pauses.yes(0.5) {
+				m.writer.close()
+			}
 			m.crash()
 			w.startLater(m, back)
 			return

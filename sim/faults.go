@@ -365,7 +365,6 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 	case faultDeadSync:
 		m.disk.failSync = true
 		w.tracef("FAULT the disk of %s fails its syncs", m.id)
-		w.startLater(m, w.between(w.set.Election, 6*w.set.Election))
 	}
 }
 

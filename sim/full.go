@@ -1,11 +1,6 @@
 package sim
 
-import (
-	"errors"
-	"time"
-
-	"github.com/braidlog/braid/wal"
-)
+import "time"
 
 // Full disks: for a while no file can be given room, on one disk or on all, while what is in files
 // that are there can be written again. Nobody ends by it, and nothing is lost.
@@ -41,20 +36,4 @@ func (w *World) fillDisks(victim *Member) {
 			m.disk.full = false
 		}
 	})
-}
-
-// whileFull does a step that may find no room, again and again until it does, as wal.Writer
-// does, and then goes on.
-func (m *Member) whileFull(step func() error, then func()) {
-	err := step()
-	var full *wal.FullError
-	switch {
-	case errors.As(err, &full) && m.disk.full:
-		m.w.events.FullDisks++
-		m.later(m.w.set.Heartbeat, func() { m.whileFull(step, then) })
-	case err != nil:
-		m.fail(err)
-	default:
-		then()
-	}
 }

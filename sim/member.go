@@ -72,6 +72,7 @@ type running struct {
 	*strand
 	weaver  member.Weaver
 	log     *wal.Log
+	writer  *writer
 	snaps   *replica.Snapshots
 	applier *member.Applier
 	machine *machine
@@ -80,10 +81,6 @@ type running struct {
 	register  *member.Register
 	published time.Duration // when it was last looked whose logs the membership does not name
 
-	// the disk: records of all instances wait while a sync runs
-	records []wal.Record
-	syncing bool
-
 	drops []droppedBody
 
 	// retired are instances that are not in force any more; unborn is what the log has of
@@ -91,7 +88,6 @@ type running struct {
 	retired []*strand
 	unborn  map[protocol.InstanceID]*member.Unborn
 	again   []*member.Batch
-	batch   uint64 // counts the writes begun: what is in records now comes with the next
 
 	// proposals that wait for room, and reads
 	commands []pendingCommand
@@ -118,7 +114,6 @@ type running struct {
 	spare    protocol.Position // of the last snapshot: it stays until there is one after the next
 	due      bool              // a snapshot is wanted, however little was applied
 	scrubber *wal.Scrubber
-	rewrites []uint32 // instances whose state is to be written again
 }
 
 type pendingCommand struct {
@@ -171,8 +166,9 @@ func (m *Member) fail(err error) {
 		if m.w.lossy.yes(0.5) { // whoever watches over processes starts it again
 			m.w.startLater(m, m.w.set.Election)
 		}
-	case m.disk.failSync:
+	case errors.Is(err, errSync):
 		m.w.events.DeadDisks++
+		m.w.startLater(m, m.w.between(m.w.set.Election, 6*m.w.set.Election))
 	default:
 		m.w.violate(m.id, fmt.Errorf("stops by itself: %w", err))
 	}
@@ -457,93 +453,6 @@ func (m *Member) Change(changes []protocol.Change, done func(error)) {
 	})
 }
 
-// write puts everything that gathered into the log with one sync. Bodies are durable
-// before the log has the entries that name them: see wal.Writer.
-func (m *Member) write() {
-	if m.syncing {
-		return
-	}
-	m.syncing = true
-	j := job{records: m.records}
-	m.records = nil
-	m.batch++
-	m.w.mix(uint64(len(j.records)))
-	for _, s := range m.kept() {
-		j.marks = append(j.marks, reach{strand: s, seq: s.submitted, noting: s.noting, cut: s.cut})
-		s.body.writing, s.body.repaired = s.body.repaired, nil
-		s.cut = 0
-		m.w.mix(s.submitted)
-	}
-	m.whileFull(func() error { return m.body.store.AppendOf(j.records) }, func() { m.writeBodies(j) })
-}
-
-// writeBodies makes the bodies of a job durable, and then writes the log.
-func (m *Member) writeBodies(j job) {
-	durable := func() {
-		if err := m.body.store.Sync(); err != nil { // also what was moved to save room
-			m.fail(err)
-			return
-		}
-		m.writeLog(j)
-	}
-	if slices.ContainsFunc(j.records, func(r wal.Record) bool { return r.Body != nil }) {
-		m.whenSynced(m.syncTime(), durable)
-	} else {
-		durable()
-	}
-}
-
-// job is what one write makes durable.
-type job struct {
-	records []wal.Record
-	marks   []reach
-}
-
-// reach is how far a write goes in one instance.
-type reach struct {
-	*strand
-	seq    uint64         // of the last step in it
-	cut    protocol.Index // the instance's log may be cut here, after the records; 0: no
-	noting protocol.Index // the commit index in it
-}
-
-func (m *Member) writeLog(j job) {
-	rewrites := m.rewrites
-	m.rewrites = nil
-	for _, k := range j.marks {
-		if k.cut > 0 {
-			k.judgeCut(k.cut)
-		}
-	}
-	m.whileFull(func() error { return m.log.Append(j.records) }, func() {
-		m.whileFull(func() (err error) {
-			for _, id := range rewrites {
-				if err == nil {
-					err = m.log.Rewrite(id)
-				}
-			}
-			for _, k := range j.marks {
-				if err == nil && k.cut > 0 {
-					err = m.log.Compact(uint32(k.instance), uint64(k.cut))
-				}
-			}
-			return err
-		}, func() { m.whenSynced(m.syncTime(), func() { m.wrote(j) }) })
-	})
-}
-
-// whenSynced runs do when a sync that takes so long is done, which a disk that stands still
-// puts off.
-func (m *Member) whenSynced(d time.Duration, do func()) {
-	m.later(d, func() {
-		if m.stalled > m.w.now {
-			m.whenSynced(m.w.set.Heartbeat, do)
-			return
-		}
-		do()
-	})
-}
-
 // syncTime is how long a sync that begins now takes.
 func (m *Member) syncTime() time.Duration {
 	s := &m.w.set
@@ -552,46 +461,6 @@ func (m *Member) syncTime() time.Duration {
 		d *= 20
 	}
 	return d
-}
-
-func (m *Member) wrote(j job) {
-	if err := m.log.Sync(); err != nil {
-		m.fail(err)
-		return
-	}
-	m.body.store.Settle()
-	m.body.store.Settle()
-	if _, err := m.body.store.Compact(); err != nil {
-		m.fail(err)
-		return
-	}
-	for _, k := range j.marks {
-		if m.w.tracing() && m.w.set.woven() {
-			m.w.tracef("%s   durable up to step %d of instance %d", m.id, k.seq, k.instance)
-		} else if m.w.tracing() {
-			m.w.tracef("%s   durable up to step %d", m.id, k.seq)
-		}
-		if k.inst != nil { // else it was retired in an earlier life
-			m.w.violate(m.id, k.court.ledger.Durable(m.judged(), k.seq))
-		}
-		k.court.bodies.Durable(m.judged(), m.batch)
-		k.strand.noted = max(k.strand.noted, k.noting)
-		if k.strand.unwritten = 0; k.strand.recorded > k.seq {
-			k.strand.unwritten = m.clock()
-		}
-	}
-	m.syncing = false
-	more := len(m.records) > 0
-	for _, k := range j.marks {
-		k.storedBodies()
-		more = more || k.strand.submitted != k.seq || k.strand.cut > 0
-	}
-	if more {
-		m.write()
-	}
-	for _, k := range j.marks {
-		k.step(protocol.Persisted{Seq: k.seq})
-	}
 }
 
 // apply works through what was committed: at once, or after a while where the seed says
@@ -705,6 +574,7 @@ func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
 
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
+	m.writer = newWriter(m, m.log, m.body.store)
 	s := m.own
 	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
 	m.streams = map[protocol.MemberID]order.Cursor{}

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/wal"
 )
 
 // Mutant is a known-unsafe variant of one rule of the code that ships. The simulator only hands
@@ -28,6 +29,9 @@ func mutants() (all []Mutant) {
 	}
 	for _, m := range member.Mutants {
 		all = append(all, Mutant{string(m.Name), "member." + m.Where, m.Does})
+	}
+	for _, m := range wal.Mutants {
+		all = append(all, Mutant{string(m.Name), "wal." + m.Where, m.Does})
 	}
 	return all
 }

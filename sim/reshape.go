@@ -65,9 +65,6 @@ func (m *Member) reshaped() error {
 		}
 	}
 	m.askAgain()
-	if len(m.records) > 0 {
-		m.write()
-	}
 	return nil
 }
 
@@ -92,8 +89,11 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, erro
 	if err != nil {
 		return nil, err
 	}
-	m.records = append(m.records, records...)
-	s := &strand{m: m, instance: id, court: m.w.courtWith(id, &base.Config), noted: rec.State.Commit}
+	if len(records) > 0 {
+		m.writer.Submit(records, m.failOn)
+	}
+	s := newStrand(m, id, m.w.courtWith(id, &base.Config))
+	s.noted = rec.State.Commit
 	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 		return nil, err
 	}
@@ -128,8 +128,13 @@ func (s *strand) vanish() {
 	s.vanished = true
 	s.body.retention.Compact(math.MaxUint64)
 	s.sweep()
-	s.cut = s.inst.Core().Status().Last
-	s.m.write()
+	s.cut(member.AllIndexes)
+}
+
+// cut gives up the instance's log up to an index.
+func (s *strand) cut(at protocol.Index) {
+	s.judgeCut(at)
+	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 
 // askAgain asks anew for the read points of reads that were asked for with other instances.

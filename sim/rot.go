@@ -47,7 +47,7 @@ func (w *World) rotLog(m *Member) {
 	}
 	index := first + protocol.Index(w.pick(int(last-first)+1))
 	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
-	if err != nil || len(record) == 0 || m.syncing || len(m.records) > 0 { // what it stands beside must be on the disk too
+	if err != nil || len(record) == 0 || m.writer.busy() { // what it stands beside must be on the disk too
 		return
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
@@ -82,7 +82,7 @@ func (w *World) rotSnapshot(m *Member) {
 		return
 	}
 	for _, k := range m.strands {
-		if k.cut > 0 || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
+		if m.writer.busy() || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
 			return // it is cut further than the disk says
 		}
 	}
@@ -189,11 +189,18 @@ func (m *Member) scrubDisk() {
 	m.later(4*m.w.set.Election, m.scrubDisk)
 }
 
+// failOn stops the member if there is an error.
+func (m *Member) failOn(err error) {
+	if err != nil {
+		m.fail(err)
+	}
+}
+
 func (m *Member) mend(d *wal.Damage) {
 	m.w.tracef("%s   finds damage: %v", m.id, d.Where)
 	for _, lost := range d.Lost {
 		if lost.State {
-			m.rewrites = append(m.rewrites, lost.Instance)
+			m.writer.Rewrite(lost.Instance, m.failOn)
 		}
 		if s := m.of(protocol.InstanceID(lost.Instance)); s != nil && lost.Last > 0 {
 			m.harm(s, protocol.Index(lost.Last))

@@ -188,6 +188,9 @@ func (w *World) calmDown() []*Member {
 		if m.frozen {
 			m.thaw()
 		}
+		if m.up && m.writer.steps.Stats().Failed != nil {
+			m.crash() // nobody has noticed yet that its disk failed
+		}
 		w.startMember(m)
 	}
 	return alive

@@ -47,6 +47,7 @@ type Settings struct {
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
 	ApplyMax time.Duration // most that applying a commitment takes
+	Idle     float64       // how soon an idle log is sealed, as a share of what production waits
 	HopMax   time.Duration // most that an event takes from one machine of a member to another
 	Durable  bool          // the state machine keeps its own state on disk
 
@@ -99,6 +100,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	if s.drawMeet(meet); meet.yes(0.12) {
 		s.strand(meet)
 	}
+	s.drawWriter(dice{rand.New(rand.NewPCG(seed, writerStream))})
 	s.drawUnequal(dice{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }

@@ -212,16 +212,12 @@ func (m *Member) stored(s *snapshot, total int64) {
 		k.step(protocol.Compact{Index: at.Point(k.instance).Index})
 	}
 	m.releaseUpTo(s.Command)
-	cutting := false
 	for _, k := range m.strands {
 		if cut := at.Point(k.instance).Index; m.up && cut > 0 {
 			k.body.retention.Compact(cut)
 			k.sweep()
-			k.cut, cutting = cut, true
+			k.cut(cut)
 		}
-	}
-	if cutting {
-		m.write()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // share the member's disk, state machine and clients.
 type strand struct {
 	// notes are what the judge of bodies is told when the records of the outbox are handed to
-	// the disk; empty unless woven.
+	// the disk.
 	notes    []func() error
 	m        *Member
 	instance protocol.InstanceID
@@ -25,9 +25,12 @@ type strand struct {
 
 	keep      member.LogKeeper
 	submitted uint64         // the last step whose records were handed over
+	persisted uint64         // the last step that is durable, as the disk says
+	durable   uint64         // and as the instance was told
+	told      bool           // it will look what is durable
+	fromDisk  line           // what the disk says to the event loop
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
-	cut       protocol.Index // the log may be cut here, after the records; 0: no
 	recorded  uint64         // the last of them that had records
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
 	mover     member.Mover
@@ -71,7 +74,8 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		return err
 	}
 	for _, l := range logs[:len(meta.Cursor.Points)] {
-		s := &strand{m: m, instance: l.Instance, court: m.w.courtOf(l.Instance), noted: l.Recovered.State.Commit}
+		s := newStrand(m, l.Instance, m.w.courtOf(l.Instance))
+		s.noted = l.Recovered.State.Commit
 		if err := s.holdBodies(r.machine, store, l.Recovered.Base.Index); err != nil {
 			return err
 		}
@@ -95,13 +99,18 @@ func (m *Member) openRetired(r *running, meta *member.Meta, store *wal.Bodies) e
 		if id >= meta.Cursor.Fresh || m.among(r.strands, id) != nil || m.among(r.retired, id) != nil || !meta.Cursor.Woven() {
 			continue
 		}
-		s := &strand{m: m, instance: id, court: m.w.courtOf(id), vanished: true}
+		s := newStrand(m, id, m.w.courtOf(id))
+		s.vanished = true
 		if err := s.holdBodies(r.machine, store, ^protocol.Index(0)); err != nil {
 			return err
 		}
 		r.retired = append(r.retired, s)
 	}
 	return nil
+}
+
+func newStrand(m *Member, instance protocol.InstanceID, c *court) *strand {
+	return &strand{m: m, instance: instance, court: c, fromDisk: line{m: m}}
 }
 
 // begin makes the instance from what was recovered.
@@ -278,7 +287,7 @@ func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
 	return &full, nil
 }
 
-// persist hands records to the disk; a sync that runs is waited for.
+// persist hands records to the disk.
 func (s *strand) persist(out *member.Outbox) {
 	if out.Seq == s.submitted {
 		return
@@ -287,7 +296,6 @@ func (s *strand) persist(out *member.Outbox) {
 		s.m.w.violate(s.m.id, note())
 	}
 	s.notes = nil
-	s.m.records = append(s.m.records, out.Persist...)
 	s.submitted = out.Seq
 	if len(out.Persist) > 0 {
 		s.recorded = out.Seq
@@ -295,7 +303,19 @@ func (s *strand) persist(out *member.Outbox) {
 			s.unwritten = s.m.clock()
 		}
 	}
-	s.m.write()
+	m, seq, commit := s.m, out.Seq, s.noting
+	m.w.mix(seq)
+	nth := m.writer.count + 1
+	m.writer.Submit(out.Persist, func(err error) { s.wrote(seq, nth, commit, err) })
+}
+
+// noteDurable tells the instance what is durable.
+func (s *strand) noteDurable() {
+	s.told = false
+	if s.persisted > s.durable {
+		s.durable = s.persisted
+		s.step(protocol.Persisted{Seq: s.durable})
+	}
 }
 
 // answerReads takes in read points. A read that has those of all instances waits until they

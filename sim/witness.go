@@ -106,8 +106,8 @@ func (c *witness) deleted(out *protocol.Effects) error {
 	return ledger.Cut(id, last)
 }
 
-// judgeBody judges what a record says about bodies, when it is known with which write it goes
-// to the disk: a sibling may begin one before this instance's outbox is carried out.
+// judgeBody judges what a record says about bodies, when it is known with which call of Submit it
+// goes to the disk: somebody else may write before this instance's outbox is carried out.
 func (c *witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.m, c.s.court.bodies
 	if m.strange() {
@@ -120,16 +120,13 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
 		body := bodyOf(&r.Entry)
-		note = func() error { return bodies.Entry(uint64(m.id), m.batch+1, body) }
+		note = func() error { return bodies.Entry(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
 		m.w.events.Upgrades++
 		body := bodyOf(&r.Entry)
-		note = func() error { return bodies.Body(uint64(m.id), m.batch+1, body) }
+		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	default:
 		return nil
-	}
-	if !m.w.set.woven() {
-		return note()
 	}
 	c.s.notes = append(c.s.notes, note)
 	return nil

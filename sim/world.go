@@ -19,6 +19,7 @@ type World struct {
 	// births draws the identities of logs and the marks of lives.
 	births *rand.Rand
 	lossy  dice // draws what concerns lost disks
+	pauses dice // draws what concerns the writers of logs
 	hops   dice // draws how long events take from one machine of a member to another
 	// acquainted is the highest life of a member (to) that another one (from) has linked with.
 	acquainted map[linkKey]uint64
@@ -80,7 +81,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes the world of some settings; nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
-	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed),
+	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.court = w.courtOf(firstInstance)
 	for i := range set.Nodes {

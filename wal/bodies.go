@@ -80,7 +80,7 @@ type Bodies struct {
 	victim    *bodyFile
 	at        int
 	scratch   []byte
-	preparing chan preparedBody
+	preparing *preparedBody
 	err       error // why it is shut
 }
 

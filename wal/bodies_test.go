@@ -490,7 +490,7 @@ func TestBodiesBesideReaders(t *testing.T) {
 		appended <- i
 		if i%7 == 0 {
 			require.NoError(t, b.Sync())
-			b.prepare(func(f func()) { go f() })
+			b.prepare(inGoroutine)
 			_, err := b.Compact()
 			require.NoError(t, err)
 		}

@@ -85,19 +85,17 @@ func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
 }
 
 // prepare has the next file made, beside what is called next, once the current one is half full.
-func (b *Bodies) prepare(beside func(func())) {
+func (b *Bodies) prepare(beside Beside) {
 	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
 		return
 	}
-	ready := make(chan preparedBody, 1)
-	b.preparing = ready
-	beside(func() {
-		f, err := b.makeFile(b.segmentBytes)
-		ready <- preparedBody{f, err}
-	})
+	p := &preparedBody{}
+	b.preparing = p
+	p.wait = beside(func() { p.file, p.err = b.makeFile(b.segmentBytes) })
 }
 
 type preparedBody struct {
+	wait func() // returns when the rest is set
 	file *bodyFile
 	err  error
 }
@@ -106,7 +104,8 @@ func (b *Bodies) awaitPrepared() (*bodyFile, error) {
 	if b.preparing == nil {
 		return nil, nil
 	}
-	p := <-b.preparing
+	p := b.preparing
+	p.wait()
 	b.preparing = nil
 	var full *FullError
 	if errors.As(p.err, &full) {

@@ -13,6 +13,10 @@ const (
 	forever time.Duration = -1
 )
 
+// Beside has a function run soon, perhaps beside everything else. What it returns returns when the
+// function has run.
+type Beside func(func()) (wait func())
+
 // Commits is group commit on a Log and the Bodies beside it, as a sequence of steps: it takes
 // whatever was submitted, by all instances, makes it durable with one sync of each, and tells
 // those who submitted it. It has no goroutine, no lock and no clock: whoever executes it calls
@@ -27,8 +31,7 @@ const (
 type Commits struct {
 	log    *Log
 	bodies *Bodies // nil: records have none
-	// beside runs what prepares files beside Step; it must end before the log is closed.
-	beside func(func())
+	beside Beside
 
 	// What waits.
 	queue  []job
@@ -54,16 +57,9 @@ type Commits struct {
 	gaveUp    error         // why nothing is written any more
 	completed CommitStats
 
-	// For tests: known-unsafe variants.
-
-	// MutantBodiesLate writes records before the bodies that they name are durable.
-	MutantBodiesLate bool
-	// MutantAnswerEarly tells that records are durable when they are written.
-	MutantAnswerEarly bool
-	// MutantCutFirst cuts logs before it writes what was submitted before the cut.
-	MutantCutFirst bool
-	// MutantSettleEarly gives up replaced bodies before the entries that replace them are durable.
-	MutantSettleEarly bool
+	// Mutant is for tests: bodies-after-log, answer-before-sync, cut-before-records,
+	// code-drop-replaced-early.
+	Mutant Mutant
 }
 
 // job is one call of Submit, Compact or Rewrite.
@@ -111,8 +107,8 @@ type CommitStats struct {
 
 // NewCommits returns group commit on a log and the bodies beside it, which must not be used
 // otherwise from then on. bodies may be nil if no record has a body. beside runs a function soon,
-// perhaps beside what is called next; the log waits for it where it needs what it makes.
-func NewCommits(l *Log, bodies *Bodies, beside func(func())) *Commits {
+// perhaps beside what is called next.
+func NewCommits(l *Log, bodies *Bodies, beside Beside) *Commits {
 	return &Commits{log: l, bodies: bodies, beside: beside, pause: sealAfter}
 }
 
@@ -295,14 +291,14 @@ func (c *Commits) next() {
 	switch c.stage {
 	case StageBodies:
 		c.stage = StageBodySync
-		if c.bodies == nil || c.MutantBodiesLate {
+		if c.bodies == nil || c.Mutant == MutantBodiesLate {
 			c.stage = StageRecords
 		}
 	case StageBodySync:
 		c.stage = StageRecords
 	case StageRecords:
 		c.stage = StageSync
-		if c.MutantAnswerEarly {
+		if c.Mutant == MutantAnswerEarly {
 			c.tell()
 		}
 	default:
@@ -344,7 +340,7 @@ func (c *Commits) appendBodies() error {
 			}
 		}
 	}
-	if c.MutantSettleEarly && c.bodies != nil {
+	if c.Mutant == MutantDropEarly && c.bodies != nil {
 		c.bodies.Settle()
 	}
 	return nil
@@ -352,7 +348,7 @@ func (c *Commits) appendBodies() error {
 
 // appendRecords writes the jobs to the log. Where there is no room, the jobs before come first.
 func (c *Commits) appendRecords() error {
-	if c.MutantCutFirst {
+	if c.Mutant == MutantCutFirst {
 		if err := c.cutFirst(); err != nil {
 			return err
 		}

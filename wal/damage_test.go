@@ -237,7 +237,7 @@ func TestPrepareFull(t *testing.T) {
 	for i := uint64(1); l.preparing == nil; i++ {
 		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 900))}))
 		require.NoError(t, l.Sync())
-		l.prepare(func(f func()) { go f() })
+		l.prepare(inGoroutine)
 	}
 	require.NoError(t, l.awaitPrepared())
 	require.Nil(t, l.next)

@@ -85,8 +85,8 @@ type Log struct {
 	sealed bool // the last batch is a seal
 	marks  *markFile
 	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
-	// preparing yields the next segment while it is made elsewhere.
-	preparing chan prepared
+	// preparing is the next segment while it is made beside.
+	preparing *prepared
 	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
 	// was full before that mark was written. nil: there is none such.
 	turning *segment
@@ -96,11 +96,15 @@ type Log struct {
 	closed              bool
 	damage              []*CorruptError // what Open found, and could go on without
 	err                 error           // why the log is shut
+
+	// Mutant is for tests: mark-before-sync.
+	Mutant Mutant
 }
 
 type prepared struct {
-	seg *segment
-	err error
+	wait func() // returns when the rest is set
+	seg  *segment
+	err  error
 }
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
@@ -429,17 +433,14 @@ func (l *Log) fillAhead(seg *segment) error {
 
 // prepare has the next segment made, beside what is called next, once the current one is half
 // full, so that nobody waits for it.
-func (l *Log) prepare(beside func(func())) {
+func (l *Log) prepare(beside Beside) {
 	cur := l.current()
 	if l.next != nil || l.preparing != nil || l.end < cur.capacity/2 {
 		return
 	}
-	ready := make(chan prepared, 1)
-	l.preparing = ready
-	beside(func() {
-		s, err := l.createSegment(cur.seq+1, l.segmentBytes)
-		ready <- prepared{seg: s, err: err}
-	})
+	p := &prepared{}
+	l.preparing = p
+	p.wait = beside(func() { p.seg, p.err = l.createSegment(cur.seq+1, l.segmentBytes) })
 }
 
 // Sync makes everything appended durable. A failed sync shuts the log: every later call returns
@@ -453,6 +454,11 @@ func (l *Log) Sync() error {
 	}
 	if !l.dirty {
 		return nil
+	}
+	if l.Mutant == MutantMarkEarly {
+		if err := l.synced(); err != nil {
+			return l.fail("mark", err)
+		}
 	}
 	if err := l.current().file.SyncData(); err != nil {
 		return l.fail("sync", err)
@@ -537,7 +543,8 @@ func (l *Log) awaitPrepared() error {
 	if l.preparing == nil {
 		return nil
 	}
-	p := <-l.preparing
+	p := l.preparing
+	p.wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preparing = nil

@@ -44,9 +44,19 @@ type WriterStats struct {
 // otherwise from then on. bodies may be nil if no record has a body.
 func NewWriter(l *Log, bodies *Bodies) *Writer {
 	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	w.steps = NewCommits(l, bodies, func(prepare func()) { go prepare() })
+	w.steps = NewCommits(l, bodies, inGoroutine)
 	go w.run()
 	return w
+}
+
+// inGoroutine is a Beside.
+func inGoroutine(do func()) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	return func() { <-done }
 }
 
 // Submit hands over records and their bodies to be made durable, and never blocks. The records and their

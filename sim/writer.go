@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// writerStream is for what happens between the steps of a writer what stream is for everything else.
+const writerStream = stream + 30
+
+// drawWriter chooses how soon an idle log is sealed and tidied up, as a share of what production
+// waits.
+func (s *Settings) drawWriter(d dice) { s.Idle = d.share() * d.share() }
+
+func newPauses(seed uint64) dice {
+	return dice{rand.New(rand.NewPCG(seed^0x2545f491, writerStream))}
+}
+
+// writer executes the steps of a member's log, as the goroutine of wal.Writer does, on virtual
+// time: a sync takes as long as the disk needs, and between other steps a little passes, too.
+// Power may be lost between any two of them, and within each.
+type writer struct {
+	m       *Member
+	steps   *wal.Commits
+	count   uint64 // calls of Submit
+	planned int    // what was planned before counts no more
+	waiting bool   // for something submitted, or for a pause to end
+	closing bool   // nobody minds any more what fails
+}
+
+func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
+	w := &writer{m: m}
+	w.steps = wal.NewCommits(log, bodies, w.beside)
+	w.steps.Mutant = wal.Mutant(m.w.set.Mutant)
+	log.Mutant = w.steps.Mutant
+	w.plan()
+	return w
+}
+
+// Submit is that of wal.Writer. done is not called when the process has stopped.
+func (w *writer) Submit(records []wal.Record, done func(error)) {
+	w.count++
+	w.m.w.mix(uint64(len(records)))
+	w.steps.Submit(records, w.alive(done))
+	w.wake()
+}
+
+// Compact is that of wal.Writer.
+func (w *writer) Compact(instance uint32, index uint64) {
+	w.steps.Compact(instance, index)
+	w.wake()
+}
+
+// Rewrite is that of wal.Writer.
+func (w *writer) Rewrite(instance uint32, done func(error)) {
+	w.steps.Rewrite(instance, w.alive(done))
+	w.wake()
+}
+
+func (w *writer) alive(done func(error)) func(error) {
+	life := w.m.life
+	return func(err error) {
+		if w.m.up && w.m.life == life && (!w.closing || !errors.Is(err, wal.ErrClosed)) {
+			done(err)
+		}
+	}
+}
+
+// busy reports whether something that was submitted is not durable, or not told.
+func (w *writer) busy() bool {
+	jobs, _ := w.steps.Queued()
+	return jobs > 0 || w.steps.Stage() != wal.StageIdle
+}
+
+func (w *writer) wake() {
+	if w.waiting {
+		w.waiting = false
+		w.after(w.m.w.hop())
+	}
+}
+
+// plan plans the next step.
+func (w *writer) plan() {
+	jobs, _ := w.steps.Queued()
+	switch idle := w.steps.Stage() == wal.StageIdle; {
+	case w.steps.Syncs() && w.steps.Busy():
+		w.after(w.m.syncTime())
+	case w.steps.Busy() || idle && jobs > 0:
+		w.after(w.m.w.hop())
+	case w.steps.Pause() < 0:
+		w.waiting = true
+	default:
+		w.waiting = true
+		w.after(w.pause(idle))
+	}
+}
+
+// pause is how long the writer waits now. That of a full disk is as in production.
+func (w *writer) pause(idle bool) time.Duration {
+	d := w.steps.Pause()
+	if idle {
+		d = time.Duration(2 * w.m.w.pauses.share() * w.m.w.set.Idle * float64(d))
+	}
+	return d
+}
+
+// after goes on after a while, unless something comes before.
+func (w *writer) after(d time.Duration) {
+	w.planned++
+	plan := w.planned
+	w.m.later(d, func() {
+		if plan == w.planned {
+			w.goOn()
+		}
+	})
+}
+
+func (w *writer) goOn() {
+	if w.m.stalled > w.m.w.now && w.steps.Syncs() {
+		w.after(w.m.w.set.Heartbeat)
+		return
+	}
+	due := w.waiting // a pause is over
+	w.waiting = false
+	if w.steps.Gather() || due {
+		w.step()
+	}
+	if w.m.up {
+		w.plan()
+	}
+}
+
+func (w *writer) step() {
+	m := w.m
+	w.steps.Step()
+	st := w.steps.Stats()
+	switch {
+	case !m.up:
+	case m.disk.power == 1: // nobody may have heard of it
+		m.fail(errPower)
+	case st.Full != nil && !m.disk.full:
+		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
+	case st.Full != nil:
+		m.w.events.FullDisks++
+	}
+}
+
+// beside runs something a little later, or when it is waited for.
+func (w *writer) beside(do func()) (wait func()) {
+	ran := false
+	wait = func() {
+		if !ran {
+			ran = true
+			do()
+		}
+	}
+	w.m.later(w.m.w.hop(), func() {
+		if wait(); w.m.disk.power == 1 {
+			w.m.fail(errPower)
+		}
+	})
+	return wait
+}
+
+// close ends the writer and the files as a process does that is told to stop.
+func (w *writer) close() {
+	w.closing = true
+	w.steps.Close()
+	for !w.steps.Closed() {
+		w.steps.Gather()
+		w.step()
+		if !w.m.up {
+			return
+		}
+	}
+	err := errors.Join(w.m.body.store.Close(), w.m.log.Close())
+	if err != nil && !errors.Is(err, errPower) && !errors.Is(err, errSync) && !errors.As(err, new(*wal.FullError)) {
+		w.m.w.violate(w.m.id, fmt.Errorf("closes its files: %w", err))
+	}
+}
+
+// wrote is called when a step of the instance is durable: nth is which call of Submit it was, and
+// commit the commit index that is on the disk with it.
+func (s *strand) wrote(seq, nth uint64, commit protocol.Index, err error) {
+	m := s.m
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	if m.w.tracing() {
+		m.w.tracef("%s   durable up to step %d%s", m.id, seq, m.w.named(s.instance))
+	}
+	m.w.violate(m.id, s.court.ledger.Durable(m.judged(), seq))
+	s.court.bodies.Durable(m.judged(), nth)
+	s.noted = max(s.noted, commit)
+	if s.unwritten = 0; s.recorded > seq {
+		s.unwritten = m.clock()
+	}
+	if s.persisted = seq; !s.told {
+		s.told = true
+		s.fromDisk.post(s.noteDurable)
+	}
+}
