@@ -294,6 +294,9 @@ func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bo
 		if err == nil {
 			return nil
 		}
+		if !IsDamage(err) { // the disk did not say what it holds: it may at the next start
+			return fmt.Errorf("body of entry %d (instance %d, term %d), which was acknowledged: %w", e.Index, instance, e.Term, err)
+		}
 		why = err.Error()
 	}
 	return &protocol.CorruptError{What: "body store", Detail: fmt.Sprintf(

@@ -2,6 +2,7 @@ package member
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -140,4 +141,52 @@ func TestAReplacementThatDidNotReachTheLogIsNoLoss(t *testing.T) {
 	held, err := b.Read(1, 11)
 	require.NoError(t, err)
 	require.EqualValues(t, old.Term, held.Term)
+}
+
+var errUnreadable = errors.New("input/output error")
+
+// sickFS is a file system whose files cannot be read while sick.
+type sickFS struct {
+	vfs.FS
+	sick bool
+}
+
+type sickFile struct {
+	vfs.File
+	of *sickFS
+}
+
+func (s *sickFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := s.FS.Open(name, opts...)
+	return sickFile{f, s}, err
+}
+
+func (s *sickFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := s.FS.OpenReadWrite(name, c, opts...)
+	return sickFile{f, s}, err
+}
+
+func (f sickFile) ReadAt(p []byte, off int64) (int, error) {
+	if f.of.sick {
+		return 0, errUnreadable
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// TestABodyThatCannotBeReadIsNotDamaged: a member whose disk fails to read at its start is not told
+// that what it acknowledged is gone.
+func TestABodyThatCannotBeReadIsNotDamaged(t *testing.T) {
+	fs, body := &sickFS{FS: vfs.NewMem()}, someBody(1000)
+	b := openStore(t, fs)
+	ref := refTo(11, 2, body)
+	store(t, b, ref, protocol.FormWhole, body)
+	require.NoError(t, b.Close())
+	b = openStore(t, fs)
+	fs.sick = true
+	err := RecoverBodies(oneLog(recovered(0, ref)), b, nil)
+	require.ErrorIs(t, err, errUnreadable)
+	require.False(t, IsDamage(err))
+	fs.sick = false
+	require.NoError(t, RecoverBodies(oneLog(recovered(0, ref)), b, nil))
+	require.NoError(t, b.Close())
 }
