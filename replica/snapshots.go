@@ -297,6 +297,9 @@ func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHead
 		if err == nil {
 			return h, true, s.setAside(all[i+1:])
 		}
+		if !member.IsDamage(err) { // the disk did not say what stands there
+			return h, false, err
+		}
 		s.Damaged = append(s.Damaged, err)
 		if i == 0 {
 			return h, false, errors.Join(s.Damaged...)
