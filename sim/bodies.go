@@ -82,11 +82,13 @@ func (s *strand) holdBodies(machine *machine, store *wal.Bodies, base protocol.I
 
 // foundBodies is what the store holds, as the judge has it. What cannot be read is not there.
 func (s *strand) foundBodies() (found []check.Body) {
-	for _, ref := range s.foundRefs() {
-		if full, err := s.body.store.Read(uint32(s.instance), uint64(ref.Index)); err == nil && full.Form != uint8(protocol.FormNone) {
-			found = append(found, judged(&full))
+	s.m.disk.healthy(func() {
+		for _, ref := range s.foundRefs() {
+			if full, err := s.body.store.Read(uint32(s.instance), uint64(ref.Index)); err == nil && full.Form != uint8(protocol.FormNone) {
+				found = append(found, judged(&full))
+			}
 		}
-	}
+	})
 	return found
 }
 

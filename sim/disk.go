@@ -33,7 +33,9 @@ type disk struct {
 	// full: no file can be given room.
 	full bool
 	// power, if > 0, is after how many more writes and syncs the power fails.
-	power   int
+	power int
+	// ills, if > 0, is after how many more operations one fails.
+	ills    int
 	written int64 // bytes, over the disk's life
 }
 
@@ -215,13 +217,16 @@ func (f *file) Close() error { return nil }
 func (f *file) Read(p []byte) (int, error) {
 	k, err := f.ReadAt(p, int64(f.pos))
 	f.pos += k
-	if k > 0 {
+	if k > 0 && err == io.EOF {
 		err = nil
 	}
 	return k, err
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.d.ail("read", f.name); err != nil {
+		return 0, err
+	}
 	if off >= int64(len(f.n.data)) {
 		return 0, io.EOF
 	}
@@ -239,6 +244,9 @@ func (f *file) Write(p []byte) (int, error) {
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.d.ail("write", f.name); err != nil {
+		return 0, err
+	}
 	if err := f.d.draw(); err != nil {
 		return 0, err
 	}
@@ -314,7 +322,12 @@ func (f *file) Preallocate(_, _ int64) error {
 	return nil
 }
 
-func (f *file) Stat() (vfs.FileInfo, error) { return fileInfo{path.Base(f.name), f.n}, nil }
+func (f *file) Stat() (vfs.FileInfo, error) {
+	if err := f.d.ail("stat", f.name); err != nil {
+		return nil, err
+	}
+	return fileInfo{path.Base(f.name), f.n}, nil
+}
 
 type fileInfo struct {
 	name string
@@ -338,6 +351,9 @@ func (i fileInfo) Mode() os.FileMode {
 
 func (d *disk) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	n := &inode{}
+	if err := d.ail("create", name); err != nil {
+		return nil, err
+	}
 	if err := d.enter("create", name, n); err != nil {
 		return nil, err
 	}
@@ -365,6 +381,9 @@ func (d *disk) Link(oldname, newname string) error {
 }
 
 func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := d.ail("open", name); err != nil {
+		return nil, err
+	}
 	n := d.names[clean(name)]
 	if n == nil {
 		return nil, notExist("open", name)
@@ -386,6 +405,9 @@ func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.O
 func (d *disk) OpenDir(name string) (vfs.File, error) { return d.Open(name) }
 
 func (d *disk) Remove(name string) error {
+	if err := d.ail("remove", name); err != nil {
+		return err
+	}
 	name = clean(name)
 	n := d.names[name]
 	if n == nil {
@@ -412,6 +434,9 @@ func (d *disk) RemoveAll(name string) error {
 }
 
 func (d *disk) Rename(oldname, newname string) error {
+	if err := d.ail("rename", oldname); err != nil {
+		return err
+	}
 	oldname, newname = clean(oldname), clean(newname)
 	n := d.names[oldname]
 	if n == nil {
@@ -473,6 +498,9 @@ func (d *disk) children(dir string) []string {
 }
 
 func (d *disk) List(dir string) ([]string, error) {
+	if err := d.ail("list", dir); err != nil {
+		return nil, err
+	}
 	dir = clean(dir)
 	if n := d.names[dir]; n == nil || !n.dir {
 		return nil, notExist("list", dir)
@@ -481,6 +509,9 @@ func (d *disk) List(dir string) ([]string, error) {
 }
 
 func (d *disk) Stat(name string) (vfs.FileInfo, error) {
+	if err := d.ail("stat", name); err != nil {
+		return nil, err
+	}
 	n := d.names[clean(name)]
 	if n == nil {
 		return nil, notExist("stat", name)

@@ -15,6 +15,7 @@ type Events struct {
 	Given        int `json:"leaderships_handed_over_before_a_stop"`
 	HalfWrites   int `json:"power_lost_while_writing"`
 	DeadDisks    int `json:"failed_syncs"`
+	IOErrors     int `json:"members_stopped_by_io_errors"`
 	Frozen       int `json:"frozen_in_a_turn"`
 	Garbled      int `json:"nonsense_proposed"`
 	Wiped        int `json:"disks_lost"`
@@ -69,7 +70,7 @@ type Events struct {
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable},
-		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites},
+		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},

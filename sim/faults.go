@@ -41,13 +41,14 @@ const (
 	faultLag                        // a member applies nothing for a while
 	faultNarrow                     // links to or from a member are narrow
 	faultAway                       // a member is away until the others have cut their logs
+	faultIO                         // a disk fails an operation
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away",
+	"lag", "narrow", "away", "io-error",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -167,6 +168,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.after(w.between(0, 3*w.set.Election), func() { w.burst = 0 })
 	case faultSlowDisk, faultStallDisk, faultDeadSync:
 		w.hurtDisk(k, victim)
+	case faultIO:
+		w.failOperation(victim)
 	case faultFull:
 		w.fillDisks(victim)
 	case faultTransfer:
@@ -269,6 +272,9 @@ func (w *World) startMember(m *Member) {
 	}
 	m.disk.failSync = false // a new disk controller, the same platters
 	m.disk.power = 0
+	if w.calm {
+		m.disk.ills = 0
+	}
 	if !w.calm && w.chance(0.1) {
 		m.disk.power = 1 + w.pick(20) // it may get through that and further
 	}
@@ -283,6 +289,13 @@ func (w *World) boot(m *Member) {
 	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && m.running == nil {
 		m.disk = m.disk.crash(w.rng) // it never was there
 		w.startLater(m, w.set.Election)
+		return
+	}
+	if errors.Is(err, errIO) {
+		w.tracef("FAULT %s cannot start: %v", m.id, err)
+		w.events.IOErrors++
+		m.disk = m.disk.crash(w.rng)
+		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
 	if errors.Is(err, errPower) {

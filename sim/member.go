@@ -158,6 +158,9 @@ func (m *Member) clock() time.Duration {
 func (m *Member) fail(err error) {
 	m.w.tracef("%s stops: %v", m.id, err)
 	switch {
+	case errors.Is(err, errIO):
+		m.w.events.IOErrors++
+		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case errors.Is(err, errPower):
 		m.w.events.HalfWrites++
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))

@@ -92,6 +92,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawProposers(turns)
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
+	s.drawIO(dice{rand.New(rand.NewPCG(seed, ioStream))})
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
 	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})

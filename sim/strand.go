@@ -229,6 +229,8 @@ func (s *strand) send(messages []*protocol.Message) {
 			// The message waited for the disk; meanwhile the log was cut, or replaced.
 		case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
 			// As before: it is committed now, and was released, or is being restored.
+		case errors.Is(err, errIO): // of a body
+			s.m.later(0, func() { s.step(protocol.Unreachable{Member: msg.To}) })
 		case errors.As(err, &damage):
 			// What is held went bad; a copy of it is on its way.
 		default:

@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Disks that fail an operation now and then: a read, an open, a list of names, a change of them. A
+// member goes on or stops and is started again, also on such a disk, and nothing may be lost: what
+// cannot be read is not gone.
+
+// errIO is what an operation fails with.
+var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())
+
+// ioStream is for the settings of such disks what stream is for everything else.
+const ioStream = stream + 21
+
+// drawIO chooses whether disks fail operations.
+func (s *Settings) drawIO(d dice) {
+	if d.yes(0.2) {
+		s.Faults[faultIO] = s.Election * time.Duration(2+d.below(12))
+	}
+}
+
+// ail is nil, or why one operation fails.
+func (d *disk) ail(op, name string) error {
+	switch d.ills {
+	case 0:
+		return nil
+	case 1:
+		d.ills = 0
+		return &os.PathError{Op: op, Path: name, Err: errIO}
+	}
+	d.ills--
+	return nil
+}
+
+// failOperation has one of the next operations of a disk fail, now and then at the next start.
+func (w *World) failOperation(m *Member) {
+	if w.chance(0.4) {
+		w.tracef("FAULT %s loses power", m.id)
+		m.crash()
+		w.startLater(m, w.between(0, w.set.Election))
+	}
+	m.disk.ills = 1 + w.pick([...]int{10, 60, 300}[w.pick(3)])
+	w.tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.ills)
+}
+
+// healthy runs do on a disk that does not fail: for judges.
+func (d *disk) healthy(do func()) {
+	ills := d.ills
+	d.ills = 0
+	do()
+	d.ills = ills
+}
