@@ -20,7 +20,7 @@ import (
 // braidCluster is braid, as a program embeds it.
 type braidCluster struct {
 	nodes  []*braid.Node
-	leader atomic.Int64 // index of the member that leads the first instance as it says itself; -1 none, or others lead where they should not
+	leader atomic.Int64 // index of the member that leads the first instance; -1: none, or leaders are not where they should be
 	watch  sync.WaitGroup
 	shape  Shape
 	spread bool // shape.Spread()
@@ -31,14 +31,14 @@ type braidCluster struct {
 	bodyFrom int
 }
 
-// openBraid opens clusters of one of braid's own protocols. With copies, commands are what
-// they are for every contestant: bytes that each member hands to its state machine. Only
-// bodies can be coded, so the others get large commands as such.
+// openBraid opens clusters of one of braid's own protocols. With placement copy a command is what
+// it is for every contestant: bytes that each member gives to its state machine. Only bodies can
+// be coded, so the other placements get large commands as bodies.
 func openBraid(protocol string) opener {
 	return func(c ClusterConfig) (Cluster, error) { return openBraidAs(protocol, c) }
 }
 
-// bodyFrom is what the library's own server takes for large, by default.
+// bodyFrom is the size from which on braid's own server makes a value a body, by default.
 const bodyFrom = 16 << 10
 
 func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
@@ -127,8 +127,8 @@ func braidOptions(c ClusterConfig) braid.Options {
 	}
 }
 
-// follow keeps the leader up to date as one member sees it. While instances are led by
-// others than they should be there is none.
+// follow keeps the leader up to date, as one member sees it. There is none while instances are led
+// by other members than they should be.
 func (c *braidCluster) follow(i int, n *braid.Node) {
 	for {
 		s := n.Status()
@@ -148,8 +148,8 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 
 func (c *braidCluster) Leader() int { return int(c.leader.Load()) }
 
-// node is where a command is proposed: at the leader, or while there is none at any member,
-// which forwards. Members that share the leaders get a share of the commands each.
+// node is the member where a command is proposed: the leader, or any member while there is none,
+// which forwards. If leaders are spread, each member gets a share of the commands.
 func (c *braidCluster) node(command []byte) *braid.Node {
 	if !c.spread {
 		return c.nodes[max(0, c.leader.Load())]

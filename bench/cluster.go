@@ -55,7 +55,8 @@ type ClusterConfig struct {
 	Settings Settings
 }
 
-// Settings are Raft's four optimisations. The zero value is all of them, at their defaults.
+// Settings are Raft's four optimisations (docs/raft.md, "Replication"). The zero value is all of
+// them, at their defaults.
 type Settings struct {
 	NoBatching       bool `json:"no_batching,omitempty"`
 	NoPipeline       bool `json:"no_pipeline,omitempty"`

@@ -26,9 +26,9 @@ type LogContest struct {
 	Runs    [][]*LogResult `json:"runs"` // by contestant
 }
 
-// RunLogContest runs contestants in rounds, each round beginning with the next of them, so
-// that what changes on the machine meanwhile hits all alike. When ctx ends, or a run fails,
-// the result is of the runs before (nil if there are none), and so is the error.
+// RunLogContest runs contestants in rounds. Each round begins with the next contestant, so that
+// changes on the machine affect all of them equally. When ctx ends, or a run fails, the result is
+// of the runs before (nil if there are none), and so is the error.
 func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*LogContest, error) {
 	for i := range contestants {
 		if err := contestants[i].Validate(); err != nil {

@@ -18,8 +18,8 @@ type CurveConfig struct {
 	Rates  []float64
 	Start  float64
 	Rounds int // at each rate; the figures are medians
-	// MaxP99 is the latency from which on a contestant counts as saturated, though it may
-	// still answer as much as is offered.
+	// MaxP99 is the latency from which on a contestant counts as saturated, even if it still
+	// answers all that is offered.
 	MaxP99 time.Duration
 }
 
@@ -190,7 +190,7 @@ func (s *Curve) best() *CurvePoint {
 
 const (
 	// pastSaturation is how many doubled rates in a row must be too high before the search
-	// believes it: one may be the fault of something else on the machine.
+	// believes it. One alone may be caused by something else on the machine.
 	pastSaturation = 2
 	// narrowings is how often the search halves what is between the highest rate that was
 	// kept up with and the lowest that was not, from a factor of 2 to one of 1.09.

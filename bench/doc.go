@@ -14,8 +14,8 @@
 //	hashicorp.go   … and hashicorp/raft with its own log on disk
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //
-// A figure counts only if the run was right: at the end all members must have applied the
-// same commands in the same order, each acknowledged command exactly once.
+// A result counts only if the run was correct: at the end all members must have applied the same
+// commands in the same order, and each acknowledged command exactly once.
 //
 // The package may import the root package and server clients, nothing deeper of braid.
 package bench

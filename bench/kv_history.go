@@ -174,9 +174,9 @@ func judgeKey(ops []check.Operation, limit time.Duration) (searched bool, err er
 	return true, check.Linearizable(tighten(ranked), limit)
 }
 
-// tighten moves calls of ranked operations to where everything of a lower rank was called,
-// before which they cannot have happened. That excludes no order, and spares the search
-// those that end nowhere: with many clients on a key they are innumerable.
+// tighten moves calls of ranked operations to where everything of a lower rank was called, before
+// which they cannot have happened. That excludes no order, and saves the search from very many
+// dead ends if many clients use one key.
 func tighten(ops []check.Operation) []check.Operation {
 	ops = byRank(ops)
 	scale := int64(len(ops) + 1) // room for the order within an instant
@@ -205,10 +205,10 @@ func byRank(ops []check.Operation) []check.Operation {
 	return ops
 }
 
-// rank replaces the server's revisions by what the judges know: how many writes the key had
-// seen. With them there is only one order to try. It leaves out what has no bearing: what
-// failed, and writes of unknown outcome that nobody saw. ok is false if the revisions do
-// not say everything; then there are no ranks, and the operations are as they were.
+// rank replaces the server's revisions by ranks: how many writes the key had seen. With ranks
+// there is only one order to try. It leaves out what does not matter: operations that failed, and
+// writes of unknown outcome that nobody saw. ok is false if the revisions do not say everything;
+// then there are no ranks, and the operations are as they were.
 func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 	ranked, revisions, ok := withRevisions(ops)
 	if !ok {
@@ -231,8 +231,8 @@ func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 // noRank is the rank of what was read, but written by nobody: it has no place.
 const noRank = math.MaxUint64
 
-// withRevisions leaves out what has no bearing, and finds the revisions of writes without
-// an answer by who read their values. It returns the revisions of all writes, sorted.
+// withRevisions leaves out what does not matter, and finds the revisions of writes without an
+// answer from the reads that saw their values. It returns the revisions of all writes, sorted.
 func withRevisions(ops []check.Operation) (out []check.Operation, revisions []uint64, ok bool) {
 	seenAt := map[string]uint64{} // value → revision
 	for i := range ops {

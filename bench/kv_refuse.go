@@ -23,8 +23,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // errMapTooLarge is a value that the map service does not take.
 var errMapTooLarge = errors.New("the map service takes no value so large")
 
-// refusalOf says what to do about an error that comes again whatever the load does; "" is
-// any other error.
+// refusalOf says what to do about an error that will come again; "" for any other error.
 func refusalOf(err error) string {
 	s := grpcstatus.Convert(err)
 	switch {

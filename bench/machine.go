@@ -36,8 +36,8 @@ func identity(command []byte) (sender int, seq uint64) {
 	return int(id >> seqBits), id & (1<<seqBits - 1)
 }
 
-// Machine is the state machine of the log benchmark. It counts and hashes the commands, and
-// remembers which it has seen, which is what a run is judged by. All contestants drive it.
+// Machine is the state machine of the log benchmark. It counts and hashes the commands and
+// remembers which it has seen. A run is judged by that. All contestants drive it.
 type Machine struct {
 	mu sync.Mutex
 	s  tally
@@ -149,8 +149,8 @@ func (s *machineSnapshot) WriteTo(_ context.Context, w io.Writer) error {
 
 func (s *machineSnapshot) Close() error { return nil }
 
-// bitmap is a set of sequence numbers that are added in about their order: what is complete
-// at the front costs nothing.
+// bitmap is a set of sequence numbers that are added in about their order. A complete beginning
+// takes no memory.
 type bitmap struct {
 	Base  uint64   // all numbers below Base*64 are in the set
 	Words []uint64 // from Base on

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They
-// are one program: what members keep of bodies tells raft, craft and rs-raft apart, and
-// niagara weaves several instances of any of the first two into one log.
+// Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one
+// program. raft, craft and rs-raft differ in what members keep of bodies. niagara weaves several
+// instances of raft or craft into one log.
 type Shape struct {
 	Protocol string
 	// CodeK is how many fragments make a body whole, at most; 0: as the protocol chooses.
@@ -75,8 +75,7 @@ func (s Shape) unlessCoded(order string) string {
 	return ""
 }
 
-// Only returns the shape without what the protocol does not have: a contestant that is
-// compared with one that has it.
+// Only returns the shape without what the protocol does not have.
 func (s Shape) Only() Shape {
 	p := shapes[s.Protocol]
 	if p.order != braid.OrderNiagara {

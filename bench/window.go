@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// window keeps a number of commands of one sender in flight. Its slots are used in turn, so
-// nothing is allocated for a command and nobody locks.
+// window keeps a number of commands of one sender in flight. Its slots are used in turn, so there
+// is no allocation and no lock per command.
 type window struct {
 	*sender
 	slots []slot
@@ -141,8 +141,8 @@ func (w *window) harvest(sl *slot) {
 	sl.state.Store(slotFree)
 }
 
-// await waits until some more commands have completed: a share of the window rather than
-// one, to be woken seldom.
+// await waits until some more commands have completed. It waits for a share of the window and not
+// for one, so that it is woken seldom.
 func (w *window) await(ctx context.Context, some int) error {
 	completed := w.completed.Load()
 	inFlight := w.issued - completed

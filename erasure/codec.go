@@ -30,8 +30,8 @@ func codec(k, last uint8) (reedsolomon.Encoder, int, error) {
 	}
 	c := &codecs[class][k]
 	c.once.Do(func() {
-		// The rows that are at hand differ from call to call, so that inverted matrices are
-		// not worth keeping. One goroutine is enough at tens of GB/s.
+		// The available rows differ from call to call, so inverted matrices are not worth keeping.
+		// One goroutine is enough at tens of GB/s.
 		c.encoder, c.err = reedsolomon.New(int(k), rows-int(k),
 			reedsolomon.WithInversionCache(false), reedsolomon.WithMaxGoroutines(1))
 	})

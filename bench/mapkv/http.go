@@ -118,8 +118,8 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	s.send(r.Context(), w, value)
 }
 
-// send streams a value, one chunk in memory at a time. The first is there before the answer
-// begins, so that an error has a status code; a later one breaks the answer off.
+// send streams a value, one chunk in memory at a time. It has the first chunk before the answer
+// begins, so an error there has a status code. A later error cuts the answer off.
 func (s *service) send(ctx context.Context, w http.ResponseWriter, value Value) {
 	for i := range value.Chunks {
 		data, err := s.bytes(ctx, &value.Chunks[i])
@@ -140,8 +140,8 @@ func (s *service) send(ctx context.Context, w http.ResponseWriter, value Value) 
 	}
 }
 
-// bytes returns what a chunk stands for. A body that this member does not hold whole is
-// put together from other members' fragments.
+// bytes returns what a chunk stands for. A body that this member does not hold whole is gathered
+// from other members' fragments.
 func (s *service) bytes(ctx context.Context, c *Chunk) ([]byte, error) {
 	if c.Body.Size == 0 {
 		return c.Bytes, nil

@@ -124,9 +124,9 @@ func (m *Map) LiveBodies(yield func(braid.BodyRef)) error {
 	return nil
 }
 
-// Dropped returns the bodies that neither the map refers to nor a snapshot that the member
-// may be restored from, given how many snapshots it has written. The map forgets them: they
-// are the caller's to release.
+// Dropped returns the bodies to which neither the map refers nor a snapshot from which the member
+// may be restored, given how many snapshots it has written. The map forgets them; the caller
+// releases them.
 func (m *Map) Dropped(snapshots uint64) []braid.BodyRef {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -40,8 +40,8 @@ func chunk(c *braid.Command, value []byte) Chunk {
 	return Chunk{Bytes: bytes.Clone(value)}
 }
 
-// extended returns a value with a chunk more. The chunks before may be shared with v: what
-// is beyond its length was never anybody else's, because a value is extended once.
+// extended returns a value with one chunk more. It may share the chunks before with v. A value is
+// extended only once, so nobody else uses the memory beyond its length.
 func (v Value) extended(c Chunk) (Value, error) {
 	if len(v.Chunks) >= MaxChunks || v.Size+c.Size() > MaxTotal {
 		return v, ErrValueFull
@@ -70,9 +70,9 @@ func (d *drops) add(v Value) {
 	}
 }
 
-// take removes and returns what is in no snapshot any more, if the member has written this
-// many. One of them may have been under way when a body was dropped, so the second after
-// it is the first that is certainly without.
+// take removes and returns what is in no snapshot any more, if the member has written this many. A
+// snapshot may have been under way when a body was dropped, so only the second one after that is
+// certainly without it.
 func (d *drops) take(snapshots uint64) (refs []braid.BodyRef) {
 	if len(d.fresh) > 0 {
 		d.waiting = append(d.waiting, dropped{d.fresh, snapshots})

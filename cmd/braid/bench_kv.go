@@ -216,8 +216,8 @@ func (f *benchKVFlags) workload(given func(string) bool) (err error) {
 	return err
 }
 
-// ownKeys makes the keys of a run that is checked its own: what earlier runs left behind
-// would be seen as written by nobody.
+// ownKeys gives a checked run keys of its own. Values that earlier runs left would look as if
+// nobody had written them.
 func (f *benchKVFlags) ownKeys(sizeGiven bool) {
 	l := &f.load
 	l.KeyPrefix, l.RemoveKeys = fmt.Sprintf("check-%x/", time.Now().UnixNano()), true

@@ -16,9 +16,9 @@ import (
 	"github.com/braidlog/braid/bench/paper"
 )
 
-// gcPercent is how much the heap grows between garbage collections while experiments run:
-// as much as braid bench log takes, so that the clusters that wait for their turn, which
-// are on the same heap, cost little.
+// gcPercent is how much the heap grows between garbage collections while experiments run. It is
+// the same as for braid bench log, so that waiting clusters, which are on the same heap, cost
+// little.
 const gcPercent = 400
 
 // benchPaperFlags are the flags of braid bench paper.

@@ -194,7 +194,7 @@ func readIdentity(dir string) (who identity, found bool, err error) {
 	return identity{self: content.Member, cluster: content.Cluster}, true, nil
 }
 
-// sameIdentity says in the operator's words what does not fit.
+// sameIdentity says in the flags' terms what does not fit.
 func sameIdentity(s *settings.Settings, kept, derived identity) error {
 	if i := slices.IndexFunc(derived.members, func(m braid.Member) bool { return m.ID == kept.self }); i >= 0 && kept.self != derived.self {
 		return fmt.Errorf("data directory %s belongs to member %s, not to %s", s.DataDir, derived.members[i].Name, s.Name)
@@ -246,8 +246,8 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 	return who, err
 }
 
-// memberList asks for the members, and if no majority answers for what one member knows: one
-// that joins learns the members in force from the log anyway.
+// memberList asks for the members. If no majority answers, it asks for what one member knows; a
+// member that joins learns the members in force from the log later.
 func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
 	first, cancel := context.WithTimeout(ctx, limit/2)
 	defer cancel()
@@ -261,7 +261,8 @@ func memberList(ctx context.Context, client *clientv3.Client, limit time.Duratio
 	return nil, err
 }
 
-// askBegun learns with how many instances a running cluster began: one that joins cannot choose.
+// askBegun asks with how many instances a running cluster began, because a member that joins must
+// use the same number.
 func askBegun(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (n int, err error) {
 	for _, m := range status.Ask(ctx, status.Options{Endpoints: s.Join, Only: true, TLS: clientTLS, Timeout: 5 * time.Second}) {
 		switch {

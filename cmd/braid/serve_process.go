@@ -57,8 +57,8 @@ func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// newZapLogger is for etcd's packages. They tell as information what braid tells itself, so
-// only their warnings are of interest.
+// newZapLogger is for etcd's packages. What they log at level info braid logs itself, so only
+// their warnings matter.
 func newZapLogger(s *settings.Settings) *zap.Logger {
 	level := zapcore.WarnLevel
 	switch {

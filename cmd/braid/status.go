@@ -177,8 +177,8 @@ func cut(m status.Member) string {
 	return "-"
 }
 
-// bodyState says what keeps a member from holding all that it should: by its own word, or by
-// its leader's, which may be older or newer.
+// bodyState says why a member does not hold all that it should. The member itself or its leader
+// says it; either may be older.
 func bodyState(members []status.Member, m status.Member) string {
 	for _, i := range m.Instances {
 		if i.Preparing > 0 {

@@ -173,8 +173,8 @@ func (f *upFlags) check() error {
 	return errors.Join(checkNet(f.log.Net), f.log.Complete())
 }
 
-// published waits until all members have told the cluster where their clients find them:
-// then the list of members is complete and free for changes.
+// published waits until all members have published their client URLs. Then the list of members is
+// complete, and it can be changed.
 func published(ctx context.Context, member launch.Member) error {
 	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{member.ClientAddr()}, Only: true, Timeout: 2 * time.Second}) {
 		if m.Error != "" {
@@ -197,8 +197,8 @@ func checkNet(emulation string) error {
 	return nil
 }
 
-// spec is the cluster that is wanted. Ports are, in a directory that holds a cluster already,
-// a wish only if they were asked for.
+// spec is the cluster that is wanted. If the directory already holds a cluster, ports count only
+// if a flag named them.
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,

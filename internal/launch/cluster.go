@@ -23,7 +23,7 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Healthy, if set, says what a member that answers /readyz well still lacks.
+	// Healthy, if set, says what a member still lacks although its /readyz is good.
 	Healthy func(ctx context.Context, member Member) error
 	Restart bool // start members that die again
 	// ReadyTimeout is how long the members may take to become healthy.

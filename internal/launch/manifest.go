@@ -209,8 +209,8 @@ func create(dir string, spec Spec) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Ports first: a start that fails for a taken port leaves no data directory that
-	// insists on it.
+	// Ports first: a start that fails because of a taken port must leave no data directory with
+	// that port.
 	if err := m.checkPorts(); err != nil {
 		return nil, err
 	}
@@ -281,8 +281,8 @@ func (m *Manifest) waitPorts(ctx context.Context) error {
 	}
 }
 
-// mayBeDying reports whether some port's owner is unknown, as a process is whose files are
-// being closed, or runs this very program.
+// mayBeDying reports whether a port's owner is unknown or runs this same program. The owner is
+// unknown while its files are being closed.
 func mayBeDying(err error) bool {
 	self := filepath.Base(os.Args[0])
 	if program, err := os.Executable(); err == nil {

@@ -62,7 +62,7 @@ func (l *Log) Cuts() bool {
 	return l.Placement == PlacementCode || l.Placement == "" && l.Protocol == ProtocolCraft
 }
 
-// Complete settles what protocol and placement are, and says what is wrong.
+// Complete fills in protocol and placement, and says what is wrong.
 func (l *Log) Complete() error {
 	if err := l.settle(); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (l *Log) Complete() error {
 	return errors.Join(l.checkInstances(), l.checkCode(), l.checkBytes())
 }
 
-// settle fills in the placement, instances and leaders that are the protocol's own. Raft with
-// placement code has a name, craft, so that it is one thing whichever way it was asked for.
+// settle fills in the protocol's own placement, instances and leaders. Raft with placement code
+// gets the name craft, so both ways to ask for it give the same protocol.
 func (l *Log) settle() error {
 	const has = "this version has raft, craft and niagara"
 	switch l.Protocol {

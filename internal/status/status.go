@@ -55,7 +55,7 @@ type Member struct {
 	FsyncSeconds  float64 `json:"fsync_seconds"`
 }
 
-// Slot is an instance's turn in a round of the global log.
+// Slot is the place of an instance in a round of the global log.
 type Slot struct {
 	Round    uint64 `json:"round"`
 	Instance uint64 `json:"instance"`
