@@ -45,8 +45,8 @@ func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
 	return slices.BinarySearchFunc(w.threads, instance, func(t Thread, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
 }
 
-// Set says how an instance stands now, and appends to wake the others that should skip for
-// it and would not by themselves: they think that nothing has changed.
+// Set notes the state of an instance. It appends to wake the other instances that should skip for
+// it and have no event of their own that would make them look.
 func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID {
 	at, known := w.find(t.Instance)
 	if !known {

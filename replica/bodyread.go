@@ -149,9 +149,9 @@ func (b *bodies) installing(k *keptBodies, base protocol.Index) {
 	k.retention.Installing(base)
 }
 
-// installed begins anew with what the state refers to that a snapshot brought, for one
-// instance whose log begins at base now, and others that go on. What is missing of it is
-// fetched in the background.
+// installed takes over the references of a state that a snapshot brought. The log of one instance
+// begins at base now; the other instances go on. Bodies that are missing are fetched in the
+// background.
 func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
 	began := time.Now()
 	refs, _, err := member.LiveBodies(a.Machine())

@@ -433,9 +433,10 @@ func (l *loop) noteLarge(to protocol.MemberID, parts [][]byte) {
 	}
 }
 
-// aside sends what says who lives and who leads, and reads, beside the stream, as long as
-// bodies may take longer there than an election timeout. A heartbeat goes both ways: on the stream it
-// also tells what of the stream has arrived, beside it, without Context, it does not.
+// aside sends heartbeats, votes and reads on a stream of their own while bodies on the instance's
+// stream may take longer than an election timeout. A heartbeat is sent on both streams. The answer
+// to the one on the instance's stream also shows what of that stream has arrived; the other one
+// has no Context, so it shows nothing of it.
 func (l *loop) aside(m *protocol.Message) (instead bool) {
 	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
 		return false // as almost all are

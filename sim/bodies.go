@@ -606,7 +606,8 @@ func numbers(members []*Member) []uint64 {
 	return ids
 }
 
-// lacks reports whether a member does not hold what it is to hold of what its state refers to.
+// lacks reports whether a member lacks a body to which its state refers, in the form that it
+// should have.
 func (m *Member) lacks() bool {
 	for _, ref := range m.machine.bodies {
 		if m.of(ref.Instance).body.retention.Wants(ref) {
