@@ -136,3 +136,6 @@ func (p *Applied) FailRead(g *ReadGroup) bool { return p.groups.Fail(g) }
 
 // Asking is how many groups wait for read points.
 func (p *Applied) Asking() int { return p.groups.Under }
+
+// Break makes a mutant of it.
+func (p *Applied) Break(m Mutant) { p.groups.Mutant = m }

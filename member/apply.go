@@ -319,6 +319,9 @@ func (p *Apply) wrote(w *Written) {
 	}
 }
 
+// Saving reports whether a snapshot is being written.
+func (p *Apply) Saving() bool { return p.saving }
+
 func (p *Apply) save(at *order.Cursor) {
 	p.saved = *at
 	p.world.Saved(at)

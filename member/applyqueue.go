@@ -51,13 +51,13 @@ func (it *ApplyItem) Drop(err error) {
 
 // ApplyQueue is what waits for Apply. Instances put in what they commit, and do not wait. What
 // does not fit into its limit waits without payloads, which are read again from the log in their
-// turn. It is shared by the instances and Apply, and not safe for concurrent use.
+// turn, unless they are still on their way to the disk. It is shared by the instances and Apply, and not safe for concurrent use.
 type ApplyQueue struct {
 	Limit int // of payload bytes
 
 	items []ApplyItem
 	// bytes are the payload bytes in items, of what Take gave out, and of what waits in the order:
-	// ≤ Limit plus one commitment; ≥ 0.
+	// ≤ Limit plus one commitment, and what is not on disk yet; ≥ 0.
 	bytes int
 	// total is what was applied since the start, as LogKeeper counts.
 	total int64
@@ -70,10 +70,16 @@ const ApplyQueueBytes = 128 << 20
 
 // Push queues one item.
 func (q *ApplyQueue) Push(it ApplyItem) {
+	stored := protocol.Index(0)
+	if q.bytes > q.Limit && it.Commit.Stored != nil {
+		stored = it.Commit.Stored()
+	}
 	for i := range it.Commit.Entries {
 		e := &it.Commit.Entries[i]
-		if e.BodySize > 0 || q.bytes > q.Limit && e.Kind == protocol.EntryBatch {
-			e.Lighten(q.bytes <= q.Limit || e.Kind != protocol.EntryBatch)
+		// Payloads that the disk does not have yet cannot be read again.
+		again := q.bytes > q.Limit && e.Kind == protocol.EntryBatch && e.Index <= stored
+		if e.BodySize > 0 || again {
+			e.Lighten(!again)
 		}
 		q.bytes += len(e.Payload)
 	}

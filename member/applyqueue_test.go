@@ -18,7 +18,7 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	const limit = 1 << 10
 	q := &ApplyQueue{Limit: limit}
 	push := func(e protocol.Entry) *protocol.Entry {
-		q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{e}}})
+		q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{e}, Stored: func() protocol.Index { return 7 }}})
 		return &q.items[len(q.items)-1].Commit.Entries[0]
 	}
 	frame := []byte("....small command....")
@@ -29,9 +29,10 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	require.Equal(t, "small command", string(e.Payload), "it is a copy")
 
 	q.Left(-(limit + 1 - q.bytes), 0)
-	require.Nil(t, push(protocol.Entry{Kind: protocol.EntryBatch, Payload: []byte("later")}).Payload, "it is read again")
+	require.Nil(t, push(protocol.Entry{Index: 7, Kind: protocol.EntryBatch, Payload: []byte("later")}).Payload, "it is read again")
 	require.NotNil(t, push(protocol.Entry{Kind: protocol.EntryConfig, Payload: []byte("now")}).Payload)
 	require.EqualValues(t, limit+1+len("now"), q.bytes)
+	require.NotNil(t, push(protocol.Entry{Index: 8, Kind: protocol.EntryBatch, Payload: []byte("soon")}).Payload, "the disk does not have it yet")
 }
 
 // TestASnapshotStandsForWhatWaits: commits of its instance go, those of others stay, and what the

@@ -68,6 +68,7 @@ type Instance struct {
 	// were proposed.
 	batchAt time.Duration
 	skips   uint64
+	stored  func() protocol.Index // of the core's status
 	// behindAt is since when other instances wait for this one, which is not led here, as far
 	// as is known; 0: they do not.
 	behindAt time.Duration
@@ -97,8 +98,14 @@ func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 		}
 		in.cfg.Woven = nil
 	}
+	in.stored = func() protocol.Index { return in.core.Status().Durable }
 	in.observe()
 	return in
+}
+
+// Commitment is what an outbox says to be committed.
+func (in *Instance) Commitment(out *Outbox) Commitment {
+	return Commitment{Instance: in.cfg.Instance, Entries: out.Commit, Own: out.Own, Stored: in.stored}
 }
 
 // Core returns the wrapped core.

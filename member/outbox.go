@@ -101,4 +101,7 @@ type Commitment struct {
 	Instance protocol.InstanceID
 	Entries  []protocol.Entry
 	Own      []*Batch
+	// Stored tells up to where the member's disk has the log: what others decide with may be
+	// committed before. nil: nothing is known to be there.
+	Stored func() protocol.Index
 }

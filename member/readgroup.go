@@ -26,6 +26,7 @@ type ReadGroup struct {
 type ReadGroups struct {
 	// waiting have all their read points: not ended, each once.
 	waiting []*ReadGroup
+	Mutant  Mutant // of the vectors
 	// under is how many groups still wait for read points.
 	Under int
 }
@@ -37,6 +38,7 @@ func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
 		return false
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
+	g.vector.Mutant = s.Mutant
 	g.vector.Ask(shape)
 	if !g.placed {
 		g.placed = true

@@ -274,7 +274,7 @@ func (l *loop) carryOut(out *member.Outbox) {
 	l.send(out.Send)
 	l.persist(out)
 	if len(out.Commit) > 0 {
-		l.commit(member.Commitment{Instance: l.id, Entries: out.Commit, Own: out.Own})
+		l.commit(l.inst.Commitment(out))
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -520,10 +520,7 @@ func (l *loop) snapshotWritten(meta member.Meta, bytes int64) {
 func (l *loop) streaming(to protocol.MemberID) protocol.Index {
 	l.r.lmu.Lock()
 	defer l.r.lmu.Unlock()
-	if s := l.r.streams[to]; s != nil {
-		return s.cursor.Point(l.id).Index
-	}
-	return 0
+	return l.r.streams.At(to, l.id)
 }
 
 // publish makes the instance's status visible to others.

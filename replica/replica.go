@@ -52,7 +52,7 @@ type Replica struct {
 	// loops of instances that are retired; guarded by lmu.
 	lmu     sync.Mutex
 	known   map[protocol.MemberID]knownPeer
-	streams map[protocol.MemberID]*outStream
+	streams member.Streams
 	lingers []*loop
 	// departure is the first loop's.
 	departure member.Departure
@@ -89,7 +89,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		known: map[protocol.MemberID]knownPeer{}, streams: map[protocol.MemberID]*outStream{}, unborn: map[protocol.InstanceID]*member.Unborn{}, changes: map[uint64]chan protocol.Rejection{},
+		known: map[protocol.MemberID]knownPeer{}, unborn: map[protocol.InstanceID]*member.Unborn{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }

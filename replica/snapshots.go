@@ -67,36 +67,26 @@ func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
 	}
 }
 
-// outStream is a snapshot on its way to a member, for all instances that asked meanwhile.
-type outStream struct {
-	askers []*loop
-	cursor order.Cursor // where it stands, once it is known
-}
-
 // askSnapshot has a member sent the state as it is now, because an instance's leader here has
 // no log for it any more, or, without l, because it misses an instance that is retired. One
 // stream serves all that ask while it runs.
 func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term) {
-	r.lmu.Lock()
-	defer r.lmu.Unlock()
-	if s := r.streams[to]; s != nil {
-		if l != nil {
-			s.askers = append(s.askers, l)
-		}
-		return
-	}
-	s, h := &outStream{}, stream{Term: term}
+	h := stream{Term: term}
 	if l != nil {
-		s.askers, h.Instance, h.After = []*loop{l}, l.id, l.inst.Core().Status().First-1
+		h.Instance, h.After = l.id, l.inst.Core().Status().First-1
 	}
-	r.streams[to] = s
-	r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, s, to, h) })
+	r.lmu.Lock()
+	begin := r.streams.Ask(to, h.Instance)
+	r.lmu.Unlock()
+	if begin {
+		r.spawn(func(ctx context.Context) { r.sendSnapshot(ctx, to, h) })
+	}
 }
 
 // sendSnapshot streams the state as it is now to a member that is behind the log.
-func (r *Replica) sendSnapshot(ctx context.Context, s *outStream, to protocol.MemberID, h stream) {
+func (r *Replica) sendSnapshot(ctx context.Context, to protocol.MemberID, h stream) {
 	began := time.Now()
-	cursor, err := r.streamSnapshot(ctx, s, to, h)
+	cursor, err := r.streamSnapshot(ctx, to, h)
 	if err != nil {
 		r.log.Warn("sending a snapshot failed", "to", to, "err", err)
 		cursor = order.Cursor{}
@@ -104,21 +94,22 @@ func (r *Replica) sendSnapshot(ctx context.Context, s *outStream, to protocol.Me
 		r.log.Info("snapshot sent", "to", to, "position", cursor.Position, "took", time.Since(began))
 	}
 	r.lmu.Lock()
-	askers := s.askers
-	delete(r.streams, to)
+	askers := r.streams.End(to)
 	r.lmu.Unlock()
-	for _, l := range askers {
-		l.input(protocol.SnapshotSent{To: to, Index: cursor.Point(l.id).Index}, 0)
+	for _, id := range askers {
+		if l := r.hosted(id); l != nil {
+			l.input(protocol.SnapshotSent{To: to, Index: cursor.Point(id).Index}, 0)
+		}
 	}
 }
 
-func (r *Replica) streamSnapshot(ctx context.Context, s *outStream, to protocol.MemberID, h stream) (order.Cursor, error) {
+func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, h stream) (order.Cursor, error) {
 	v, err := r.apply.requestView(ctx)
 	if err != nil {
 		return order.Cursor{}, err
 	}
 	r.lmu.Lock()
-	s.cursor = v.Meta.Cursor
+	r.streams.Begun(to, v.Meta.Cursor)
 	r.lmu.Unlock()
 	h.SnapshotHeader = SnapshotHeader{Meta: v.Meta, HasState: true}
 	meta, err := json.Marshal(h)

@@ -1,8 +1,9 @@
 package sim
 
 import (
-	"slices"
 	"time"
+
+	"github.com/braidlog/braid/member"
 )
 
 // backlogStream is for the settings of state machines that are slow.
@@ -10,23 +11,23 @@ const backlogStream = stream + 7
 
 // drawBacklog chooses whether little may wait to be applied, and then mostly that applying is slow.
 func (s *Settings) drawBacklog(d dice) {
-	if !d.yes(0.2) {
-		return
+	s.ApplyBytes = member.ApplyQueueBytes
+	if d.yes(0.2) {
+		s.Backlog = 1 + d.below(6)
+		if d.yes(0.7) {
+			s.ApplyMax = max(s.ApplyMax, s.Heartbeat*time.Duration(1+d.below(4))/2)
+		}
 	}
-	s.Backlog = 1 + d.below(6)
-	if d.yes(0.7) {
-		s.ApplyMax = max(s.ApplyMax, s.Heartbeat*time.Duration(1+d.below(4))/2)
+	if d.yes(0.3) {
+		s.ApplyBytes = d.limit(0, 100, 2000)
 	}
 }
 
-// noteApplied tells the instance how far it is applied.
+// noteApplied tells the instance how far it is applied. Nobody waits for one that is retired.
 func (s *strand) noteApplied() {
-	switch {
-	case s.m.w.set.Backlog == 0:
-	case slices.Contains(s.m.strands, s):
-		cursor := s.m.applier.Cursor()
-		s.inst.Applied(s.m.applier.Added(s.instance), cursor.Point(s.instance).Index)
-	default:
+	if added, applied, ok := s.m.progress.Of(s.instance); ok {
+		s.inst.Applied(added, applied)
+	} else {
 		s.inst.Applied(s.inst.Given(), s.inst.Given())
 	}
 }

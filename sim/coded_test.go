@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -273,8 +274,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 					continue
 				}
 				done = done && m.inst.Core().Status().First > i
-				m.logged = 1
-				m.maybeSnapshot()
+				m.push(member.ApplyItem{Due: true})
 			}
 			return done
 		})

@@ -92,8 +92,6 @@ type running struct {
 	// proposals that wait for room, and reads
 	commands []pendingCommand
 	context  uint64
-	asked    []pendingRead // by context, ascending
-	waiting  []pendingRead // for index to be applied
 	changes  []pendingChange
 
 	// departure finds out that the cluster goes on without the member; greeted is when it last
@@ -101,18 +99,11 @@ type running struct {
 	departure member.Departure
 	greeted   time.Duration
 
-	queue    []applyItem
-	applying bool
+	applying
 	// snapshots
-	logged   int                                // bytes applied since the last snapshot
-	total    int64                              // and since the start, as member.LogKeeper counts
-	intake   member.Intake                      // of snapshots from others
-	streams  map[protocol.MemberID]order.Cursor // on their way, by receiver
-	saving   bool
-	base     order.Cursor      // of the snapshot from which the state came
-	snapped  order.Cursor      // the newest that is durable, also if it was received
-	spare    protocol.Position // of the last snapshot: it stays until there is one after the next
-	due      bool              // a snapshot is wanted, however little was applied
+	intake   member.Intake  // of those from others
+	streams  member.Streams // on their way to others
+	snapped  order.Cursor   // the newest that is durable, also if it was received
 	scrubber *wal.Scrubber
 }
 
@@ -124,23 +115,14 @@ type pendingCommand struct {
 // pendingRead is a read that waits for read points of all instances, and then for the state
 // to include them.
 type pendingRead struct {
-	context uint64
-	vector  *member.ReadVector
+	member.ReadGroup
 	// floor is how much of the global log had been executed somewhere when it was asked for.
 	floor order.Slot
-	done  func(ok bool)
 }
 
 type pendingChange struct {
 	context uint64
 	done    func(error)
-}
-
-// applyItem is a commitment, or a snapshot to install.
-type applyItem struct {
-	commit  member.Commitment
-	install *protocol.Base
-	by      *strand // whose core installs it
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
@@ -398,48 +380,28 @@ func (m *Member) Propose(bytes, body []byte, done member.Done) {
 // was executed anywhere before the call is a prefix that ends before the first slot that is
 // not filled up to these points (docs/niagara.md, 3.3).
 func (m *Member) Read(done func(ok bool)) {
-	floor := m.w.executed
+	r := &pendingRead{floor: m.w.executed}
+	r.Done = func(err error) {
+		if err == nil {
+			m.judgeRead(r)
+		}
+		done(err == nil)
+	}
 	m.admit(func() {
-		m.ask(pendingRead{floor: floor, done: done})
+		m.ask(&r.ReadGroup)
 		m.flush()
 	})
 }
 
 // ask asks all instances for a read point.
-func (m *Member) ask(r pendingRead) {
-	m.context++
-	r.context, r.vector = m.context, &member.ReadVector{Mutant: m.w.set.mutant()}
-	r.vector.Ask(m.instances())
-	m.asked = append(m.asked, r)
-	for _, s := range m.strands {
-		s.inst.Read(m.turn.Now(), m.context, &s.out)
-	}
-}
-
-// asks finds a read that waits for read points.
-func (m *Member) asks(context uint64) int {
-	return slices.IndexFunc(m.asked, func(r pendingRead) bool { return r.context == context })
-}
-
-// serveReads answers reads whose read points are all applied.
-func (m *Member) serveReads() {
-	if m.applier.Stuck() {
+func (m *Member) ask(g *member.ReadGroup) {
+	if !m.progress.Ask(g, m.shape()) {
 		return
 	}
-	added := m.added()
-	var ready []pendingRead
-	keep := m.waiting[:0]
-	for _, r := range m.waiting {
-		if r.vector.Reached(added) {
-			ready = append(ready, r)
-		} else {
-			keep = append(keep, r)
-		}
-	}
-	m.waiting = keep
-	for _, r := range ready {
-		m.judgeRead(&r)
-		r.done(true)
+	m.context++
+	for _, s := range m.strands {
+		s.groups[m.context] = g
+		s.inst.Read(m.turn.Now(), m.context, &s.out)
 	}
 }
 
@@ -464,72 +426,6 @@ func (m *Member) syncTime() time.Duration {
 		d *= 20
 	}
 	return d
-}
-
-// apply works through what was committed: at once, or after a while where the seed says
-// that applying is slow.
-func (m *Member) apply() {
-	if m.applying || len(m.queue) == 0 {
-		return
-	}
-	if d := m.applyTime(); d > 0 {
-		m.applying = true
-		m.later(d, func() { m.applying = false; m.applyNow(); m.flush() })
-		return
-	}
-	m.applyNow()
-}
-
-func (m *Member) applyNow() {
-	for len(m.queue) > 0 {
-		it := m.queue[0]
-		m.queue = m.queue[1:]
-		var err error
-		if it.install != nil {
-			err = m.install(*it.install, it.by)
-		} else {
-			err = m.applyCommitment(it.commit)
-		}
-		if err != nil && !m.overtaken(err) {
-			m.fail(err)
-			return
-		}
-	}
-	for _, s := range m.hosted() {
-		s.noteApplied()
-	}
-	m.serveReads()
-	m.maybeSnapshot()
-}
-
-// overtaken reports whether an error is only that the log was cut by a snapshot that waits
-// to be installed.
-func (m *Member) overtaken(err error) bool {
-	var cut *wal.CompactedError
-	return errors.As(err, &cut) && slices.ContainsFunc(m.queue, func(it applyItem) bool { return it.install != nil })
-}
-
-// added is how much of each instance the state machine's order has.
-func (m *Member) added() (added []protocol.Index) {
-	for _, id := range m.instances() {
-		added = append(added, m.applier.Added(id))
-	}
-	return added
-}
-
-func (m *Member) applyCommitment(c member.Commitment) error {
-	for i := range c.Entries {
-		m.logged += c.Entries[i].Bytes()
-		m.total += member.EntryCost(&c.Entries[i])
-	}
-	if err := m.applier.Apply(c); err != nil || m.applier.Stuck() {
-		return err
-	}
-	if err := m.reshaped(); err != nil {
-		return err
-	}
-	m.judgeWeave()
-	return m.applier.Check()
 }
 
 // start begins a new life from what is on the disk, as replica.Open does.
@@ -579,14 +475,9 @@ func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.writer = newWriter(m, m.log, m.body.store)
 	s := m.own
-	m.base, m.snapped, m.spare = meta.Cursor, meta.Cursor, meta.Cursor.Position
-	m.streams = map[protocol.MemberID]order.Cursor{}
-	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
-	m.applier.Break(s.mutant())
+	m.snapped = meta.Cursor
+	m.beginApplying(meta, skip)
 	m.departure.Mutant = s.mutant()
-	m.applier.Passed = m.passed
-	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
-	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
 	for _, s := range m.strands {
 		s.follow()
 		s.tell()

@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
 )
 
 // A running cluster's log is woven from more or fewer instances: members begin and retire
@@ -38,24 +40,26 @@ func (m *Member) shape() (ids []protocol.InstanceID) {
 }
 
 // reshaped begins and retires instances as the global log says at the cursor.
-func (m *Member) reshaped() error {
+func (m *Member) reshaped() (begun bool, err error) {
 	cursor := m.applier.Cursor()
 	shape := cursor.Instances()
 	if !m.w.set.woven() || slices.Equal(shape, m.shape()) {
-		return nil
+		return false, nil
 	}
 	m.w.events.Reshaped++
 	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Next.Round)
 	meta := m.applier.Meta()
 	old := m.strands
 	m.strands = nil
+	var records []wal.Record
 	for _, id := range shape {
 		s := m.among(old, id)
 		if s == nil {
-			var err error
-			if s, err = m.bear(meta.Base(id), id); err != nil {
-				return err
+			var beginning []wal.Record
+			if s, beginning, err = m.bear(meta.Base(id), id); err != nil {
+				return false, err
 			}
+			records = append(records, beginning...)
 		}
 		m.strands = append(m.strands, s)
 	}
@@ -64,8 +68,11 @@ func (m *Member) reshaped() error {
 			m.retire(s)
 		}
 	}
-	m.askAgain()
-	return nil
+	if len(records) == 0 {
+		return false, nil
+	}
+	m.writer.Submit(records, m.begun)
+	return true, nil
 }
 
 func (m *Member) among(strands []*strand, id protocol.InstanceID) *strand {
@@ -75,32 +82,37 @@ func (m *Member) among(strands []*strand, id protocol.InstanceID) *strand {
 	return nil
 }
 
-// bear makes the member's part of an instance that begins at a base. What an earlier life
-// has left of it on disk is taken up again.
-func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (*strand, error) {
+// begun is called when the log has the beginnings of new instances.
+func (m *Member) begun(err error) {
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	m.push(member.ApplyItem{Begun: true})
+}
+
+// bear makes the member's part of an instance that begins at a base; records are to be in the log
+// before its own. What an earlier life has left of it on disk is taken up again.
+func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (s *strand, records []wal.Record, err error) {
 	u := m.unborn[id]
 	if delete(m.unborn, id); u == nil {
-		var err error
 		if u, err = member.RecoverUnborn(m.log, id); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	rec, records, err := u.Begin(base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(records) > 0 {
-		m.writer.Submit(records, m.failOn)
-	}
-	s := newStrand(m, id, m.w.courtWith(id, &base.Config))
+	s = newStrand(m, id, m.w.courtWith(id, &base.Config))
 	s.noted = rec.State.Commit
 	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := s.holdBodies(m.machine, m.body.store, rec.Base.Index); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s, s.begin(m.session, &rec)
+	return s, records, s.begin(m.session, &rec)
 }
 
 // retire ends what the member does through an instance. What it proposed there and what took
@@ -114,6 +126,12 @@ func (m *Member) retire(s *strand) {
 	for _, b := range unsure {
 		b.Fail(member.ErrMaybeCommitted)
 	}
+	var groups []*member.ReadGroup
+	for _, context := range slices.Sorted(maps.Keys(s.groups)) {
+		groups = append(groups, s.groups[context])
+	}
+	clear(s.groups)
+	m.askAgain(groups)
 	m.later(10*m.w.set.Election, s.vanish)
 }
 
@@ -122,6 +140,7 @@ func (m *Member) retire(s *strand) {
 // both after a restart, or break its word as a voter of the instance.
 func (s *strand) vanish() {
 	if !s.m.snapped.Retired(s.instance) {
+		s.m.push(member.ApplyItem{Due: true})
 		s.m.later(s.m.w.set.Election, s.vanish)
 		return
 	}
@@ -137,22 +156,13 @@ func (s *strand) cut(at protocol.Index) {
 	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 
-// askAgain asks anew for the read points of reads that were asked for with other instances.
-func (m *Member) askAgain() {
-	shape := m.instances()
-	var void []pendingRead
-	keep := func(list []pendingRead) []pendingRead {
-		return slices.DeleteFunc(list, func(r pendingRead) bool {
-			if r.vector.Void(shape) {
-				void = append(void, r)
-				return true
-			}
-			return false
+// askAgain asks anew for the read points of groups, since other instances are in force.
+func (m *Member) askAgain(groups []*member.ReadGroup) {
+	for _, g := range groups {
+		m.toLoops.post(func() {
+			m.ask(g)
+			m.flush()
 		})
-	}
-	m.asked, m.waiting = keep(m.asked), keep(m.waiting)
-	for _, r := range void {
-		m.ask(r)
 	}
 }
 
@@ -168,8 +178,8 @@ func (s *strand) missed(now time.Duration) {
 		if !o.up || !m.up || !w.linked(m, m.life, o) || !o.up || !m.up {
 			return
 		}
-		if at := o.applier.Cursor(); at.Retired(s.instance) { // perhaps without the member that asks ever among its own
-			o.strand.stream(m.id, 0)
+		if at, _ := o.progress.At(); at.Retired(s.instance) { // perhaps without the member that asks ever among its own
+			o.stream(m.id, nil, 0)
 		}
 	})
 }
@@ -179,8 +189,7 @@ func (s *strand) missed(now time.Duration) {
 func (m *Member) overRetired(meta *member.Meta) {
 	for _, s := range m.strands {
 		if meta.Cursor.Retired(s.instance) {
-			s.skipTo(&protocol.Base{})
-			m.apply()
+			m.pushInstall(s.instance, &protocol.Base{})
 			return
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -52,7 +51,7 @@ func (w *World) rotLog(m *Member) {
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
 	image := m.disk.durable()
-	if !image.decay(logDir, record, at, bit) || !m.opens(image, nil) || !m.disk.decay(logDir, record, at, bit) {
+	if !image.decay(logDir, record, at, bit) || !m.opens(image, nil, true) || !m.disk.decay(logDir, record, at, bit) {
 		return
 	}
 	w.events.Rotten++
@@ -62,12 +61,12 @@ func (w *World) rotLog(m *Member) {
 // rotSnapshot spoils the newest snapshot, if the log goes back to the one before.
 func (w *World) rotSnapshot(m *Member) {
 	all, err := m.snaps.Positions()
-	if err != nil || len(all) < 2 || m.saving {
+	if err != nil || len(all) < 2 || m.work.Saving() {
 		return
 	}
 	// What is not installed yet is needed as it is: nothing else stands for it here.
 	last, err := m.snaps.Open(all[len(all)-1])
-	if err != nil || m.applier.Ahead(&last.Header.Meta) || slices.ContainsFunc(m.queue, func(it applyItem) bool { return it.install != nil }) {
+	if err != nil || m.applier.Ahead(&last.Header.Meta) || m.queue.Installing() {
 		return
 	}
 	older, err := m.snaps.Open(all[len(all)-2])
@@ -78,7 +77,7 @@ func (w *World) rotSnapshot(m *Member) {
 	newest := path.Join(snapDir, names[len(names)-1])
 	n := m.disk.names[newest]
 	image := m.disk.durable()
-	if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta) {
+	if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
 		return
 	}
 	for _, k := range m.strands {
@@ -92,8 +91,9 @@ func (w *World) rotSnapshot(m *Member) {
 }
 
 // opens reports whether the log on a disk opens under a snapshot; nil: the newest there that is
-// whole.
-func (m *Member) opens(d *disk, meta *member.Meta) bool {
+// whole. knows demands that the damage is noticed: at the log's end it is taken for a write that was
+// never finished, and what is written next shows that it was.
+func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 	if meta == nil {
 		snaps, err := replica.OpenSnapshots(d, snapDir)
 		if err != nil {
@@ -113,7 +113,7 @@ func (m *Member) opens(d *disk, meta *member.Meta) bool {
 		meta = &f.Header.Meta
 	}
 	log, err := wal.Open(m.logOptions(d, meta))
-	if err != nil {
+	if err != nil || knows && len(log.Damaged()) == 0 {
 		return false
 	}
 	for _, id := range meta.Cursor.Instances() {
@@ -217,8 +217,7 @@ func (m *Member) harm(s *strand, index protocol.Index) {
 }
 
 func (m *Member) wantSnapshot() {
-	m.due = true
-	m.later(0, m.maybeSnapshot)
+	m.push(member.ApplyItem{Due: true})
 }
 
 func (m *Member) scrubSnapshots() error {
@@ -244,6 +243,6 @@ func (m *Member) scrubSnapshots() error {
 
 // applied is how far the state machine includes an instance's entries.
 func (m *Member) applied(instance protocol.InstanceID) protocol.Index {
-	cursor := m.applier.Cursor()
+	cursor, _ := m.progress.At()
 	return cursor.Point(instance).Index
 }

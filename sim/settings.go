@@ -46,10 +46,11 @@ type Settings struct {
 	KeepLogBytes     int64 // of log that is kept for members that catch up
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
-	ApplyMax time.Duration // most that applying a commitment takes
-	Idle     float64       // how soon an idle log is sealed, as a share of what production waits
-	HopMax   time.Duration // most that an event takes from one machine of a member to another
-	Durable  bool          // the state machine keeps its own state on disk
+	ApplyBytes int           // of payloads that may wait to be applied
+	ApplyMax   time.Duration // most that applying a commitment takes
+	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
+	HopMax     time.Duration // most that an event takes from one machine of a member to another
+	Durable    bool          // the state machine keeps its own state on disk
 
 	Depth, BatchCommands, BatchBytes int
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -40,44 +39,36 @@ func (s *snapshot) place() string {
 	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Next.Round, s.Cursor.Next.Instance, s.Cursor.Position)
 }
 
-// view is a snapshot of the state as it is now.
-func (m *Member) view() (*snapshot, error) {
-	v, err := m.machine.Snapshot()
-	if err != nil {
-		return nil, err
+// taken is a snapshot with its state read out; without one it is a checkpoint.
+func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
+	s := &snapshot{SnapshotHeader: replica.SnapshotHeader{Meta: meta, HasState: state != nil}}
+	if state == nil {
+		return s, nil
 	}
 	var b bytes.Buffer
-	if err := v.WriteTo(context.Background(), &b); err != nil {
-		return nil, err
-	}
-	return &snapshot{replica.SnapshotHeader{Meta: m.applier.Meta(), HasState: true}, b.Bytes()}, nil
+	err := errors.Join(state.WriteTo(context.Background(), &b), state.Close())
+	s.state = b.Bytes()
+	return s, err
 }
 
-// checkpoint is what stands for the state of a machine on disk, after making it durable.
-func (m *Member) checkpoint(d member.DurableStateMachine) (*snapshot, error) {
-	if err := d.Sync(); err != nil {
-		return nil, err
-	}
-	return &snapshot{SnapshotHeader: replica.SnapshotHeader{Meta: m.applier.Meta()}}, nil
-}
-
-// store makes a snapshot durable; then, if the process still runs, it calls done. Where
+// store writes a snapshot to a file; then, if the process still runs, it calls done. Where
 // it stops in between, the file may be there or not.
-func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.Writer) error) error, done func()) {
+func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
 	var state func(io.Writer) error
 	if s.state != nil {
 		state = func(w io.Writer) error { _, err := w.Write(s.state); return err }
 	}
 	m.later(m.syncTime(), func() {
-		if err := write(s.SnapshotHeader, state); err != nil {
+		err := write(s.SnapshotHeader, state)
+		switch {
+		case errors.Is(err, errPower):
 			m.fail(err)
 			return
-		}
-		if m.snapped.Before(&s.Cursor) {
+		case err == nil && m.snapped.Before(&s.Cursor):
 			m.snapped = s.Cursor
 		}
 		// The process goes on a little later: it may stop right here.
-		m.later(m.w.between(0, m.w.set.Heartbeat), done)
+		m.later(m.w.between(0, m.w.set.Heartbeat), func() { done(err) })
 	})
 }
 
@@ -101,165 +92,69 @@ func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, 
 	return replica.Restore(r.snaps, r.machine.asStateMachine())
 }
 
-// install replaces the state by the received snapshot with this base of the instance whose
-// core takes it. It stands for all instances: cores that take it later find it done.
-func (m *Member) install(base protocol.Base, by *strand) error {
-	if !slices.Contains(m.shape(), by.instance) {
-		return nil // it is retired by now
-	}
-	ahead := base.Index == 0 || m.applier.Stuck() || m.applier.Added(by.instance) < base.Index
-	m.w.tracef("%s   installs the snapshot at %d%s, ahead: %t", m.id, base.Index, m.w.named(by.instance), ahead)
-	if ahead {
-		if err := m.replace(base, by); err != nil {
-			return err
-		}
-	}
-	refs, _, err := member.LiveBodies(m.machine.asStateMachine())
-	if err != nil {
-		return err
-	}
-	by.body.retention.Restart(base.Index, refs)
-	by.sweep()
-	return nil
+// sendSnapshot has a member sent the state as it is now that is behind the log.
+func (k *strand) sendSnapshot(to protocol.MemberID) {
+	k.m.stream(to, k, protocol.Term(k.witness.status.Term))
 }
 
-// replace puts the newest snapshot, which has this base or is further, in the place of the
-// state.
-func (m *Member) replace(base protocol.Base, by *strand) error {
-	m.w.events.Installs++
-	f, err := m.snaps.At(base, by.instance)
-	if err != nil {
-		return err
+// stream sends a snapshot because an instance asked for it, or, without one, because the member
+// misses one that is retired. One stream serves all that ask while it runs.
+func (m *Member) stream(to protocol.MemberID, asking *strand, term protocol.Term) {
+	offered, of := member.Offered{}, ""
+	if asking != nil {
+		of = m.w.named(asking.instance)
+		offered.Instance, offered.Base = asking.instance, asking.inst.Core().Status().First-1
 	}
-	meta := f.Header.Meta
-	if err := m.applier.Install(meta, f); err != nil {
-		return err
-	}
-	m.logged = 0
-	m.drops = nil
-	m.base = meta.Cursor
-	refs, _, err := member.LiveBodies(m.machine.asStateMachine())
-	if err := m.reshaped(); err != nil {
-		return err
-	}
-	if err := m.openRetired(m.running, &meta, m.body.store); err != nil {
-		return err
-	}
-	for _, s := range m.kept() {
-		s.body.retention.Renew(0, meta.Base(s.instance).Index, refs)
-	}
-	m.judgeWeave()
-	return errors.Join(err, f.Verify(), m.snaps.Prune(meta.Cursor.Position))
-}
-
-// maybeSnapshot begins a snapshot when enough was applied since the last one.
-func (m *Member) maybeSnapshot() {
-	if m.saving || !m.due && m.logged < m.own.SnapshotBytes || m.applier.Stuck() {
+	if !m.streams.Ask(to, offered.Instance) {
 		return
 	}
-	m.saving, m.due = true, false
-	m.logged = 0
-	var s *snapshot
-	var err error
-	if d, ok := m.machine.asStateMachine().(member.DurableStateMachine); ok {
-		s, err = m.checkpoint(d)
-	} else {
-		s, err = m.view()
-	}
-	if err != nil {
-		m.fail(err)
-		return
-	}
-	total := m.total
-	m.store(s, m.snaps.Write, func() { m.stored(s, total) })
+	m.push(member.ApplyItem{View: func(v member.StateView) {
+		if v.Err != nil {
+			m.toLoops.post(func() { m.streamed(to, order.Cursor{}) })
+			return
+		}
+		s, err := taken(v.Meta, v.State)
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		m.streams.Begun(to, s.Cursor)
+		m.w.events.Streams++
+		m.w.tracef("%s   streams a snapshot at %s to %s%s", m.id, s.place(), to, of)
+		offered.Cursor = s.Cursor
+		m.w.stream(m, to, s, &offered, term)
+	}})
 }
 
-// cuts is up to where the logs may be cut under a durable snapshot: where the one before it
-// was, or right there, unless somebody needs more.
-func (m *Member) cuts(s *snapshot, total int64) order.Cursor {
-	at, there := s.Cursor.Clone(), m.w.chance(0.5)
-	for i := range at.Points {
-		k := m.of(at.Points[i].Instance)
-		if k == nil {
-			continue
-		}
-		st, upTo := k.inst.Core().Status(), protocol.Index(0)
-		if there {
-			upTo = at.Points[i].Index
-		}
-		cut := k.keep.Snapshot(at.Points[i].Index, upTo, total, &st, func(to protocol.MemberID) protocol.Index {
-			cursor := m.streams[to]
-			return cursor.Point(k.instance).Index
-		})
-		at.Points[i].Index = member.CutAt(cut, at.Points[i].Index, k.harmed)
-	}
-	return at
-}
-
-// stored cuts the logs under a durable snapshot.
-func (m *Member) stored(s *snapshot, total int64) {
-	m.saving = false
-	m.w.events.Snapshots++
-	at := m.cuts(s, total)
-	spare := min(m.spare, s.Cursor.Position)
-	m.spare = s.Cursor.Position
-	m.w.tracef("%s   has a snapshot at %s, cuts the log at %d", m.id, s.place(), at.Points)
-	if err := m.snaps.Prune(spare); err != nil {
-		m.fail(err)
-		return
-	}
-	for _, k := range m.strands {
-		k.step(protocol.Compact{Index: at.Point(k.instance).Index})
-	}
-	m.releaseUpTo(s.Command)
-	for _, k := range m.strands {
-		if cut := at.Point(k.instance).Index; m.up && cut > 0 {
-			k.body.retention.Compact(cut)
-			k.sweep()
-			k.cut(cut)
+// streamed ends a stream: those who asked for it are told how far it brought the member, which is
+// nothing if it broke.
+func (m *Member) streamed(to protocol.MemberID, at order.Cursor) {
+	for _, id := range m.streams.End(to) {
+		if s := m.of(id); s != nil {
+			s.step(protocol.SnapshotSent{To: to, Index: at.Point(id).Index})
 		}
 	}
 }
 
-// sendSnapshot streams the state as it is now to a member that is behind the log.
-func (k *strand) sendSnapshot(to protocol.MemberID) { k.stream(to, k.instance) }
-
-// stream sends a snapshot because an instance asked for it; 0: none did.
-func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
-	m := k.m
-	s, err := m.view()
-	if err != nil {
-		m.fail(err)
-		return
-	}
-	w, life, term := m.w, m.life, k.witness.status.Term
-	w.events.Streams++
-	m.streams[to] = s.Cursor
-	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, s.place(), to, w.named(k.instance))
-	ended := false
-	report := func(index protocol.Index) {
+// stream carries a snapshot from a member to another.
+func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.Offered, term protocol.Term) {
+	life, ended := m.life, false
+	report := func(at order.Cursor) {
 		if ended {
 			return
 		}
 		ended = true
 		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
 			if m.up && m.life == life {
-				delete(m.streams, to)
-			}
-			if m.up && m.life == life && asking != 0 {
-				k.step(protocol.SnapshotSent{To: to, Index: index})
+				m.whenAwake(func() { m.streamed(to, at) })
 			}
 		})
 	}
 	broken := w.chance(w.set.StreamBreaks)
-	offered := member.Offered{Cursor: s.Cursor, Instance: asking}
-	if asking != 0 {
-		offered.Base = k.inst.Core().Status().First - 1
-	}
-	w.offer(m, to, &offered, func(verdict member.Verdict) {
+	w.offer(m, to, o, func(verdict member.Verdict) {
 		r := w.member(to)
 		if verdict == member.IntakeLog {
-			report(s.index(k.instance))
+			report(s.Cursor)
 			return
 		}
 		running, up := r.running, r.up
@@ -270,11 +165,17 @@ func (k *strand) stream(to protocol.MemberID, asking protocol.InstanceID) {
 				if verdict == member.IntakeTake {
 					running.intake.Done(nil)
 				}
-				report(0)
+				report(order.Cursor{})
 				return
 			}
-			r.received(k, asking, term, s, verdict, func() { report(s.index(k.instance)) })
-			w.watchStream(r, &ended, report)
+			r.received(m.id, o.Instance, term, s, verdict, func(err error) {
+				if err != nil {
+					report(order.Cursor{})
+				} else {
+					report(s.Cursor)
+				}
+			})
+			w.watchStream(r, &ended, func() { report(order.Cursor{}) })
 		})
 	})
 }
@@ -287,8 +188,8 @@ func (w *World) offer(from *Member, to protocol.MemberID, o *member.Offered, the
 		then(member.IntakeKnown)
 		return
 	}
-	have := r.applier.Cursor()
-	verdict := r.intake.Offer(&have, false, o)
+	have, _ := r.progress.At()
+	verdict := r.intake.Offer(&have, r.progress.Repairing, o)
 	if verdict != member.IntakeWait {
 		then(verdict)
 		return
@@ -307,7 +208,7 @@ func (w *World) streamTime(bytes int) time.Duration {
 }
 
 // watchStream reports a failure when the receiver stops before it has answered.
-func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index)) {
+func (w *World) watchStream(r *Member, ended *bool, report func()) {
 	life := r.life
 	w.after(w.set.Election, func() {
 		switch {
@@ -315,38 +216,45 @@ func (w *World) watchStream(r *Member, ended *bool, report func(protocol.Index))
 		case r.up && r.life == life:
 			w.watchStream(r, ended, report)
 		default:
-			report(0)
+			report()
 		}
 	})
 }
 
 // received makes a snapshot durable and offers it to all cores, not only to that of the
 // instance whose leader sent it. The sender learns of the end of it only from an answer.
-func (m *Member) received(by *strand, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.Verdict, answer func()) {
+func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.Verdict, answer func(error)) {
 	offer := func() {
 		for _, k := range m.strands {
-			in := protocol.SnapshotReceived{From: by.m.id, Base: s.Base(k.instance)}
+			if s.Cursor.Point(k.instance) == (order.Point{Instance: k.instance}) {
+				continue // nothing of this instance, or it is not in force there
+			}
+			in := protocol.SnapshotReceived{From: from, Base: s.Base(k.instance)}
 			if k.instance == asking {
 				in.Term = term
 			}
 			k.step(in)
 		}
-		if m.up {
-			m.overRetired(&s.Meta)
-		}
-		answer()
 	}
 	if verdict != member.IntakeTake {
 		offer()
+		answer(nil)
 		return
 	}
-	if !m.applier.Ahead(&s.Meta) {
-		m.intake.Done(nil)
+	m.store(s, m.snaps.Receive, func(err error) {
+		if err != nil {
+			m.intake.Done(nil)
+			answer(err)
+			return
+		}
 		offer()
-		return
-	}
-	m.store(s, m.snaps.Receive, func() {
+		if m.up {
+			m.overRetired(&s.Meta)
+		}
+		if m.up && m.progress.Repairing {
+			m.push(member.ApplyItem{Repair: true})
+		}
 		m.intake.Done(&s.Cursor)
-		offer()
+		answer(nil)
 	})
 }

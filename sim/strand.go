@@ -42,6 +42,8 @@ type strand struct {
 	vanished  bool              // it was retired, and does nothing any more but hold bodies
 	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
 
+	groups map[uint64]*member.ReadGroup // reads under way, by context
+
 	body bodyWork
 }
 
@@ -129,6 +131,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	if set.woven() {
 		config.Woven = rec
 	}
+	s.groups = map[uint64]*member.ReadGroup{}
 	s.inst = member.NewInstance(config, s.witness)
 	s.keep = member.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.mutant()}
 	return nil
@@ -171,14 +174,14 @@ func (s *strand) carryOut() {
 		return
 	}
 	if out.Install != nil {
-		s.keep.Begin(out.Install.Index, s.m.total)
+		s.keep.Begin(out.Install.Index, m.queue.Total())
 		s.body.retention.Installing(out.Install.Index)
-		s.skipTo(out.Install)
+		m.pushInstall(s.instance, out.Install)
 	}
 	if len(out.Commit) > 0 {
 		s.body.retention.Committed(out.Commit)
 		s.tell()
-		m.queue = append(m.queue, applyItem{commit: member.Commitment{Instance: s.instance, Entries: out.Commit, Own: out.Own}})
+		m.push(member.ApplyItem{Commit: s.inst.Commitment(&out)})
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -189,26 +192,9 @@ func (s *strand) carryOut() {
 		s.sendSnapshot(to)
 	}
 	s.wanted(out.Want)
-	m.apply()
 	if m.up {
 		m.propose()
 	}
-}
-
-// skipTo puts the installation of a snapshot into the apply queue. It stands for what was
-// queued of this instance before; the log may not have that any more.
-func (s *strand) skipTo(base *protocol.Base) {
-	keep := s.m.queue[:0]
-	for _, it := range s.m.queue {
-		if it.install != nil || it.commit.Instance != s.instance {
-			keep = append(keep, it)
-			continue
-		}
-		for _, b := range it.commit.Own {
-			b.Fail(member.ErrResultUnknown)
-		}
-	}
-	s.m.queue = append(keep, applyItem{install: base, by: s})
 }
 
 func (s *strand) send(messages []*protocol.Message) {
@@ -323,25 +309,22 @@ func (s *strand) noteDurable() {
 // answerReads takes in read points. A read that has those of all instances waits until they
 // are applied.
 func (s *strand) answerReads(out *member.Outbox) {
-	m := s.m
 	for _, p := range out.Reads {
-		i := m.asks(p.Context)
-		if i < 0 {
-			continue
-		}
-		if r := m.asked[i]; r.vector.Point(s.instance, p.Index) {
-			m.waiting = append(m.waiting, r)
-			m.asked = slices.Delete(m.asked, i, i+1)
+		if g := s.groups[p.Context]; g != nil {
+			delete(s.groups, p.Context)
+			if _, ready := s.m.progress.ReadPoint(g, s.instance, p.Index); ready {
+				g.Done(nil)
+			}
 		}
 	}
-	for _, c := range out.FailedReads {
-		if i := m.asks(c); i >= 0 {
-			r := m.asked[i]
-			m.asked = slices.Delete(m.asked, i, i+1)
-			r.done(false)
+	for _, context := range out.FailedReads {
+		if g := s.groups[context]; g != nil {
+			delete(s.groups, context)
+			if s.m.progress.FailRead(g) {
+				g.Done(member.ErrReadTimeout)
+			}
 		}
 	}
-	m.serveReads()
 }
 
 func (s *strand) refuse(refused []protocol.Rejection) {

@@ -189,14 +189,6 @@ func (s *strand) config() protocol.Config {
 	return s.m.applier.Config()
 }
 
-// instances are those in force, ascending.
-func (m *Member) instances() (ids []protocol.InstanceID) {
-	for _, s := range m.strands {
-		ids = append(ids, s.instance)
-	}
-	return ids
-}
-
 // slotOf is what an entry does in the global log, as the judge has it.
 func slotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
@@ -245,7 +237,8 @@ func (m *Member) judgeWeave() {
 
 // judgeRead judges that a read sees all that was executed anywhere before it was asked for (N3).
 func (m *Member) judgeRead(r *pendingRead) {
-	if at := m.applier.Cursor().Next; at.Compare(r.floor) < 0 {
+	cursor, _ := m.progress.At()
+	if at := cursor.Next; at.Compare(r.floor) < 0 {
 		m.w.violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
 			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
 	}

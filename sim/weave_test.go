@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -304,11 +305,9 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 		at := m.applier.Cursor()
 		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
 		require.Positive(t, at.Points[0].Round)
-		s.set.SnapshotBytes, m.logged = 1, 1
 		m.disk.power = write
-		m.maybeSnapshot()
+		m.push(member.ApplyItem{Due: true})
 		s.wait(0.2)
-		s.set.SnapshotBytes = 1 << 30
 		m.disk.power = 0
 		if m.up {
 			s.crash(3)

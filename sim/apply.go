@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What a member applies: the queue, the machine, and the time that it takes.
+
+// applying is the part of a running member that applies.
+type applying struct {
+	queue    member.ApplyQueue
+	progress *member.Applied
+	work     *member.Apply
+	// inHand is what was taken out of the queue, and each how long one item of it takes.
+	inHand []member.ApplyItem
+	each   time.Duration
+	// toApply carries news that the queue is not empty, toLoops what the instances should look at.
+	toApply, toLoops line
+
+	base   order.Cursor // of the snapshot from which the state came
+	opened order.Cursor // of the one that was opened last
+}
+
+// beginApplying makes the machine that applies, as replica.assemble does.
+func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
+	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
+	m.applier.Break(m.own.mutant())
+	m.applier.Passed = m.passed
+	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
+	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
+	a := &m.running.applying
+	a.base = meta.Cursor
+	a.toApply, a.toLoops = line{m: m}, line{m: m}
+	a.queue.Limit = m.own.ApplyBytes
+	a.progress = member.NewApplied(m.applier)
+	a.progress.Break(m.own.mutant())
+	a.work = member.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
+}
+
+// push queues something to do for the machine that applies.
+func (m *Member) push(it member.ApplyItem) {
+	m.queue.Push(it)
+	m.toApply.post(m.apply)
+}
+
+// pushInstall queues a snapshot that an instance has accepted.
+func (m *Member) pushInstall(instance protocol.InstanceID, base *protocol.Base) {
+	dropped := m.queue.PushInstall(instance, base)
+	for i := range dropped {
+		dropped[i].Drop(member.ErrResultUnknown)
+	}
+	m.toApply.post(m.apply)
+}
+
+// apply takes out what waits: it is applied at once, or one after the other where the seed says
+// that applying is slow.
+func (m *Member) apply() {
+	if len(m.inHand) > 0 || m.queue.Empty() {
+		return
+	}
+	m.inHand = m.queue.Take(nil)
+	m.each = m.applyTime() / time.Duration(len(m.inHand))
+	m.applyNext()
+}
+
+func (m *Member) applyNext() {
+	for m.up && len(m.inHand) > 0 {
+		if m.each > 0 {
+			m.later(m.each, func() { m.applyOne(); m.applyNext() })
+			return
+		}
+		m.applyOne()
+	}
+	if m.up {
+		m.toLoops.post(m.flush)
+		m.apply()
+	}
+}
+
+// applyOne does the next thing in hand, and judges what came of it.
+func (m *Member) applyOne() {
+	it := m.inHand[0]
+	m.inHand = m.inHand[1:]
+	err := m.work.Do(&it)
+	switch {
+	case !m.up:
+	case err == nil:
+		m.w.violate(m.id, m.applier.Check())
+		m.w.violate(m.id, m.queue.Check(m.waiting()))
+	case m.queue.Overtaken(err):
+		m.w.tracef("%s   is overtaken by a snapshot: %v", m.id, err)
+	default:
+		m.fail(err)
+	}
+}
+
+// waiting is how many payload bytes wait behind the queue.
+func (m *Member) waiting() int {
+	bytes := m.applier.Resident()
+	for _, it := range m.inHand {
+		for i := range it.Commit.Entries {
+			bytes += len(it.Commit.Entries[i].Payload)
+		}
+	}
+	return bytes
+}
+
+// applyWorld is what the machine that applies asks of the member around it.
+type applyWorld struct{ m *Member }
+
+// Left implements member.ApplyWorld.
+func (w applyWorld) Left(payload int, applied int64) { w.m.queue.Left(payload, applied) }
+
+// Installed implements member.ApplyWorld.
+func (w applyWorld) Installed() { w.m.queue.Installed() }
+
+// Again implements member.ApplyWorld.
+func (w applyWorld) Again(it member.ApplyItem) { w.m.push(it) }
+
+// Publish implements member.ApplyWorld.
+func (w applyWorld) Publish(a *member.Applier) {
+	m := w.m
+	if !m.up {
+		return
+	}
+	m.judgeWeave()
+	ready, void := m.progress.Note(a)
+	for _, s := range m.hosted() {
+		s.noteApplied()
+	}
+	for _, g := range ready {
+		g.Done(nil)
+	}
+	m.askAgain(void)
+}
+
+// PublishConfigs implements member.ApplyWorld.
+func (w applyWorld) PublishConfigs(a *member.Applier) {
+	for _, tell := range w.m.progress.NoteConfigs(a) {
+		tell()
+	}
+}
+
+// Repairing implements member.ApplyWorld.
+func (w applyWorld) Repairing(needs *order.Cursor) {
+	if w.m.progress.Repairing = needs != nil; needs != nil {
+		w.m.progress.Needs = *needs
+	}
+}
+
+// Reshape implements member.ApplyWorld.
+func (w applyWorld) Reshape(*member.Applier) (begun bool, err error) { return w.m.reshaped() }
+
+// Restored implements member.ApplyWorld.
+func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {
+	m := w.m
+	refs, _, err := member.LiveBodies(a.Machine())
+	if err != nil {
+		return err
+	}
+	meta, cursor := a.Meta(), a.Cursor()
+	if err := m.openRetired(m.running, &meta, m.body.store); err != nil {
+		return err
+	}
+	for _, s := range m.kept() {
+		if s.instance == instance {
+			s.body.retention.Restart(index, refs)
+		}
+		s.body.retention.Renew(0, cursor.Point(s.instance).Index, refs)
+		s.sweep()
+	}
+	return nil
+}
+
+// Cut implements member.ApplyWorld.
+func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
+	w.m.releaseUpTo(meta.Command)
+	for _, s := range w.m.strands {
+		w.m.toLoops.post(func() { s.snapshotWritten(meta, bytes) })
+	}
+}
+
+// Save implements member.ApplyWorld.
+func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
+	m := w.m
+	s, err := taken(meta, state)
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	m.store(s, m.snaps.Write, func(err error) {
+		m.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
+	})
+}
+
+// Saved implements member.ApplyWorld.
+func (w applyWorld) Saved(*order.Cursor) {}
+
+// Received implements member.ApplyWorld.
+func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
+	f, err := w.m.snaps.At(protocol.Base{Index: index}, instance)
+	if err != nil {
+		return nil, err
+	}
+	w.m.opened = f.Header.Cursor
+	return f, nil
+}
+
+// Prune implements member.ApplyWorld.
+func (w applyWorld) Prune(p protocol.Position) error { return w.m.snaps.Prune(p) }
+
+// Tell implements member.ApplyWorld.
+func (w applyWorld) Tell(n member.ApplyNews) {
+	m := w.m
+	switch n.What {
+	case member.SnapshotInstalled, member.StateReplaced:
+		m.w.events.Installs++
+		m.drops = nil
+		m.base = m.opened
+		m.w.tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
+	case member.SnapshotWritten:
+		m.w.events.Snapshots++
+		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
+	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged, member.StateUseless:
+		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
+	}
+}
+
+// snapshotWritten cuts the instance's log as far as nobody needs it any more.
+func (s *strand) snapshotWritten(meta *member.Meta, bytes int64) {
+	m := s.m
+	if s.vanished {
+		return
+	}
+	st, newest, upTo := s.inst.Core().Status(), meta.Cursor.Point(s.instance).Index, protocol.Index(0)
+	if m.w.chance(0.5) {
+		upTo = newest
+	}
+	cut := s.keep.Snapshot(newest, upTo, bytes, &st, func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
+	if cut = member.CutAt(cut, newest, s.harmed); cut < st.First {
+		return
+	}
+	m.w.tracef("%s   cuts its log at %d%s", m.id, cut, m.w.named(s.instance))
+	s.step(protocol.Compact{Index: cut})
+	if m.up {
+		s.body.retention.Compact(cut)
+		s.sweep()
+		s.cut(cut)
+	}
+}
