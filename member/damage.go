@@ -112,12 +112,40 @@ func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
 	return keep
 }
 
-// SnapshotRemedy says what to do about a snapshot file that is damaged: retake says that a new
-// one is to be written, remove that the file may go, for the others are enough. all are those
-// that there are, ascending.
-func SnapshotRemedy(damaged protocol.Position, all []protocol.Position) (retake, remove bool) {
-	newest := len(all) > 0 && all[len(all)-1] == damaged
-	return newest, !newest
+// SnapshotRemedy says what to do about a snapshot file of which scrubbing says err: retake says that
+// a new one is to be written, remove that the file may go, for the others are enough. all are those
+// that there are, ascending. One that the disk fails to read may be whole: it stays.
+func SnapshotRemedy(at protocol.Position, all []protocol.Position, err error) (retake, remove bool) {
+	newest := len(all) > 0 && all[len(all)-1] == at
+	return err != nil && newest, IsDamage(err) && !newest
+}
+
+// LogRemedy is what to do about damage in a log.
+type LogRemedy struct {
+	Rewrite []protocol.InstanceID // their states are to be written again
+	Harmed  []Harm
+	News    bool // the damage was not known
+}
+
+// Harm is entries that are damaged in the log: a snapshot is to stand for those up to Index.
+type Harm struct {
+	Instance protocol.InstanceID
+	Index    protocol.Index
+}
+
+// NoteLog takes in what scrubbing found in a log.
+func (b *DamageBook) NoteLog(d *wal.Damage) (r LogRemedy) {
+	r.News = b.Note(d.Where.File, d.Where.Offset, len(d.Lost) > 0)
+	for _, lost := range d.Lost {
+		id := protocol.InstanceID(lost.Instance)
+		if lost.State {
+			r.Rewrite = append(r.Rewrite, id)
+		}
+		if lost.Last > 0 {
+			r.Harmed = append(r.Harmed, Harm{id, protocol.Index(lost.Last)})
+		}
+	}
+	return r
 }
 
 // DamageBook keeps count of the places on a member's disk that are damaged, of those that

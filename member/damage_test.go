@@ -63,10 +63,17 @@ func TestWhereTheLogIsCut(t *testing.T) {
 
 func TestWhatIsDoneAboutADamagedSnapshot(t *testing.T) {
 	all := []protocol.Position{3, 7}
-	retake, remove := SnapshotRemedy(7, all)
+	rotten := &protocol.CorruptError{What: "snapshot"}
+	retake, remove := SnapshotRemedy(7, all, rotten)
 	require.True(t, retake && !remove)
-	retake, remove = SnapshotRemedy(3, all)
+	retake, remove = SnapshotRemedy(3, all, rotten)
 	require.True(t, !retake && remove)
+	retake, remove = SnapshotRemedy(3, all, errUnreadable)
+	require.False(t, retake || remove, "it may be whole")
+	retake, remove = SnapshotRemedy(7, all, errUnreadable)
+	require.True(t, retake && !remove)
+	retake, remove = SnapshotRemedy(7, all, nil)
+	require.False(t, retake || remove)
 }
 
 func TestDamageIsCountedOnce(t *testing.T) {

@@ -43,6 +43,12 @@ func (d *diskHealth) note(file string, offset int64, needed bool) (news bool) {
 	return d.book.Note(file, offset, needed)
 }
 
+func (d *diskHealth) noteLog(found *wal.Damage) member.LogRemedy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.book.NoteLog(found)
+}
+
 func (d *diskHealth) read(n int64) {
 	d.mu.Lock()
 	d.stats.Scrubbed += uint64(n)
@@ -120,20 +126,19 @@ func (r *Replica) scrubLog(s *wal.Scrubber, spend func(int64) bool) bool {
 // mendLog does what can be done about damage in the log: what is applied is put into a
 // snapshot, behind which the log is cut; a state is written again.
 func (r *Replica) mendLog(d *wal.Damage) {
-	if r.disk.note(d.Where.File, d.Where.Offset, len(d.Lost) > 0) {
+	remedy := r.disk.noteLog(d)
+	if remedy.News {
 		r.log.Error("the log is damaged on disk", "err", d.Where, "needed", len(d.Lost) > 0)
 	}
-	for _, lost := range d.Lost {
-		if lost.State {
-			r.writer.Rewrite(lost.Instance, func(err error) {
-				if err != nil && !errors.Is(err, wal.ErrClosed) {
-					r.fail(err)
-				}
-			})
-		}
-		if lost.Last > 0 {
-			r.harm(protocol.InstanceID(lost.Instance), &member.LoadError{Instance: protocol.InstanceID(lost.Instance), Index: protocol.Index(lost.Last), Err: d.Where})
-		}
+	for _, id := range remedy.Rewrite {
+		r.writer.Rewrite(uint32(id), func(err error) {
+			if err != nil && !errors.Is(err, wal.ErrClosed) {
+				r.fail(err)
+			}
+		})
+	}
+	for _, h := range remedy.Harmed {
+		r.harm(h.Instance, &member.LoadError{Instance: h.Instance, Index: h.Index, Err: d.Where})
 	}
 	if len(d.Lost) > 0 {
 		r.disk.fail(d.Where)
@@ -184,7 +189,7 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 		r.log.Warn("snapshots cannot be listed", "err", lerr)
 		return
 	}
-	retake, remove := member.SnapshotRemedy(p, all)
+	retake, remove := member.SnapshotRemedy(p, all, err)
 	if r.disk.note(r.snaps.path(p), 0, !remove) {
 		r.log.Error("a snapshot is damaged on disk", "err", err, "position", p, "replaced", retake)
 	}

@@ -105,6 +105,7 @@ type running struct {
 	streams  member.Streams // on their way to others
 	snapped  order.Cursor   // the newest that is durable, also if it was received
 	scrubber *wal.Scrubber
+	book     member.DamageBook // what scrubbing found
 }
 
 type pendingCommand struct {

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path"
 	"time"
 
@@ -186,6 +187,7 @@ func (m *Member) scrubDisk() {
 		m.fail(err)
 		return
 	}
+	m.book.EndRound()
 	m.later(4*m.w.set.Election, m.scrubDisk)
 }
 
@@ -198,12 +200,13 @@ func (m *Member) failOn(err error) {
 
 func (m *Member) mend(d *wal.Damage) {
 	m.w.tracef("%s   finds damage: %v", m.id, d.Where)
-	for _, lost := range d.Lost {
-		if lost.State {
-			m.writer.Rewrite(lost.Instance, m.failOn)
-		}
-		if s := m.of(protocol.InstanceID(lost.Instance)); s != nil && lost.Last > 0 {
-			m.harm(s, protocol.Index(lost.Last))
+	remedy := m.book.NoteLog(d)
+	for _, id := range remedy.Rewrite {
+		m.writer.Rewrite(uint32(id), m.failOn)
+	}
+	for _, h := range remedy.Harmed {
+		if s := m.of(h.Instance); s != nil {
+			m.harm(s, h.Index)
 		}
 	}
 }
@@ -224,13 +227,13 @@ func (m *Member) scrubSnapshots() error {
 	all, err := m.snaps.Positions()
 	for _, p := range all {
 		bad := m.snaps.Whole(p, nil)
-		var corrupt *protocol.CorruptError
-		if !errors.As(bad, &corrupt) {
-			err = errors.Join(err, bad)
+		if bad == nil {
 			continue
 		}
-		m.w.events.RotFound++
-		retake, remove := member.SnapshotRemedy(p, all)
+		retake, remove := member.SnapshotRemedy(p, all, bad)
+		if m.book.Note(fmt.Sprint(snapDir, p), 0, !remove) && member.IsDamage(bad) {
+			m.w.events.RotFound++
+		}
 		if remove {
 			err = errors.Join(err, m.snaps.Remove(p))
 		}
