@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Outbox collects what an instance wants over one or more steps. The owner carries it out
-// in this order: Send, then Persist (up to Seq), then the rest; then it calls Reset.
-// Sending first lets the leader's disk and the followers work in parallel.
+// Outbox collects what an instance wants over one or more steps. [Hosted] carries it out
+// in this order: Install and Forgot, Send, Persist (up to Seq), then the rest; then it calls Reset.
+// Sending before writing lets the leader's disk and the followers work in parallel.
 type Outbox struct {
 	// Send may leave now: everything that they assert is durable.
 	Send []*protocol.Message

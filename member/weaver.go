@@ -34,6 +34,8 @@ type Weaver struct {
 	// first is the furthest want of all and the instance whose it is; second the furthest of
 	// the others. Wants never fall.
 	first, second want
+	// Risen counts how often a want rose.
+	Risen uint64
 }
 
 type want struct {
@@ -57,6 +59,7 @@ func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID
 	if !rises {
 		return wake
 	}
+	w.Risen++
 	w.rise(want{t.Instance, t.Want})
 	for i := range w.threads {
 		o := &w.threads[i]

@@ -76,7 +76,8 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 	case askStay:
-		r.first().stays.Store(true)
+		first := r.first()
+		first.do(first.hosted.Stay)
 	default:
 		return nil, fmt.Errorf("unknown request %q", request[0])
 	}
@@ -356,7 +357,7 @@ type Status struct {
 	// Begun is with how many instances the cluster began.
 	Begun int
 	// Weave says how each of Instances stands in the global log; nil unless they are woven.
-	Weave    []WeaveStatus
+	Weave    []member.WeaveStatus
 	Applied  order.Cursor
 	Config   protocol.Config // as applied
 	LogBytes int64
@@ -374,7 +375,7 @@ type Status struct {
 // Status describes the member.
 func (r *Replica) Status() Status {
 	var instances []protocol.Status
-	var weave []WeaveStatus
+	var weave []member.WeaveStatus
 	for _, l := range r.all() {
 		instances = append(instances, *l.status.Load())
 		if w := l.woven.Load(); w != nil {

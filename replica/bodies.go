@@ -90,9 +90,6 @@ type flight struct {
 }
 
 const (
-	// bodyStream and those after it, one for each instance, are where fragments travel between
-	// members: beside the log's stream, which must not wait behind them.
-	bodyStream = 1 << 16
 	// bodyGatherBytes bounds the bodies that are gathered at once.
 	bodyGatherBytes = 64 << 20
 	// bodyInboxBytes bounds the fragments that arrived and wait for the gatherer.
@@ -485,8 +482,8 @@ func (b *bodies) answered(a member.Answer) {
 }
 
 func (b *bodies) send(m *protocol.Message) bool {
-	parts, err := b.r.frame(m)
-	return err == nil && b.r.links.Send(uint64(m.To), bodyStream+streamOf(m.Instance), parts)
+	parts, err := b.r.framer.Frame(m)
+	return err == nil && b.r.links.Send(uint64(m.To), member.BodyStream+member.StreamOf(m.Instance), parts)
 }
 
 // fill begins to restore bodies that are missing or of which more is to be held.
@@ -566,7 +563,7 @@ func (b *bodies) keep(ref protocol.BodyRef, form protocol.Form, bytes []byte) {
 // writing more of the body than was held.
 func (b *bodies) inLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	if l := b.r.find(ref.Instance); l != nil {
-		l.do(func() { f(l.upgrading(ref)) })
+		l.do(func() { f(l.hosted.Upgrading(ref)) })
 		return
 	}
 	f(false)

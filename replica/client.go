@@ -91,7 +91,7 @@ func (c *Client) next() *member.Batch {
 	n := 0
 	for n < len(c.waiting) {
 		w := &c.waiting[n]
-		full := n > 0 && (len(w.body) > 0 || len(b.Entry.Payload)+len(w.command) > p.maxBatch || p.maxCount > 0 && n >= p.maxCount)
+		full := n > 0 && (len(w.body) > 0 || len(b.Entry.Payload)+len(w.command) > p.queue.MaxBatch || p.queue.MaxCount > 0 && n >= p.queue.MaxCount)
 		if full {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,18 +20,18 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	r.loops.Store(newLoops(all))
 	const frame = 1 << 20
 	message := &protocol.Message{}
-	taken := 0
+	taken, limit := 0, member.NewInboxLimit()
 	for all[0].input(message, frame) {
 		taken += frame
 	}
-	require.Equal(t, inboxBytes, taken)
+	require.Equal(t, limit.All, taken)
 	for _, l := range all[1:] {
 		for l.input(message, frame) {
 			taken += frame
 		}
 		require.Positive(t, l.bytes, "another instance is not silent")
 	}
-	require.LessOrEqual(t, taken, inboxBytes+inboxShare)
+	require.LessOrEqual(t, taken, limit.All+limit.Share)
 	require.False(t, all[0].input(message, frame))
 	require.True(t, all[0].input(protocol.Tick{}, 0), "what is no message has no size")
 	all[0].takeInputs(nil)

@@ -44,24 +44,14 @@ func (r *Replica) PeerUp(id uint64) {
 func (r *Replica) PeerDown(id uint64, err error) {
 	var refused *transport.HandshakeError
 	if errors.As(err, &refused) && refused.ByPeer {
-		r.first().do(func() { r.departure.Refused(r.opt.Self, protocol.MemberID(id), refused.Reason) })
+		first := r.first()
+		first.do(func() { first.hosted.Departure().Refused(r.opt.Self, protocol.MemberID(id), refused.Reason) })
 	}
 	for _, l := range r.all() {
 		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
 	}
 	r.bodies.unreachable(protocol.MemberID(id))
 	r.hears.answered(protocol.MemberID(id))
-}
-
-// depart stops the member if the cluster goes on without it; in the first instance's loop.
-func (r *Replica) depart(now time.Duration) {
-	var instances []*protocol.Status
-	for _, l := range r.all() {
-		instances = append(instances, l.status.Load())
-	}
-	if why := r.departure.Next(now, r.opt.ElectionTimeout, instances); why != nil {
-		r.fail(why)
-	}
 }
 
 // removedLinger is how long links to members that left are kept, so that they learn it.

@@ -3,216 +3,127 @@ package replica
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/braidlog/braid/member"
 )
 
-// proposer gathers this member's commands into batches until the event loop takes them:
-// while batches are under way the next one grows.
+// proposer is the member's Proposals, of which all loops take.
 type proposer struct {
-	clock    func() time.Duration
-	wake     func()
-	maxBatch int   // payload bytes at which a batch is full
-	maxCount int   // commands at which a batch is full; 0: no limit
-	maxBytes int64 // of everything that is proposed and not settled
+	clock func() time.Duration
+	wake  func()
 
-	mu   sync.Mutex
-	full []*member.Batch // oldest first; each was open once
-	open *member.Batch   // nil or with at least one command
-	// bytes is the payload of all batches not settled yet; ≤ maxBytes plus one command.
-	bytes int64
-	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last
-	err   error
+	mu    sync.Mutex
+	queue member.Proposals // guarded by mu
 }
 
-// reserve counts the cost of a command that is to be proposed, or refuses it.
-func (p *proposer) reserve(cost int64) error {
-	switch {
-	case p.err != nil:
-		return p.err
-	case p.bytes+cost > p.maxBytes && p.bytes > 0:
-		return member.ErrOverloaded
-	}
-	p.bytes += cost
-	return nil
+func newProposer(clock func() time.Duration, wake func(), o *Options) *proposer {
+	p := &proposer{clock: clock, wake: wake}
+	p.queue = member.Proposals{MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Free: p.free}
+	return p
 }
 
-// admit is reserve for a command that is not in a batch yet; release is its opposite.
+// admit counts a command that is not in a batch yet; release is its opposite.
 func (p *proposer) admit(cost int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reserve(cost)
+	return p.queue.Reserve(cost)
 }
 
 func (p *proposer) release(cost int64) {
 	p.mu.Lock()
-	p.bytes -= cost
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.queue.Release(cost)
 }
 
 // addWhole takes a batch that is complete and whose commands were admitted.
 func (p *proposer) addWhole(b *member.Batch) {
 	p.mu.Lock()
-	err := p.err
-	if err == nil {
-		p.full = append(p.full, b)
-	}
+	err := p.queue.AddWhole(b)
 	p.mu.Unlock()
-	if err != nil {
-		b.Fail(err)
+	p.added(err, b)
+}
+
+// added wakes who takes batches, or fails these: there are no proposals any more.
+func (p *proposer) added(err error, batches ...*member.Batch) {
+	if err == nil {
+		p.wake()
 		return
 	}
-	p.wake()
+	for _, b := range batches {
+		b.Fail(err)
+	}
 }
 
-// addBody makes a batch of its own of a command with a body. Commands that came before it
-// stay before it.
+// addBody takes a command with a body.
 func (p *proposer) addBody(command, body []byte, done member.Done) error {
-	b := member.NewBatch(p.clock(), len(command)+8, 1)
-	b.Free = p.free
-	b.Add(command, done)
-	b.SetBody(body)
+	b := member.NewBodyBatch(p.clock(), command, body, done)
 	p.mu.Lock()
-	if err := p.reserve(b.Cost()); err != nil {
-		p.mu.Unlock()
-		return err
-	}
-	if p.open != nil {
-		p.full = append(p.full, p.open)
-		p.open = nil
-	}
-	p.full = append(p.full, b)
+	err := p.queue.AddBody(b)
 	p.mu.Unlock()
-	p.wake()
-	return nil
+	if err == nil {
+		p.wake()
+	}
+	return err
 }
 
-// add puts a command into the batch that is being gathered.
+// add takes a command.
 func (p *proposer) add(command []byte, done member.Done) error {
 	p.mu.Lock()
-	if err := p.reserve(member.CommandCost(command)); err != nil {
-		p.mu.Unlock()
-		return err
-	}
-	b := p.open
-	if b != nil && len(b.Entry.Payload)+len(command) > p.maxBatch {
-		p.full = append(p.full, b)
-		b = nil
-	}
-	fresh := b == nil
-	if fresh {
-		b = member.NewBatch(p.clock(), max(len(command)+8, min(p.hint.bytes, p.maxBatch)), max(1, p.hint.commands))
-		b.Free = p.free
-		p.open = b
-	}
-	b.Add(command, done)
-	if p.maxCount > 0 && int(b.Entry.Count) >= p.maxCount {
-		p.full = append(p.full, b)
-		p.open = nil
-	}
+	fresh, err := p.queue.Add(p.clock, command, done)
 	p.mu.Unlock()
 	if fresh {
 		p.wake()
 	}
-	return nil
+	return err
 }
 
 // again puts batches that were taken in front of all others.
 func (p *proposer) again(batches []*member.Batch) {
 	p.mu.Lock()
-	err := p.err
-	if err == nil {
-		p.full = append(slices.Clone(batches), p.full...)
-	}
+	err := p.queue.Again(batches)
 	p.mu.Unlock()
-	if err != nil {
-		for _, b := range batches {
-			b.Fail(err)
-		}
-		return
-	}
-	p.wake()
+	p.added(err, batches...)
 }
 
 // free gives back a settled batch's bytes.
 func (p *proposer) free(b *member.Batch) {
 	p.mu.Lock()
-	p.bytes -= b.Cost()
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.queue.Settled(b)
 }
 
-// waiting returns the bytes of the batch that take would return, 0 if none, and
-// whether it is full.
 func (p *proposer) waiting() (bytes int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case len(p.full) > 0:
-		return p.full[0].Size(), true
-	case p.open != nil:
-		return len(p.open.Entry.Payload), false
-	}
-	return 0, false
+	return p.queue.Waiting()
 }
 
-// take returns the oldest batch, not yet sealed, or nil.
 func (p *proposer) take() *member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var b *member.Batch
-	switch {
-	case len(p.full) > 0:
-		b = p.full[0]
-		p.full[0] = nil
-		p.full = p.full[1:]
-	case p.open != nil:
-		b, p.open = p.open, nil
-	default:
-		return nil
-	}
-	if b.Entry.BodySize > 0 {
-		return b // says nothing of the next one
-	}
-	p.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
-	p.hint.commands = len(b.Done) + len(b.Done)/4
-	return b
+	return p.queue.Take()
 }
 
-// expired takes batches that were never proposed and are older than limit.
-func (p *proposer) expired(now, limit time.Duration) (out []*member.Batch) {
+func (p *proposer) expired(now, limit time.Duration) []*member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.full) > 0 && now-p.full[0].Born > limit {
-		out = append(out, p.full[0])
-		p.full = p.full[1:]
-	}
-	if len(p.full) == 0 && p.open != nil && now-p.open.Born > limit {
-		out = append(out, p.open)
-		p.open = nil
-	}
-	return out
+	return p.queue.Expired(now, limit)
 }
 
 // close refuses further commands and returns the batches that were never proposed.
 func (p *proposer) close(err error) []*member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := p.full
-	if p.open != nil {
-		out = append(out, p.open)
-	}
-	p.full, p.open, p.err = nil, nil, err
-	return out
+	return p.queue.Close(err)
 }
 
 // pendingBytes is the cost of everything not settled.
 func (p *proposer) pendingBytes() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.bytes
+	return p.queue.Bytes()
 }
 
 // waiter is one blocked Propose. It goes back to the pool only after its answer came.

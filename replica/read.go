@@ -24,9 +24,6 @@ func newReadGroup() *readGroup {
 	return g
 }
 
-// maxReadGroups is how many groups may be under way; later reads gather in the next one.
-const maxReadGroups = 2
-
 // joinRead adds a reader to the group that is asked for next.
 func (l *loop) joinRead() (*readGroup, error) {
 	l.mu.Lock()
@@ -34,12 +31,12 @@ func (l *loop) joinRead() (*readGroup, error) {
 		l.mu.Unlock()
 		return nil, l.r.stopped()
 	}
-	g := l.reads
-	fresh := g == nil
+	fresh := !l.reads.Gathering()
 	if fresh {
-		g = newReadGroup()
-		l.reads = g
+		l.joined = newReadGroup()
+		l.reads.Gather(&l.joined.ReadGroup)
 	}
+	g := l.joined
 	l.mu.Unlock()
 	if fresh {
 		poke(l.wake)
@@ -47,61 +44,20 @@ func (l *loop) joinRead() (*readGroup, error) {
 	return g, nil
 }
 
-// read asks for a read point on behalf of the readers that gathered. The first instance's
-// loop begins, and has the others ask too.
-func (l *loop) read() {
-	l.mu.Lock()
-	asked, g := l.asked, l.reads
-	l.asked = nil
-	if g != nil && l.r.apply.reading.Load() < maxReadGroups {
-		l.reads = nil
-	} else {
-		g = nil
-	}
-	l.mu.Unlock()
-	for _, g := range asked {
-		l.readFor(g)
-	}
-	if g != nil {
-		l.beginRead(&g.ReadGroup)
-	}
-}
-
-func (l *loop) beginRead(g *member.ReadGroup) {
-	loops := l.r.loops.Load()
-	if !l.r.apply.ask(g, loops.ids) {
-		return
-	}
-	for _, o := range loops.all[1:] {
-		o.handRead(g)
-	}
-	l.readFor(g)
-}
-
-// readFor asks the instance for its part of a group's read point, now that the group asks.
-func (l *loop) readFor(g *member.ReadGroup) {
-	l.context++
-	l.groups[l.context] = g
-	l.inst.Read(l.clock.Now(), l.context, &l.out)
-}
-
 // handRead has the loop ask for its part of a group's read point.
 func (l *loop) handRead(g *member.ReadGroup) {
 	l.mu.Lock()
-	closed, retired := l.closed, l.retired
-	if !closed && !retired {
-		l.asked = append(l.asked, g)
-	}
+	closed := l.closed
+	handed := l.reads.Hand(g) // into one that is closed in vain
 	l.mu.Unlock()
 	switch {
-	case retired:
+	case !handed:
 		l.r.askAgain([]*member.ReadGroup{g})
-		return
 	case closed:
 		l.r.apply.failRead(g, l.r.stopped())
-		return
+	default:
+		poke(l.wake)
 	}
-	poke(l.wake)
 }
 
 // ask begins a group's read point, of these instances, unless the group has ended.

@@ -32,7 +32,7 @@ type Replica struct {
 	snaps    *Snapshots
 	saved    atomic.Pointer[order.Cursor] // how far the newest snapshot goes
 	links    *transport.Transport
-	load     member.Loader
+	framer   member.Framer
 	proposer *proposer
 	loops    atomic.Pointer[loops]
 	router   router
@@ -54,8 +54,6 @@ type Replica struct {
 	known   map[protocol.MemberID]knownPeer
 	streams member.Streams
 	lingers []*loop
-	// departure is the first loop's.
-	departure member.Departure
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -165,10 +163,10 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	if err := r.openBodies(sm, append(slices.Clone(logs), unborn...)); err != nil {
 		return err
 	}
-	r.load = member.LoadFrom(r.wal)
+	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.leftOut}
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
 	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
-	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.load)); err != nil {
+	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
 		return err
 	}
 	return r.connect(logs)
@@ -217,10 +215,10 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 	if member.Damaged(a.Machine()) != nil {
 		r.CheckState()
 	}
-	r.proposer = &proposer{
-		clock: r.now, wake: func() { poke(r.preferred().wake) },
-		maxBatch: o.MaxBatchBytes, maxCount: o.MaxBatchCommands, maxBytes: o.MaxPendingBytes,
-	}
+	r.proposer = newProposer(r.now, func() {
+		loops := r.loops.Load()
+		loops.Wake(member.Preferred(loops))
+	}, o)
 	var all []*loop
 	var instances []*protocol.Status
 	for _, log := range logs {

@@ -2,9 +2,7 @@ package replica
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
@@ -16,9 +14,6 @@ import (
 // first instance's log; where it takes effect in the global log, every member begins the new
 // instances, or retires the last ones. Instances that are retired linger for a while, so that
 // members that are a little behind get the rest of their logs; later they need a snapshot.
-
-// lingerFor is how many election timeouts an instance that is retired stays for others.
-const lingerFor = 10
 
 // Reshape changes how many instances the log is woven from, and returns when it is in force
 // on this member.
@@ -123,7 +118,7 @@ func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 	}
 	for _, l := range retired {
 		ended := a.Ended(l.id)
-		l.do(func() { l.retire(ended) })
+		l.do(func() { l.hosted.Retire(ended) })
 	}
 	r.log.Info("the log is woven from other instances", "instances", shape, "position", meta.Cursor.Position)
 	r.relink(r.now())
@@ -163,9 +158,7 @@ func (r *Replica) linger(l *loop) {
 	r.lmu.Lock()
 	r.lingers = append(r.lingers, l)
 	r.lmu.Unlock()
-	r.router.mu.Lock()
-	r.router.weaver.Forget(l.id)
-	r.router.mu.Unlock()
+	r.router.forget(l.id)
 }
 
 // hosted finds the loop of an instance that is in force, or was until lately.
@@ -183,51 +176,19 @@ func (r *Replica) hosted(id protocol.InstanceID) *loop {
 	return nil
 }
 
-// retire ends what this member does through the instance. What it proposed there and what
-// took no effect another instance takes.
-func (l *loop) retire(ended protocol.Index) {
-	void, unsure := l.inst.Retire(ended)
-	l.r.proposer.again(void)
-	for _, b := range unsure {
-		b.Fail(member.ErrMaybeCommitted)
-	}
-	l.mu.Lock()
-	groups := l.asked
-	l.asked, l.retired = nil, true
-	l.mu.Unlock()
-	for _, g := range l.groups {
-		groups = append(groups, g)
-	}
-	clear(l.groups)
-	l.r.askAgain(groups)
-	l.gone = l.clock.Now() + lingerFor*l.r.opt.ElectionTimeout
-}
-
 // askAgain has the read points of groups asked for anew, since other instances are in force.
 func (r *Replica) askAgain(groups []*member.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {
-		first.do(func() { first.beginRead(g) })
+		first.do(func() { first.hosted.BeginRead(g) })
 	}
 }
 
-// vanish ends a loop whose instance is retired and has lingered long enough: its log and
-// what only its log needs are given up. It reports false if the newest snapshot is from before:
-// then this member would need the log to start again, so another snapshot comes first.
-func (l *loop) vanish() bool {
-	r := l.r
-	if saved := r.saved.Load(); !saved.Retired(l.id) {
-		r.apply.push(member.ApplyItem{Due: true})
-		l.gone = r.now() + r.opt.ElectionTimeout
-		return false
-	}
+// forget leaves out the loop of an instance that has lingered long enough.
+func (r *Replica) forget(l *loop) {
 	r.lmu.Lock()
+	defer r.lmu.Unlock()
 	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
-	r.lmu.Unlock()
-	r.bodies.compacted(l.kept, member.AllIndexes)
-	r.writer.Compact(uint32(l.id), uint64(member.AllIndexes))
-	l.shut()
-	return true
 }
 
 // dropRetired gives up the logs of instances that are retired for good: the member stopped
@@ -242,19 +203,6 @@ func (r *Replica) dropRetired(meta *member.Meta) error {
 		}
 	}
 	return nil
-}
-
-// missed asks for a snapshot when this member lacks the log of an instance that may be retired.
-func (l *loop) missed(now time.Duration, st *protocol.Status) {
-	to := l.search.Next(now, l.r.opt.ElectionTimeout, st.Leader != 0, l.r.first().status.Load())
-	if to == 0 {
-		return
-	}
-	l.r.spawn(func(ctx context.Context) {
-		if err := l.r.askLeader(ctx, to, "snapshot", []byte(fmt.Sprintf("%c%d", askMissing, l.id))); err != nil {
-			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
-		}
-	})
 }
 
 // missing answers a member that lacks the log of an instance that may be retired. That it

@@ -95,25 +95,6 @@ func (r *Replica) condemn(f *protocol.Forgot) {
 	r.fail(errors.Join(member.Forgotten(r.opt.Self, f), err))
 }
 
-// noteLogs has the membership name whose log each member has, once, if this member leads.
-func (l *loop) noteLogs() {
-	now := l.clock.Now()
-	st := l.status.Load()
-	if st.Role != protocol.Leader || now-l.published < l.r.opt.Heartbeat {
-		return
-	}
-	l.published = now
-	l.r.wmu.Lock()
-	changes := l.r.register.Publish(st)
-	l.r.wmu.Unlock()
-	if len(changes) == 0 {
-		return
-	}
-	if cursor, configs := l.r.apply.at(); cursor.Reshape == 0 && member.Settled(&st.Config, configs[1:]) {
-		l.inst.Step(now, protocol.ProposeChange{Changes: changes}, &l.out)
-	}
-}
-
 // Newborn reports whether a member has no log yet: nothing was ever promised with it.
 func Newborn(logs []member.InstanceLog) bool {
 	return !slices.ContainsFunc(logs, func(l member.InstanceLog) bool {

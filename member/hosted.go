@@ -1,0 +1,343 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// HostedConfig says how a member runs an instance.
+type HostedConfig struct {
+	Self                protocol.MemberID
+	Instance            protocol.InstanceID
+	Heartbeat, Election time.Duration
+	GiveUp              time.Duration
+	Leaders             protocol.Leaders
+	KeepLogBytes        int64 // of log that is kept for members that catch up
+	LargeMessage        int   // how many bytes others have to wait for, on a slow link
+	LargeFor            time.Duration
+	Mutant              Mutant // old-clock, keep-nothing, weave-cut-committed, weave-depart-any
+}
+
+// Hosted is one instance as its member runs it: the core with its [Instance], and all that is
+// decided around them from turn to turn. What it asks of the rest of the member goes through
+// [Host]. A turn has two halves: Take takes in all that happened, Finish lets this member's
+// proposals and reads in and carries out what came of it all, at once. Not safe for concurrent
+// use.
+type Hosted struct {
+	cfg   HostedConfig
+	host  Host
+	inst  *Instance
+	clock Clock
+	out   Outbox
+
+	submitted uint64 // the last step that was handed to the log
+	durable   uint64 // the last step that the instance was told is durable; ≤ submitted
+	ticked    bool   // this turn has a tick
+
+	upgrades []upgrade                           // bodies on their way to the disk apart from their entries
+	groups   map[uint64]*ReadGroup               // reads that wait for the core, by context
+	context  uint64                              // of the last read
+	large    map[protocol.MemberID]time.Duration // when a member was sent a large message
+	keep     LogKeeper                           // up to where the log may be cut
+	room     time.Duration                       // when a waiting batch may leave; 0 if it need not be timed
+
+	thread Thread // as the siblings know it
+	risen  uint64 // the count of wants when it was last looked what the siblings want
+	wakes  []protocol.InstanceID
+
+	mover     Mover
+	unread    Unread
+	following Following
+	search    Search
+	departure Departure     // the first instance's
+	looked    time.Duration // when it was last looked whether all is as it should be
+	published time.Duration // when it was last looked whose logs the membership does not name
+	gone      time.Duration // when the instance may end, for it is retired; 0: it is not
+	stays     bool          // an operator wanted it to be led here
+	ended     bool          // it was retired, and its log is given up
+	status    *protocol.Status
+}
+
+// Happened is what a turn takes in.
+type Happened struct {
+	Durable uint64           // the last step of which everything is durable
+	Inputs  []protocol.Input // in the order in which they came
+	Jobs    []func()         // other things to do in the turn
+	Tick    bool             // it is time for a tick, with this random number
+	Random  uint64
+}
+
+// NewHosted begins to run an instance.
+func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
+	h := &Hosted{
+		cfg: cfg, host: host, inst: inst, clock: Clock{Read: host.Now, Mutant: cfg.Mutant},
+		keep:   LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
+		groups: map[uint64]*ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
+	}
+	h.publish()
+	h.note()
+	h.tellWeave()
+	return h
+}
+
+// ID is the instance's.
+func (h *Hosted) ID() protocol.InstanceID { return h.cfg.Instance }
+
+// Instance is what is run.
+func (h *Hosted) Instance() *Instance { return h.inst }
+
+// Now is the time of the step that comes next.
+func (h *Hosted) Now() time.Duration { return h.clock.Now() }
+
+// Departure finds out whether the cluster goes on without the member; the first instance's counts.
+func (h *Hosted) Departure() *Departure { return &h.departure }
+
+// Submitted is the last step that was handed to the log.
+func (h *Hosted) Submitted() uint64 { return h.submitted }
+
+// Stay says that an operator wants the instance to be led here, until it is not any more.
+func (h *Hosted) Stay() { h.stays = true }
+
+// Step tells the instance that something happened; it is called within a turn.
+func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out) }
+
+// Take begins a turn with everything that happened.
+func (h *Hosted) Take(t Happened) {
+	h.clock.Begin()
+	h.noteApplied()
+	if in, changed := h.host.BodyNews(); changed {
+		h.Step(in)
+	}
+	if t.Durable > h.durable {
+		h.durable = t.Durable
+		h.Step(protocol.Persisted{Seq: t.Durable})
+	}
+	h.inst.StepAll(&h.clock, t.Inputs, &h.out)
+	for _, job := range t.Jobs {
+		job()
+	}
+	if h.ticked = t.Tick; t.Tick {
+		h.tick(t.Random)
+	}
+}
+
+// Finish ends a turn. It returns when the next one is due even if nothing happens; 0: at the next
+// tick. An instance that is retired may have ended: see Ended.
+func (h *Hosted) Finish() (due time.Duration) {
+	h.admit()
+	h.flush()
+	if h.ticked {
+		h.publish()
+		if h.first() {
+			h.depart()
+			h.host.Relink(false)
+		}
+	}
+	if h.gone > 0 && h.clock.Now() >= h.gone {
+		h.vanish()
+	}
+	return h.room
+}
+
+// Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
+// it then.
+func (h *Hosted) Ended() bool { return h.ended }
+
+// Retired reports whether the instance is not in force any more.
+func (h *Hosted) Retired() bool { return h.gone > 0 }
+
+// first reports whether this is the first instance, which does what is to be done once for all.
+func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Instance }
+
+// noteApplied tells the instance how far it is applied. Nobody waits for one that is retired.
+func (h *Hosted) noteApplied() {
+	if added, applied, ok := h.host.AppliedOf(); ok {
+		h.inst.Applied(added, applied)
+	} else {
+		h.inst.Applied(h.inst.Given(), h.inst.Given())
+	}
+}
+
+// publish makes known how the instance stands.
+func (h *Hosted) publish() {
+	st := h.inst.Core().Status()
+	h.status = &st
+	h.host.Publish(&st)
+}
+
+// admit lets in what waits: batches, reads, and what the weaving wants.
+func (h *Hosted) admit() {
+	h.propose()
+	h.read()
+	h.weave()
+}
+
+// stride is how many batches an instance takes at once, at most, before another one does: if
+// they are small and many, they are written and sent together.
+const stride = 64
+
+// propose takes this member's batches while there is room for them, and while no other
+// instance would take them sooner.
+func (h *Hosted) propose() {
+	timed := h.room > 0
+	h.room = 0
+	h.note()
+	taken := 0
+	for bytes, full := h.host.Waiting(); bytes > 0; bytes, full = h.host.Waiting() {
+		siblings := h.host.Siblings()
+		if o := Preferred(siblings); siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
+			if timed || siblings.Load(o).Pending == 0 { // it may not know
+				siblings.Wake(o)
+			}
+			return
+		}
+		now := h.clock.Now()
+		ok, wait := h.inst.Room(now, bytes, full)
+		if !ok {
+			if wait > 0 {
+				h.room = now + wait
+			}
+			return
+		}
+		b := h.host.TakeBatch()
+		if b == nil {
+			return // another instance took it
+		}
+		h.inst.Propose(now, b, &h.out)
+		h.note()
+		taken++
+	}
+}
+
+// Preferred is which of a member's instances should take its next batch.
+func Preferred(s Siblings) int {
+	n := len(s.IDs())
+	if n == 1 {
+		return 0
+	}
+	return Prefer(n, s.Load)
+}
+
+// note publishes how much work of this member's the instance has.
+func (h *Hosted) note() {
+	leader, _ := h.inst.Leader()
+	load := Load{Leads: h.inst.Role() == protocol.Leader, Led: leader != 0, Pending: h.inst.Pending()}
+	if tail := h.inst.Tail(); tail != nil {
+		load.Round = tail.Round()
+	}
+	h.host.NoteLoad(load)
+}
+
+// flush carries out the outbox until nothing is left: what is finished makes room for
+// what waits.
+func (h *Hosted) flush() {
+	for out := &h.out; !out.Empty() || out.Seq != h.submitted; {
+		h.carryOut(out)
+		changed := out.Changed
+		out.Reset()
+		if changed {
+			h.publish()
+			h.host.Relink(true)
+		}
+		h.admit()
+	}
+}
+
+// carryOut sends before it writes, so that the followers and the own disk work in parallel.
+func (h *Hosted) carryOut(out *Outbox) {
+	if out.Install != nil { // before the log is cut under the commits that wait
+		h.keep.Begin(out.Install.Index, h.host.AppliedBytes())
+		h.host.BodiesInstalling(out.Install.Index)
+		h.host.Install(out.Install)
+	}
+	if out.Forgot != nil { // before the leader hears of it, which then tells it no more
+		h.host.Condemn(out.Forgot)
+	}
+	h.send(out.Send)
+	h.persist(out)
+	if len(out.Commit) > 0 {
+		h.host.BodiesCommitted(out.Commit)
+		h.host.Commit(h.inst.Commitment(out))
+	}
+	for _, f := range out.Failed {
+		f.Batch.Fail(f.Err)
+	}
+	h.finishReads(out)
+	if len(out.Want) > 0 {
+		h.host.Want(out.Want)
+	}
+	for _, refused := range out.Refused {
+		h.host.Refused(refused)
+	}
+	if out.Suspect != 0 {
+		h.tell(protocol.Suspect{Member: out.Suspect})
+	}
+	_, term := h.inst.Leader()
+	for _, to := range out.Snapshots {
+		h.host.SendSnapshot(to, term)
+	}
+}
+
+// tell tells the other instances that something happened.
+func (h *Hosted) tell(in protocol.Input) {
+	siblings := h.host.Siblings()
+	for i, id := range siblings.IDs() {
+		if id != h.cfg.Instance {
+			siblings.Tell(i, in)
+		}
+	}
+}
+
+func (h *Hosted) persist(out *Outbox) {
+	if out.Seq == h.submitted {
+		return
+	}
+	h.submitted = out.Seq
+	h.noteUpgrades(out.Persist, out.Seq)
+	h.host.Submit(out.Persist, out.Seq)
+}
+
+// upgrade is a body that the instance has written apart from its entry, with step seq.
+type upgrade struct {
+	seq  uint64
+	body BodyKey
+}
+
+func (h *Hosted) noteUpgrades(records []wal.Record, seq uint64) {
+	for i := range records {
+		if r := &records[i]; r.Kind == wal.KindBody {
+			h.upgrades = append(h.upgrades, upgrade{seq, BodyKey{Index: protocol.Index(r.Index), Term: protocol.Term(r.Body.Term)}})
+		}
+	}
+	n := 0
+	for n < len(h.upgrades) && h.upgrades[n].seq <= h.durable {
+		n++
+	}
+	h.upgrades = h.upgrades[n:]
+}
+
+// Upgrading reports whether the instance is writing more of a body than was held: nothing
+// less may replace that.
+func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
+	for _, u := range h.upgrades {
+		if u.seq > h.durable && u.body == KeyOf(ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// SnapshotWritten gives up the log as far as nobody needs it any more, now that a snapshot is
+// durable: see LogKeeper and CutAt. bytes are those applied up to it; streaming is where a snapshot
+// stands that is on its way to a member. It is called within a turn.
+func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
+	st := h.inst.Core().Status()
+	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
+	if cut >= st.First {
+		h.Step(protocol.Compact{Index: cut})
+		h.host.BodiesCompacted(cut)
+		h.host.CutLog(cut)
+	}
+}

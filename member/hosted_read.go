@@ -1,0 +1,105 @@
+package member
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// read asks for a read point on behalf of the readers that gathered. The first instance
+// begins, and has the others ask too.
+func (h *Hosted) read() {
+	asked, gathered := h.host.TakeReads()
+	for _, g := range asked {
+		h.readFor(g)
+	}
+	if gathered != nil {
+		h.BeginRead(gathered)
+	}
+}
+
+// BeginRead asks all instances for a group's read point. It is the first one's, and called within
+// a turn.
+func (h *Hosted) BeginRead(g *ReadGroup) {
+	siblings := h.host.Siblings()
+	ids := siblings.IDs()
+	if !h.host.AskRead(g, ids) {
+		return
+	}
+	for i := 1; i < len(ids); i++ {
+		siblings.HandRead(i, g)
+	}
+	h.readFor(g)
+}
+
+// readFor asks the instance for its part of a group's read point, now that the group asks.
+func (h *Hosted) readFor(g *ReadGroup) {
+	h.context++
+	h.groups[h.context] = g
+	h.inst.Read(h.clock.Now(), h.context, &h.out)
+}
+
+func (h *Hosted) finishReads(out *Outbox) {
+	for _, p := range out.Reads {
+		if g := h.groups[p.Context]; g != nil {
+			delete(h.groups, p.Context)
+			h.host.ReadPoint(g, p.Index)
+		}
+	}
+	for _, context := range out.FailedReads {
+		if g := h.groups[context]; g != nil {
+			delete(h.groups, context)
+			h.host.FailRead(g, ErrReadTimeout)
+		}
+	}
+}
+
+// takeGroups are the groups that wait for the core, which are not waited for any more, in the order
+// in which they asked.
+func (h *Hosted) takeGroups() (groups []*ReadGroup) {
+	for _, context := range slices.Sorted(maps.Keys(h.groups)) {
+		groups = append(groups, h.groups[context])
+	}
+	clear(h.groups)
+	return groups
+}
+
+// Retire ends what this member does through the instance, which is not in force any more after an
+// index. What it proposed there and what took no effect another instance takes. It is called
+// within a turn.
+func (h *Hosted) Retire(ended protocol.Index) {
+	void, unsure := h.inst.Retire(ended)
+	h.host.Again(void)
+	for _, b := range unsure {
+		b.Fail(ErrMaybeCommitted)
+	}
+	h.host.AskAgain(append(h.host.RetireReads(), h.takeGroups()...))
+	h.gone = h.clock.Now() + lingerFor*h.cfg.Election
+}
+
+// lingerFor is how many election timeouts an instance that is retired stays for members that are
+// a little behind; later they need a snapshot.
+const lingerFor = 10
+
+// vanish ends an instance that is retired and has lingered long enough: its log and what only its
+// log needs are given up. If the newest snapshot is from before, this member would need the log to
+// start again, or break its word as a voter, so another snapshot comes first.
+func (h *Hosted) vanish() {
+	if !h.host.SavedRetired() {
+		h.host.WantSnapshot()
+		h.gone = h.clock.Now() + h.cfg.Election
+		return
+	}
+	h.ended = true
+	h.host.BodiesCompacted(AllIndexes)
+	h.host.CutLog(AllIndexes)
+}
+
+// Abandon ends the instance: nothing more will be answered.
+func (h *Hosted) Abandon(err error) {
+	for _, g := range h.takeGroups() {
+		h.host.FailRead(g, err)
+	}
+	h.inst.Abandon(ErrStopped)
+}

@@ -1,0 +1,157 @@
+package member
+
+import (
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+const (
+	// BodyStream and those after it, one for each instance, are where fragments travel between
+	// members: beside the log's stream, which must not wait behind them.
+	BodyStream = 1 << 16
+	// AsideStream and those after it, one for each instance, are for what must not wait behind
+	// bodies. Like an instance's own stream each keeps to one of the receiver's addresses.
+	AsideStream = 1 << 17
+	// LargeMessage is how many bytes others have to wait for, on a slow link; LargeFor is how
+	// long after it that is taken into account.
+	LargeMessage = 256 << 10
+	LargeFor     = 10 * time.Second
+)
+
+// StreamOf is the stream of an instance: its own, but for clusters that were reshaped very
+// often, where one that is long retired had the same.
+func StreamOf(id protocol.InstanceID) uint32 { return uint32(id % 256) }
+
+// send hands messages to the links.
+func (h *Hosted) send(messages []*protocol.Message) {
+	for _, m := range messages {
+		if h.aside(m) {
+			continue
+		}
+		parts, err := h.host.Frame(m)
+		if err != nil && h.unreadable(m, err) {
+			continue
+		}
+		if err != nil || !h.host.Transmit(m.To, StreamOf(m.Instance), parts) {
+			h.host.Input(protocol.Unreachable{Member: m.To})
+		}
+		h.noteLarge(m.To, parts)
+	}
+}
+
+// unreadable is about a message of which something cannot be read here. It reports whether
+// its receiver is helped otherwise.
+func (h *Hosted) unreadable(m *protocol.Message, err error) (helped bool) {
+	var load *LoadError
+	if !errors.As(err, &load) {
+		h.host.Unreadable(m, err, RemedyWait)
+		return false
+	}
+	fault := FaultOf(load.Err)
+	if fault.Sick() {
+		h.host.Harmed(load)
+	}
+	cursor, _ := h.host.At()
+	remedy := h.unread.Remedy(h.host.Now(), h.cfg.Election, fault, load.Index, cursor.Point(h.cfg.Instance).Index)
+	h.host.Unreadable(m, err, remedy)
+	switch remedy {
+	case RemedySnapshot:
+		h.host.Input(protocol.Unsendable{Member: m.To, Index: load.Index})
+		return true
+	case RemedyHandOver:
+		h.host.Input(protocol.Transfer{})
+	case RemedyStop:
+		h.host.Fail(&LostError{Err: err})
+	case RemedyWait:
+	}
+	return false
+}
+
+func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
+	bytes := 0
+	for _, p := range parts {
+		bytes += len(p)
+	}
+	if bytes >= h.cfg.LargeMessage {
+		h.large[to] = h.host.Now()
+	}
+}
+
+// aside sends what says who lives and who leads, and reads, beside the stream, as long as
+// bodies may take longer there than an election timeout. A heartbeat goes both ways. On the stream
+// it also tells what of the stream has arrived; the one beside it has no Context, and does not.
+func (h *Hosted) aside(m *protocol.Message) (instead bool) {
+	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
+		return false // as almost all are
+	}
+	at, large := h.large[m.To]
+	large = large && h.host.Now()-at < h.cfg.LargeFor
+	apart := m
+	switch m.Type {
+	case protocol.MsgPreVote, protocol.MsgPreVoteResp, protocol.MsgVote, protocol.MsgVoteResp, protocol.MsgTimeoutNow,
+		protocol.MsgRead, protocol.MsgReadResp:
+		instead = large
+	case protocol.MsgHeartbeatResp:
+		instead = m.Context == 0 // as it was asked
+	case protocol.MsgHeartbeat:
+		if large {
+			copied := *m
+			copied.Context = 0
+			apart = &copied
+		}
+	}
+	if apart == m && !instead {
+		return false
+	}
+	parts, err := h.host.Frame(apart)
+	return err == nil && h.host.Transmit(m.To, AsideStream+StreamOf(h.cfg.Instance), parts) && instead
+}
+
+// Framer lists the bytes of messages.
+type Framer struct {
+	Load   Loader
+	Bodies BodySource
+	// LeftOut is told of a body that could not be sent to who should hold it.
+	LeftOut func(e *protocol.Entry, instance protocol.InstanceID)
+}
+
+// Frame lists a message's bytes: its head, then each entry's from where they are. Payloads and
+// bodies that are not at hand are read from the disk; bodies are cut to what the receiver is to
+// hold. The message stays as it is, for the core shares its entries.
+func (f *Framer) Frame(m *protocol.Message) ([][]byte, error) {
+	parts := make([][]byte, 1, 3+2*len(m.Entries))
+	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.BodySize > 0 || !e.Applicable() {
+			full := *e
+			if err := MakeResident(m.Instance, &full, full.Index <= m.Commit, f.Load, f.Bodies); err != nil {
+				var load *LoadError
+				if IsDamage(err) && !errors.As(err, &load) {
+					f.LeftOut(e, m.Instance)
+				}
+				return nil, err
+			}
+			if full.Form != e.Form {
+				f.LeftOut(e, m.Instance)
+			}
+			e = &full
+		}
+		parts = append(parts, e.Head())
+		if len(e.Payload) > 0 {
+			parts = append(parts, e.Payload)
+		}
+		if e.BodySize > 0 {
+			parts = append(parts, e.AppendBodyHead(make([]byte, 0, protocol.BodyHeadSize)), e.Body)
+		}
+	}
+	if len(m.Holdings) > 0 {
+		parts = append(parts, m.AppendHoldings(nil))
+	}
+	if len(m.Blob) > 0 {
+		parts = append(parts, m.Blob)
+	}
+	return parts, nil
+}

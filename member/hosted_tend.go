@@ -1,0 +1,139 @@
+package member
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// tick lets time pass.
+func (h *Hosted) tick(random uint64) {
+	h.Step(protocol.Tick{Random: random})
+	h.tend()
+	if !h.first() {
+		return
+	}
+	h.noteLogs()
+	for _, b := range h.host.Expired(h.clock.Now(), h.cfg.GiveUp) {
+		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
+	}
+}
+
+// weave tells the other instances how this one stands and has it skip what they wait for, in
+// the turn that the records of both go to the disk.
+func (h *Hosted) weave() {
+	siblings := h.host.Siblings()
+	if len(siblings.IDs()) == 1 || h.gone > 0 {
+		return
+	}
+	now := h.clock.Now()
+	t := h.inst.Thread(now)
+	risen := h.host.Risen()
+	if t == h.thread && risen == h.risen {
+		return // nothing is new, neither here nor with the others
+	}
+	var want order.Slot
+	h.risen = risen
+	if t == h.thread {
+		want = h.host.Wanted()
+	} else {
+		want, h.wakes = h.host.Weave(t, h.wakes[:0])
+		h.thread = t
+		for _, id := range h.wakes {
+			if i := slices.Index(siblings.IDs(), id); i >= 0 {
+				siblings.Wake(i)
+			}
+		}
+	}
+	h.inst.Weave(now, want, &h.out)
+}
+
+// tend looks, once in a heartbeat, whether another member should lead the instance, whether
+// its members are those of the first one, and whether those that wait for it are heard.
+func (h *Hosted) tend() {
+	siblings, now := h.host.Siblings(), h.clock.Now()
+	if len(siblings.IDs()) == 1 || h.gone > 0 || now-h.looked < h.cfg.Heartbeat {
+		return
+	}
+	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
+	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
+	h.Step(protocol.Place{At: turn})
+	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
+	h.tellWeave()
+	st := h.status
+	if st.Role != protocol.Leader {
+		h.stays = false
+	}
+	leader, patience := siblings.Status(0).Leader, 2*h.cfg.Election
+	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
+	to := preferred
+	if h.stays {
+		to = 0
+	}
+	if to = h.mover.Next(now, patience, st, to); to != 0 {
+		h.Step(protocol.Transfer{To: to})
+	}
+	if turn == 0 {
+		return
+	}
+	if st.Term == 0 && preferred == h.cfg.Self {
+		h.Step(protocol.Stand{})
+	}
+	if to := h.search.Next(now, h.cfg.Election, st.Leader != 0, siblings.Status(0)); to != 0 {
+		h.host.AskMissing(to)
+	}
+	_, configs := h.host.At()
+	if target := h.following.Next(now, patience, &configs[0], st); target != nil {
+		h.Step(protocol.ProposeChange{Target: target})
+	}
+}
+
+// noteLogs has the membership name whose log each member has, once, if this member leads.
+func (h *Hosted) noteLogs() {
+	now := h.clock.Now()
+	st := h.status
+	if st.Role != protocol.Leader || now-h.published < h.cfg.Heartbeat {
+		return
+	}
+	h.published = now
+	changes := h.host.Unnamed(st)
+	if len(changes) == 0 {
+		return
+	}
+	if cursor, configs := h.host.At(); cursor.Reshape == 0 && Settled(&st.Config, configs[1:]) {
+		h.Step(protocol.ProposeChange{Changes: changes})
+	}
+}
+
+// depart stops the member if the cluster goes on without it.
+func (h *Hosted) depart() {
+	siblings := h.host.Siblings()
+	instances := make([]*protocol.Status, 0, 8)
+	for i := range siblings.IDs() {
+		instances = append(instances, siblings.Status(i))
+	}
+	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, instances); why != nil {
+		h.host.Fail(why)
+	}
+}
+
+// WeaveStatus is how an instance stands in the weaving of the global log.
+type WeaveStatus struct {
+	Instance protocol.InstanceID
+	// Filled is how many rounds its log fills for good, Tail how many to its end.
+	Filled, Tail protocol.Round
+	// Want is the furthest slot that it wants the others to reach.
+	Want order.Slot
+	// Skips counts those that this member proposed in this life; Waiting are the entries that
+	// are committed and wait for their turn, without those that have nothing to apply.
+	Skips   uint64
+	Waiting int
+}
+
+// tellWeave makes known how the instance stands in the weaving.
+func (h *Hosted) tellWeave() {
+	if tail := h.inst.Tail(); tail != nil {
+		h.host.NoteWeave(&WeaveStatus{Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips()})
+	}
+}

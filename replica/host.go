@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// What an instance asks of the member around it: loop implements member.Host.
+
+// Now implements member.Host, as the other methods in this file do.
+func (l *loop) Now() time.Duration { return l.r.now() }
+
+func (l *loop) Siblings() member.Siblings { return l.r.loops.Load() }
+
+func (l *loop) Input(in protocol.Input) { l.input(in, 0) }
+
+func (l *loop) Publish(st *protocol.Status) { l.status.Store(st) }
+
+func (l *loop) NoteWeave(st *member.WeaveStatus) { l.woven.Store(st) }
+
+func (l *loop) NoteLoad(load member.Load) {
+	packed := uint64(load.Pending) << 2
+	if load.Leads {
+		packed |= 2
+	}
+	if load.Led {
+		packed |= 1
+	}
+	if packed != l.load.Load() {
+		l.load.Store(packed)
+	}
+	if round := uint64(load.Round); round != l.round.Load() {
+		l.round.Store(round)
+	}
+}
+
+// Relink may come before the loops are complete: then it is done when they are.
+func (l *loop) Relink(changed bool) {
+	switch {
+	case changed:
+		l.r.relink(l.r.now())
+		l.r.changed()
+	case l.r.lingering():
+		l.r.relink(l.r.now())
+	}
+}
+
+func (l *loop) Fail(err error)               { l.r.fail(err) }
+func (l *loop) Condemn(f *protocol.Forgot)   { l.r.condemn(f) }
+func (l *loop) Refused(r protocol.Rejection) { l.r.refused(r) }
+
+func (l *loop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }
+func (l *loop) TakeBatch() *member.Batch        { return l.r.proposer.take() }
+func (l *loop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
+func (l *loop) Expired(now, limit time.Duration) []*member.Batch {
+	return l.r.proposer.expired(now, limit)
+}
+
+func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reads.Take(int(l.r.apply.reading.Load()))
+}
+
+func (l *loop) RetireReads() []*member.ReadGroup {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reads.Retire()
+}
+
+func (l *loop) AskAgain(groups []*member.ReadGroup) { l.r.askAgain(groups) }
+
+func (l *loop) Risen() uint64 { return l.r.router.risen.Load() }
+
+func (l *loop) Weave(t member.Thread, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	return l.r.router.set(t, wake)
+}
+
+func (l *loop) Wanted() order.Slot { return l.r.router.want(l.id) }
+
+func (l *loop) Frame(m *protocol.Message) ([][]byte, error) { return l.r.framer.Frame(m) }
+
+func (l *loop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool {
+	return l.r.links.Send(uint64(to), stream, parts)
+}
+
+func (l *loop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) {
+	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
+	switch remedy {
+	case member.RemedySnapshot:
+		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead")
+	case member.RemedyHandOver:
+		log.Error("entries to send cannot be read from the log; another member should lead")
+	case member.RemedyStop, member.RemedyWait:
+		log.Info("what is to be sent cannot be read")
+	}
+}
+
+func (l *loop) SendSnapshot(to protocol.MemberID, term protocol.Term) { l.r.askSnapshot(l, to, term) }
+
+func (l *loop) AskMissing(to protocol.MemberID) {
+	l.r.spawn(func(ctx context.Context) {
+		if err := l.r.askLeader(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
+			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
+		}
+	})
+}
+
+func (l *loop) Submit(records []wal.Record, seq uint64) {
+	l.r.writer.Submit(records, func(err error) { l.wrote(seq, err) })
+}
+
+func (l *loop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id), uint64(at)) }
+
+func (l *loop) Harmed(err *member.LoadError) { l.r.harm(l.id, err) }
+
+func (l *loop) Unnamed(st *protocol.Status) []protocol.Change {
+	l.r.wmu.Lock()
+	defer l.r.wmu.Unlock()
+	return l.r.register.Publish(st)
+}
+
+func (l *loop) AppliedOf() (added, applied protocol.Index, ok bool) { return l.r.apply.appliedOf(l.id) }
+
+func (l *loop) At() (order.Cursor, []protocol.Config) { return l.r.apply.at() }
+
+func (l *loop) AppliedBytes() int64 { return l.r.apply.total() }
+
+func (l *loop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
+
+func (l *loop) Commit(c member.Commitment) {
+	l.r.metrics.commits.Add(uint64(len(c.Entries)))
+	if !l.r.opt.SyncApply {
+		l.r.apply.push(member.ApplyItem{Commit: c})
+		return
+	}
+	applied := make(chan struct{}) // replication waits for the state machine
+	l.r.apply.push(member.ApplyItem{Commit: c, Applied: func() { close(applied) }})
+	select {
+	case <-applied:
+	case <-l.r.stop:
+	}
+}
+
+func (l *loop) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
+	return l.r.apply.ask(g, shape)
+}
+
+func (l *loop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+	l.r.apply.readPoint(g, l.id, index)
+}
+
+func (l *loop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
+
+func (l *loop) SavedRetired() bool { return l.r.saved.Load().Retired(l.id) }
+
+func (l *loop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
+
+func (l *loop) BodyNews() (in protocol.Bodies, changed bool) {
+	if !l.kept.changed.Swap(false) {
+		return in, false
+	}
+	return l.r.bodies.news(l.kept)
+}
+
+func (l *loop) BodiesInstalling(index protocol.Index) { l.r.bodies.installing(l.kept, index) }
+
+func (l *loop) BodiesCommitted(entries []protocol.Entry) { l.r.bodies.committed(l.kept, entries) }
+
+func (l *loop) BodiesCompacted(index protocol.Index) { l.r.bodies.compacted(l.kept, index) }
+
+func (l *loop) Want(refs []protocol.BodyRef) { l.r.bodies.want(refs) }
