@@ -13,6 +13,8 @@ import (
 type link struct {
 	// cut loses everything; a link is one way, so the other way may work.
 	cut bool
+	// wrongs counts what was lost, damaged or sent again.
+	wrongs int
 	// last is when the frame sent last arrives, for each instance: links keep order unless the
 	// seed says otherwise.
 	last map[protocol.InstanceID]time.Duration
@@ -69,12 +71,14 @@ func (w *World) send(m *protocol.Message) {
 	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Index), uint64(len(frame)))
 	if lost {
 		w.events.Lost++
+		l.wrongs++
 		w.lost(m)
 		return
 	}
 	at, ok := l.leaves(w.now, len(frame))
 	if !ok {
 		w.events.Lost++
+		l.wrongs++
 		w.cutOff(m)
 		return
 	}
@@ -129,6 +133,7 @@ func (w *World) carry(l *link, m *protocol.Message, frame []byte, at time.Durati
 	damaged := w.chance(w.set.Corrupt)
 	if damaged {
 		w.events.Damaged++
+		l.wrongs++
 		frame = slices.Clone(frame)
 		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
 	}

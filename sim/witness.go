@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ type witness struct {
 	s      *strand
 	m      *Member
 	status protocol.Status // as of the last change
+	waste  waste
 }
 
 func newWitness(s *strand, core protocol.Core) *witness {
@@ -25,7 +27,11 @@ func newWitness(s *strand, core protocol.Core) *witness {
 // after every step.
 func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
 	c.Core.Step(now, in, out)
-	if err := c.judge(out); err != nil {
+	err := c.judge(out)
+	if c.status.Role == protocol.Leader || len(out.Commit) > 0 {
+		err = errors.Join(err, c.waste.follow(c, in, out))
+	}
+	if err != nil {
 		c.m.w.violate(c.m.id, err)
 	}
 }

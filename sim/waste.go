@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Judges of work that is done again and again: entries that are sent although nothing was lost, and
+// logs that are cut while a member is sent the snapshot before.
+
+// sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. An
+// entry may be tried again at every heartbeat while its receiver's disk is at work.
+const sentOften = 8
+
+// waste follows what a leader sends to others.
+type waste struct {
+	term  protocol.Term
+	sent  map[protocol.MemberID]*sentTo
+	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started
+	last  protocol.Index
+}
+
+// sentTo is how often each entry was sent to a member since something went wrong last.
+type sentTo struct {
+	wrongs int
+	count  map[protocol.Index]int
+	// streaming: a snapshot at base is on its way.
+	streaming bool
+	base      protocol.Index
+}
+
+func (u *waste) to(id protocol.MemberID) *sentTo {
+	t := u.sent[id]
+	if t == nil {
+		t = &sentTo{count: map[protocol.Index]int{}}
+		u.sent[id] = t
+	}
+	return t
+}
+
+// follow notes a step of the core, and judges it.
+func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) error {
+	if u.term != c.status.Term || u.sent == nil {
+		u.term, u.sent = c.status.Term, map[protocol.MemberID]*sentTo{}
+	}
+	for i := range out.Commit {
+		e := &out.Commit[i]
+		if u.costs == nil {
+			u.costs = map[protocol.Index]int64{}
+		}
+		u.costs[e.Index] = u.costs[e.Index-1] + member.EntryCost(e)
+		u.last = e.Index
+	}
+	for _, list := range [...][]*protocol.Message{out.Send, out.Release} {
+		for _, m := range list {
+			if err := u.sends(c, m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, to := range out.Snapshots {
+		t := u.to(to)
+		t.streaming, t.base = true, c.m.applied(c.s.instance)
+	}
+	switch in := in.(type) {
+	case protocol.SnapshotSent:
+		u.to(in.To).streaming = false
+	case protocol.Compact:
+		return u.cuts(c, in.Index)
+	}
+	return nil
+}
+
+// sends judges that entries are not sent again and again while nothing is lost.
+func (u *waste) sends(c *witness, m *protocol.Message) error {
+	w := c.m.w
+	if m.Type != protocol.MsgAppend || len(m.Entries) == 0 || w.set.Reorder {
+		return nil
+	}
+	t := u.to(m.To)
+	if wrongs := w.wrongs(c.m, w.member(m.To), m.Instance); wrongs != t.wrongs {
+		t.wrongs = wrongs
+		clear(t.count)
+	}
+	for i := range m.Entries {
+		at := m.Entries[i].Index
+		if t.count[at]++; t.count[at] > sentOften {
+			return fmt.Errorf("entry %d was sent to %s %d times although nothing was lost", at, m.To, t.count[at])
+		}
+	}
+	return nil
+}
+
+// wrongs counts what went wrong between two members so far. What still goes on counts every time, and
+// so does what a member that lags behind with applying does not take.
+func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
+	there, back := w.link(a.id, b.id), w.link(b.id, a.id)
+	if now := w.now; b.paused > now || b.stalled > now || a.paused > now || a.stalled > now || a.slow || b.slow || a.disk.full || b.disk.full || !b.up {
+		there.wrongs++
+	}
+	n := there.wrongs + back.wrongs + a.life + b.life
+	if b.up {
+		if s := b.of(instance); s != nil && !s.vanished {
+			n += int(s.inst.HeldUp())
+		}
+	}
+	return n
+}
+
+// cuts judges that the log is not cut beyond a snapshot that is on its way to a member who is there,
+// as long as no more is kept for it than may be. The slack is for marks, which snapshots make.
+func (u *waste) cuts(c *witness, index protocol.Index) error {
+	s := c.m.own
+	if c.status.Role != protocol.Leader || s.woven() || s.Durable {
+		return nil
+	}
+	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
+	st := c.Core.Status()
+	for i := range st.Peers {
+		p := &st.Peers[i]
+		t := u.sent[p.ID]
+		from, known := u.costs[max(t.start(), 1)]
+		if t == nil || !t.streaming || !p.Active || !p.Snapshot || !known || index <= t.base {
+			continue
+		}
+		if since := u.costs[u.last] - from; since+slack <= s.KeepLogBytes {
+			return fmt.Errorf("the log is cut at %d while %s is sent a snapshot at %d; %d bytes since would be kept", index, p.ID, t.base, since)
+		}
+	}
+	return nil
+}
+
+func (t *sentTo) start() protocol.Index {
+	if t == nil {
+		return 0
+	}
+	return t.base
+}
