@@ -1,6 +1,9 @@
 package member
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -139,3 +142,15 @@ func (p *Applied) Asking() int { return p.groups.Under }
 
 // Break makes a mutant of it.
 func (p *Applied) Break(m Mutant) { p.groups.Mutant = m }
+
+// StateFor is why this member cannot send its state to one whose own is damaged, and which needs so
+// much; nil if it can.
+func (p *Applied) StateFor(needs *order.Cursor) error {
+	switch {
+	case p.Repairing:
+		return errors.New("this member's state is damaged itself")
+	case p.cursor.Before(needs):
+		return fmt.Errorf("this member's state is at %d, which is behind %d", p.cursor.Position, needs.Position)
+	}
+	return nil
+}

@@ -176,3 +176,10 @@ func (l *applyLoop) repairing() (needs order.Cursor, yes bool) {
 	defer l.amu.Unlock()
 	return l.known.Needs, l.known.Repairing
 }
+
+// stateFor is why this member cannot send its state to one that needs so much.
+func (l *applyLoop) stateFor(needs *order.Cursor) error {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	return l.known.StateFor(needs)
+}

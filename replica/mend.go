@@ -3,8 +3,6 @@ package replica
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -55,12 +53,8 @@ func (r *Replica) askStateOf(ctx context.Context, to protocol.MemberID) error {
 
 // sendState answers a member whose state is damaged.
 func (r *Replica) sendState(from protocol.MemberID, needs *order.Cursor) error {
-	cursor, _ := r.apply.at()
-	switch {
-	case r.mending():
-		return errors.New("this member's state is damaged itself")
-	case cursor.Before(needs):
-		return fmt.Errorf("this member's state is at %d, which is behind %d", cursor.Position, needs.Position)
+	if err := r.apply.stateFor(needs); err != nil {
+		return err
 	}
 	r.askSnapshot(nil, from, 0)
 	return nil

@@ -21,6 +21,9 @@ type applying struct {
 	// toApply carries news that the queue is not empty, toLoops what the instances should look at.
 	toApply, toLoops line
 
+	mending member.Mending // whom to ask for a state
+	asking  bool           // that goes on
+
 	base   order.Cursor // of the snapshot from which the state came
 	opened order.Cursor // of the one that was opened last
 }
@@ -147,8 +150,14 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 
 // Repairing implements member.ApplyWorld.
 func (w applyWorld) Repairing(needs *order.Cursor) {
-	if w.m.progress.Repairing = needs != nil; needs != nil {
-		w.m.progress.Needs = *needs
+	m := w.m
+	if m.progress.Repairing = needs != nil; needs == nil {
+		return
+	}
+	m.progress.Needs = *needs
+	if !m.asking {
+		m.asking = true
+		m.later(0, m.askForState)
 	}
 }
 
@@ -219,13 +228,19 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 	switch n.What {
 	case member.SnapshotInstalled, member.StateReplaced:
 		m.w.events.Installs++
+		if n.What == member.StateReplaced {
+			m.w.events.Replaced++
+		}
 		m.drops = nil
 		m.base = m.opened
 		m.w.tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
 	case member.SnapshotWritten:
 		m.w.events.Snapshots++
 		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
-	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged, member.StateUseless:
+	case member.StateUseless:
+		m.w.tracef("%s   cannot use a state: %v", m.id, n.Err)
+		m.stateRefused()
+	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged:
 		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
 	}
 }

@@ -167,6 +167,10 @@ func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 	case !ok:
 		c.w.history.Fail(op.id)
 		end()
+	case m.sick(): // whoever reads the state finds out
+		m.checkState()
+		c.w.history.Fail(op.id)
+		end()
 	default:
 		v := m.machine.values[op.Key]
 		m.resolve(v.text, func(text string, err error) {

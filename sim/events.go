@@ -35,6 +35,8 @@ type Events struct {
 	Changes      int `json:"configurations"`
 	Retired      int `json:"members_removed"`
 	Departed     int `json:"removed_members_stopped"`
+	Spoilt       int `json:"states_damaged"`
+	Replaced     int `json:"damaged_states_replaced"`
 	HeldUp       int `json:"messages_held_up"`
 	Reads        int `json:"reads"`
 	Stranded     int `json:"reads_asked_of_a_replaced_leader"`
@@ -75,7 +77,7 @@ func (e *Events) fields() []eventField {
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},
-		{"records and snapshots damaged", &e.Rotten}, {"damaged snapshots found", &e.RotFound},
+		{"records and snapshots damaged", &e.Rotten}, {"states damaged", &e.Spoilt}, {"damaged states replaced", &e.Replaced}, {"damaged snapshots found", &e.RotFound},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},

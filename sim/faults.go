@@ -42,13 +42,14 @@ const (
 	faultNarrow                     // links to or from a member are narrow
 	faultAway                       // a member is away until the others have cut their logs
 	faultIO                         // a disk fails an operation
+	faultState                      // the state that a machine keeps on disk goes bad
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error",
+	"lag", "narrow", "away", "io-error", "state-damage",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -192,6 +193,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.narrowLinks(victim)
 	case faultAway:
 		w.leaveAway(victim)
+	case faultState:
+		w.spoilState(victim)
 	}
 }
 
@@ -613,7 +616,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 // configuration that may still be in force can decide.
 func (w *World) core() []*Member {
 	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
-	if w.chance(0.5) {
+	if w.chance(0.5) || w.anySick() { // nobody else is missing as long as a state is
 		return alive
 	}
 	for range len(alive) {

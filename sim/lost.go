@@ -170,7 +170,7 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	} else if old == nil {
 		return
 	}
-	if !w.mayLose(m, old) {
+	if w.anySick() || !w.mayLose(m, old) {
 		return
 	}
 	m.crash()

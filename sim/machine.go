@@ -31,12 +31,14 @@ type machine struct {
 	cursor          check.Cursor
 	// durable: the state machine keeps its state on disk by itself, in Member.saved.
 	durable bool
+	// damage is why the state cannot be used.
+	damage error
 }
 
 func newMachine(m *Member) *machine {
 	s := &machine{w: m.w, member: m, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
 	if f := m.saved; f != nil {
-		s.commands, s.chain, s.position, s.cursor = f.commands, f.chain, f.position, f.cursor
+		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
 		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
 	}
 	return s
@@ -93,6 +95,9 @@ func (d durableMachine) Applied() protocol.Position { return d.position }
 
 // Sync implements replica.DurableStateMachine.
 func (d durableMachine) Sync() error {
+	if d.damage != nil {
+		return d.damage
+	}
 	d.member.saved = d.freeze()
 	return nil
 }
@@ -123,6 +128,9 @@ func parseCommand(b []byte) (number int, op check.Operation, err error) {
 
 // Apply implements replica.StateMachine.
 func (s *machine) Apply(commands []member.Command) error {
+	if s.damage != nil {
+		return s.damage
+	}
 	for i := range commands {
 		if err := s.apply(&commands[i]); err != nil {
 			return err
@@ -207,15 +215,21 @@ type frozen struct {
 	values          map[string]value
 	bodies          map[int]protocol.BodyRef
 	cursor          check.Cursor
+	damage          error
 }
 
 func (s *machine) freeze() *frozen {
 	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values),
-		bodies: maps.Clone(s.bodies), cursor: s.cursor}
+		bodies: maps.Clone(s.bodies), cursor: s.cursor, damage: s.damage}
 }
 
 // Snapshot implements replica.StateMachine.
-func (s *machine) Snapshot() (member.Snapshot, error) { return s.freeze(), nil }
+func (s *machine) Snapshot() (member.Snapshot, error) {
+	if s.damage != nil {
+		return nil, s.damage
+	}
+	return s.freeze(), nil
+}
 
 // WriteTo implements replica.Snapshot.
 func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
@@ -272,7 +286,7 @@ func (s *machine) Restore(r io.Reader) error {
 		s.w.violate(s.member.id, err)
 		return err
 	}
-	s.cursor = cursor
+	s.cursor, s.damage = cursor, nil
 	if s.durable {
 		s.member.saved = s.freeze()
 	}

@@ -477,7 +477,9 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.writer = newWriter(m, m.log, m.body.store)
 	s := m.own
 	m.snapped = meta.Cursor
-	m.beginApplying(meta, skip)
+	if m.beginApplying(meta, skip); m.sick() {
+		m.checkState()
+	}
 	m.departure.Mutant = s.mutant()
 	for _, s := range m.strands {
 		s.follow()

@@ -27,7 +27,7 @@ func (s *Settings) drawRot(d dice) {
 }
 
 func (w *World) rot(m *Member) {
-	if m.snaps == nil {
+	if m.snaps == nil || m.sick() { // a checkpoint stands for nothing then
 		return
 	}
 	if w.chance(0.3) {

@@ -294,7 +294,7 @@ func (w *World) lacksMember(c *protocol.Config) bool {
 }
 
 func (m *Member) behind() bool {
-	if !m.up || m.w.set.woven() && m.gap() != "" {
+	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
 		return true
 	}
 	return slices.ContainsFunc(m.strands, func(s *strand) bool { return uint64(m.applier.Added(s.instance)) < s.court.ledger.Decided() })

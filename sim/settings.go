@@ -91,6 +91,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	turns := dice{rand.New(rand.NewPCG(seed, turnStream))}
 	s.drawTurns(turns)
 	s.drawProposers(turns)
+	s.drawStateDamage(dice{rand.New(rand.NewPCG(seed, stateStream))})
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
 	s.drawIO(dice{rand.New(rand.NewPCG(seed, ioStream))})

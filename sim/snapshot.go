@@ -164,6 +164,9 @@ func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.O
 				w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
 				if verdict == member.IntakeTake {
 					running.intake.Done(nil)
+					if r.up && r.running == running {
+						r.stateRefused()
+					}
 				}
 				report(order.Cursor{})
 				return
@@ -243,6 +246,7 @@ func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, te
 	}
 	m.store(s, m.snaps.Receive, func(err error) {
 		if err != nil {
+			m.stateRefused()
 			m.intake.Done(nil)
 			answer(err)
 			return

@@ -266,7 +266,7 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 	limit := w.merging
 	w.after(limit, func() {
 		for _, m := range w.serving(w.members) {
-			if m.up && w.merging > 0 && m.among(m.strands, instance) != nil && pointOf(m.applier, instance) < index {
+			if m.up && !m.sick() && w.merging > 0 && m.among(m.strands, instance) != nil && pointOf(m.applier, instance) < index {
 				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
 			}
 		}

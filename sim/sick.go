@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The state of a machine that keeps it on disk goes bad. Its member takes part as before, but serves
+// nothing until it has the state of another. One member at a time is sick, so that others have
+// theirs. Runs with bodies are spared: what they refer to would be lost with the state.
+
+// stateStream is for the settings of damaged states what stream is for everything else.
+const stateStream = stream + 31
+
+func (s *Settings) drawStateDamage(d dice) {
+	if d.yes(0.5) {
+		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))
+	}
+}
+
+var errSpoilt = errors.New("a key is not what was written")
+
+// spoilState damages a member's state, on disk and as it is used. Sometimes the member finds out at
+// once, as its scrub would, else when it uses the state.
+func (w *World) spoilState(m *Member) {
+	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strangers > 0 })
+	if !w.set.Durable || w.set.Bodies.Share > 0 || lost || w.anySick() {
+		return
+	}
+	w.events.Spoilt++
+	w.tracef("FAULT the state of %s goes bad", m.id)
+	s := m.machine
+	for k, v := range s.values {
+		v.text += "spoilt"
+		s.values[k] = v
+	}
+	s.damage, s.position = errSpoilt, 1<<40
+	m.saved = s.freeze()
+	if w.chance(0.5) {
+		m.checkState()
+	}
+}
+
+// anySick reports whether some member's state is damaged.
+func (w *World) anySick() bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && m.saved != nil && m.saved.damage != nil })
+}
+
+// sick reports whether the member's state is damaged.
+func (m *Member) sick() bool { return m.machine.damage != nil }
+
+// checkState is that of replica.Replica.
+func (m *Member) checkState() { m.push(member.ApplyItem{Halt: true}) }
+
+// Damaged implements member.Repairable.
+func (d durableMachine) Damaged() error { return d.damage }
+
+// Condemn implements member.Repairable.
+func (d durableMachine) Condemn(cause error) {
+	d.damage = cause
+	d.member.saved = d.freeze()
+}
+
+// askForState asks others for their state, one after the other, until there is another one.
+func (m *Member) askForState() {
+	if !m.progress.Repairing {
+		m.asking = false
+		return
+	}
+	if to := m.mending.Next(m.clock(), m.w.set.Election, &m.witness.status); to != 0 {
+		m.askStateOf(to)
+	}
+	m.later(m.w.set.Heartbeat, m.askForState)
+}
+
+func (m *Member) askStateOf(to protocol.MemberID) {
+	w, life, needs := m.w, m.life, m.progress.Needs
+	refused := func() {
+		m.later(w.between(w.set.DelayMin, w.set.DelayMax), m.stateRefused)
+	}
+	if w.link(m.id, to).cut {
+		refused()
+		return
+	}
+	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+		if !m.up || m.life != life {
+			return
+		}
+		o := w.member(to)
+		if !o.up || !w.linked(m, life, o) || !o.up || !m.up {
+			if m.up {
+				refused()
+			}
+			return
+		}
+		o.whenAwake(func() { o.sendState(m, life, &needs, refused) })
+	})
+}
+
+// sendState answers a member whose state is damaged.
+func (m *Member) sendState(to *Member, life int, needs *order.Cursor, refused func()) {
+	if err := m.progress.StateFor(needs); err != nil {
+		m.w.tracef("%s   has no state for %s: %v", m.id, to.id, err)
+		if to.up && to.life == life {
+			refused()
+		}
+		return
+	}
+	m.stream(to.id, nil, 0)
+}
+
+func (m *Member) stateRefused() { m.mending.Refused(m.clock(), m.w.set.Election) }

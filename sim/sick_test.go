@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestADamagedStateIsReplaced: its member serves nothing until it has another one's, whether it
+// found out while it ran or when it started.
+func TestADamagedStateIsReplaced(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := newStage(t, 3, "", func(set *Settings) { set.Durable, set.SnapshotBytes = true, 2000 })
+		s.settled()
+		s.elect(1)
+		for range 5 {
+			s.mustAck(s.put(1))
+		}
+		m := s.member(3)
+		s.until("3 has applied all", func() bool { return !m.behind() })
+		s.spoilState(m)
+		if restart {
+			s.crash(3)
+			s.start(3)
+		}
+		require.True(t, s.member(3).sick())
+		s.mustAck(s.put(1))
+		s.until("3 has another state", func() bool { return !s.member(3).sick() })
+		require.Equal(t, 1, s.events.Replaced)
+		s.until("3 has applied all", func() bool { return !s.member(3).behind() })
+		require.Equal(t, s.member(1).machine.chain, s.member(3).machine.chain)
+		s.passes()
+	}
+}
+
+// TestAStateThatNobodyHasIsWaitedFor: a member takes no state that is behind what its own had.
+func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.Durable = true })
+	s.settled()
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !s.member(3).behind() })
+	for _, id := range []int{2, 3} {
+		s.members[id-1].lagging = s.now + stageElection*20
+	}
+	s.mustAck(s.put(1))
+	s.spoilState(s.member(1))
+	s.member(1).checkState()
+	s.wait(1)
+	require.True(t, s.member(1).sick(), "the others are behind")
+	s.until("1 has another state", func() bool { return !s.member(1).sick() })
+	s.passes()
+}
