@@ -289,7 +289,7 @@ func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
-	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && (m.running == nil || m.strange()) {
+	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && !m.disk.began() {
 		m.disk = m.disk.crash(w.rng) // it never was there
 		w.startLater(m, w.set.Election)
 		return

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Full disks: for a while no file can be given room, on one disk or on all, while what is in files
 // that are there can be written again. Nobody ends by it, and nothing is lost.
@@ -18,6 +22,11 @@ func (s *Settings) drawFull(d dice) {
 		s.SegmentBytes = 16 << 10
 		s.Padding = max(s.Padding, d.limit(500, 1500, 3000))
 	}
+}
+
+// began reports whether there ever was a log on the disk. The first one needs room.
+func (d *disk) began() bool {
+	return slices.ContainsFunc(d.children(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
 // fillDisks makes a disk full, now and then all of them, for a while.
