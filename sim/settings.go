@@ -94,6 +94,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawStateDamage(dice{rand.New(rand.NewPCG(seed, stateStream))})
 	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
 	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
+	s.drawLarge(dice{rand.New(rand.NewPCG(seed, largeStream))})
 	s.drawIO(dice{rand.New(rand.NewPCG(seed, ioStream))})
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
