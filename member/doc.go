@@ -8,12 +8,14 @@
 //   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages held back until
 //     the disk is done, this member's pending proposals and reads, and their repetition.
 //   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.
+//   - apply.go, applyqueue.go, applied.go: the machine that applies: what waits for it, when a snapshot is
+//     taken or put in the place of the state, what others know of how far it is, and who waits for that.
 //   - weaver.go: when woven instances skip for each other, and which takes the next batch.
 //   - readvector.go, readgroup.go: the read points of all instances, as one, and who waits for them.
 //   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and whom it hands over to
 //     before a stop; memberships that follow the first instance's.
-//   - keep.go, intake.go, diskneed.go: how much log is kept for members that catch up; which of the
-//     snapshots that others offer are taken; how much room the disk must have.
+//   - keep.go, intake.go, streams.go, diskneed.go: how much log is kept for members that catch up; which of the
+//     snapshots that others offer are taken, and which are on their way to others; how much room the disk must have.
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.

@@ -5,7 +5,7 @@
 // What can be decided without waiting is decided in package member, which runs in the
 // simulator as it runs here. This package is what waits: replica.go opens and closes a member, loop.go is an
 // instance's event loop, router.go what the loops of one member are to each other, reshape.go
-// begins and retires them, applyloop.go the apply goroutine, propose.go, client.go and read.go
+// begins and retires them, applyloop.go and applyworld.go the apply goroutine, propose.go, client.go and read.go
 // the clients' side, snapshots.go and snapfile.go files and streams, links.go the transport;
 // bodies.go, bodyread.go, bodycache.go and scrub.go keep the bodies; identity.go, registerfile.go and
 // who.go say who a member is.
