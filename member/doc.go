@@ -19,8 +19,12 @@
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
-//   - retain.go, census.go: which bodies are alive and missing; when a whole copy may become
-//     a row.
+//   - retain.go, kept.go, census.go: which bodies of an instance, and of all, are live and missing,
+//     and what the cores are told of it; when a whole copy may become a row.
+//   - bodies.go, bodyinbox.go: the machine that gathers, restores and trims bodies, and what waits
+//     for it, within limits.
+//   - bodyaccess.go, bodycache.go, upgrades.go: reading what is held, for other members, for readers
+//     and to see whether it is damaged; whole bodies in memory; bodies on their way to the disk.
 //   - damage.go, mending.go, missing.go, departure.go: what to do about damage, a state that is lost, an
 //     instance without a leader, a cluster that goes on without this member.
 //   - register.go: who the others are, and with whom there is a link.

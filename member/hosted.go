@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
 // HostedConfig says how a member runs an instance.
@@ -36,7 +35,7 @@ type Hosted struct {
 	durable   uint64 // the last step that the instance was told is durable; ≤ submitted
 	ticked    bool   // this turn has a tick
 
-	upgrades []upgrade                           // bodies on their way to the disk apart from their entries
+	upgrades Upgrades                            // bodies on their way to the disk apart from their entries
 	groups   map[uint64]*ReadGroup               // reads that wait for the core, by context
 	context  uint64                              // of the last read
 	large    map[protocol.MemberID]time.Duration // when a member was sent a large message
@@ -295,39 +294,13 @@ func (h *Hosted) persist(out *Outbox) {
 		return
 	}
 	h.submitted = out.Seq
-	h.noteUpgrades(out.Persist, out.Seq)
+	h.upgrades.Note(out.Persist, out.Seq, h.durable)
 	h.host.Submit(out.Persist, out.Seq)
-}
-
-// upgrade is a body that the instance has written apart from its entry, with step seq.
-type upgrade struct {
-	seq  uint64
-	body BodyKey
-}
-
-func (h *Hosted) noteUpgrades(records []wal.Record, seq uint64) {
-	for i := range records {
-		if r := &records[i]; r.Kind == wal.KindBody {
-			h.upgrades = append(h.upgrades, upgrade{seq, BodyKey{Index: protocol.Index(r.Index), Term: protocol.Term(r.Body.Term)}})
-		}
-	}
-	n := 0
-	for n < len(h.upgrades) && h.upgrades[n].seq <= h.durable {
-		n++
-	}
-	h.upgrades = h.upgrades[n:]
 }
 
 // Upgrading reports whether the instance is writing more of a body than was held: nothing
 // less may replace that.
-func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
-	for _, u := range h.upgrades {
-		if u.seq > h.durable && u.body == KeyOf(ref) {
-			return true
-		}
-	}
-	return false
-}
+func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writing(ref, h.durable) }
 
 // SnapshotWritten gives up the log as far as nobody needs it any more, now that a snapshot is
 // durable: see LogKeeper and CutAt. bytes are those applied up to it; streaming is where a snapshot

@@ -333,16 +333,9 @@ func (t *Retention) Installing(base protocol.Index) {
 // Compact says that the log begins after floor.
 func (t *Retention) Compact(floor protocol.Index) { t.cut(floor) }
 
-// Sweep releases what is dead in the store: bodies of entries that the log is cut past and
-// nobody refers to, also those that were replaced and never committed.
-func (t *Retention) Sweep(bodies *wal.Bodies) {
-	for _, key := range t.Dead(bodies) {
-		bodies.Release(uint32(t.instance), uint64(key.Index))
-	}
-}
-
-// Dead lists what Sweep releases.
-func (t *Retention) Dead(bodies *wal.Bodies) (dead []BodyKey) {
+// Dead lists what may be given up: bodies of entries that the log is cut past and nobody
+// refers to, also those that were replaced and never committed.
+func (t *Retention) Dead(bodies BodyStore) (dead []BodyKey) {
 	if t.installing > 0 {
 		return nil
 	}
@@ -439,14 +432,14 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// Owe has the core told again.
-func (t *Retention) Owe() { t.owed = true }
-
 // Input is what the core is to know about this member's bodies; changed says that it must
 // be told, because that is news, or because it began anew. It is asked when everything that
 // the core committed was taken in, and stepped before anything else.
-func (t *Retention) Input() (in protocol.Bodies, changed bool) {
-	in = protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK), Restripes: t.restripes}
+func (t *Retention) Input() (in protocol.Bodies, changed bool) { return t.input(protocol.Bodies{}) }
+
+// input is Input of a core that is also told of other instances' bodies.
+func (t *Retention) input(others protocol.Bodies) (in protocol.Bodies, changed bool) {
+	in = join(t.standing(), others)
 	news := in
 	news.Missing = t.told.Missing
 	changed = t.owed || news != t.told || (in.Missing == 0) != (t.told.Missing == 0)
@@ -454,6 +447,11 @@ func (t *Retention) Input() (in protocol.Bodies, changed bool) {
 		t.told, t.owed = in, false
 	}
 	return in, changed
+}
+
+// standing is how this member stands with the instance's bodies.
+func (t *Retention) standing() protocol.Bodies {
+	return protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK), Restripes: t.restripes}
 }
 
 // largest is the largest k of which there are any, 0 if there are none.

@@ -97,7 +97,7 @@ func (r *Replica) scrub(ctx context.Context) {
 	log := r.wal.NewScrubber()
 	for {
 		left = scrubAtLeast
-		if !r.scrubLog(log, spend) || !r.scrubSnapshots(spend) || !r.bodies.scrubBodies(spend) {
+		if !r.scrubLog(log, spend) || !r.scrubSnapshots(spend) || !r.bodies.scrub(spend) {
 			return
 		}
 		r.disk.endRound()

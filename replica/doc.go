@@ -7,7 +7,7 @@
 // instance's event loop, router.go what the loops of one member are to each other, reshape.go
 // begins and retires them, applyloop.go and applyworld.go the apply goroutine, propose.go, client.go and read.go
 // the clients' side, snapshots.go and snapfile.go files and streams, links.go the transport;
-// bodies.go, bodyread.go, bodycache.go and scrub.go keep the bodies; identity.go, registerfile.go and
+// bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies; identity.go, registerfile.go and
 // who.go say who a member is.
 //
 // May import: member, protocol, order, wal, transport, erasure.

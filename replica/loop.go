@@ -38,7 +38,7 @@ type loop struct {
 
 func newLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *keptBodies) *loop {
 	o := &r.opt
-	l := &loop{r: r, id: id, inst: inst, kept: kept, wake: make(chan struct{}, 1)}
+	l := &loop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = member.NewHosted(member.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders,
 		KeepLogBytes: o.KeepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,

@@ -59,29 +59,3 @@ func (r *Replica) sendState(from protocol.MemberID, needs *order.Cursor) error {
 	r.askSnapshot(nil, from, 0)
 	return nil
 }
-
-// mended is installed for a state that was damaged: the logs are where they were.
-func (b *bodies) mended(a *member.Applier) error {
-	refs, _, err := member.LiveBodies(a.Machine())
-	if err != nil {
-		return err
-	}
-	cursor := a.Cursor()
-	for _, ref := range refs {
-		b.host(ref.Instance)
-	}
-	b.kmu.Lock()
-	kept := b.kept
-	b.kmu.Unlock()
-	for _, k := range kept {
-		b.with(k, func(t *member.Retention) {
-			if b.unsure {
-				t.Restart(0, refs)
-			}
-			t.Renew(0, cursor.Point(k.instance).Index, refs)
-		})
-	}
-	b.unsure = false
-	b.sweep()
-	return nil
-}

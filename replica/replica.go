@@ -160,10 +160,10 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	if err := r.dropRetired(&meta); err != nil {
 		return err
 	}
-	if err := r.openBodies(sm, append(slices.Clone(logs), unborn...)); err != nil {
+	if err := r.openBodies(sm, meta.Cursor.Instances(), append(slices.Clone(logs), unborn...)); err != nil {
 		return err
 	}
-	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.leftOut}
+	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.LeftOut}
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
 	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
 	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
@@ -281,47 +281,14 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 }
 
 // openBodies opens the store of bodies and finds out which of them are alive.
-func (r *Replica) openBodies(sm member.StateMachine, logs []member.InstanceLog) error {
-	refs, keeper, err := member.LiveBodies(sm)
-	if err != nil {
-		return err
-	}
+func (r *Replica) openBodies(sm member.StateMachine, shape []protocol.InstanceID, logs []member.InstanceLog) error {
 	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: member.SegmentBytes(r.opt.SnapshotBytes)})
 	if err != nil {
 		return err
 	}
-	r.bodies = newBodies(r, store, keeper)
-	r.bodies.unsure = member.Damaged(sm) != nil
-	kept := refs
-	if r.bodies.unsure {
-		store.Each(func(held wal.Body) bool {
-			kept = append(kept, member.RefOf(&held))
-			return true
-		})
-	}
-	if err := member.RecoverBodies(logs, store, kept); err != nil {
-		return err
-	}
-	for _, ref := range refs { // of instances that are retired as well
-		r.bodies.host(ref.Instance)
-	}
-	for _, l := range logs {
-		r.bodies.host(l.Instance)
-	}
-	for _, k := range r.bodies.kept {
-		floor, config := member.AllIndexes, &logs[0].Recovered.Base.Config
-		for _, l := range logs {
-			if l.Instance == k.instance {
-				floor, config = l.Recovered.Base.Index, &l.Recovered.Base.Config
-			}
-		}
-		k.retention.Restart(floor, refs)
-		if r.bodies.unsure {
-			k.retention.Installing(0)
-		}
-		k.retention.Obey(config, r.opt.Self)
-	}
-	return nil
+	r.bodies = newBodies(r, store)
+	r.bodies.kept, err = member.OpenKept(r.opt.Self, store, r.bodies.hooks(), sm, shape, logs)
+	return err
 }
 
 // admit decides about connections from members that have no link.

@@ -114,8 +114,8 @@ func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 	for _, l := range born {
 		r.done.Add(1)
 		go l.run()
-		r.bodies.with(l.kept, func(*member.Retention) {})
 	}
+	r.bodies.Kept(func(t *member.Kept) { t.Reshaped(shape) })
 	for _, l := range retired {
 		ended := a.Ended(l.id)
 		l.do(func() { l.hosted.Retire(ended) })
@@ -149,7 +149,7 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (l *loop, rec
 	if l, err = r.newLoop(member.InstanceLog{Instance: id, Recovered: &rec}, r.session); err != nil {
 		return nil, nil, err
 	}
-	r.bodies.with(l.kept, func(t *member.Retention) { t.Compact(base.Index) })
+	r.bodies.Kept(func(t *member.Kept) { t.Begin(id, base.Index) })
 	return l, records, nil
 }
 

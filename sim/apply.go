@@ -34,7 +34,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
 	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
-	m.applier.Given = func(ref protocol.BodyRef) { m.of(ref.Instance).body.retention.Given(ref) }
+	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base = meta.Cursor
 	a.toApply, a.toLoops = line{m: m}, line{m: m}
@@ -146,6 +146,7 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	for _, tell := range w.m.progress.NoteConfigs(a) {
 		tell()
 	}
+	w.m.body.kept.Obey(a.Instances)
 }
 
 // Repairing implements member.ApplyWorld.
@@ -171,17 +172,13 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 	if err != nil {
 		return err
 	}
-	meta, cursor := a.Meta(), a.Cursor()
-	if err := m.openRetired(m.running, &meta, m.body.store); err != nil {
-		return err
+	cursor := a.Cursor()
+	if instance == 0 {
+		m.body.kept.Mended(&cursor, refs)
+	} else {
+		m.body.kept.Installed(instance, index, &cursor, refs)
 	}
-	for _, s := range m.kept() {
-		if s.instance == instance {
-			s.body.retention.Restart(index, refs)
-		}
-		s.body.retention.Renew(0, cursor.Point(s.instance).Index, refs)
-		s.sweep()
-	}
+	m.body.kept.Sweep()
 	return nil
 }
 
@@ -262,8 +259,7 @@ func (s *strand) snapshotWritten(meta *member.Meta, bytes int64) {
 	m.w.tracef("%s   cuts its log at %d%s", m.id, cut, m.w.named(s.instance))
 	s.step(protocol.Compact{Index: cut})
 	if m.up {
-		s.body.retention.Compact(cut)
-		s.sweep()
+		m.compacted(s.instance, cut)
 		s.cut(cut)
 	}
 }

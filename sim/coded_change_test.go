@@ -254,7 +254,7 @@ func TestShrinkAtOnce(t *testing.T) {
 // TestGivenUpRestripe: nobody asks for the change any more; after a while bodies are cut as
 // before, and whole copies are trimmed.
 func TestGivenUpRestripe(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.Bodies.Scrub = time.Second })
+	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.Bodies.Scrub, set.SnapshotBytes = time.Second, 500 })
 	s.settled()
 	s.mustAck(s.putBody(1))
 	s.wait(1)
@@ -267,6 +267,9 @@ func TestGivenUpRestripe(t *testing.T) {
 	s.mustAck(s.putBody(1))
 	require.Equal(t, uint8(2), s.machineBodies(1)[1].K)
 	s.until("as before", func() bool { return s.leader().inst.Core().Status().K == 3 })
+	for range 10 { // what the log is cut past is trimmed
+		s.mustAck(s.put(1))
+	}
 	s.until("trimmed", func() bool { return s.form(2, i) == check.RowForm(1) && s.form(3, i) == check.RowForm(2) })
 	s.readable(4)
 	s.passes()

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/wal"
 )
 
 // The scenarios of docs/craft.md, 2.9, played by hand.
@@ -425,7 +426,11 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	for _, id := range []protocol.MemberID{2, 3} {
 		m := s.member(id)
 		b, _ := m.body.store.Find(uint32(firstInstance), uint64(i))
-		m.hold(refOf(&b), protocol.RowForm(uint8(id-1)), op.body)
+		form := protocol.RowForm(uint8(id - 1))
+		whole := member.Fragment{Form: protocol.FormWhole, Bytes: op.body}
+		row, err := whole.Cut(b.K, form)
+		require.NoError(t, err)
+		(&bodyWorld{m, m.running}).Submit([]wal.Record{member.BodyRecord(member.RefOf(&b), form, row)}, func() {})
 		s.wait(0.1)
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
 	}

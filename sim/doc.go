@@ -20,7 +20,7 @@
 //
 // How to read: world.go (time, chance), run.go (the two phases), settings.go (what the seed
 // draws), placement.go (protocols, and what is drawn of bodies), faults.go, client.go;
-// member.go, apply.go, bodies.go, snapshot.go and machine.go (a member), disk.go and link.go (what it stands on); witness.go (what the judges of package check are told);
+// member.go, apply.go, bodies.go, bodyworld.go, snapshot.go and machine.go (a member), disk.go and link.go (what it stands on); witness.go (what the judges of package check are told);
 // campaign.go (many runs).
 //
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores

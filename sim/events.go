@@ -51,6 +51,7 @@ type Events struct {
 	Deleted      int `json:"logs_cut_by_new_leaders"`
 	Gathered     int `json:"bodies_made_whole"`
 	GatherFailed int `json:"bodies_not_made_whole"`
+	Unheard      int `json:"questions_and_fragments_without_room"`
 	Backfilled   int `json:"bodies_restored"`
 	Released     int `json:"bodies_released"`
 	Damages      int `json:"bodies_damaged"`
@@ -81,7 +82,7 @@ func (e *Events) fields() []eventField {
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
 		{"bodies released", &e.Released}, {"bodies damaged", &e.Damages}, {"damaged bodies found", &e.DamageFound},
-		{"bodies not made whole", &e.GatherFailed}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
+		{"bodies not made whole", &e.GatherFailed}, {"questions and fragments without room", &e.Unheard}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
 		{"skips", &e.Skips}, {"leaders moved back", &e.Moved}, {"members reshaped", &e.Reshaped},
@@ -93,7 +94,7 @@ func (e *Events) fields() []eventField {
 // first chance brings about too seldom: scenarios play them (TestLeaderCannotRead).
 const (
 	stagedFields = 1
-	codedFields  = 7
+	codedFields  = 8
 	wovenFields  = 3
 )
 

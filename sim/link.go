@@ -119,7 +119,8 @@ func (w *World) cutOff(m *protocol.Message) {
 	w.after(0, func() {
 		if s := from.of(m.Instance); from.up && from.life == life {
 			s.step(protocol.Unreachable{Member: to})
-			s.unreachable(to)
+			from.body.inbox.Down(to)
+			from.wakeBodies()
 		}
 	})
 }

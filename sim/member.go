@@ -76,6 +76,7 @@ type running struct {
 	snaps   *replica.Snapshots
 	applier *member.Applier
 	machine *machine
+	body    bodyWork
 	session protocol.Session
 
 	register  *member.Register
@@ -289,7 +290,10 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
 	m.turn.Begin()
-	if s := m.of(msg.Instance); s != nil && !s.fetched(msg) {
+	if m.fetched(msg) {
+		return
+	}
+	if s := m.of(msg.Instance); s != nil {
 		s.step(msg)
 	}
 }
@@ -481,10 +485,8 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 		m.checkState()
 	}
 	m.departure.Mutant = s.mutant()
-	for _, s := range m.strands {
-		s.follow()
-		s.tell()
-	}
+	m.followMembers()
+	m.body.kept.TellAll()
 	if s.Bodies.Scrub > 0 {
 		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -101,8 +102,38 @@ type bodySettings struct {
 	SegmentBytes int64
 	Hedge, Retry time.Duration
 	GatherBytes  int64
+	limitSettings
 	// Scrub is how often a member verifies what it holds; 0: never.
 	Scrub time.Duration
+}
+
+// limitSettings bound what a member does with bodies at once, and what may wait; see
+// member.BodyConfig and member.BodyLimits. 0 is as in production.
+type limitSettings struct {
+	Filling, Censuses           int
+	InboxBytes, Asks, Questions int
+	CacheBytes                  int64
+}
+
+// limitStream is for these limits what stream is for everything else.
+const limitStream = stream + 18
+
+// drawLimits draws limits, in half of the runs small ones.
+func drawLimits(d dice) (s limitSettings) {
+	if d.yes(0.5) {
+		s = limitSettings{
+			Filling: d.limit(1, 2, 8), Censuses: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
+			Asks: d.limit(1, 4, 1<<16), Questions: d.limit(1, 4, 1024), CacheBytes: int64(d.limit(0, 1000, 20000)),
+		}
+	}
+	return s
+}
+
+// orProduction is the limits with those of production where none is set. Nothing is cached.
+func (s limitSettings) orProduction() limitSettings {
+	s.Filling, s.Censuses = cmp.Or(s.Filling, 8), cmp.Or(s.Censuses, 64)
+	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
+	return s
 }
 
 // drawBodies draws what there is of bodies, from dice of their own: runs without any stay
@@ -127,6 +158,7 @@ func (s *Settings) drawBodies(d dice) {
 	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
 	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
 	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
+	b.limitSettings = drawLimits(dice{rand.New(rand.NewPCG(s.Seed, limitStream))})
 	if d.yes(0.5) {
 		b.Scrub = s.Election * time.Duration(1+d.below(5))
 	}
@@ -173,8 +205,8 @@ func (s *Settings) describeBodies() string {
 	if s.Resize {
 		text += ", smaller and larger clusters"
 	}
-	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s\n",
-		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub)
+	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
+		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.limitSettings)
 }
 
 // drawBody makes a body: random bytes, so that no two are alike.

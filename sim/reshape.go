@@ -2,7 +2,6 @@ package sim
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -21,14 +20,6 @@ func (m *Member) hosted() []*strand {
 		return m.strands
 	}
 	return append(slices.Clone(m.strands), slices.DeleteFunc(slices.Clone(m.retired), func(s *strand) bool { return s.vanished })...)
-}
-
-// kept lists all instances of which bodies may be held.
-func (m *Member) kept() []*strand {
-	if len(m.retired) == 0 {
-		return m.strands
-	}
-	return append(slices.Clone(m.strands), m.retired...)
 }
 
 // shape lists the instances that the member has in force.
@@ -68,6 +59,8 @@ func (m *Member) reshaped() (begun bool, err error) {
 			m.retire(s)
 		}
 	}
+	m.body.kept.Reshaped(shape)
+	m.followMembers()
 	if len(records) == 0 {
 		return false, nil
 	}
@@ -104,12 +97,13 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (s *strand, re
 	if err != nil {
 		return nil, nil, err
 	}
+	m.body.kept.Begin(id, base.Index)
 	s = newStrand(m, id, m.w.courtWith(id, &base.Config))
 	s.noted = rec.State.Commit
 	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 		return nil, nil, err
 	}
-	if err := s.holdBodies(m.machine, m.body.store, rec.Base.Index); err != nil {
+	if err := s.judgeHeld(m.body.store); err != nil {
 		return nil, nil, err
 	}
 	return s, records, s.begin(m.session, &rec)
@@ -145,8 +139,7 @@ func (s *strand) vanish() {
 		return
 	}
 	s.vanished = true
-	s.body.retention.Compact(math.MaxUint64)
-	s.sweep()
+	s.m.compacted(s.instance, member.AllIndexes)
 	s.cut(member.AllIndexes)
 }
 

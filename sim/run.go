@@ -284,7 +284,7 @@ func (w *World) waitsToVote(alive []*Member) bool {
 // judged elsewhere. Of the others, that nobody has any more, its next snapshot rids it, and without
 // writes there may be none.
 func (m *Member) owes() bool {
-	return slices.ContainsFunc(m.strands, func(s *strand) bool { return s.body.retention.Lacking() > 0 })
+	return m.body.kept.Lacking() > 0
 }
 
 // lacksMember reports whether some member is down: instances may wait for it before they

@@ -44,7 +44,10 @@ type strand struct {
 
 	groups map[uint64]*member.ReadGroup // reads under way, by context
 
-	body bodyWork
+	news     bool // the core has to be told how this member stands with its bodies
+	carrying bool // an outbox is being carried out
+
+	upgrades member.Upgrades // bodies on their way to the disk apart from their entries
 }
 
 // open makes the member's parts of all instances from what its disk holds.
@@ -71,14 +74,13 @@ func (m *Member) open(r *running, meta member.Meta) error {
 			logs = append(logs, member.InstanceLog{Instance: id, Recovered: &u.Recovered})
 		}
 	}
-	store, err := m.openBodies(logs, r.machine)
-	if err != nil {
+	if err := m.openBodies(r, meta.Cursor.Instances(), logs); err != nil {
 		return err
 	}
 	for _, l := range logs[:len(meta.Cursor.Points)] {
 		s := newStrand(m, l.Instance, m.w.courtOf(l.Instance))
 		s.noted = l.Recovered.State.Commit
-		if err := s.holdBodies(r.machine, store, l.Recovered.Base.Index); err != nil {
+		if err := s.judgeHeld(r.body.store); err != nil {
 			return err
 		}
 		if err := s.begin(r.session, l.Recovered); err != nil {
@@ -87,26 +89,18 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		r.strands = append(r.strands, s)
 	}
 	r.strand = r.strands[0]
-	return m.openRetired(r, &meta, store)
+	return m.judgeRetired(r)
 }
 
-// openRetired makes what is left of instances that are retired: bodies that the state refers to.
-func (m *Member) openRetired(r *running, meta *member.Meta, store *wal.Bodies) error {
-	refs, _, err := member.LiveBodies(r.machine.asStateMachine())
-	if err != nil {
-		return err
-	}
-	for _, ref := range refs {
-		id := ref.Instance
-		if id >= meta.Cursor.Fresh || m.among(r.strands, id) != nil || m.among(r.retired, id) != nil || !meta.Cursor.Woven() {
+// judgeRetired tells the judges of instances that are retired what is held of them.
+func (m *Member) judgeRetired(r *running) error {
+	for _, c := range m.w.courts {
+		if m.strange() || r.unborn[c.instance] != nil || m.among(r.strands, c.instance) != nil {
 			continue
 		}
-		s := newStrand(m, id, m.w.courtOf(id))
-		s.vanished = true
-		if err := s.holdBodies(r.machine, store, ^protocol.Index(0)); err != nil {
+		if err := c.bodies.Start(m.judged(), m.found(r.body.store, c.instance)); err != nil {
 			return err
 		}
-		r.retired = append(r.retired, s)
 	}
 	return nil
 }
@@ -140,6 +134,7 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 // step tells the instance that something happened, and carries out what follows.
 func (s *strand) step(in protocol.Input) {
 	if s.m.up && !s.vanished {
+		s.takeNews()
 		held := s.inst.HeldUp()
 		s.inst.Step(s.m.turn.Now(), in, &s.out)
 		s.m.w.events.HeldUp += int(s.inst.HeldUp() - held)
@@ -160,10 +155,13 @@ func (s *strand) carryOut() {
 	m := s.m
 	out := s.out
 	s.out = member.Outbox{Seq: out.Seq}
+	defer func(was bool) { s.carrying = was }(s.carrying)
+	s.carrying = true
 	if out.Changed {
 		if m.learn(); !m.up {
 			return
 		}
+		m.followMembers()
 	}
 	if out.Forgot != nil {
 		s.condemn(out.Forgot, out.Send)
@@ -175,12 +173,12 @@ func (s *strand) carryOut() {
 	}
 	if out.Install != nil {
 		s.keep.Begin(out.Install.Index, m.queue.Total())
-		s.body.retention.Installing(out.Install.Index)
+		m.body.kept.Installing(s.instance, out.Install.Index)
 		m.pushInstall(s.instance, out.Install)
 	}
 	if len(out.Commit) > 0 {
-		s.body.retention.Committed(out.Commit)
-		s.tell()
+		m.body.cache.Committed(s.instance, out.Commit)
+		m.body.kept.Committed(s.instance, out.Commit)
 		m.push(member.ApplyItem{Commit: s.inst.Commitment(&out)})
 	}
 	for _, f := range out.Failed {
@@ -191,7 +189,10 @@ func (s *strand) carryOut() {
 	for _, to := range out.Snapshots {
 		s.sendSnapshot(to)
 	}
-	s.wanted(out.Want)
+	if len(out.Want) > 0 {
+		m.body.inbox.Want(out.Want)
+		m.wakeBodies()
+	}
 	if m.up {
 		m.propose()
 	}
@@ -259,17 +260,15 @@ func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
 	load := member.LoadFrom(s.m.log)
 	for i := range full.Entries {
 		e := &full.Entries[i]
-		wish := e.Form
-		if err := member.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.body.store); err != nil {
+		if err := member.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.m.body.store); err != nil {
 			var load *member.LoadError
-			var damage *wal.CorruptError
-			if errors.As(err, &damage) && !errors.As(err, &load) {
-				s.damagedAt(e.Index, err)
+			if member.IsDamage(err) && !errors.As(err, &load) {
+				s.m.body.access.LeftOut(&msg.Entries[i], s.instance)
 			}
 			return nil, err
 		}
-		if e.Form != wish {
-			s.own(e.Ref(s.instance)) // looks whether it is damaged
+		if e.Form != msg.Entries[i].Form {
+			s.m.body.access.LeftOut(&msg.Entries[i], s.instance)
 		}
 	}
 	return &full, nil
@@ -285,6 +284,7 @@ func (s *strand) persist(out *member.Outbox) {
 	}
 	s.notes = nil
 	s.submitted = out.Seq
+	s.upgrades.Note(out.Persist, out.Seq, s.durable)
 	if len(out.Persist) > 0 {
 		s.recorded = out.Seq
 		if s.unwritten == 0 {

@@ -81,6 +81,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes the world of some settings; nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
+	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.court = w.courtOf(firstInstance)

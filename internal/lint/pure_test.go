@@ -22,7 +22,7 @@ func pureFiles(r *repository) (out []*file) {
 
 // harmless are the packages of the standard library that a pure room may use.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "context", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
+	"bytes", "cmp", "container/heap", "container/list", "context", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
 	"iter", "maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unsafe",
 }
 

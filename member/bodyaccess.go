@@ -1,0 +1,149 @@
+package member
+
+import (
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// BodyAccess reads the bodies that a member holds: for other members, for its own readers, and
+// to see whether they are damaged. It does not change once it is made, so that anybody may read,
+// beside Bodies and at the same time.
+type BodyAccess struct {
+	cfg   BodyConfig
+	store BodyStore
+	world BodyWorld
+}
+
+// NewBodyAccess returns what reads the bodies in a store.
+func NewBodyAccess(cfg BodyConfig, store BodyStore, world BodyWorld) *BodyAccess {
+	return &BodyAccess{cfg: cfg, store: store, world: world}
+}
+
+// Local reads what this member holds of a body. Damage counts as holding nothing, and is
+// repaired.
+func (a *BodyAccess) Local(ref protocol.BodyRef) Fragment {
+	have, err := ReadBody(ref, a.store)
+	if err != nil {
+		if IsDamage(err) {
+			a.damaged(ref, err)
+		}
+		return Fragment{}
+	}
+	return have
+}
+
+func (a *BodyAccess) damaged(ref protocol.BodyRef, err error) {
+	news := false
+	a.world.Kept(func(k *Kept) { news = k.Damaged(ref) })
+	a.world.Report(BodyReport{What: BodyDamaged, Ref: ref, Err: err, News: news})
+}
+
+// LeftOut looks into why a body could not be sent to who should hold it: where this member
+// holds enough of it, it must be damaged.
+func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
+	held, ok := a.store.Find(uint32(instance), uint64(e.Index))
+	if form := protocol.Form(held.Form); ok && held.Term == uint64(e.Term) && (form == protocol.FormWhole || form == e.Form) {
+		ref := e.Ref(instance)
+		a.world.Apart(func() { a.Local(ref) })
+	}
+}
+
+// Fetch makes a body whole for a reader, from what is held here alone if that is all of it.
+// done is called once.
+func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
+	have := a.Local(ref)
+	if have.Form == protocol.FormWhole {
+		done(Answer{Ref: ref, Body: have.Bytes})
+		return
+	}
+	q := Question{Ref: ref, Until: a.world.Now() + a.cfg.Timeout}
+	if have.Form != protocol.FormNone {
+		q.Have = &have
+	}
+	var err error
+	if a.world.Inbox(func(i *BodyInbox) { err = i.Ask(q, done) }); err != nil {
+		done(Answer{Ref: ref, Err: err})
+	}
+}
+
+// Serve answers another member's question about a body from the disk.
+func (a *BodyAccess) Serve(m *protocol.Message) {
+	answer, err := AnswerFetch(m, a.cfg.Self, a.store)
+	if err != nil && IsDamage(err) {
+		if held, ok := a.store.Find(uint32(m.Instance), uint64(m.Holdings[0].Index)); ok {
+			a.damaged(RefOf(&held), err)
+		}
+	}
+	switch {
+	case !answer.Reject && len(answer.Blob) == 0:
+		a.answerCensus(answer)
+	case a.world.Send(answer) && !answer.Reject:
+		a.world.Kept(func(k *Kept) { k.Count.Served++ })
+	}
+}
+
+// answerCensus says what is held of a body, once that is durable.
+func (a *BodyAccess) answerCensus(answer *protocol.Message) {
+	h, lost := &answer.Holdings[0], false
+	a.world.Kept(func(k *Kept) {
+		lost = k.Missing(protocol.BodyRef{Instance: answer.Instance, Index: h.Index, Term: h.Term})
+	})
+	if lost {
+		*answer = protocol.Message{
+			Type: answer.Type, Instance: answer.Instance, From: answer.From, To: answer.To, Context: answer.Context, Reject: true,
+			Holdings: []protocol.Holding{{Index: h.Index, Term: h.Term}},
+		}
+	}
+	a.world.Submit(nil, func() { a.world.Send(answer) })
+}
+
+// scrubChunk is how many bodies are listed at a time.
+const scrubChunk = 4096
+
+// BodyScrubber reads all bodies that a member holds, one after the other, so that damage is
+// found while others can still repair it.
+type BodyScrubber struct {
+	access *BodyAccess
+	chunk  []protocol.BodyRef
+	last   protocol.BodyRef
+}
+
+// Scrubber begins with the first body.
+func (a *BodyAccess) Scrubber() BodyScrubber { return BodyScrubber{access: a} }
+
+// Next reads a body and has it repaired if it is damaged. It returns how much was read; false:
+// that was all.
+func (s *BodyScrubber) Next() (read int64, more bool) {
+	if len(s.chunk) == 0 {
+		s.chunk = s.access.after(s.last)
+	}
+	if len(s.chunk) == 0 {
+		return 0, false
+	}
+	s.last, s.chunk = s.chunk[0], s.chunk[1:]
+	return s.access.verify(s.last), true
+}
+
+// after lists bodies after one, in order.
+func (a *BodyAccess) after(last protocol.BodyRef) (refs []protocol.BodyRef) {
+	a.store.Each(func(held wal.Body) bool {
+		ref := RefOf(&held)
+		later := ref.Instance > last.Instance || ref.Instance == last.Instance && ref.Index > last.Index
+		if later && held.Form != uint8(protocol.FormNone) {
+			refs = append(refs, ref)
+		}
+		return len(refs) < scrubChunk
+	})
+	return refs
+}
+
+// verify reads a body. If it is whole and a row might do, it is asked who else holds it.
+func (a *BodyAccess) verify(ref protocol.BodyRef) int64 {
+	have, cold := a.Local(ref), false
+	if a.cfg.Trim && have.Form == protocol.FormWhole && ref.K > 1 {
+		if a.world.Kept(func(k *Kept) { cold = k.Cold(ref) }); cold {
+			a.world.Inbox(func(i *BodyInbox) { i.Trim(ref) })
+		}
+	}
+	return int64(len(have.Bytes))
+}

@@ -1,0 +1,127 @@
+package replica
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// keptBodies is an instance's event loop, as those know it that change what is known of bodies.
+type keptBodies struct {
+	instance protocol.InstanceID
+	changed  atomic.Bool // the loop has to look at the News
+	wake     chan struct{}
+}
+
+// host lets an instance's event loop know when there is news for its core.
+func (b *bodies) host(instance protocol.InstanceID) *keptBodies {
+	k := &keptBodies{instance: instance, wake: make(chan struct{}, 1)}
+	b.kmu.Lock()
+	b.cores = append(b.cores, k)
+	b.kmu.Unlock()
+	return k
+}
+
+// hooks are called with kmu held.
+func (b *bodies) hooks() member.KeptHooks {
+	return member.KeptHooks{
+		Changed: func(instance protocol.InstanceID) {
+			for _, k := range b.cores {
+				if k.instance == instance {
+					k.changed.Store(true)
+					poke(k.wake)
+				}
+			}
+		},
+		Wanting: func() { poke(b.wake) },
+	}
+}
+
+// news is what a core must be told of this member's bodies. Its event loop asks when it has
+// carried out everything, so that no entry is in between.
+func (b *bodies) news(k *keptBodies) (in protocol.Bodies, changed bool) {
+	b.kmu.Lock()
+	defer b.kmu.Unlock()
+	return b.kept.News(k.instance)
+}
+
+// committed takes in what an instance committed.
+func (b *bodies) committed(k *keptBodies, entries []protocol.Entry) {
+	some := false
+	for i := range entries {
+		some = some || entries[i].BodySize > 0
+	}
+	if some {
+		b.Cache(func(c *member.BodyCache) { c.Committed(k.instance, entries) })
+		b.Kept(func(t *member.Kept) { t.Committed(k.instance, entries) })
+	}
+}
+
+// given says that the state machine gets a command with this body now.
+func (b *bodies) given(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Given(ref) }) }
+
+// passed says that the state machine will never be given a command with this body.
+func (b *bodies) passed(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Passed(ref) }) }
+
+// ReleaseBody says that the state machine does not refer to a body any more, and never
+// will again, whatever it is restored from.
+func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
+	r.bodies.Kept(func(t *member.Kept) { t.Release(ref) })
+	r.bodies.Cache(func(c *member.BodyCache) { c.Drop(ref) })
+}
+
+// compacted forgets the bodies of entries that an instance's log does not hold any more.
+func (b *bodies) compacted(k *keptBodies, floor protocol.Index) {
+	b.Kept(func(t *member.Kept) { t.Compacted(k.instance, floor) })
+	b.r.spawn(func(context.Context) { b.Kept((*member.Kept).Sweep) })
+}
+
+// installing says that a snapshot is about to replace the state, because of an instance.
+func (b *bodies) installing(k *keptBodies, base protocol.Index) {
+	b.Kept(func(t *member.Kept) { t.Installing(k.instance, base) })
+}
+
+// installed begins anew with what the state refers to that a snapshot brought, for one
+// instance whose log begins at base now and others that go on.
+func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
+	began, missing := time.Now(), 0
+	refs, _, err := member.LiveBodies(a.Machine())
+	if err != nil {
+		return err
+	}
+	cursor := a.Cursor()
+	b.Kept(func(t *member.Kept) {
+		missing = t.Installed(instance, base, &cursor, refs)
+		t.Sweep()
+	})
+	if len(refs) > 0 {
+		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", missing, "took", time.Since(began))
+	}
+	return nil
+}
+
+// mended is installed for a state that was damaged: the logs are where they were.
+func (b *bodies) mended(a *member.Applier) error {
+	refs, _, err := member.LiveBodies(a.Machine())
+	if err != nil {
+		return err
+	}
+	cursor := a.Cursor()
+	b.Kept(func(t *member.Kept) {
+		t.Mended(&cursor, refs)
+		t.Sweep()
+	})
+	return nil
+}
+
+// obey takes in what the configurations that are applied say about this member's bodies.
+func (b *bodies) obey(instances []member.InstanceState) {
+	b.Kept(func(t *member.Kept) {
+		for _, id := range t.Obey(instances) {
+			b.r.log.Info("which bodies this member holds whole has changed", "instance", id, "to be made whole", t.Of(id).Short())
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// damage spoils bytes of a body on a member's disk, if enough others hold it whole: only
+// what the member knows to be committed, for what it acknowledged before that it must keep.
+func (w *World) damage(m *Member) {
+	s := m.strands[w.among(len(m.strands))]
+	live := slices.DeleteFunc(s.court.bodies.Live(), func(i uint64) bool {
+		return i > uint64(s.noted) || s.court.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.court, i, m)
+	})
+	if len(live) == 0 {
+		return
+	}
+	index := live[w.pick(len(live))]
+	b, err := m.body.store.Read(uint32(s.instance), index)
+	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
+		return
+	}
+	w.events.Damages++
+	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
+	s.court.bodies.Damage(m.judged(), index)
+}
+
+// twice reports whether a body stands in two places, because it was proposed twice.
+func (m *Member) twice(b *wal.Body) bool {
+	found := false
+	m.body.store.Each(func(o wal.Body) bool {
+		found = found || o.Digest == b.Digest && (o.Index != b.Index || o.Instance != b.Instance)
+		return !found
+	})
+	return found
+}
+
+// stillWhole reports whether a body can be made whole without one member, also when the
+// others have cut their whole copies to rows.
+func (w *World) stillWhole(c *court, index uint64, without *Member) bool {
+	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
+		return false
+	}
+	return c.bodies.RecoverableFromRows(index, numbers(w.except(without)))
+}
+
+// whoeverLeaves reports the same where others may leave: nobody else's part of the body is
+// damaged, for members count with what they do not know to be damaged, and in every
+// configuration the voters suffice.
+func (w *World) whoeverLeaves(c *court, index uint64, without *Member) bool {
+	if slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) }) {
+		return false
+	}
+	return !slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool {
+		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
+		return len(left) < 2 || !c.bodies.RecoverableFromRows(index, left)
+	})
+}
+
+// recoverable reports whether those members hold enough of everything alive.
+func (w *World) recoverable(members []*Member) bool {
+	ids := numbers(members)
+	for _, c := range w.courts {
+		if slices.ContainsFunc(c.bodies.Live(), func(i uint64) bool { return !c.bodies.Recoverable(i, ids) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// except is all members that are not gone for good, and not the one.
+func (w *World) except(one *Member) []*Member {
+	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
+}
+
+func numbers(members []*Member) []uint64 {
+	ids := make([]uint64, len(members))
+	for i, m := range members {
+		ids[i] = uint64(m.id)
+	}
+	return ids
+}
