@@ -72,7 +72,7 @@ type BodyConfig struct {
 	Filling, Censuses int
 	// Trim cuts whole copies to rows where others hold enough.
 	Trim   bool
-	Mutant Mutant // code-trim-uncounted
+	Mutant Mutant // code-trim-uncounted, code-restore-row
 }
 
 // Bodies keeps the large parts of a member's commands: it makes them whole, restores what is
@@ -229,6 +229,9 @@ func (b *Bodies) filled(a Answer) {
 	}
 	config := b.world.Config(a.Ref.Instance)
 	form, ok := RestoreForm(&config, b.cfg.Self, a.Ref, b.store)
+	if b.cfg.Mutant == MutantRestoreRow {
+		form, ok = OwnForm(&config, b.cfg.Self, a.Ref.K)
+	}
 	if !ok {
 		return // not a member yet: it is asked for again later
 	}

@@ -39,6 +39,7 @@ type Kept struct {
 	// the last attempt did.
 	Count   BodyCounts
 	Failing *BodyError
+	Mutant  Mutant // code-sweep-referenced
 }
 
 // KeptHooks are told what follows from a change. None may block, or call Kept.
@@ -289,6 +290,7 @@ func (k *Kept) Mended(cursor *order.Cursor, refs []protocol.BodyRef) {
 // Sweep gives up the bodies of entries that the logs are cut past and nobody refers to.
 func (k *Kept) Sweep() {
 	for _, t := range k.all {
+		t.mutant = k.Mutant
 		for _, key := range t.Dead(k.store) {
 			k.giveUp(t.instance, key)
 		}

@@ -23,6 +23,8 @@ const (
 	MutantForgetful         Mutant = "identity-in-memory"
 	MutantAnyLife           Mutant = "life-unchecked"
 	MutantTrimUncounted     Mutant = "code-trim-uncounted"
+	MutantSweepReferenced   Mutant = "code-sweep-referenced"
+	MutantRestoreRow        Mutant = "code-restore-row"
 )
 
 // MutantInfo describes a mutant: Where is what holds the field.
@@ -49,4 +51,6 @@ var Mutants = [...]MutantInfo{
 	{MutantForgetful, "Register", "with whom there was a link is forgotten at a restart"},
 	{MutantAnyLife, "Register", "an earlier life of a member is taken for a later one"},
 	{MutantTrimUncounted, "Census", "a whole copy becomes a row whatever the others hold"},
+	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
+	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 }

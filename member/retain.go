@@ -51,6 +51,8 @@ type Retention struct {
 	queue []*lack // in the order in which they are tried; some are neither missing nor short any more
 	told  protocol.Bodies
 	owed  bool // the core waits to be told, whether there is news or not
+
+	mutant Mutant // code-sweep-referenced
 }
 
 // BodyKey names a body within its instance.
@@ -340,7 +342,9 @@ func (t *Retention) Dead(bodies BodyStore) (dead []BodyKey) {
 		return nil
 	}
 	bodies.Each(func(b wal.Body) bool {
-		if key := (BodyKey{protocol.Index(b.Index), protocol.Term(b.Term)}); b.Instance == uint32(t.instance) && !t.alive(key) {
+		key := BodyKey{protocol.Index(b.Index), protocol.Term(b.Term)}
+		alive := t.alive(key) && (t.mutant != MutantSweepReferenced || key.Index > t.floor)
+		if b.Instance == uint32(t.instance) && !alive {
 			dead = append(dead, key)
 		}
 		return true

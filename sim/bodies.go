@@ -54,7 +54,9 @@ func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []memb
 	b.machine = member.NewBodies(b.access)
 	b.flights = map[protocol.BodyRef][]func(member.Answer){}
 	hooks := member.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
-	b.kept, err = member.OpenKept(m.id, b.store, hooks, r.machine.asStateMachine(), shape, logs)
+	if b.kept, err = member.OpenKept(m.id, b.store, hooks, r.machine.asStateMachine(), shape, logs); err == nil {
+		b.kept.Mutant = m.w.set.mutant()
+	}
 	return err
 }
 

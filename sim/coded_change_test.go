@@ -427,6 +427,11 @@ func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 // restored whole: a row in its place would leave two whole and one row, which is not enough.
 func TestDamagedWholeThatCounts(t *testing.T) {
 	s := craftStage(t, 5, 2)
+	damagedWhole(s)
+	s.passes()
+}
+
+func damagedWhole(s *stage) {
 	s.settled()
 	s.split(1, 2, 3)
 	s.mustAck(s.putBody(1))
@@ -436,5 +441,4 @@ func TestDamagedWholeThatCounts(t *testing.T) {
 	s.spoil(2, i)
 	s.member(2).scrub()
 	s.until("restored", func() bool { return s.bodies.Holds(2, uint64(i)) == check.WholeBody })
-	s.passes()
 }

@@ -26,6 +26,7 @@ var staged = map[string]struct {
 	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
 	string(member.MutantKeepNothing):      {3, keepsLog, endlessSnapshots},
 	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
+	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
 }
 
 // hints are the seeds at which the search from seed 1 on found a mutant (braid sim --mutants). The test
@@ -35,14 +36,14 @@ var hints = map[string]uint64{
 	"single-quorum-joint": 165, "commit-unverified": 76, "vote-ignores-log": 1, "snapshot-ignores-commit": 78, "take-malformed": 6,
 	"code-free-downgrade": 18, "code-f-answers": 9, "code-no-restripe": 15, "forward-at-once": 14, "stalled-disk-leads": 8,
 	"promote-at-once": 15, "forget-sessions": 21, "weave-one-session": 74, "weave-depart-any": 15, "weave-reshape-at-once": 11,
-	"old-clock": 81, "identity-unchecked": 25, "identity-in-memory": 9, "life-unchecked": 9, "code-trim-uncounted": 33,
+	"old-clock": 81, "identity-unchecked": 25, "identity-in-memory": 9, "life-unchecked": 9, "code-trim-uncounted": 33, "code-sweep-referenced": 1,
 }
 
 // elusive are the mutants that a script finds and chance does not, within [HuntLimit] seeds.
 var elusive = map[string]bool{
 	string(raft.MutantCommitOldTerm): true, string(raft.MutantLeaseIgnoresDrift): true, string(raft.MutantCodeOldTermAnswers): true,
 	string(raft.MutantForgetAcknowledged): true, string(raft.MutantCodeWaitForAll): true, string(raft.MutantHeedLateAnswers): true,
-	string(member.MutantKeepNothing): true,
+	string(member.MutantKeepNothing): true, string(member.MutantRestoreRow): true,
 }
 
 // TestMutantsAreFound proves that the simulator is worth something: every known-unsafe variant of
