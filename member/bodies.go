@@ -159,7 +159,7 @@ func (b *Bodies) want(now time.Duration, ref protocol.BodyRef) {
 		return
 	}
 	b.wanted[ref] = true
-	b.begin(now, Question{Ref: ref, Until: now + b.cfg.Timeout, Urgent: true}, func(a Answer) {
+	b.begin(now, Question{Ref: ref, Until: now + b.cfg.Timeout, Urgency: ToLead}, func(a Answer) {
 		delete(b.wanted, ref)
 		if a.Err != nil {
 			b.world.Report(BodyReport{What: BodyUngiven, Ref: ref, Err: a.Err})

@@ -22,9 +22,20 @@ type Question struct {
 	Have *Fragment
 	// Until is when to give up.
 	Until time.Duration
-	// Urgent questions overtake those that wait for room.
-	Urgent bool
+	// Urgency is how important the question is: more urgent ones overtake those that wait for room.
+	Urgency Urgency
 }
+
+// Urgency is what a body is gathered for.
+type Urgency uint8
+
+// What a body is gathered for, the least urgent first. Who restores bodies that nobody has any
+// more must not hold up readers, and readers must not hold up a new leader.
+const (
+	ToRestore Urgency = iota
+	ToRead
+	ToLead
+)
 
 // Answer ends a Question: a whole body that fits its digest, or a *BodyError.
 type Answer struct {
@@ -95,7 +106,7 @@ type Gatherer struct {
 	cfg     GatherConfig
 	sources []source
 	open    []*gathering
-	queue   []*gathering // waiting for room, the urgent ones first
+	queue   []*gathering // waiting for room, the most urgent ones first
 	bytes   int64        // of bodies in open
 	context uint64
 }
@@ -174,8 +185,8 @@ func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
 		if !a.extended && q.Until > a.Until {
 			a.Until, a.extended = q.Until, true
 		}
-		if q.Urgent && !a.Urgent {
-			a.Urgent = true
+		if q.Urgency > a.Urgency {
+			a.Urgency = q.Urgency
 			g.hasten(a)
 		}
 		return
@@ -185,9 +196,7 @@ func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
 		a.fragments = append(a.fragments, piece{g.cfg.Self, *q.Have})
 	}
 	g.queue = append(g.queue, a)
-	if q.Urgent {
-		g.hasten(a)
-	}
+	g.hasten(a)
 	g.admit(now, out)
 }
 
@@ -202,14 +211,14 @@ func (g *Gatherer) find(ref protocol.BodyRef) *gathering {
 	return nil
 }
 
-// hasten moves a waiting question before those that are not urgent.
+// hasten moves a waiting question before those that are less urgent.
 func (g *Gatherer) hasten(a *gathering) {
 	at := slices.Index(g.queue, a)
 	if at < 0 {
 		return
 	}
 	g.queue = slices.Delete(g.queue, at, at+1)
-	to := slices.IndexFunc(g.queue, func(b *gathering) bool { return !b.Urgent })
+	to := slices.IndexFunc(g.queue, func(b *gathering) bool { return b.Urgency < a.Urgency })
 	if to < 0 {
 		to = len(g.queue)
 	}

@@ -377,7 +377,11 @@ func TestGatheringIsBoundedAndUrgentQuestionsGoFirst(t *testing.T) {
 	for i := protocol.Index(1); i <= 4; i++ {
 		w.stores[2].put(refTo(i, 1, body), protocol.FormWhole, body)
 		w.stores[3].put(refTo(i, 1, body), protocol.FormWhole, body)
-		w.g.Ask(0, Question{Ref: refTo(i, 1, body), Until: time.Minute, Urgent: i == 4}, &w.out)
+		urgency := ToRestore
+		if i == 4 {
+			urgency = ToRead
+		}
+		w.g.Ask(0, Question{Ref: refTo(i, 1, body), Until: time.Minute, Urgency: urgency}, &w.out)
 		require.NoError(t, w.g.Check())
 	}
 	require.Len(t, w.out.Send, 1)
