@@ -15,15 +15,11 @@ func (c *Commits) unwritten() []job {
 }
 
 // relieve gives back what is not needed any more: bodies that were released, and the entries
-// of which a compaction that waits behind what cannot be written says so.
+// of which a compaction that waits behind what cannot be written says so. That one of the two
+// finds no room does not hinder the other.
 func (c *Commits) relieve() error {
-	if c.bodies != nil {
-		if err := c.bodies.Sync(); err != nil {
-			return c.log.fail("sync of bodies", err)
-		}
-		if _, err := c.bodies.Compact(); err != nil {
-			return c.log.fail("tidy", err)
-		}
+	if err := c.relieveBodies(); err != nil && roomMissing(err) == nil {
+		return err
 	}
 	for _, cut := range c.earlier {
 		if err := c.log.compactEarly(cut.instance, cut.index); err != nil {
@@ -31,6 +27,19 @@ func (c *Commits) relieve() error {
 		}
 	}
 	return c.log.Sync()
+}
+
+func (c *Commits) relieveBodies() error {
+	if c.bodies == nil {
+		return nil
+	}
+	if err := c.bodies.Sync(); err != nil {
+		return c.log.fail("sync of bodies", err)
+	}
+	if _, err := c.bodies.Compact(); err != nil {
+		return c.log.fail("tidy", err)
+	}
+	return nil
 }
 
 // earlyCuts lists up to where each instance's log may be cut before the jobs before the

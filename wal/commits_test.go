@@ -1,0 +1,96 @@
+package wal
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+// atOnce is a Beside without a goroutine.
+func atOnce(do func()) (wait func()) {
+	do()
+	return func() {}
+}
+
+// drain executes steps until there is nothing to do at once.
+func drain(c *Commits) {
+	for c.Gather() {
+		c.Step()
+	}
+}
+
+// TestStagesOfABatch goes through a batch step by step: nobody is told before the last sync.
+func TestStagesOfABatch(t *testing.T) {
+	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
+	c := NewCommits(l, b, atOnce)
+	var told []error
+	done := func(err error) { told = append(told, err) }
+	require.True(t, c.Submit([]Record{withBody(entry(1, 1, []byte("e")), 1, []byte("body"))}, done))
+	require.False(t, c.Closed())
+	for _, stage := range []Stage{StageBodies, StageBodySync, StageRecords, StageSync} {
+		require.True(t, c.Gather())
+		require.Equal(t, stage, c.Stage())
+		require.Equal(t, stage == StageBodySync || stage == StageSync, c.Syncs())
+		require.Empty(t, told)
+		require.True(t, c.Submit(nil, done), "it waits for the next batch")
+		c.Step()
+	}
+	require.Equal(t, StageAnswer, c.Stage())
+	require.Equal(t, uint64(1), c.Stats().Submits)
+	c.Step()
+	require.Equal(t, []error{nil}, told)
+	jobs, _ := c.Queued()
+	require.Equal(t, 4, jobs)
+	c.Close()
+	require.False(t, c.Submit(nil, done))
+	drain(c)
+	require.True(t, c.Closed())
+	require.Len(t, told, 5)
+	require.Equal(t, uint64(2), c.Stats().Syncs)
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+}
+
+// TestFullDiskCutsNothingUnwritten: a cut that waits makes room on a full disk, but not below
+// entries that are still to be written in the place of others.
+func TestFullDiskCutsNothingUnwritten(t *testing.T) {
+	full := false
+	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
+		if full && o.Kind == errorfs.OpFileWriteAt && strings.Contains(o.Path, "/bodies/") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	l, b := openMem(t, fs), openBodiesMem(t, fs)
+	c := NewCommits(l, b, atOnce)
+	var told []error
+	done := func(err error) { told = append(told, err) }
+	for i := uint64(1); i <= 12; i++ {
+		c.Submit([]Record{withBody(entry(1, i, []byte("old")), 1, []byte("body"))}, done)
+	}
+	drain(c)
+	full = true
+	c.Submit([]Record{withBody(entry(1, 5, []byte("new")), 1, []byte("body"))}, done)
+	drain(c)
+	require.Equal(t, StageBodySync, c.Stage())
+	require.NotNil(t, c.Stats().Full)
+	for i := uint64(6); i <= 12; i++ {
+		c.Submit([]Record{entry(1, i, []byte("new"))}, done)
+	}
+	c.Compact(1, 10)
+	drain(c)
+	require.Equal(t, uint64(4), l.index.find(1).floor, "as far as may be")
+	full = false
+	c.Step()
+	drain(c)
+	require.Len(t, told, 12+1+7)
+	for _, err := range told {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"entry 11 new", "entry 12 new"}, replayAll(t, l, 1))
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+}
