@@ -32,6 +32,8 @@ type disk struct {
 	failSync bool
 	// full: no file can be given room.
 	full bool
+	// copies: neither can what is in files of the log and the bodies be written again then.
+	copies bool
 	// power, if > 0, is after how many more writes and syncs the power fails.
 	power int
 	// ills, if > 0, is after how many more operations one fails.
@@ -102,7 +104,7 @@ func (d *disk) set(changes ...nameChange) {
 // crash returns the disk as it is after power was lost at this moment.
 func (d *disk) crash(rng *rand.Rand) *disk {
 	out := newDisk()
-	out.full = d.full
+	out.full, out.copies = d.full, d.copies
 	keep := rng.IntN(len(d.journal) + 1)
 	if rng.IntN(3) == 0 {
 		keep = 0
@@ -246,6 +248,9 @@ func (f *file) Write(p []byte) (int, error) {
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.d.ail("write", f.name); err != nil {
 		return 0, err
+	}
+	if f.d.full && f.d.copies && (strings.HasPrefix(f.name, logDir) || strings.HasPrefix(f.name, bodyDir)) {
+		return 0, &os.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
 	}
 	if err := f.d.draw(); err != nil {
 		return 0, err

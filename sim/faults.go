@@ -289,8 +289,8 @@ func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
-	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && !m.disk.began() {
-		m.disk = m.disk.crash(w.rng) // it never was there
+	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && (m.disk.copies || !m.disk.began()) {
+		m.disk = m.disk.crash(w.rng) // it never was there, or tries again
 		w.startLater(m, w.set.Election)
 		return
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // Full disks: for a while no file can be given room, on one disk or on all, while what is in files
-// that are there can be written again. Nobody ends by it, and nothing is lost.
+// that are there can be written again. Where the file system copies what it writes, that is not
+// possible in the log and the bodies either. Nobody ends by it, and nothing is lost.
 
 // fullStream is for the settings of full disks.
 const fullStream = stream + 6
@@ -22,6 +23,7 @@ func (s *Settings) drawFull(d dice) {
 		s.SegmentBytes = 16 << 10
 		s.Padding = max(s.Padding, d.limit(500, 1500, 3000))
 	}
+	s.CopyOnWrite = d.yes(0.4)
 }
 
 // began reports whether there ever was a log on the disk. The first one needs room.
@@ -37,7 +39,7 @@ func (w *World) fillDisks(victim *Member) {
 	}
 	until := w.between(0, 15*w.set.Election)
 	for _, m := range full {
-		m.disk.full = true
+		m.disk.full, m.disk.copies = true, w.set.CopyOnWrite
 		w.tracef("FAULT the disk of %s is full until %.6f", m.id, (w.now + until).Seconds())
 	}
 	w.after(until, func() {

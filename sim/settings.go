@@ -46,6 +46,9 @@ type Settings struct {
 	KeepLogBytes     int64 // of log that is kept for members that catch up
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
+	// CopyOnWrite: on a full disk what is in a file cannot be written again.
+	CopyOnWrite bool
+
 	ApplyBytes int           // of payloads that may wait to be applied
 	ApplyMax   time.Duration // most that applying a commitment takes
 	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
