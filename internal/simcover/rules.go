@@ -29,6 +29,8 @@ var apart = map[string]string{
 	"wal/errors.go":           "the words of errors",
 	"member/mutant.go":        "names",
 	"order/mutant.go":         "names",
+	"wal/mutant.go":           "names",
+	"wal/writer.go":           "the goroutine that executes commits.go in production",
 	"protocol/raft/mutant.go": "names",
 }
 
