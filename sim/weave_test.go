@@ -95,6 +95,20 @@ func (s *stage) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message
 	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
 }
 
+// stuck writes until a write waits for the slot of an instance that decides nothing: the slots
+// before that one may have to be used up first.
+func (s *stage) stuck(write func() *operation) *operation {
+	s.t.Helper()
+	for range 5 {
+		op := write()
+		if s.wait(0.2); !s.acked(op) {
+			return op
+		}
+	}
+	require.Fail(s.t, "every write is acknowledged")
+	return nil
+}
+
 func (s *stage) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
 	return s.member(id).of(instance).inst.Skips()
 }
@@ -165,11 +179,13 @@ func TestSkipsRaceCommands(t *testing.T) {
 func TestSkipOfAnOldLeader(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
-	two, three := s.skips(2, 2), s.skips(3, 2)
+	s.mustAck(s.putIn(2, 2)) // it has skipped no further
 	s.onlyIn(2, func(m *protocol.Message) bool { return m.To != 2 })
-	op := s.putIn(3, 3)
-	s.wait(0.2)
-	require.False(t, s.acked(op))
+	var two, three uint64
+	op := s.stuck(func() *operation {
+		two, three = s.skips(2, 2), s.skips(3, 2)
+		return s.putIn(3, 3)
+	})
 	require.Equal(t, two+1, s.skips(2, 2))
 	s.crash(2)
 	s.pass = nil
@@ -206,10 +222,12 @@ func TestOneLeaderIsolated(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
 	s.split(3)
-	s.mustAck(s.putIn(1, 1)) // instance 3 comes after that
-	a, b := s.putIn(1, 1), s.putIn(2, 2)
-	s.wait(0.2)
-	require.False(t, s.acked(a), "instance 3 has not filled its slot")
+	var b *operation
+	a := s.stuck(func() *operation { // instance 3 has not filled its slot
+		a := s.putIn(1, 1)
+		b = s.putIn(2, 2)
+		return a
+	})
 	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.weave.Wanted(1))
 	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
 	s.mustAck(s.putIn(1, 2))
