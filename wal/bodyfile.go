@@ -173,6 +173,12 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 	if err == nil {
 		op, err = "rename", b.fs.Rename(from, b.path(seq, bodySuffix))
 	}
+	if op == "write" && isFull(err) { // where files are copied when they are written
+		b.mu.Lock()
+		b.free = append(b.free, old)
+		b.mu.Unlock()
+		return noRoom(b.dir, err, segmentHeaderSize)
+	}
 	if err != nil {
 		old.file.Close()
 		return &FailedError{Op: op, Err: fmt.Errorf("%s: %w", from, err)}

@@ -94,3 +94,50 @@ func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	require.Equal(t, []string{"entry 11 new", "entry 12 new"}, replayAll(t, l, 1))
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
+
+// TestFullDiskUsesNoFreeFile: where a file that is to be used again cannot be written, because the
+// disk is full and files are copied when they are written, the log and the bodies wait for room.
+func TestFullDiskUsesNoFreeFile(t *testing.T) {
+	full, refused := false, 0
+	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
+		if full && (o.Kind == errorfs.OpFileWriteAt || o.Kind == errorfs.OpFilePreallocate || o.Kind == errorfs.OpCreate) {
+			refused++
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	l, b := openMem(t, fs), openBodiesMem(t, fs)
+	c := NewCommits(l, b, atOnce)
+	var told []error
+	done := func(err error) { told = append(told, err) }
+	i := uint64(0)
+	write := func(n int) {
+		for range n {
+			i++
+			c.Submit([]Record{withBody(entry(1, i, payload(1, i, 3000)), 1, payload(1, i, 3000))}, done)
+			drain(c)
+		}
+	}
+	for len(l.free) == 0 || len(b.free) == 0 {
+		write(10)
+		c.Compact(1, i-1)
+		for k := range i {
+			b.Release(1, k)
+		}
+		drain(c)
+	}
+	full = true
+	write(20)
+	require.NotNil(t, c.Stats().Full)
+	require.Positive(t, refused)
+	full = false
+	for range 5 {
+		c.Step()
+		drain(c)
+	}
+	require.Len(t, told, int(i))
+	for _, err := range told {
+		require.NoError(t, err)
+	}
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+}

@@ -116,6 +116,12 @@ func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
 	if err == nil {
 		op, err = "rename", l.fs.Rename(from, to)
 	}
+	if op == "write" && isFull(err) { // where files are copied when they are written
+		l.mu.Lock()
+		l.free = append(l.free, old)
+		l.mu.Unlock()
+		return nil, noRoom(l.dir, err, segmentHeaderSize)
+	}
 	if err != nil {
 		s.file.Close()
 		return nil, &FailedError{Op: op, Err: fmt.Errorf("%s: %w", from, err)}
