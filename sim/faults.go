@@ -180,9 +180,9 @@ func (w *World) strike(k faultKind, victim *Member) {
 	case faultReshape:
 		w.reshape()
 	case faultDamage:
-		w.damage(victim)
+		victim.whenWritten(8, func() { w.damage(victim) })
 	case faultRot:
-		w.rot(victim)
+		victim.whenWritten(8, func() { w.rot(victim) })
 	case faultWipe, faultOldDisk:
 		w.loseDisk(k, victim)
 	case faultClock:

@@ -206,3 +206,14 @@ func (s *strand) wrote(seq, nth uint64, commit protocol.Index, err error) {
 		s.fromDisk.post(s.noteDurable)
 	}
 }
+
+// whenWritten runs do when nothing is being written, now or soon, or perhaps never.
+func (m *Member) whenWritten(tries int, do func()) {
+	switch {
+	case m.w.calm || tries == 0:
+	case m.writer.busy():
+		m.later(m.syncTime()/2, func() { m.whenWritten(tries-1, do) })
+	default:
+		do()
+	}
+}

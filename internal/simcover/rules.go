@@ -30,7 +30,6 @@ var apart = map[string]string{
 	"member/mutant.go":        "names",
 	"order/mutant.go":         "names",
 	"wal/mutant.go":           "names",
-	"wal/writer.go":           "the goroutine that executes commits.go in production",
 	"protocol/raft/mutant.go": "names",
 }
 
