@@ -57,8 +57,7 @@ type Commits struct {
 	gaveUp    error         // why nothing is written any more
 	completed CommitStats
 
-	// Mutant is for tests: bodies-after-log, answer-before-sync, cut-before-records,
-	// code-drop-replaced-early.
+	// Mutant is for tests: bodies-after-log, answer-before-sync, cut-before-records.
 	Mutant Mutant
 }
 
@@ -339,9 +338,6 @@ func (c *Commits) appendBodies() error {
 				return c.log.fail("append of a body", err)
 			}
 		}
-	}
-	if c.Mutant == MutantDropEarly && c.bodies != nil {
-		c.bodies.Settle()
 	}
 	return nil
 }

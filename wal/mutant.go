@@ -10,7 +10,6 @@ const (
 	MutantAnswerEarly Mutant = "answer-before-sync"
 	MutantCutFirst    Mutant = "cut-before-records"
 	MutantMarkEarly   Mutant = "mark-before-sync"
-	MutantDropEarly   Mutant = "code-drop-replaced-early"
 )
 
 // MutantInfo describes a mutant: Where is what holds the field.
@@ -25,5 +24,4 @@ var Mutants = [...]MutantInfo{
 	{MutantAnswerEarly, "Commits", "records are told to be durable before they are synced"},
 	{MutantCutFirst, "Commits", "a log is cut before what was submitted before the cut is written"},
 	{MutantMarkEarly, "Log", "the mark says that a batch is durable before it is synced"},
-	{MutantDropEarly, "Commits", "a replaced body is given up before the entry that replaces it is durable"},
 }
