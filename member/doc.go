@@ -7,6 +7,9 @@
 //   - sessions.go: at most once: which proposals took effect already.
 //   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages held back until
 //     the disk is done, this member's pending proposals and reads, and their repetition.
+//   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: an instance from turn to turn;
+//     host.go: what it asks of the rest of the member.
+//   - proposals.go, readqueue.go, inbox.go: what waits for an instance's turn, and how much may.
 //   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.
 //   - apply.go, applyqueue.go, applied.go: the machine that applies: what waits for it, when a snapshot is
 //     taken or put in the place of the state, what others know of how far it is, and who waits for that.

@@ -16,7 +16,7 @@ type HostedConfig struct {
 	KeepLogBytes        int64 // of log that is kept for members that catch up
 	LargeMessage        int   // how many bytes others have to wait for, on a slow link
 	LargeFor            time.Duration
-	Mutant              Mutant // old-clock, keep-nothing, weave-cut-committed, weave-depart-any
+	Mutant              Mutant // old-clock, keep-nothing, weave-cut-committed, weave-depart-any, durable-when-submitted
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and all that is
@@ -295,6 +295,9 @@ func (h *Hosted) persist(out *Outbox) {
 	}
 	h.submitted = out.Seq
 	h.upgrades.Note(out.Persist, out.Seq, h.durable)
+	if h.cfg.Mutant == MutantDurableEarly {
+		h.host.Input(protocol.Persisted{Seq: out.Seq})
+	}
 	h.host.Submit(out.Persist, out.Seq)
 }
 

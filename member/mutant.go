@@ -8,6 +8,7 @@ type Mutant string
 // The mutants; Mutants says what each does.
 const (
 	MutantReleaseEarly      Mutant = "release-before-durable"
+	MutantDurableEarly      Mutant = "durable-when-submitted"
 	MutantReadBeforeApplied Mutant = "read-before-applied"
 	MutantOldClock          Mutant = "old-clock"
 	MutantNoSessions        Mutant = "no-sessions"
@@ -36,6 +37,7 @@ type MutantInfo struct {
 // Mutants lists all of them.
 var Mutants = [...]MutantInfo{
 	{MutantReleaseEarly, "Instance", "answers leave before the disk is done"},
+	{MutantDurableEarly, "Hosted", "what is handed to the disk counts as durable"},
 	{MutantReadBeforeApplied, "ReadVector", "a read is answered as soon as its points are known, before they are applied"},
 	{MutantOldClock, "Clock", "everything in a turn of an event loop is judged by the time at which the turn began"},
 	{MutantNoSessions, "Applier", "a proposal takes effect as often as it stands in the log"},

@@ -33,7 +33,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
-	m.applier.Void = func(b *member.Batch) { m.again = append(m.again, b) }
+	m.applier.Void = func(b *member.Batch) { m.strand.Again([]*member.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base = meta.Cursor
@@ -79,7 +79,6 @@ func (m *Member) applyNext() {
 		m.applyOne()
 	}
 	if m.up {
-		m.toLoops.post(m.flush)
 		m.apply()
 	}
 }
@@ -132,9 +131,6 @@ func (w applyWorld) Publish(a *member.Applier) {
 	}
 	m.judgeWeave()
 	ready, void := m.progress.Note(a)
-	for _, s := range m.hosted() {
-		s.noteApplied()
-	}
 	for _, g := range ready {
 		g.Done(nil)
 	}
@@ -186,7 +182,7 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	w.m.releaseUpTo(meta.Command)
 	for _, s := range w.m.strands {
-		w.m.toLoops.post(func() { s.snapshotWritten(meta, bytes) })
+		s.snapshotWritten(meta, bytes)
 	}
 }
 
@@ -242,24 +238,13 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 	}
 }
 
-// snapshotWritten cuts the instance's log as far as nobody needs it any more.
+// snapshotWritten has the instance's log cut as far as nobody needs it any more.
 func (s *strand) snapshotWritten(meta *member.Meta, bytes int64) {
-	m := s.m
-	if s.vanished {
-		return
-	}
-	st, newest, upTo := s.inst.Core().Status(), meta.Cursor.Point(s.instance).Index, protocol.Index(0)
+	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
 	if m.w.chance(0.5) {
 		upTo = newest
 	}
-	cut := s.keep.Snapshot(newest, upTo, bytes, &st, func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
-	if cut = member.CutAt(cut, newest, s.harmed); cut < st.First {
-		return
-	}
-	m.w.tracef("%s   cuts its log at %d%s", m.id, cut, m.w.named(s.instance))
-	s.step(protocol.Compact{Index: cut})
-	if m.up {
-		m.compacted(s.instance, cut)
-		s.cut(cut)
-	}
+	s.do(func() {
+		s.hosted.SnapshotWritten(newest, upTo, bytes, s.harmed, func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
+	})
 }

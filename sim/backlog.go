@@ -22,12 +22,3 @@ func (s *Settings) drawBacklog(d dice) {
 		s.ApplyBytes = d.limit(0, 100, 2000)
 	}
 }
-
-// noteApplied tells the instance how far it is applied. Nobody waits for one that is retired.
-func (s *strand) noteApplied() {
-	if added, applied, ok := s.m.progress.Of(s.instance); ok {
-		s.inst.Applied(added, applied)
-	} else {
-		s.inst.Applied(s.inst.Given(), s.inst.Given())
-	}
-}

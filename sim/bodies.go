@@ -65,28 +65,9 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 	if !m.up {
 		return // it starts
 	}
-	if s := m.of(instance); s != nil && s.inst != nil && !s.news {
+	if s := m.of(instance); s != nil && s.hosted != nil {
 		s.news = true
-		m.later(m.w.hop(), s.tellNews)
-	}
-}
-
-// tellNews begins a turn if no other one has looked at the news.
-func (s *strand) tellNews() {
-	if s.news {
-		s.takeNews()
-		s.m.flush()
-	}
-}
-
-// takeNews gives the core its news, if everything that it committed was carried out.
-func (s *strand) takeNews() {
-	if !s.news || s.carrying || s.busy() {
-		return
-	}
-	s.news = false
-	if in, changed := s.m.body.kept.News(s.instance); changed {
-		s.inst.Step(s.m.turn.Now(), in, &s.out)
+		s.wake()
 	}
 }
 

@@ -56,7 +56,7 @@ func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 		f(false)
 		return
 	}
-	w.m.toLoops.post(func() { f(s.upgrades.Writing(ref, s.durable)) })
+	s.do(func() { f(s.hosted.Upgrading(ref)) })
 }
 
 // Submit implements member.BodyWorld.

@@ -32,7 +32,7 @@ func (s *stage) putBody(id protocol.MemberID) *operation { return s.writeBody(id
 func (s *stage) writeBody(id protocol.MemberID, kind check.Kind) *operation {
 	op := &operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
 	op.carry(len(s.ops), s.drawBody())
-	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.ask(id, op)
 	return op
 }
 

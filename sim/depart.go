@@ -12,20 +12,6 @@ import (
 // Members that were removed stop by themselves. Links make a handshake now and then, in which
 // the other side says that it refuses somebody for good.
 
-// depart stops the member if the cluster goes on without it.
-func (m *Member) depart() {
-	if now := m.clock(); now >= m.greeted+m.w.set.Election || m.greeted == 0 {
-		m.greeted = now
-		m.greet()
-	}
-	if !slices.ContainsFunc(m.strands, func(s *strand) bool { return slices.Contains(s.witness.status.Config.Removed, m.id) }) && !m.departure.Told() {
-		return
-	}
-	if why := m.departure.Next(m.clock(), m.w.set.Election, m.statuses()); why != nil {
-		m.w.expel(m, why)
-	}
-}
-
 // statuses is how the instances stand now.
 func (m *Member) statuses() (all []*protocol.Status) {
 	for _, s := range m.strands {
@@ -63,10 +49,14 @@ func (w *World) leave(m *Member, back time.Duration) {
 	m.whenAwake(step)
 }
 
-// greet makes the handshake with everybody whom the member knows, as the links of production
-// do that connect.
+// greet makes the handshake with everybody whom the member knows, now and then, as the links of
+// production do that connect.
 func (m *Member) greet() {
 	w := m.w
+	if now := m.clock(); now < m.greeted+w.set.Election && m.greeted > 0 {
+		return
+	}
+	m.greeted = m.clock()
 	known := m.known()
 	for _, o := range w.members {
 		if o == m || !dials(&known, o) ||
@@ -75,7 +65,9 @@ func (m *Member) greet() {
 		}
 		reason := member.Admit(o.applier.Configs(), m.id)
 		if reason.Final() {
-			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() { m.departure.Refused(m.id, o.id, reason) })
+			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
+				m.strand.do(func() { m.strand.hosted.Departure().Refused(m.id, o.id, reason) })
+			})
 		}
 	}
 }

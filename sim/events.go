@@ -63,8 +63,14 @@ type Events struct {
 	RotFound   int `json:"damaged_snapshots_found"`
 	Unreadable int `json:"entries_that_could_not_be_sent"`
 
+	Gathers    int `json:"turns_over_several_inputs"`
+	Groups     int `json:"reads_answered_together"`
+	Aside      int `json:"messages_aside_of_large_ones"`
+	Overflowed int `json:"messages_that_found_no_room"`
+	Overloads  int `json:"writes_that_found_no_room"`
+
 	Skips int `json:"skips"`
-	Moved int `json:"leaders_moved_back"`
+	Moved int `json:"leaders_moved"`
 
 	Reshaped int `json:"members_reshaped"`
 }
@@ -73,6 +79,8 @@ type Events struct {
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable},
+		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
+		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
@@ -85,7 +93,7 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"questions and fragments without room", &e.Unheard}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
-		{"skips", &e.Skips}, {"leaders moved back", &e.Moved}, {"members reshaped", &e.Reshaped},
+		{"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped},
 	}
 }
 

@@ -15,6 +15,22 @@ func (s *Settings) drawLines(d dice) {
 	}
 }
 
+// turnLimitStream is for the limits of instances' turns.
+const turnLimitStream = stream + 23
+
+// drawTurnLimits chooses how much may wait for instances, and what counts as large.
+func (s *Settings) drawTurnLimits(d dice) {
+	if d.yes(0.2) {
+		s.PendingBytes = int64(d.limit(1, 300, 3000))
+	}
+	if d.yes(0.2) {
+		s.InboxBytes = d.limit(1, 2000, 20000)
+	}
+	if d.yes(0.3) {
+		s.LargeMessage = d.limit(1, 200, 3000)
+	}
+}
+
 // line carries events from one machine of a member to another: in order, each after a delay that
 // the seed draws, so that machines meet in whatever order goroutines could bring about. What a
 // line carries is lost when the process stops.

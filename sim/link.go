@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -15,9 +16,9 @@ type link struct {
 	cut bool
 	// wrongs counts what was lost, damaged or sent again.
 	wrongs int
-	// last is when the frame sent last arrives, for each instance: links keep order unless the
+	// last is when the frame sent last arrives, for each stream: streams keep order unless the
 	// seed says otherwise.
-	last map[protocol.InstanceID]time.Duration
+	last map[uint32]time.Duration
 	// met are the processes that shook hands.
 	met map[linkage]bool
 	// rate is how many bytes a second go over it; 0: any number. queue is how many may wait for
@@ -52,16 +53,26 @@ func (w *World) link(from, to protocol.MemberID) *link {
 	k := linkKey{from, to}
 	l := w.links[k]
 	if l == nil {
-		l = &link{last: map[protocol.InstanceID]time.Duration{}}
+		l = &link{last: map[uint32]time.Duration{}}
 		w.links[k] = l
 	}
 	return l
 }
 
-// send puts a message on its way: encoded here, decoded where it arrives.
+// send puts a message about bodies on its way.
 func (w *World) send(m *protocol.Message) {
+	if !w.transmit(m, member.BodyStream+member.StreamOf(m.Instance), encode(m)) {
+		w.cutOff(m)
+	}
+}
+
+// transmit puts a message on its way, on a stream, as it was encoded; it is decoded where it
+// arrives. It reports false if there is no room for it.
+func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
-	frame := encode(m)
+	if m.Type == protocol.MsgTimeoutNow {
+		w.events.Moved++
+	}
 	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Raft.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
@@ -73,19 +84,23 @@ func (w *World) send(m *protocol.Message) {
 		w.events.Lost++
 		l.wrongs++
 		w.lost(m)
-		return
+		return true
 	}
-	at, ok := l.leaves(w.now, len(frame))
-	if !ok {
+	at := w.now
+	if stream >= member.AsideStream {
+		w.events.Aside++
+	} else if leaves, ok := l.leaves(w.now, len(frame)); ok {
+		at = leaves
+	} else {
 		w.events.Lost++
 		l.wrongs++
-		w.cutOff(m)
-		return
+		return false
 	}
-	w.carry(l, m, frame, at)
+	w.carry(l, m, stream, frame, at)
 	if w.chance(w.set.Duplicate) {
-		w.carry(l, m, frame, at)
+		w.carry(l, m, stream, frame, at)
 	}
+	return true
 }
 
 // judgeFrame judges that a link would take a message: it has one entry of any size, or as many as
@@ -112,24 +127,27 @@ func (w *World) lost(m *protocol.Message) {
 	}
 }
 
-// cutOff tells the sender that a message did not leave.
+// cutOff tells the sender that a link broke.
 func (w *World) cutOff(m *protocol.Message) {
 	from, to := w.member(m.From), m.To
 	life := from.life
 	w.after(0, func() {
-		if s := from.of(m.Instance); from.up && from.life == life {
-			s.step(protocol.Unreachable{Member: to})
-			from.body.inbox.Down(to)
-			from.wakeBodies()
+		if !from.up || from.life != life {
+			return
 		}
+		for _, s := range from.strands {
+			s.step(protocol.Unreachable{Member: to})
+		}
+		from.body.inbox.Down(to)
+		from.wakeBodies()
 	})
 }
 
-func (w *World) carry(l *link, m *protocol.Message, frame []byte, at time.Duration) {
+func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
 	at += w.between(w.set.DelayMin, w.set.DelayMax)
 	if !w.set.Reorder {
-		at = max(at, l.last[m.Instance])
-		l.last[m.Instance] = at
+		at = max(at, l.last[stream])
+		l.last[stream] = at
 	}
 	damaged := w.chance(w.set.Corrupt)
 	if damaged {

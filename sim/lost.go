@@ -130,30 +130,6 @@ func (m *Member) stopIfForgotten(err error) {
 	}
 }
 
-// condemn stops the member for good, for it lost what it acknowledged: first its disk says so,
-// then the leader is told.
-func (s *strand) condemn(f *protocol.Forgot, last []*protocol.Message) {
-	m := s.m
-	err := replica.Condemn(m.disk, dataDir, cluster, m.id, f)
-	if err == nil {
-		s.send(last)
-		err = member.Forgotten(m.id, f)
-	}
-	m.fail(err)
-}
-
-// noteLogs has the membership name whose log each member has, if this member leads.
-func (m *Member) noteLogs() {
-	st := &m.witness.status
-	if st.Role != protocol.Leader || m.clock()-m.published < m.w.set.Heartbeat {
-		return
-	}
-	m.published = m.clock()
-	if changes := m.register.Publish(st); len(changes) > 0 && m.settled() && m.applier.Cursor().Reshape == 0 {
-		m.inst.Step(m.clock(), protocol.ProposeChange{Changes: changes}, &m.out)
-	}
-}
-
 // backUp copies the disk of a member that is stopped, now and then.
 func (m *Member) backUp() {
 	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {

@@ -142,7 +142,6 @@ func (m *Member) tickLater(d time.Duration) {
 		case m.paused > w.now:
 			m.tickLater(m.paused - w.now + w.hop())
 		default:
-			m.turn.Begin()
 			m.tick()
 		}
 	})

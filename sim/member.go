@@ -1,9 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -54,12 +54,9 @@ type Member struct {
 	lagging time.Duration
 	away    bool
 	slow    bool
-	// turn is the clock as the event loop reads it.
-	turn member.Clock
-	// frozen: the process stands still in the middle of a turn, until paused. What clients ask
-	// meanwhile waits in late and is part of that turn.
+	// frozen: the process stands still in the middle of a turn of all its instances, until paused.
+	// What clients ask meanwhile is part of those turns.
 	frozen bool
-	late   []func()
 
 	*running // of the present life, or the last one
 }
@@ -70,6 +67,7 @@ type running struct {
 	// also at hand as if it were the only one, which it often is.
 	strands []*strand
 	*strand
+	crew    *crew // strands, as they know each other
 	weaver  member.Weaver
 	log     *wal.Log
 	writer  *writer
@@ -79,26 +77,26 @@ type running struct {
 	body    bodyWork
 	session protocol.Session
 
-	register  *member.Register
-	published time.Duration // when it was last looked whose logs the membership does not name
+	register *member.Register
 
 	drops []droppedBody
 
 	// retired are instances that are not in force any more; unborn is what the log has of
-	// those that are not yet; again are batches that took no effect in a retired one.
+	// those that are not yet.
 	retired []*strand
 	unborn  map[protocol.InstanceID]*member.Unborn
-	again   []*member.Batch
 
-	// proposals that wait for room, and reads
-	commands []pendingCommand
-	context  uint64
-	changes  []pendingChange
+	// proposals wait for an instance that takes them, favorite for the next batch; 0: any.
+	proposals member.Proposals
+	favorite  protocol.InstanceID
+	inbox     int // bytes of messages that wait for turns
 
-	// departure finds out that the cluster goes on without the member; greeted is when it last
-	// made the handshake with others.
-	departure member.Departure
-	greeted   time.Duration
+	gathering *readers // the group that new readers join
+	context   uint64
+	changes   []pendingChange
+
+	greeted   time.Duration // when the member last made the handshake with others
+	condemned error         // why it stops as soon as the turn ends
 
 	applying
 	// snapshots
@@ -109,17 +107,16 @@ type running struct {
 	book     member.DamageBook // what scrubbing found
 }
 
-type pendingCommand struct {
-	bytes, body []byte
-	done        member.Done
+// readers is a group of reads that are answered together.
+type readers struct {
+	member.ReadGroup
+	list []reader
 }
 
-// pendingRead is a read that waits for read points of all instances, and then for the state
-// to include them.
-type pendingRead struct {
-	member.ReadGroup
+type reader struct {
 	// floor is how much of the global log had been executed somewhere when it was asked for.
 	floor order.Slot
+	done  func(ok bool)
 }
 
 type pendingChange struct {
@@ -128,9 +125,7 @@ type pendingChange struct {
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
-	m := &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
-	m.turn = member.Clock{Read: m.clock, Mutant: w.set.mutant()}
-	return m
+	return &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
 }
 
 // clock is the member's own idea of time.
@@ -175,7 +170,7 @@ func (m *Member) crash() {
 		m.saved = m.machine.freeze() // its own transactions may be ahead of what was asked for
 	}
 	m.paused, m.stalled, m.lagging = 0, 0, 0
-	m.frozen, m.late = false, nil
+	m.frozen = false
 }
 
 // later runs do after d unless the process stopped before; a paused process runs it when
@@ -194,16 +189,23 @@ func (m *Member) whenAwake(do func()) {
 		m.later(m.paused-m.w.now, do)
 		return
 	}
-	m.turn.Begin()
 	do()
 }
 
-// freeze lets the process stand still in the middle of a turn that has just begun.
+// freeze lets the process stand still in the middle of a turn of each instance, which has just
+// begun.
 func (m *Member) freeze(d time.Duration) {
 	if m.frozen || m.paused > m.w.now {
 		return
 	}
-	m.turn.Begin()
+	for _, s := range m.hosted() {
+		if m.up {
+			s.take()
+		}
+	}
+	if !m.up {
+		return
+	}
 	m.frozen, m.paused = true, m.w.now+d
 	m.w.events.Frozen++
 	m.thawLater()
@@ -222,22 +224,20 @@ func (m *Member) thawLater() {
 	})
 }
 
-// thaw lets the turn go on: what clients asked meanwhile comes into it.
+// thaw lets the turns go on: what clients asked meanwhile comes into them.
 func (m *Member) thaw() {
-	late := m.late
-	m.frozen, m.late = false, nil
-	for _, do := range late {
-		if m.up {
-			do()
+	m.frozen = false
+	for _, s := range m.hosted() {
+		if m.up && s.within {
+			s.finish()
 		}
 	}
-	m.flush()
 }
 
-// admit runs what a client asks for, when the event loop lets that in.
+// admit runs what a client asks for, as soon as the process takes that in.
 func (m *Member) admit(do func()) {
 	if m.frozen {
-		m.late = append(m.late, do)
+		do()
 		return
 	}
 	m.whenAwake(do)
@@ -248,22 +248,15 @@ func (m *Member) tick() {
 		m.w.tracef("%s tick", m.id)
 	}
 	for _, s := range m.hosted() {
-		s.inst.Step(m.turn.Now(), protocol.Tick{Random: m.w.rng.Uint64()}, &s.out)
-		s.ticked = true
+		s.tick = true
+		s.wake()
 	}
-	m.tickWeave()
-	m.noteLogs()
-	m.flush()
-	if m.up {
-		m.tickBodies()
-	}
+	m.tickBodies()
 	if !m.up {
 		return
 	}
 	m.w.judgeMember(m)
-	if m.depart(); !m.up {
-		return
-	}
+	m.greet()
 	m.tickLater(time.Duration(float64(m.own.Tick) / m.rate))
 }
 
@@ -289,12 +282,11 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if m.w.tracing() {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
-	m.turn.Begin()
 	if m.fetched(msg) {
 		return
 	}
 	if s := m.of(msg.Instance); s != nil {
-		s.step(msg)
+		s.message(msg, len(frame))
 	}
 }
 
@@ -308,105 +300,65 @@ func (m *Member) of(instance protocol.InstanceID) *strand {
 	return m.among(m.retired, instance)
 }
 
-// flush carries out the outboxes, until there is nothing in any.
-func (m *Member) flush() {
-	if !m.up {
-		return
-	}
-	m.propose()
-	for m.up {
-		m.suspect()
-		hosted := m.hosted()
-		i := slices.IndexFunc(hosted, (*strand).busy)
-		if i < 0 {
-			return
-		}
-		hosted[i].carryOut()
-		hosted[i].spin()
-	}
-}
-
-// propose hands waiting commands to instances while there is room for a batch.
-func (m *Member) propose() {
-	for len(m.again) > 0 {
-		s, _ := m.room(0, true)
-		if s == nil {
-			return
-		}
-		b := m.again[0]
-		m.again = m.again[1:]
-		s.inst.Propose(m.turn.Now(), b, &s.out)
-	}
-	for len(m.commands) > 0 {
-		first := &m.commands[0]
-		s, wait := m.room(len(first.bytes)+len(first.body), len(m.commands) >= m.own.BatchCommands || first.body != nil)
-		if s == nil {
-			if wait > 0 {
-				m.later(wait, m.flush)
-			}
-			return
-		}
-		s.inst.Propose(m.turn.Now(), m.nextBatch(), &s.out)
-	}
-}
-
-// nextBatch takes the commands of one entry. One with a body stands alone.
-func (m *Member) nextBatch() *member.Batch {
-	b := member.NewBatch(m.turn.Now(), 64, 1)
-	size, n := 0, 0
-	for n < len(m.commands) && n < m.own.BatchCommands && (n == 0 || size+len(m.commands[n].bytes) <= m.own.BatchBytes) {
-		c := &m.commands[n]
-		if c.body != nil && n > 0 {
-			break
-		}
-		size += len(c.bytes)
-		b.Add(c.bytes, c.done)
-		n++
-		if c.body != nil {
-			b.SetBody(c.body)
-			break
-		}
-	}
-	m.commands = append(m.commands[:0], m.commands[n:]...)
-	return b
-}
-
 // Propose asks the member to replicate a command, with a body unless that is nil; done is
 // called once, unless the member stops before.
 func (m *Member) Propose(bytes, body []byte, done member.Done) {
 	m.admit(func() {
-		m.commands = append(m.commands, pendingCommand{bytes, body, done})
-		m.flush()
+		fresh, err := true, error(nil)
+		if body != nil {
+			err = m.proposals.AddBody(member.NewBodyBatch(m.clock(), bytes, body, done))
+		} else {
+			fresh, err = m.proposals.Add(m.clock, bytes, done)
+		}
+		if err != nil {
+			m.w.events.Overloads++
+			done(nil, err)
+		} else if fresh {
+			m.wakePreferred()
+		}
 	})
 }
+
+// wakePreferred has the instance look that should take the next batch.
+func (m *Member) wakePreferred() { m.strands[member.Preferred(m.crew)].wake() }
 
 // Read calls done when the member's state includes everything acknowledged before the
 // call, or with false when that cannot be had. It asks all instances for read points: what
 // was executed anywhere before the call is a prefix that ends before the first slot that is
 // not filled up to these points (docs/niagara.md, 3.3).
 func (m *Member) Read(done func(ok bool)) {
-	r := &pendingRead{floor: m.w.executed}
-	r.Done = func(err error) {
-		if err == nil {
-			m.judgeRead(r)
-		}
-		done(err == nil)
-	}
+	floor := m.w.executed
 	m.admit(func() {
-		m.ask(&r.ReadGroup)
-		m.flush()
+		first := m.strands[0]
+		if !first.reads.Gathering() {
+			m.gathering = m.newReaders()
+			first.reads.Gather(&m.gathering.ReadGroup)
+			first.wake()
+		}
+		m.gathering.list = append(m.gathering.list, reader{floor, done})
 	})
 }
 
-// ask asks all instances for a read point.
-func (m *Member) ask(g *member.ReadGroup) {
-	if !m.progress.Ask(g, m.shape()) {
-		return
+func (m *Member) newReaders() *readers {
+	g := &readers{}
+	g.Done = func(err error) {
+		m.w.events.Groups += min(1, len(g.list)-1)
+		for i := range g.list {
+			if r := &g.list[i]; m.up {
+				if err == nil {
+					m.judgeRead(r)
+				}
+				r.done(err == nil)
+			}
+		}
 	}
-	m.context++
-	for _, s := range m.strands {
-		s.groups[m.context] = g
-		s.inst.Read(m.turn.Now(), m.context, &s.out)
+	return g
+}
+
+// readDone lets the next group of reads begin.
+func (m *Member) readDone() {
+	if len(m.strands) > 1 {
+		m.strands[0].wake()
 	}
 }
 
@@ -476,6 +428,9 @@ func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
 	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
 }
 
+// settled gives back the room of a batch.
+func (r *running) settled(b *member.Batch) { r.proposals.Settled(b) }
+
 // build puts the pure parts of the replica together.
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.writer = newWriter(m, m.log, m.body.store)
@@ -484,7 +439,8 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	if m.beginApplying(meta, skip); m.sick() {
 		m.checkState()
 	}
-	m.departure.Mutant = s.mutant()
+	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
+	m.proposals.Free = m.running.settled
 	m.followMembers()
 	m.body.kept.TellAll()
 	if s.Bodies.Scrub > 0 {

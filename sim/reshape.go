@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
@@ -41,7 +39,7 @@ func (m *Member) reshaped() (begun bool, err error) {
 	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Next.Round)
 	meta := m.applier.Meta()
 	old := m.strands
-	m.strands = nil
+	var strands []*strand
 	var records []wal.Record
 	for _, id := range shape {
 		s := m.among(old, id)
@@ -52,8 +50,9 @@ func (m *Member) reshaped() (begun bool, err error) {
 			}
 			records = append(records, beginning...)
 		}
-		m.strands = append(m.strands, s)
+		strands = append(strands, s)
 	}
+	m.muster(strands)
 	for _, s := range old {
 		if !slices.Contains(m.strands, s) {
 			m.retire(s)
@@ -115,32 +114,8 @@ func (m *Member) retire(s *strand) {
 	m.retired = append(m.retired, s)
 	m.weaver.Forget(s.instance)
 	s.court.end(m.w.weave.End(uint64(s.instance)))
-	void, unsure := s.inst.Retire(m.applier.Ended(s.instance))
-	m.again = append(m.again, void...)
-	for _, b := range unsure {
-		b.Fail(member.ErrMaybeCommitted)
-	}
-	var groups []*member.ReadGroup
-	for _, context := range slices.Sorted(maps.Keys(s.groups)) {
-		groups = append(groups, s.groups[context])
-	}
-	clear(s.groups)
-	m.askAgain(groups)
-	m.later(10*m.w.set.Election, s.vanish)
-}
-
-// vanish ends an instance that was retired a while ago: its log and what only its log needs
-// are given up. Before a durable snapshot says that it is retired, the member would need
-// both after a restart, or break its word as a voter of the instance.
-func (s *strand) vanish() {
-	if !s.m.snapped.Retired(s.instance) {
-		s.m.push(member.ApplyItem{Due: true})
-		s.m.later(s.m.w.set.Election, s.vanish)
-		return
-	}
-	s.vanished = true
-	s.m.compacted(s.instance, member.AllIndexes)
-	s.cut(member.AllIndexes)
+	ended := m.applier.Ended(s.instance)
+	s.do(func() { s.hosted.Retire(ended) })
 }
 
 // cut gives up the instance's log up to an index.
@@ -149,21 +124,18 @@ func (s *strand) cut(at protocol.Index) {
 	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 
-// askAgain asks anew for the read points of groups, since other instances are in force.
+// askAgain has the read points of groups asked for anew: other instances are in force.
 func (m *Member) askAgain(groups []*member.ReadGroup) {
+	first := m.strands[0]
 	for _, g := range groups {
-		m.toLoops.post(func() {
-			m.ask(g)
-			m.flush()
-		})
+		first.do(func() { first.hosted.BeginRead(g) })
 	}
 }
 
-// missed asks for a snapshot when this member lacks the log of an instance that may be retired.
-func (s *strand) missed(now time.Duration) {
+// AskMissing implements member.Host: the instance has no leader.
+func (s *strand) AskMissing(to protocol.MemberID) {
 	m, w := s.m, s.m.w
-	to := s.search.Next(now, w.set.Election, s.witness.status.Leader != 0, &m.witness.status)
-	if to == 0 || w.link(m.id, to).cut {
+	if !m.up || w.link(m.id, to).cut {
 		return
 	}
 	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {

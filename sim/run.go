@@ -103,6 +103,7 @@ func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBrea
 func (s *Settings) timely() {
 	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
 	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
+	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many of them
 	s.ApplyMax, s.StreamRate = 0, 0
 }
 
@@ -428,7 +429,8 @@ func (s *strand) judge() {
 	if !s.leads() {
 		return
 	}
-	if d := m.clock() - s.unwritten; s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
+	awake := time.Duration(float64(w.now-m.paused) * m.rate) // since the process stood still itself
+	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
 	limit := max(m.own.Raft.MaxInflightBytes, m.own.Raft.MaxFrameBytes) + maxEntryBytes

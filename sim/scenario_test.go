@@ -130,17 +130,23 @@ func (s *stage) elect(id protocol.MemberID) {
 	s.pass = before
 }
 
+// ask sends an operation to a member, and returns when the turns that follow at once have ended.
+func (s *stage) ask(id protocol.MemberID, op *operation) {
+	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.run(s.now)
+}
+
 // put asks a member for a write and returns at once.
 func (s *stage) put(id protocol.MemberID) *operation {
 	op := &operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.ops))}}
-	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.ask(id, op)
 	return op
 }
 
 // get asks a member for a read and returns at once.
 func (s *stage) get(id protocol.MemberID) *operation {
 	op := &operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
-	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.ask(id, op)
 	return op
 }
 
@@ -262,6 +268,7 @@ func jointHalf(s *stage) {
 		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
 	}, func(err error) { s.tracef("refused: %v", err) })
+	s.run(s.now)
 	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.broken != nil, "the change was refused")
 	lost := s.put(1)
 	s.wait(0.5)

@@ -63,6 +63,12 @@ type Settings struct {
 	Weave  weaveSettings
 
 	Meet meetSettings
+
+	// PendingBytes and InboxBytes bound what members propose and have not settled, and the messages
+	// that wait for their instances; LargeMessage is how many bytes make a message large. 0: as in
+	// production.
+	PendingBytes             int64
+	InboxBytes, LargeMessage int
 	// Unequal: members have settings of their own.
 	Unequal bool
 	// Resize: the operator makes the cluster smaller and larger, and does nothing else.
@@ -101,6 +107,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawIO(dice{rand.New(rand.NewPCG(seed, ioStream))})
 	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
 	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
+	s.drawTurnLimits(dice{rand.New(rand.NewPCG(seed, turnLimitStream))})
 	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
 	s.drawLoad(dice{rand.New(rand.NewPCG(seed, loadStream))})
 	meet := dice{rand.New(rand.NewPCG(seed, meetStream))}

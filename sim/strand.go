@@ -1,17 +1,15 @@
 package sim
 
 import (
-	"errors"
-	"slices"
+	"cmp"
 	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
-// strand is one instance on a running member: what production has an event loop for. All
-// share the member's disk, state machine and clients.
+// strand is one instance on a running member: what production has an event loop for. Its turns
+// are decided by the code of production. All share the member's disk, state machine and clients.
 type strand struct {
 	// notes are what the judge of bodies is told when the records of the outbox are handed to
 	// the disk.
@@ -20,34 +18,31 @@ type strand struct {
 	instance protocol.InstanceID
 	court    *court
 	inst     *member.Instance
+	hosted   *member.Hosted // nil if it was retired in an earlier life
 	witness  *witness
-	out      member.Outbox
 
-	keep      member.LogKeeper
+	// What waits for the next turn, as in the mailbox of an event loop.
+	inputs []protocol.Input
+	bytes  int // of messages in inputs
+	jobs   []func()
+	reads  member.ReadQueue
+	tick   bool
+	news   bool // of this member's bodies
+	woken  bool // a turn is on its way
+	within bool // a turn has begun; then the process stands still in it, or the strand carries out
+
+	load      member.Load
+	status    *protocol.Status
 	submitted uint64         // the last step whose records were handed over
-	persisted uint64         // the last step that is durable, as the disk says
-	durable   uint64         // and as the instance was told
-	told      bool           // it will look what is durable
-	fromDisk  line           // what the disk says to the event loop
+	durable   uint64         // the last step that is durable
 	noted     protocol.Index // the commit index on disk
 	noting    protocol.Index // the one that is being written
 	recorded  uint64         // the last of them that had records
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
-	mover     member.Mover
-	following member.Following
-	unread    member.Unread
 	harmed    protocol.Index // the last index of which the record on disk is damaged; 0: none
-	search    member.Search
-	ticked    bool              // it has begun
-	vanished  bool              // it was retired, and does nothing any more but hold bodies
-	suspects  protocol.MemberID // a leader of whom nothing is heard, for the other instances; 0: none
+	ticked    bool           // it has begun
+	vanished  bool           // it was retired, and does nothing any more but hold bodies
 
-	groups map[uint64]*member.ReadGroup // reads under way, by context
-
-	news     bool // the core has to be told how this member stands with its bodies
-	carrying bool // an outbox is being carried out
-
-	upgrades member.Upgrades // bodies on their way to the disk apart from their entries
 }
 
 // open makes the member's parts of all instances from what its disk holds.
@@ -88,6 +83,7 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		}
 		r.strands = append(r.strands, s)
 	}
+	r.muster(r.strands)
 	r.strand = r.strands[0]
 	return m.judgeRetired(r)
 }
@@ -106,7 +102,7 @@ func (m *Member) judgeRetired(r *running) error {
 }
 
 func newStrand(m *Member, instance protocol.InstanceID, c *court) *strand {
-	return &strand{m: m, instance: instance, court: c, fromDisk: line{m: m}}
+	return &strand{m: m, instance: instance, court: c}
 }
 
 // begin makes the instance from what was recovered.
@@ -125,216 +121,100 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 	if set.woven() {
 		config.Woven = rec
 	}
-	s.groups = map[uint64]*member.ReadGroup{}
 	s.inst = member.NewInstance(config, s.witness)
-	s.keep = member.LogKeeper{Bytes: set.KeepLogBytes, Mutant: set.mutant()}
+	s.hosted = member.NewHosted(member.HostedConfig{
+		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Raft.Leaders,
+		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, member.LargeMessage), LargeFor: member.LargeFor,
+		Mutant: set.mutant(),
+	}, s, s.inst)
 	return nil
 }
 
-// step tells the instance that something happened, and carries out what follows.
+// step has a turn of the instance take in that something happened.
 func (s *strand) step(in protocol.Input) {
 	if s.m.up && !s.vanished {
-		s.takeNews()
-		held := s.inst.HeldUp()
-		s.inst.Step(s.m.turn.Now(), in, &s.out)
-		s.m.w.events.HeldUp += int(s.inst.HeldUp() - held)
-		s.m.flush()
+		s.inputs = append(s.inputs, in)
+		s.wake()
+	}
+}
+
+// message is step for what comes from a link: it may find no room.
+func (s *strand) message(msg *protocol.Message, bytes int) {
+	m := s.m
+	if s.vanished {
+		return
+	}
+	limit := member.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
+	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.strands)) {
+		m.w.events.Overflowed++
+		m.w.link(msg.From, m.id).wrongs++
+		return
+	}
+	s.bytes += bytes
+	m.inbox += bytes
+	s.step(msg)
+}
+
+// do has a turn of the instance do something.
+func (s *strand) do(job func()) {
+	s.jobs = append(s.jobs, job)
+	s.wake()
+}
+
+// wake has the instance begin a turn soon.
+func (s *strand) wake() {
+	if !s.woken && !s.vanished && s.hosted != nil {
+		s.woken = true
+		s.m.later(s.m.w.hop(), s.turn)
+	}
+}
+
+// turn takes in all that has gathered and carries out what follows.
+func (s *strand) turn() {
+	if s.take(); s.m.up {
+		s.finish()
+	}
+}
+
+// take is the first half of a turn.
+func (s *strand) take() {
+	m := s.m
+	h := member.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
+	if s.tick {
+		h.Random = m.w.rng.Uint64()
+	}
+	m.inbox -= s.bytes
+	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
+	s.within, s.ticked = true, s.ticked || h.Tick
+	if len(h.Inputs) > 1 {
+		m.w.events.Gathers++
+	}
+	held := s.inst.HeldUp()
+	s.hosted.Take(h)
+	m.w.events.HeldUp += int(s.inst.HeldUp() - held)
+}
+
+// finish is the second half.
+func (s *strand) finish() {
+	m := s.m
+	due := s.hosted.Finish()
+	s.within = false
+	switch {
+	case !m.up:
+	case m.condemned != nil:
+		m.fail(m.condemned)
+	case s.hosted.Ended():
+		s.vanished = true
+		m.inbox -= s.bytes
+	case due > 0:
+		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // not a moment before
 	}
 }
 
 // leads reports whether the member leads the instance.
 func (s *strand) leads() bool { return s.witness.status.Role == protocol.Leader }
 
-// busy reports whether there is anything to carry out.
-func (s *strand) busy() bool {
-	return len(s.out.Send) > 0 || s.out.Seq != s.submitted || !s.out.Empty()
-}
-
-// carryOut carries out the outbox, in the order that it demands.
-func (s *strand) carryOut() {
-	m := s.m
-	out := s.out
-	s.out = member.Outbox{Seq: out.Seq}
-	defer func(was bool) { s.carrying = was }(s.carrying)
-	s.carrying = true
-	if out.Changed {
-		if m.learn(); !m.up {
-			return
-		}
-		m.followMembers()
-	}
-	if out.Forgot != nil {
-		s.condemn(out.Forgot, out.Send)
-		return
-	}
-	s.send(out.Send)
-	if s.persist(&out); !m.up {
-		return
-	}
-	if out.Install != nil {
-		s.keep.Begin(out.Install.Index, m.queue.Total())
-		m.body.kept.Installing(s.instance, out.Install.Index)
-		m.pushInstall(s.instance, out.Install)
-	}
-	if len(out.Commit) > 0 {
-		m.body.cache.Committed(s.instance, out.Commit)
-		m.body.kept.Committed(s.instance, out.Commit)
-		m.push(member.ApplyItem{Commit: s.inst.Commitment(&out)})
-	}
-	for _, f := range out.Failed {
-		f.Batch.Fail(f.Err)
-	}
-	s.answerReads(&out)
-	s.refuse(out.Refused)
-	for _, to := range out.Snapshots {
-		s.sendSnapshot(to)
-	}
-	if len(out.Want) > 0 {
-		m.body.inbox.Want(out.Want)
-		m.wakeBodies()
-	}
-	if m.up {
-		m.propose()
-	}
-}
-
-func (s *strand) send(messages []*protocol.Message) {
-	w := s.m.w
-	for _, msg := range messages {
-		full, err := s.resident(msg)
-		var load *member.LoadError
-		var compacted *wal.CompactedError
-		var unheld *member.UnheldError
-		var damage *wal.CorruptError
-		switch {
-		case err == nil:
-			w.judgeSaid(full)
-			w.send(full)
-		case errors.As(err, &load) && member.FaultOf(err).Sick():
-			s.unreadable(msg, load)
-		case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
-			// The message waited for the disk; meanwhile the log was cut, or replaced.
-		case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
-			// As before: it is committed now, and was released, or is being restored.
-		case errors.Is(err, errIO): // of a body
-			s.m.later(0, func() { s.step(protocol.Unreachable{Member: msg.To}) })
-		case errors.As(err, &damage):
-			// What is held went bad; a copy of it is on its way.
-		default:
-			w.violate(s.m.id, &entryError{err})
-		}
-	}
-}
-
-// unreadable is about a message of which an entry cannot be read, as in the production loop.
-func (s *strand) unreadable(msg *protocol.Message, load *member.LoadError) {
-	m := s.m
-	now, applied := m.clock(), m.applied(s.instance)
-	m.w.events.Unreadable++
-	m.w.tracef("%s   cannot send to %s: %v", m.id, msg.To, load)
-	m.harm(s, load.Index)
-	switch s.unread.Remedy(now, m.w.set.Election, member.FaultOf(load.Err), load.Index, applied) {
-	case member.RemedySnapshot:
-		s.inst.Step(now, protocol.Unsendable{Member: msg.To, Index: load.Index}, &s.out)
-	case member.RemedyHandOver:
-		s.inst.Step(now, protocol.Transfer{}, &s.out)
-	case member.RemedyStop:
-		m.fail(&member.LostError{Err: load})
-	case member.RemedyWait:
-	}
-}
-
 type entryError struct{ err error }
 
 func (e *entryError) Error() string { return "entries to send: " + e.err.Error() }
 func (e *entryError) Unwrap() error { return e.err }
-
-// resident returns the message as it goes on the wire: what the core does not hold is read
-// from the disk, bodies are cut. The core's own entries are shared and stay as they are.
-func (s *strand) resident(msg *protocol.Message) (*protocol.Message, error) {
-	if !slices.ContainsFunc(msg.Entries, func(e protocol.Entry) bool { return !e.Applicable() || e.BodySize > 0 }) {
-		return msg, nil
-	}
-	full := *msg
-	full.Entries = slices.Clone(msg.Entries)
-	load := member.LoadFrom(s.m.log)
-	for i := range full.Entries {
-		e := &full.Entries[i]
-		if err := member.MakeResident(s.instance, e, e.Index <= msg.Commit, load, s.m.body.store); err != nil {
-			var load *member.LoadError
-			if member.IsDamage(err) && !errors.As(err, &load) {
-				s.m.body.access.LeftOut(&msg.Entries[i], s.instance)
-			}
-			return nil, err
-		}
-		if e.Form != msg.Entries[i].Form {
-			s.m.body.access.LeftOut(&msg.Entries[i], s.instance)
-		}
-	}
-	return &full, nil
-}
-
-// persist hands records to the disk.
-func (s *strand) persist(out *member.Outbox) {
-	if out.Seq == s.submitted {
-		return
-	}
-	for _, note := range s.notes {
-		s.m.w.violate(s.m.id, note())
-	}
-	s.notes = nil
-	s.submitted = out.Seq
-	s.upgrades.Note(out.Persist, out.Seq, s.durable)
-	if len(out.Persist) > 0 {
-		s.recorded = out.Seq
-		if s.unwritten == 0 {
-			s.unwritten = s.m.clock()
-		}
-	}
-	m, seq, commit := s.m, out.Seq, s.noting
-	m.w.mix(seq)
-	nth := m.writer.count + 1
-	m.writer.Submit(out.Persist, func(err error) { s.wrote(seq, nth, commit, err) })
-}
-
-// noteDurable tells the instance what is durable.
-func (s *strand) noteDurable() {
-	s.told = false
-	if s.persisted > s.durable {
-		s.durable = s.persisted
-		s.step(protocol.Persisted{Seq: s.durable})
-	}
-}
-
-// answerReads takes in read points. A read that has those of all instances waits until they
-// are applied.
-func (s *strand) answerReads(out *member.Outbox) {
-	for _, p := range out.Reads {
-		if g := s.groups[p.Context]; g != nil {
-			delete(s.groups, p.Context)
-			if _, ready := s.m.progress.ReadPoint(g, s.instance, p.Index); ready {
-				g.Done(nil)
-			}
-		}
-	}
-	for _, context := range out.FailedReads {
-		if g := s.groups[context]; g != nil {
-			delete(s.groups, context)
-			if s.m.progress.FailRead(g) {
-				g.Done(member.ErrReadTimeout)
-			}
-		}
-	}
-}
-
-func (s *strand) refuse(refused []protocol.Rejection) {
-	for _, r := range refused {
-		for i := range s.m.changes {
-			if s.m.changes[i].context == r.Context {
-				s.m.changes[i].done(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
-				s.m.changes = slices.Delete(s.m.changes, i, i+1)
-				break
-			}
-		}
-	}
-}

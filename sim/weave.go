@@ -63,119 +63,30 @@ func (w *World) named(instance protocol.InstanceID) string {
 	return fmt.Sprintf(" of instance %d", instance)
 }
 
-// room finds an instance that takes the next batch: as production does the one that suits
-// best, or any. wait says when to ask again.
-func (m *Member) room(bytes int, full bool) (s *strand, wait time.Duration) {
-	list := m.strands
-	if m.w.route != 0 {
-		list = []*strand{m.of(m.w.route)}
-	} else if len(list) > 1 && m.w.chance(m.w.set.Weave.Scatter) {
-		i := m.w.pick(len(list))
-		list = list[i : i+1]
-	}
-	for tried := make([]bool, len(list)); ; {
-		i := member.Prefer(len(list), func(i int) member.Load { return list[i].load(tried[i]) })
-		if tried[i] {
-			return nil, wait
-		}
-		ok, later := list[i].inst.Room(m.turn.Now(), bytes, full)
-		if ok {
-			return list[i], 0
-		}
-		if later > 0 && (wait == 0 || later < wait) {
-			wait = later
-		}
-		tried[i] = true
+// scatter chooses where the next batch goes, when one is taken: mostly to the instance that suits
+// best.
+func (m *Member) scatter() {
+	m.favorite = 0
+	if n := len(m.strands); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
+		m.favorite = m.strands[m.w.pick(n)].instance
 	}
 }
 
-// load is what there is to do in the instance; full: it takes nothing now.
-func (s *strand) load(full bool) member.Load {
-	if full {
-		return member.Load{Pending: 1 << 30}
-	}
-	leader, _ := s.inst.Leader()
-	return member.Load{Leads: leader == s.m.id, Led: leader != 0, Pending: s.inst.Pending()}
-}
-
-// skip lets the instance skip, if it is led here and others wait for it.
-func (s *strand) skip() { s.inst.Weave(s.m.turn.Now(), s.m.weaver.Want(s.instance), &s.out) }
-
-// spin ends a turn of the instance: others may have to skip for it. Sometimes they notice late.
-func (s *strand) spin() {
-	m := s.m
-	if !m.up || !slices.Contains(m.strands, s) || !m.w.set.woven() {
-		return
-	}
-	s.skip()
-	for _, id := range m.weaver.Set(s.inst.Thread(m.turn.Now()), nil) {
-		if m.w.chance(m.w.set.Weave.Lazy) {
-			m.later(m.w.between(0, m.w.set.Heartbeat), func() {
-				if o := m.of(id); !o.vanished {
-					o.skip()
-					m.flush()
-				}
-			})
-		} else {
-			m.of(id).skip()
+// destination is the instance that is to take the next batch, of those in force; 0: the one that
+// suits best.
+func (m *Member) destination() protocol.InstanceID {
+	for _, id := range []protocol.InstanceID{m.w.route, m.favorite} {
+		if slices.Contains(m.crew.ids, id) {
+			return id
 		}
 	}
-}
-
-// tickWeave does what is due now and then.
-func (m *Member) tickWeave() {
-	if !m.w.set.woven() {
-		return
-	}
-	now := m.turn.Now()
-	for turn, s := range m.strands {
-		s.skip()
-		s.inst.Step(now, protocol.Place{At: turn}, &s.out)
-		s.inst.Remind(now, m.w.set.Heartbeat, m.weaver.Want(s.instance), &s.out)
-		st := s.inst.Core().Status()
-		to := m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), turn, m.witness.status.Leader)
-		if to = s.mover.Next(now, 2*m.w.set.Election, &st, to); to != 0 {
-			m.w.events.Moved++
-			s.inst.Step(now, protocol.Transfer{To: to}, &s.out)
-		}
-		if s != m.strand {
-			if st.Term == 0 && m.w.set.Raft.Leaders.Preferred(st.Config.Voters(), turn, m.witness.status.Leader) == m.id {
-				s.inst.Step(now, protocol.Stand{}, &s.out)
-			}
-			s.missed(now)
-			s.followMembership(&st)
-		}
-	}
-}
-
-// followMembership changes an instance's membership to the first one's.
-func (s *strand) followMembership(st *protocol.Status) {
-	cluster := s.m.applier.Config()
-	now := s.m.turn.Now()
-	if target := s.following.Next(now, 2*s.m.w.set.Election, &cluster, st); target != nil {
-		s.inst.Step(now, protocol.ProposeChange{Target: target}, &s.out)
-	}
+	return 0
 }
 
 // settled reports whether all instances have followed the last change of the first one, so
 // that the next one may begin.
 func (m *Member) settled() bool {
 	return len(m.strands) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
-}
-
-// suspect tells the other instances whose silence an instance has noticed.
-func (m *Member) suspect() {
-	for _, s := range m.strands {
-		gone := s.suspects
-		if s.suspects = 0; gone == 0 {
-			continue
-		}
-		for _, o := range m.strands {
-			if o != s {
-				o.inst.Step(m.turn.Now(), protocol.Suspect{Member: gone}, &o.out)
-			}
-		}
-	}
 }
 
 // config is the membership of the instance as of what is applied.
@@ -236,7 +147,7 @@ func (m *Member) judgeWeave() {
 }
 
 // judgeRead judges that a read sees all that was executed anywhere before it was asked for (N3).
-func (m *Member) judgeRead(r *pendingRead) {
+func (m *Member) judgeRead(r *reader) {
 	cursor, _ := m.progress.At()
 	if at := cursor.Next; at.Compare(r.floor) < 0 {
 		m.w.violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
@@ -255,7 +166,7 @@ func (s *strand) judgeCut(at protocol.Index) {
 // every instance has a leader: the skips of the others, and the news that all is committed. A
 // leader that hands over to a member that has just gone takes nothing for an election timeout.
 func (s *Settings) mergeTime() time.Duration {
-	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax)
+	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
 // judgeMerging judges that an entry that was just decided is soon executed everywhere (N7).

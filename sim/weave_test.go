@@ -418,7 +418,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		s.crash(1, 2)
 		s.readable(3, 5)
 		op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
-		s.client.perform(s.member(4), op, time.Hour, func() {})
+		s.ask(4, op)
 		s.mustAck(op)
 		s.start(1, 2)
 		s.readable(1, 2, 3, 4, 5)

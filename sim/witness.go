@@ -23,17 +23,36 @@ func newWitness(s *strand, core protocol.Core) *witness {
 	return &witness{Core: core, s: s, m: s.m, status: core.Status()}
 }
 
-// Step implements protocol.Core. Effects are empty before it: the instance collects them
-// after every step.
+// Step implements protocol.Core. Effects may hold those of earlier steps of the same turn: judged is
+// what is new.
 func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	before := *out
+	out.Changed, out.Install = false, nil
 	c.Core.Step(now, in, out)
-	err := c.judge(out)
-	if c.status.Role == protocol.Leader || len(out.Commit) > 0 {
-		err = errors.Join(err, c.waste.follow(c, in, out))
+	news := newsOf(out, &before)
+	err := c.judge(&news)
+	if c.status.Role == protocol.Leader || len(news.Commit) > 0 {
+		err = errors.Join(err, c.waste.follow(c, in, &news))
 	}
 	if err != nil {
 		c.m.w.violate(c.m.id, err)
 	}
+	out.Changed = out.Changed || before.Changed
+	if out.Install == nil {
+		out.Install = before.Install
+	}
+}
+
+// newsOf is what a step added to effects.
+func newsOf(out, before *protocol.Effects) protocol.Effects {
+	news, persist := *out, len(before.Persist)
+	if persist > 0 && before.Persist[persist-1].Kind == protocol.RecordState {
+		persist-- // another one may have taken its place
+	}
+	news.Persist, news.Commit = out.Persist[persist:], out.Commit[len(before.Commit):]
+	news.Send, news.Release = out.Send[len(before.Send):], out.Release[len(before.Release):]
+	news.Reads, news.Reject = out.Reads[len(before.Reads):], out.Reject[len(before.Reject):]
+	return news
 }
 
 func (c *witness) judge(out *protocol.Effects) error {
@@ -64,9 +83,6 @@ func (c *witness) judge(out *protocol.Effects) error {
 	}
 	if out.Changed {
 		c.changed()
-	}
-	if out.Suspect != 0 {
-		c.s.suspects = out.Suspect
 	}
 	if c.status.Role == protocol.Leader {
 		if err := ledger.Lead(id, uint64(c.status.Term)); err != nil {

@@ -179,7 +179,7 @@ func (w *writer) close() {
 		}
 	}
 	err := errors.Join(w.m.body.store.Close(), w.m.log.Close())
-	if err != nil && !errors.Is(err, errPower) && !errors.Is(err, errSync) && !errors.As(err, new(*wal.FullError)) {
+	if err != nil && !errors.Is(err, errPower) && !errors.Is(err, errSync) && !errors.Is(err, errIO) && !errors.As(err, new(*wal.FullError)) {
 		w.m.w.violate(w.m.id, fmt.Errorf("closes its files: %w", err))
 	}
 }
@@ -201,10 +201,8 @@ func (s *strand) wrote(seq, nth uint64, commit protocol.Index, err error) {
 	if s.unwritten = 0; s.recorded > seq {
 		s.unwritten = m.clock()
 	}
-	if s.persisted = seq; !s.told {
-		s.told = true
-		s.fromDisk.post(s.noteDurable)
-	}
+	s.durable = max(s.durable, seq)
+	s.wake()
 }
 
 // whenWritten runs do when nothing is being written, now or soon, or perhaps never.

@@ -1,0 +1,313 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/wal"
+
+	"time"
+)
+
+// What an instance asks of the member around it: strand implements member.Host. A turn that goes on
+// although the member has just stopped reaches nobody.
+
+// Now implements member.Host, as the other methods of strand in this file do.
+func (s *strand) Now() time.Duration { return s.m.clock() }
+
+func (s *strand) Siblings() member.Siblings { return s.m.crew }
+
+func (s *strand) Input(in protocol.Input) { s.step(in) }
+
+func (s *strand) Publish(st *protocol.Status) { s.status = st }
+
+func (s *strand) NoteLoad(load member.Load) { s.load = load }
+
+func (s *strand) NoteWeave(*member.WeaveStatus) {}
+
+func (s *strand) Relink(changed bool) {
+	if changed && s.m.up {
+		if s.m.learn(); s.m.up {
+			s.m.followMembers()
+		}
+	}
+}
+
+func (s *strand) Fail(err error) {
+	var expelled *member.ExpelledError
+	switch {
+	case !s.m.up:
+	case errors.As(err, &expelled):
+		s.m.w.expel(s.m, expelled)
+	default:
+		s.m.fail(err)
+	}
+}
+
+// Condemn implements member.Host: the member stops when the turn ends.
+func (s *strand) Condemn(f *protocol.Forgot) {
+	s.m.condemned = errors.Join(replica.Condemn(s.m.disk, dataDir, cluster, s.m.id, f), member.Forgotten(s.m.id, f))
+}
+
+func (s *strand) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }
+
+func (s *strand) TakeBatch() *member.Batch {
+	s.m.scatter()
+	return s.m.proposals.Take()
+}
+
+func (s *strand) Again(batches []*member.Batch) {
+	if len(batches) > 0 {
+		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
+		s.m.wakePreferred()
+	}
+}
+
+func (s *strand) Expired(now, limit time.Duration) []*member.Batch {
+	return s.m.proposals.Expired(now, limit)
+}
+
+func (s *strand) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+	return s.reads.Take(s.m.progress.Asking())
+}
+
+func (s *strand) RetireReads() []*member.ReadGroup { return s.reads.Retire() }
+
+func (s *strand) AskAgain(groups []*member.ReadGroup) { s.m.askAgain(groups) }
+
+func (s *strand) Risen() uint64 { return s.m.weaver.Risen }
+
+func (s *strand) Weave(t member.Thread, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	wake = s.m.weaver.Set(t, wake)
+	return s.m.weaver.Want(s.instance), wake
+}
+
+func (s *strand) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
+
+func (s *strand) Refused(r protocol.Rejection) {
+	for i := range s.m.changes {
+		if s.m.changes[i].context == r.Context {
+			s.m.changes[i].done(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
+			s.m.changes = slices.Delete(s.m.changes, i, i+1)
+			return
+		}
+	}
+}
+
+func (s *strand) Frame(msg *protocol.Message) ([][]byte, error) {
+	f := member.Framer{Load: member.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
+	return f.Frame(msg)
+}
+
+// Transmit implements member.Host. What leaves is judged.
+func (s *strand) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
+	w := s.m.w
+	if !s.m.up {
+		return true
+	}
+	frame := slices.Concat(parts...)
+	msg, err := protocol.DecodeMessage(frame)
+	if err != nil {
+		w.violate(s.m.id, err)
+		return false
+	}
+	w.judgeSaid(msg)
+	return w.transmit(msg, stream, frame)
+}
+
+// Unreadable implements member.Host, and judges why.
+func (s *strand) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
+	w := s.m.w
+	var load *member.LoadError
+	var compacted *wal.CompactedError
+	var unheld *member.UnheldError
+	var damage *wal.CorruptError
+	switch {
+	case !s.m.up:
+	case errors.As(err, &load) && member.FaultOf(err).Sick():
+		w.events.Unreadable++
+		w.tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
+	case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
+		// The message waited for the disk; meanwhile the log was cut, or replaced.
+	case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
+		// As before: it is committed now, and was released, or is being restored.
+	case errors.Is(err, errIO): // of a body
+	case errors.As(err, &damage):
+		// What is held went bad; a copy of it is on its way.
+	default:
+		w.violate(s.m.id, &entryError{err})
+	}
+}
+
+func (s *strand) SendSnapshot(to protocol.MemberID, _ protocol.Term) {
+	if s.m.up {
+		s.sendSnapshot(to)
+	}
+}
+
+// Submit implements member.Host.
+func (s *strand) Submit(records []wal.Record, seq uint64) {
+	m := s.m
+	if !m.up {
+		return
+	}
+	for _, note := range s.notes {
+		m.w.violate(m.id, note())
+	}
+	s.notes = nil
+	s.submitted = seq
+	if len(records) > 0 {
+		s.recorded = seq
+		if s.unwritten == 0 {
+			s.unwritten = m.clock()
+		}
+	}
+	m.w.mix(seq)
+	nth, commit := m.writer.count+1, s.noting
+	m.writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
+}
+
+// CutLog implements member.Host.
+func (s *strand) CutLog(at protocol.Index) {
+	if s.m.up {
+		s.cut(at)
+	}
+}
+
+func (s *strand) Harmed(err *member.LoadError) {
+	if s.m.up {
+		s.m.harm(s, err.Index)
+	}
+}
+
+func (s *strand) Unnamed(st *protocol.Status) []protocol.Change { return s.m.register.Publish(st) }
+
+func (s *strand) AppliedOf() (added, applied protocol.Index, ok bool) {
+	return s.m.progress.Of(s.instance)
+}
+
+func (s *strand) At() (order.Cursor, []protocol.Config) {
+	return s.m.progress.At()
+}
+
+func (s *strand) AppliedBytes() int64 { return s.m.queue.Total() }
+
+func (s *strand) Install(base *protocol.Base) {
+	if s.m.up {
+		s.m.pushInstall(s.instance, base)
+	}
+}
+
+func (s *strand) Commit(c member.Commitment) {
+	if s.m.up {
+		s.m.push(member.ApplyItem{Commit: c})
+	}
+}
+
+func (s *strand) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
+	return s.m.progress.Ask(g, shape)
+}
+
+func (s *strand) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+	m := s.m
+	complete, ready := m.progress.ReadPoint(g, s.instance, index)
+	if complete {
+		m.readDone()
+	}
+	if ready {
+		g.Done(nil)
+	}
+}
+
+func (s *strand) FailRead(g *member.ReadGroup, err error) {
+	if s.m.progress.FailRead(g) {
+		g.Done(err)
+		s.m.readDone()
+	}
+}
+
+func (s *strand) SavedRetired() bool { return s.m.snapped.Retired(s.instance) }
+
+func (s *strand) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
+
+func (s *strand) BodyNews() (in protocol.Bodies, changed bool) {
+	if !s.news {
+		return in, false
+	}
+	s.news = false
+	return s.m.body.kept.News(s.instance)
+}
+
+func (s *strand) BodiesInstalling(index protocol.Index) { s.m.body.kept.Installing(s.instance, index) }
+
+func (s *strand) BodiesCommitted(entries []protocol.Entry) {
+	s.m.body.cache.Committed(s.instance, entries)
+	s.m.body.kept.Committed(s.instance, entries)
+}
+
+func (s *strand) BodiesCompacted(index protocol.Index) {
+	if s.m.up {
+		s.m.compacted(s.instance, index)
+	}
+}
+
+func (s *strand) Want(refs []protocol.BodyRef) {
+	if s.m.up {
+		s.m.body.inbox.Want(refs)
+		s.m.wakeBodies()
+	}
+}
+
+// crew is the instances in force on a member. It implements member.Siblings.
+type crew struct {
+	ids     []protocol.InstanceID
+	strands []*strand
+}
+
+// muster notes which instances are in force.
+func (r *running) muster(strands []*strand) {
+	r.strands = strands
+	r.crew = &crew{strands: strands}
+	for _, s := range strands {
+		r.crew.ids = append(r.crew.ids, s.instance)
+	}
+}
+
+// IDs implements member.Siblings, as the methods below do.
+func (c *crew) IDs() []protocol.InstanceID { return c.ids }
+
+// Load is what an instance is known to have to do. One that is to take the next batch seems to
+// have the least.
+func (c *crew) Load(i int) member.Load {
+	s := c.strands[i]
+	if to := s.m.destination(); to != 0 && to != s.instance {
+		return member.Load{Pending: 1 << 30}
+	}
+	return s.load
+}
+
+func (c *crew) Status(i int) *protocol.Status { return c.strands[i].status }
+
+// Wake implements member.Siblings; sometimes the instance notices late.
+func (c *crew) Wake(i int) {
+	s := c.strands[i]
+	if w := s.m.w; w.chance(w.set.Weave.Lazy) {
+		s.m.later(w.between(0, w.set.Heartbeat), s.wake)
+		return
+	}
+	s.wake()
+}
+
+func (c *crew) Tell(i int, in protocol.Input) { c.strands[i].step(in) }
+
+func (c *crew) HandRead(i int, g *member.ReadGroup) {
+	if s := c.strands[i]; s.reads.Hand(g) {
+		s.wake()
+	} else {
+		s.m.askAgain([]*member.ReadGroup{g})
+	}
+}
