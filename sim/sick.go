@@ -29,7 +29,7 @@ var errSpoilt = errors.New("a key is not what was written")
 // once, as its scrub would, else when it uses the state.
 func (w *World) spoilState(m *Member) {
 	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strangers > 0 })
-	if !w.set.Durable || w.set.Bodies.Share > 0 || lost || w.anySick() {
+	if !w.set.Durable || w.set.Bodies.Share > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
 		return
 	}
 	w.events.Spoilt++
