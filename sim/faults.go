@@ -180,7 +180,7 @@ func (w *World) strike(k faultKind, victim *Member) {
 	case faultReshape:
 		w.reshape()
 	case faultDamage:
-		victim.whenWritten(8, func() { w.damage(victim) })
+		victim.whenWritten(64, func() { w.damage(victim) })
 	case faultRot:
 		victim.whenWritten(8, func() { w.rot(victim) })
 	case faultWipe, faultOldDisk:
