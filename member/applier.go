@@ -562,8 +562,8 @@ func (a *Applier) Break(m Mutant) {
 	}
 }
 
-// mixed is where a member would be that goes to a snapshot in the instance alone in which that is
-// furthest ahead.
+// mixed is where a member would be, for a mutant, that goes to a snapshot in the instance alone in
+// which that is furthest ahead.
 func (a *Applier) mixed(to order.Cursor) order.Cursor {
 	mix := a.order.Cursor().Clone()
 	if !slices.Equal(mix.Instances(), to.Instances()) {

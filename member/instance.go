@@ -459,8 +459,8 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	}
 }
 
-// hasten hands out the skip that was just appended as if it were committed, if nothing is missing
-// before it.
+// hasten, for a mutant, hands out the skip that was just appended as if it were committed, if nothing
+// is missing before it.
 func (in *Instance) hasten(out *Outbox) {
 	for i := range in.eff.Persist {
 		r := &in.eff.Persist[i]

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -103,20 +104,29 @@ func Hunts() (all []Hunt) {
 	return all
 }
 
-// Campaign is what looks for the mutant among these seeds.
-func (h *Hunt) Campaign(first, last uint64) Campaign {
-	return Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
-}
-
 // Run looks for the mutant. Stop ends it early when closed; it may be nil.
 func (h *Hunt) Run(stop <-chan struct{}) error {
-	c := h.Campaign(1, h.Limit)
-	sum, err := c.Run(stop)
-	h.Elapsed = sum.Elapsed
-	for _, f := range sum.Failed {
-		if h.Seed == 0 || f.Seed < h.Seed {
-			h.Seed, h.Error = f.Seed, f.Error
-		}
-	}
+	began := time.Now()
+	f, err := h.search(1, h.Limit, stop)
+	h.Seed, h.Error, h.Elapsed = f.Seed, f.Error, time.Since(began)
 	return err
+}
+
+// search finds the first of these seeds that fails with the mutant, and does not fail without it;
+// zero: there is none.
+func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
+	for first <= last {
+		c := Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
+		sum, err := c.Run(stop)
+		if err != nil || len(sum.Failed) == 0 {
+			return Failure{}, err
+		}
+		f := slices.MinFunc(sum.Failed, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
+		c.Mutant = ""
+		if Run(c.Options(f.Seed)).Violation == nil {
+			return f, nil
+		}
+		first = f.Seed + 1
+	}
+	return Failure{}, nil
 }

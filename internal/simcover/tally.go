@@ -109,15 +109,16 @@ func tally(root string, blocks []block) (*result, error) {
 // span is lines of a file.
 type span struct{ first, last int }
 
-// silentIn finds the methods of a file that do not count.
+// silentIn finds the functions of a file that do not count.
 func silentIn(file string) (spans []span, err error) {
 	files := token.NewFileSet()
-	tree, err := parser.ParseFile(files, file, nil, 0)
+	tree, err := parser.ParseFile(files, file, nil, parser.ParseComments)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range tree.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && silent[f.Name.Name] {
+		f, ok := d.(*ast.FuncDecl)
+		if ok && (f.Recv != nil && silent[f.Name.Name] || strings.Contains(f.Doc.Text(), forMutant)) {
 			spans = append(spans, span{files.Position(f.Pos()).Line, files.Position(f.End()).Line})
 		}
 	}
@@ -147,7 +148,7 @@ func (t *result) print(out io.Writer, missing bool) {
 	for _, file := range sortedKeys(apart) {
 		fmt.Fprintf(out, "  %-32s %s\n", file, apart[file])
 	}
-	fmt.Fprintf(out, "  methods %s\n", strings.Join(sortedKeys(silent), ", "))
+	fmt.Fprintf(out, "  methods %s; functions that say %q\n", strings.Join(sortedKeys(silent), ", "), forMutant)
 }
 
 func (t *result) printMissing(out io.Writer, file string) {
