@@ -38,6 +38,10 @@ type Events struct {
 	Spoilt       int `json:"states_damaged"`
 	Replaced     int `json:"damaged_states_replaced"`
 	HeldUp       int `json:"messages_held_up"`
+	FullFrames   int `json:"appends_at_the_limit_of_a_frame"`
+	FullFlights  int `json:"times_that_bytes_in_flight_were_at_their_limit"`
+	Uncommitted  int `json:"proposals_beyond_the_uncommitted_bytes"`
+	Waits        int `json:"snapshots_that_waited_for_another_one"`
 	Reads        int `json:"reads"`
 	Stranded     int `json:"reads_asked_of_a_replaced_leader"`
 	Refused      int `json:"writes_refused"`
@@ -85,7 +89,8 @@ func (e *Events) fields() []eventField {
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"members stopped that lost their disk", &e.Forgotten}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
-		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},
+		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp},
+		{"full frames", &e.FullFrames}, {"bytes in flight at their limit", &e.FullFlights}, {"proposals beyond the uncommitted bytes", &e.Uncommitted}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},
 		{"records and snapshots damaged", &e.Rotten}, {"states damaged", &e.Spoilt}, {"damaged states replaced", &e.Replaced}, {"damaged snapshots found", &e.RotFound},
 		{"writes refused", &e.Refused}, {"writes unknown", &e.Unknown}, {"failovers of a write", &e.Failovers},
 		{"writes with a body", &e.Bodies}, {"bodies made whole", &e.Gathered}, {"bodies restored", &e.Backfilled},
@@ -93,7 +98,7 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"questions and fragments without room", &e.Unheard}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
-		{"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped},
+		{"snapshots that waited for another", &e.Waits}, {"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped},
 	}
 }
 
@@ -103,7 +108,7 @@ func (e *Events) fields() []eventField {
 const (
 	stagedFields = 1
 	codedFields  = 8
-	wovenFields  = 3
+	wovenFields  = 4
 )
 
 type eventField struct {

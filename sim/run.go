@@ -435,6 +435,9 @@ func (s *strand) judge() {
 	}
 	limit := max(m.own.Raft.MaxInflightBytes, m.own.Raft.MaxFrameBytes) + maxEntryBytes
 	for _, p := range s.inst.Core().Status().Peers {
+		if p.InflightBytes >= cmp.Or(m.own.Raft.MaxInflightBytes, limit) {
+			w.events.FullFlights++
+		}
 		if p.InflightBytes > limit {
 			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
 		}

@@ -197,6 +197,7 @@ func (w *World) offer(from *Member, to protocol.MemberID, o *member.Offered, the
 		then(verdict)
 		return
 	}
+	w.events.Waits++
 	w.after(w.set.Heartbeat, func() {
 		if from.up && from.life == life {
 			w.offer(from, to, o, then)

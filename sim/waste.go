@@ -60,6 +60,11 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 			}
 		}
 	}
+	for i := range out.Reject {
+		if out.Reject[i].Reason == protocol.ReasonOverloaded {
+			c.m.w.events.Uncommitted++
+		}
+	}
 	for _, to := range out.Snapshots {
 		t := u.to(to)
 		t.streaming, t.base = true, c.m.applied(c.s.instance)
@@ -76,7 +81,17 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 // sends judges that entries are not sent again and again while nothing is lost.
 func (u *waste) sends(c *witness, m *protocol.Message) error {
 	w := c.m.w
-	if m.Type != protocol.MsgAppend || len(m.Entries) == 0 || w.set.Reorder {
+	if m.Type != protocol.MsgAppend || len(m.Entries) == 0 {
+		return nil
+	}
+	bytes := 0
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	if bytes >= c.m.own.Raft.MaxFrameBytes {
+		w.events.FullFrames++
+	}
+	if w.set.Reorder {
 		return nil
 	}
 	t := u.to(m.To)
