@@ -72,6 +72,9 @@ func TestEverythingHappens(t *testing.T) {
 			fields = fields[:len(fields)-codedFields]
 		}
 		for _, f := range fields {
+			if c.Protocol == ProtocolCRaft && (f.count == &sum.Events.Spoilt || f.count == &sum.Events.Replaced) {
+				continue // states go bad in runs without bodies, of which there are hardly any here
+			}
 			require.Greater(t, *f.count, 10, "%s: %s", c.Protocol, f.name)
 		}
 		require.Contains(t, sum.Events.String(), "joint configurations")
