@@ -3,6 +3,7 @@ package member
 import (
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 )
@@ -40,14 +41,14 @@ func (d *Departure) Told() bool { return d.refused != nil }
 // Next returns why to stop now, nil to go on. A member whose own log says that it was removed
 // stays for a patience: it tells others what they need to go on, and its clients how their
 // request to remove it ended.
-func (d *Departure) Next(now, patience time.Duration, instances []*protocol.Status) *ExpelledError {
+func (d *Departure) Next(now, patience time.Duration, at *order.Cursor, instances []*protocol.Status) *ExpelledError {
 	if d.refused != nil {
 		return d.refused
 	}
-	gone := Expelled(instances)
+	gone := Expelled(at, instances)
 	for i := range instances {
 		if d.Mutant == MutantDepartAny && gone == nil {
-			gone = Expelled(instances[i : i+1])
+			gone = Expelled(at, instances[i:i+1])
 		}
 	}
 	switch {
@@ -62,8 +63,13 @@ func (d *Departure) Next(now, patience time.Duration, instances []*protocol.Stat
 }
 
 // Expelled is not nil if a member's own log says that all instances go on without it, and none
-// of them needs it to become decided that it is so.
-func Expelled(instances []*protocol.Status) *ExpelledError {
+// of them needs it to become decided that it is so. instances are those in force at a place in the
+// global log. As long as the first one has decided more than is applied there, others may have
+// begun since, which count on the member.
+func Expelled(at *order.Cursor, instances []*protocol.Status) *ExpelledError {
+	if first := instances[0]; at.Woven() && at.Point(first.Instance).Index < first.Commit {
+		return nil
+	}
 	for _, st := range instances {
 		if !st.Removed || st.Role == protocol.Leader {
 			return nil

@@ -113,7 +113,8 @@ func (h *Hosted) depart() {
 	for i := range siblings.IDs() {
 		instances = append(instances, siblings.Status(i))
 	}
-	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, instances); why != nil {
+	at, _ := h.host.At()
+	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &at, instances); why != nil {
 		h.host.Fail(why)
 	}
 }

@@ -229,7 +229,8 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 		all, instances = append(all, l), append(instances, l.status.Load())
 	}
 	r.loops.Store(newLoops(all))
-	if why := member.Expelled(instances); why != nil {
+	at := a.Cursor()
+	if why := member.Expelled(&at, instances); why != nil {
 		return why
 	}
 	return nil

@@ -415,7 +415,8 @@ func (m *Member) start() error {
 	if m.learn(); !m.up {
 		return nil
 	}
-	if why := member.Expelled(m.statuses()); why != nil {
+	at := m.applier.Cursor()
+	if why := member.Expelled(&at, m.statuses()); why != nil {
 		m.w.expel(m, why)
 		return nil
 	}
