@@ -205,6 +205,9 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 
 // sane reports whether an operator who knows whose disk is lost would ask for changes.
 func (w *World) sane(m *Member, changes []protocol.Change) bool {
+	if w.calm {
+		return false // who was to be added may be down for good
+	}
 	config := m.inst.Core().Status().Config
 	lost := w.lostOf(&config)
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {

@@ -146,8 +146,17 @@ func (w *World) recover() {
 		w.demandProgress(alive, w.chance(0.5))
 	}
 	w.demandDepartures(alive)
+	w.demandSameState(alive)
 	if w.broken == nil {
 		w.violate(0, w.finalVerdict(alive))
+	}
+}
+
+// demandSameState waits until all have applied what clients who gave up have written since.
+func (w *World) demandSameState(alive []*Member) {
+	same := func() bool { return !slices.ContainsFunc(w.serving(alive), (*Member).behind) }
+	if !w.runUntil(w.now+w.patience(), same) && w.broken == nil {
+		w.violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 
 // The state of a machine that keeps it on disk goes bad. Its member takes part as before, but serves
 // nothing until it has the state of another. One member at a time is sick, so that others have
-// theirs. Runs with bodies are spared: what they refer to would be lost with the state.
+// theirs. Runs with bodies are spared: what they refer to would be lost with the state. So are runs
+// with changes of the membership: an operator may remove the last who has it.
 
 // stateStream is for the settings of damaged states what stream is for everything else.
 const stateStream = stream + 31
@@ -20,6 +21,9 @@ const stateStream = stream + 31
 func (s *Settings) drawStateDamage(d dice) {
 	if d.yes(0.5) {
 		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))
+		if d.yes(0.5) {
+			s.Faults[faultChange] = 0
+		}
 	}
 }
 
@@ -29,7 +33,7 @@ var errSpoilt = errors.New("a key is not what was written")
 // once, as its scrub would, else when it uses the state.
 func (w *World) spoilState(m *Member) {
 	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strangers > 0 })
-	if !w.set.Durable || w.set.Bodies.Share > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
+	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
 		return
 	}
 	w.events.Spoilt++
