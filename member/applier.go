@@ -37,7 +37,7 @@ type Applier struct {
 
 	placed   []order.Placed
 	commands []Command
-	settled  []settlement
+	settled  []resultSpan
 	// changes is the number of configuration entries and changes of the shape applied.
 	Changes uint64
 	// Given is called with the body of each command that the state machine is about to be
@@ -119,9 +119,9 @@ func (in *InstanceState) settle(upTo protocol.Index, tell func(*Batch)) {
 // allIndexes is above all indexes.
 const AllIndexes = ^protocol.Index(0)
 
-// settlement is commands of a batch, count from the one numbered from on, whose results
+// resultSpan is commands of a batch, count from the one numbered from on, whose results
 // stand in commands[at:].
-type settlement struct {
+type resultSpan struct {
 	batch           *Batch
 	from, at, count int
 }
@@ -162,7 +162,7 @@ func (a *Applier) configure(meta *Meta) {
 // Apply applies committed entries. An error is final: the state machine's disk failed, or
 // the log is not what was written; unless it was cut by a snapshot that waits to be
 // installed: until then Apply only collects.
-func (a *Applier) Apply(c Commitment) error {
+func (a *Applier) Apply(c CommittedEntries) error {
 	a.collect(&c)
 	if a.stuck {
 		return nil
@@ -208,7 +208,7 @@ func (a *Applier) Resident() (bytes int) {
 
 // collect hands what was committed to the order. What it passes over a snapshot stands for,
 // or, if the instance is retired, nothing.
-func (a *Applier) collect(c *Commitment) {
+func (a *Applier) collect(c *CommittedEntries) {
 	added, in := a.order.Added(c.Instance), a.Of(c.Instance)
 	at := 0
 	for _, b := range c.Own {
@@ -424,7 +424,7 @@ func (a *Applier) body(p *order.Placed) *protocol.BodyRef {
 // commands[at:].
 func (a *Applier) expect(own *Batch, from, at int) {
 	if count := len(a.commands) - at; own != nil && count > 0 {
-		a.settled = append(a.settled, settlement{own, from, at, count})
+		a.settled = append(a.settled, resultSpan{own, from, at, count})
 	}
 }
 

@@ -71,12 +71,12 @@ func TestApplierAppliesOnceAndAnswers(t *testing.T) {
 	lost.Add([]byte("a"), func(_ any, err error) { require.ErrorIs(t, err, ErrResultUnknown); results = append(results, "lost") })
 	lost.Seal(life, 1, 1)
 
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{
 		{Index: 1, Term: 1, Kind: protocol.EntryNoop}, entryOf(2, b), entryOf(3, again),
 	}}))
 	require.Equal(t, []string{"2:a", "3:b"}, sm.lines)
 	require.Equal(t, []any{1, 2}, results)
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{lost}, Entries: []protocol.Entry{entryOf(4, lost)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{lost}, Entries: []protocol.Entry{entryOf(4, lost)}}))
 	require.Equal(t, []any{1, 2, "lost"}, results, "its result went to an earlier appearance")
 	require.EqualValues(t, 6, a.Cursor().Position, "duplicates keep their positions")
 	require.NoError(t, a.Check())
@@ -85,7 +85,7 @@ func TestApplierAppliesOnceAndAnswers(t *testing.T) {
 func TestApplierSkipsWhatADiskAlreadyHolds(t *testing.T) {
 	sm := &history{}
 	a := newTestApplier(sm, Meta{}, 2, nil)
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a", "b", "c")), entryOf(2, sealed(1, "a", "b", "c"))}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a", "b", "c")), entryOf(2, sealed(1, "a", "b", "c"))}}))
 	require.Equal(t, []string{"3:c"}, sm.lines, "half an entry was applied before the crash; the duplicate is known")
 }
 
@@ -98,21 +98,21 @@ func TestApplierLoadsWhatIsNotResident(t *testing.T) {
 	})
 	e := entryOf(1, whole)
 	e.Payload = nil
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{e}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}}))
 	require.Equal(t, []string{"1:far away"}, sm.lines)
 }
 
 func TestApplierStopsWhenTheStateMachineFails(t *testing.T) {
 	sm := &history{err: errors.New("disk full")}
 	a := newTestApplier(sm, Meta{}, 0, nil)
-	require.ErrorContains(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}), "disk full")
+	require.ErrorContains(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}), "disk full")
 }
 
 func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	sm := &history{}
 	a := newTestApplier(sm, Meta{}, 0, nil)
 	first := sealed(1, "a")
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, first)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, first)}}))
 	meta := a.Meta()
 
 	other := &history{}
@@ -124,14 +124,14 @@ func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	b.Instances[0].own = []ownBatch{{1, waiting}}
 	require.NoError(t, b.Install(meta, strings.NewReader("1:a")))
 	require.Equal(t, 1, failed)
-	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, first), entryOf(3, sealed(2, "b"))}}))
+	require.NoError(t, b.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(2, first), entryOf(3, sealed(2, "b"))}}))
 	require.Equal(t, []string{"1:a", "3:b"}, other.lines)
 }
 
 func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	// The sender's state on disk held command 2 while its log was replayed only up to 1.
 	ahead := newTestApplier(&history{}, Meta{}, 2, nil)
-	require.NoError(t, ahead.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}))
+	require.NoError(t, ahead.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}))
 	meta := ahead.Meta()
 	require.EqualValues(t, 1, meta.Cursor.Position)
 	require.EqualValues(t, 2, meta.Command)
@@ -139,7 +139,7 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	sm := &history{}
 	b := newTestApplier(sm, Meta{}, 0, nil)
 	require.NoError(t, b.Install(meta, strings.NewReader("1:a 2:b")))
-	require.NoError(t, b.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(2, sealed(2, "b")), entryOf(3, sealed(3, "c"))}}))
+	require.NoError(t, b.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(2, sealed(2, "b")), entryOf(3, sealed(3, "c"))}}))
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }
 
@@ -158,7 +158,7 @@ func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
 				b.Add([]byte(fmt.Sprint(i)), func(result any, err error) { answers[i] += fmt.Sprint(result, err) })
 			}
 			b.Seal(life, 1, 1)
-			require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{entryOf(1, b)}}))
+			require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{entryOf(1, b)}}))
 			require.Equal(t, 1, freed, "settled once")
 			for i, answer := range answers {
 				want := fmt.Sprint(nil, ErrResultUnknown)
@@ -186,7 +186,7 @@ func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	bad.Entry.Payload = append(bad.Entry.Payload, 7, 'x') // says seven, is one
 	bad.Entry.Count = 2
 	bad.Seal(life, 1, 1)
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{bad}, Entries: []protocol.Entry{
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{bad}, Entries: []protocol.Entry{
 		entryOf(1, bad), {Index: 2, Term: 1, Kind: protocol.EntryReshape, Low: 3}, entryOf(3, sealed(3, "b")),
 	}}))
 	require.Equal(t, []protocol.Index{1}, found)

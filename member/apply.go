@@ -185,7 +185,7 @@ func (p *Apply) view() StateView {
 	return StateView{Meta: p.Meta(), State: state, Err: err}
 }
 
-func (p *Apply) apply(c Commitment) error {
+func (p *Apply) apply(c CommittedEntries) error {
 	before, inOrder := p.Changes, p.Resident()
 	err := p.Apply(c)
 	resident, cost := inOrder-p.Resident(), int64(0) // what came to its turn

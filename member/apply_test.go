@@ -86,7 +86,7 @@ func single(t *testing.T, sm StateMachine, world *notes) *Apply {
 }
 
 func commit(index protocol.Index) *ApplyItem {
-	return &ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(index, sealed(uint64(index), "x"))}}}
+	return &ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(index, sealed(uint64(index), "x"))}}}
 }
 
 // TestOneSnapshotAtATime: one that is wanted while another is written follows it, and the one before
@@ -118,8 +118,8 @@ func TestOneSnapshotAtATime(t *testing.T) {
 func TestASnapshotWaitsForBeginnings(t *testing.T) {
 	world := &notes{begun: true}
 	p := NewApply(NewApplier(&history{}, wovenMeta(2), life, 0, nil), wovenMeta(2).Cursor, 1<<20, world)
-	require.NoError(t, p.Do(&ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}}))
-	require.NoError(t, p.Do(&ApplyItem{Commit: Commitment{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}}))
+	require.NoError(t, p.Do(&ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}}))
+	require.NoError(t, p.Do(&ApplyItem{Commit: CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}}))
 	require.NoError(t, p.Do(&ApplyItem{Due: true}))
 	require.Empty(t, world.saved)
 	require.NoError(t, p.Do(&ApplyItem{Begun: true}))

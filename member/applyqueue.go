@@ -10,7 +10,7 @@ import (
 
 // ApplyItem is something for Apply to do. One of its fields says what.
 type ApplyItem struct {
-	Commit  Commitment
+	Commit  CommittedEntries
 	Applied func()         // called once Commit is applied, or will not be; nil: nobody waits
 	Install *protocol.Base // a snapshot that the core of Commit.Instance has accepted
 	View    func(StateView)
@@ -102,7 +102,7 @@ func (q *ApplyQueue) PushInstall(instance protocol.InstanceID, base *protocol.Ba
 		}
 	}
 	clear(q.items[len(keep):])
-	q.items = append(keep, ApplyItem{Install: base, Commit: Commitment{Instance: instance}})
+	q.items = append(keep, ApplyItem{Install: base, Commit: CommittedEntries{Instance: instance}})
 	q.installs++
 	return dropped
 }

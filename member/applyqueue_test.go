@@ -18,7 +18,7 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	const limit = 1 << 10
 	q := &ApplyQueue{Limit: limit}
 	push := func(e protocol.Entry) *protocol.Entry {
-		q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{e}, Stored: func() protocol.Index { return 7 }}})
+		q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}, Stored: func() protocol.Index { return 7 }}})
 		return &q.items[len(q.items)-1].Commit.Entries[0]
 	}
 	frame := []byte("....small command....")
@@ -41,8 +41,8 @@ func TestASnapshotStandsForWhatWaits(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 20}
 	var got []string
 	b := told(1, "x", &got)
-	q.Push(ApplyItem{Commit: Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, b)}, Own: []*Batch{b}}})
-	q.Push(ApplyItem{Commit: Commitment{Instance: 2, Entries: []protocol.Entry{entryOf(1, sealed(2, "y"))}}})
+	q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, b)}, Own: []*Batch{b}}})
+	q.Push(ApplyItem{Commit: CommittedEntries{Instance: 2, Entries: []protocol.Entry{entryOf(1, sealed(2, "y"))}}})
 	q.Push(ApplyItem{Due: true})
 	cut := &wal.CompactedError{}
 	require.False(t, q.Overtaken(cut))

@@ -86,7 +86,7 @@ type Bodies struct {
 	waiters  map[protocol.BodyRef][]func(Answer)
 	wanted   map[protocol.BodyRef]bool // on their way to a core
 	filling  int                       // missing bodies that are being gathered; ≤ cfg.Filling
-	censuses []*Census                 // ≤ cfg.Censuses + 1
+	censuses []*HolderCount            // ≤ cfg.Censuses + 1
 	context  uint64
 }
 
@@ -140,7 +140,7 @@ func (b *Bodies) Turn(in BodyMail, tick bool) {
 }
 
 // begin asks the gatherer, with what this member holds itself.
-func (b *Bodies) begin(now time.Duration, q Question, done func(Answer)) {
+func (b *Bodies) begin(now time.Duration, q GatherRequest, done func(Answer)) {
 	if len(b.waiters[q.Ref]) == 0 && q.Have == nil {
 		var body []byte
 		if b.world.Cache(func(c *BodyCache) { body = c.Get(q.Ref) }); body != nil {
@@ -159,7 +159,7 @@ func (b *Bodies) want(now time.Duration, ref protocol.BodyRef) {
 		return
 	}
 	b.wanted[ref] = true
-	b.begin(now, Question{Ref: ref, Until: now + b.cfg.Timeout, Urgency: ToLead}, func(a Answer) {
+	b.begin(now, GatherRequest{Ref: ref, Until: now + b.cfg.Timeout, Urgency: ToLead}, func(a Answer) {
 		delete(b.wanted, ref)
 		if a.Err != nil {
 			b.world.Report(BodyReport{What: BodyUngiven, Ref: ref, Err: a.Err})
@@ -210,7 +210,7 @@ func (b *Bodies) fill(now time.Duration) {
 	b.world.Kept(func(k *Kept) { due = k.Due(now, b.cfg.Filling-b.filling) })
 	for _, ref := range due {
 		b.filling++
-		b.begin(now, Question{Ref: ref, Until: now + b.cfg.Timeout}, func(a Answer) {
+		b.begin(now, GatherRequest{Ref: ref, Until: now + b.cfg.Timeout}, func(a Answer) {
 			b.filling--
 			b.filled(a)
 		})

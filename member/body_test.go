@@ -169,7 +169,7 @@ func TestCommandsComeWithTheirBodies(t *testing.T) {
 		entry(3, 3, body),
 		entry(4, 3, body), // proposed twice
 	}
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: entries}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: entries}))
 	ref := refTo(3, 1, body)
 	require.Equal(t, []*protocol.BodyRef{nil, &ref}, sm.bodies)
 	require.Equal(t, []protocol.BodyRef{ref}, given)
@@ -180,6 +180,6 @@ func TestCommandsComeWithTheirBodies(t *testing.T) {
 		require.EqualValues(t, 5, index)
 		require.ErrorContains(t, err, "2 commands")
 	}
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{two}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{two}}))
 	require.Len(t, sm.bodies, 2, "it takes no effect")
 }

@@ -56,7 +56,7 @@ func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
 		done(Answer{Ref: ref, Body: have.Bytes})
 		return
 	}
-	q := Question{Ref: ref, Until: a.world.Now() + a.cfg.Timeout, Urgency: ToRead}
+	q := GatherRequest{Ref: ref, Until: a.world.Now() + a.cfg.Timeout, Urgency: ToRead}
 	if have.Form != protocol.FormNone {
 		q.Have = &have
 	}

@@ -40,7 +40,7 @@ type BodyMail struct {
 
 // bodyAsk asks for a body; done must not block.
 type bodyAsk struct {
-	question Question
+	question GatherRequest
 	done     func(Answer)
 }
 
@@ -48,7 +48,7 @@ type bodyAsk struct {
 func NewBodyInbox(limits BodyLimits) *BodyInbox { return &BodyInbox{limits: limits} }
 
 // Ask puts in a question. done is not called if an error is returned.
-func (i *BodyInbox) Ask(q Question, done func(Answer)) error {
+func (i *BodyInbox) Ask(q GatherRequest, done func(Answer)) error {
 	switch {
 	case i.closed != nil:
 		return i.closed

@@ -69,9 +69,9 @@ const (
 	RemedyStop
 )
 
-// Unread decides about entries that a leader cannot read. It is the rule of one instance's
+// UnreadableEntries decides about entries that a leader cannot read. It is the rule of one instance's
 // event loop; not safe for concurrent use.
-type Unread struct {
+type UnreadableEntries struct {
 	asked time.Duration // when it was last tried to hand over; 0: not, or it led since
 	tries int
 	last  time.Duration // when something was last unreadable
@@ -82,7 +82,7 @@ const unreadTries = 3
 
 // Remedy says what to do about an entry of which applied is not, or is, a part. hand over is
 // asked for at most once an election timeout; RemedyWait stands for the time between.
-func (u *Unread) Remedy(now, election time.Duration, fault Fault, index, applied protocol.Index) Remedy {
+func (u *UnreadableEntries) Remedy(now, election time.Duration, fault Fault, index, applied protocol.Index) Remedy {
 	switch {
 	case !fault.Sick():
 		return RemedyWait

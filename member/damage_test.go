@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 
 func TestWhatALeaderDoesThatCannotRead(t *testing.T) {
 	const election = time.Second
-	var u Unread
+	var u UnreadableEntries
 	now := time.Minute
 	require.Equal(t, RemedyWait, u.Remedy(now, election, FaultCompacted, 5, 9))
 	require.Equal(t, RemedyWait, u.Remedy(now, election, FaultReplaced, 9, 5))

@@ -39,9 +39,9 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 func (d *Departure) Told() bool { return d.refused != nil }
 
 // Next returns why to stop now, nil to go on. A member whose own log says that it was removed
-// stays for a patience: it tells others what they need to go on, and its clients how their
+// stays for a timeout: it tells others what they need to go on, and its clients how their
 // request to remove it ended.
-func (d *Departure) Next(now, patience time.Duration, at *order.Cursor, instances []*protocol.Status) *ExpelledError {
+func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances []*protocol.Status) *ExpelledError {
 	if d.refused != nil {
 		return d.refused
 	}
@@ -56,7 +56,7 @@ func (d *Departure) Next(now, patience time.Duration, at *order.Cursor, instance
 		d.left = false
 	case !d.left:
 		d.left, d.since = true, now
-	case now-d.since >= patience:
+	case now-d.since >= timeout:
 		return gone
 	}
 	return nil

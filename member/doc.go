@@ -22,7 +22,7 @@
 //   - meta.go, recover.go: what a snapshot says; from disk to a running member.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
-//   - retain.go, kept.go, census.go: which bodies of an instance, and of all, are live and missing,
+//   - retain.go, kept.go, holdercount.go: which bodies of an instance, and of all, are live and missing,
 //     and what the cores are told of it; when a whole copy may become a row.
 //   - bodies.go, bodyinbox.go: the machine that gathers, restores and trims bodies, and what waits
 //     for it, within limits.

@@ -17,17 +17,17 @@ func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.C
 	return cluster
 }
 
-// Following decides when a member proposes to an instance what Followed says: at once if it
+// MembershipFollower decides when a member proposes to an instance what Followed says: at once if it
 // leads the instance, else only when that has taken long. The leader may be one that was
 // removed from the first instance, and cannot know, for it gets its entries no more. It is a
 // pure rule; not safe for concurrent use.
-type Following struct {
+type MembershipFollower struct {
 	waits bool
 	since time.Duration // when there was reason first, or the leader was last told
 }
 
 // Next returns what to propose now, nil if nothing.
-func (f *Following) Next(now, patience time.Duration, cluster *protocol.Config, st *protocol.Status) *protocol.Config {
+func (f *MembershipFollower) Next(now, timeout time.Duration, cluster *protocol.Config, st *protocol.Status) *protocol.Config {
 	target := Followed(cluster, st)
 	switch {
 	case target == nil:
@@ -36,7 +36,7 @@ func (f *Following) Next(now, patience time.Duration, cluster *protocol.Config, 
 		return target
 	case !f.waits:
 		f.waits, f.since = true, now
-	case now-f.since >= patience:
+	case now-f.since >= timeout:
 		f.since = now
 		return target
 	}

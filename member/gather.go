@@ -15,8 +15,8 @@ type Fragment struct {
 	Bytes []byte
 }
 
-// Question asks a Gatherer to make a body whole.
-type Question struct {
+// GatherRequest asks a Gatherer to make a body whole.
+type GatherRequest struct {
 	Ref protocol.BodyRef
 	// Have is what this member holds and has verified; nil if nothing.
 	Have *Fragment
@@ -120,7 +120,7 @@ type source struct {
 
 // gathering is a question under way.
 type gathering struct {
-	Question
+	GatherRequest
 	context   uint64
 	asked     []asking
 	fragments []piece
@@ -176,7 +176,7 @@ func (g *Gatherer) Busy() bool { return len(g.open)+len(g.queue) > 0 }
 
 // Ask begins a question, or joins the one about the same body that is under way: there is
 // one Answer for all. The first that joins may make it last longer, no other can.
-func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
+func (g *Gatherer) Ask(now time.Duration, q GatherRequest, out *GatherOutbox) {
 	if q.Have != nil && q.Have.Form == protocol.FormWhole {
 		out.Answers = append(out.Answers, Answer{Ref: q.Ref, Body: q.Have.Bytes})
 		return
@@ -191,7 +191,7 @@ func (g *Gatherer) Ask(now time.Duration, q Question, out *GatherOutbox) {
 		}
 		return
 	}
-	a := &gathering{Question: q}
+	a := &gathering{GatherRequest: q}
 	if q.Have != nil {
 		a.fragments = append(a.fragments, piece{g.cfg.Self, *q.Have})
 	}
@@ -242,13 +242,13 @@ func (g *Gatherer) admit(now time.Duration, out *GatherOutbox) {
 	}
 }
 
-// patience is how much longer than a small answer a member may take to send its fragment.
-func patience(ref *protocol.BodyRef) time.Duration {
+// gatherTimeout is how much longer than a small answer a member may take to send its fragment.
+func gatherTimeout(ref *protocol.BodyRef) time.Duration {
 	return time.Duration(protocol.FragmentLen(ref.Size, ref.K)) * time.Second / slowestLink
 }
 
 func (g *Gatherer) beginRound(now time.Duration, a *gathering) {
-	extra := patience(&a.Ref)
+	extra := gatherTimeout(&a.Ref)
 	a.paused, a.asked = false, nil
 	a.hedge = now + g.cfg.Hedge + extra
 	a.round = now + (g.cfg.Retry+extra)<<min(a.rounds, gatherRounds)

@@ -148,7 +148,7 @@ func (w *table) run() {
 }
 
 func (w *table) ask(ref protocol.BodyRef, have *Fragment) {
-	w.g.Ask(w.now, Question{Ref: ref, Have: have, Until: w.now + 10*time.Second}, &w.out)
+	w.g.Ask(w.now, GatherRequest{Ref: ref, Have: have, Until: w.now + 10*time.Second}, &w.out)
 }
 
 func (w *table) wantBody(body []byte) Answer {
@@ -381,7 +381,7 @@ func TestGatheringIsBoundedAndUrgentQuestionsGoFirst(t *testing.T) {
 		if i == 4 {
 			urgency = ToRead
 		}
-		w.g.Ask(0, Question{Ref: refTo(i, 1, body), Until: time.Minute, Urgency: urgency}, &w.out)
+		w.g.Ask(0, GatherRequest{Ref: refTo(i, 1, body), Until: time.Minute, Urgency: urgency}, &w.out)
 		require.NoError(t, w.g.Check())
 	}
 	require.Len(t, w.out.Send, 1)
@@ -469,7 +469,7 @@ func BenchmarkGather16MiB(b *testing.B) {
 		g := NewGatherer(GatherConfig{Self: 1, Hedge: time.Second, Retry: time.Second, MaxBytes: 1 << 30})
 		g.SetMembers(membersWithSlots(3))
 		var out GatherOutbox
-		g.Ask(0, Question{Ref: ref, Have: &rows[0], Until: time.Minute}, &out)
+		g.Ask(0, GatherRequest{Ref: ref, Have: &rows[0], Until: time.Minute}, &out)
 		m := out.Send[0]
 		r := rows[m.To-1]
 		g.Receive(0, &protocol.Message{

@@ -34,15 +34,15 @@ func TestSuccessor(t *testing.T) {
 
 	second := status(2)
 	second.Peers[0].Match = 100 // the most advanced there
-	var l Leaving
+	var l StopHandover
 	gives, left := l.Next(0, time.Second, true, []*protocol.Status{status(1), second}, all)
 	require.False(t, left)
-	require.Equal(t, []Give{{1, 3}, {2, 3}}, gives, "together they stay")
+	require.Equal(t, []Handover{{1, 3}, {2, 3}}, gives, "together they stay")
 	gives, left = l.Next(time.Second/2, time.Second, true, []*protocol.Status{follower, second}, all)
 	require.False(t, left)
 	require.Empty(t, gives, "it is on its way")
 	gives, _ = l.Next(time.Second, time.Second, false, []*protocol.Status{follower, second}, all)
-	require.Equal(t, []Give{{2, 2}}, gives, "again, spread: to whom it suits best")
+	require.Equal(t, []Handover{{2, 2}}, gives, "again, spread: to whom it suits best")
 	_, left = l.Next(2*time.Second, time.Second, false, []*protocol.Status{follower, silent}, all)
 	require.True(t, left, "nobody could lead what is left")
 }

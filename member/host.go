@@ -50,7 +50,7 @@ type HostWork interface {
 	AskAgain(groups []*ReadGroup)
 	// Risen, Weave and Wanted are of the member's [Weaver].
 	Risen() uint64
-	Weave(t Thread, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
+	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
 	Wanted() order.Slot
 	// Refused says that a change was refused that somebody asked for.
 	Refused(r protocol.Rejection)
@@ -91,7 +91,7 @@ type HostApply interface {
 	// AppliedBytes is what was applied since the start, as LogKeeper counts.
 	AppliedBytes() int64
 	Install(base *protocol.Base)
-	Commit(c Commitment)
+	Commit(c CommittedEntries)
 	// AskRead, ReadPoint and FailRead are of the member's [ReadGroups].
 	AskRead(g *ReadGroup, shape []protocol.InstanceID) bool
 	ReadPoint(g *ReadGroup, index protocol.Index)

@@ -42,18 +42,18 @@ type Hosted struct {
 	keep     LogKeeper                           // up to where the log may be cut
 	room     time.Duration                       // when a waiting batch may leave; 0 if it need not be timed
 
-	thread Thread // as the siblings know it
-	risen  uint64 // the count of wants when it was last looked what the siblings want
+	thread InstanceRounds // as the siblings know it
+	risen  uint64         // the count of wants when it was last looked what the siblings want
 	wakes  []protocol.InstanceID
 
-	mover     Mover
-	unread    Unread
-	following Following
-	search    Search
+	mover     LeaderPreference
+	unread    UnreadableEntries
+	following MembershipFollower
+	search    SnapshotSearch
 	departure Departure     // the first instance's
 	looked    time.Duration // when it was last looked whether all is as it should be
 	published time.Duration // when it was last looked whose logs the membership does not name
-	gone      time.Duration // when the instance may end, for it is retired; 0: it is not
+	endsAt    time.Duration // when the instance may end, for it is retired; 0: it is not
 	stays     bool          // an operator wanted it to be led here
 	ended     bool          // it was retired, and its log is given up
 	status    *protocol.Status
@@ -73,7 +73,7 @@ func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
 	h := &Hosted{
 		cfg: cfg, host: host, inst: inst, clock: Clock{Read: host.Now, Mutant: cfg.Mutant},
 		keep:   LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
-		groups: map[uint64]*ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: Search{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
+		groups: map[uint64]*ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: SnapshotSearch{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
 	}
 	h.publish()
 	h.note()
@@ -134,8 +134,8 @@ func (h *Hosted) Finish() (due time.Duration) {
 			h.host.Relink(false)
 		}
 	}
-	if h.gone > 0 && h.clock.Now() >= h.gone {
-		h.vanish()
+	if h.endsAt > 0 && h.clock.Now() >= h.endsAt {
+		h.endRetired()
 	}
 	return h.room
 }
@@ -145,7 +145,7 @@ func (h *Hosted) Finish() (due time.Duration) {
 func (h *Hosted) Ended() bool { return h.ended }
 
 // Retired reports whether the instance is not in force any more.
-func (h *Hosted) Retired() bool { return h.gone > 0 }
+func (h *Hosted) Retired() bool { return h.endsAt > 0 }
 
 // first reports whether this is the first instance, which does what is to be done once for all.
 func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Instance }

@@ -75,20 +75,20 @@ func (h *Hosted) Retire(ended protocol.Index) {
 		b.Fail(ErrMaybeCommitted)
 	}
 	h.host.AskAgain(append(h.host.RetireReads(), h.takeGroups()...))
-	h.gone = h.clock.Now() + lingerFor*h.cfg.Election
+	h.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
 }
 
-// lingerFor is how many election timeouts an instance that is retired stays for members that are
+// retiredFor is how many election timeouts an instance that is retired stays for members that are
 // a little behind; later they need a snapshot.
-const lingerFor = 10
+const retiredFor = 10
 
-// vanish ends an instance that is retired and has lingered long enough: its log and what only its
+// endRetired ends an instance that is retired and has stayed long enough: its log and what only its
 // log needs are given up. If the newest snapshot is from before, this member would need the log to
 // start again, or break its word as a voter, so another snapshot comes first.
-func (h *Hosted) vanish() {
+func (h *Hosted) endRetired() {
 	if !h.host.SavedRetired() {
 		h.host.WantSnapshot()
-		h.gone = h.clock.Now() + h.cfg.Election
+		h.endsAt = h.clock.Now() + h.cfg.Election
 		return
 	}
 	h.ended = true

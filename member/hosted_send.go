@@ -27,7 +27,7 @@ func StreamOf(id protocol.InstanceID) uint32 { return uint32(id % 256) }
 // send hands messages to the links.
 func (h *Hosted) send(messages []*protocol.Message) {
 	for _, m := range messages {
-		if h.aside(m) {
+		if h.sendUrgent(m) {
 			continue
 		}
 		parts, err := h.host.Frame(m)
@@ -79,10 +79,10 @@ func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
 	}
 }
 
-// aside sends what says who lives and who leads, and reads, beside the stream, as long as
+// sendUrgent sends what says who lives and who leads, and reads, beside the stream, as long as
 // bodies may take longer there than an election timeout. A heartbeat goes both ways. On the stream
 // it also tells what of the stream has arrived; the one beside it has no Context, and does not.
-func (h *Hosted) aside(m *protocol.Message) (instead bool) {
+func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
 		return false // as almost all are
 	}

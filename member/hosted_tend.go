@@ -24,11 +24,11 @@ func (h *Hosted) tick(random uint64) {
 // the turn that the records of both go to the disk.
 func (h *Hosted) weave() {
 	siblings := h.host.Siblings()
-	if len(siblings.IDs()) == 1 || h.gone > 0 {
+	if len(siblings.IDs()) == 1 || h.endsAt > 0 {
 		return
 	}
 	now := h.clock.Now()
-	t := h.inst.Thread(now)
+	t := h.inst.Rounds(now)
 	risen := h.host.Risen()
 	if t == h.thread && risen == h.risen {
 		return // nothing is new, neither here nor with the others
@@ -53,7 +53,7 @@ func (h *Hosted) weave() {
 // its members are those of the first one, and whether those that wait for it are heard.
 func (h *Hosted) tend() {
 	siblings, now := h.host.Siblings(), h.clock.Now()
-	if len(siblings.IDs()) == 1 || h.gone > 0 || now-h.looked < h.cfg.Heartbeat {
+	if len(siblings.IDs()) == 1 || h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
 		return
 	}
 	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
@@ -65,13 +65,13 @@ func (h *Hosted) tend() {
 	if st.Role != protocol.Leader {
 		h.stays = false
 	}
-	leader, patience := siblings.Status(0).Leader, 2*h.cfg.Election
+	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
 	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
 	to := preferred
 	if h.stays {
 		to = 0
 	}
-	if to = h.mover.Next(now, patience, st, to); to != 0 {
+	if to = h.mover.Next(now, timeout, st, to); to != 0 {
 		h.Step(protocol.Transfer{To: to})
 	}
 	if turn == 0 {
@@ -84,7 +84,7 @@ func (h *Hosted) tend() {
 		h.host.AskMissing(to)
 	}
 	_, configs := h.host.At()
-	if target := h.following.Next(now, patience, &configs[0], st); target != nil {
+	if target := h.following.Next(now, timeout, &configs[0], st); target != nil {
 		h.Step(protocol.ProposeChange{Target: target})
 	}
 }

@@ -104,8 +104,8 @@ func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 }
 
 // Commitment is what an outbox says to be committed.
-func (in *Instance) Commitment(out *Outbox) Commitment {
-	return Commitment{Instance: in.cfg.Instance, Entries: out.Commit, Own: out.Own, Stored: in.stored}
+func (in *Instance) Commitment(out *Outbox) CommittedEntries {
+	return CommittedEntries{Instance: in.cfg.Instance, Entries: out.Commit, Own: out.Own, Stored: in.stored}
 }
 
 // Core returns the wrapped core.
@@ -210,12 +210,12 @@ func (in *Instance) low() uint64 {
 // Tail is what the log fills of the global log; nil unless the instance is woven.
 func (in *Instance) Tail() *order.Tail { return in.tail }
 
-// Thread says how the instance stands in the weaving, for a [Weaver].
-func (in *Instance) Thread(now time.Duration) Thread {
+// Rounds says how the instance stands in the weaving, for a [Weaver].
+func (in *Instance) Rounds(now time.Duration) InstanceRounds {
 	if in.tail == nil {
-		return Thread{Instance: in.cfg.Instance}
+		return InstanceRounds{Instance: in.cfg.Instance}
 	}
-	return Thread{
+	return InstanceRounds{
 		Instance: in.cfg.Instance, Want: in.tail.Want(), Round: in.tail.Round(), Told: in.told,
 		Able: in.role == protocol.Leader && !in.tail.Skipping(), Idle: in.idle(now),
 	}
@@ -262,7 +262,7 @@ func (in *Instance) Skips() uint64 { return in.skips }
 // for some time: want is the furthest slot that any of them wants. Usually that leader knows
 // by itself, for it follows the others too; unless just that link is broken. It is called at
 // every tick.
-func (in *Instance) Remind(now, patience time.Duration, want order.Slot, out *Outbox) {
+func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
 		in.behindAt = 0
 		return
@@ -274,7 +274,7 @@ func (in *Instance) Remind(now, patience time.Duration, want order.Slot, out *Ou
 	if in.behindAt == 0 {
 		in.behindAt = now
 	}
-	if now-in.behindAt < patience {
+	if now-in.behindAt < timeout {
 		return
 	}
 	in.behindAt = now

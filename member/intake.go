@@ -5,19 +5,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Intake decides which of the snapshots that other members want to send a member takes. A
+// SnapshotIntake decides which of the snapshots that other members want to send a member takes. A
 // snapshot stands for all instances. Where these are led by several members, each finds at about the
 // same time that its log does not go back far enough, and would send one: of the whole state. One
 // at a time is taken; after it the others are looked at again, and most are not needed then.
-type Intake struct {
+type SnapshotIntake struct {
 	under bool
 	got   order.Cursor // of the newest that was taken and is durable
 	// Taken counts those that were taken.
 	Taken uint64
 }
 
-// Offered is what a member is told of a snapshot before it takes it.
-type Offered struct {
+// SnapshotOffer is what a member is told of a snapshot before it takes it.
+type SnapshotOffer struct {
 	Cursor order.Cursor
 	// Instance is whose leader sends it, 0 if none of them asked; Base is after which index the sender
 	// has its log, 0 if it did not say.
@@ -25,12 +25,12 @@ type Offered struct {
 	Base     protocol.Index
 }
 
-// Verdict is what becomes of a snapshot that is offered.
-type Verdict uint8
+// SnapshotVerdict is what becomes of a snapshot that is offered.
+type SnapshotVerdict uint8
 
 const (
 	// IntakeTake: it is to be received; Done ends that.
-	IntakeTake Verdict = iota
+	IntakeTake SnapshotVerdict = iota
 	// IntakeWait: another one is being received; ask again when that has ended.
 	IntakeWait
 	// IntakeKnown: this member is further. The sender should learn how far.
@@ -41,7 +41,7 @@ const (
 
 // Offer decides about a snapshot. have is what is applied; want says that the state is to be replaced
 // whatever is applied.
-func (i *Intake) Offer(have *order.Cursor, want bool, o *Offered) Verdict {
+func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *SnapshotOffer) SnapshotVerdict {
 	newest := have
 	if len(i.got.Points) > 0 && have.Before(&i.got) {
 		newest = &i.got
@@ -62,7 +62,7 @@ func (i *Intake) Offer(have *order.Cursor, want bool, o *Offered) Verdict {
 
 // Done ends what Offer allowed; got is where the snapshot stands that is durable now, nil if none
 // came.
-func (i *Intake) Done(got *order.Cursor) {
+func (i *SnapshotIntake) Done(got *order.Cursor) {
 	i.under = false
 	if got != nil && (len(i.got.Points) == 0 || i.got.Before(got)) {
 		i.got = *got

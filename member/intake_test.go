@@ -16,10 +16,10 @@ func TestOneSnapshotIsTakenAtATime(t *testing.T) {
 		c.Points[0].Index, c.Points[1].Index = one, two
 		return c
 	}
-	var in Intake
+	var in SnapshotIntake
 	have := at(10, 12, 12)
-	first := Offered{Cursor: at(100, 120, 121), Instance: 1, Base: 90}
-	second := Offered{Cursor: at(104, 125, 126), Instance: 2, Base: 95}
+	first := SnapshotOffer{Cursor: at(100, 120, 121), Instance: 1, Base: 90}
+	second := SnapshotOffer{Cursor: at(104, 125, 126), Instance: 2, Base: 95}
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &first))
 	require.Equal(t, IntakeWait, in.Offer(&have, false, &second))
 	in.Done(&first.Cursor)
@@ -32,7 +32,7 @@ func TestOneSnapshotIsTakenAtATime(t *testing.T) {
 	require.Equal(t, IntakeKnown, in.Offer(&have, false, &first))
 	require.Equal(t, IntakeTake, in.Offer(&have, true, &first), "the state is damaged")
 	in.Done(nil)
-	unknown := Offered{Cursor: at(200, 220, 220), Instance: 1}
+	unknown := SnapshotOffer{Cursor: at(200, 220, 220), Instance: 1}
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &unknown), "nobody said where the log begins")
 	require.EqualValues(t, 5, in.Taken)
 }

@@ -62,7 +62,7 @@ func TestTheFirstInstanceAnswersForThoseThatAreRetired(t *testing.T) {
 	clear(changed)
 	k.Reshaped([]protocol.InstanceID{1})
 	require.True(t, changed[1])
-	_, news = k.News(2) // its core lingers
+	_, news = k.News(2) // its core stays
 	require.False(t, news)
 	in, news = k.News(1)
 	require.True(t, news, "the cluster may not become too small for the retired instance's bodies")
@@ -139,11 +139,11 @@ func TestAFragmentOfAnySizeHasRoomAlone(t *testing.T) {
 func TestQuestionsHaveABound(t *testing.T) {
 	i := NewBodyInbox(BodyLimits{Asks: 2})
 	i.Want([]protocol.BodyRef{someRef(1, 2), someRef(1, 2), someRef(2, 2), someRef(3, 2)})
-	require.NoError(t, i.Ask(Question{Ref: someRef(4, 2)}, nil))
-	require.NoError(t, i.Ask(Question{Ref: someRef(5, 2)}, nil))
-	require.ErrorIs(t, i.Ask(Question{Ref: someRef(6, 2)}, nil), ErrOverloaded)
+	require.NoError(t, i.Ask(GatherRequest{Ref: someRef(4, 2)}, nil))
+	require.NoError(t, i.Ask(GatherRequest{Ref: someRef(5, 2)}, nil))
+	require.ErrorIs(t, i.Ask(GatherRequest{Ref: someRef(6, 2)}, nil), ErrOverloaded)
 	in := i.Close(ErrStopped)
 	require.Equal(t, []protocol.BodyRef{someRef(1, 2), someRef(2, 2)}, in.wants)
 	require.Len(t, in.asks, 2)
-	require.ErrorIs(t, i.Ask(Question{Ref: someRef(6, 2)}, nil), ErrStopped)
+	require.ErrorIs(t, i.Ask(GatherRequest{Ref: someRef(6, 2)}, nil), ErrStopped)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestLeadershipMovesToWhoIsPreferredAndFit(t *testing.T) {
-	const patience = time.Second
+	const timeout = time.Second
 	status := func(edit func(*protocol.Status)) *protocol.Status {
 		st := &protocol.Status{
 			Self: 1, Role: protocol.Leader, First: 1, Last: 5000,
@@ -22,12 +22,12 @@ func TestLeadershipMovesToWhoIsPreferredAndFit(t *testing.T) {
 		}
 		return st
 	}
-	var m Mover
-	require.Zero(t, m.Next(0, patience, status(nil), 2), "it may be gone again soon")
-	require.Zero(t, m.Next(900*time.Millisecond, patience, status(nil), 2))
-	require.Equal(t, protocol.MemberID(2), m.Next(time.Second, patience, status(nil), 2))
-	require.Zero(t, m.Next(2*time.Second, patience, status(nil), 2), "not again soon after an attempt")
-	require.Equal(t, protocol.MemberID(2), m.Next(10*time.Second, patience, status(nil), 2))
+	var m LeaderPreference
+	require.Zero(t, m.Next(0, timeout, status(nil), 2), "it may be gone again soon")
+	require.Zero(t, m.Next(900*time.Millisecond, timeout, status(nil), 2))
+	require.Equal(t, protocol.MemberID(2), m.Next(time.Second, timeout, status(nil), 2))
+	require.Zero(t, m.Next(2*time.Second, timeout, status(nil), 2), "not again soon after an attempt")
+	require.Equal(t, protocol.MemberID(2), m.Next(10*time.Second, timeout, status(nil), 2))
 
 	for name, edit := range map[string]func(*protocol.Status){
 		"silent":          func(st *protocol.Status) { st.Peers[0].Active = false },
@@ -38,13 +38,13 @@ func TestLeadershipMovesToWhoIsPreferredAndFit(t *testing.T) {
 		"gone":            func(st *protocol.Status) { st.Config.Members = st.Config.Members[:1] },
 		"not the leader":  func(st *protocol.Status) { st.Role = protocol.Follower },
 	} {
-		m := Mover{}
-		require.Zero(t, m.Next(0, patience, status(nil), 2))
-		require.Zero(t, m.Next(time.Second, patience, status(edit), 2), name)
-		require.Zero(t, m.Next(1500*time.Millisecond, patience, status(nil), 2), "%s: the patience begins anew", name)
+		m := LeaderPreference{}
+		require.Zero(t, m.Next(0, timeout, status(nil), 2))
+		require.Zero(t, m.Next(time.Second, timeout, status(edit), 2), name)
+		require.Zero(t, m.Next(1500*time.Millisecond, timeout, status(nil), 2), "%s: the timeout begins anew", name)
 	}
-	require.Zero(t, new(Mover).Next(time.Hour, 0, status(nil), 1), "it leads already")
-	require.Zero(t, new(Mover).Next(time.Hour, 0, status(nil), 0), "nobody is preferred")
+	require.Zero(t, new(LeaderPreference).Next(time.Hour, 0, status(nil), 1), "it leads already")
+	require.Zero(t, new(LeaderPreference).Next(time.Hour, 0, status(nil), 0), "nobody is preferred")
 }
 
 func TestInstancesFollowTheFirst(t *testing.T) {
@@ -59,16 +59,16 @@ func TestInstancesFollowTheFirst(t *testing.T) {
 	require.Nil(t, Followed(&joint, st), "the first is not done")
 	require.Nil(t, Followed(&changed, &protocol.Status{Role: protocol.Leader, Config: joint}))
 
-	f := Following{}
-	const patience = time.Second
-	require.Equal(t, &changed, f.Next(0, patience, &changed, st), "a leader proposes it at once")
+	f := MembershipFollower{}
+	const timeout = time.Second
+	require.Equal(t, &changed, f.Next(0, timeout, &changed, st), "a leader proposes it at once")
 	st.Role = protocol.Follower
-	require.Nil(t, f.Next(1, patience, &changed, st), "the leader is likely to do it")
-	require.Nil(t, f.Next(patience, patience, &changed, st))
-	require.NotNil(t, f.Next(1+patience, patience, &changed, st), "it does not seem to know")
-	require.Nil(t, f.Next(2*patience, patience, &changed, st), "it was told")
-	require.Nil(t, f.Next(3*patience, patience, &old, st), "it followed")
-	require.Nil(t, f.Next(4*patience, patience, &changed, st), "it is likely to do it again")
+	require.Nil(t, f.Next(1, timeout, &changed, st), "the leader is likely to do it")
+	require.Nil(t, f.Next(timeout, timeout, &changed, st))
+	require.NotNil(t, f.Next(1+timeout, timeout, &changed, st), "it does not seem to know")
+	require.Nil(t, f.Next(2*timeout, timeout, &changed, st), "it was told")
+	require.Nil(t, f.Next(3*timeout, timeout, &old, st), "it followed")
+	require.Nil(t, f.Next(4*timeout, timeout, &changed, st), "it is likely to do it again")
 
 	require.False(t, Settled(&changed, []protocol.Config{changed, old}))
 	require.True(t, Settled(&changed, []protocol.Config{changed, changed}))

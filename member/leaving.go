@@ -30,21 +30,21 @@ func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.M
 	return best.ID
 }
 
-// Leaving hands over all that a member leads, before it stops. Where one member is to lead all,
+// StopHandover hands over all that a member leads, before it stops. Where one member is to lead all,
 // they go to the same one. It is a pure rule; not safe for concurrent use.
-type Leaving struct {
+type StopHandover struct {
 	asked map[protocol.InstanceID]time.Duration
 }
 
-// Give is one thing to hand over.
-type Give struct {
+// Handover is one thing to hand over.
+type Handover struct {
 	Instance protocol.InstanceID
 	To       protocol.MemberID
 }
 
 // Next lists what to hand over now. left reports that there is nothing any more to wait for:
 // nobody else could lead what is still led here. An instance that does not go is tried again.
-func (l *Leaving) Next(now, again time.Duration, together bool, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []Give, left bool) {
+func (l *StopHandover) Next(now, again time.Duration, together bool, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []Handover, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}
 	}
@@ -62,7 +62,7 @@ func (l *Leaving) Next(now, again time.Duration, together bool, instances []*pro
 		left = false
 		if at, ok := l.asked[st.Instance]; !ok || now-at >= again {
 			l.asked[st.Instance] = now
-			gives = append(gives, Give{st.Instance, to})
+			gives = append(gives, Handover{st.Instance, to})
 		}
 	}
 	return gives, left

@@ -10,9 +10,9 @@ import (
 // it goes on to take part, but it applies nothing and serves nothing until it has the state of
 // another member, for which it asks one after the other.
 
-// Mending decides whom a member asks whose state is damaged. It is a pure rule; not safe for
+// StateRepair decides whom a member asks whose state is damaged. It is a pure rule; not safe for
 // concurrent use.
-type Mending struct {
+type StateRepair struct {
 	next  time.Duration // when to ask (again)
 	tries int
 }
@@ -25,7 +25,7 @@ const (
 )
 
 // Next is whom to ask now, 0 for nobody. It is somebody else every time.
-func (m *Mending) Next(now, election time.Duration, st *protocol.Status) protocol.MemberID {
+func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) protocol.MemberID {
 	if now < m.next {
 		return 0
 	}
@@ -41,4 +41,4 @@ func (m *Mending) Next(now, election time.Duration, st *protocol.Status) protoco
 }
 
 // Refused says that the member which was asked cannot help, or that what it sent was of no use.
-func (m *Mending) Refused(now, election time.Duration) { m.next = now + mendRefused*election }
+func (m *StateRepair) Refused(now, election time.Duration) { m.next = now + mendRefused*election }

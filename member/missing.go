@@ -6,10 +6,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Search decides when a member asks for a snapshot because of an instance that it still needs
+// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still needs
 // to go on: when that has no leader for long while the first instance has one, it may be
 // retired, and nobody keeps its log. It is a pure rule; not safe for concurrent use.
-type Search struct {
+type SnapshotSearch struct {
 	// lonely is when the instance's leader, or none of the first one, was last known.
 	Lonely time.Duration
 }
@@ -20,7 +20,7 @@ const searchAfter = 5
 
 // Next is whom to ask now, 0 for nobody. led says that the instance's leader is known; first
 // is how the first instance stands here.
-func (s *Search) Next(now, election time.Duration, led bool, first *protocol.Status) protocol.MemberID {
+func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *protocol.Status) protocol.MemberID {
 	if led || first.Leader == 0 {
 		s.Lonely = now
 		return 0

@@ -12,7 +12,7 @@ import (
 func TestSearchAsksTheFirstInstancesLeader(t *testing.T) {
 	const election = time.Second
 	first := protocol.Status{Self: 1, Leader: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
-	var s Search
+	var s SnapshotSearch
 	require.Zero(t, s.Next(time.Second, election, true, &first), "the instance has a leader")
 	require.Zero(t, s.Next(5*time.Second, election, false, &first), "not for long enough")
 	require.EqualValues(t, 2, s.Next(6*time.Second, election, false, &first))

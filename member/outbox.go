@@ -96,8 +96,8 @@ func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
 	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
 }
 
-// Commitment is committed entries on their way to the Applier.
-type Commitment struct {
+// CommittedEntries is committed entries on their way to the Applier.
+type CommittedEntries struct {
 	Instance protocol.InstanceID
 	Entries  []protocol.Entry
 	Own      []*Batch

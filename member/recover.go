@@ -59,18 +59,18 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 	return r.Recovered, nil
 }
 
-// Unborn is what the log has of an instance that is newer than the newest snapshot: it
+// Pending is what the log has of an instance that is newer than the newest snapshot: it
 // begins where the global log says, once that is replayed.
-type Unborn struct{ recovery }
+type Pending struct{ recovery }
 
 // NewUnborn is an instance of which the log has nothing.
-func NewUnborn(instance protocol.InstanceID) *Unborn {
-	return &Unborn{recovery: recovery{instance: instance}}
+func NewUnborn(instance protocol.InstanceID) *Pending {
+	return &Pending{recovery: recovery{instance: instance}}
 }
 
-// RecoverUnborn reads what the log has of such an instance.
-func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) {
-	u := &Unborn{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}
+// RecoverPending reads what the log has of such an instance.
+func RecoverPending(log *wal.Log, instance protocol.InstanceID) (*Pending, error) {
+	u := &Pending{recovery{instance: instance, limit: recoverResident / order.MaxInstances}}
 	return u, u.read(log)
 }
 
@@ -78,7 +78,7 @@ func RecoverUnborn(log *wal.Log, instance protocol.InstanceID) (*Unborn, error) 
 // snapshot. records are to be written to the log first. The log of an instance begins with its base
 // and its state, also if both say nothing: a record before them that goes bad, of which nothing is
 // known then, cannot have been the instance's.
-func (u *Unborn) Begin(base protocol.Base) (rec protocol.Recovered, records []wal.Record, err error) {
+func (u *Pending) Begin(base protocol.Base) (rec protocol.Recovered, records []wal.Record, err error) {
 	r := u.recovery
 	r.Base = base
 	for len(r.Entries) > 0 && r.Entries[0].Index <= base.Index {

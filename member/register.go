@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Own is who a member is: the log identity of its directory, which life this is, and the marks
+// OwnIdentity is who a member is: the log identity of its directory, which life this is, and the marks
 // of its lives up to this one, the last one's last; of early ones nothing is known any more.
-type Own struct {
+type OwnIdentity struct {
 	Member protocol.MemberID
 	Log    protocol.LogID
 	Life   uint64
@@ -19,15 +19,15 @@ type Own struct {
 }
 
 // Who is how others are to know the member.
-func (o *Own) Who() protocol.Who {
+func (o *OwnIdentity) Who() protocol.Who {
 	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
 }
 
 // Session is the member in this life as an origin of proposals.
-func (o *Own) Session() protocol.Session { return protocol.NewSession(o.Member, o.Log, o.Life) }
+func (o *OwnIdentity) Session() protocol.Session { return protocol.NewSession(o.Member, o.Log, o.Life) }
 
 // mark is that of a life; 0 if it is not known.
-func (o *Own) mark(life uint64) uint64 {
+func (o *OwnIdentity) mark(life uint64) uint64 {
 	if back := o.Life - life; life <= o.Life && back < uint64(len(o.Marks)) {
 		return o.Marks[uint64(len(o.Marks))-1-back]
 	}
@@ -37,7 +37,7 @@ func (o *Own) mark(life uint64) uint64 {
 // Register is what a member knows of who the others are, and decides with it who is linked
 // (docs/identity.md). It is pure; not safe for concurrent use.
 type Register struct {
-	own Own
+	own OwnIdentity
 	// met is with whom there ever was a link, and in which life: the highest. It is durable
 	// before anything is heard on such a link. Sorted by member.
 	met []acquaintance
@@ -106,7 +106,7 @@ func lost(known, is protocol.Who) string {
 }
 
 // NewRegister returns the register of a member that knows nobody yet.
-func NewRegister(own Own) *Register { return &Register{own: own} }
+func NewRegister(own OwnIdentity) *Register { return &Register{own: own} }
 
 // Who is how others are to know this member.
 func (r *Register) Who() protocol.Who { return r.own.Who() }
@@ -245,7 +245,7 @@ type RegisterError struct{ Detail string }
 func (e *RegisterError) Error() string { return e.Detail }
 
 // ReadRegister returns the register of a member from what Content returned in an earlier life.
-func ReadRegister(own Own, content []byte) (*Register, error) {
+func ReadRegister(own OwnIdentity, content []byte) (*Register, error) {
 	r := NewRegister(own)
 	var c registerContent
 	if err := json.Unmarshal(content, &c); err != nil {

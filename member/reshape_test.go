@@ -25,30 +25,30 @@ func TestWhatARetiredInstanceBringsLaterIsVoid(t *testing.T) {
 	var void []*Batch
 	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
 	a.Void = func(b *Batch) { void = append(void, b) }
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
 	inTime, early, late := told(1, "in time", &got), told(2, "early", &got), told(3, "late", &got)
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{inTime, early}, Entries: []protocol.Entry{entryOf(1, inTime), entryOf(2, early)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{inTime, early}, Entries: []protocol.Entry{entryOf(1, inTime), entryOf(2, early)}}))
 	require.Equal(t, []string{"1:in time"}, sm.lines, "the round in which it was reshaped is the last one")
 	require.Equal(t, []*Batch{early}, void)
 	require.Zero(t, a.Resident(), "what is dropped is not in memory")
 	require.Len(t, a.Configs(), 1)
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(3, late)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(3, late)}}))
 	require.Equal(t, []*Batch{early, late}, void)
 	require.NoError(t, a.Check())
 }
 
 func TestWhatASnapshotRetiredIsNotCertain(t *testing.T) {
 	whole := NewApplier(&history{}, wovenMeta(2), life, 0, nil)
-	require.NoError(t, whole.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
-	require.NoError(t, whole.Apply(Commitment{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}))
+	require.NoError(t, whole.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
+	require.NoError(t, whole.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}))
 
 	var got []string
 	a := NewApplier(&history{}, wovenMeta(2), life, 0, nil)
 	a.Void = func(*Batch) { t.Error("it may have taken effect") }
 	waits, late := told(1, "waits", &got), told(2, "late", &got)
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{waits}, Entries: []protocol.Entry{entryOf(1, waits)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{waits}, Entries: []protocol.Entry{entryOf(1, waits)}}))
 	require.NoError(t, a.Install(whole.Meta(), strings.NewReader("")))
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(2, late)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(2, late)}}))
 	require.Equal(t, []string{"waits " + ErrMaybeCommitted.Error(), "late " + ErrMaybeCommitted.Error()}, got)
 }
 
@@ -84,7 +84,7 @@ func TestAnInstanceBeginsWhereTheGlobalLogSays(t *testing.T) {
 		held = append(held, entryRecord(3, i+1, 7))
 	}
 	require.NoError(t, log.Append(held))
-	u, err := RecoverUnborn(log, 3)
+	u, err := RecoverPending(log, 3)
 	require.NoError(t, err)
 
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}

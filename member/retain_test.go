@@ -145,7 +145,7 @@ func TestASnapshotBringsItsOwnReferences(t *testing.T) {
 func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	c := membersWithSlots(5)
 	ref := someRef(9, 3) // needs |A|+|B| ≥ 5−3+3
-	answer := func(n *Census, id protocol.MemberID, form protocol.Form) {
+	answer := func(n *HolderCount, id protocol.MemberID, form protocol.Form) {
 		n.Receive(&protocol.Message{
 			Type: protocol.MsgFetchResp, From: id, Context: n.context, Reject: form == protocol.FormNone,
 			Holdings: []protocol.Holding{{Index: 9, Term: 3, Form: form}},

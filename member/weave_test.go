@@ -41,10 +41,10 @@ func TestApplierWeavesInstances(t *testing.T) {
 	var got []string
 	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
 	first, second := told(1, "a", &got), told(1, "b", &got)
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Entries: []protocol.Entry{entryOf(1, second)}, Own: []*Batch{second}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{entryOf(1, second)}, Own: []*Batch{second}}))
 	require.Empty(t, sm.lines, "the first instance has the first slot")
 	require.Equal(t, len(second.Entry.Payload), a.Resident())
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(1, first)}, Own: []*Batch{first}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, first)}, Own: []*Batch{first}}))
 	require.Equal(t, []string{"1:a", "2:b"}, sm.lines, "the same session and number, but of another instance")
 	require.Equal(t, []string{"a", "b"}, got)
 	require.Zero(t, a.Resident())
@@ -59,7 +59,7 @@ func snapshotAt(t *testing.T, rounds int) Meta {
 			b := NewBatch(0, 0, 0)
 			b.Add([]byte("x"), nil)
 			b.Seal(protocol.Session{Member: 9, Incarnation: 1}, uint64(i+1), uint64(i+1))
-			require.NoError(t, a.Apply(Commitment{Instance: id + 1, Entries: []protocol.Entry{entryOf(protocol.Index(i+1), b)}}))
+			require.NoError(t, a.Apply(CommittedEntries{Instance: id + 1, Entries: []protocol.Entry{entryOf(protocol.Index(i+1), b)}}))
 		}
 	}
 	return a.Meta()
@@ -73,13 +73,13 @@ func TestASnapshotOfOneInstanceSettlesWhatItCoversOfOthers(t *testing.T) {
 	covered, after := told(1, "covered", &got), told(2, "after", &got)
 	late, last := told(1, "late", &got), told(2, "last", &got)
 	// Instance 2 is ahead of the snapshot, which instance 1 needs.
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Own: []*Batch{covered, after}, Entries: []protocol.Entry{
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{covered, after}, Entries: []protocol.Entry{
 		skipAt(1, 1), skipAt(2, 2), entryOf(3, covered), entryOf(4, after),
 	}}))
 	require.NoError(t, a.Install(meta, strings.NewReader("")))
 	require.Equal(t, []string{"covered unknown"}, got, "what is after the snapshot is still to come")
 	// Instance 1's core has not heard of the snapshot, and commits what it stands for.
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Own: []*Batch{late, last}, Entries: []protocol.Entry{
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{late, last}, Entries: []protocol.Entry{
 		skipAt(1, 1), entryOf(2, late), skipAt(3, 3), entryOf(4, last),
 	}}))
 	require.Equal(t, []string{"covered unknown", "late unknown", "last", "after"}, got)
@@ -94,13 +94,13 @@ func TestNothingIsAppliedOverAHole(t *testing.T) {
 	a := NewApplier(sm, wovenMeta(2), life, 0, func(protocol.InstanceID, *protocol.Entry) error { return gone })
 	hole := entryOf(1, sealed(1, "hole"))
 	hole.Payload = nil
-	require.ErrorIs(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{hole}}), gone)
+	require.ErrorIs(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{hole}}), gone)
 	require.True(t, a.Stuck())
-	require.NoError(t, a.Apply(Commitment{Instance: 2, Entries: []protocol.Entry{entryOf(1, sealed(1, "x")), skipAt(2, 2), entryOf(3, sealed(2, "y"))}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{entryOf(1, sealed(1, "x")), skipAt(2, 2), entryOf(3, sealed(2, "y"))}}))
 	require.Empty(t, sm.lines, "what comes after the hole waits")
 	require.NoError(t, a.Install(meta, strings.NewReader("")))
 	require.False(t, a.Stuck())
-	require.NoError(t, a.Apply(Commitment{Instance: 1, Entries: []protocol.Entry{entryOf(3, sealed(3, "z"))}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(3, sealed(3, "z"))}}))
 	require.Equal(t, []string{"5:z", "6:y"}, sm.lines)
 	require.NoError(t, a.Check())
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Thread is what one instance on this member has to do with the weaving: what its log fills
+// InstanceRounds is what one instance on this member has to do with the weaving: what its log fills
 // and wants of the others, and whether this member could make it skip.
-type Thread struct {
+type InstanceRounds struct {
 	Instance protocol.InstanceID
 	// Want is the furthest slot that the instance wants the others to reach, Round how many
 	// rounds its own log fills.
@@ -30,7 +30,7 @@ type Thread struct {
 // rule; not safe for concurrent use.
 type Weaver struct {
 	// threads has one for each instance that is hosted, ascending by instance.
-	threads []Thread
+	threads []InstanceRounds
 	// first is the furthest want of all and the instance whose it is; second the furthest of
 	// the others. Wants never fall.
 	first, second want
@@ -44,12 +44,12 @@ type want struct {
 }
 
 func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
-	return slices.BinarySearchFunc(w.threads, instance, func(t Thread, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
+	return slices.BinarySearchFunc(w.threads, instance, func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
 }
 
 // Set notes the state of an instance. It appends to wake the other instances that should skip for
 // it and have no event of their own that would make them look.
-func (w *Weaver) Set(t Thread, wake []protocol.InstanceID) []protocol.InstanceID {
+func (w *Weaver) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.InstanceID {
 	at, known := w.find(t.Instance)
 	if !known {
 		w.threads = slices.Insert(w.threads, at, t)

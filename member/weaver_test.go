@@ -12,8 +12,8 @@ import (
 
 func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	var w Weaver
-	thread := func(id protocol.InstanceID, round, want protocol.Round, able, idle bool) Thread {
-		th := Thread{Instance: id, Round: round, Able: able, Idle: idle}
+	thread := func(id protocol.InstanceID, round, want protocol.Round, able, idle bool) InstanceRounds {
+		th := InstanceRounds{Instance: id, Round: round, Able: able, Idle: idle}
 		if want > 0 {
 			th.Want = order.Slot{Round: want, Instance: id}
 		}
@@ -85,16 +85,16 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	c.appends(1, protocol.EntrySkip)
 	in.Weave(0, order.Slot{Round: 3, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead}, skipped(c))
-	require.False(t, in.Thread(0).Able, "a skip is under way")
+	require.False(t, in.Rounds(0).Able, "a skip is under way")
 	in.Weave(0, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Len(t, skipped(c), 1)
 
 	c.then(func(eff *protocol.Effects) { eff.Commit = append(eff.Commit, out.Persist0(t)) })
 	in.Step(0, protocol.Persisted{}, &out)
-	require.True(t, in.Thread(0).Able)
+	require.True(t, in.Rounds(0).Able)
 	c.appends(2, protocol.EntryBatch)
 	in.Step(time.Second, &protocol.Message{}, &out)
-	require.Equal(t, order.Slot{Round: 3 + order.Ahead + 1, Instance: 2}, in.Thread(time.Second).Want)
+	require.Equal(t, order.Slot{Round: 3 + order.Ahead + 1, Instance: 2}, in.Rounds(time.Second).Want)
 	c.appends(3, protocol.EntrySkip)
 	in.Weave(time.Second, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead, 4999}, skipped(c), "one that is busy skips no further than it must")

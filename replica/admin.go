@@ -234,22 +234,22 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 			return err
 		}
 		return r.poll(ctx, "removal from all instances", 5*r.opt.ElectionTimeout, nil, func() bool {
-			return !slices.ContainsFunc(r.all()[1:], func(l *loop) bool { return !l.left() })
+			return !slices.ContainsFunc(r.all()[1:], func(l *eventLoop) bool { return !l.left() })
 		})
 	}
 }
 
 // left reports whether the instance goes on without this member: it may stop.
-func (l *loop) left() bool {
+func (l *eventLoop) left() bool {
 	st := l.status.Load()
 	return st.Config.Find(l.r.opt.Self) == nil && (st.Role != protocol.Leader || st.Commit >= st.Last)
 }
 
 // poll waits for something that shows in the status of loops, or for a refusal.
-func (r *Replica) poll(ctx context.Context, what string, patience time.Duration, refused <-chan protocol.Rejection, ok func() bool) error {
+func (r *Replica) poll(ctx context.Context, what string, timeout time.Duration, refused <-chan protocol.Rejection, ok func() bool) error {
 	ticker := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
 	defer ticker.Stop()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(timeout)
 	defer limit.Stop()
 	for {
 		select {
@@ -260,7 +260,7 @@ func (r *Replica) poll(ctx context.Context, what string, patience time.Duration,
 		case ref := <-refused:
 			return &member.RefusedError{What: what, Reason: ref.Reason, Leader: ref.Leader}
 		case <-limit.C:
-			return &member.StalledError{What: what, For: patience}
+			return &member.StalledError{What: what, For: timeout}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.stop:

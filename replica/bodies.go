@@ -23,7 +23,7 @@ type bodies struct {
 	// guarded by kmu.
 	kmu   sync.Mutex
 	kept  *member.Kept
-	cores []*keptBodies
+	cores []*instanceBodies
 
 	cmu   sync.Mutex
 	cache *member.BodyCache // guarded by cmu

@@ -14,7 +14,7 @@ import (
 func (r *Replica) HandOver(ctx context.Context) {
 	pause := time.NewTicker(max(r.opt.Heartbeat/20, time.Millisecond))
 	defer pause.Stop()
-	for leaving := (member.Leaving{}); ; {
+	for leaving := (member.StopHandover{}); ; {
 		var instances []*protocol.Status
 		for _, l := range r.all() {
 			instances = append(instances, l.status.Load())

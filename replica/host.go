@@ -14,17 +14,17 @@ import (
 // What an instance asks of the member around it: loop implements member.Host.
 
 // Now implements member.Host, as the other methods in this file do.
-func (l *loop) Now() time.Duration { return l.r.now() }
+func (l *eventLoop) Now() time.Duration { return l.r.now() }
 
-func (l *loop) Siblings() member.Siblings { return l.r.loops.Load() }
+func (l *eventLoop) Siblings() member.Siblings { return l.r.loops.Load() }
 
-func (l *loop) Input(in protocol.Input) { l.input(in, 0) }
+func (l *eventLoop) Input(in protocol.Input) { l.input(in, 0) }
 
-func (l *loop) Publish(st *protocol.Status) { l.status.Store(st) }
+func (l *eventLoop) Publish(st *protocol.Status) { l.status.Store(st) }
 
-func (l *loop) NoteWeave(st *member.WeaveStatus) { l.woven.Store(st) }
+func (l *eventLoop) NoteWeave(st *member.WeaveStatus) { l.woven.Store(st) }
 
-func (l *loop) NoteLoad(load member.Load) {
+func (l *eventLoop) NoteLoad(load member.Load) {
 	packed := uint64(load.Pending) << 2
 	if load.Leads {
 		packed |= 2
@@ -41,56 +41,56 @@ func (l *loop) NoteLoad(load member.Load) {
 }
 
 // Relink may come before the loops are complete: then it is done when they are.
-func (l *loop) Relink(changed bool) {
+func (l *eventLoop) Relink(changed bool) {
 	switch {
 	case changed:
 		l.r.relink(l.r.now())
 		l.r.changed()
-	case l.r.lingering():
+	case l.r.keepsRetired():
 		l.r.relink(l.r.now())
 	}
 }
 
-func (l *loop) Fail(err error)               { l.r.fail(err) }
-func (l *loop) Condemn(f *protocol.Forgot)   { l.r.condemn(f) }
-func (l *loop) Refused(r protocol.Rejection) { l.r.refused(r) }
+func (l *eventLoop) Fail(err error)               { l.r.fail(err) }
+func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.condemn(f) }
+func (l *eventLoop) Refused(r protocol.Rejection) { l.r.refused(r) }
 
-func (l *loop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }
-func (l *loop) TakeBatch() *member.Batch        { return l.r.proposer.take() }
-func (l *loop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
-func (l *loop) Expired(now, limit time.Duration) []*member.Batch {
+func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }
+func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take() }
+func (l *eventLoop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
+func (l *eventLoop) Expired(now, limit time.Duration) []*member.Batch {
 	return l.r.proposer.expired(now, limit)
 }
 
-func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+func (l *eventLoop) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reads.Take(int(l.r.apply.reading.Load()))
 }
 
-func (l *loop) RetireReads() []*member.ReadGroup {
+func (l *eventLoop) RetireReads() []*member.ReadGroup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reads.Retire()
 }
 
-func (l *loop) AskAgain(groups []*member.ReadGroup) { l.r.askAgain(groups) }
+func (l *eventLoop) AskAgain(groups []*member.ReadGroup) { l.r.askAgain(groups) }
 
-func (l *loop) Risen() uint64 { return l.r.router.risen.Load() }
+func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
 
-func (l *loop) Weave(t member.Thread, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (l *eventLoop) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	return l.r.router.set(t, wake)
 }
 
-func (l *loop) Wanted() order.Slot { return l.r.router.want(l.id) }
+func (l *eventLoop) Wanted() order.Slot { return l.r.router.want(l.id) }
 
-func (l *loop) Frame(m *protocol.Message) ([][]byte, error) { return l.r.framer.Frame(m) }
+func (l *eventLoop) Frame(m *protocol.Message) ([][]byte, error) { return l.r.framer.Frame(m) }
 
-func (l *loop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool {
+func (l *eventLoop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool {
 	return l.r.links.Send(uint64(to), stream, parts)
 }
 
-func (l *loop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) {
+func (l *eventLoop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) {
 	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
 	switch remedy {
 	case member.RemedySnapshot:
@@ -102,9 +102,11 @@ func (l *loop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) 
 	}
 }
 
-func (l *loop) SendSnapshot(to protocol.MemberID, term protocol.Term) { l.r.askSnapshot(l, to, term) }
+func (l *eventLoop) SendSnapshot(to protocol.MemberID, term protocol.Term) {
+	l.r.askSnapshot(l, to, term)
+}
 
-func (l *loop) AskMissing(to protocol.MemberID) {
+func (l *eventLoop) AskMissing(to protocol.MemberID) {
 	l.r.spawn(func(ctx context.Context) {
 		if err := l.r.askLeader(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
 			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
@@ -112,29 +114,31 @@ func (l *loop) AskMissing(to protocol.MemberID) {
 	})
 }
 
-func (l *loop) Submit(records []wal.Record, seq uint64) {
+func (l *eventLoop) Submit(records []wal.Record, seq uint64) {
 	l.r.writer.Submit(records, func(err error) { l.wrote(seq, err) })
 }
 
-func (l *loop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id), uint64(at)) }
+func (l *eventLoop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id), uint64(at)) }
 
-func (l *loop) Harmed(err *member.LoadError) { l.r.harm(l.id, err) }
+func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(l.id, err) }
 
-func (l *loop) Unnamed(st *protocol.Status) []protocol.Change {
+func (l *eventLoop) Unnamed(st *protocol.Status) []protocol.Change {
 	l.r.wmu.Lock()
 	defer l.r.wmu.Unlock()
 	return l.r.register.Publish(st)
 }
 
-func (l *loop) AppliedOf() (added, applied protocol.Index, ok bool) { return l.r.apply.appliedOf(l.id) }
+func (l *eventLoop) AppliedOf() (added, applied protocol.Index, ok bool) {
+	return l.r.apply.appliedOf(l.id)
+}
 
-func (l *loop) At() (order.Cursor, []protocol.Config) { return l.r.apply.at() }
+func (l *eventLoop) At() (order.Cursor, []protocol.Config) { return l.r.apply.at() }
 
-func (l *loop) AppliedBytes() int64 { return l.r.apply.total() }
+func (l *eventLoop) AppliedBytes() int64 { return l.r.apply.total() }
 
-func (l *loop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
+func (l *eventLoop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
 
-func (l *loop) Commit(c member.Commitment) {
+func (l *eventLoop) Commit(c member.CommittedEntries) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
 	if !l.r.opt.SyncApply {
 		l.r.apply.push(member.ApplyItem{Commit: c})
@@ -148,31 +152,31 @@ func (l *loop) Commit(c member.Commitment) {
 	}
 }
 
-func (l *loop) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
+func (l *eventLoop) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	return l.r.apply.ask(g, shape)
 }
 
-func (l *loop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 	l.r.apply.readPoint(g, l.id, index)
 }
 
-func (l *loop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
+func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
 
-func (l *loop) SavedRetired() bool { return l.r.saved.Load().Retired(l.id) }
+func (l *eventLoop) SavedRetired() bool { return l.r.saved.Load().Retired(l.id) }
 
-func (l *loop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
+func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
 
-func (l *loop) BodyNews() (in protocol.Bodies, changed bool) {
+func (l *eventLoop) BodyNews() (in protocol.Bodies, changed bool) {
 	if !l.kept.changed.Swap(false) {
 		return in, false
 	}
 	return l.r.bodies.news(l.kept)
 }
 
-func (l *loop) BodiesInstalling(index protocol.Index) { l.r.bodies.installing(l.kept, index) }
+func (l *eventLoop) BodiesInstalling(index protocol.Index) { l.r.bodies.installing(l.kept, index) }
 
-func (l *loop) BodiesCommitted(entries []protocol.Entry) { l.r.bodies.committed(l.kept, entries) }
+func (l *eventLoop) BodiesCommitted(entries []protocol.Entry) { l.r.bodies.committed(l.kept, entries) }
 
-func (l *loop) BodiesCompacted(index protocol.Index) { l.r.bodies.compacted(l.kept, index) }
+func (l *eventLoop) BodiesCompacted(index protocol.Index) { l.r.bodies.compacted(l.kept, index) }
 
-func (l *loop) Want(refs []protocol.BodyRef) { l.r.bodies.want(refs) }
+func (l *eventLoop) Want(refs []protocol.BodyRef) { l.r.bodies.want(refs) }

@@ -46,7 +46,7 @@ const (
 // Enter locks the directory for this process, checks that it is the member's own, and begins
 // a new life of it, durably. Chance draws the identity of a directory that has none, and the
 // life's mark.
-func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance func() uint64) (own member.Own, lock io.Closer, err error) {
+func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
 	}
@@ -65,7 +65,7 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return member.Own{Member: self, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+	return member.OwnIdentity{Member: self, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
 }
 
 // live begins the next life.

@@ -13,9 +13,9 @@ import (
 // take no more than one would.
 func TestInboxIsOfTheMember(t *testing.T) {
 	r := &Replica{}
-	var all []*loop
+	var all []*eventLoop
 	for i := range 4 {
-		all = append(all, &loop{r: r, id: protocol.InstanceID(i + 1), wake: make(chan struct{}, 1)})
+		all = append(all, &eventLoop{r: r, id: protocol.InstanceID(i + 1), wake: make(chan struct{}, 1)})
 	}
 	r.loops.Store(newLoops(all))
 	const frame = 1 << 20

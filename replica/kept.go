@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// keptBodies is an instance's event loop, as those know it that change what is known of bodies.
-type keptBodies struct {
+// instanceBodies is an instance's event loop, as those know it that change what is known of bodies.
+type instanceBodies struct {
 	instance protocol.InstanceID
 	changed  atomic.Bool // the loop has to look at the News
 	wake     chan struct{}
 }
 
 // host lets an instance's event loop know when there is news for its core.
-func (b *bodies) host(instance protocol.InstanceID) *keptBodies {
-	k := &keptBodies{instance: instance, wake: make(chan struct{}, 1)}
+func (b *bodies) host(instance protocol.InstanceID) *instanceBodies {
+	k := &instanceBodies{instance: instance, wake: make(chan struct{}, 1)}
 	b.kmu.Lock()
 	b.cores = append(b.cores, k)
 	b.kmu.Unlock()
@@ -42,14 +42,14 @@ func (b *bodies) hooks() member.KeptHooks {
 
 // news is what a core must be told of this member's bodies. Its event loop asks when it has
 // carried out everything, so that no entry is in between.
-func (b *bodies) news(k *keptBodies) (in protocol.Bodies, changed bool) {
+func (b *bodies) news(k *instanceBodies) (in protocol.Bodies, changed bool) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
 	return b.kept.News(k.instance)
 }
 
 // committed takes in what an instance committed.
-func (b *bodies) committed(k *keptBodies, entries []protocol.Entry) {
+func (b *bodies) committed(k *instanceBodies, entries []protocol.Entry) {
 	some := false
 	for i := range entries {
 		some = some || entries[i].BodySize > 0
@@ -74,13 +74,13 @@ func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 }
 
 // compacted forgets the bodies of entries that an instance's log does not hold any more.
-func (b *bodies) compacted(k *keptBodies, floor protocol.Index) {
+func (b *bodies) compacted(k *instanceBodies, floor protocol.Index) {
 	b.Kept(func(t *member.Kept) { t.Compacted(k.instance, floor) })
 	b.r.spawn(func(context.Context) { b.Kept((*member.Kept).Sweep) })
 }
 
 // installing says that a snapshot is about to replace the state, because of an instance.
-func (b *bodies) installing(k *keptBodies, base protocol.Index) {
+func (b *bodies) installing(k *instanceBodies, base protocol.Index) {
 	b.Kept(func(t *member.Kept) { t.Installing(k.instance, base) })
 }
 

@@ -96,8 +96,8 @@ type knownPeer struct {
 	leftAt time.Duration
 }
 
-// lingering reports whether a link is kept only for a member that left.
-func (r *Replica) lingering() bool {
+// keepsRetired reports whether a link is kept only for a member that left.
+func (r *Replica) keepsRetired() bool {
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
 	for _, p := range r.known {

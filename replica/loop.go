@@ -10,14 +10,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// loop executes an instance: one goroutine with a mailbox, whose turns member.Hosted decides. What
+// eventLoop executes an instance: one goroutine with a mailbox, whose turns member.Hosted decides. What
 // that asks for is in host.go.
-type loop struct {
+type eventLoop struct {
 	r      *Replica
 	id     protocol.InstanceID
 	inst   *member.Instance
 	hosted *member.Hosted
-	kept   *keptBodies
+	kept   *instanceBodies
 
 	mu     sync.Mutex
 	inputs []protocol.Input
@@ -36,9 +36,9 @@ type loop struct {
 	harmed    atomic.Uint64 // the last index of which the record on disk is damaged; 0: none
 }
 
-func newLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *keptBodies) *loop {
+func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *instanceBodies) *eventLoop {
 	o := &r.opt
-	l := &loop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
+	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = member.NewHosted(member.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders,
 		KeepLogBytes: o.KeepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
@@ -47,7 +47,7 @@ func newLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *ke
 }
 
 // input queues something that happened. It reports false if the queue is full.
-func (l *loop) input(in protocol.Input, bytes int) bool {
+func (l *eventLoop) input(in protocol.Input, bytes int) bool {
 	l.mu.Lock()
 	if l.closed || bytes > 0 && !l.r.inbox.take(l.bytes, bytes, len(l.r.loops.Load().all)) {
 		l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *loop) input(in protocol.Input, bytes int) bool {
 }
 
 // takeInputs takes out what waits, for a buffer in its place.
-func (l *loop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
+func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	inputs, l.inputs = l.inputs, buf[:0]
@@ -72,14 +72,14 @@ func (l *loop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs [
 }
 
 // do runs f in the loop, soon.
-func (l *loop) do(f func()) {
+func (l *eventLoop) do(f func()) {
 	l.mu.Lock()
 	l.jobs = append(l.jobs, f)
 	l.mu.Unlock()
 	poke(l.wake)
 }
 
-func (l *loop) run() {
+func (l *eventLoop) run() {
 	defer l.r.done.Done()
 	ticker := time.NewTicker(max(l.r.opt.Heartbeat/10, time.Millisecond))
 	defer ticker.Stop()
@@ -113,7 +113,7 @@ func (l *loop) run() {
 }
 
 // wrote is called by the log's goroutine when everything up to seq is durable.
-func (l *loop) wrote(seq uint64, err error) {
+func (l *eventLoop) wrote(seq uint64, err error) {
 	if err != nil {
 		l.r.fail(err)
 		return
@@ -123,7 +123,7 @@ func (l *loop) wrote(seq uint64, err error) {
 }
 
 // snapshotWritten cuts the log under a durable snapshot.
-func (l *loop) snapshotWritten(meta member.Meta, bytes int64) {
+func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, protocol.Index(l.harmed.Load()), l.streaming)
 	})
@@ -131,14 +131,14 @@ func (l *loop) snapshotWritten(meta member.Meta, bytes int64) {
 
 // streaming is where a snapshot stands in this instance's log that is on its way to a member; 0
 // if none is or the view of it is not taken yet.
-func (l *loop) streaming(to protocol.MemberID) protocol.Index {
+func (l *eventLoop) streaming(to protocol.MemberID) protocol.Index {
 	l.r.lmu.Lock()
 	defer l.r.lmu.Unlock()
 	return l.r.streams.At(to, l.id)
 }
 
 // shut ends the loop: nothing more will be answered.
-func (l *loop) shut() {
+func (l *eventLoop) shut() {
 	l.abandon()
 	err := l.r.stopped()
 	for _, b := range l.r.proposer.close(err) {
@@ -147,12 +147,12 @@ func (l *loop) shut() {
 }
 
 // leave ends the loop of an instance that is retired.
-func (l *loop) leave() {
+func (l *eventLoop) leave() {
 	l.r.forget(l)
 	l.abandon()
 }
 
-func (l *loop) abandon() {
+func (l *eventLoop) abandon() {
 	l.mu.Lock()
 	l.closed = true
 	groups := l.reads.Close()

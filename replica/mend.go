@@ -15,7 +15,7 @@ import (
 func (r *Replica) CheckState() { r.apply.push(member.ApplyItem{Halt: true}) }
 
 func (r *Replica) askForState(ctx context.Context) {
-	var m member.Mending
+	var m member.StateRepair
 	tick := time.NewTicker(max(r.opt.Heartbeat, time.Millisecond))
 	defer tick.Stop()
 	for r.mending() {

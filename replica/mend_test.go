@@ -17,7 +17,7 @@ import (
 func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	const election = time.Second
 	st := &protocol.Status{Self: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
-	var m member.Mending
+	var m member.StateRepair
 	asked := []protocol.MemberID{}
 	for now := time.Duration(0); now < 200*election; now += election / 10 {
 		to := m.Next(now, election, st)
@@ -31,7 +31,7 @@ func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	}
 	// Those that refuse are left at once, one that sends is given time.
 	require.Equal(t, []protocol.MemberID{3, 1, 3, 1, 3, 1, 3}, asked)
-	require.Zero(t, new(member.Mending).Next(0, election, &protocol.Status{Self: 1, Config: protocol.Config{Members: []protocol.Member{{ID: 1}}}}), "there is nobody")
+	require.Zero(t, new(member.StateRepair).Next(0, election, &protocol.Status{Self: 1, Config: protocol.Config{Members: []protocol.Member{{ID: 1}}}}), "there is nobody")
 }
 
 // fragile is a state machine whose state can be damaged.
@@ -66,7 +66,7 @@ func TestDamagedStateIsReplaced(t *testing.T) {
 	meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}, {ID: 2}})
 	a := member.NewApplier(sm, meta, protocol.Session{}, 0, func(protocol.InstanceID, *protocol.Entry) error { return nil })
 	apply := func(index protocol.Index) {
-		require.NoError(t, a.Apply(member.Commitment{Instance: meta.Cursor.Points[0].Instance, Entries: []protocol.Entry{entry(index)}}))
+		require.NoError(t, a.Apply(member.CommittedEntries{Instance: meta.Cursor.Points[0].Instance, Entries: []protocol.Entry{entry(index)}}))
 	}
 	apply(1)
 	before := a.Meta()

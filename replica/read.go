@@ -25,7 +25,7 @@ func newReadGroup() *readGroup {
 }
 
 // joinRead adds a reader to the group that is asked for next.
-func (l *loop) joinRead() (*readGroup, error) {
+func (l *eventLoop) joinRead() (*readGroup, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *loop) joinRead() (*readGroup, error) {
 }
 
 // handRead has the loop ask for its part of a group's read point.
-func (l *loop) handRead(g *member.ReadGroup) {
+func (l *eventLoop) handRead(g *member.ReadGroup) {
 	l.mu.Lock()
 	closed := l.closed
 	handed := l.reads.Hand(g) // into one that is closed in vain

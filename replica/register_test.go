@@ -18,7 +18,7 @@ func counter() func() uint64 {
 }
 
 // lives enters a directory so many times and returns who the member is then.
-func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.Own) {
+func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.OwnIdentity) {
 	t.Helper()
 	for range times {
 		var err error
@@ -175,7 +175,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
 	s := member.NewSessions(nil)
-	entry := func(own member.Own, seq uint64) *protocol.Entry {
+	entry := func(own member.OwnIdentity, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(), Seq: seq}, Count: 1, Low: 1}
 	}
 	require.True(t, s.Admit(1, entry(first, 1)))

@@ -15,7 +15,7 @@ import (
 const registerFile = "peers.json"
 
 // LoadRegister returns the register of a member as its directory has it.
-func LoadRegister(fs vfs.FS, dir string, own member.Own) (*member.Register, error) {
+func LoadRegister(fs vfs.FS, dir string, own member.OwnIdentity) (*member.Register, error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
 	if errors.Is(err, os.ErrNotExist) {
 		return member.NewRegister(own), nil

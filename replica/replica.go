@@ -34,7 +34,7 @@ type Replica struct {
 	links    *transport.Transport
 	framer   member.Framer
 	proposer *proposer
-	loops    atomic.Pointer[loops]
+	loops    atomic.Pointer[eventLoops]
 	router   router
 	inbox    inbox
 	apply    *applyLoop
@@ -42,18 +42,18 @@ type Replica struct {
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
-	own      member.Own
+	own      member.OwnIdentity
 	acquainted
-	// unborn is what the log has of instances that are not in force yet; the apply loop's.
-	unborn map[protocol.InstanceID]*member.Unborn
-	intake intake
+	// pending is what the log has of instances that are not in force yet; the apply loop's.
+	pending map[protocol.InstanceID]*member.Pending
+	intake  intake
 
-	// known are the members with links, streams those that are sent a snapshot, lingers the
+	// known are the members with links, streams those that are sent a snapshot, stays the
 	// loops of instances that are retired; guarded by lmu.
 	lmu     sync.Mutex
 	known   map[protocol.MemberID]knownPeer
 	streams member.Streams
-	lingers []*loop
+	retired []*eventLoop
 
 	// changes are membership changes and transfers under way, by context.
 	cmu      sync.Mutex
@@ -87,7 +87,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		known: map[protocol.MemberID]knownPeer{}, unborn: map[protocol.InstanceID]*member.Unborn{}, changes: map[uint64]chan protocol.Rejection{},
+		known: map[protocol.MemberID]knownPeer{}, pending: map[protocol.InstanceID]*member.Pending{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -153,14 +153,14 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	if err != nil {
 		return err
 	}
-	unborn, err := r.findUnborn(&meta)
+	pending, err := r.findPending(&meta)
 	if err != nil {
 		return err
 	}
 	if err := r.dropRetired(&meta); err != nil {
 		return err
 	}
-	if err := r.openBodies(sm, meta.Cursor.Instances(), append(slices.Clone(logs), unborn...)); err != nil {
+	if err := r.openBodies(sm, meta.Cursor.Instances(), append(slices.Clone(logs), pending...)); err != nil {
 		return err
 	}
 	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.LeftOut}
@@ -219,7 +219,7 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 		loops := r.loops.Load()
 		loops.Wake(member.Preferred(loops))
 	}, o)
-	var all []*loop
+	var all []*eventLoop
 	var instances []*protocol.Status
 	for _, log := range logs {
 		l, err := r.newLoop(log, session)
@@ -236,8 +236,8 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 	return nil
 }
 
-// newLoop makes the loop of an instance from what the disk held.
-func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*loop, error) {
+// newEventLoop makes the loop of an instance from what the disk held.
+func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*eventLoop, error) {
 	core, err := r.opt.Core(log.Instance, *log.Recovered)
 	if err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*lo
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
-	return newLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+	return newEventLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
 func (r *Replica) connect(logs []member.InstanceLog) (err error) {

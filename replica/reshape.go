@@ -12,7 +12,7 @@ import (
 
 // A running cluster's log is woven from more or fewer instances: an EntryReshape stands in the
 // first instance's log; where it takes effect in the global log, every member begins the new
-// instances, or retires the last ones. Instances that are retired linger for a while, so that
+// instances, or retires the last ones. Instances that are retired stay for a while, so that
 // members that are a little behind get the rest of their logs; later they need a snapshot.
 
 // Reshape changes how many instances the log is woven from, and returns when it is in force
@@ -58,8 +58,8 @@ func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 	}
 }
 
-// findUnborn reads what the log has of instances that are newer than the newest snapshot.
-func (r *Replica) findUnborn(meta *member.Meta) (logs []member.InstanceLog, err error) {
+// findPending reads what the log has of instances that are newer than the newest snapshot.
+func (r *Replica) findPending(meta *member.Meta) (logs []member.InstanceLog, err error) {
 	if !meta.Cursor.Woven() {
 		return nil, nil
 	}
@@ -68,10 +68,10 @@ func (r *Replica) findUnborn(meta *member.Meta) (logs []member.InstanceLog, err 
 		if id < meta.Cursor.Fresh {
 			continue
 		}
-		if r.unborn[id], err = member.RecoverUnborn(r.wal, id); err != nil {
+		if r.pending[id], err = member.RecoverPending(r.wal, id); err != nil {
 			return nil, err
 		}
-		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &r.unborn[id].Recovered})
+		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &r.pending[id].Recovered})
 	}
 	return logs, nil
 }
@@ -85,13 +85,13 @@ func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 		return false, nil
 	}
 	meta := a.Meta()
-	var all, born, retired []*loop
+	var all, born, retired []*eventLoop
 	var records []wal.Record
 	for _, id := range shape {
 		l := r.find(id)
 		if l == nil {
 			var beginning []wal.Record
-			if l, beginning, err = r.bear(meta.Base(id), id); err != nil {
+			if l, beginning, err = r.beginInstance(meta.Base(id), id); err != nil {
 				return false, err
 			}
 			records = append(records, beginning...)
@@ -108,7 +108,7 @@ func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 		r.writer.Submit(records, r.begun)
 	}
 	for _, l := range retired {
-		r.linger(l)
+		r.keepRetired(l)
 	}
 	r.loops.Store(newLoops(all))
 	for _, l := range born {
@@ -135,13 +135,13 @@ func (r *Replica) begun(err error) {
 	r.apply.push(member.ApplyItem{Begun: true})
 }
 
-// bear makes an instance that begins at a base; records are to be in the log before its own.
-func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (l *loop, records []wal.Record, err error) {
-	u := r.unborn[id]
+// beginInstance makes an instance that begins at a base; records are to be in the log before its own.
+func (r *Replica) beginInstance(base protocol.Base, id protocol.InstanceID) (l *eventLoop, records []wal.Record, err error) {
+	u := r.pending[id]
 	if u == nil {
 		u = member.NewUnborn(id)
 	}
-	delete(r.unborn, id)
+	delete(r.pending, id)
 	rec, records, err := u.Begin(base)
 	if err != nil {
 		return nil, nil, err
@@ -153,22 +153,22 @@ func (r *Replica) bear(base protocol.Base, id protocol.InstanceID) (l *loop, rec
 	return l, records, nil
 }
 
-// linger keeps an instance that is retired for members that are behind.
-func (r *Replica) linger(l *loop) {
+// keepRetired keeps an instance that is retired for members that are behind.
+func (r *Replica) keepRetired(l *eventLoop) {
 	r.lmu.Lock()
-	r.lingers = append(r.lingers, l)
+	r.retired = append(r.retired, l)
 	r.lmu.Unlock()
 	r.router.forget(l.id)
 }
 
 // hosted finds the loop of an instance that is in force, or was until lately.
-func (r *Replica) hosted(id protocol.InstanceID) *loop {
+func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
 	if l := r.find(id); l != nil {
 		return l
 	}
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
-	for _, l := range r.lingers {
+	for _, l := range r.retired {
 		if l.id == id {
 			return l
 		}
@@ -184,11 +184,11 @@ func (r *Replica) askAgain(groups []*member.ReadGroup) {
 	}
 }
 
-// forget leaves out the loop of an instance that has lingered long enough.
-func (r *Replica) forget(l *loop) {
+// forget leaves out the loop of an instance that has stayed long enough.
+func (r *Replica) forget(l *eventLoop) {
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
-	r.lingers = slices.DeleteFunc(r.lingers, func(o *loop) bool { return o == l })
+	r.retired = slices.DeleteFunc(r.retired, func(o *eventLoop) bool { return o == l })
 }
 
 // dropRetired gives up the logs of instances that are retired for good: the member stopped
@@ -206,7 +206,7 @@ func (r *Replica) dropRetired(meta *member.Meta) error {
 }
 
 // missing answers a member that lacks the log of an instance that may be retired. That it
-// lingers here does not help one that joined after the retirement: it is none of its members.
+// stays here does not help one that joined after the retirement: it is none of its members.
 func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
 	if cursor, _ := r.apply.at(); cursor.Retired(id) {
 		r.askSnapshot(nil, from, 0)

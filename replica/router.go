@@ -9,15 +9,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// loops are the event loops of all instances that are in force. The set is replaced as a
+// eventLoops are the event loops of all instances that are in force. The set is replaced as a
 // whole, never changed. It implements member.Siblings.
-type loops struct {
-	all []*loop // ascending by instance; never empty, the first one's is never retired
+type eventLoops struct {
+	all []*eventLoop // ascending by instance; never empty, the first one's is never retired
 	ids []protocol.InstanceID
 }
 
-func newLoops(all []*loop) *loops {
-	s := &loops{all: all}
+func newLoops(all []*eventLoop) *eventLoops {
+	s := &eventLoops{all: all}
 	for _, l := range all {
 		s.ids = append(s.ids, l.id)
 	}
@@ -25,28 +25,28 @@ func newLoops(all []*loop) *loops {
 }
 
 // IDs implements member.Siblings, as the methods below do.
-func (s *loops) IDs() []protocol.InstanceID { return s.ids }
+func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
 
-func (s *loops) Load(i int) member.Load {
+func (s *eventLoops) Load(i int) member.Load {
 	l := s.all[i]
 	load := l.load.Load()
 	return member.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
 }
 
-func (s *loops) Status(i int) *protocol.Status { return s.all[i].status.Load() }
+func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Load() }
 
-func (s *loops) Wake(i int) { poke(s.all[i].wake) }
+func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
 
-func (s *loops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
+func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
 
-func (s *loops) HandRead(i int, g *member.ReadGroup) { s.all[i].handRead(g) }
+func (s *eventLoops) HandRead(i int, g *member.ReadGroup) { s.all[i].handRead(g) }
 
-func (r *Replica) all() []*loop { return r.loops.Load().all }
+func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 
-func (r *Replica) first() *loop { return r.loops.Load().all[0] }
+func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
 
 // find returns an instance's loop, nil if it is not hosted here.
-func (r *Replica) find(id protocol.InstanceID) *loop {
+func (r *Replica) find(id protocol.InstanceID) *eventLoop {
 	for _, l := range r.all() {
 		if l.id == id {
 			return l
@@ -63,7 +63,7 @@ type router struct {
 }
 
 // set tells how an instance stands, and returns what the others want of it.
-func (r *router) set(t member.Thread, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (r *router) set(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake = r.weaver.Set(t, wake)

@@ -234,7 +234,7 @@ func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) e
 	if _, err := w.Write(append(head, meta...)); err != nil {
 		return err
 	}
-	sum := &summer{w: w, crc: newCRC()}
+	sum := &checksummer{w: w, crc: newCRC()}
 	if state != nil {
 		if err := state(sum); err != nil {
 			return err
@@ -251,22 +251,22 @@ func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) e
 
 func newCRC() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
-// summer counts and sums what goes through it.
-type summer struct {
+// checksummer counts and sums what goes through it.
+type checksummer struct {
 	w   io.Writer
 	r   io.Reader
 	crc hash.Hash32
 	n   uint64
 }
 
-func (s *summer) Write(b []byte) (int, error) {
+func (s *checksummer) Write(b []byte) (int, error) {
 	s.crc.Write(b) // before others see it; after an error the sum is of no use
 	n, err := s.w.Write(b)
 	s.n += uint64(n)
 	return n, err
 }
 
-func (s *summer) Read(b []byte) (int, error) {
+func (s *checksummer) Read(b []byte) (int, error) {
 	n, err := s.r.Read(b)
 	s.crc.Write(b[:n])
 	s.n += uint64(n)
@@ -277,7 +277,7 @@ func (s *summer) Read(b []byte) (int, error) {
 type SnapshotReader struct {
 	Header SnapshotHeader
 	file   vfs.File
-	state  *summer
+	state  *checksummer
 	size   uint64
 	want   uint32
 	path   string
@@ -332,7 +332,7 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 		return nil, corrupt("trailer mismatch")
 	}
 	r.want = binary.LittleEndian.Uint32(tail[8:])
-	r.state = &summer{r: bufio.NewReaderSize(io.NewSectionReader(f, 16+metaLen, size), snapBuffer), crc: newCRC()}
+	r.state = &checksummer{r: bufio.NewReaderSize(io.NewSectionReader(f, 16+metaLen, size), snapBuffer), crc: newCRC()}
 	return r, nil
 }
 

@@ -70,7 +70,7 @@ func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
 // askSnapshot has a member sent the state as it is now, because an instance's leader here has
 // no log for it any more, or, without l, because it misses an instance that is retired. One
 // stream serves all that ask while it runs.
-func (r *Replica) askSnapshot(l *loop, to protocol.MemberID, term protocol.Term) {
+func (r *Replica) askSnapshot(l *eventLoop, to protocol.MemberID, term protocol.Term) {
 	h := stream{Term: term}
 	if l != nil {
 		h.Instance, h.After = l.id, l.inst.Core().Status().First-1
@@ -147,14 +147,14 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 // intake is an Intake, and who waits for it.
 type intake struct {
 	mu    sync.Mutex
-	rule  member.Intake
+	rule  member.SnapshotIntake
 	ended chan struct{} // closed when the one that is being received ends
 }
 
 // admitSnapshot asks what becomes of a snapshot, and waits while another one is being received. That
 // one comes or fails: the link sees to it.
-func (r *Replica) admitSnapshot(h *stream) (member.Verdict, error) {
-	o := member.Offered{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
+func (r *Replica) admitSnapshot(h *stream) (member.SnapshotVerdict, error) {
+	o := member.SnapshotOffer{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
 	for {
 		have, _ := r.apply.at()
 		_, repairing := r.apply.repairing()

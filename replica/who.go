@@ -149,11 +149,11 @@ func (a *hearing) answered(id protocol.MemberID) {
 }
 
 // wait returns when all have answered, after a while, or when the member stops.
-func (a *hearing) wait(stop <-chan struct{}, patience time.Duration) {
+func (a *hearing) wait(stop <-chan struct{}, timeout time.Duration) {
 	if a.done == nil {
 		return
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-a.done:

@@ -21,8 +21,8 @@ type applying struct {
 	// toApply carries news that the queue is not empty, toLoops what the instances should look at.
 	toApply, toLoops line
 
-	mending member.Mending // whom to ask for a state
-	asking  bool           // that goes on
+	mending member.StateRepair // whom to ask for a state
+	asking  bool               // that goes on
 
 	base   order.Cursor // of the snapshot from which the state came
 	opened order.Cursor // of the one that was opened last
@@ -33,7 +33,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
-	m.applier.Void = func(b *member.Batch) { m.strand.Again([]*member.Batch{b}) }
+	m.applier.Void = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base = meta.Cursor
@@ -181,7 +181,7 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 // Cut implements member.ApplyWorld.
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	w.m.releaseUpTo(meta.Command)
-	for _, s := range w.m.strands {
+	for _, s := range w.m.inForce {
 		s.snapshotWritten(meta, bytes)
 	}
 }
@@ -239,7 +239,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 }
 
 // snapshotWritten has the instance's log cut as far as nobody needs it any more.
-func (s *strand) snapshotWritten(meta *member.Meta, bytes int64) {
+func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
 	if m.w.chance(0.5) {
 		upTo = newest

@@ -10,7 +10,7 @@ import (
 const backlogStream = stream + 7
 
 // drawBacklog chooses whether little may wait to be applied, and then mostly that applying is slow.
-func (s *Settings) drawBacklog(d dice) {
+func (s *Settings) drawBacklog(d chance) {
 	s.ApplyBytes = member.ApplyQueueBytes
 	if d.yes(0.2) {
 		s.Backlog = 1 + d.below(6)

@@ -74,15 +74,15 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 // released tells the judge that a body was given up.
 func (m *Member) released(instance protocol.InstanceID, key member.BodyKey) {
 	m.w.events.Released++
-	m.w.courtOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
+	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 }
 
 // judgeHeld tells the judge what the store holds of the instance when the member starts.
-func (s *strand) judgeHeld(store *wal.Bodies) error {
+func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.m.strange() {
 		return nil
 	}
-	return s.court.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
+	return s.judges.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
 }
 
 // found is what a store holds of an instance, as the judge has it. What cannot be read is not
@@ -135,7 +135,7 @@ func (m *Member) tickBodies() {
 // followMembers lets the machine know whom to ask.
 func (m *Member) followMembers() {
 	var configs []protocol.Config
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		configs = append(configs, s.inst.Core().Status().Config)
 	}
 	union := member.Union(configs)
@@ -219,7 +219,7 @@ func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
 
 // dropped notes that the state machine does not refer to a body since a position.
 func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
-	m.w.courtOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+	m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
 	m.drops = append(m.drops, droppedBody{at, ref})
 }
 
@@ -228,7 +228,7 @@ func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
 func (m *Member) passed(ref protocol.BodyRef) {
 	m.body.kept.Passed(ref)
 	if !m.machine.refers(ref) {
-		m.w.courtOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+		m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // damage spoils bytes of a body on a member's disk, if enough others hold it whole: only
 // what the member knows to be committed, for what it acknowledged before that it must keep.
 func (w *World) damage(m *Member) {
-	s := m.strands[w.among(len(m.strands))]
-	live := slices.DeleteFunc(s.court.bodies.Live(), func(i uint64) bool {
-		return i > uint64(s.noted) || s.court.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.court, i, m)
+	s := m.inForce[w.among(len(m.inForce))]
+	live := slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
+		return i > uint64(s.noted) || s.judges.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
 	})
 	if len(live) == 0 {
 		return
@@ -25,7 +25,7 @@ func (w *World) damage(m *Member) {
 	}
 	w.events.Damages++
 	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
-	s.court.bodies.Damage(m.judged(), index)
+	s.judges.bodies.Damage(m.judged(), index)
 }
 
 // twice reports whether a body stands in two places, because it was proposed twice.
@@ -40,7 +40,7 @@ func (m *Member) twice(b *wal.Body) bool {
 
 // stillWhole reports whether a body can be made whole without one member, also when the
 // others have cut their whole copies to rows.
-func (w *World) stillWhole(c *court, index uint64, without *Member) bool {
+func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) bool {
 	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (w *World) stillWhole(c *court, index uint64, without *Member) bool {
 // whoeverLeaves reports the same where others may leave: nobody else's part of the body is
 // damaged, for members count with what they do not know to be damaged, and in every
 // configuration the voters suffice.
-func (w *World) whoeverLeaves(c *court, index uint64, without *Member) bool {
+func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) bool {
 	if slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) }) {
 		return false
 	}
@@ -63,7 +63,7 @@ func (w *World) whoeverLeaves(c *court, index uint64, without *Member) bool {
 // recoverable reports whether those members hold enough of everything alive.
 func (w *World) recoverable(members []*Member) bool {
 	ids := numbers(members)
-	for _, c := range w.courts {
+	for _, c := range w.allJudges {
 		if slices.ContainsFunc(c.bodies.Live(), func(i uint64) bool { return !c.bodies.Recoverable(i, ids) }) {
 			return false
 		}

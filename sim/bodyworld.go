@@ -43,7 +43,7 @@ func (w *bodyWorld) Inbox(f func(*member.BodyInbox)) {
 
 // Config implements member.BodyWorld.
 func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
-	if s := w.m.among(w.m.strands, instance); s != nil {
+	if s := w.m.among(w.m.inForce, instance); s != nil {
 		return s.config()
 	}
 	return w.m.applier.Config()
@@ -51,7 +51,7 @@ func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
 
 // InLoop implements member.BodyWorld.
 func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
-	s := w.m.among(w.m.strands, ref.Instance)
+	s := w.m.among(w.m.inForce, ref.Instance)
 	if s == nil {
 		f(false)
 		return
@@ -68,7 +68,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	nth := m.writer.count + 1
 	for _, r := range records {
 		ref := member.RefOf(r.Body)
-		m.w.violate(m.id, m.w.courtOf(ref.Instance).bodies.Body(m.judged(), nth, judged(r.Body)))
+		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Body(m.judged(), nth, judged(r.Body)))
 		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):
@@ -85,7 +85,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 			return
 		}
 		for _, r := range records {
-			m.w.courtOf(protocol.InstanceID(r.Instance)).bodies.Durable(m.judged(), nth)
+			m.w.judgesOf(protocol.InstanceID(r.Instance)).bodies.Durable(m.judged(), nth)
 		}
 		done()
 	})
@@ -95,7 +95,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
 	w.m.w.events.Wanted++
 	w.m.toLoops.post(func() {
-		if s := w.m.among(w.m.strands, ref.Instance); s != nil {
+		if s := w.m.among(w.m.inForce, ref.Instance); s != nil {
 			s.step(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
 		}
 	})
@@ -109,7 +109,7 @@ func (w *bodyWorld) Report(r member.BodyReport) {
 	m := w.m
 	switch r.What {
 	case member.BodyDamaged:
-		if !m.w.courtOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
+		if !m.w.judgesOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
 			m.w.violate(m.id, r.Err)
 		}
 		if r.News {
@@ -132,5 +132,5 @@ func (m *Member) judgeServed(answer *protocol.Message) {
 	}
 	b, _ := m.body.store.Find(uint32(answer.Instance), uint64(answer.Holdings[0].Index))
 	b.Form, b.Bytes = uint8(answer.Holdings[0].Form), answer.Blob
-	m.w.violate(m.id, m.w.courtOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
+	m.w.violate(m.id, m.w.judgesOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
 }

@@ -123,8 +123,8 @@ func (op *operation) command(number, padding int) []byte {
 	return command(number, short, padding)
 }
 
-// perform sends an operation to a member and calls then when it ended or patience did.
-func (c *client) perform(m *Member, op *operation, patience time.Duration, then func()) {
+// perform sends an operation to a member and calls then when it ended or timeout did.
+func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
 	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt
@@ -137,7 +137,7 @@ func (c *client) perform(m *Member, op *operation, patience time.Duration, then 
 			w.after(0, then) // never inside of what the member is doing
 		}
 	}
-	w.after(patience, end)
+	w.after(timeout, end)
 	if op.Kind == check.Get {
 		if m.replaced() {
 			w.events.Stranded++

@@ -12,7 +12,7 @@ import (
 )
 
 // spoil damages what a member's disk holds at an index.
-func (s *stage) spoil(id protocol.MemberID, i protocol.Index) {
+func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	s.t.Helper()
 	m := s.member(id)
 	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
@@ -73,7 +73,7 @@ func TestDamageIsFoundAtStart(t *testing.T) {
 }
 
 // change asks the leader for a change again and again until done.
-func (s *stage) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
+func (s *script) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
 	s.t.Helper()
 	s.until(what, func() bool {
 		m := s.leader()
@@ -90,14 +90,14 @@ func (s *stage) change(what string, done func(*protocol.Config) bool, changes ..
 	})
 }
 
-func (s *stage) remove(id protocol.MemberID) {
+func (s *script) remove(id protocol.MemberID) {
 	s.t.Helper()
 	s.change(fmt.Sprintf("%s is removed", id), func(c *protocol.Config) bool { return c.Find(id) == nil },
 		protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}})
 }
 
 // add brings in a new member: as a learner, and, when it holds everything, as a voter.
-func (s *stage) add() protocol.MemberID {
+func (s *script) add() protocol.MemberID {
 	s.t.Helper()
 	added := s.addMember()
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
@@ -431,7 +431,7 @@ func TestDamagedWholeThatCounts(t *testing.T) {
 	s.passes()
 }
 
-func damagedWhole(s *stage) {
+func damagedWhole(s *script) {
 	s.settled()
 	s.split(1, 2, 3)
 	s.mustAck(s.putBody(1))

@@ -24,12 +24,12 @@ func coded(k int) func(*Settings) {
 	}
 }
 
-func craftStage(t *testing.T, nodes, k int) *stage { return newStage(t, nodes, "", coded(k)) }
+func craftStage(t *testing.T, nodes, k int) *script { return newStage(t, nodes, "", coded(k)) }
 
 // putBody asks a member for a write with a body and returns at once.
-func (s *stage) putBody(id protocol.MemberID) *operation { return s.writeBody(id, check.Append) }
+func (s *script) putBody(id protocol.MemberID) *operation { return s.writeBody(id, check.Append) }
 
-func (s *stage) writeBody(id protocol.MemberID, kind check.Kind) *operation {
+func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *operation {
 	op := &operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
 	op.carry(len(s.ops), s.drawBody())
 	s.ask(id, op)
@@ -37,7 +37,7 @@ func (s *stage) writeBody(id protocol.MemberID, kind check.Kind) *operation {
 }
 
 // settled elects member 1, lets it see all others, and commits something.
-func (s *stage) settled() {
+func (s *script) settled() {
 	s.t.Helper()
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -45,22 +45,22 @@ func (s *stage) settled() {
 }
 
 // last is the last index in a member's log.
-func (s *stage) last(id protocol.MemberID) protocol.Index {
+func (s *script) last(id protocol.MemberID) protocol.Index {
 	return s.member(id).inst.Core().Status().Last
 }
 
-func (s *stage) commit(id protocol.MemberID) protocol.Index {
+func (s *script) commit(id protocol.MemberID) protocol.Index {
 	return s.member(id).inst.Core().Status().Commit
 }
 
 // form is what a member's disk holds at an index.
-func (s *stage) form(id protocol.MemberID, i protocol.Index) check.Form {
+func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
 	_, f := s.bodies.OnDisk(uint64(id), uint64(i))
 	return f
 }
 
 // only lets entries and bodies reach just these members, who do not learn what is committed.
-func (s *stage) only(ids ...protocol.MemberID) {
+func (s *script) only(ids ...protocol.MemberID) {
 	s.pass = func(m *protocol.Message) bool {
 		switch m.Type {
 		case protocol.MsgHeartbeat:
@@ -73,7 +73,7 @@ func (s *stage) only(ids ...protocol.MemberID) {
 }
 
 // without loses all messages of these types.
-func (s *stage) without(types ...protocol.MessageType) {
+func (s *script) without(types ...protocol.MessageType) {
 	s.pass = func(m *protocol.Message) bool {
 		for _, t := range types {
 			if m.Type == t {
@@ -85,7 +85,7 @@ func (s *stage) without(types ...protocol.MessageType) {
 }
 
 // hold keeps messages back that match, and returns what delivers them later.
-func (s *stage) hold(match func(*protocol.Message) bool) (deliver func()) {
+func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 	var held []*protocol.Message
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
@@ -105,7 +105,7 @@ func (s *stage) hold(match func(*protocol.Message) bool) (deliver func()) {
 }
 
 // readable demands that members can read everything.
-func (s *stage) readable(ids ...protocol.MemberID) {
+func (s *script) readable(ids ...protocol.MemberID) {
 	s.t.Helper()
 	for _, id := range ids {
 		s.mustAck(s.get(id))
@@ -114,7 +114,7 @@ func (s *stage) readable(ids ...protocol.MemberID) {
 
 // spread brings a coded entry to some members besides the leader 1, which then stops. It
 // returns the operation and the entry's index.
-func (s *stage) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
+func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 	s.t.Helper()
 	s.only(to...)
 	op := s.putBody(1)
@@ -130,7 +130,7 @@ func (s *stage) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 
 // codedThenWhole: a coded entry that is not durable, then one that is on a majority. The
 // leader and one more stop (docs/craft.md, G1).
-func codedThenWhole(s *stage) (coded, small *operation) {
+func codedThenWhole(s *script) (coded, small *operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)
 	small = s.put(1)
@@ -180,7 +180,7 @@ func TestPaperFigure6(t *testing.T) {
 
 // oldTermAnswers: a new leader asks who holds a coded entry; an append of the old leader
 // reaches one of those asked after it answered (G2).
-func oldTermAnswers(s *stage) {
+func oldTermAnswers(s *script) {
 	s.settled()
 	s.member(1).setRate(0.2) // it goes on leading in its own view
 	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == protocol.MsgAppend })
@@ -208,7 +208,7 @@ func oldTermAnswers(s *stage) {
 }
 
 // termAt is the term of the entry at an index of a member's disk.
-func (s *stage) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
+func (s *script) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
 	return protocol.Term(s.ledger.DurableTerm(uint64(id), uint64(i)))
 }
 
@@ -467,7 +467,7 @@ func TestManyK(t *testing.T) {
 }
 
 // machineBodies are the bodies to which a member's state refers.
-func (s *stage) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
+func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
 	if err := s.member(id).machine.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // statuses is how the instances stand now.
 func (m *Member) statuses() (all []*protocol.Status) {
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		st := s.inst.Core().Status()
 		all = append(all, &st)
 	}
@@ -26,7 +26,7 @@ func (m *Member) statuses() (all []*protocol.Status) {
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.events.Stops++
-	leaving, limit := member.Leaving{}, w.now+w.set.Election
+	leaving, limit := member.StopHandover{}, w.now+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
 	step = func() {
@@ -66,7 +66,7 @@ func (m *Member) greet() {
 		reason := member.Admit(o.applier.Configs(), m.id)
 		if reason.Final() {
 			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
-				m.strand.do(func() { m.strand.hosted.Departure().Refused(m.id, o.id, reason) })
+				m.memberInstance.do(func() { m.memberInstance.hosted.Departure().Refused(m.id, o.id, reason) })
 			})
 		}
 	}
@@ -75,7 +75,7 @@ func (m *Member) greet() {
 // known are those whom the member knows of.
 func (m *Member) known() protocol.Config {
 	var configs []protocol.Config
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		configs = append(configs, s.witness.status.Config)
 	}
 	return member.Union(configs)
@@ -90,7 +90,7 @@ func dials(known *protocol.Config, o *Member) bool {
 // this is so: every instance has decided it. Where damage was done, it stays as long as the
 // others do not hold enough without it, which is for the one who does the damage to respect.
 func (w *World) expel(m *Member, why *member.ExpelledError) {
-	for _, c := range w.courts {
+	for _, c := range w.allJudges {
 		if !c.ended && !c.left[m.id] {
 			w.violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
 			return
@@ -115,7 +115,7 @@ func (w *World) stranded(m *Member) bool {
 	if !slices.ContainsFunc(w.members, func(o *Member) bool { return o != m && o.up && dials(&known, o) }) {
 		return false
 	}
-	for _, c := range w.courts {
+	for _, c := range w.allJudges {
 		if !c.ended && !c.left[m.id] {
 			return false
 		}

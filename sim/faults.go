@@ -53,7 +53,7 @@ var faultNames = [faultKinds]string{
 }
 
 // drawFaults chooses which faults a run has and how often.
-func (s *Settings) drawFaults(d dice) {
+func (s *Settings) drawFaults(d chance) {
 	if d.yes(0.05) {
 		return // a quiet run
 	}
@@ -69,7 +69,7 @@ const turnStream = stream + 3
 
 // drawTurns chooses whether processes stand still inside turns; now and then that is all that
 // happens, with leases, and clients who ask leaders that stand still.
-func (s *Settings) drawTurns(d dice) {
+func (s *Settings) drawTurns(d chance) {
 	if !d.yes(0.3) {
 		return
 	}
@@ -83,7 +83,7 @@ func (s *Settings) drawTurns(d dice) {
 }
 
 // drawProposers chooses whether members have faults that make them propose nonsense.
-func (s *Settings) drawProposers(d dice) {
+func (s *Settings) drawProposers(d chance) {
 	if d.yes(0.2) {
 		s.Faults[faultGarble] = s.Election * time.Duration(1+d.below(10))
 	}
@@ -111,7 +111,7 @@ func (w *World) garble(m *Member) {
 	w.events.Garbled++
 	w.tracef("FAULT %s proposes nonsense", m.id)
 	m.whenAwake(func() {
-		if s := m.strands[w.pick(len(m.strands))]; m.up {
+		if s := m.inForce[w.pick(len(m.inForce))]; m.up {
 			s.step(protocol.Propose{Entries: []protocol.Entry{e}})
 		}
 	})
@@ -219,7 +219,9 @@ func (w *World) victim() *Member {
 func (w *World) leader() (leader *Member) { return w.leaderOf(firstInstance) }
 
 // someLeader is the leader of some instance, or nil.
-func (w *World) someLeader() *Member { return w.leaderOf(w.courts[w.among(len(w.courts))].instance) }
+func (w *World) someLeader() *Member {
+	return w.leaderOf(w.allJudges[w.among(len(w.allJudges))].instance)
+}
 
 func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 	last := protocol.Term(0)
@@ -227,7 +229,7 @@ func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 		if !m.up {
 			continue
 		}
-		if s := m.of(instance); s != nil && !s.vanished && s.leads() && s.witness.status.Term > last {
+		if s := m.of(instance); s != nil && !s.ended && s.leads() && s.witness.status.Term > last {
 			leader, last = m, s.witness.status.Term
 		}
 	}
@@ -385,7 +387,7 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 }
 
 func (w *World) transfer(m *Member) {
-	instance := w.courts[w.among(len(w.courts))].instance
+	instance := w.allJudges[w.among(len(w.allJudges))].instance
 	if leader := w.leaderOf(instance); leader != nil && w.chance(0.8) {
 		m = leader
 	}
@@ -633,7 +635,7 @@ func (w *World) core() []*Member {
 // of it.
 func (w *World) joins(m *Member) bool {
 	return m.up && slices.ContainsFunc(w.members, func(o *Member) bool {
-		return o.up && slices.ContainsFunc(o.strands, func(s *strand) bool {
+		return o.up && slices.ContainsFunc(o.inForce, func(s *memberInstance) bool {
 			x := s.witness.status.Config.Find(m.id)
 			return x != nil && x.Joining
 		})
@@ -649,7 +651,7 @@ func (w *World) decisive(members []*Member) bool {
 	lives := func(id uint64) bool {
 		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
 	}
-	for _, c := range w.courts {
+	for _, c := range w.allJudges {
 		if slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool { return !v.Quorum(lives) }) {
 			return false
 		}
@@ -658,4 +660,4 @@ func (w *World) decisive(members []*Member) bool {
 }
 
 // leadsAny reports whether the member believes that it leads some instance.
-func (m *Member) leadsAny() bool { return slices.ContainsFunc(m.strands, (*strand).leads) }
+func (m *Member) leadsAny() bool { return slices.ContainsFunc(m.inForce, (*memberInstance).leads) }

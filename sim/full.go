@@ -14,7 +14,7 @@ import (
 const fullStream = stream + 6
 
 // drawFull chooses whether disks get full, with segments that are soon at their end.
-func (s *Settings) drawFull(d dice) {
+func (s *Settings) drawFull(d chance) {
 	if !d.yes(0.25) {
 		return
 	}

@@ -17,19 +17,19 @@ import (
 // although the member has just stopped reaches nobody.
 
 // Now implements member.Host, as the other methods of strand in this file do.
-func (s *strand) Now() time.Duration { return s.m.clock() }
+func (s *memberInstance) Now() time.Duration { return s.m.clock() }
 
-func (s *strand) Siblings() member.Siblings { return s.m.crew }
+func (s *memberInstance) Siblings() member.Siblings { return s.m.crew }
 
-func (s *strand) Input(in protocol.Input) { s.step(in) }
+func (s *memberInstance) Input(in protocol.Input) { s.step(in) }
 
-func (s *strand) Publish(st *protocol.Status) { s.status = st }
+func (s *memberInstance) Publish(st *protocol.Status) { s.status = st }
 
-func (s *strand) NoteLoad(load member.Load) { s.load = load }
+func (s *memberInstance) NoteLoad(load member.Load) { s.load = load }
 
-func (s *strand) NoteWeave(*member.WeaveStatus) {}
+func (s *memberInstance) NoteWeave(*member.WeaveStatus) {}
 
-func (s *strand) Relink(changed bool) {
+func (s *memberInstance) Relink(changed bool) {
 	if changed && s.m.up {
 		if s.m.learn(); s.m.up {
 			s.m.followMembers()
@@ -37,7 +37,7 @@ func (s *strand) Relink(changed bool) {
 	}
 }
 
-func (s *strand) Fail(err error) {
+func (s *memberInstance) Fail(err error) {
 	var expelled *member.ExpelledError
 	switch {
 	case !s.m.up:
@@ -49,46 +49,46 @@ func (s *strand) Fail(err error) {
 }
 
 // Condemn implements member.Host: the member stops when the turn ends.
-func (s *strand) Condemn(f *protocol.Forgot) {
+func (s *memberInstance) Condemn(f *protocol.Forgot) {
 	s.m.condemned = errors.Join(replica.Condemn(s.m.disk, dataDir, cluster, s.m.id, f), member.Forgotten(s.m.id, f))
 }
 
-func (s *strand) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }
+func (s *memberInstance) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }
 
-func (s *strand) TakeBatch() *member.Batch {
+func (s *memberInstance) TakeBatch() *member.Batch {
 	s.m.scatter()
 	return s.m.proposals.Take()
 }
 
-func (s *strand) Again(batches []*member.Batch) {
+func (s *memberInstance) Again(batches []*member.Batch) {
 	if len(batches) > 0 {
 		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
 		s.m.wakePreferred()
 	}
 }
 
-func (s *strand) Expired(now, limit time.Duration) []*member.Batch {
+func (s *memberInstance) Expired(now, limit time.Duration) []*member.Batch {
 	return s.m.proposals.Expired(now, limit)
 }
 
-func (s *strand) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+func (s *memberInstance) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
 	return s.reads.Take(s.m.progress.Asking())
 }
 
-func (s *strand) RetireReads() []*member.ReadGroup { return s.reads.Retire() }
+func (s *memberInstance) RetireReads() []*member.ReadGroup { return s.reads.Retire() }
 
-func (s *strand) AskAgain(groups []*member.ReadGroup) { s.m.askAgain(groups) }
+func (s *memberInstance) AskAgain(groups []*member.ReadGroup) { s.m.askAgain(groups) }
 
-func (s *strand) Risen() uint64 { return s.m.weaver.Risen }
+func (s *memberInstance) Risen() uint64 { return s.m.weaver.Risen }
 
-func (s *strand) Weave(t member.Thread, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (s *memberInstance) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	wake = s.m.weaver.Set(t, wake)
 	return s.m.weaver.Want(s.instance), wake
 }
 
-func (s *strand) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
+func (s *memberInstance) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
 
-func (s *strand) Refused(r protocol.Rejection) {
+func (s *memberInstance) Refused(r protocol.Rejection) {
 	for i := range s.m.changes {
 		if s.m.changes[i].context == r.Context {
 			s.m.changes[i].done(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
@@ -98,13 +98,13 @@ func (s *strand) Refused(r protocol.Rejection) {
 	}
 }
 
-func (s *strand) Frame(msg *protocol.Message) ([][]byte, error) {
+func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
 	f := member.Framer{Load: member.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
 	return f.Frame(msg)
 }
 
 // Transmit implements member.Host. What leaves is judged.
-func (s *strand) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
+func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
 	w := s.m.w
 	if !s.m.up {
 		return true
@@ -120,7 +120,7 @@ func (s *strand) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bo
 }
 
 // Unreadable implements member.Host, and judges why.
-func (s *strand) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
+func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
 	w := s.m.w
 	var load *member.LoadError
 	var compacted *wal.CompactedError
@@ -143,14 +143,14 @@ func (s *strand) Unreadable(msg *protocol.Message, err error, remedy member.Reme
 	}
 }
 
-func (s *strand) SendSnapshot(to protocol.MemberID, _ protocol.Term) {
+func (s *memberInstance) SendSnapshot(to protocol.MemberID, _ protocol.Term) {
 	if s.m.up {
 		s.sendSnapshot(to)
 	}
 }
 
 // Submit implements member.Host.
-func (s *strand) Submit(records []wal.Record, seq uint64) {
+func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 	m := s.m
 	if !m.up {
 		return
@@ -172,47 +172,49 @@ func (s *strand) Submit(records []wal.Record, seq uint64) {
 }
 
 // CutLog implements member.Host.
-func (s *strand) CutLog(at protocol.Index) {
+func (s *memberInstance) CutLog(at protocol.Index) {
 	if s.m.up {
 		s.cut(at)
 	}
 }
 
-func (s *strand) Harmed(err *member.LoadError) {
+func (s *memberInstance) Harmed(err *member.LoadError) {
 	if s.m.up {
 		s.m.harm(s, err.Index)
 	}
 }
 
-func (s *strand) Unnamed(st *protocol.Status) []protocol.Change { return s.m.register.Publish(st) }
+func (s *memberInstance) Unnamed(st *protocol.Status) []protocol.Change {
+	return s.m.register.Publish(st)
+}
 
-func (s *strand) AppliedOf() (added, applied protocol.Index, ok bool) {
+func (s *memberInstance) AppliedOf() (added, applied protocol.Index, ok bool) {
 	return s.m.progress.Of(s.instance)
 }
 
-func (s *strand) At() (order.Cursor, []protocol.Config) {
+func (s *memberInstance) At() (order.Cursor, []protocol.Config) {
 	return s.m.progress.At()
 }
 
-func (s *strand) AppliedBytes() int64 { return s.m.queue.Total() }
+func (s *memberInstance) AppliedBytes() int64 { return s.m.queue.Total() }
 
-func (s *strand) Install(base *protocol.Base) {
+func (s *memberInstance) Install(base *protocol.Base) {
 	if s.m.up {
 		s.m.pushInstall(s.instance, base)
 	}
 }
 
-func (s *strand) Commit(c member.Commitment) {
+func (s *memberInstance) Commit(c member.CommittedEntries) {
 	if s.m.up {
 		s.m.push(member.ApplyItem{Commit: c})
 	}
 }
 
-func (s *strand) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
+func (s *memberInstance) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	return s.m.progress.Ask(g, shape)
 }
 
-func (s *strand) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 	m := s.m
 	complete, ready := m.progress.ReadPoint(g, s.instance, index)
 	if complete {
@@ -223,18 +225,18 @@ func (s *strand) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 	}
 }
 
-func (s *strand) FailRead(g *member.ReadGroup, err error) {
+func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
 	if s.m.progress.FailRead(g) {
 		g.Done(err)
 		s.m.readDone()
 	}
 }
 
-func (s *strand) SavedRetired() bool { return s.m.snapped.Retired(s.instance) }
+func (s *memberInstance) SavedRetired() bool { return s.m.snapped.Retired(s.instance) }
 
-func (s *strand) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
+func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
 
-func (s *strand) BodyNews() (in protocol.Bodies, changed bool) {
+func (s *memberInstance) BodyNews() (in protocol.Bodies, changed bool) {
 	if !s.news {
 		return in, false
 	}
@@ -242,20 +244,22 @@ func (s *strand) BodyNews() (in protocol.Bodies, changed bool) {
 	return s.m.body.kept.News(s.instance)
 }
 
-func (s *strand) BodiesInstalling(index protocol.Index) { s.m.body.kept.Installing(s.instance, index) }
+func (s *memberInstance) BodiesInstalling(index protocol.Index) {
+	s.m.body.kept.Installing(s.instance, index)
+}
 
-func (s *strand) BodiesCommitted(entries []protocol.Entry) {
+func (s *memberInstance) BodiesCommitted(entries []protocol.Entry) {
 	s.m.body.cache.Committed(s.instance, entries)
 	s.m.body.kept.Committed(s.instance, entries)
 }
 
-func (s *strand) BodiesCompacted(index protocol.Index) {
+func (s *memberInstance) BodiesCompacted(index protocol.Index) {
 	if s.m.up {
 		s.m.compacted(s.instance, index)
 	}
 }
 
-func (s *strand) Want(refs []protocol.BodyRef) {
+func (s *memberInstance) Want(refs []protocol.BodyRef) {
 	if s.m.up {
 		s.m.body.inbox.Want(refs)
 		s.m.wakeBodies()
@@ -264,15 +268,15 @@ func (s *strand) Want(refs []protocol.BodyRef) {
 
 // crew is the instances in force on a member. It implements member.Siblings.
 type crew struct {
-	ids     []protocol.InstanceID
-	strands []*strand
+	ids       []protocol.InstanceID
+	instances []*memberInstance
 }
 
 // muster notes which instances are in force.
-func (r *running) muster(strands []*strand) {
-	r.strands = strands
-	r.crew = &crew{strands: strands}
-	for _, s := range strands {
+func (r *running) muster(instances []*memberInstance) {
+	r.inForce = instances
+	r.crew = &crew{instances: instances}
+	for _, s := range instances {
 		r.crew.ids = append(r.crew.ids, s.instance)
 	}
 }
@@ -283,18 +287,18 @@ func (c *crew) IDs() []protocol.InstanceID { return c.ids }
 // Load is what an instance is known to have to do. One that is to take the next batch seems to
 // have the least.
 func (c *crew) Load(i int) member.Load {
-	s := c.strands[i]
+	s := c.instances[i]
 	if to := s.m.destination(); to != 0 && to != s.instance {
 		return member.Load{Pending: 1 << 30}
 	}
 	return s.load
 }
 
-func (c *crew) Status(i int) *protocol.Status { return c.strands[i].status }
+func (c *crew) Status(i int) *protocol.Status { return c.instances[i].status }
 
 // Wake implements member.Siblings; sometimes the instance notices late.
 func (c *crew) Wake(i int) {
-	s := c.strands[i]
+	s := c.instances[i]
 	if w := s.m.w; w.chance(w.set.Weave.Lazy) {
 		s.m.later(w.between(0, w.set.Heartbeat), s.wake)
 		return
@@ -302,10 +306,10 @@ func (c *crew) Wake(i int) {
 	s.wake()
 }
 
-func (c *crew) Tell(i int, in protocol.Input) { c.strands[i].step(in) }
+func (c *crew) Tell(i int, in protocol.Input) { c.instances[i].step(in) }
 
 func (c *crew) HandRead(i int, g *member.ReadGroup) {
-	if s := c.strands[i]; s.reads.Hand(g) {
+	if s := c.instances[i]; s.reads.Hand(g) {
 		s.wake()
 	} else {
 		s.m.askAgain([]*member.ReadGroup{g})

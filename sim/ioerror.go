@@ -18,7 +18,7 @@ var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())
 const ioStream = stream + 21
 
 // drawIO chooses whether disks fail operations.
-func (s *Settings) drawIO(d dice) {
+func (s *Settings) drawIO(d chance) {
 	if d.yes(0.2) {
 		s.Faults[faultIO] = s.Election * time.Duration(2+d.below(12))
 	}

@@ -26,7 +26,7 @@ func narrowFrames(set *Settings) {
 }
 
 // late leaves a member behind by so many entries, and then lets it back over a narrow link.
-func (s *stage) late(id protocol.MemberID, entries int) {
+func (s *script) late(id protocol.MemberID, entries int) {
 	s.t.Helper()
 	var others []protocol.MemberID
 	for _, m := range s.members {
@@ -52,7 +52,7 @@ func lateCoded(set *Settings) {
 
 // laggard: of five members one is down and one is far behind. It answers and gets on, but its
 // rows of what is new come last. Writes, with bodies and without, do not wait for it.
-func laggard(s *stage) {
+func laggard(s *script) {
 	const bound = 10 * stageHeartbeat
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -73,7 +73,7 @@ func laggard(s *stage) {
 
 // lateAnswers: of what is on its way to a member something is lost, so it refuses all that
 // came after it. It catches up in the time that the bytes take, not after many more rounds.
-func lateAnswers(s *stage) {
+func lateAnswers(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.late(3, 200)
@@ -115,7 +115,7 @@ func keepsLog(set *Settings) {
 
 // endlessSnapshots: while a member is sent a snapshot, others write so much that the log is cut
 // several times. It arrives all the same, with two snapshots at most.
-func endlessSnapshots(s *stage) {
+func endlessSnapshots(s *script) {
 	s.elect(1)
 	s.split(1, 2)
 	for range 60 {
@@ -162,7 +162,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 	}
 	s.heal()
 	s.until("the member is level", func() bool {
-		for _, k := range s.member(3).strands {
+		for _, k := range s.member(3).inForce {
 			if l := s.leaderOf(k.instance); l == nil || l.of(k.instance).inst.Core().Status().Commit > k.inst.Core().Status().Commit {
 				return false
 			}

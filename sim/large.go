@@ -7,7 +7,7 @@ package sim
 const largeStream = stream + 22
 
 // drawLarge chooses whether commands and bodies are large, and then there are few.
-func (s *Settings) drawLarge(d dice) {
+func (s *Settings) drawLarge(d chance) {
 	if !d.yes(0.04) {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 const lineStream = stream + 17
 
 // drawLines chooses how long events take at most from one machine of a member to another.
-func (s *Settings) drawLines(d dice) {
+func (s *Settings) drawLines(d chance) {
 	if d.yes(0.6) {
 		s.HopMax = d.duration(0, s.Heartbeat/2)
 	}
@@ -19,7 +19,7 @@ func (s *Settings) drawLines(d dice) {
 const turnLimitStream = stream + 23
 
 // drawTurnLimits chooses how much may wait for instances, and what counts as large.
-func (s *Settings) drawTurnLimits(d dice) {
+func (s *Settings) drawTurnLimits(d chance) {
 	if d.yes(0.2) {
 		s.PendingBytes = int64(d.limit(1, 300, 3000))
 	}
@@ -52,4 +52,4 @@ func (w *World) hop() time.Duration {
 	return time.Duration(f * f * f * f * float64(w.set.HopMax))
 }
 
-func newHops(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed^0x5bd1e995, lineStream))} }
+func newHops(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed^0x5bd1e995, lineStream))} }

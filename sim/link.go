@@ -135,7 +135,7 @@ func (w *World) cutOff(m *protocol.Message) {
 		if !from.up || from.life != life {
 			return
 		}
-		for _, s := range from.strands {
+		for _, s := range from.inForce {
 			s.step(protocol.Unreachable{Member: to})
 		}
 		from.body.inbox.Down(to)

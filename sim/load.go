@@ -33,7 +33,7 @@ type loadSettings struct {
 }
 
 // drawLoad makes most runs busy. The others stay as quiet as they were.
-func (s *Settings) drawLoad(d dice) {
+func (s *Settings) drawLoad(d chance) {
 	l := &s.Load
 	l.Overwrite = 0.05
 	if d.yes(0.2) {
@@ -153,5 +153,5 @@ func (w *World) chase(key string) {
 // replaced reports whether the member believes that it leads an instance, while another one leads a
 // later term of it.
 func (m *Member) replaced() bool {
-	return slices.ContainsFunc(m.strands, func(s *strand) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
+	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
 }

@@ -24,7 +24,7 @@ import (
 const lostStream = stream + 14
 
 // drawLost draws whether disks are lost. Where bodies or logs go bad too it could be too much.
-func (s *Settings) drawLost(d dice) {
+func (s *Settings) drawLost(d chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
 		return
 	}
@@ -110,7 +110,7 @@ func (m *Member) note(other *Member) bool {
 
 // learn takes in whose log members have by the configurations.
 func (m *Member) learn() {
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		config := s.inst.Core().Status().Config
 		strangers, err := m.register.Learn(&config)
 		for _, id := range strangers {
@@ -228,4 +228,4 @@ func (d *disk) copy() *disk {
 }
 
 // newLossy is the chance of what concerns lost disks alone, so that other runs stay as they are.
-func newLossy(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, lostStream+1))} }
+func newLossy(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, lostStream+1))} }

@@ -11,7 +11,7 @@ import (
 
 // hotCopy puts a copy of a disk in its place that was made while the member's last life went
 // on: nobody can tell it by its life. The leader that lives knows what was acknowledged since.
-func hotCopy(s *stage) {
+func hotCopy(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)
@@ -44,7 +44,7 @@ func TestALeaderThatLivesFindsOutWhoForgot(t *testing.T) {
 
 // wiped is the row of events in which a member without a disk helped to elect one that lacked
 // what was acknowledged.
-func wiped(s *stage) {
+func wiped(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(2)

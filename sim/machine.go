@@ -16,10 +16,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// machine is the state machine of a simulated member: a few keys with text values. Every
+// stateMachine is the state machine of a simulated member: a few keys with text values. Every
 // command that it applies is judged against what the others applied. A value that was
 // written as a body stands in the text as a token, and in bodies by its reference.
-type machine struct {
+type stateMachine struct {
 	w      *World
 	member *Member
 
@@ -35,8 +35,8 @@ type machine struct {
 	damage error
 }
 
-func newMachine(m *Member) *machine {
-	s := &machine{w: m.w, member: m, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
+func newMachine(m *Member) *stateMachine {
+	s := &stateMachine{w: m.w, member: m, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
 	if f := m.saved; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
 		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
@@ -45,7 +45,7 @@ func newMachine(m *Member) *machine {
 }
 
 // LiveBodies implements replica.BodyKeeper.
-func (s *machine) LiveBodies(yield func(protocol.BodyRef)) error {
+func (s *stateMachine) LiveBodies(yield func(protocol.BodyRef)) error {
 	for _, number := range slices.Sorted(maps.Keys(s.bodies)) {
 		yield(s.bodies[number])
 	}
@@ -53,7 +53,7 @@ func (s *machine) LiveBodies(yield func(protocol.BodyRef)) error {
 }
 
 // refers reports whether a body is part of some value.
-func (s *machine) refers(ref protocol.BodyRef) bool {
+func (s *stateMachine) refers(ref protocol.BodyRef) bool {
 	for _, r := range s.bodies {
 		if r == ref {
 			return true
@@ -80,7 +80,7 @@ func tokens(text string) (numbers []int) {
 }
 
 // asStateMachine is the machine as the replica sees it.
-func (s *machine) asStateMachine() member.StateMachine {
+func (s *stateMachine) asStateMachine() member.StateMachine {
 	if s.durable {
 		return durableMachine{s}
 	}
@@ -88,7 +88,7 @@ func (s *machine) asStateMachine() member.StateMachine {
 }
 
 // durableMachine is a machine that keeps its state on disk by itself.
-type durableMachine struct{ *machine }
+type durableMachine struct{ *stateMachine }
 
 // Applied implements replica.DurableStateMachine.
 func (d durableMachine) Applied() protocol.Position { return d.position }
@@ -127,7 +127,7 @@ func parseCommand(b []byte) (number int, op check.Operation, err error) {
 }
 
 // Apply implements replica.StateMachine.
-func (s *machine) Apply(commands []member.Command) error {
+func (s *stateMachine) Apply(commands []member.Command) error {
 	if s.damage != nil {
 		return s.damage
 	}
@@ -139,7 +139,7 @@ func (s *machine) Apply(commands []member.Command) error {
 	return nil
 }
 
-func (s *machine) apply(c *member.Command) error {
+func (s *stateMachine) apply(c *member.Command) error {
 	number, op, err := parseCommand(c.Data)
 	if err != nil {
 		s.w.violate(s.member.id, err)
@@ -181,7 +181,7 @@ type answer struct {
 	version uint64
 }
 
-func (s *machine) execute(number int, op *check.Operation) answer {
+func (s *stateMachine) execute(number int, op *check.Operation) answer {
 	v := s.values[op.Key]
 	before := v.text
 	v.version++
@@ -218,13 +218,13 @@ type frozen struct {
 	damage          error
 }
 
-func (s *machine) freeze() *frozen {
+func (s *stateMachine) freeze() *frozen {
 	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values),
 		bodies: maps.Clone(s.bodies), cursor: s.cursor, damage: s.damage}
 }
 
 // Snapshot implements replica.StateMachine.
-func (s *machine) Snapshot() (member.Snapshot, error) {
+func (s *stateMachine) Snapshot() (member.Snapshot, error) {
 	if s.damage != nil {
 		return nil, s.damage
 	}
@@ -255,7 +255,7 @@ func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 func (f *frozen) Close() error { return nil }
 
 // Restore implements replica.StateMachine.
-func (s *machine) Restore(r io.Reader) error {
+func (s *stateMachine) Restore(r io.Reader) error {
 	in := bufio.NewReader(r)
 	bodies := 0
 	if _, err := fmt.Fscanf(in, "%d %d %d %d\n", &s.commands, &s.chain, &s.position, &bodies); err != nil {
@@ -310,7 +310,7 @@ func parsePlace(text string, r *protocol.BodyRef) error {
 	return err
 }
 
-func (s *machine) restoreBodies(in io.Reader, count int) error {
+func (s *stateMachine) restoreBodies(in io.Reader, count int) error {
 	s.bodies = make(map[int]protocol.BodyRef, count)
 	for range count {
 		n, at, r := 0, "", protocol.BodyRef{}

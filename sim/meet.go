@@ -31,7 +31,7 @@ type meetSettings struct {
 
 // drawMeet chooses how faults come together, and draws the faults that do nothing harmful alone:
 // members that are away for long, that apply late, narrow links, slow streams of snapshots.
-func (s *Settings) drawMeet(d dice) {
+func (s *Settings) drawMeet(d chance) {
 	switch d.below(8) {
 	case 0: // few kinds
 		for k := range s.Faults {
@@ -240,7 +240,7 @@ func (w *World) comeBack(m *Member) {
 
 // cutPast reports whether the member lacks what the leader of some instance has cut.
 func (w *World) cutPast(m *Member) bool {
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		if l := w.leaderOf(s.instance); l != nil && l != m && l.of(s.instance).witness.Core.Status().First > s.last()+1 {
 			return true
 		}
@@ -249,4 +249,4 @@ func (w *World) cutPast(m *Member) bool {
 }
 
 // last is the last index in the instance's log.
-func (s *strand) last() protocol.Index { return s.witness.Core.Status().Last }
+func (s *memberInstance) last() protocol.Index { return s.witness.Core.Status().Last }

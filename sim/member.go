@@ -63,17 +63,17 @@ type Member struct {
 
 // running is what a crash loses.
 type running struct {
-	// strands are the instances, ascending. The first, whose membership is the cluster's, is
+	// inForce are the instances in force, ascending. The first, whose membership is the cluster's, is
 	// also at hand as if it were the only one, which it often is.
-	strands []*strand
-	*strand
-	crew    *crew // strands, as they know each other
+	inForce []*memberInstance
+	*memberInstance
+	crew    *crew // instances, as they know each other
 	weaver  member.Weaver
 	log     *wal.Log
 	writer  *writer
 	snaps   *replica.Snapshots
 	applier *member.Applier
-	machine *machine
+	machine *stateMachine
 	body    bodyWork
 	session protocol.Session
 
@@ -81,10 +81,10 @@ type running struct {
 
 	drops []droppedBody
 
-	// retired are instances that are not in force any more; unborn is what the log has of
+	// retired are instances that are not in force any more; pending is what the log has of
 	// those that are not yet.
-	retired []*strand
-	unborn  map[protocol.InstanceID]*member.Unborn
+	retired []*memberInstance
+	pending map[protocol.InstanceID]*member.Pending
 
 	// proposals wait for an instance that takes them, favorite for the next batch; 0: any.
 	proposals member.Proposals
@@ -100,9 +100,9 @@ type running struct {
 
 	applying
 	// snapshots
-	intake   member.Intake  // of those from others
-	streams  member.Streams // on their way to others
-	snapped  order.Cursor   // the newest that is durable, also if it was received
+	intake   member.SnapshotIntake // of those from others
+	streams  member.Streams        // on their way to others
+	snapped  order.Cursor          // the newest that is durable, also if it was received
 	scrubber *wal.Scrubber
 	book     member.DamageBook // what scrubbing found
 }
@@ -291,8 +291,8 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 }
 
 // of returns the member's part of an instance; nil if it has none.
-func (m *Member) of(instance protocol.InstanceID) *strand {
-	for _, s := range m.strands {
+func (m *Member) of(instance protocol.InstanceID) *memberInstance {
+	for _, s := range m.inForce {
 		if s.instance == instance {
 			return s
 		}
@@ -320,7 +320,7 @@ func (m *Member) Propose(bytes, body []byte, done member.Done) {
 }
 
 // wakePreferred has the instance look that should take the next batch.
-func (m *Member) wakePreferred() { m.strands[member.Preferred(m.crew)].wake() }
+func (m *Member) wakePreferred() { m.inForce[member.Preferred(m.crew)].wake() }
 
 // Read calls done when the member's state includes everything acknowledged before the
 // call, or with false when that cannot be had. It asks all instances for read points: what
@@ -329,7 +329,7 @@ func (m *Member) wakePreferred() { m.strands[member.Preferred(m.crew)].wake() }
 func (m *Member) Read(done func(ok bool)) {
 	floor := m.w.executed
 	m.admit(func() {
-		first := m.strands[0]
+		first := m.inForce[0]
 		if !first.reads.Gathering() {
 			m.gathering = m.newReaders()
 			first.reads.Gather(&m.gathering.ReadGroup)
@@ -357,8 +357,8 @@ func (m *Member) newReaders() *readers {
 
 // readDone lets the next group of reads begin.
 func (m *Member) readDone() {
-	if len(m.strands) > 1 {
-		m.strands[0].wake()
+	if len(m.inForce) > 1 {
+		m.inForce[0].wake()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 var staged = map[string]struct {
 	nodes int
 	tweak func(*Settings)
-	play  func(*stage)
+	play  func(*script)
 }{
 	string(raft.MutantCommitOldTerm):      {5, nil, figure8},
 	string(raft.MutantSingleQuorumJoint):  {3, nil, jointHalf},

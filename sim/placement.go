@@ -119,7 +119,7 @@ type limitSettings struct {
 const limitStream = stream + 18
 
 // drawLimits draws limits, in half of the runs small ones.
-func drawLimits(d dice) (s limitSettings) {
+func drawLimits(d chance) (s limitSettings) {
 	if d.yes(0.5) {
 		s = limitSettings{
 			Filling: d.limit(1, 2, 8), Censuses: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
@@ -138,7 +138,7 @@ func (s limitSettings) orProduction() limitSettings {
 
 // drawBodies draws what there is of bodies, from dice of their own: runs without any stay
 // what they were before there were bodies.
-func (s *Settings) drawBodies(d dice) {
+func (s *Settings) drawBodies(d chance) {
 	often := 0.35
 	if s.Raft.Placement != raft.PlacementCopy {
 		often = 0.95
@@ -158,7 +158,7 @@ func (s *Settings) drawBodies(d dice) {
 	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
 	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
 	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
-	b.limitSettings = drawLimits(dice{rand.New(rand.NewPCG(s.Seed, limitStream))})
+	b.limitSettings = drawLimits(chance{rand.New(rand.NewPCG(s.Seed, limitStream))})
 	if d.yes(0.5) {
 		b.Scrub = s.Election * time.Duration(1+d.below(5))
 	}

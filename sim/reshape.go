@@ -13,16 +13,16 @@ import (
 
 // hosted lists the instances that run: those in force, and those retired that still help
 // members who are behind.
-func (m *Member) hosted() []*strand {
+func (m *Member) hosted() []*memberInstance {
 	if len(m.retired) == 0 {
-		return m.strands
+		return m.inForce
 	}
-	return append(slices.Clone(m.strands), slices.DeleteFunc(slices.Clone(m.retired), func(s *strand) bool { return s.vanished })...)
+	return append(slices.Clone(m.inForce), slices.DeleteFunc(slices.Clone(m.retired), func(s *memberInstance) bool { return s.ended })...)
 }
 
 // shape lists the instances that the member has in force.
 func (m *Member) shape() (ids []protocol.InstanceID) {
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		ids = append(ids, s.instance)
 	}
 	return ids
@@ -38,23 +38,23 @@ func (m *Member) reshaped() (begun bool, err error) {
 	m.w.events.Reshaped++
 	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Next.Round)
 	meta := m.applier.Meta()
-	old := m.strands
-	var strands []*strand
+	old := m.inForce
+	var instances []*memberInstance
 	var records []wal.Record
 	for _, id := range shape {
 		s := m.among(old, id)
 		if s == nil {
 			var beginning []wal.Record
-			if s, beginning, err = m.bear(meta.Base(id), id); err != nil {
+			if s, beginning, err = m.beginInstance(meta.Base(id), id); err != nil {
 				return false, err
 			}
 			records = append(records, beginning...)
 		}
-		strands = append(strands, s)
+		instances = append(instances, s)
 	}
-	m.muster(strands)
+	m.muster(instances)
 	for _, s := range old {
-		if !slices.Contains(m.strands, s) {
+		if !slices.Contains(m.inForce, s) {
 			m.retire(s)
 		}
 	}
@@ -67,9 +67,9 @@ func (m *Member) reshaped() (begun bool, err error) {
 	return true, nil
 }
 
-func (m *Member) among(strands []*strand, id protocol.InstanceID) *strand {
-	if i := slices.IndexFunc(strands, func(s *strand) bool { return s.instance == id }); i >= 0 {
-		return strands[i]
+func (m *Member) among(instances []*memberInstance, id protocol.InstanceID) *memberInstance {
+	if i := slices.IndexFunc(instances, func(s *memberInstance) bool { return s.instance == id }); i >= 0 {
+		return instances[i]
 	}
 	return nil
 }
@@ -83,12 +83,12 @@ func (m *Member) begun(err error) {
 	m.push(member.ApplyItem{Begun: true})
 }
 
-// bear makes the member's part of an instance that begins at a base; records are to be in the log
+// beginInstance makes the member's part of an instance that begins at a base; records are to be in the log
 // before its own. What an earlier life has left of it on disk is taken up again.
-func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (s *strand, records []wal.Record, err error) {
-	u := m.unborn[id]
-	if delete(m.unborn, id); u == nil {
-		if u, err = member.RecoverUnborn(m.log, id); err != nil {
+func (m *Member) beginInstance(base protocol.Base, id protocol.InstanceID) (s *memberInstance, records []wal.Record, err error) {
+	u := m.pending[id]
+	if delete(m.pending, id); u == nil {
+		if u, err = member.RecoverPending(m.log, id); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -97,9 +97,9 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (s *strand, re
 		return nil, nil, err
 	}
 	m.body.kept.Begin(id, base.Index)
-	s = newStrand(m, id, m.w.courtWith(id, &base.Config))
+	s = newMemberInstance(m, id, m.w.courtWith(id, &base.Config))
 	s.noted = rec.State.Commit
-	if err := s.court.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
+	if err := s.judges.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 		return nil, nil, err
 	}
 	if err := s.judgeHeld(m.body.store); err != nil {
@@ -110,30 +110,30 @@ func (m *Member) bear(base protocol.Base, id protocol.InstanceID) (s *strand, re
 
 // retire ends what the member does through an instance. What it proposed there and what took
 // no effect another instance takes.
-func (m *Member) retire(s *strand) {
+func (m *Member) retire(s *memberInstance) {
 	m.retired = append(m.retired, s)
 	m.weaver.Forget(s.instance)
-	s.court.end(m.w.weave.End(uint64(s.instance)))
+	s.judges.end(m.w.weave.End(uint64(s.instance)))
 	ended := m.applier.Ended(s.instance)
 	s.do(func() { s.hosted.Retire(ended) })
 }
 
 // cut gives up the instance's log up to an index.
-func (s *strand) cut(at protocol.Index) {
+func (s *memberInstance) cut(at protocol.Index) {
 	s.judgeCut(at)
 	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 
 // askAgain has the read points of groups asked for anew: other instances are in force.
 func (m *Member) askAgain(groups []*member.ReadGroup) {
-	first := m.strands[0]
+	first := m.inForce[0]
 	for _, g := range groups {
 		first.do(func() { first.hosted.BeginRead(g) })
 	}
 }
 
 // AskMissing implements member.Host: the instance has no leader.
-func (s *strand) AskMissing(to protocol.MemberID) {
+func (s *memberInstance) AskMissing(to protocol.MemberID) {
 	m, w := s.m, s.m.w
 	if !m.up || w.link(m.id, to).cut {
 		return
@@ -152,7 +152,7 @@ func (s *strand) AskMissing(to protocol.MemberID) {
 // overRetired takes a snapshot for an instance that it says is retired: no core will, if this
 // member has everything else.
 func (m *Member) overRetired(meta *member.Meta) {
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		if meta.Cursor.Retired(s.instance) {
 			m.pushInstall(s.instance, &protocol.Base{})
 			return
@@ -167,7 +167,7 @@ func (w *World) reshape() {
 		return
 	}
 	n := 1 + w.pick(5)
-	if at := l.applier.Cursor(); at.Reshape != 0 || !l.settled() || n == len(l.strands) || n > maxInstances {
+	if at := l.applier.Cursor(); at.Reshape != 0 || !l.settled() || n == len(l.inForce) || n > maxInstances {
 		return
 	}
 	w.tracef("FAULT %s is asked for %d instances", l.id, n)

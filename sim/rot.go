@@ -20,7 +20,7 @@ import (
 // rotStream is for the settings of rot what stream is for everything else.
 const rotStream = stream + 5
 
-func (s *Settings) drawRot(d dice) {
+func (s *Settings) drawRot(d chance) {
 	if d.yes(0.3) {
 		s.Faults[faultRot] = s.Election * time.Duration(1+d.below(6))
 	}
@@ -39,7 +39,7 @@ func (w *World) rot(m *Member) {
 
 // rotLog spoils the record of an entry for which the newest snapshot stands.
 func (w *World) rotLog(m *Member) {
-	s := m.strands[w.among(len(m.strands))]
+	s := m.inForce[w.among(len(m.inForce))]
 	first := s.inst.Core().Status().First
 	last := min(m.snapped.Point(s.instance).Index, m.applied(s.instance))
 	if last < first {
@@ -81,7 +81,7 @@ func (w *World) rotSnapshot(m *Member) {
 	if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
 		return
 	}
-	for _, k := range m.strands {
+	for _, k := range m.inForce {
 		if m.writer.busy() || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
 			return // it is cut further than the disk says
 		}
@@ -212,7 +212,7 @@ func (m *Member) mend(d *wal.Damage) {
 }
 
 // harm has a snapshot stand for entries up to an index, whose records are damaged.
-func (m *Member) harm(s *strand, index protocol.Index) {
+func (m *Member) harm(s *memberInstance, index protocol.Index) {
 	s.harmed = max(s.harmed, index)
 	if m.applied(s.instance) >= index {
 		m.wantSnapshot()

@@ -10,7 +10,7 @@ import (
 )
 
 // spoilRecord lets the record of an entry go bad on a member's disk.
-func (s *stage) spoilRecord(id protocol.MemberID, index protocol.Index) {
+func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	s.t.Helper()
 	m := s.member(id)
 	record, err := m.log.ReadEntry(uint32(firstInstance), uint64(index))

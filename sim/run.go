@@ -155,7 +155,7 @@ func (w *World) recover() {
 // demandSameState waits until all have applied what clients who gave up have written since.
 func (w *World) demandSameState(alive []*Member) {
 	same := func() bool { return !slices.ContainsFunc(w.serving(alive), (*Member).behind) }
-	if !w.runUntil(w.now+w.patience(), same) && w.broken == nil {
+	if !w.runUntil(w.now+w.settleTime(), same) && w.broken == nil {
 		w.violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
 	}
 }
@@ -227,7 +227,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 			w.after(0, p.read)
 		}
 	}
-	limit := w.now + w.patience()
+	limit := w.now + w.settleTime()
 	done := w.runUntil(limit, func() bool {
 		for _, m := range w.serving(alive) {
 			if !probes[m].done || m.behind() || m.lacks() {
@@ -237,23 +237,23 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive)
 	})
 	if !done && w.broken == nil {
-		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.patience(), w.describeMembers(alive)))
+		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
 	}
 }
 
-// patience is how long recovery may take: some elections, and time to send, write and
+// settleTime is how long recovery may take: some elections, and time to send, write and
 // apply the whole log once more in the smallest possible pieces.
-func (w *World) patience() time.Duration {
+func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
-	patience := 80*s.Election + 100*piece
-	for _, c := range w.courts {
-		patience += time.Duration(c.ledger.Decided()) * piece
+	timeout := 80*s.Election + 100*piece
+	for _, c := range w.allJudges {
+		timeout += time.Duration(c.ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {
-			patience += time.Duration(len(c.bodies.Live())+20) * s.gatherTime()
+			timeout += time.Duration(len(c.bodies.Live())+20) * s.gatherTime()
 		}
 	}
-	return patience
+	return timeout
 }
 
 // serving is those of the living who must make progress: the members by the last
@@ -307,7 +307,7 @@ func (m *Member) behind() bool {
 	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
 		return true
 	}
-	return slices.ContainsFunc(m.strands, func(s *strand) bool { return uint64(m.applier.Added(s.instance)) < s.court.ledger.Decided() })
+	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.ledger.Decided() })
 }
 
 func (w *World) describeMembers(members []*Member) string {
@@ -318,7 +318,7 @@ func (w *World) describeMembers(members []*Member) string {
 			continue
 		}
 		at := m.applier.Cursor()
-		for _, s := range m.strands {
+		for _, s := range m.inForce {
 			st := s.inst.Core().Status()
 			text += fmt.Sprintf("\n  %s%s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
 				m.id, w.named(s.instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
@@ -370,11 +370,11 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 			op.carry(len(w.ops), w.drawBody())
 		}
 	}
-	patience := w.set.GiveUp + 10*w.set.Election
+	timeout := w.set.GiveUp + 10*w.set.Election
 	if bodies := len(p.m.machine.bodies); bodies > 0 {
-		patience += time.Duration(bodies) * w.set.gatherTime()
+		timeout += time.Duration(bodies) * w.set.gatherTime()
 	}
-	p.perform(p.m, op, patience, func() {
+	p.perform(p.m, op, timeout, func() {
 		if w.history.Operation(op.id).Outcome == check.OK {
 			then()
 			return
@@ -391,7 +391,7 @@ const linearTime = 20 * time.Second
 // finalVerdict judges the end: same state everywhere, nothing acknowledged lost, and a
 // history that has an order.
 func (w *World) finalVerdict(alive []*Member) error {
-	for _, c := range w.courts {
+	for _, c := range w.allJudges {
 		if err := c.ledger.Retained(); err != nil {
 			return err
 		}
@@ -425,12 +425,12 @@ func (w *World) judgeMember(m *Member) {
 	if !config.Joint() && len(config.Removed) > 0 && m.settled() {
 		w.retire(config.Removed)
 	}
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		s.judge()
 	}
 }
 
-func (s *strand) judge() {
+func (s *memberInstance) judge() {
 	m, w := s.m, s.m.w
 	if w.set.woven() && s.ticked {
 		w.violate(m.id, s.inst.Check())
@@ -458,7 +458,7 @@ func (s *strand) judge() {
 func (m *Member) judgeLogSize() error {
 	s := m.own
 	limit := 8*int64(s.SnapshotBytes) + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
-	limit *= int64(max(len(m.strands), s.Instances)) // the logs of retired ones linger
+	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired ones stay
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// stage is a world without chance in which a scenario is played by hand: links take a
+// script is a world without chance in which a scenario is played by hand: links take a
 // millisecond, disks two, and nothing fails unless the scenario says so. With SIM_TRACE
 // set the conversation goes to standard error.
-type stage struct {
+type script struct {
 	t *testing.T
 	*World
 	client client
@@ -30,7 +30,7 @@ const (
 	stageElection  = 500 * time.Millisecond
 )
 
-func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *stage {
+func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
 	t.Helper()
 	set := Settings{
 		Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
@@ -46,7 +46,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *st
 	if os.Getenv("SIM_TRACE") != "" {
 		out = newTrace(io.Writer(os.Stderr))
 	}
-	s := &stage{t: t, World: newWorld(set, rand.New(rand.NewPCG(1, stream)), out)}
+	s := &script{t: t, World: newWorld(set, rand.New(rand.NewPCG(1, stream)), out)}
 	s.client = client{w: s.World, number: 1}
 	for _, m := range s.members {
 		s.startMember(m)
@@ -55,7 +55,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *st
 }
 
 // until lets time pass until done, and fails the test if that takes more than a minute.
-func (s *stage) until(what string, done func() bool) {
+func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
 	if !s.runUntil(s.now+time.Minute, done) && s.broken == nil {
 		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.members))
@@ -64,7 +64,7 @@ func (s *stage) until(what string, done func() bool) {
 
 // neverComes adds members as voters that never come: a mistyped address, twice. The one that is
 // there goes on, and who comes at last is a voter by itself.
-func neverComes(s *stage) {
+func neverComes(s *script) {
 	s.elect(1)
 	for _, id := range []protocol.MemberID{2, 3, 4} {
 		m := newMember(s.World, id)
@@ -112,12 +112,12 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 }
 
 // pause lets so many election timeouts pass.
-func (s *stage) wait(timeouts float64) {
+func (s *script) wait(timeouts float64) {
 	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
 }
 
 // elect waits until a member leads. Only it may stand meanwhile.
-func (s *stage) elect(id protocol.MemberID) {
+func (s *script) elect(id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
@@ -131,35 +131,35 @@ func (s *stage) elect(id protocol.MemberID) {
 }
 
 // ask sends an operation to a member, and returns when the turns that follow at once have ended.
-func (s *stage) ask(id protocol.MemberID, op *operation) {
+func (s *script) ask(id protocol.MemberID, op *operation) {
 	s.client.perform(s.member(id), op, time.Hour, func() {})
 	s.run(s.now)
 }
 
 // put asks a member for a write and returns at once.
-func (s *stage) put(id protocol.MemberID) *operation {
+func (s *script) put(id protocol.MemberID) *operation {
 	op := &operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.ops))}}
 	s.ask(id, op)
 	return op
 }
 
 // get asks a member for a read and returns at once.
-func (s *stage) get(id protocol.MemberID) *operation {
+func (s *script) get(id protocol.MemberID) *operation {
 	op := &operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
 	s.ask(id, op)
 	return op
 }
 
 // acked reports whether the operation was answered with success.
-func (s *stage) acked(op *operation) bool { return s.history.Operation(op.id).Outcome == check.OK }
+func (s *script) acked(op *operation) bool { return s.history.Operation(op.id).Outcome == check.OK }
 
-func (s *stage) mustAck(op *operation) {
+func (s *script) mustAck(op *operation) {
 	s.t.Helper()
 	s.until("the operation is acknowledged", func() bool { return s.acked(op) })
 }
 
 // split cuts all links between the given members and the others.
-func (s *stage) split(ids ...protocol.MemberID) {
+func (s *script) split(ids ...protocol.MemberID) {
 	s.heal()
 	in := func(m *Member) bool {
 		for _, id := range ids {
@@ -176,13 +176,13 @@ func (s *stage) split(ids ...protocol.MemberID) {
 	}
 }
 
-func (s *stage) crash(ids ...protocol.MemberID) {
+func (s *script) crash(ids ...protocol.MemberID) {
 	for _, id := range ids {
 		s.member(id).crash()
 	}
 }
 
-func (s *stage) start(ids ...protocol.MemberID) {
+func (s *script) start(ids ...protocol.MemberID) {
 	for _, id := range ids {
 		m := s.member(id)
 		m.disk.failSync, m.disk.power = false, 0
@@ -193,7 +193,7 @@ func (s *stage) start(ids ...protocol.MemberID) {
 }
 
 // end heals everything, demands progress and judges the run; it returns what was violated.
-func (s *stage) end() *Violation {
+func (s *script) end() *Violation {
 	if s.broken == nil {
 		s.recover()
 	}
@@ -203,7 +203,7 @@ func (s *stage) end() *Violation {
 	return s.broken
 }
 
-func (s *stage) passes() {
+func (s *script) passes() {
 	s.t.Helper()
 	if v := s.end(); v != nil {
 		require.NoError(s.t, v)
@@ -212,7 +212,7 @@ func (s *stage) passes() {
 
 // figure8 is the scenario of figure 8 of the Raft paper: an entry of an old term stands on
 // a majority, and a member without it can still win an election.
-func figure8(s *stage) {
+func figure8(s *script) {
 	s.elect(1)
 	s.wait(0.2)
 	s.split(1, 2)
@@ -248,7 +248,7 @@ func figure8(s *stage) {
 
 // jointHalf brings a change from three members to three, two of them new, into a leader's
 // log while the old members are out of reach.
-func jointHalf(s *stage) {
+func jointHalf(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	for range 2 {
@@ -282,7 +282,7 @@ func jointHalf(s *stage) {
 
 // oldLease leaves a leader (with its lease) alone while the others, whose clocks run fast,
 // elect another one.
-func oldLease(s *stage) {
+func oldLease(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(2)
@@ -298,7 +298,7 @@ func oldLease(s *stage) {
 }
 
 // oldLeader lets a leader stand still with a read in its inbox while the others go on.
-func oldLeader(s *stage) {
+func oldLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.member(1).paused = s.now + 10*stageElection
@@ -310,7 +310,7 @@ func oldLeader(s *stage) {
 
 // frozenLeader lets a leader stand still in the middle of a turn while the others go on, and
 // a client asks it then.
-func frozenLeader(s *stage) {
+func frozenLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)

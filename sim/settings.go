@@ -79,7 +79,7 @@ type Settings struct {
 
 // draw makes the settings of a seed.
 func draw(seed uint64, nodes, instances int, mutant string, placement raft.Placement, rng *rand.Rand) Settings {
-	d := dice{rng}
+	d := chance{rng}
 	s := Settings{Seed: seed, Nodes: nodes, Instances: instances, Mutant: mutant}
 	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
 	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
@@ -94,35 +94,35 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 		s.churn(d)
 	}
 	s.place(placement)
-	s.drawBodies(dice{rand.New(rand.NewPCG(seed, bodyStream))})
+	s.drawBodies(chance{rand.New(rand.NewPCG(seed, bodyStream))})
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
-	s.drawWeave(dice{rand.New(rand.NewPCG(seed, weaveStream))})
-	turns := dice{rand.New(rand.NewPCG(seed, turnStream))}
+	s.drawWeave(chance{rand.New(rand.NewPCG(seed, weaveStream))})
+	turns := chance{rand.New(rand.NewPCG(seed, turnStream))}
 	s.drawTurns(turns)
 	s.drawProposers(turns)
-	s.drawStateDamage(dice{rand.New(rand.NewPCG(seed, stateStream))})
-	s.drawRot(dice{rand.New(rand.NewPCG(seed, rotStream))})
-	s.drawLost(dice{rand.New(rand.NewPCG(seed, lostStream))})
-	s.drawLarge(dice{rand.New(rand.NewPCG(seed, largeStream))})
-	s.drawIO(dice{rand.New(rand.NewPCG(seed, ioStream))})
-	s.drawFull(dice{rand.New(rand.NewPCG(seed, fullStream))})
-	s.drawBacklog(dice{rand.New(rand.NewPCG(seed, backlogStream))})
-	s.drawTurnLimits(dice{rand.New(rand.NewPCG(seed, turnLimitStream))})
-	s.drawLines(dice{rand.New(rand.NewPCG(seed, lineStream))})
-	s.drawLoad(dice{rand.New(rand.NewPCG(seed, loadStream))})
-	meet := dice{rand.New(rand.NewPCG(seed, meetStream))}
+	s.drawStateDamage(chance{rand.New(rand.NewPCG(seed, stateStream))})
+	s.drawRot(chance{rand.New(rand.NewPCG(seed, rotStream))})
+	s.drawLost(chance{rand.New(rand.NewPCG(seed, lostStream))})
+	s.drawLarge(chance{rand.New(rand.NewPCG(seed, largeStream))})
+	s.drawIO(chance{rand.New(rand.NewPCG(seed, ioStream))})
+	s.drawFull(chance{rand.New(rand.NewPCG(seed, fullStream))})
+	s.drawBacklog(chance{rand.New(rand.NewPCG(seed, backlogStream))})
+	s.drawTurnLimits(chance{rand.New(rand.NewPCG(seed, turnLimitStream))})
+	s.drawLines(chance{rand.New(rand.NewPCG(seed, lineStream))})
+	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
+	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
 	if s.drawMeet(meet); meet.yes(0.12) {
-		s.strand(meet)
+		s.isolateLeaders(meet)
 	}
-	s.drawWriter(dice{rand.New(rand.NewPCG(seed, writerStream))})
-	s.drawUnequal(dice{rand.New(rand.NewPCG(seed, unequalStream))})
+	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
+	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }
 
 // bodyStream is for the settings of bodies what stream is for everything else.
 const bodyStream = stream + 1
 
-func (s *Settings) drawClients(d dice) {
+func (s *Settings) drawClients(d chance) {
 	s.Clients = 1 + d.below(6)
 	s.Keys = 1 + d.below(4)
 	s.Operations = 20 + d.below(280)
@@ -139,7 +139,7 @@ func (s *Settings) drawClients(d dice) {
 	}
 }
 
-func (s *Settings) drawLinks(d dice) {
+func (s *Settings) drawLinks(d chance) {
 	s.DelayMin = d.duration(0, s.Heartbeat/4)
 	s.DelayMax = s.DelayMin + d.duration(0, s.Heartbeat)
 	s.Drop = d.rate(0.2)
@@ -149,7 +149,7 @@ func (s *Settings) drawLinks(d dice) {
 	s.StreamBreaks = d.rate(0.8)
 }
 
-func (s *Settings) drawDisks(d dice) {
+func (s *Settings) drawDisks(d chance) {
 	s.SyncMin = d.duration(0, s.Heartbeat/10)
 	s.SyncMax = s.SyncMin + d.duration(0, s.Heartbeat)
 	s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10))
@@ -157,7 +157,7 @@ func (s *Settings) drawDisks(d dice) {
 	s.Durable = d.yes(0.3)
 }
 
-func (s *Settings) drawRaft(d dice) {
+func (s *Settings) drawRaft(d chance) {
 	s.Raft = raft.Config{
 		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
 		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
@@ -175,7 +175,7 @@ func (s *Settings) drawRaft(d dice) {
 }
 
 // drawClocks draws how far clocks may go wrong.
-func (s *Settings) drawClocks(d dice) {
+func (s *Settings) drawClocks(d chance) {
 	if d.yes(0.5) {
 		s.setDrift(s.mostDrift() * d.share())
 	}
@@ -199,7 +199,7 @@ func (s *Settings) setDrift(drift float64) {
 }
 
 // churn makes leaders come and go faster than they can replicate.
-func (s *Settings) churn(d dice) {
+func (s *Settings) churn(d chance) {
 	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
 	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
 	s.DelayMax = s.DelayMin + 2*s.Heartbeat
@@ -208,9 +208,9 @@ func (s *Settings) churn(d dice) {
 	s.Chaos *= 2
 }
 
-// strand leaves leaders alone, or lets them stand still, with clients who read what others write,
+// isolateLeaders leaves leaders alone, or lets them stand still, with clients who read what others write,
 // while clocks are as wrong as may be.
-func (s *Settings) strand(d dice) {
+func (s *Settings) isolateLeaders(d chance) {
 	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
 	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6+d.below(6), 1, 600, 0.3, s.Heartbeat
 	s.Patience = s.Election
@@ -238,7 +238,7 @@ func (s *Settings) firstConfig() protocol.Config {
 
 func (s *Settings) String() string {
 	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n", s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
-	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, patience %s, give up %s, padding ≤ %d\n",
+	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, timeout %s, give up %s, padding ≤ %d\n",
 		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
 	text += s.describeLoad()
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
@@ -258,17 +258,17 @@ func (s *Settings) String() string {
 	return text
 }
 
-// dice draws settings.
-type dice struct{ rng *rand.Rand }
+// chance draws settings.
+type chance struct{ rng *rand.Rand }
 
-func (d dice) below(n int) int { return d.rng.IntN(n) }
+func (d chance) below(n int) int { return d.rng.IntN(n) }
 
-func (d dice) yes(p float64) bool { return d.rng.Float64() < p }
+func (d chance) yes(p float64) bool { return d.rng.Float64() < p }
 
-func (d dice) share() float64 { return d.rng.Float64() }
+func (d chance) share() float64 { return d.rng.Float64() }
 
 // rate draws a probability below most: often none, usually small.
-func (d dice) rate(most float64) float64 {
+func (d chance) rate(most float64) float64 {
 	if d.yes(0.4) {
 		return 0
 	}
@@ -276,11 +276,11 @@ func (d dice) rate(most float64) float64 {
 	return f * f * f * most
 }
 
-func (d dice) duration(lo, hi time.Duration) time.Duration {
+func (d chance) duration(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.share()*float64(hi-lo))
 }
 
 // limit draws one of three sizes: tiny, small, large.
-func (d dice) limit(tiny, small, large int) int {
+func (d chance) limit(tiny, small, large int) int {
 	return [...]int{tiny, small, large}[d.below(3)]
 }

@@ -18,7 +18,7 @@ import (
 // stateStream is for the settings of damaged states what stream is for everything else.
 const stateStream = stream + 31
 
-func (s *Settings) drawStateDamage(d dice) {
+func (s *Settings) drawStateDamage(d chance) {
 	if d.yes(0.5) {
 		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))
 		if d.yes(0.5) {

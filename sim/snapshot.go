@@ -93,14 +93,14 @@ func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, 
 }
 
 // sendSnapshot has a member sent the state as it is now that is behind the log.
-func (k *strand) sendSnapshot(to protocol.MemberID) {
+func (k *memberInstance) sendSnapshot(to protocol.MemberID) {
 	k.m.stream(to, k, protocol.Term(k.witness.status.Term))
 }
 
 // stream sends a snapshot because an instance asked for it, or, without one, because the member
 // misses one that is retired. One stream serves all that ask while it runs.
-func (m *Member) stream(to protocol.MemberID, asking *strand, term protocol.Term) {
-	offered, of := member.Offered{}, ""
+func (m *Member) stream(to protocol.MemberID, asking *memberInstance, term protocol.Term) {
+	offered, of := member.SnapshotOffer{}, ""
 	if asking != nil {
 		of = m.w.named(asking.instance)
 		offered.Instance, offered.Base = asking.instance, asking.inst.Core().Status().First-1
@@ -137,7 +137,7 @@ func (m *Member) streamed(to protocol.MemberID, at order.Cursor) {
 }
 
 // stream carries a snapshot from a member to another.
-func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.Offered, term protocol.Term) {
+func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.SnapshotOffer, term protocol.Term) {
 	life, ended := m.life, false
 	report := func(at order.Cursor) {
 		if ended {
@@ -151,7 +151,7 @@ func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.O
 		})
 	}
 	broken := w.chance(w.set.StreamBreaks)
-	w.offer(m, to, o, func(verdict member.Verdict) {
+	w.offer(m, to, o, func(verdict member.SnapshotVerdict) {
 		r := w.member(to)
 		if verdict == member.IntakeLog {
 			report(s.Cursor)
@@ -185,7 +185,7 @@ func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.O
 
 // offer asks a member what becomes of a snapshot, again while it receives another one. A
 // member that is down is sent it, and nobody is there.
-func (w *World) offer(from *Member, to protocol.MemberID, o *member.Offered, then func(member.Verdict)) {
+func (w *World) offer(from *Member, to protocol.MemberID, o *member.SnapshotOffer, then func(member.SnapshotVerdict)) {
 	r, life := w.member(to), from.life
 	if !r.up {
 		then(member.IntakeKnown)
@@ -227,9 +227,9 @@ func (w *World) watchStream(r *Member, ended *bool, report func()) {
 
 // received makes a snapshot durable and offers it to all cores, not only to that of the
 // instance whose leader sent it. The sender learns of the end of it only from an answer.
-func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.Verdict, answer func(error)) {
+func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.SnapshotVerdict, answer func(error)) {
 	offer := func() {
-		for _, k := range m.strands {
+		for _, k := range m.inForce {
 			if s.Cursor.Point(k.instance) == (order.Point{Instance: k.instance}) {
 				continue // nothing of this instance, or it is not in force there
 			}

@@ -15,7 +15,7 @@ import (
 const unequalStream = stream + 19
 
 // drawUnequal chooses whether members differ.
-func (s *Settings) drawUnequal(d dice) { s.Unequal = d.yes(0.3) }
+func (s *Settings) drawUnequal(d chance) { s.Unequal = d.yes(0.3) }
 
 // settingsOf are the settings of a member: those of the run, or where members differ its own.
 func (w *World) settingsOf(id protocol.MemberID) *Settings {
@@ -23,7 +23,7 @@ func (w *World) settingsOf(id protocol.MemberID) *Settings {
 		return &w.set
 	}
 	s := w.set
-	d := dice{rand.New(rand.NewPCG(s.Seed^uint64(id)<<32, unequalStream))}
+	d := chance{rand.New(rand.NewPCG(s.Seed^uint64(id)<<32, unequalStream))}
 	s.differ(d)
 	w.tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
 		id, s.Raft.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
@@ -32,7 +32,7 @@ func (w *World) settingsOf(id protocol.MemberID) *Settings {
 }
 
 // differ draws anew what a member may have of its own.
-func (s *Settings) differ(d dice) {
+func (s *Settings) differ(d chance) {
 	r := &s.Raft
 	for _, draw := range []func(){
 		func() { r.Heartbeat = d.duration(s.Heartbeat/2, s.Heartbeat) },
@@ -56,7 +56,7 @@ func (s *Settings) differ(d dice) {
 }
 
 // drawScrub chooses how often members verify the bodies that they hold, if they do.
-func (s *Settings) drawScrub(d dice) {
+func (s *Settings) drawScrub(d chance) {
 	s.Bodies.Scrub = 0
 	if s.Bodies.Share > 0 && d.yes(0.5) {
 		s.Bodies.Scrub = s.Election * time.Duration(1+d.below(5))

@@ -117,7 +117,7 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	}
 	n := there.wrongs + back.wrongs + a.life + b.life
 	if b.up {
-		if s := b.of(instance); s != nil && !s.vanished {
+		if s := b.of(instance); s != nil && !s.ended {
 			n += int(s.inst.HeldUp())
 		}
 	}

@@ -30,7 +30,7 @@ func (s *Settings) begin() order.Cursor { return order.Begin(max(1, s.Instances)
 // weaveStream is for what a run of woven instances draws besides.
 const weaveStream = stream + 2
 
-func (s *Settings) drawWeave(d dice) {
+func (s *Settings) drawWeave(d chance) {
 	if !s.woven() {
 		return
 	}
@@ -67,8 +67,8 @@ func (w *World) named(instance protocol.InstanceID) string {
 // best.
 func (m *Member) scatter() {
 	m.favorite = 0
-	if n := len(m.strands); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
-		m.favorite = m.strands[m.w.pick(n)].instance
+	if n := len(m.inForce); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
+		m.favorite = m.inForce[m.w.pick(n)].instance
 	}
 }
 
@@ -86,15 +86,15 @@ func (m *Member) destination() protocol.InstanceID {
 // settled reports whether all instances have followed the last change of the first one, so
 // that the next one may begin.
 func (m *Member) settled() bool {
-	return len(m.strands) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
+	return len(m.inForce) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
 }
 
 // config is the membership of the instance as of what is applied.
-func (s *strand) config() protocol.Config {
-	if len(s.m.strands) == 1 {
+func (s *memberInstance) config() protocol.Config {
+	if len(s.m.inForce) == 1 {
 		return s.m.applier.Config()
 	}
-	if i := slices.Index(s.m.strands, s); i >= 0 {
+	if i := slices.Index(s.m.inForce, s); i >= 0 {
 		return s.m.applier.Configs()[i]
 	}
 	return s.m.applier.Config()
@@ -156,7 +156,7 @@ func (m *Member) judgeRead(r *reader) {
 }
 
 // judgeCut judges that an instance's log is cut under a durable snapshot (N5).
-func (s *strand) judgeCut(at protocol.Index) {
+func (s *memberInstance) judgeCut(at protocol.Index) {
 	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
@@ -177,7 +177,7 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 	limit := w.merging
 	w.after(limit, func() {
 		for _, m := range w.serving(w.members) {
-			if m.up && !m.sick() && w.merging > 0 && m.among(m.strands, instance) != nil && pointOf(m.applier, instance) < index {
+			if m.up && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
 				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
 			}
 		}
@@ -225,7 +225,7 @@ func (m *Member) gap() string {
 		return ""
 	}
 	at := m.applier.Cursor()
-	for _, s := range m.strands {
+	for _, s := range m.inForce {
 		if w := m.w.weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
 			return fmt.Sprintf("instance %d is consumed to %d, wanted is %d; next is round %d of instance %d",
 				s.instance, at.Point(s.instance).Index, w, at.Next.Round, at.Next.Instance)

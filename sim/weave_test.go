@@ -19,7 +19,7 @@ import (
 // woven makes a stage of three woven instances.
 func woven(s *Settings) { s.Instances = 3 }
 
-func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *stage {
+func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *script {
 	return newStage(t, nodes, "", func(s *Settings) {
 		woven(s)
 		for _, tweak := range tweaks {
@@ -29,7 +29,7 @@ func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *stage {
 }
 
 // lead elects a member in each instance.
-func (s *stage) lead(ids ...protocol.MemberID) {
+func (s *script) lead(ids ...protocol.MemberID) {
 	s.t.Helper()
 	for i, id := range ids {
 		s.electIn(protocol.InstanceID(i+1), id)
@@ -37,7 +37,7 @@ func (s *stage) lead(ids ...protocol.MemberID) {
 	s.wait(1)
 	s.until("the membership names everybody's log", func() bool {
 		for _, m := range s.members {
-			for _, k := range m.strands {
+			for _, k := range m.inForce {
 				config := k.inst.Core().Status().Config
 				if slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Log.IsZero() }) {
 					return false
@@ -50,7 +50,7 @@ func (s *stage) lead(ids ...protocol.MemberID) {
 }
 
 // electIn waits until a member leads an instance. Only it may stand there meanwhile.
-func (s *stage) electIn(instance protocol.InstanceID, id protocol.MemberID) {
+func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
@@ -68,12 +68,12 @@ func (s *stage) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.pass = before
 }
 
-func (s *stage) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
+func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
 	return s.member(id).up && s.member(id).of(instance).leads()
 }
 
 // putIn asks a member for a write through an instance and returns at once.
-func (s *stage) putIn(instance protocol.InstanceID, id protocol.MemberID) *operation {
+func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *operation {
 	s.route = instance
 	op := s.put(id)
 	s.route = 0
@@ -81,7 +81,7 @@ func (s *stage) putIn(instance protocol.InstanceID, id protocol.MemberID) *opera
 }
 
 // took is how long an operation takes from now until it is acknowledged.
-func (s *stage) took(op *operation) time.Duration {
+func (s *script) took(op *operation) time.Duration {
 	s.t.Helper()
 	began := s.now
 	for !s.acked(op) && s.now < began+time.Minute && s.broken == nil {
@@ -91,13 +91,13 @@ func (s *stage) took(op *operation) time.Duration {
 }
 
 // onlyIn loses all messages of an instance that the filter does not let pass.
-func (s *stage) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
+func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
 	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
 }
 
 // stuck writes until a write waits for the slot of an instance that decides nothing: the slots
 // before that one may have to be used up first.
-func (s *stage) stuck(write func() *operation) *operation {
+func (s *script) stuck(write func() *operation) *operation {
 	s.t.Helper()
 	for range 5 {
 		op := write()
@@ -109,7 +109,7 @@ func (s *stage) stuck(write func() *operation) *operation {
 	return nil
 }
 
-func (s *stage) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
+func (s *script) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
 	return s.member(id).of(instance).inst.Skips()
 }
 
@@ -427,7 +427,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 }
 
 // known is who is in an instance as a member has applied it.
-func (s *stage) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
+func (s *script) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
 	c := s.member(id).of(instance).config()
 	return c.All()
 }

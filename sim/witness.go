@@ -13,13 +13,13 @@ import (
 // witness is a core that is watched: everything that it decides goes to the judges first.
 type witness struct {
 	protocol.Core
-	s      *strand
+	s      *memberInstance
 	m      *Member
 	status protocol.Status // as of the last change
 	waste  waste
 }
 
-func newWitness(s *strand, core protocol.Core) *witness {
+func newWitness(s *memberInstance, core protocol.Core) *witness {
 	return &witness{Core: core, s: s, m: s.m, status: core.Status()}
 }
 
@@ -62,7 +62,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 	if err := c.deleted(out); err != nil {
 		return err
 	}
-	id, ledger := c.m.judged(), c.s.court.ledger
+	id, ledger := c.m.judged(), c.s.judges.ledger
 	for i := range out.Persist {
 		r := recordOf(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
@@ -109,7 +109,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 
 // deleted judges what a new leader deletes before it leads.
 func (c *witness) deleted(out *protocol.Effects) error {
-	id, ledger := c.m.judged(), c.s.court.ledger
+	id, ledger := c.m.judged(), c.s.judges.ledger
 	was, term := ledger.Last(id)
 	if c.status.Role != protocol.Leader || term >= uint64(c.status.Term) {
 		return nil
@@ -131,7 +131,7 @@ func (c *witness) deleted(out *protocol.Effects) error {
 // judgeBody judges what a record says about bodies, when it is known with which call of Submit it
 // goes to the disk: somebody else may write before this instance's outbox is carried out.
 func (c *witness) judgeBody(r *protocol.Record) error {
-	m, bodies := c.m, c.s.court.bodies
+	m, bodies := c.m, c.s.judges.bodies
 	if m.strange() {
 		return nil // what it holds counts for nothing
 	}
@@ -164,7 +164,7 @@ func bodyOf(e *protocol.Entry) check.Body {
 
 // decided tells the judges of bodies and of the global log what was decided just now.
 func (c *witness) decided(e *protocol.Entry) error {
-	w, bodies, ledger := c.m.w, c.s.court.bodies, c.s.court.ledger
+	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
 	if e.Coded() {
 		w.events.Coded++
 	}
@@ -184,11 +184,11 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.s.court.leave(&config)
+		c.s.judges.leave(&config)
 		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
 	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
-	if c.s.court.ended && uint64(e.Index) > c.s.court.last {
+	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
 		bodies.Drop(uint64(e.Index)) // void
 	}
 	return err
@@ -261,7 +261,7 @@ func foundRecords(rec *protocol.Recovered) []check.Record {
 // judgeSaid judges a message that leaves a member: what it asserts must be durable.
 func (w *World) judgeSaid(m *protocol.Message) {
 	from, to, term := w.member(m.From).judged(), uint64(m.To), uint64(m.Term)
-	ledger := w.courtOf(m.Instance).ledger
+	ledger := w.judgesOf(m.Instance).ledger
 	var err error
 	switch m.Type {
 	case protocol.MsgVote:
@@ -285,7 +285,7 @@ func (w *World) judgeSaid(m *protocol.Message) {
 
 // judgeHoldings judges what a member says of its bodies.
 func (w *World) judgeHoldings(m *protocol.Message) {
-	bodies, ledger := w.courtOf(m.Instance).bodies, w.courtOf(m.Instance).ledger
+	bodies, ledger := w.judgesOf(m.Instance).bodies, w.judgesOf(m.Instance).ledger
 	say := bodies.SayHolds
 	switch m.Type {
 	case protocol.MsgHoldingsResp:

@@ -18,9 +18,9 @@ type World struct {
 	rng *rand.Rand
 	// births draws the identities of logs and the marks of lives.
 	births *rand.Rand
-	lossy  dice // draws what concerns lost disks
-	pauses dice // draws what concerns the writers of logs
-	hops   dice // draws how long events take from one machine of a member to another
+	lossy  chance // draws what concerns lost disks
+	pauses chance // draws what concerns the writers of logs
+	hops   chance // draws how long events take from one machine of a member to another
 	// acquainted is the highest life of a member (to) that another one (from) has linked with.
 	acquainted map[linkKey]uint64
 	now        time.Duration
@@ -37,10 +37,10 @@ type World struct {
 	// merging, if set, is how long a decided slot may take to be executed (N7).
 	merging time.Duration
 
-	// courts judge the instances, ascending. The first is also at hand as if it were the only
+	// allJudges judge the instances, ascending. The first is also at hand as if it were the only
 	// one, which it often is.
-	courts []*court
-	*court
+	allJudges []*instanceJudges
+	*instanceJudges
 	weave    *check.Weave
 	executed order.Slot // up to which slot the global log was executed, by whoever is furthest
 	sequence check.Sequence
@@ -84,7 +84,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
-	w.court = w.courtOf(firstInstance)
+	w.instanceJudges = w.judgesOf(firstInstance)
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
@@ -94,8 +94,8 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 // birthStream is for identities what stream is for everything else.
 const birthStream = stream + 16
 
-// court is the judges of one instance.
-type court struct {
+// instanceJudges is the judges of one instance.
+type instanceJudges struct {
 	instance protocol.InstanceID
 	ledger   *check.Ledger
 	bodies   *check.Bodies
@@ -106,7 +106,7 @@ type court struct {
 }
 
 // leave notes whom a decided configuration leaves out.
-func (c *court) leave(config *protocol.Config) {
+func (c *instanceJudges) leave(config *protocol.Config) {
 	for _, id := range config.Removed {
 		if !config.Voter(id) {
 			c.left[id] = true
@@ -115,7 +115,7 @@ func (c *court) leave(config *protocol.Config) {
 }
 
 // end notes that the instance is retired. The bodies of void entries nobody needs.
-func (c *court) end(last uint64) {
+func (c *instanceJudges) end(last uint64) {
 	c.ended, c.last = true, last
 	for _, i := range c.bodies.Live() {
 		if i > last {
@@ -124,8 +124,8 @@ func (c *court) end(last uint64) {
 	}
 }
 
-// courtOf returns the judges of an instance.
-func (w *World) courtOf(instance protocol.InstanceID) *court {
+// judgesOf returns the judges of an instance.
+func (w *World) judgesOf(instance protocol.InstanceID) *instanceJudges {
 	if c := w.judges(instance); c != nil {
 		return c
 	}
@@ -134,8 +134,8 @@ func (w *World) courtOf(instance protocol.InstanceID) *court {
 }
 
 // judges are the judges of an instance, if there are any yet.
-func (w *World) judges(instance protocol.InstanceID) *court {
-	for _, c := range w.courts {
+func (w *World) judges(instance protocol.InstanceID) *instanceJudges {
+	for _, c := range w.allJudges {
 		if c.instance == instance {
 			return c
 		}
@@ -143,16 +143,16 @@ func (w *World) judges(instance protocol.InstanceID) *court {
 	return nil
 }
 
-// courtWith is courtOf; the instance's first members are those, if nobody knows of it yet.
-func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *court {
+// courtWith is judgesOf; the instance's first members are those, if nobody knows of it yet.
+func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *instanceJudges {
 	if c := w.judges(instance); c != nil {
 		return c
 	}
-	c := &court{left: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
+	c := &instanceJudges{left: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)
 	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
 	c.leave(first)
-	w.courts = append(w.courts, c)
+	w.allJudges = append(w.allJudges, c)
 	return c
 }
 
@@ -174,7 +174,7 @@ func (w *World) run(until time.Duration) {
 		w.steps++
 		w.mix(uint64(e.at), e.seq)
 		e.do()
-		for _, c := range w.courts {
+		for _, c := range w.allJudges {
 			w.violate(0, c.bodies.Check())
 		}
 	}

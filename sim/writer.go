@@ -15,10 +15,10 @@ const writerStream = stream + 30
 
 // drawWriter chooses how soon an idle log is sealed and tidied up, as a share of what production
 // waits.
-func (s *Settings) drawWriter(d dice) { s.Idle = d.share() * d.share() }
+func (s *Settings) drawWriter(d chance) { s.Idle = d.share() * d.share() }
 
-func newPauses(seed uint64) dice {
-	return dice{rand.New(rand.NewPCG(seed^0x2545f491, writerStream))}
+func newPauses(seed uint64) chance {
+	return chance{rand.New(rand.NewPCG(seed^0x2545f491, writerStream))}
 }
 
 // writer executes the steps of a member's log, as the goroutine of wal.Writer does, on virtual
@@ -186,7 +186,7 @@ func (w *writer) close() {
 
 // wrote is called when a step of the instance is durable: nth is which call of Submit it was, and
 // commit the commit index that is on the disk with it.
-func (s *strand) wrote(seq, nth uint64, commit protocol.Index, err error) {
+func (s *memberInstance) wrote(seq, nth uint64, commit protocol.Index, err error) {
 	m := s.m
 	if err != nil {
 		m.fail(err)
@@ -195,8 +195,8 @@ func (s *strand) wrote(seq, nth uint64, commit protocol.Index, err error) {
 	if m.w.tracing() {
 		m.w.tracef("%s   durable up to step %d%s", m.id, seq, m.w.named(s.instance))
 	}
-	m.w.violate(m.id, s.court.ledger.Durable(m.judged(), seq))
-	s.court.bodies.Durable(m.judged(), nth)
+	m.w.violate(m.id, s.judges.ledger.Durable(m.judged(), seq))
+	s.judges.bodies.Durable(m.judged(), nth)
 	s.noted = max(s.noted, commit)
 	if s.unwritten = 0; s.recorded > seq {
 		s.unwritten = m.clock()

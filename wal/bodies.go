@@ -183,10 +183,10 @@ func (b *Bodies) forget(h *held) {
 	h.file.live -= h.size()
 }
 
-// Settle says that the log is durable, and with it the entries of the bodies appended so far.
+// LogDurable says that the log is durable, and with it the entries of the bodies appended so far.
 // Before that the body of a replaced entry stays, because after a crash the log may still have the
 // replaced entry. Writer says it after each sync.
-func (b *Bodies) Settle() {
+func (b *Bodies) LogDurable() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.older {

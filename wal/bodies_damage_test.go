@@ -156,7 +156,7 @@ func TestDamagedBodyKeepsItsFile(t *testing.T) {
 	require.Equal(t, name, bodyFiles(t, fs)[0])
 	repaired := someBody(1, 4, 9, 2000)
 	require.NoError(t, b.Append(repaired))
-	b.Settle()
+	b.LogDurable()
 	tidy()
 	require.NotEqual(t, name, bodyFiles(t, fs)[0], "now it is not needed any more")
 	require.NoError(t, readBack(b, bodyKey{1, 4}, repaired))

@@ -15,7 +15,7 @@ func TestBodiesDurable(t *testing.T) {
 	require.False(t, b.Durable(1, 5))
 	require.NoError(t, b.Sync())
 	require.False(t, b.Durable(1, 5), "its entry is not")
-	b.Settle()
+	b.LogDurable()
 	require.True(t, b.Durable(1, 5))
 	require.False(t, b.Durable(1, 6), "not there")
 	require.NoError(t, b.Append(Body{Instance: 1, Index: 5, Term: 2, Form: 1, K: 1, Size: 3, Bytes: []byte("def")}))

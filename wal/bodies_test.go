@@ -156,7 +156,7 @@ func (w *bodyWork) call(b *Bodies) error {
 	}
 	w.synced = len(w.states) - 1
 	if w.rng.IntN(2) == 0 {
-		b.Settle()
+		b.LogDurable()
 	}
 	return nil
 }
@@ -570,7 +570,7 @@ func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
 		require.Equal(t, someBody(1, 1, term, 60<<10), got)
 	}
 	three, _ := b.Size()
-	b.Settle()
+	b.LogDurable()
 	require.NoError(t, b.Sync())
 	require.NoError(t, b.check())
 	one, _ := b.Size()

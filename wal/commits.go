@@ -388,7 +388,7 @@ func (c *Commits) sync() error {
 		return err
 	}
 	if c.bodies != nil {
-		c.bodies.Settle()
+		c.bodies.LogDurable()
 	}
 	return nil
 }

@@ -99,11 +99,11 @@ func (c *Costs) memory() {
 func applyCost(entries, commands int, own bool) float64 {
 	a := member.NewApplier(nothing{}, member.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
 	done := member.Done(func(any, error) {})
-	var next [2]member.Commitment
+	var next [2]member.CommittedEntries
 	index, seq := protocol.Index(0), [2]uint64{1, 1}
 	return typical(times/8, func() {
 		for i := range next {
-			next[i] = member.Commitment{Instance: protocol.InstanceID(i + 1)}
+			next[i] = member.CommittedEntries{Instance: protocol.InstanceID(i + 1)}
 			for n := range entries {
 				b := sealed(commands, small, done)
 				b.Seal(session, seq[i], seq[i])

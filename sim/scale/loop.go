@@ -29,7 +29,7 @@ type loop struct {
 	out     member.Outbox
 	frames  []frame
 	jobs    []job
-	commits []member.Commitment
+	commits []member.CommittedEntries
 	wake    []protocol.InstanceID
 }
 
@@ -166,7 +166,7 @@ func (l *loop) carryOut(cost *spend) bool {
 	}
 	committed := protocol.Index(0)
 	if n := len(out.Commit); n > 0 {
-		l.commits = append(l.commits, member.Commitment{Instance: l.instance, Entries: out.Commit})
+		l.commits = append(l.commits, member.CommittedEntries{Instance: l.instance, Entries: out.Commit})
 		committed = out.Commit[n-1].Index
 	}
 	out.Reset()
@@ -201,7 +201,7 @@ func (l *loop) finish() {
 		l.commits = l.commits[:0]
 	}
 	if !m.w.cfg.Single {
-		l.wake = m.weaver.Set(l.inst.Thread(m.w.now), l.wake[:0])
+		l.wake = m.weaver.Set(l.inst.Rounds(m.w.now), l.wake[:0])
 		for _, i := range l.wake {
 			m.loops[i-1].thread.wake()
 		}

@@ -108,7 +108,7 @@ type apply struct {
 	m       *node
 	thread  *thread
 	order   order.Order
-	queue   []member.Commitment
+	queue   []member.CommittedEntries
 	placed  []order.Placed
 	settled []group // commands of this member, until the turn ends
 }

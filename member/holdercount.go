@@ -8,10 +8,10 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Census counts who holds a body durably, to find out whether this member's whole copy may
+// HolderCount counts who holds a body durably, to find out whether this member's whole copy may
 // become its row: the only way in which a member ever holds less of a committed body than
 // before (the rule Prune of docs/craft.md, 2.4, deletion obligation D2). It is a pure rule.
-type Census struct {
+type HolderCount struct {
 	Ref     protocol.BodyRef
 	context uint64
 	Until   time.Duration
@@ -25,20 +25,20 @@ type Census struct {
 // NewCensus begins to count with this member alone, as if it held its row already. It is
 // nil where rows do not count: while voters change, or who does not vote, or is to hold the
 // body whole.
-func NewCensus(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *Census {
+func NewCensus(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *HolderCount {
 	own, member := OwnForm(c, self, ref.K)
 	voters := c.Voters()
 	at := slices.Index(voters, self)
 	if _, row := own.Row(); !member || at < 0 || c.Joint() || !row {
 		return nil
 	}
-	n := &Census{Ref: ref, context: context, Until: until, Own: own, voters: voters, self: self, forms: make([]protocol.Form, len(voters))}
+	n := &HolderCount{Ref: ref, context: context, Until: until, Own: own, voters: voters, self: self, forms: make([]protocol.Form, len(voters))}
 	n.forms[at] = own
 	return n
 }
 
 // Questions asks the other voters what they hold, without bytes.
-func (n *Census) Questions() (out []*protocol.Message) {
+func (n *HolderCount) Questions() (out []*protocol.Message) {
 	for _, id := range n.voters {
 		if id != n.self {
 			out = append(out, &protocol.Message{
@@ -51,7 +51,7 @@ func (n *Census) Questions() (out []*protocol.Message) {
 }
 
 // Receive takes in an answer.
-func (n *Census) Receive(m *protocol.Message) {
+func (n *HolderCount) Receive(m *protocol.Message) {
 	at := slices.Index(n.voters, m.From)
 	if m.Context != n.context || m.Reject || at < 0 || m.From == n.self || len(m.Holdings) != 1 {
 		return
@@ -63,7 +63,7 @@ func (n *Census) Receive(m *protocol.Message) {
 
 // Enough reports whether |A|+|B| ≥ N−q+k with this member among B: then the body survives
 // any minority, whoever else cuts its copy at the same time.
-func (n *Census) Enough() bool {
+func (n *HolderCount) Enough() bool {
 	whole, rows := 0, quorum.Rows{}
 	for _, f := range n.forms {
 		if f == protocol.FormWhole {

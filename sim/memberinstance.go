@@ -8,15 +8,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// strand is one instance on a running member: what production has an event loop for. Its turns
+// memberInstance is one instance on a running member: what production has an event loop for. Its turns
 // are decided by the code of production. All share the member's disk, state machine and clients.
-type strand struct {
+type memberInstance struct {
 	// notes are what the judge of bodies is told when the records of the outbox are handed to
 	// the disk.
 	notes    []func() error
 	m        *Member
 	instance protocol.InstanceID
-	court    *court
+	judges   *instanceJudges
 	inst     *member.Instance
 	hosted   *member.Hosted // nil if it was retired in an earlier life
 	witness  *witness
@@ -41,7 +41,7 @@ type strand struct {
 	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
 	harmed    protocol.Index // the last index of which the record on disk is damaged; 0: none
 	ticked    bool           // it has begun
-	vanished  bool           // it was retired, and does nothing any more but hold bodies
+	ended     bool           // it was retired, and does nothing any more but hold bodies
 
 }
 
@@ -53,19 +53,19 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		if err != nil {
 			return err
 		}
-		if err := m.w.courtOf(id).ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
+		if err := m.w.judgesOf(id).ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
 			return err
 		}
 		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
-	r.unborn = map[protocol.InstanceID]*member.Unborn{}
+	r.pending = map[protocol.InstanceID]*member.Pending{}
 	for _, id := range r.log.Instances() {
 		if id := protocol.InstanceID(id); meta.Cursor.Woven() && id >= meta.Cursor.Fresh {
-			u, err := member.RecoverUnborn(r.log, id)
+			u, err := member.RecoverPending(r.log, id)
 			if err != nil {
 				return err
 			}
-			r.unborn[id] = u
+			r.pending[id] = u
 			logs = append(logs, member.InstanceLog{Instance: id, Recovered: &u.Recovered})
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		return err
 	}
 	for _, l := range logs[:len(meta.Cursor.Points)] {
-		s := newStrand(m, l.Instance, m.w.courtOf(l.Instance))
+		s := newMemberInstance(m, l.Instance, m.w.judgesOf(l.Instance))
 		s.noted = l.Recovered.State.Commit
 		if err := s.judgeHeld(r.body.store); err != nil {
 			return err
@@ -81,17 +81,17 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		if err := s.begin(r.session, l.Recovered); err != nil {
 			return err
 		}
-		r.strands = append(r.strands, s)
+		r.inForce = append(r.inForce, s)
 	}
-	r.muster(r.strands)
-	r.strand = r.strands[0]
+	r.muster(r.inForce)
+	r.memberInstance = r.inForce[0]
 	return m.judgeRetired(r)
 }
 
 // judgeRetired tells the judges of instances that are retired what is held of them.
 func (m *Member) judgeRetired(r *running) error {
-	for _, c := range m.w.courts {
-		if m.strange() || r.unborn[c.instance] != nil || m.among(r.strands, c.instance) != nil {
+	for _, c := range m.w.allJudges {
+		if m.strange() || r.pending[c.instance] != nil || m.among(r.inForce, c.instance) != nil {
 			continue
 		}
 		if err := c.bodies.Start(m.judged(), m.found(r.body.store, c.instance)); err != nil {
@@ -101,12 +101,12 @@ func (m *Member) judgeRetired(r *running) error {
 	return nil
 }
 
-func newStrand(m *Member, instance protocol.InstanceID, c *court) *strand {
-	return &strand{m: m, instance: instance, court: c}
+func newMemberInstance(m *Member, instance protocol.InstanceID, c *instanceJudges) *memberInstance {
+	return &memberInstance{m: m, instance: instance, judges: c}
 }
 
 // begin makes the instance from what was recovered.
-func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error {
+func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
 	m, set := s.m, s.m.own
 	core, err := set.newCore(m.id, s.instance, *rec)
 	if err != nil {
@@ -131,21 +131,21 @@ func (s *strand) begin(session protocol.Session, rec *protocol.Recovered) error 
 }
 
 // step has a turn of the instance take in that something happened.
-func (s *strand) step(in protocol.Input) {
-	if s.m.up && !s.vanished {
+func (s *memberInstance) step(in protocol.Input) {
+	if s.m.up && !s.ended {
 		s.inputs = append(s.inputs, in)
 		s.wake()
 	}
 }
 
 // message is step for what comes from a link: it may find no room.
-func (s *strand) message(msg *protocol.Message, bytes int) {
+func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	m := s.m
-	if s.vanished {
+	if s.ended {
 		return
 	}
 	limit := member.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
-	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.strands)) {
+	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.inForce)) {
 		m.w.events.Overflowed++
 		m.w.link(msg.From, m.id).wrongs++
 		return
@@ -156,28 +156,28 @@ func (s *strand) message(msg *protocol.Message, bytes int) {
 }
 
 // do has a turn of the instance do something.
-func (s *strand) do(job func()) {
+func (s *memberInstance) do(job func()) {
 	s.jobs = append(s.jobs, job)
 	s.wake()
 }
 
 // wake has the instance begin a turn soon.
-func (s *strand) wake() {
-	if !s.woken && !s.vanished && s.hosted != nil {
+func (s *memberInstance) wake() {
+	if !s.woken && !s.ended && s.hosted != nil {
 		s.woken = true
 		s.m.later(s.m.w.hop(), s.turn)
 	}
 }
 
 // turn takes in all that has gathered and carries out what follows.
-func (s *strand) turn() {
+func (s *memberInstance) turn() {
 	if s.take(); s.m.up {
 		s.finish()
 	}
 }
 
 // take is the first half of a turn.
-func (s *strand) take() {
+func (s *memberInstance) take() {
 	m := s.m
 	h := member.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
 	if s.tick {
@@ -195,7 +195,7 @@ func (s *strand) take() {
 }
 
 // finish is the second half.
-func (s *strand) finish() {
+func (s *memberInstance) finish() {
 	m := s.m
 	due := s.hosted.Finish()
 	s.within = false
@@ -204,7 +204,7 @@ func (s *strand) finish() {
 	case m.condemned != nil:
 		m.fail(m.condemned)
 	case s.hosted.Ended():
-		s.vanished = true
+		s.ended = true
 		m.inbox -= s.bytes
 	case due > 0:
 		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // not a moment before
@@ -212,7 +212,7 @@ func (s *strand) finish() {
 }
 
 // leads reports whether the member leads the instance.
-func (s *strand) leads() bool { return s.witness.status.Role == protocol.Leader }
+func (s *memberInstance) leads() bool { return s.witness.status.Role == protocol.Leader }
 
 type entryError struct{ err error }
 
