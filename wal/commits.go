@@ -263,8 +263,6 @@ func (c *Commits) wait(full *FullError, again bool) {
 	}
 	if full == nil {
 		c.earlier = nil
-	} else if !again {
-		c.seen, _ = c.Queued()
 	}
 }
 
