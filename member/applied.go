@@ -8,22 +8,22 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Applied is what Apply lets others know: how far it is, and who waits for that. It is shared by
-// Apply, the instances and whoever asks, and not safe for concurrent use.
+// Applied is what Apply lets others know: how far it has applied, and who waits for that. Apply,
+// the instances and whoever asks share it. It is not safe for concurrent use.
 type Applied struct {
 	cursor order.Cursor
-	// shape are the instances in force, and added how much of each is in the order, with all
-	// that follows from it applied.
+	// shape are the instances in force. added says how much of each is in the order; everything
+	// that follows from that is applied.
 	shape   []protocol.InstanceID
 	added   []protocol.Index
-	backlog []int             // how many entries of each wait for their turn
+	backlog []int             // how many entries of each wait in the order
 	configs []protocol.Config // of the instances in force; the first is the cluster's
 
 	groups   ReadGroups
 	changing []configWaiter
 
-	// Repairing says that the state is damaged, and another member's is to take its place; Needs
-	// what that must include.
+	// Repairing says that the state is damaged, and that another member's state is to take its
+	// place. Needs says what that state must include.
 	Repairing bool
 	Needs     order.Cursor
 }
@@ -51,14 +51,15 @@ func (p *Applied) note(a *Applier) {
 	}
 }
 
-// Note takes down how far the applier is. It returns the groups of reads that are served by that,
-// and those that must be asked for anew, since the instances in force changed under them.
+// Note notes how far the applier is. It returns the groups of reads that this serves. It also
+// returns those that must be asked for anew, because the instances in force have changed since.
 func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup) {
 	p.note(a)
 	return p.groups.Served(p.shape, p.added)
 }
 
-// NoteConfigs takes down the memberships, and returns what to tell those who waited for them.
+// NoteConfigs notes the memberships. It returns the functions to call for those who waited for
+// them.
 func (p *Applied) NoteConfigs(a *Applier) (done []func()) {
 	p.configs = a.Configs() // shared with nobody who would change them
 	p.note(a)
@@ -75,8 +76,8 @@ func (p *Applied) NoteConfigs(a *Applier) (done []func()) {
 	return done
 }
 
-// WhenConfigs reports whether the memberships of all instances satisfy ok already; if not, done is
-// called when they do.
+// WhenConfigs reports whether the memberships of all instances satisfy ok already. If not, done is
+// among what NoteConfigs returns once they do.
 func (p *Applied) WhenConfigs(ok func([]protocol.Config) bool, done func()) bool {
 	if ok(p.configs) {
 		return true
@@ -85,19 +86,20 @@ func (p *Applied) WhenConfigs(ok func([]protocol.Config) bool, done func()) bool
 	return false
 }
 
-// At is how far is applied, and the memberships, of the instances in force.
+// At returns how far the global log is applied, and the memberships of the instances in force.
 func (p *Applied) At() (order.Cursor, []protocol.Config) { return p.cursor, p.configs }
 
 // Shape are the instances in force.
 func (p *Applied) Shape() []protocol.InstanceID { return p.shape }
 
-// Config is the membership of an instance; of one that is not in force the cluster's.
+// Config returns the membership of an instance. For one that is not in force it returns the
+// cluster's.
 func (p *Applied) Config(instance protocol.InstanceID) protocol.Config {
 	return p.configs[max(0, p.place(instance))]
 }
 
-// Of is the last entry of an instance that is in the order, and the last that is applied; false if
-// the instance is not in force.
+// Of returns the last entry of an instance that is in the order, and the last that is applied. ok
+// is false if the instance is not in force.
 func (p *Applied) Of(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
 	i := p.place(instance)
 	if i < 0 {
@@ -106,7 +108,7 @@ func (p *Applied) Of(instance protocol.InstanceID) (added, applied protocol.Inde
 	return p.added[i], p.cursor.Points[i].Index, true
 }
 
-// Backlog is how many entries of an instance wait for their turn.
+// Backlog is how many entries of an instance wait in the order.
 func (p *Applied) Backlog(instance protocol.InstanceID) int {
 	if i := p.place(instance); i >= 0 {
 		return p.backlog[i]
@@ -114,7 +116,7 @@ func (p *Applied) Backlog(instance protocol.InstanceID) int {
 	return 0
 }
 
-// place is where an instance is among those in force; -1 if it is not.
+// place is where an instance stands among those in force; -1 if it is not in force.
 func (p *Applied) place(instance protocol.InstanceID) int {
 	for i, id := range p.shape {
 		if id == instance {
@@ -124,12 +126,12 @@ func (p *Applied) place(instance protocol.InstanceID) int {
 	return -1
 }
 
-// Ask begins a group's read point, of these instances, or begins it anew. It reports false if the
-// group has ended.
+// Ask begins a group's read point, which has a part from each of these instances, or begins it
+// anew. It reports false if the group has ended.
 func (p *Applied) Ask(g *ReadGroup, shape []protocol.InstanceID) bool { return p.groups.Ask(g, shape) }
 
-// ReadPoint takes in an instance's part of a group's read point. complete says that it was the last
-// one, ready that the state serves the group, which has ended.
+// ReadPoint takes in an instance's part of a group's read point. complete says that it was the
+// last part. ready says that the state serves the group; the group has ended then.
 func (p *Applied) ReadPoint(g *ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
 	return p.groups.Point(g, instance, index, p.shape, p.added)
 }
@@ -143,8 +145,8 @@ func (p *Applied) Asking() int { return p.groups.Under }
 // Break makes a mutant of it.
 func (p *Applied) Break(m Mutant) { p.groups.Mutant = m }
 
-// StateFor is why this member cannot send its state to one whose own is damaged, and which needs so
-// much; nil if it can.
+// StateFor returns why this member cannot send its state to a member whose own state is damaged,
+// and which needs this much; nil if it can.
 func (p *Applied) StateFor(needs *order.Cursor) error {
 	switch {
 	case p.Repairing:

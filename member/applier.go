@@ -12,40 +12,40 @@ import (
 // Loader makes an entry's payload resident: it reads it from where this member keeps it.
 type Loader func(instance protocol.InstanceID, e *protocol.Entry) error
 
-// Applier is the pure half of the apply loop: it merges what instances commit, lets each
-// proposal take effect at most once, runs the state machine and hands out results. Not
-// safe for concurrent use.
+// Applier is the pure half of the apply loop. It merges what the instances commit, lets each
+// proposal take effect at most once, runs the state machine and hands out results. Not safe for
+// concurrent use.
 type Applier struct {
 	order    order.Order
 	sessions *Sessions
 	sm       StateMachine
 	load     Loader
-	// instances are those in force, in their order: as many as the cursor has points.
+	// Instances are those in force, in their order. There are as many as the cursor has points.
 	Instances []InstanceState
-	// ended are those that are not in force any more, as far as that is known here.
+	// ended are the instances of which it is known here that they are not in force any more.
 	ended   []endedInstance
 	session protocol.Session
 
-	// skip is what a state machine on disk had applied before this life: positions up to
-	// it only update the sessions.
+	// skip is the position up to which a state machine on disk had applied before this life.
+	// Commands up to it only update the sessions.
 	skip protocol.Position
 	// last is the position of the last command that the state machine was given; ≥ skip.
 	last protocol.Position
-	// stuck: an entry's payload could not be loaded. The order is ahead of the state then, so
-	// nothing is applied until a snapshot is installed.
+	// stuck says that an entry's payload could not be loaded, or that the state is damaged. The
+	// state is not what the order says then, so nothing is applied until a snapshot is installed.
 	stuck bool
 
 	placed   []order.Placed
 	commands []Command
 	settled  []resultSpan
-	// changes is the number of configuration entries and changes of the shape applied.
+	// Changes is the number of configuration entries and reshapes that were applied.
 	Changes uint64
-	// Given is called with the body of each command that the state machine is about to be
-	// given, Passed with those of commands that it is not given, because they were applied
-	// before; nil: nobody wants to know.
+	// Given is called with the body of each command that the state machine is about to be given.
+	// Passed is called with the body of a command that it is not given, usually because the
+	// command was applied before. nil: nobody wants to know.
 	Given, Passed func(protocol.BodyRef)
-	// Void is called with each batch of this member that certainly takes no effect, because
-	// its instance was retired before; nil: they fail.
+	// Void is called with each batch of this member that certainly takes no effect, because its
+	// instance was retired first. nil: such batches fail.
 	Void func(*Batch)
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
@@ -57,21 +57,23 @@ type Applier struct {
 type InstanceState struct {
 	Instance protocol.InstanceID
 	Config   protocol.Config // as of the cursor
-	// waiting is how many entries with something to apply wait in the order, without those
-	// that Install left there.
+	// waiting is how many entries with something to apply wait in the order. Those that Install
+	// left there do not count.
 	waiting int
-	// resident is how many payload bytes wait in the order, without what Install left there.
+	// resident is how many payload bytes wait in the order. Those that Install left there do not
+	// count.
 	resident int
 	// own[head:] are this member's committed batches whose entries were not applied yet, in
 	// the order in which they were committed.
 	own  []ownBatch
 	head int
-	// covered is up to where a snapshot stood for entries, whether they were seen here or not.
+	// covered is the index up to which a snapshot stood for entries, whether this member saw them
+	// or not.
 	covered protocol.Index
 }
 
-// endedInstance is an instance that was retired. Its entries up to index may be in the global
-// log, for a snapshot stood for them; of later ones that come now that is certainly not so.
+// endedInstance is an instance that was retired. A snapshot stood for its entries up to index, so
+// these may be in the global log. Later ones that come now are certainly not in it.
 type endedInstance struct {
 	instance protocol.InstanceID
 	index    protocol.Index
@@ -102,7 +104,7 @@ func (in *InstanceState) take(seq uint64) *Batch {
 	return nil
 }
 
-// settle takes all waiting batches up to an index out and tells them what became of them.
+// settle takes out all waiting batches up to an index, and calls tell with each of them.
 func (in *InstanceState) settle(upTo protocol.Index, tell func(*Batch)) {
 	keep := in.own[:0]
 	for _, o := range in.own[in.head:] {
@@ -116,18 +118,18 @@ func (in *InstanceState) settle(upTo protocol.Index, tell func(*Batch)) {
 	in.own, in.head = keep, 0
 }
 
-// allIndexes is above all indexes.
+// AllIndexes is above all indexes.
 const AllIndexes = ^protocol.Index(0)
 
-// resultSpan is commands of a batch, count from the one numbered from on, whose results
-// stand in commands[at:].
+// resultSpan stands for count commands of a batch, beginning with the one numbered from. Their
+// results stand in commands[at:].
 type resultSpan struct {
 	batch           *Batch
 	from, at, count int
 }
 
-// applyChunk is how many commands are handed to the state machine at once, at most: few
-// enough to stay in the processor's cache.
+// applyChunk is how many commands the state machine is handed at once, at most. So few stay in the
+// processor's cache.
 const applyChunk = 1024
 
 // Machine returns the state machine.
@@ -159,9 +161,9 @@ func (a *Applier) configure(meta *Meta) {
 	}
 }
 
-// Apply applies committed entries. An error is final: the state machine's disk failed, or
-// the log is not what was written; unless it was cut by a snapshot that waits to be
-// installed: until then Apply only collects.
+// Apply applies committed entries. An error is final: the state machine's disk failed, or the log
+// is not what was written. There is one exception: a snapshot that waits to be installed has cut
+// the log. Until it is installed Apply only collects.
 func (a *Applier) Apply(c CommittedEntries) error {
 	a.collect(&c)
 	if a.stuck {
@@ -175,14 +177,14 @@ func (a *Applier) Apply(c CommittedEntries) error {
 	return err
 }
 
-// Halt says that the state is not what was applied: nothing is applied until a snapshot is
-// installed, which need not be ahead.
+// Halt says that the state is not what was applied. Nothing is applied until a snapshot is
+// installed. That snapshot need not be ahead.
 func (a *Applier) Halt() {
 	a.failPlaced(ErrResultUnknown)
 	a.stuck = true
 }
 
-// advance applies what is in turn.
+// advance applies what the order gives out now.
 func (a *Applier) advance() error {
 	a.placed = a.order.Next(a.placed[:0])
 	for i := range a.placed {
@@ -194,8 +196,8 @@ func (a *Applier) advance() error {
 	return a.flush()
 }
 
-// Stuck reports whether Apply waits for a snapshot; what is applied is then not what the
-// cursor says.
+// Stuck reports whether Apply waits for a snapshot. What is applied is then not what the cursor
+// says.
 func (a *Applier) Stuck() bool { return a.stuck }
 
 // Resident is how many payload bytes wait for their turn.
@@ -206,8 +208,8 @@ func (a *Applier) Resident() (bytes int) {
 	return bytes
 }
 
-// collect hands what was committed to the order. What it passes over a snapshot stands for,
-// or, if the instance is retired, nothing.
+// collect hands what was committed to the order. The order passes over entries for which a
+// snapshot stands, and those of a retired instance, for which nothing stands.
 func (a *Applier) collect(c *CommittedEntries) {
 	added, in := a.order.Added(c.Instance), a.Of(c.Instance)
 	at := 0
@@ -239,8 +241,8 @@ func (a *Applier) collect(c *CommittedEntries) {
 	a.order.Add(c.Instance, c.Entries)
 }
 
-// Ended returns up to which index entries of an instance that is retired may have taken effect
-// unseen; all others that were not seen certainly took none.
+// Ended returns the index up to which entries of a retired instance may have taken effect unseen.
+// All others that were not seen here certainly took none.
 func (a *Applier) Ended(instance protocol.InstanceID) protocol.Index {
 	for _, e := range a.ended {
 		if e.instance == instance {
@@ -260,7 +262,7 @@ func (a *Applier) Of(instance protocol.InstanceID) *InstanceState {
 	return nil
 }
 
-// Waiting is how many entries of an instance, with something to apply, wait for their turn.
+// Waiting is how many entries of an instance that have something to apply wait in the order.
 func (a *Applier) Waiting(instance protocol.InstanceID) int {
 	if in := a.Of(instance); in != nil {
 		return in.waiting
@@ -316,8 +318,8 @@ func (a *Applier) place(p *order.Placed) error {
 	return nil
 }
 
-// reshape follows the global log to other instances: those that are new begin with the
-// cluster's membership, those that are retired are forgotten.
+// reshape follows the global log to other instances. New instances begin with the cluster's
+// membership. Retired ones are forgotten.
 func (a *Applier) reshape(p *order.Placed) {
 	instances := make([]InstanceState, 0, len(p.Shape))
 	for _, id := range p.Shape {
@@ -393,9 +395,9 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	return nil
 }
 
-// malformed passes over what of a batch, from a command on, is not what it says it is. No leader
-// appends one, so it is from before leaders looked; all members have the same bytes, so all
-// pass the same over.
+// malformed passes over the commands of a batch from one on, because they are not what the batch
+// says it is. No leader appends such a batch now, so it is from before leaders looked. All members
+// have the same bytes, so all pass over the same commands.
 func (a *Applier) malformed(p *order.Placed, own *Batch, from int, err error) {
 	if own != nil && from < len(own.Done) {
 		own.failFrom(from, &RefusedError{What: "proposal", Reason: protocol.ReasonMalformed})
@@ -420,8 +422,8 @@ func (a *Applier) body(p *order.Placed) *protocol.BodyRef {
 	return &ref
 }
 
-// expect notes that the results of own's commands, numbered from on, will stand in
-// commands[at:].
+// expect notes that the results of own's commands, beginning with the one numbered from, will
+// stand in commands[at:].
 func (a *Applier) expect(own *Batch, from, at int) {
 	if count := len(a.commands) - at; own != nil && count > 0 {
 		a.settled = append(a.settled, resultSpan{own, from, at, count})
@@ -439,7 +441,8 @@ func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *Batc
 	return nil
 }
 
-// flush runs the state machine on what gathered and completes whole batches in one pass.
+// flush runs the state machine on the commands that were collected. It hands out the results of a
+// batch in one pass.
 func (a *Applier) flush() error {
 	if n := len(a.commands); n > 0 {
 		a.last = a.commands[n-1].Position
@@ -462,16 +465,18 @@ func (a *Applier) Ahead(meta *Meta) bool {
 	return at.Before(&meta.Cursor)
 }
 
-// Fits reports whether a snapshot can take the place of a state that is damaged: what is
-// ordered already is not ordered again, so it must not be behind that.
+// Fits reports whether a snapshot can take the place of a state that is damaged. It must not be
+// behind what is ordered already, because that is not ordered again.
 func (a *Applier) Fits(meta *Meta) bool {
 	at := a.order.Cursor()
 	return !meta.Cursor.Before(&at)
 }
 
-// Install replaces everything by a snapshot that is ahead: its meta and its state. Batches of
-// this member that it stands for took effect or not: they are told so. What was added beyond
-// it, and is in turn now, is applied.
+// Install replaces everything by a snapshot: its meta and its state. The snapshot is ahead, or
+// takes the place of a damaged state. Batches of this member for which it stands are told that
+// their result is not known. Those of an instance that is retired there are told that they may
+// have been committed. Install then applies what was added beyond the snapshot and follows it at
+// once.
 func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
@@ -501,7 +506,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	return a.advance()
 }
 
-// FailOwn tells every batch that is committed and not applied here an error.
+// FailOwn tells an error to every batch of this member that is committed and not applied here.
 func (a *Applier) FailOwn(err error) {
 	a.failPlaced(err)
 	for i := range a.Instances {
@@ -509,7 +514,7 @@ func (a *Applier) FailOwn(err error) {
 	}
 }
 
-// failPlaced tells the batches an error that were about to be applied.
+// failPlaced tells an error to the batches that were about to be applied.
 func (a *Applier) failPlaced(err error) {
 	for _, s := range a.settled {
 		s.batch.failFrom(s.from, err)
@@ -523,13 +528,13 @@ func (a *Applier) failPlaced(err error) {
 // Cursor tells how far the global log is applied.
 func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
 
-// Added is the index of the last entry of an instance that Apply was given, or that a
-// snapshot stands for. What is added in all instances and contiguous in the global log is
-// applied, so a state that has added what was committed everywhere at some moment includes
-// everything that could be executed anywhere by then (docs/niagara.md, 3.3, the vector rule).
+// Added is the index of the last entry of an instance that Apply was given, or for which a
+// snapshot stands. What is added in all instances and contiguous in the global log is applied.
+// Take a state that has added what was committed everywhere at some moment: it includes everything
+// that could be applied anywhere by then (docs/niagara.md, 3.3, the vector rule).
 func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
 
-// Config is the membership of the first instance as of the cursor, which is the cluster's.
+// Config is the first instance's membership as of the cursor. It is the cluster's.
 func (a *Applier) Config() protocol.Config { return a.Instances[0].Config }
 
 // Configs are the memberships of all instances in force as of the cursor, in their order.
@@ -562,8 +567,8 @@ func (a *Applier) Break(m Mutant) {
 	}
 }
 
-// mixed is where a member would be, for a mutant, that goes to a snapshot in the instance alone in
-// which that is furthest ahead.
+// mixed is, for a mutant, where a member would be that goes to a snapshot in one instance alone:
+// in the one in which the snapshot is furthest ahead.
 func (a *Applier) mixed(to order.Cursor) order.Cursor {
 	mix := a.order.Cursor().Clone()
 	if !slices.Equal(mix.Instances(), to.Instances()) {

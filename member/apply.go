@@ -8,43 +8,45 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// maxEntriesBetween is how many entries may gather between snapshots, whatever their size: each
-// costs the core some memory.
+// maxEntriesBetween is how many entries may come between two snapshots, however small they are.
+// Each costs the core some memory.
 const maxEntriesBetween = 200_000
 
 // ApplyWorld is what Apply asks of the member around it.
 type ApplyWorld interface {
-	// Left says that so many payload bytes do not wait any more and so much was applied; Installed
-	// that a snapshot in the queue is done with. See ApplyQueue.
+	// Left says that so many payload bytes do not wait any more, and that so much was applied.
+	// Installed says that a snapshot in the queue is done with. See ApplyQueue.
 	Left(payload int, applied int64)
 	Installed()
 	// Again queues an item behind all that waits.
 	Again(ApplyItem)
 
-	// Publish lets others know how far is applied, PublishConfigs also the memberships. See Applied.
+	// Publish lets others know how far the global log is applied. PublishConfigs lets them know
+	// the memberships too. See Applied.
 	Publish(*Applier)
 	PublishConfigs(*Applier)
-	// Repairing publishes that the state is damaged and another one is asked for, which must include
-	// so much; with nil that it is not any more.
+	// Repairing publishes that the state is damaged and that another state is asked for, which
+	// must include so much. nil publishes that this is over.
 	Repairing(needs *order.Cursor)
 
-	// Reshape begins and retires instances, as the global log says here and now. begun says that
-	// records of their beginnings are on their way to the log: Begun follows when they are durable.
+	// Reshape begins and retires instances, as the global log says at this place. begun says that
+	// records of their beginnings are on their way to the log. Begun follows when these are
+	// durable.
 	Reshape(*Applier) (begun bool, err error)
-	// Restored says that bodies are to be kept for another state: for one that an instance's
-	// snapshot brought, up to an index; or, with 0, for one in place of a damaged one.
+	// Restored says that bodies are to be kept for another state. An instance's snapshot brought
+	// that state, up to an index; or, with 0, it takes the place of a damaged one.
 	Restored(a *Applier, instance protocol.InstanceID, index protocol.Index) error
 	// Cut says that a durable snapshot stands for the logs of the instances in force. bytes is how
-	// much had been applied when it was taken.
+	// much had been applied when the snapshot was taken.
 	Cut(meta *Meta, bytes int64)
 
-	// Save writes a snapshot to a file, and closes its state; state is nil if the state machine keeps
-	// its own. Wrote follows.
+	// Save writes a snapshot to a file, and closes its state. state is nil if the state machine
+	// keeps its own state on disk. Wrote follows.
 	Save(meta Meta, state Snapshot, bytes int64)
 	// Saved says that the newest durable snapshot is there.
 	Saved(at *order.Cursor)
-	// Received opens the newest durable snapshot with a state, all of whose bytes were verified, and
-	// which goes as far as this index of an instance at least.
+	// Received opens the newest durable snapshot that has a state. All its bytes were verified. It
+	// goes at least as far as this index of the instance.
 	Received(instance protocol.InstanceID, index protocol.Index) (ReceivedSnapshot, error)
 	// Prune removes snapshots from before a position.
 	Prune(protocol.Position) error
@@ -77,16 +79,16 @@ type ApplyEvent uint8
 const (
 	SnapshotInstalled ApplyEvent = iota
 	SnapshotWritten
-	SnapshotFailed  // to be written: it is tried again after as much log
+	SnapshotFailed  // one could not be written; the next try comes after as much log again
 	SnapshotsRemain // old ones cannot be removed
 	StateDamaged    // others are asked for theirs
 	StateUseless    // a snapshot cannot take the place of the damaged state
 	StateReplaced
 )
 
-// Apply is the machine that applies what the instances of a member commit, takes snapshots of the
-// state and puts those of others in its place. Replication does not wait for it: what it has not come
-// to yet waits in an ApplyQueue. Not safe for concurrent use.
+// Apply applies what the instances of a member commit, takes snapshots of the state, and puts
+// snapshots of other members in its place. Replication does not wait for it: what it has not
+// applied yet waits in an ApplyQueue. Not safe for concurrent use.
 type Apply struct {
 	*Applier
 	world ApplyWorld
@@ -101,12 +103,12 @@ type Apply struct {
 	saving  bool         // a snapshot is being written; one at a time
 	due     bool         // one is wanted, however little was applied since the last one
 	saved   order.Cursor // of the newest that is durable
-	pending int          // reshapes whose beginnings the log does not have durably yet; ≥ 0
+	pending int          // reshapes whose new instances' beginnings are not durable in the log yet; ≥ 0
 
 	repairing bool // the state is damaged, and others are asked for theirs
 }
 
-// NewApply returns the machine. saved is where the newest durable snapshot stands.
+// NewApply returns an Apply. saved is where the newest durable snapshot stands.
 func NewApply(a *Applier, saved order.Cursor, snapshotBytes int64, world ApplyWorld) *Apply {
 	p := &Apply{Applier: a, world: world, saved: saved, snapshotBytes: snapshotBytes}
 	if Damaged(a.Machine()) != nil {
@@ -115,8 +117,8 @@ func NewApply(a *Applier, saved order.Cursor, snapshotBytes int64, world ApplyWo
 	return p
 }
 
-// Do does one thing. An error is final, unless it is only that a snapshot waits to be installed,
-// see ApplyQueue.Overtaken.
+// Do does what one item says. An error is final, unless it only says that a snapshot waits to be
+// installed: see ApplyQueue.Overtaken.
 func (p *Apply) Do(it *ApplyItem) error {
 	if it.View != nil {
 		p.show(it)
@@ -167,8 +169,8 @@ func (p *Apply) answer(it *ApplyItem) error {
 	return nil
 }
 
-// show answers with a view of the state, later if that is not what the order says: then a
-// snapshot is in the queue.
+// show answers with a view of the state. It answers later if the state is not what the order says:
+// then a snapshot is in the queue.
 func (p *Apply) show(it *ApplyItem) {
 	switch err := Damaged(p.Machine()); {
 	case err != nil:
@@ -188,7 +190,7 @@ func (p *Apply) view() StateView {
 func (p *Apply) apply(c CommittedEntries) error {
 	before, inOrder := p.Changes, p.Resident()
 	err := p.Apply(c)
-	resident, cost := inOrder-p.Resident(), int64(0) // what came to its turn
+	resident, cost := inOrder-p.Resident(), int64(0) // what left the order
 	for i := range c.Entries {
 		resident += len(c.Entries[i].Payload)
 		p.logged += int64(c.Entries[i].Bytes())
@@ -253,8 +255,8 @@ func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error 
 	return p.world.Prune(meta.Cursor.Position)
 }
 
-// replace puts another state in the place of this one. after says that what waits behind it cannot
-// be read: it is stuck again, and another snapshot is to come.
+// replace puts another state in the place of this one. after says that what waits behind the new
+// state cannot be read. The applier is stuck again then, and another snapshot is to come.
 func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.InstanceID, index protocol.Index) (after, err error) {
 	resident := p.Resident()
 	after = p.Install(meta, f)
@@ -275,9 +277,9 @@ func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.Instanc
 	return after, nil
 }
 
-// maybeSnapshot begins a snapshot when enough was applied since the last one. It waits for the
-// beginnings of new instances: a snapshot that names an instance of which the log knows nothing
-// leaves open what was in a record that went bad.
+// maybeSnapshot begins a snapshot when enough was applied since the last one. It waits until the
+// beginnings of new instances are durable. A snapshot that names an instance of which the log
+// knows nothing would leave open what was in a record that is damaged now.
 func (p *Apply) maybeSnapshot() error {
 	if p.saving || p.pending > 0 || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween {
 		return nil
@@ -299,8 +301,8 @@ func (p *Apply) maybeSnapshot() error {
 	return nil
 }
 
-// wrote ends a snapshot: the logs may be cut, and the next snapshot may begin. Failing to write one
-// loses nothing; it is tried again after as much log.
+// wrote ends a snapshot: the logs may be cut, and the next snapshot may begin. Nothing is lost if
+// a snapshot could not be written. The next try comes after as much log again.
 func (p *Apply) wrote(w *Written) {
 	p.saving = false
 	at := w.Meta.Cursor.Position
@@ -312,8 +314,8 @@ func (p *Apply) wrote(w *Written) {
 	p.save(&w.Meta.Cursor)
 	p.world.Tell(ApplyNews{What: SnapshotWritten, Position: at})
 	p.world.Cut(&w.Meta, w.Bytes)
-	// The one before stays, in case that this one is damaged when it is needed: the log goes back
-	// to it.
+	// The snapshot before this one stays, in case this one is damaged when it is needed. The log
+	// goes back to the earlier one.
 	if err := p.world.Prune(min(before, at)); err != nil {
 		p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: at, Err: err})
 	}
@@ -327,7 +329,7 @@ func (p *Apply) save(at *order.Cursor) {
 	p.world.Saved(at)
 }
 
-// mend begins to ask others for their state if it is damaged, unless that goes on already.
+// mend begins to ask other members for their state if this one is damaged, unless it asks already.
 func (p *Apply) mend() {
 	damage := Damaged(p.Machine())
 	if damage == nil || p.repairing {
@@ -346,8 +348,8 @@ func (p *Apply) repaired() {
 	}
 }
 
-// repair puts the newest snapshot that was received in the place of a damaged state. One that is of
-// no use is left alone: another one will come.
+// repair puts the newest snapshot that was received in the place of a damaged state. If that
+// snapshot is of no use it is left alone: another one will come.
 func (p *Apply) repair() error {
 	if Damaged(p.Machine()) == nil {
 		return nil

@@ -22,7 +22,8 @@ type ApplyItem struct {
 	Begun bool
 }
 
-// StateView is the state as it was at some moment, or why there is none. Who gets it closes it.
+// StateView is the state as it was at some moment, or why there is none. Whoever gets it closes
+// it.
 type StateView struct {
 	Meta  Meta
 	State Snapshot
@@ -50,18 +51,20 @@ func (it *ApplyItem) Drop(err error) {
 }
 
 // ApplyQueue is what waits for Apply. Instances put in what they commit, and do not wait. What
-// does not fit into its limit waits without payloads, which are read again from the log in their
-// turn, unless they are still on their way to the disk. It is shared by the instances and Apply, and not safe for concurrent use.
+// does not fit into its limit waits without payloads, which are read again from the log when Apply
+// comes to them. Payloads that are still on their way to the disk stay. The instances and Apply
+// share the queue. It is not safe for concurrent use.
 type ApplyQueue struct {
 	Limit int // of payload bytes
 
 	items []ApplyItem
-	// bytes are the payload bytes in items, of what Take gave out, and of what waits in the order:
-	// ≤ Limit plus one commitment, and what is not on disk yet; ≥ 0.
+	// bytes are the payload bytes of items, of what Take gave out, and of what waits in the order.
+	// They are ≥ 0, and at most Limit plus one Commit plus what is not on disk yet.
 	bytes int
 	// total is what was applied since the start, as LogKeeper counts.
 	total int64
-	// installs are snapshots queued, installed those done; installed ≤ installs.
+	// installs counts the snapshots that were queued, installed those that are done; installed ≤
+	// installs.
 	installs, installed int
 }
 
@@ -86,9 +89,9 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 	q.items = append(q.items, it)
 }
 
-// PushInstall queues a snapshot in place of the commits of an instance that still wait, which it
-// returns: the snapshot stands for them, and the log may be without them as soon as the snapshot is its
-// base. Those of other instances stay: their logs are what they were.
+// PushInstall queues a snapshot in place of the commits of an instance that still wait, and
+// returns these. The snapshot stands for them. As soon as it is the log's base, the log may be
+// without them. The commits of other instances stay, because their logs are what they were.
 func (q *ApplyQueue) PushInstall(instance protocol.InstanceID, base *protocol.Base) (dropped []ApplyItem) {
 	keep := q.items[:0]
 	for _, it := range q.items {

@@ -15,17 +15,17 @@ type Batch struct {
 	// Entry is what is proposed; it never changes once the batch is sealed, so that
 	// proposing it again is the same proposal.
 	Entry protocol.Entry
-	// done has one element a command.
+	// Done has one element for each command.
 	Done []Done
 	// bytes is the length of all commands and the body.
 	bytes int64
-	// free is called once, when the batch is settled either way; may be nil.
+	// Free is called once, when the batch is settled, whatever its outcome. It may be nil.
 	Free func(*Batch)
-	// born is when the first command came; the batch is given up GiveUp later.
+	// Born is when the first command came. The batch is given up GiveUp later.
 	Born time.Duration
 
-	// proposed counts how often the batch was handed to the core without being refused on
-	// the spot; 0 means that it certainly did not happen.
+	// proposed counts how often the batch was handed to the core and not refused on the spot. 0
+	// means that its commands certainly did not take effect.
 	proposed int
 	// at, to and term say when and under which leader it was handed to the core last.
 	at   time.Duration
@@ -40,13 +40,13 @@ type Batch struct {
 	reason  protocol.Reason
 }
 
-// renew makes a batch that was sealed and certainly takes no effect one that was never
-// proposed.
+// renew makes a sealed batch as if it had never been proposed. The batch certainly takes no
+// effect.
 func (b *Batch) renew() {
 	b.proposed, b.to, b.term, b.repeats, b.refused, b.reason = 0, 0, 0, 0, false, protocol.ReasonNone
 }
 
-// GivenUp is what the commands of a batch are told when it was tried for long enough.
+// GivenUp is the error for the commands of a batch that was tried for long enough.
 func (b *Batch) GivenUp() error {
 	switch {
 	case b.proposed > 0:
@@ -65,19 +65,19 @@ func (b *Batch) Add(command []byte, done Done) {
 	b.Done = append(b.Done, done)
 }
 
-// SetBody gives the batch's one command a body, which is kept by reference and must not
-// change any more. Such a batch takes no further commands: entry and body name each other.
+// SetBody gives the batch's one command a body. The batch refers to these bytes, so they must not
+// change any more. It takes no further commands, because entry and body name each other.
 func (b *Batch) SetBody(body []byte) {
 	b.Entry.Body = body
 	b.bytes += int64(len(body))
-	b.Entry.SealPayload() // here, for it reads all of the body: the event loop has better to do
+	b.Entry.SealPayload() // it reads all of the body, so the event loop should not have to do it
 }
 
 // Size is the length of payload and body.
 func (b *Batch) Size() int { return len(b.Entry.Payload) + len(b.Entry.Body) }
 
-// Seal ends the batch: its id and checksum are fixed. seq is the first command's number
-// in the session, low the oldest number of the session that is not settled yet.
+// Seal ends the batch: its id and checksum are fixed from now on. seq is the first command's
+// number in the session. low is the oldest number of the session that is not settled yet.
 func (b *Batch) Seal(session protocol.Session, seq, low uint64) {
 	b.Entry.Kind = protocol.EntryBatch
 	b.Entry.ID = protocol.ProposalID{Session: session, Seq: seq}
@@ -93,11 +93,11 @@ func CommandCost(command []byte) int64 { return int64(len(command)) + CommandOve
 
 func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead }
 
-// commandOverhead is what a command costs beside its bytes: its length and its Done.
+// CommandOverhead is what a command costs beside its bytes: its length and its Done.
 const CommandOverhead = 16
 
-// NewBatch returns an empty batch that began at born, with room for so many payload bytes
-// and commands.
+// NewBatch returns an empty batch that began at born, with capacity for so many payload bytes and
+// commands.
 func NewBatch(born time.Duration, bytes, commands int) *Batch {
 	return &Batch{Born: born, Entry: protocol.Entry{Payload: make([]byte, 0, bytes)}, Done: make([]Done, 0, commands)}
 }
@@ -122,8 +122,7 @@ func (b *Batch) failFrom(from int, err error) {
 	b.settled()
 }
 
-// settle hands the results of applying to commands of the batch, from the one numbered
-// from on, in one pass.
+// settle hands results to commands of the batch in one pass, beginning with the one numbered from.
 func (b *Batch) settle(from int, applied []Command) {
 	for i := range applied {
 		b.Done[from+i](applied[i].Result, nil)
