@@ -9,22 +9,22 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// BodyWorld is what surrounds the bodies of a member. In production several goroutines call it;
-// nothing that it is given to run may wait for another thing that it runs.
+// BodyWorld is what surrounds the bodies of a member. In production several goroutines call it. No
+// function that it is given to run may wait for another one.
 type BodyWorld interface {
 	Now() time.Duration
 	// Send sends a message beside the streams of the log; false: no link takes it.
 	Send(m *protocol.Message) bool
-	// Kept, Cache and Inbox let f look at what they name and change it, alone. After Inbox Turn
-	// is to be called soon.
+	// Kept, Cache and Inbox run f, which may look at what they name and change it. Nobody else
+	// does meanwhile. After Inbox, Turn is to be called soon.
 	Kept(f func(*Kept))
 	Cache(f func(*BodyCache))
 	Inbox(f func(*BodyInbox))
-	// Config is the membership of an instance as applied; of one that is not in force the
+	// Config is the membership of an instance as applied. For one that is not in force it is the
 	// cluster's.
 	Config(protocol.InstanceID) protocol.Config
-	// InLoop runs f in the event loop of a body's instance, or at once if that is not in force.
-	// upgrading says that the instance is writing more of the body than was held.
+	// InLoop runs f in the event loop of a body's instance, or at once if that instance is not in
+	// force. upgrading says that the instance is writing more of the body than was held.
 	InLoop(ref protocol.BodyRef, f func(upgrading bool))
 	// Submit writes records after those that were submitted before, and calls done when all of
 	// them are durable. If that fails the member stops.
@@ -67,18 +67,18 @@ type BodyConfig struct {
 	GatherBytes  int64
 	// Timeout is how long a body is gathered for, at most.
 	Timeout time.Duration
-	// Filling is how many missing bodies are restored at the same time, Censuses for how many it
-	// is asked at the same time who holds them.
+	// Filling is how many missing bodies are restored at the same time. Censuses is for how many
+	// bodies other members are asked at the same time whether they hold them.
 	Filling, Censuses int
 	// Trim cuts whole copies to rows where others hold enough.
 	Trim   bool
 	Mutant Mutant // code-trim-uncounted, code-restore-row
 }
 
-// Bodies keeps the large parts of a member's commands: it makes them whole, restores what is
-// missing or damaged, and cuts what is held to a row where that is enough. It is one
-// single-threaded machine for all instances of the member; what it works on comes through a
-// BodyInbox. It is a pure rule: same calls, same results.
+// Bodies keeps the large parts of a member's commands. It makes them whole, restores what is
+// missing or damaged, and cuts what is held to a row where that is enough. There is one for all
+// instances of the member, and one goroutine at a time may use it. What it works on comes through
+// a BodyInbox. It is a pure rule: same calls, same results.
 type Bodies struct {
 	*BodyAccess
 	gatherer *Gatherer
@@ -90,7 +90,8 @@ type Bodies struct {
 	context  uint64
 }
 
-// censusBit tells the contexts of questions who holds a body from those for its bytes.
+// censusBit marks the context of a question about who holds a body. The context of a question for
+// its bytes is without it.
 const censusBit = 1 << 63
 
 // NewBodies returns Bodies that know no members yet.
@@ -101,7 +102,8 @@ func NewBodies(a *BodyAccess) *Bodies {
 	}
 }
 
-// Busy reports whether time must pass: then Turn is to be called with a tick now and then.
+// Busy reports whether something waits for time to pass. Then Turn is to be called with a tick now
+// and then.
 func (b *Bodies) Busy() (busy bool) {
 	b.world.Kept(func(k *Kept) { busy = k.Lacking()+k.Short() > 0 })
 	return busy || b.gatherer.Busy()
@@ -139,7 +141,7 @@ func (b *Bodies) Turn(in BodyMail, tick bool) {
 	b.flush(now)
 }
 
-// begin asks the gatherer, with what this member holds itself.
+// begin asks the gatherer for a body, and gives it what this member holds itself.
 func (b *Bodies) begin(now time.Duration, q GatherRequest, done func(Answer)) {
 	if len(b.waiters[q.Ref]) == 0 && q.Have == nil {
 		var body []byte
@@ -233,7 +235,7 @@ func (b *Bodies) filled(a Answer) {
 		form, ok = OwnForm(&config, b.cfg.Self, a.Ref.K)
 	}
 	if !ok {
-		return // not a member yet: it is asked for again later
+		return // this is not a member yet: the body is asked for again later
 	}
 	whole := Fragment{Form: protocol.FormWhole, Bytes: a.Body}
 	own, err := whole.Cut(a.Ref.K, form)
@@ -251,7 +253,8 @@ func (b *Bodies) filled(a Answer) {
 	})
 }
 
-// trim asks who else holds these bodies, and gives up questions that are too old.
+// trim asks who else holds these bodies. It gives up questions that are too old, and the oldest
+// ones when there would be too many.
 func (b *Bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 	for _, ref := range refs {
 		for len(b.censuses) > 0 && (b.censuses[0].Until <= now || len(b.censuses) >= b.cfg.Censuses) {
@@ -271,8 +274,8 @@ func (b *Bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 	}
 }
 
-// counted takes an answer to trim's questions; when enough members hold a body, the whole
-// copy becomes a row.
+// counted takes an answer to trim's questions. When enough members hold a body, the whole copy
+// becomes a row.
 func (b *Bodies) counted(m *protocol.Message) {
 	for i, n := range b.censuses {
 		if n.Receive(m); !n.Enough() {
@@ -299,7 +302,7 @@ func (b *Bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 	})
 }
 
-// Close answers everybody who waits: nothing more will be answered.
+// Close answers everybody who waits with an error. Nothing more will be answered.
 func (b *Bodies) Close(in BodyMail, err error) {
 	for _, a := range in.asks {
 		a.done(Answer{Ref: a.question.Ref, Err: err})

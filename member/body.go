@@ -17,16 +17,17 @@ type BodySource interface {
 	Read(instance uint32, index uint64) (wal.Body, error)
 }
 
-// BodyKeeper is a state machine that refers to bodies. It owns the body of every command
-// that Apply was given, until it says ReleaseBody, whether the command made use of it or not.
-// The bodies of other state machines live until the log is cut past their entries.
+// BodyKeeper is a state machine that refers to bodies. It owns the body of every command that
+// Apply was given, until it says ReleaseBody. It does not matter whether the command made use of
+// the body. The bodies of other state machines live until the log is cut past their entries.
 type BodyKeeper interface {
 	// LiveBodies calls yield with every body that the state refers to. It is called when
 	// the member starts and after Restore.
 	LiveBodies(yield func(protocol.BodyRef)) error
 }
 
-// LiveBodies lists the bodies that a state machine refers to; keeper is false if it is none.
+// LiveBodies lists the bodies that a state machine refers to. keeper is false if the state machine
+// is no BodyKeeper.
 func LiveBodies(sm StateMachine) (refs []protocol.BodyRef, keeper bool, err error) {
 	k, keeper := sm.(BodyKeeper)
 	if !keeper {
@@ -38,8 +39,8 @@ func LiveBodies(sm StateMachine) (refs []protocol.BodyRef, keeper bool, err erro
 	return refs, true, nil
 }
 
-// UnheldError says that a body is not held in a form from which the one that is needed
-// could be made.
+// UnheldError says that this member does not hold a body in a form from which the form that is
+// needed could be made.
 type UnheldError struct {
 	Ref        protocol.BodyRef
 	Held, Need protocol.Form
@@ -49,11 +50,11 @@ func (e *UnheldError) Error() string {
 	return fmt.Sprintf("body of entry %d (instance %d): %s is needed, %s is held", e.Ref.Index, e.Ref.Instance, e.Need, e.Held)
 }
 
-// MakeResident brings an entry of a message into the form in which it goes on the wire: its
-// payload is loaded if it is not at hand, its body too, and cut to the row that the receiver
-// is to hold. e is the caller's copy. committed says that the receiver learns with the same
-// message that the entry is committed: then a body that cannot be had is left out, for the
-// receiver to fetch from others (docs/craft.md, 2.7); else that is an error.
+// MakeResident brings an entry of a message into the form in which it is sent. It loads the
+// payload and the body if they are not at hand, and cuts the body to the row that the receiver is
+// to hold. e is the caller's copy. committed says that the receiver learns with the same message
+// that the entry is committed. Then a body that cannot be had is left out, and the receiver has to
+// get it from others (docs/craft.md, 2.7). Otherwise that is an error.
 func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load Loader, bodies BodySource) error {
 	if !e.Applicable() {
 		if err := load(instance, e); err != nil {
@@ -74,8 +75,8 @@ func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed boo
 	return nil
 }
 
-// onWire reports whether the body is in the entry's form already. A row has the whole's
-// length only where the body is one byte: then the digest tells them apart, or they are equal.
+// onWire reports whether the body is in the entry's form already. A row is as long as the whole
+// only where the body is one byte. Then the digest tells them apart, or they are equal.
 func onWire(e *protocol.Entry) bool {
 	if len(e.Body) != e.BodyLen() {
 		return false
@@ -103,7 +104,7 @@ func residentBody(instance protocol.InstanceID, e *protocol.Entry, bodies BodySo
 	return nil
 }
 
-// ReadBody reads what is held of a body, FormNone if that is nothing.
+// ReadBody reads what is held of a body. Its form is FormNone if nothing is held.
 func ReadBody(ref protocol.BodyRef, bodies BodySource) (Fragment, error) {
 	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); !ok || b.Term != uint64(ref.Term) || b.Form == uint8(protocol.FormNone) {
 		return Fragment{}, nil
@@ -124,7 +125,8 @@ func ReadBody(ref protocol.BodyRef, bodies BodySource) (Fragment, error) {
 	return f, nil
 }
 
-// Cut makes a form of a body coded with k from another; nil if that cannot be.
+// Cut makes a form of a body coded with k from another form. It returns nil if that is not
+// possible.
 func (f *Fragment) Cut(k uint8, form protocol.Form) ([]byte, error) {
 	r, row := form.Row()
 	switch {
@@ -136,11 +138,11 @@ func (f *Fragment) Cut(k uint8, form protocol.Form) ([]byte, error) {
 	return nil, nil
 }
 
-// AnswerFetch answers a MsgFetch from what this member holds. The form that is asked for
-// is a row (to be cut where the body is held whole, else what is held is sent),
-// FormWhole (the most that is held) or FormNone (which form is held, without bytes). damaged
-// says that the bytes on disk are not what was written: they are not sent, and should be
-// repaired.
+// AnswerFetch answers a MsgFetch from what this member holds. If a row is asked for, it is cut
+// where the body is held whole; else what is held is sent. If FormWhole is asked for, the most
+// that is held is sent. If FormNone is asked for, the answer says which form is held, without
+// bytes. damaged says that the bytes on disk are not what was written. They are not sent, and
+// should be repaired.
 func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource) (answer *protocol.Message, damaged error) {
 	answer = &protocol.Message{Type: protocol.MsgFetchResp, Instance: m.Instance, From: self, To: m.From, Context: m.Context, Reject: true}
 	if len(m.Holdings) != 1 {
@@ -155,7 +157,7 @@ func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource)
 	got := &answer.Holdings[0]
 	if h.Form == protocol.FormNone {
 		if !bodies.Durable(uint32(m.Instance), uint64(h.Index)) {
-			return answer, nil // others would give up copies in its favour
+			return answer, nil // others would give up copies because of it
 		}
 		answer.Reject, got.Term, got.Form = false, protocol.Term(held.Term), protocol.Form(held.Form)
 		return answer, nil
@@ -179,7 +181,7 @@ func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource)
 	return answer, nil
 }
 
-// RefOf names a body by what its store says of it.
+// RefOf makes the name of a body from what its store says of it.
 func RefOf(b *wal.Body) protocol.BodyRef {
 	return protocol.BodyRef{
 		Instance: protocol.InstanceID(b.Instance), Index: protocol.Index(b.Index), Term: protocol.Term(b.Term),
@@ -187,9 +189,9 @@ func RefOf(b *wal.Body) protocol.BodyRef {
 	}
 }
 
-// OwnForm is what a member is to hold of a committed body that it has to make itself: its
-// own row, or all of a body that is not coded or of which rows would not be enough. It is
-// false for who is not a member (yet).
+// OwnForm is the form in which a member is to hold a committed body that it has to make itself.
+// That is its own row, or the whole if the body is not coded or if rows would not be enough. ok is
+// false for a coded body if self is not a member (yet).
 func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form, bool) {
 	if k < 2 {
 		return protocol.FormWhole, true
@@ -204,8 +206,9 @@ func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form
 	return protocol.RowForm(m.Slot), true
 }
 
-// RestoreForm is what a member is to hold of a committed body that it restores: the whole if
-// that is what it held before it was damaged, for others count on it; else as OwnForm.
+// RestoreForm is the form in which a member is to hold a committed body that it restores. That is
+// the whole if it held the whole before the damage, because others count on it. Otherwise it is as
+// OwnForm says.
 func RestoreForm(c *protocol.Config, self protocol.MemberID, ref protocol.BodyRef, bodies BodySource) (protocol.Form, bool) {
 	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); ok && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) {
 		return protocol.FormWhole, true
@@ -237,12 +240,13 @@ type InstanceLog struct {
 	Recovered *protocol.Recovered
 }
 
-// RecoverBodies completes what Recover read of all instances by the bodies on disk: each
-// entry learns in which form its body is held, and all bodies that belong neither to an entry
-// nor to refs, which the state machine refers to, are given up.
+// RecoverBodies completes what Recover read of all instances by the bodies on disk. Each entry
+// learns in which form its body is held. Bodies that belong neither to an entry nor to refs are
+// given up. refs are those that the state machine refers to.
 //
-// An entry above the known commit index whose body is gone would make this member break
-// its word: it acknowledged it. That is an error. What is committed others can restore.
+// A member has acknowledged its entries above the known commit index. If the body of one is not
+// there or damaged, the member would break its word. That is an error. A committed body can be
+// restored from other members.
 func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyRef) error {
 	type name struct {
 		instance protocol.InstanceID
@@ -294,7 +298,7 @@ func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bo
 		if err == nil {
 			return nil
 		}
-		if !IsDamage(err) { // the disk did not say what it holds: it may at the next start
+		if !IsDamage(err) { // the disk did not answer; it may at the next start
 			return fmt.Errorf("body of entry %d (instance %d, term %d), which was acknowledged: %w", e.Index, instance, e.Term, err)
 		}
 		why = err.Error()

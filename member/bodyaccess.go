@@ -5,8 +5,8 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// BodyAccess reads the bodies that a member holds: for other members, for its own readers, and
-// to see whether they are damaged. It does not change once it is made, so that anybody may read,
+// BodyAccess reads the bodies that a member holds: for other members, for its own readers, and to
+// see whether they are damaged. It does not change once it is made. So any goroutine may read,
 // beside Bodies and at the same time.
 type BodyAccess struct {
 	cfg   BodyConfig
@@ -38,8 +38,8 @@ func (a *BodyAccess) damaged(ref protocol.BodyRef, err error) {
 	a.world.Report(BodyReport{What: BodyDamaged, Ref: ref, Err: err, News: news})
 }
 
-// LeftOut looks into why a body could not be sent to who should hold it: where this member
-// holds enough of it, it must be damaged.
+// LeftOut finds out why a body could not be sent to a member that should hold it. Where this
+// member holds enough of the body, it must be damaged.
 func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
 	held, ok := a.store.Find(uint32(instance), uint64(e.Index))
 	if form := protocol.Form(held.Form); ok && held.Term == uint64(e.Term) && (form == protocol.FormWhole || form == e.Form) {
@@ -48,7 +48,7 @@ func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
 	}
 }
 
-// Fetch makes a body whole for a reader, from what is held here alone if that is all of it.
+// Fetch makes a body whole for a reader. If this member holds all of it, nobody else is asked.
 // done is called once.
 func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
 	have := a.Local(ref)
@@ -111,8 +111,8 @@ type BodyScrubber struct {
 // Scrubber begins with the first body.
 func (a *BodyAccess) Scrubber() BodyScrubber { return BodyScrubber{access: a} }
 
-// Next reads a body and has it repaired if it is damaged. It returns how much was read; false:
-// that was all.
+// Next reads a body, and has it repaired if it is damaged. It returns how many bytes it read. more
+// is false if there was no body left.
 func (s *BodyScrubber) Next() (read int64, more bool) {
 	if len(s.chunk) == 0 {
 		s.chunk = s.access.after(s.last)
@@ -137,7 +137,8 @@ func (a *BodyAccess) after(last protocol.BodyRef) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// verify reads a body. If it is whole and a row might do, it is asked who else holds it.
+// verify reads a body. If the body is held whole and a row might do, it has other members asked
+// who else holds it.
 func (a *BodyAccess) verify(ref protocol.BodyRef) int64 {
 	have, cold := a.Local(ref), false
 	if a.cfg.Trim && have.Form == protocol.FormWhole && ref.K > 1 {

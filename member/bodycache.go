@@ -25,7 +25,7 @@ func NewBodyCache(limit int64) *BodyCache {
 	return &BodyCache{limit: limit, byRef: map[protocol.BodyRef]*list.Element{}, order: list.New()}
 }
 
-// Committed keeps the bodies of committed entries that are at hand whole: they are likely to be
+// Committed keeps the bodies of committed entries that are in memory whole. They are likely to be
 // read soon.
 func (c *BodyCache) Committed(instance protocol.InstanceID, entries []protocol.Entry) {
 	for i := range entries {

@@ -6,22 +6,22 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// BodyInbox is what waits for Bodies. It is a pure rule; not safe for concurrent use: package
-// replica puts a lock around it.
+// BodyInbox is what waits for Bodies. It is a pure rule. It is not safe for concurrent use:
+// package replica puts a lock around it.
 type BodyInbox struct {
 	limits BodyLimits
 	mail   BodyMail
-	bytes  int // of mail.answers; ≤ limits.Bytes, but one of any size has room alone
+	bytes  int // of mail.answers; ≤ limits.Bytes plus one head, but one answer alone may have any size
 	closed error
 }
 
 // BodyLimits bound what waits for Bodies.
 type BodyLimits struct {
-	// Bytes are those of fragments that arrived. What does not fit is dropped, and asked for
-	// again.
+	// Bytes bounds the fragments that arrived and wait. What does not fit is dropped, and asked
+	// for again.
 	Bytes int
-	// Asks is how many questions of this member's own may wait, Trims how many whole copies of
-	// which it is to be asked whether a row does.
+	// Asks is how many questions of this member's own may wait. Trims is how many whole copies may
+	// wait until it is asked whether a row is enough.
 	Asks, Trims int
 }
 
@@ -59,7 +59,7 @@ func (i *BodyInbox) Ask(q GatherRequest, done func(Answer)) error {
 	return nil
 }
 
-// Want puts in what a core wants. What has no room the core asks for again.
+// Want puts in what a core wants. If something does not fit, the core asks for it again.
 func (i *BodyInbox) Want(refs []protocol.BodyRef) {
 	for _, ref := range refs {
 		if i.closed == nil && len(i.mail.wants) < i.limits.Asks && !slices.Contains(i.mail.wants, ref) {
@@ -68,7 +68,7 @@ func (i *BodyInbox) Want(refs []protocol.BodyRef) {
 	}
 }
 
-// Answer puts in what another member sent; false: it has no room.
+// Answer puts in what another member sent. It is false if that does not fit.
 func (i *BodyInbox) Answer(m *protocol.Message) bool {
 	if i.bytes > 0 && i.bytes+len(m.Blob) > i.limits.Bytes {
 		return false
@@ -85,7 +85,7 @@ func (i *BodyInbox) Down(id protocol.MemberID) {
 	}
 }
 
-// Trim puts in a whole copy of which it is to be asked whether a row does.
+// Trim puts in a whole copy for which it is to be asked whether a row is enough.
 func (i *BodyInbox) Trim(ref protocol.BodyRef) {
 	if len(i.mail.trims) < i.limits.Trims {
 		i.mail.trims = append(i.mail.trims, ref)

@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// What a member does about bytes on its disk that are not there, or not what was written: pure
-// rules, for whoever meets them. See docs/operations.md.
+// This is what a member does about bytes on its disk that are not there, or are not what was
+// written. These are pure rules, for whoever finds such bytes. See docs/operations.md.
 
 // Fault says why something that this member wrote could not be read.
 type Fault uint8
 
-// The faults. Of the first three nothing is wrong with the disk.
+// The faults. With those before FaultDamaged nothing is wrong with the disk.
 const (
 	FaultNone       Fault = iota
-	FaultCompacted        // it was given up: a snapshot stands for it
+	FaultCompacted        // the log gave it up: a snapshot stands for it
 	FaultReplaced         // the log was cut there, or has another entry by now
 	FaultStopped          // the member stops
 	FaultDamaged          // the bytes are not those that were written
@@ -57,31 +57,31 @@ type Remedy uint8
 
 // The remedies.
 const (
-	// RemedyWait: nothing is wrong. The core knows by itself what the follower needs, or will
-	// when it has seen what happened meanwhile.
+	// RemedyWait: nothing is wrong, or another remedy was tried just now. The core knows by itself
+	// what the follower needs, or will know when it has seen what happened meanwhile.
 	RemedyWait Remedy = iota
 	// RemedySnapshot: the state includes the entry, so the follower gets the state.
 	RemedySnapshot
-	// RemedyHandOver: others have the entry, or it is not committed: one of them should lead.
+	// RemedyHandOver: others have the entry, or it is not committed. So one of them should lead.
 	RemedyHandOver
-	// RemedyStop: nobody takes over. A member that leads and cannot read what it has to send
-	// holds all up, so it stops.
+	// RemedyStop: nobody takes over. A member that leads and cannot read what it has to send holds
+	// up everybody, so it stops.
 	RemedyStop
 )
 
-// UnreadableEntries decides about entries that a leader cannot read. It is the rule of one instance's
-// event loop; not safe for concurrent use.
+// UnreadableEntries decides about entries that a leader cannot read. One instance's event loop
+// uses it. It is not safe for concurrent use.
 type UnreadableEntries struct {
-	asked time.Duration // when it was last tried to hand over; 0: not, or it led since
+	asked time.Duration // when handing over was last tried; 0: never
 	tries int
 	last  time.Duration // when something was last unreadable
 }
 
-// unreadTries is how often leadership is offered to others.
+// unreadTries is how often a member tries to hand over leadership.
 const unreadTries = 3
 
-// Remedy says what to do about an entry of which applied is not, or is, a part. hand over is
-// asked for at most once an election timeout; RemedyWait stands for the time between.
+// Remedy says what to do about an entry. The state includes it if index ≤ applied. Remedy asks to
+// hand over at most once an election timeout. In between it says RemedyWait.
 func (u *UnreadableEntries) Remedy(now, election time.Duration, fault Fault, index, applied protocol.Index) Remedy {
 	switch {
 	case !fault.Sick():
@@ -90,7 +90,7 @@ func (u *UnreadableEntries) Remedy(now, election time.Duration, fault Fault, ind
 		return RemedySnapshot
 	}
 	if now-u.last > unreadTries*election {
-		u.tries = 0 // long ago, and over
+		u.tries = 0 // the last time is long ago
 	}
 	u.last = now
 	if u.tries > 0 && now-u.asked < election {
@@ -103,8 +103,9 @@ func (u *UnreadableEntries) Remedy(now, election time.Duration, fault Fault, ind
 	return RemedyHandOver
 }
 
-// CutAt says where an instance's log may be cut when a snapshot is durable: where those who catch
-// up allow it, see LogKeeper; but behind what is damaged, if the newest stands for that.
+// CutAt says where an instance's log may be cut when a snapshot is durable. That is where members
+// that catch up allow it, see LogKeeper. But the cut is behind damaged entries, if the newest
+// snapshot stands for them.
 func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
 	if harmed <= newest {
 		return max(keep, harmed)
@@ -112,9 +113,10 @@ func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
 	return keep
 }
 
-// SnapshotRemedy says what to do about a snapshot file of which scrubbing says err: retake says that
-// a new one is to be written, remove that the file may go, for the others are enough. all are those
-// that there are, ascending. One that the disk fails to read may be whole: it stays.
+// SnapshotRemedy says what to do about a snapshot file for which scrubbing returned err. retake
+// says that a new one is to be written. remove says that the file may go, because the others are
+// enough. all are the snapshots that there are, ascending. A file that the disk fails to read may
+// be undamaged, so it stays.
 func SnapshotRemedy(at protocol.Position, all []protocol.Position, err error) (retake, remove bool) {
 	newest := len(all) > 0 && all[len(all)-1] == at
 	return err != nil && newest, IsDamage(err) && !newest
@@ -122,12 +124,13 @@ func SnapshotRemedy(at protocol.Position, all []protocol.Position, err error) (r
 
 // LogRemedy is what to do about damage in a log.
 type LogRemedy struct {
-	Rewrite []protocol.InstanceID // their states are to be written again
+	Rewrite []protocol.InstanceID // their hard states are to be written again
 	Harmed  []Harm
 	News    bool // the damage was not known
 }
 
-// Harm is entries that are damaged in the log: a snapshot is to stand for those up to Index.
+// Harm says that entries are damaged in the log. A snapshot is to stand for the entries up to
+// Index.
 type Harm struct {
 	Instance protocol.InstanceID
 	Index    protocol.Index
@@ -148,12 +151,12 @@ func (b *DamageBook) NoteLog(d *wal.Damage) (r LogRemedy) {
 	return r
 }
 
-// DamageBook keeps count of the places on a member's disk that are damaged, of those that
-// scrubbing meets again in every round too. It is not safe for concurrent use.
+// DamageBook keeps count of the places on a member's disk that are damaged. Scrubbing meets some
+// of them again in every round; each is counted once. It is not safe for concurrent use.
 type DamageBook struct {
 	known map[damagedPlace]*damagedState
-	// Found counts the places that were ever damaged, Mended those that are not any more, or of
-	// which nothing is needed any more.
+	// Found counts the places that were ever damaged. Mended counts those that are not damaged any
+	// more, or of which nothing is needed any more.
 	Found, Mended uint64
 }
 
@@ -164,11 +167,11 @@ type damagedPlace struct {
 
 type damagedState struct{ needed, seen bool }
 
-// maxDamages bounds the book: a disk with more is beyond counting.
+// maxDamages bounds the book. A disk with more damage is not worth counting.
 const maxDamages = 1 << 14
 
-// Note takes in that a place is damaged, and whether something that is needed was there. It
-// reports whether that is new.
+// Note notes that a place is damaged, and whether something that is needed was there. It reports
+// whether that is new.
 func (b *DamageBook) Note(file string, offset int64, needed bool) (news bool) {
 	if b.known == nil || len(b.known) >= maxDamages {
 		b.known = map[damagedPlace]*damagedState{}
@@ -191,8 +194,8 @@ func (b *DamageBook) Note(file string, offset int64, needed bool) (news bool) {
 	return news
 }
 
-// EndRound says that everything was read once more: what was not met again is not damaged any
-// more. It returns how many places still matter.
+// EndRound says that everything was read once more. What was not met again is not damaged any
+// more. It returns how many damaged places still matter.
 func (b *DamageBook) EndRound() (left int) {
 	for at, d := range b.known { // any order: places are judged one by one
 		switch {
@@ -222,8 +225,8 @@ func (e *LoadError) Error() string {
 }
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// ReplacedError says that the log has another entry at an index by now. Whoever asked knows
-// an older log.
+// ReplacedError says that the log has another entry at an index by now. Whoever asked knows an
+// older state of the log.
 type ReplacedError struct {
 	Index      protocol.Index
 	Have, Want protocol.Term
@@ -233,8 +236,8 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("index %d has an entry of term %d, not of %d", e.Index, e.Have, e.Want)
 }
 
-// LostError stops a member whose disk lost what it needs and cannot get otherwise. A start
-// may help if the disk only failed to answer; if that says the same, the member must be
+// LostError stops a member whose disk lost what the member needs and cannot get otherwise. If the
+// disk only failed to answer, a new start may help. If the start says the same, the member must be
 // replaced.
 type LostError struct{ Err error }
 
@@ -243,7 +246,8 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lostIfSick names the remedy if it is the disk's fault that an entry cannot be read.
+// lostIfSick makes it a LostError, which names the remedy, if an entry cannot be read because of
+// the disk.
 func lostIfSick(err *LoadError) error {
 	if FaultOf(err.Err).Sick() {
 		return &LostError{err}

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// decode joins subsets of the fragments that include the last one, which is new, until one
-// fits the body's digest. With good fragments the first subset does.
+// decode joins subsets of the fragments until one fits the body's digest. Each subset includes the
+// last fragment, which is new. If all fragments are good, the first subset fits.
 func (a *gathering) decode() []byte {
 	need := a.need()
 	if a.distinct() < need {
@@ -25,8 +25,8 @@ func row(p *piece) erasure.Row {
 	return erasure.Row{R: r, Bytes: p.Bytes}
 }
 
-// try completes chosen with fragments before the one numbered before, in every way that
-// there is.
+// try completes chosen with fragments that come before the one numbered before. It tries every way
+// that there is, as long as tries are left.
 func (a *gathering) try(chosen []erasure.Row, before int, tries *int) []byte {
 	if len(chosen) == a.need() {
 		*tries--
@@ -49,8 +49,8 @@ func (a *gathering) try(chosen []erasure.Row, before int, tries *int) []byte {
 	return nil
 }
 
-// wrong lists the members whose fragments are not of the body that was found, if there
-// was any doubt.
+// wrong lists the members whose fragments are not of the body that was found. It compares them
+// only if there was any doubt.
 func (a *gathering) wrong(body []byte) []protocol.MemberID {
 	if a.failed == 0 {
 		return a.bad

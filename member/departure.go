@@ -8,9 +8,10 @@ import (
 	"github.com/braidlog/braid/transport"
 )
 
-// Admit is 0 if a member may talk to one whose instances have applied those configurations,
-// else why not. Who is not known there may talk, for the one that is asked may be behind. Only
-// who is gone from all instances is refused: those that still have it need it.
+// Admit is 0 if a member may talk to one whose instances have applied those configurations; else
+// it says why not. A member that is not known there may talk, because the one that it talks to may
+// be behind. Only a member that is removed from all instances is refused: the instances that still
+// have it need it.
 func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
 	if goneFrom(configs, id) {
 		return transport.ReasonRemoved
@@ -18,9 +19,10 @@ func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
 	return 0
 }
 
-// Departure decides when a member stops because the cluster goes on without it: when its own
-// log says so in every instance, or when a member that knows refuses its link. Being behind, or
-// gone from some instances only, is no reason. It is a pure rule; not safe for concurrent use.
+// Departure decides when a member stops because the cluster goes on without it. Its own log may
+// say so in every instance, or a member that knows this refuses its link. It does not stop because
+// it is behind, or removed from some instances only. It is a pure rule; not safe for concurrent
+// use.
 type Departure struct {
 	refused *ExpelledError
 	left    bool
@@ -28,7 +30,7 @@ type Departure struct {
 	Mutant  Mutant        // weave-depart-any
 }
 
-// Refused takes in that another member refused the link of this one, and why.
+// Refused notes that another member refused the link of this one, and why.
 func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason) {
 	if d.refused == nil && reason.Final() {
 		d.refused = &ExpelledError{Member: self, By: by, Reason: reason}
@@ -39,8 +41,8 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 func (d *Departure) Told() bool { return d.refused != nil }
 
 // Next returns why to stop now, nil to go on. A member whose own log says that it was removed
-// stays for a timeout: it tells others what they need to go on, and its clients how their
-// request to remove it ended.
+// stays for a timeout. Meanwhile it tells others what they need to go on, and its clients how
+// their request to remove it ended.
 func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances []*protocol.Status) *ExpelledError {
 	if d.refused != nil {
 		return d.refused
@@ -62,10 +64,10 @@ func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances
 	return nil
 }
 
-// Expelled is not nil if a member's own log says that all instances go on without it, and none
-// of them needs it to become decided that it is so. instances are those in force at a place in the
-// global log. As long as the first one has decided more than is applied there, others may have
-// begun since, which count on the member.
+// Expelled is not nil if a member's own log says that all instances go on without it, and none of
+// them needs it for that to be committed. instances are those in force at a place in the global
+// log. The first one may have committed more than is applied there. As long as that is so, other
+// instances may have begun since, and these count on the member.
 func Expelled(at *order.Cursor, instances []*protocol.Status) *ExpelledError {
 	if first := instances[0]; at.Woven() && at.Point(first.Instance).Index < first.Commit {
 		return nil

@@ -11,20 +11,20 @@ import (
 
 // Errors of proposals and reads. Each says whether a retry is safe.
 var (
-	// ErrMaybeCommitted: no answer in time; the command may or may not take effect, now
-	// or later. A retry is safe only if the command is idempotent.
+	// ErrMaybeCommitted: no answer came in time. The command may or may not take effect, now or
+	// later. A retry is safe only if the command is idempotent.
 	ErrMaybeCommitted = errors.New("braid: no answer in time, the command may have been committed")
 	// ErrResultUnknown: the command took effect exactly once, but this member skipped over
 	// it with a snapshot and does not know its result. Do not retry.
 	ErrResultUnknown = errors.New("braid: committed, but the result is not known on this member")
-	// ErrNoLeader: no leader was known for the whole time allowed; nothing happened. Retry later.
+	// ErrNoLeader: no leader was known until the timeout. Nothing happened. Retry later.
 	ErrNoLeader = errors.New("braid: no leader")
 	// ErrOverloaded: a queue is at its limit in bytes; nothing happened. Retry after a pause.
 	ErrOverloaded = errors.New("braid: overloaded, too many bytes pending")
 	// ErrTooLarge: the command exceeds the limit; nothing happened. Do not retry.
 	ErrTooLarge = errors.New("braid: command too large")
-	// ErrStopped: the member is stopped or stopping. Commands under way may have been
-	// committed; ask another member.
+	// ErrStopped: the member is stopped or stopping. Commands that were not answered yet may have
+	// been committed; ask another member.
 	ErrStopped = errors.New("braid: member stopped")
 	// ErrReadTimeout: leadership could not be confirmed in time. Retry is safe.
 	ErrReadTimeout = errors.New("braid: read not confirmed in time")
@@ -44,8 +44,8 @@ func (e *RefusedError) Error() string {
 // Retryable reports whether the same request may succeed later.
 func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
 
-// ExpelledError says why a member stopped for good: the cluster goes on without it. Starting
-// it again is of no use; Error says what is.
+// ExpelledError says why a member stopped for good: the cluster goes on without it. Starting it
+// again does not help. Error says what does.
 type ExpelledError struct {
 	Member protocol.MemberID
 	By     protocol.MemberID // who refused to talk to it; 0: its own log says so

@@ -7,9 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Followed returns the membership that another instance should change to: that of the first
-// instance, as applied, if its own is another. While either changes, it waits. The instances change one after the other, so the first makes its next change only
-// when all have followed: see Settled.
+// Followed returns the membership to which another instance should change. That is the first
+// instance's, as applied, if its own is another one; nil if there is nothing to change. While
+// either of them changes, it waits. The instances change one after the other. So the first makes
+// its next change only when all have followed: see Settled.
 func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.Config) {
 	if st.Config.Joint() || cluster.Joint() || len(cluster.Members) == 0 || st.Config.SameMembers(cluster) {
 		return nil
@@ -17,10 +18,11 @@ func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.C
 	return cluster
 }
 
-// MembershipFollower decides when a member proposes to an instance what Followed says: at once if it
-// leads the instance, else only when that has taken long. The leader may be one that was
-// removed from the first instance, and cannot know, for it gets its entries no more. It is a
-// pure rule; not safe for concurrent use.
+// MembershipFollower decides when a member proposes to an instance what Followed says. If the
+// member leads the instance, it does so at once. Otherwise it does so only when the change has
+// taken long. The instance's leader may have been removed from the first instance. It cannot know
+// that, because it gets the first instance's entries no more. It is a pure rule; not safe for
+// concurrent use.
 type MembershipFollower struct {
 	waits bool
 	since time.Duration // when there was reason first, or the leader was last told
@@ -43,13 +45,13 @@ func (f *MembershipFollower) Next(now, timeout time.Duration, cluster *protocol.
 	return nil
 }
 
-// Settled reports whether all instances have followed the first one, whose membership in
-// force is first: configs are those that are applied. Only then it may change again.
+// Settled reports whether all instances have followed the first one. first is the first instance's
+// membership in force, configs are those that are applied. Only then may it change again.
 func Settled(first *protocol.Config, configs []protocol.Config) bool {
 	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !c.SameMembers(first) })
 }
 
-// Union is all members of several memberships: who is linked, and who may hold bodies.
+// Union is all members of several memberships. These members are linked, and may hold bodies.
 func Union(configs []protocol.Config) protocol.Config {
 	if len(configs) == 1 {
 		return configs[0].Clone()
@@ -70,15 +72,15 @@ func Union(configs []protocol.Config) protocol.Config {
 		}
 	}
 	slices.Sort(out.Outgoing)
-	// Who is still a member somewhere is not gone.
+	// A member that is left in one of them is not removed.
 	out.Removed = slices.DeleteFunc(out.Removed, func(id protocol.MemberID) bool {
 		return !goneFrom(configs, id)
 	})
 	return out
 }
 
-// goneFrom reports whether all memberships leave a member out for ever. While one is joint, the
-// voters that it is leaving still count.
+// goneFrom reports whether all memberships have removed a member. While one is joint, the voters
+// that it is leaving still count.
 func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {
 	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
 }
