@@ -22,22 +22,23 @@ type GatherRequest struct {
 	Have *Fragment
 	// Until is when to give up.
 	Until time.Duration
-	// Urgency is how important the question is: more urgent ones overtake those that wait for room.
+	// Urgency is how important the question is. More urgent questions overtake others that wait to
+	// begin.
 	Urgency Urgency
 }
 
 // Urgency is what a body is gathered for.
 type Urgency uint8
 
-// What a body is gathered for, the least urgent first. Who restores bodies that nobody has any
-// more must not hold up readers, and readers must not hold up a new leader.
+// What a body is gathered for, the least urgent first. A member that restores bodies which nobody
+// has any more must not hold up readers. Readers must not hold up a new leader.
 const (
 	ToRestore Urgency = iota
 	ToRead
 	ToLead
 )
 
-// Answer ends a Question: a whole body that fits its digest, or a *BodyError.
+// Answer ends a question. It is a whole body that fits its digest, or a *BodyError.
 type Answer struct {
 	Ref  protocol.BodyRef
 	Body []byte
@@ -46,7 +47,7 @@ type Answer struct {
 	Bad []protocol.MemberID
 }
 
-// BodyError says that a body could not be made whole in the time allowed: fewer than Need
+// BodyError says that a body could not be made whole before the question's end: fewer than Need
 // good fragments were found. It may work later, when more members can be reached.
 type BodyError struct {
 	Ref             protocol.BodyRef
@@ -60,32 +61,32 @@ func (e *BodyError) Error() string {
 		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
 }
 
-// Certain reports that all members answered, again and again, and together hold too little:
-// only a member that is not part of the cluster now, or a repair of its disk, can help.
+// Certain reports that all members answered, again and again, and together hold too little. Only a
+// member that is not part of the cluster now can help, or a repair of a disk.
 func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked }
 
 // GatherConfig sets up a Gatherer.
 type GatherConfig struct {
 	Self protocol.MemberID
-	// Hedge is after how long without enough answers all members are asked; Retry is after
-	// how long those that did not answer are asked again. Large bodies are given more time.
+	// Hedge is after how long all members are asked if there are not enough answers. Retry is
+	// after how long those that did not answer are asked again. Large bodies get more time.
 	Hedge, Retry time.Duration
-	// MaxBytes bounds the bodies that are gathered at once; one may always be.
+	// MaxBytes bounds the bodies that are gathered at once. A single body may always be gathered.
 	MaxBytes int64
 }
 
 const (
 	// gatherOpen is how many bodies are gathered at once, at most.
 	gatherOpen = 64
-	// gatherRounds is how often everybody is asked before a question fails early: when all
-	// answered and it is still not enough, time alone will hardly change it.
+	// gatherRounds is how often everybody is asked before a question fails early. When all
+	// answered and it is still not enough, more time will hardly help.
 	gatherRounds = 4
-	// gatherTries is how many subsets of fragments are tried for each one that arrives.
+	// gatherTries is how many subsets of fragments are tried when a fragment arrives.
 	gatherTries = 64
 )
 
-// GatherOutbox collects what a Gatherer wants. Send may leave at once; whoever cannot be
-// reached is reported by Unreachable.
+// GatherOutbox collects what a Gatherer wants. Send may leave at once. Call Unreachable for a
+// member that cannot be reached.
 type GatherOutbox struct {
 	Send    []*protocol.Message
 	Answers []Answer
@@ -98,15 +99,15 @@ func (o *GatherOutbox) Reset() {
 	o.Send, o.Answers = o.Send[:0], o.Answers[:0]
 }
 
-// Gatherer makes bodies whole: it asks as many members for their fragments as are needed,
-// soon more of them where answers are late, and decodes what comes. Bytes that do not fit
-// the body's digest never leave it: when some fragment is wrong, others are tried
-// (docs/craft.md, 2.5). It is a pure rule: same calls, same results. Not safe for concurrent use.
+// Gatherer makes bodies whole. It asks as many members for their fragments as are needed, and soon
+// asks more where answers are late. It decodes what comes. Bytes that do not fit the body's digest
+// never leave it: when some fragment is wrong, it tries others (docs/craft.md, 2.5). It is a pure
+// rule: same calls, same results. Not safe for concurrent use.
 type Gatherer struct {
 	cfg     GatherConfig
 	sources []source
 	open    []*gathering
-	queue   []*gathering // waiting for room, the most urgent ones first
+	queue   []*gathering // waiting to begin, the most urgent ones first
 	bytes   int64        // of bodies in open
 	context uint64
 }
@@ -114,11 +115,11 @@ type Gatherer struct {
 // source is a member that may hold fragments.
 type source struct {
 	id     protocol.MemberID
-	form   protocol.Form // what it holds of coded bodies: its own row; whole if not known
+	form   protocol.Form // what it holds of coded bodies: its own row, or whole if that is not known
 	missed int           // questions since its last answer
 }
 
-// gathering is a question under way.
+// gathering is a question that was not answered yet.
 type gathering struct {
 	GatherRequest
 	context   uint64
@@ -127,9 +128,9 @@ type gathering struct {
 	bad       []protocol.MemberID
 	failed    int // joins that did not fit the digest
 	rounds    int
-	extended  bool          // it was given more time, which is done once: it must end
+	extended  bool          // it was given more time; this happens once, so that it ends
 	hedge     time.Duration // when to ask everybody
-	round     time.Duration // when this round ends, or, if paused, the next one begins
+	round     time.Duration // when this round ends; if paused, when the next one begins
 	paused    bool
 }
 
@@ -171,11 +172,11 @@ func (g *Gatherer) SetMembers(c *protocol.Config) {
 	}
 }
 
-// Busy reports whether a question is under way: then Tick must be called.
+// Busy reports whether there is a question. Then Tick must be called.
 func (g *Gatherer) Busy() bool { return len(g.open)+len(g.queue) > 0 }
 
-// Ask begins a question, or joins the one about the same body that is under way: there is
-// one Answer for all. The first that joins may make it last longer, no other can.
+// Ask begins a question, or joins the one about the same body that has begun already. There is one
+// Answer for all. Only one that joins can make it last longer: the first that ends later.
 func (g *Gatherer) Ask(now time.Duration, q GatherRequest, out *GatherOutbox) {
 	if q.Have != nil && q.Have.Form == protocol.FormWhole {
 		out.Answers = append(out.Answers, Answer{Ref: q.Ref, Body: q.Have.Bytes})
@@ -225,7 +226,7 @@ func (g *Gatherer) hasten(a *gathering) {
 	g.queue = slices.Insert(g.queue, to, a)
 }
 
-// admit begins waiting questions while there is room for their bodies.
+// admit begins waiting questions as long as their bodies fit into the bounds.
 func (g *Gatherer) admit(now time.Duration, out *GatherOutbox) {
 	for len(g.queue) > 0 && len(g.open) < gatherOpen {
 		a := g.queue[0]
@@ -262,7 +263,7 @@ func (a *gathering) has(id protocol.MemberID) bool {
 // need is how many fragments make the body whole.
 func (a *gathering) need() int { return max(1, int(a.Ref.K)) }
 
-// distinct is how many of them are there.
+// distinct is how many distinct ones of them are there.
 func (a *gathering) distinct() int {
 	n := 0
 	for i, p := range a.fragments {
@@ -273,8 +274,8 @@ func (a *gathering) distinct() int {
 	return n
 }
 
-// proceed asks further members as far as is sensible, and ends the round when there is
-// nobody left to hear from.
+// proceed asks further members as far as is sensible. It ends the round when no answer is to come
+// any more.
 func (g *Gatherer) proceed(now time.Duration, a *gathering, out *GatherOutbox) {
 	if a.paused {
 		return
@@ -301,8 +302,8 @@ func (g *Gatherer) proceed(now time.Duration, a *gathering, out *GatherOutbox) {
 	}
 }
 
-// candidates are the members not asked in this round, those that answer first, and not
-// the same ones first for every body.
+// candidates are the members that were not asked in this round. Those that answered lately come
+// first. For different bodies the list begins with different members.
 func (g *Gatherer) candidates(a *gathering) []source {
 	var list []source
 	for i := range g.sources {
@@ -316,8 +317,9 @@ func (g *Gatherer) candidates(a *gathering) []source {
 	return list
 }
 
-// ask asks a member for its row, and once rows did not suffice for the most it holds. Whose
-// row is here already is then asked what it holds, for it may be the whole.
+// ask asks a member for its row. Once rows did not suffice, it asks for the most that the member
+// holds. A member whose row is here already is then asked what it holds, because it may hold the
+// whole.
 func (g *Gatherer) ask(a *gathering, s source, out *GatherOutbox) {
 	form := s.form
 	switch {
@@ -338,7 +340,7 @@ func (g *Gatherer) question(a *gathering, to protocol.MemberID, form protocol.Fo
 	}
 }
 
-// miss counts a question without answer; 0: it answered.
+// miss counts a question without answer. n = 0 says that the member answered.
 func (g *Gatherer) miss(id protocol.MemberID, n int) {
 	for i := range g.sources {
 		if s := &g.sources[i]; s.id == id {
@@ -347,7 +349,7 @@ func (g *Gatherer) miss(id protocol.MemberID, n int) {
 	}
 }
 
-// endRound is called when everybody was asked and nobody is left to answer.
+// endRound is called when everybody was asked and no answer is to come any more.
 func (g *Gatherer) endRound(now time.Duration, a *gathering, out *GatherOutbox) {
 	a.rounds++
 	if a.rounds >= gatherRounds || len(g.sources) == 0 {
@@ -358,8 +360,8 @@ func (g *Gatherer) endRound(now time.Duration, a *gathering, out *GatherOutbox) 
 	a.round = now + g.cfg.Hedge<<a.rounds
 }
 
-// Receive takes a MsgFetchResp as decoded from a frame, so that its Blob is what the other
-// member sent. What was not asked for is dropped.
+// Receive takes in a MsgFetchResp as decoded from a frame: its Blob is what the other member sent.
+// An answer that was not asked for is dropped.
 func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOutbox) {
 	at := slices.IndexFunc(g.open, func(a *gathering) bool { return a.context == m.Context })
 	if m.Type != protocol.MsgFetchResp || at < 0 || len(m.Holdings) != 1 {
@@ -393,7 +395,7 @@ func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOu
 	g.admit(now, out)
 }
 
-// take adds a fragment and returns the body if it is whole with it.
+// take adds a fragment. It returns the body if this makes it whole.
 func (a *gathering) take(p piece, digest uint32) []byte {
 	_, row := p.Form.Row()
 	switch {
@@ -407,8 +409,8 @@ func (a *gathering) take(p piece, digest uint32) []byte {
 	return a.decode()
 }
 
-// Unreachable says that a question to a member was not sent, or that its link broke: the
-// next one is asked at once.
+// Unreachable says that a question to a member was not sent, or that its link broke. The next
+// member is asked at once.
 func (g *Gatherer) Unreachable(now time.Duration, id protocol.MemberID, out *GatherOutbox) {
 	for _, a := range slices.Clone(g.open) {
 		for i := range a.asked {

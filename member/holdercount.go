@@ -9,8 +9,8 @@ import (
 )
 
 // HolderCount counts who holds a body durably, to find out whether this member's whole copy may
-// become its row: the only way in which a member ever holds less of a committed body than
-// before (the rule Prune of docs/craft.md, 2.4, deletion obligation D2). It is a pure rule.
+// become its row. In no other way does a member ever hold less of a committed body than before
+// (the rule Prune of docs/craft.md, 2.4, deletion obligation D2). It is a pure rule.
 type HolderCount struct {
 	Ref     protocol.BodyRef
 	context uint64
@@ -22,9 +22,9 @@ type HolderCount struct {
 	Mutant  Mutant          // code-trim-uncounted
 }
 
-// NewCensus begins to count with this member alone, as if it held its row already. It is
-// nil where rows do not count: while voters change, or who does not vote, or is to hold the
-// body whole.
+// NewCensus begins to count with this member alone, as if it held its row already. It returns nil
+// where rows do not count: while voters change, if this member does not vote, or if it is to hold
+// the body whole.
 func NewCensus(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *HolderCount {
 	own, member := OwnForm(c, self, ref.K)
 	voters := c.Voters()
@@ -61,8 +61,8 @@ func (n *HolderCount) Receive(m *protocol.Message) {
 	}
 }
 
-// Enough reports whether |A|+|B| ≥ N−q+k with this member among B: then the body survives
-// any minority, whoever else cuts its copy at the same time.
+// Enough reports whether |A|+|B| ≥ N−q+k with this member among B. Then the body survives any
+// minority, even if others cut their copies at the same time.
 func (n *HolderCount) Enough() bool {
 	whole, rows := 0, quorum.Rows{}
 	for _, f := range n.forms {

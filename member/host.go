@@ -8,23 +8,25 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Host is what an instance asks of the member that hosts it. Nothing in it decides or waits; what
-// comes of it arrives in a later turn.
+// Host is what an instance asks of the member that hosts it. No call decides anything or waits.
+// Its results arrive in a later turn.
 type Host interface {
 	Now() time.Duration
 	// Siblings are the instances that are in force now.
 	Siblings() Siblings
-	// Input has a later turn take in an input.
+	// Input makes a later turn take in an input.
 	Input(in protocol.Input)
-	// Publish makes known how the instance stands, NoteLoad how much work of this member's it has,
-	// NoteWeave how it stands in the weaving.
+	// Publish makes known how the instance stands. NoteLoad makes known how much work of this
+	// member's it has, NoteWeave how it stands in the weaving.
 	Publish(st *protocol.Status)
 	NoteLoad(load Load)
 	NoteWeave(st *WeaveStatus)
-	// Relink has the links follow the memberships. changed says that one may be another, or that
-	// the leader or the term is; else it is only time to end links that were kept for a while.
+	// Relink makes the links follow the memberships. changed says that a membership, the leader or
+	// the term may have changed. Otherwise it is only time to end links that were kept for a
+	// while.
 	Relink(changed bool)
-	// Fail stops the member. Condemn notes on disk that it may not start again, and stops it.
+	// Fail stops the member. Condemn notes on disk that the member may not start again, and stops
+	// it.
 	Fail(err error)
 	Condemn(f *protocol.Forgot)
 
@@ -35,7 +37,7 @@ type Host interface {
 	HostBodies
 }
 
-// HostWork is this member's proposals and reads, and what its instances want of each other: all
+// HostWork is this member's proposals and reads, and what its instances want of each other. All
 // instances share it.
 type HostWork interface {
 	// Waiting and TakeBatch are of the member's [Proposals], as Again and Expired are.
@@ -46,13 +48,13 @@ type HostWork interface {
 	// TakeReads and RetireReads are of the instance's [ReadQueue].
 	TakeReads() (asked []*ReadGroup, gathered *ReadGroup)
 	RetireReads() []*ReadGroup
-	// AskAgain has the first instance begin these groups anew, in a turn of its own.
+	// AskAgain makes the first instance begin these groups anew, in a turn of its own.
 	AskAgain(groups []*ReadGroup)
 	// Risen, Weave and Wanted are of the member's [Weaver].
 	Risen() uint64
 	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
 	Wanted() order.Slot
-	// Refused says that a change was refused that somebody asked for.
+	// Refused says that a change for which somebody asked was refused.
 	Refused(r protocol.Rejection)
 }
 
@@ -60,7 +62,7 @@ type HostWork interface {
 type HostLinks interface {
 	// Frame lists a message's bytes, with payloads and bodies read from the disk.
 	Frame(m *protocol.Message) ([][]byte, error)
-	// Transmit puts bytes on a stream to a member. It is false if they will not arrive.
+	// Transmit puts bytes on a stream to a member. It is false if they certainly do not arrive.
 	Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool
 	// Unreadable notes that a message could not be framed, and what is done about it.
 	Unreadable(m *protocol.Message, err error, remedy Remedy)
@@ -82,10 +84,10 @@ type HostDisk interface {
 	Unnamed(st *protocol.Status) []protocol.Change
 }
 
-// HostApply is the machine that applies what instances commit.
+// HostApply is what applies the entries that instances commit.
 type HostApply interface {
 	// AppliedOf is the instance's last entry that is in the order, and the last that is applied;
-	// false if it is not in force. At is all that is applied, and the memberships.
+	// ok is false if the instance is not in force. At is all that is applied, and the memberships.
 	AppliedOf() (added, applied protocol.Index, ok bool)
 	At() (order.Cursor, []protocol.Config)
 	// AppliedBytes is what was applied since the start, as LogKeeper counts.
@@ -102,7 +104,7 @@ type HostApply interface {
 	WantSnapshot()
 }
 
-// HostBodies is the machine that keeps bodies.
+// HostBodies is what keeps bodies.
 type HostBodies interface {
 	BodyNews() (in protocol.Bodies, changed bool)
 	BodiesInstalling(index protocol.Index)
@@ -111,14 +113,14 @@ type HostBodies interface {
 	Want(refs []protocol.BodyRef)
 }
 
-// Siblings are the instances in force on a member at one moment, ascending: at least one, and the
-// first is never retired.
+// Siblings are the instances in force on a member at one moment, ascending. There is at least one,
+// and the first is never retired.
 type Siblings interface {
 	IDs() []protocol.InstanceID
 	Load(i int) Load
 	Status(i int) *protocol.Status
-	// Wake has an instance begin a turn, Tell has it take in an input, HandRead has it ask for its
-	// part of a group's read point.
+	// Wake makes an instance begin a turn. Tell makes it take in an input. HandRead makes it ask
+	// for its part of a group's read point.
 	Wake(i int)
 	Tell(i int, in protocol.Input)
 	HandRead(i int, g *ReadGroup)

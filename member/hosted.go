@@ -14,16 +14,15 @@ type HostedConfig struct {
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
 	KeepLogBytes        int64 // of log that is kept for members that catch up
-	LargeMessage        int   // how many bytes others have to wait for, on a slow link
+	LargeMessage        int   // from how many bytes on others have to wait for a message, on a slow link
 	LargeFor            time.Duration
 	Mutant              Mutant // old-clock, keep-nothing, weave-cut-committed, weave-depart-any, durable-when-submitted
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and all that is
 // decided around them from turn to turn. What it asks of the rest of the member goes through
-// [Host]. A turn has two halves: Take takes in all that happened, Finish lets this member's
-// proposals and reads in and carries out what came of it all, at once. Not safe for concurrent
-// use.
+// [Host]. A turn has two halves. Take takes in all that happened. Finish lets in this member's
+// proposals and reads, and carries out at once all that follows. Not safe for concurrent use.
 type Hosted struct {
 	cfg   HostedConfig
 	host  Host
@@ -40,10 +39,10 @@ type Hosted struct {
 	context  uint64                              // of the last read
 	large    map[protocol.MemberID]time.Duration // when a member was sent a large message
 	keep     LogKeeper                           // up to where the log may be cut
-	room     time.Duration                       // when a waiting batch may leave; 0 if it need not be timed
+	room     time.Duration                       // when a waiting batch may leave; 0 if it does not wait for a time
 
 	thread InstanceRounds // as the siblings know it
-	risen  uint64         // the count of wants when it was last looked what the siblings want
+	risen  uint64         // the count of wants when this one last looked what the siblings want
 	wakes  []protocol.InstanceID
 
 	mover     LeaderPreference
@@ -51,9 +50,9 @@ type Hosted struct {
 	following MembershipFollower
 	search    SnapshotSearch
 	departure Departure     // the first instance's
-	looked    time.Duration // when it was last looked whether all is as it should be
-	published time.Duration // when it was last looked whose logs the membership does not name
-	endsAt    time.Duration // when the instance may end, for it is retired; 0: it is not
+	looked    time.Duration // when tend last looked whether all is as it should be
+	published time.Duration // when noteLogs last looked whose logs the membership does not name
+	endsAt    time.Duration // when the instance may end, because it is retired; 0: it is not retired
 	stays     bool          // an operator wanted it to be led here
 	ended     bool          // it was retired, and its log is given up
 	status    *protocol.Status
@@ -90,13 +89,15 @@ func (h *Hosted) Instance() *Instance { return h.inst }
 // Now is the time of the step that comes next.
 func (h *Hosted) Now() time.Duration { return h.clock.Now() }
 
-// Departure finds out whether the cluster goes on without the member; the first instance's counts.
+// Departure finds out whether the cluster goes on without the member. Only the first instance's
+// counts.
 func (h *Hosted) Departure() *Departure { return &h.departure }
 
 // Submitted is the last step that was handed to the log.
 func (h *Hosted) Submitted() uint64 { return h.submitted }
 
-// Stay says that an operator wants the instance to be led here, until it is not any more.
+// Stay says that an operator wants the instance to be led here. That holds until it is not led
+// here any more.
 func (h *Hosted) Stay() { h.stays = true }
 
 // Step tells the instance that something happened; it is called within a turn.
@@ -122,7 +123,7 @@ func (h *Hosted) Take(t Happened) {
 	}
 }
 
-// Finish ends a turn. It returns when the next one is due even if nothing happens; 0: at the next
+// Finish ends a turn. It returns when the next turn is due even if nothing happens; 0: at the next
 // tick. An instance that is retired may have ended: see Ended.
 func (h *Hosted) Finish() (due time.Duration) {
 	h.admit()
@@ -141,7 +142,7 @@ func (h *Hosted) Finish() (due time.Duration) {
 }
 
 // Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
-// it then.
+// to it then.
 func (h *Hosted) Ended() bool { return h.ended }
 
 // Retired reports whether the instance is not in force any more.
@@ -150,7 +151,8 @@ func (h *Hosted) Retired() bool { return h.endsAt > 0 }
 // first reports whether this is the first instance, which does what is to be done once for all.
 func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Instance }
 
-// noteApplied tells the instance how far it is applied. Nobody waits for one that is retired.
+// noteApplied tells the instance how far it is applied. Nothing waits for a retired instance, so
+// all of it counts as applied.
 func (h *Hosted) noteApplied() {
 	if added, applied, ok := h.host.AppliedOf(); ok {
 		h.inst.Applied(added, applied)
@@ -173,12 +175,12 @@ func (h *Hosted) admit() {
 	h.weave()
 }
 
-// stride is how many batches an instance takes at once, at most, before another one does: if
-// they are small and many, they are written and sent together.
+// stride is how many batches an instance takes in a row, at most, before another one does. If
+// batches are small and many, those of one instance are written and sent together.
 const stride = 64
 
-// propose takes this member's batches while there is room for them, and while no other
-// instance would take them sooner.
+// propose takes this member's batches as long as the instance may take more, and as long as no
+// other instance would take them sooner.
 func (h *Hosted) propose() {
 	timed := h.room > 0
 	h.room = 0
@@ -229,8 +231,7 @@ func (h *Hosted) note() {
 	h.host.NoteLoad(load)
 }
 
-// flush carries out the outbox until nothing is left: what is finished makes room for
-// what waits.
+// flush carries out the outbox until nothing is left. What is finished may let in what waits.
 func (h *Hosted) flush() {
 	for out := &h.out; !out.Empty() || out.Seq != h.submitted; {
 		h.carryOut(out)
@@ -244,14 +245,14 @@ func (h *Hosted) flush() {
 	}
 }
 
-// carryOut sends before it writes, so that the followers and the own disk work in parallel.
+// carryOut sends before it writes, so that the followers and this member's disk work in parallel.
 func (h *Hosted) carryOut(out *Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
 		h.keep.Begin(out.Install.Index, h.host.AppliedBytes())
 		h.host.BodiesInstalling(out.Install.Index)
 		h.host.Install(out.Install)
 	}
-	if out.Forgot != nil { // before the leader hears of it, which then tells it no more
+	if out.Forgot != nil { // before the leader hears of it, because the leader does not tell it again
 		h.host.Condemn(out.Forgot)
 	}
 	h.send(out.Send)
@@ -301,13 +302,13 @@ func (h *Hosted) persist(out *Outbox) {
 	h.host.Submit(out.Persist, out.Seq)
 }
 
-// Upgrading reports whether the instance is writing more of a body than was held: nothing
-// less may replace that.
+// Upgrading reports whether the instance is writing more of a body than was held. Nothing less may
+// replace that.
 func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writing(ref, h.durable) }
 
 // SnapshotWritten gives up the log as far as nobody needs it any more, now that a snapshot is
-// durable: see LogKeeper and CutAt. bytes are those applied up to it; streaming is where a snapshot
-// stands that is on its way to a member. It is called within a turn.
+// durable: see LogKeeper and CutAt. bytes is how much was applied up to the snapshot. streaming
+// says where a snapshot stands that is on its way to a member. It is called within a turn.
 func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)

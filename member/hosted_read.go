@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// read asks for a read point on behalf of the readers that gathered. The first instance
-// begins, and has the others ask too.
+// read asks for a read point on behalf of the readers of a group. The first instance begins, and
+// makes the others ask too.
 func (h *Hosted) read() {
 	asked, gathered := h.host.TakeReads()
 	for _, g := range asked {
@@ -19,8 +19,8 @@ func (h *Hosted) read() {
 	}
 }
 
-// BeginRead asks all instances for a group's read point. It is the first one's, and called within
-// a turn.
+// BeginRead asks all instances for a group's read point. Only the first instance does so. It is
+// called within a turn.
 func (h *Hosted) BeginRead(g *ReadGroup) {
 	siblings := h.host.Siblings()
 	ids := siblings.IDs()
@@ -33,7 +33,8 @@ func (h *Hosted) BeginRead(g *ReadGroup) {
 	h.readFor(g)
 }
 
-// readFor asks the instance for its part of a group's read point, now that the group asks.
+// readFor asks the instance for its part of a group's read point. The group waits for read points
+// by now.
 func (h *Hosted) readFor(g *ReadGroup) {
 	h.context++
 	h.groups[h.context] = g
@@ -55,8 +56,8 @@ func (h *Hosted) finishReads(out *Outbox) {
 	}
 }
 
-// takeGroups are the groups that wait for the core, which are not waited for any more, in the order
-// in which they asked.
+// takeGroups returns the groups that wait for the core, in the order in which they asked. The
+// instance forgets them.
 func (h *Hosted) takeGroups() (groups []*ReadGroup) {
 	for _, context := range slices.Sorted(maps.Keys(h.groups)) {
 		groups = append(groups, h.groups[context])
@@ -66,8 +67,8 @@ func (h *Hosted) takeGroups() (groups []*ReadGroup) {
 }
 
 // Retire ends what this member does through the instance, which is not in force any more after an
-// index. What it proposed there and what took no effect another instance takes. It is called
-// within a turn.
+// index. Another instance takes what was proposed here and took no effect. It is called within a
+// turn.
 func (h *Hosted) Retire(ended protocol.Index) {
 	void, unsure := h.inst.Retire(ended)
 	h.host.Again(void)
@@ -78,13 +79,14 @@ func (h *Hosted) Retire(ended protocol.Index) {
 	h.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
 }
 
-// retiredFor is how many election timeouts an instance that is retired stays for members that are
-// a little behind; later they need a snapshot.
+// retiredFor is how many election timeouts a retired instance stays for members that are a little
+// behind. Later they need a snapshot.
 const retiredFor = 10
 
-// endRetired ends an instance that is retired and has stayed long enough: its log and what only its
-// log needs are given up. If the newest snapshot is from before, this member would need the log to
-// start again, or break its word as a voter, so another snapshot comes first.
+// endRetired ends an instance that is retired and has stayed long enough. Its log is given up, and
+// what only its log needs. If the newest snapshot is from before the instance was retired, this
+// member would need the log to start again, or would break its word as a voter. So another
+// snapshot comes first.
 func (h *Hosted) endRetired() {
 	if !h.host.SavedRetired() {
 		h.host.WantSnapshot()
@@ -96,7 +98,7 @@ func (h *Hosted) endRetired() {
 	h.host.CutLog(AllIndexes)
 }
 
-// Abandon ends the instance: nothing more will be answered.
+// Abandon ends the instance. Nothing more will be answered.
 func (h *Hosted) Abandon(err error) {
 	for _, g := range h.takeGroups() {
 		h.host.FailRead(g, err)

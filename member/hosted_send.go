@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// BodyStream and those after it, one for each instance, are where fragments travel between
-	// members: beside the log's stream, which must not wait behind them.
+	// BodyStream and the streams after it, one for each instance, are where fragments travel
+	// between members. They are beside the log's stream, which must not wait behind fragments.
 	BodyStream = 1 << 16
-	// AsideStream and those after it, one for each instance, are for what must not wait behind
-	// bodies. Like an instance's own stream each keeps to one of the receiver's addresses.
+	// AsideStream and the streams after it, one for each instance, are for what must not wait
+	// behind bodies. Each keeps to one of the receiver's addresses, as an instance's own stream
+	// does.
 	AsideStream = 1 << 17
-	// LargeMessage is how many bytes others have to wait for, on a slow link; LargeFor is how
-	// long after it that is taken into account.
+	// LargeMessage is the size in bytes from which on others have to wait for a message, on a slow
+	// link. LargeFor is for how long after it that counts.
 	LargeMessage = 256 << 10
 	LargeFor     = 10 * time.Second
 )
 
-// StreamOf is the stream of an instance: its own, but for clusters that were reshaped very
-// often, where one that is long retired had the same.
+// StreamOf is the stream of an instance. No other instance has it, unless the cluster was reshaped
+// very often. Then an instance that was retired long ago had the same stream.
 func StreamOf(id protocol.InstanceID) uint32 { return uint32(id % 256) }
 
 // send hands messages to the links.
@@ -41,8 +42,8 @@ func (h *Hosted) send(messages []*protocol.Message) {
 	}
 }
 
-// unreadable is about a message of which something cannot be read here. It reports whether
-// its receiver is helped otherwise.
+// unreadable is for a message of which something cannot be read here. It reports whether its
+// receiver is helped in another way.
 func (h *Hosted) unreadable(m *protocol.Message, err error) (helped bool) {
 	var load *LoadError
 	if !errors.As(err, &load) {
@@ -79,9 +80,10 @@ func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
 	}
 }
 
-// sendUrgent sends what says who lives and who leads, and reads, beside the stream, as long as
-// bodies may take longer there than an election timeout. A heartbeat goes both ways. On the stream
-// it also tells what of the stream has arrived; the one beside it has no Context, and does not.
+// sendUrgent sends some messages beside the stream: those that say who lives and who leads, and
+// reads. It does so as long as bodies on the stream may take longer than an election timeout. A
+// heartbeat goes both ways. The one on the stream also tells what of the stream has arrived. The
+// one beside it has no Context, and does not tell that.
 func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
 		return false // as almost all are
@@ -113,13 +115,13 @@ func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 type Framer struct {
 	Load   Loader
 	Bodies BodySource
-	// LeftOut is told of a body that could not be sent to who should hold it.
+	// LeftOut is told of a body that could not be sent to a member that should hold it.
 	LeftOut func(e *protocol.Entry, instance protocol.InstanceID)
 }
 
-// Frame lists a message's bytes: its head, then each entry's from where they are. Payloads and
-// bodies that are not at hand are read from the disk; bodies are cut to what the receiver is to
-// hold. The message stays as it is, for the core shares its entries.
+// Frame lists a message's bytes: its head, then those of each entry from where they are. Payloads
+// and bodies that are not at hand are read from the disk. Bodies are cut to what the receiver is
+// to hold. Frame does not change the message, because the core shares its entries.
 func (f *Framer) Frame(m *protocol.Message) ([][]byte, error) {
 	parts := make([][]byte, 1, 3+2*len(m.Entries))
 	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))

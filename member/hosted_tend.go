@@ -20,8 +20,8 @@ func (h *Hosted) tick(random uint64) {
 	}
 }
 
-// weave tells the other instances how this one stands and has it skip what they wait for, in
-// the turn that the records of both go to the disk.
+// weave tells the other instances how this one stands, and makes it skip what they wait for. It
+// does so in the turn in which the records of both go to the disk.
 func (h *Hosted) weave() {
 	siblings := h.host.Siblings()
 	if len(siblings.IDs()) == 1 || h.endsAt > 0 {
@@ -49,8 +49,9 @@ func (h *Hosted) weave() {
 	h.inst.Weave(now, want, &h.out)
 }
 
-// tend looks, once in a heartbeat, whether another member should lead the instance, whether
-// its members are those of the first one, and whether those that wait for it are heard.
+// tend looks once in a heartbeat whether another member should lead the instance, whether its
+// members are those of the first one, and whether its leader hears of the instances that wait for
+// it.
 func (h *Hosted) tend() {
 	siblings, now := h.host.Siblings(), h.clock.Now()
 	if len(siblings.IDs()) == 1 || h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
@@ -89,7 +90,8 @@ func (h *Hosted) tend() {
 	}
 }
 
-// noteLogs has the membership name whose log each member has, once, if this member leads.
+// noteLogs proposes that the membership names whose log each member has, where it does not, if
+// this member leads.
 func (h *Hosted) noteLogs() {
 	now := h.clock.Now()
 	st := h.status
@@ -122,12 +124,12 @@ func (h *Hosted) depart() {
 // WeaveStatus is how an instance stands in the weaving of the global log.
 type WeaveStatus struct {
 	Instance protocol.InstanceID
-	// Filled is how many rounds its log fills for good, Tail how many to its end.
+	// Filled is how many rounds its log fills for ever. Tail is how many it fills up to its end.
 	Filled, Tail protocol.Round
 	// Want is the furthest slot that it wants the others to reach.
 	Want order.Slot
-	// Skips counts those that this member proposed in this life; Waiting are the entries that
-	// are committed and wait for their turn, without those that have nothing to apply.
+	// Skips counts the skips that this member proposed in this life. Waiting is how many entries
+	// are committed and wait in the order, without those that have nothing to apply.
 	Skips   uint64
 	Waiting int
 }
