@@ -16,26 +16,27 @@ type InstanceConfig struct {
 	Self     protocol.MemberID
 	Instance protocol.InstanceID
 	Session  protocol.Session
-	// RetryAfter is how long a proposal or read that was forwarded may go unanswered
-	// before it is repeated; GiveUp is how long it is tried at all.
+	// RetryAfter is how long a forwarded proposal or read may go unanswered before it is repeated.
+	// GiveUp is how long it is tried at all.
 	RetryAfter, GiveUp time.Duration
-	// Depth is how many batches may be under way at once; 0: adaptive (see Room).
+	// Depth is how many batches may be pending at once; 0: adaptive (see Room).
 	Depth int
-	// ForwardBytes bounds the batches that another member, which leads, was sent and that are
-	// not settled; the next ones wait for room. One may always be out. 0: a default.
+	// ForwardBytes bounds the batches that were sent to another member, which leads, and that are
+	// not settled. The next batches wait until they fit. A single batch may always be sent. 0: a
+	// default.
 	ForwardBytes int
-	// Woven is what the core was started from, if the instance is woven with others into the
-	// global log; nil: its log is the global log.
+	// Woven is what the core was started from, if the instance's log is woven with others into the
+	// global log. nil: its log is the global log.
 	Woven *protocol.Recovered
 	// Backlog is how many entries may be committed and not applied before the instance takes no
-	// more in, see [Backlog]; 0: any number.
+	// more in, see [Backlog]. 0: any number.
 	Backlog int
 	Mutant  Mutant // release-before-durable, weave-hasty
 }
 
-// Instance is the pure half of an instance's event loop: a core, the messages that wait
-// for the disk, and this member's proposals and reads until they are settled. Not safe
-// for concurrent use.
+// Instance is the pure half of an instance's event loop. It is a core, the messages that wait for
+// the disk, and this member's proposals and reads until they are settled. Not safe for concurrent
+// use.
 type Instance struct {
 	cfg    InstanceConfig
 	core   protocol.Core
@@ -44,33 +45,34 @@ type Instance struct {
 	term   protocol.Term
 	role   protocol.Role
 
-	// recorded is the sequence number of the last step that had records; durable the
-	// last one that is durable. durable ≤ recorded unless later steps had no records.
+	// recorded is the sequence number of the last step that had records. durable is that of the
+	// last step that is durable. durable ≤ recorded unless later steps had no records.
 	recorded, durable uint64
-	// held waits for the disk, ascending by after; every after > durable.
+	// held are messages that wait for the disk, ascending by after; every after > durable.
 	held []heldMessage
 
-	// pending are batches proposed and not committed as far as is known here, ascending
-	// by sequence number.
+	// pending are batches that were proposed and are not committed as far as is known here,
+	// ascending by sequence number.
 	pending []*Batch
 	next    uint64 // sequence number of the next batch; above all of pending
 	reads   []pendingRead
 	lastAt  time.Duration // when a batch was last taken
-	// crowded: a batch waits until the leader has settled others. Those after it wait too.
+	// crowded says that a batch waits until the leader has settled others. Those after it wait
+	// too.
 	crowded bool
 
 	backlog backlog
 
 	tail *order.Tail // what the log fills of the global log; nil unless woven
-	// told is the furthest slot that another member said another instance wants.
+	// told is the furthest slot that any other instance wants, as other members said.
 	told order.Slot
-	// batchAt is when a batch was last appended here as the leader; skips counts those that
-	// were proposed.
+	// batchAt is when a batch was last appended here as the leader. skips counts the skips that
+	// were proposed here.
 	batchAt time.Duration
 	skips   uint64
-	stored  func() protocol.Index // of the core's status
-	// behindAt is since when other instances wait for this one, which is not led here, as far
-	// as is known; 0: they do not.
+	stored  func() protocol.Index // the core's Durable
+	// behindAt is since when other instances have waited for this one, which another member leads,
+	// as far as is known. 0: they do not wait.
 	behindAt time.Duration
 }
 
@@ -103,7 +105,7 @@ func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 	return in
 }
 
-// Commitment is what an outbox says to be committed.
+// Commitment is what is committed according to an outbox.
 func (in *Instance) Commitment(out *Outbox) CommittedEntries {
 	return CommittedEntries{Instance: in.cfg.Instance, Entries: out.Commit, Own: out.Own, Stored: in.stored}
 }
@@ -117,14 +119,15 @@ func (in *Instance) Leader() (protocol.MemberID, protocol.Term) { return in.lead
 // Role returns what the member is in this instance.
 func (in *Instance) Role() protocol.Role { return in.role }
 
-// Abandon fails all batches that are under way.
+// Abandon fails all pending batches.
 func (in *Instance) Abandon(err error) {
 	for _, b := range in.pending {
 		b.Fail(err)
 	}
 }
 
-// Pending returns how many batches are under way.
+// Pending returns how many batches are pending: proposed, and not committed as far as is known
+// here.
 func (in *Instance) Pending() int { return len(in.pending) }
 
 // Step tells the instance what happened and collects in out what follows from it.
@@ -136,8 +139,7 @@ func (in *Instance) Step(now time.Duration, input protocol.Input, out *Outbox) {
 	}
 }
 
-// StepAll is Step for several inputs at once: what follows from all of them is said in
-// fewer messages.
+// StepAll is Step for several inputs at once. What follows from all of them needs fewer messages.
 func (in *Instance) StepAll(clock *Clock, inputs []protocol.Input, out *Outbox) {
 	for _, input := range inputs {
 		in.step(clock.Now(), input, out)
@@ -182,9 +184,9 @@ func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
 	in.Step(now, protocol.Read{Context: context}, out)
 }
 
-// Retire takes the batches out that are under way, when the instance is not in force any
-// more. Those in void certainly took no effect, those in unsure may have: a snapshot stands
-// for entries up to index, which are perhaps not known here.
+// Retire takes out the pending batches when the instance is not in force any more. Those in void
+// certainly took no effect. Those in unsure may have: a snapshot stands for entries up to index,
+// which are perhaps not known here.
 func (in *Instance) Retire(index protocol.Index) (void, unsure []*Batch) {
 	known := in.core.Status().Commit >= index
 	for _, b := range in.pending {
@@ -221,24 +223,25 @@ func (in *Instance) Rounds(now time.Duration) InstanceRounds {
 	}
 }
 
-// idleAfter is how long an instance has no batch before it skips ahead: one that takes part
-// in the work would put its next batch far ahead, for which all others had to skip too.
+// idleAfter is for how long an instance has no batch before it skips ahead. An instance that takes
+// part in the work would put its next batch far ahead, and all others would have to skip up to
+// there too.
 const idleAfter = 5 * time.Millisecond
 
 func (in *Instance) idle(now time.Duration) bool {
 	return !in.tail.Busy() && (in.batchAt == 0 || now-in.batchAt >= idleAfter)
 }
 
-// tell takes in what another member knows another instance to want.
+// tell notes which slot another instance wants, as another member knows it.
 func (in *Instance) tell(want order.Slot) {
 	if in.told.Compare(want) < 0 {
 		in.told = want
 	}
 }
 
-// Weave proposes to skip rounds, if this member leads the instance and others wait for it or
-// soon would: want is the furthest slot that any other instance wants. At most one skip is
-// under way; what is wanted meanwhile the next one brings.
+// Weave proposes to skip rounds if this member leads the instance, and other instances wait for it
+// or soon would. want is the furthest slot that any other instance wants. There is at most one
+// skip that is not committed. The next skip brings what is wanted meanwhile.
 func (in *Instance) Weave(now time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
 		return
@@ -258,10 +261,10 @@ func (in *Instance) Weave(now time.Duration, want order.Slot, out *Outbox) {
 // Skips counts the skips that were proposed here.
 func (in *Instance) Skips() uint64 { return in.skips }
 
-// Remind tells the instance's leader, on another member, that the others have waited for it
-// for some time: want is the furthest slot that any of them wants. Usually that leader knows
-// by itself, for it follows the others too; unless just that link is broken. It is called at
-// every tick.
+// Remind tells the instance's leader, on another member, that other instances have waited for it
+// for some time. want is the furthest slot that any of them wants. Usually that leader knows by
+// itself, because it follows the others too. It does not if just that link is broken. Remind is
+// called once in a heartbeat.
 func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role == protocol.Leader || in.leader == 0 || in.leader == in.cfg.Self {
 		in.behindAt = 0
@@ -284,13 +287,12 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 	})
 }
 
-// The adaptive depth: while one batch is under way everything else waits and makes the
-// next one bigger (batches are dear, commands are cheap). Where the way to a quorum is
-// long or the disk is slow, waiting would cost, so a batch also leaves when the last one
-// left a while ago. The interval was measured: with none a lone burst over a link of
-// 1.5 ms waits too long, with a shorter one closed loops on one machine lose throughput.
-// Batches that are large or full gain nothing by waiting; their number and bytes are
-// limited elsewhere too.
+// The adaptive depth. While one batch is pending everything else waits and makes the next one
+// bigger (batches are dear, commands are cheap). Where the way to a quorum is long or the disk is
+// slow, waiting would cost. So a batch also leaves when the last one left a while ago. The
+// interval was measured. With none, a lone burst over a link of 1.5 ms waits too long. With a
+// shorter one, closed loops on one machine lose throughput. Batches that are large or full gain
+// nothing by waiting; their number and bytes are limited elsewhere too.
 const (
 	adaptiveDepth    = 1
 	adaptiveMax      = 256
@@ -298,9 +300,8 @@ const (
 	largeBatch       = 64 << 10
 )
 
-// Room reports whether the next batch, of so many bytes and full or not, should be
-// proposed now. If not, wait says after which time to ask again (0: only when something
-// was committed).
+// Room reports whether the next batch, of so many bytes and full or not, should be proposed now.
+// If not, wait says after which time to ask again. 0: only when something was committed.
 func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
 	n := len(in.pending)
 	if in.backlog.beyond(in.backlog.applied) {
@@ -319,17 +320,17 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	return wait <= 0, max(wait, 0)
 }
 
-// slowestLink is how many bytes a second a link is given time for.
+// slowestLink is the slowest link for which there is enough time, in bytes a second.
 const slowestLink = 4 << 20
 
-// travel is how much longer than a small batch a body may be on its way: to the leader and
-// from there to several followers, over one network card.
+// travel is how much longer a body may be on its way than a small batch. It goes to the leader,
+// and from there to several followers, over one network card.
 func (b *Batch) travel() time.Duration {
 	return 4 * time.Duration(b.Entry.BodySize) * time.Second / slowestLink
 }
 
-// cutOff has the bodies that were forwarded to a member proposed again, for they may be lost
-// with the link to it. Other batches are soon repeated anyway.
+// cutOff makes the instance propose the bodies again that were forwarded to a member, because they
+// may be lost with the link to it. Other batches are soon repeated anyway.
 func (in *Instance) cutOff(from protocol.MemberID) {
 	for _, b := range in.pending {
 		if b.Entry.BodySize > 0 && b.to == from && from != in.cfg.Self {
@@ -338,12 +339,12 @@ func (in *Instance) cutOff(from protocol.MemberID) {
 	}
 }
 
-// forwardBytes is the default of ForwardBytes: it fills a link of 1 Gbit/s and 100 ms, and a
-// link's queue has room for it several times over.
+// forwardBytes is the default of ForwardBytes. It fills a link of 1 Gbit/s and 100 ms, and fits
+// into a link's queue several times.
 const forwardBytes = 16 << 20
 
-// forwarded is the bytes of the batches that another member, which leads, has and that are not
-// settled.
+// forwarded is the bytes of the batches that another member, which leads, was handed and that are
+// not settled.
 func (in *Instance) forwarded() (bytes int) {
 	for _, b := range in.pending {
 		if in.leader != in.cfg.Self && b.with(in.leader, in.term) {
@@ -354,9 +355,9 @@ func (in *Instance) forwarded() (bytes int) {
 }
 
 // admits reports whether a batch may be handed to the leader now, and counts it in forwarded.
-// Another member gets only so much at a time as is not settled: what is more than a link's
-// queue takes would be dropped and repeated, again and again, and each repetition would take
-// the place of what was never sent.
+// Another member gets only so much as may be unsettled at a time. What is more than a link's queue
+// takes would be dropped and repeated, again and again. Each repetition would take the place of
+// what was never sent.
 func (in *Instance) admits(b *Batch, forwarded *int) bool {
 	if in.leader == in.cfg.Self || b.with(in.leader, in.term) {
 		return true
@@ -389,8 +390,8 @@ func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 		b.at, b.to, b.term, b.refused = now, in.leader, in.term, false
 	}
 	in.core.Step(now, protocol.Propose{Entries: entries}, &in.eff)
-	// What the core refuses right here went no further. A refusal that comes later may be
-	// of another copy, or an old one: then only time tells whether it happened.
+	// What the core refuses right here went no further. A refusal that comes later may be of
+	// another copy, or an old one. Then only time tells whether the proposal took effect.
 	for _, r := range in.eff.Reject {
 		if at, ok := in.find(r.ID); ok {
 			in.pending[at].proposed--
@@ -459,8 +460,8 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	}
 }
 
-// hasten, for a mutant, hands out the skip that was just appended as if it were committed, if nothing
-// is missing before it.
+// hasten is for a mutant. It hands out a skip that was just appended as if it were committed, if
+// nothing is missing before it.
 func (in *Instance) hasten(out *Outbox) {
 	for i := range in.eff.Persist {
 		r := &in.eff.Persist[i]
@@ -505,8 +506,8 @@ func (in *Instance) observe() {
 	}
 }
 
-// installed voids what the same effects committed before, and forgets which leader has
-// which pending batch: some may be behind the snapshot, so all are proposed again.
+// installed drops what the same effects committed before. It also forgets which leader has which
+// pending batch. A snapshot may stand for some of them, so all are proposed again.
 func (in *Instance) installed(base *protocol.Base, out *Outbox) {
 	b := *base
 	in.backlog.given = b.Index
@@ -625,8 +626,8 @@ func (in *Instance) giveUp(now time.Duration, out *Outbox) {
 	})
 }
 
-// again repeats pending batches and reads: after a change of leader those that another
-// leader got, at a tick (late) also those that were refused or went unanswered.
+// again repeats pending batches and reads. After a change of leader it repeats those that another
+// leader got. At a tick (late) it also repeats those that were refused or went unanswered.
 func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	if in.leader == 0 {
 		return
@@ -646,7 +647,7 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	}
 }
 
-// againBatches repeats batches, in order, as far as there is room for them.
+// againBatches repeats batches, in order, as far as they fit.
 func (in *Instance) againBatches(now time.Duration, out *Outbox, late bool) {
 	var batches []*Batch
 	forwarded := in.forwarded()
@@ -668,12 +669,12 @@ func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
 	case !late:
 		return false
 	case b.refused && b.reason == protocol.ReasonOverloaded && in.leader != in.cfg.Self:
-		return now-b.at >= in.cfg.RetryAfter/8 // its bytes would be sent in vain many times a second
+		return now-b.at >= in.cfg.RetryAfter/8 // otherwise its bytes would be sent for nothing many times a second
 	case b.refused, b.proposed == 0:
 		return true
 	}
-	// A leader that is only slow has the earlier copy still: asking ever less often, and the
-	// later the more bytes it costs, keeps repetition from becoming the load.
+	// A leader that is only slow still has the earlier copy. So asking becomes ever less frequent,
+	// and is later where it costs more bytes. This keeps repetition from becoming the load.
 	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+b.travel())<<min(b.repeats, 8)
 }
 
@@ -690,8 +691,9 @@ func (in *Instance) Check() error {
 		}
 	}
 	if in.tail != nil {
-		// Where bodies are coded a new leader forgets entries that nobody can make whole. Only
-		// the next entry in the log says so, and before that nothing is proposed.
+		// Where bodies are coded, a new leader forgets entries that nobody can make whole. The
+		// tail hears of that only with the next entry in the log, and nothing is proposed before
+		// it.
 		if st := in.core.Status(); in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy" {
 			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, st.Last, in.tail.End())
 		}

@@ -5,10 +5,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// SnapshotIntake decides which of the snapshots that other members want to send a member takes. A
-// snapshot stands for all instances. Where these are led by several members, each finds at about the
-// same time that its log does not go back far enough, and would send one: of the whole state. One
-// at a time is taken; after it the others are looked at again, and most are not needed then.
+// SnapshotIntake decides which snapshots a member takes of those that other members want to send.
+// A snapshot stands for all instances. If several members lead these, each finds at about the same
+// time that its log does not go back far enough. Each would send a snapshot of the whole state.
+// One at a time is taken. After it the others are looked at again, and most are not needed then.
 type SnapshotIntake struct {
 	under bool
 	got   order.Cursor // of the newest that was taken and is durable
@@ -19,8 +19,8 @@ type SnapshotIntake struct {
 // SnapshotOffer is what a member is told of a snapshot before it takes it.
 type SnapshotOffer struct {
 	Cursor order.Cursor
-	// Instance is whose leader sends it, 0 if none of them asked; Base is after which index the sender
-	// has its log, 0 if it did not say.
+	// Instance is the instance whose leader sends it, 0 if no instance asked. Base is the index
+	// after which the sender has its log, 0 if it did not say.
 	Instance protocol.InstanceID
 	Base     protocol.Index
 }
@@ -29,18 +29,18 @@ type SnapshotOffer struct {
 type SnapshotVerdict uint8
 
 const (
-	// IntakeTake: it is to be received; Done ends that.
+	// IntakeTake: it is to be received. Call Done when that has ended.
 	IntakeTake SnapshotVerdict = iota
 	// IntakeWait: another one is being received; ask again when that has ended.
 	IntakeWait
-	// IntakeKnown: this member is further. The sender should learn how far.
+	// IntakeKnown: this member is at least as far. The sender should learn how far.
 	IntakeKnown
 	// IntakeLog: the sender's log goes on from what this member has.
 	IntakeLog
 )
 
-// Offer decides about a snapshot. have is what is applied; want says that the state is to be replaced
-// whatever is applied.
+// Offer decides about a snapshot. have is what is applied. want says that the state is to be
+// replaced whatever is applied.
 func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *SnapshotOffer) SnapshotVerdict {
 	newest := have
 	if len(i.got.Points) > 0 && have.Before(&i.got) {
@@ -60,7 +60,7 @@ func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *SnapshotOffer) 
 	return IntakeTake
 }
 
-// Done ends what Offer allowed; got is where the snapshot stands that is durable now, nil if none
+// Done ends what Offer allowed. got is where the snapshot stands that is durable now, nil if none
 // came.
 func (i *SnapshotIntake) Done(got *order.Cursor) {
 	i.under = false

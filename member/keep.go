@@ -4,17 +4,18 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// LogKeeper decides up to where an instance's log may be cut when there is a new snapshot. The
-// log back to the snapshot before it is always kept: who is less than a snapshot behind
-// catches up from it. For members that need more, and are there, more is kept: else one that
-// is sent a snapshot finds the log cut when it has it, and is sent one after another. What is kept for
-// them is bounded in bytes; who is further behind gets a snapshot.
+// LogKeeper decides up to where an instance's log may be cut when there is a new snapshot. The log
+// back to the snapshot before it is always kept. A member that is less than a snapshot behind
+// catches up from it. More is kept for members that need more and can be reached. Otherwise a
+// member that is sent a snapshot would find the log cut when it has it, and would be sent one
+// after another. What is kept for them is bounded in bytes. A member that is further behind gets a
+// snapshot.
 type LogKeeper struct {
 	// Bytes bounds what is kept for members that catch up.
 	Bytes  int64
 	Mutant Mutant // keep-nothing, weave-cut-committed
-	// marks are the snapshots since the log begins, ascending, and how many bytes had been
-	// applied by then. The first is where the log began; empty until one is known.
+	// marks are the snapshots since the log begins, ascending, with how many bytes had been
+	// applied by then. The first is where the log begins. marks is empty until one is known.
 	marks []logMark
 }
 
@@ -23,19 +24,19 @@ type logMark struct {
 	bytes int64
 }
 
-// EntryCost is what an entry counts for: its bytes, and what it takes in memory. It holds for
-// what is kept for others; snapshots are due by bytes alone.
+// EntryCost is what an entry counts for: its bytes, and what it takes in memory. It is for what is
+// kept for others. Snapshots are due by bytes alone.
 func EntryCost(e *protocol.Entry) int64 { return int64(e.Bytes()) + 256 }
 
-// Begin says that the log now begins after an index: at start, or after a snapshot that was
-// taken over. bytes are those applied so far, of all instances, here and in Snapshot.
+// Begin says that the log now begins after an index: at start, or after another member's snapshot
+// was taken. bytes is how much was applied so far, of all instances, here and in Snapshot.
 func (k *LogKeeper) Begin(index protocol.Index, bytes int64) {
 	k.marks = append(k.marks[:0], logMark{index, bytes})
 }
 
-// Snapshot notes a durable snapshot, and returns up to where the log may be cut: at most upTo,
-// if that is not 0, else the snapshot before this one. streaming is where a snapshot stands that
-// is on its way from here to a member, 0 if none is or that is not known yet.
+// Snapshot notes a durable snapshot, and returns up to where the log may be cut. That is at most
+// upTo if upTo is not 0, else at most the snapshot before this one. streaming is where a snapshot
+// stands that is on its way from here to a member, 0 if there is none or if that is not known yet.
 func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protocol.Status, streaming func(protocol.MemberID) protocol.Index) protocol.Index {
 	if len(k.marks) == 0 {
 		k.Begin(st.First-1, 0)
@@ -50,7 +51,7 @@ func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protoc
 	for i := range st.Peers {
 		p := &st.Peers[i]
 		if !p.Active || k.Mutant == MutantKeepNothing {
-			continue // whoever is down may be so for long
+			continue // a member that is down may be down for long
 		}
 		need := p.Needs
 		if p.Snapshot {
@@ -71,8 +72,8 @@ func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protoc
 	return cut
 }
 
-// before is how many bytes had been applied at the last mark up to an index: no more than
-// when that was applied.
+// before is how many bytes had been applied at the last mark up to an index. That is no more than
+// when the index was applied.
 func (k *LogKeeper) before(index protocol.Index) int64 {
 	bytes := k.marks[0].bytes
 	for _, m := range k.marks {
