@@ -11,32 +11,33 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// BodyStore is where a member holds bodies, and gives them up: *wal.Bodies.
+// BodyStore is where a member holds bodies and gives them up: *wal.Bodies.
 type BodyStore interface {
 	BodySource
 	Each(yield func(wal.Body) bool)
 	Release(instance uint32, index uint64)
 }
 
-// Kept is what a member knows of the bodies of all its instances, and what it tells their cores
-// of them. It is a pure rule; not safe for concurrent use: package replica puts a lock around it.
+// Kept is what a member knows of the bodies of all its instances, and what it tells their cores of
+// them. It is a pure rule. It is not safe for concurrent use: package replica puts a lock around
+// it.
 type Kept struct {
 	self   protocol.MemberID
 	store  BodyStore
 	keeper bool
 	hooks  KeptHooks
 
-	// all are the instances of which bodies may be held, ascending. The first instance is
-	// always in force, and its core is also told of those that are retired.
+	// all are the instances of which bodies may be held, ascending. The first instance is always
+	// in force. Its core is also told of the instances that are retired.
 	all   []*Retention
 	shape []protocol.InstanceID // in force, ascending
-	// unsure: the state was damaged when the member started. Nobody knows what it refers to,
-	// and nothing is given up before it was replaced.
+	// unsure says that the state was damaged when the member started. Nobody knows to which bodies
+	// it refers, so nothing is given up before the state was replaced.
 	unsure bool
 	turns  int // of Due
 
-	// Count counts what happened; Failing is why a missing body could not be restored, nil if
-	// the last attempt did.
+	// Count counts what happened. Failing is why a missing body could not be restored, nil if the
+	// last attempt restored one.
 	Count   BodyCounts
 	Failing *BodyError
 	Mutant  Mutant // code-sweep-referenced
@@ -44,7 +45,7 @@ type Kept struct {
 
 // KeptHooks are told what follows from a change. None may block, or call Kept.
 type KeptHooks struct {
-	// Changed is told the instance whose core is to be given its News.
+	// Changed is told an instance. The core of that instance is to be given its News.
 	Changed func(protocol.InstanceID)
 	// Wanting is called when there may be something to restore.
 	Wanting func()
@@ -53,13 +54,14 @@ type KeptHooks struct {
 }
 
 // BodyCounts counts what happened to a member's bodies: those made whole from what others hold,
-// fragments sent to others, damage found, restored ones, and whole copies cut to a row.
+// answers with bytes sent to others, damage found, restored ones, and whole copies cut to a row.
 type BodyCounts struct {
 	Fetched, Served, Corrupt, Repaired, Trimmed uint64
 }
 
-// OpenKept begins with what the logs and the state of a member that starts refer to, and gives
-// up everything else. shape are the instances in force; the logs of others may be at hand.
+// OpenKept begins with the bodies to which the logs and the state of a member refer when it
+// starts, and gives up everything else. shape are the instances in force. The logs of others may
+// be at hand.
 func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm StateMachine, shape []protocol.InstanceID, logs []InstanceLog) (*Kept, error) {
 	refs, keeper, err := LiveBodies(sm)
 	if err != nil {
@@ -96,7 +98,7 @@ func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm Sta
 	return k, nil
 }
 
-// host begins to keep an instance's bodies, if that was not begun.
+// host begins to keep an instance's bodies, if that has not begun.
 func (k *Kept) host(instance protocol.InstanceID) *Retention {
 	at, ok := slices.BinarySearchFunc(k.all, instance, func(t *Retention, id protocol.InstanceID) int { return cmp.Compare(t.instance, id) })
 	if !ok {
@@ -105,8 +107,8 @@ func (k *Kept) host(instance protocol.InstanceID) *Retention {
 	return k.all[at]
 }
 
-// hostAll begins to keep the bodies to which a state refers. An instance that is not known by
-// now is retired: nothing but the state refers to its bodies.
+// hostAll begins to keep the bodies to which a state refers. An instance that is not known by now
+// is retired. Only the state refers to its bodies.
 func (k *Kept) hostAll(refs []protocol.BodyRef) {
 	for _, ref := range refs {
 		if k.Of(ref.Instance) == nil {
@@ -131,7 +133,7 @@ func (k *Kept) Begin(instance protocol.InstanceID, base protocol.Index) {
 	k.tell(instance)
 }
 
-// Reshaped says which instances are in force from now on, those that are new having begun.
+// Reshaped says which instances are in force from now on. New ones have begun before.
 func (k *Kept) Reshaped(shape []protocol.InstanceID) {
 	k.shape = shape
 	for _, t := range k.all {
@@ -146,8 +148,8 @@ func (k *Kept) inForce(instance protocol.InstanceID) bool {
 	return slices.Contains(k.shape, instance)
 }
 
-// tell has News of an instance looked at, by its own core and by the one that answers for
-// those that are retired.
+// tell makes an instance's News be looked at: by its own core, and by the core that answers for
+// instances that are retired.
 func (k *Kept) tell(instance protocol.InstanceID) {
 	k.hooks.Changed(instance)
 	if first := k.all[0].instance; first != instance && !k.inForce(instance) {
@@ -155,7 +157,7 @@ func (k *Kept) tell(instance protocol.InstanceID) {
 	}
 }
 
-// TellAll has all cores given their News.
+// TellAll makes all cores be given their News.
 func (k *Kept) TellAll() {
 	for _, t := range k.all {
 		k.hooks.Changed(t.instance)
@@ -163,10 +165,10 @@ func (k *Kept) TellAll() {
 	k.hooks.Wanting()
 }
 
-// News is what an instance's core is to know of this member's bodies; changed says that it must
-// be told. It is asked when everything that the core committed was taken in, and stepped
-// before anything else. The first instance's core is also told of what is alive of instances
-// that are retired.
+// News is what an instance's core is to know of this member's bodies. changed says that the core
+// must be told. News is asked for when everything that the core committed was taken in. The core
+// is told before anything else. The first instance's core is also told of the live bodies of
+// instances that are retired.
 func (k *Kept) News(instance protocol.InstanceID) (in protocol.Bodies, changed bool) {
 	t := k.Of(instance)
 	if t == nil {
@@ -183,7 +185,7 @@ func (k *Kept) News(instance protocol.InstanceID) (in protocol.Bodies, changed b
 	return t.input(rest)
 }
 
-// join is what two instances' bodies are together.
+// join adds up what two cores are to know of their instances' bodies.
 func join(a, b protocol.Bodies) protocol.Bodies {
 	a.Missing += b.Missing
 	a.MaxK, a.Partial = max(a.MaxK, b.MaxK), max(a.Partial, b.Partial)
@@ -191,7 +193,7 @@ func join(a, b protocol.Bodies) protocol.Bodies {
 }
 
 // Committed takes in what an instance committed, before it is applied. From here on the entries
-// are without bodies, which applying does not need.
+// are without bodies, because applying does not need these.
 func (k *Kept) Committed(instance protocol.InstanceID, entries []protocol.Entry) {
 	t := k.Of(instance)
 	t.Committed(entries)
@@ -221,8 +223,8 @@ func (k *Kept) Passed(ref protocol.BodyRef) {
 	}
 }
 
-// Release says that the state machine does not refer to a body any more, and never will
-// again, whatever it is restored from.
+// Release says that the state machine does not refer to a body any more. It never will again, from
+// whatever it is restored.
 func (k *Kept) Release(ref protocol.BodyRef) {
 	t := k.Of(ref.Instance)
 	if t == nil {
@@ -257,9 +259,9 @@ func (k *Kept) Installing(instance protocol.InstanceID, base protocol.Index) {
 	}
 }
 
-// Installed begins anew with the state at a cursor, which a snapshot brought and which refers
-// to refs, for one instance whose log begins after base now and others that go on. Sweep is
-// to follow. It returns how many bodies are missing.
+// Installed begins anew with the state at a cursor. A snapshot brought that state, and it refers
+// to refs. The log of one instance begins after base now; those of the others go on. Sweep is to
+// follow. It returns how many bodies are missing.
 func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, cursor *order.Cursor, refs []protocol.BodyRef) (missing int) {
 	k.hostAll(refs)
 	for _, t := range k.all {
@@ -273,8 +275,8 @@ func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, curs
 	return missing
 }
 
-// Mended is Installed for a state that took the place of a damaged one: the logs are where
-// they were.
+// Mended is Installed for a state that took the place of a damaged one. The logs are where they
+// were.
 func (k *Kept) Mended(cursor *order.Cursor, refs []protocol.BodyRef) {
 	k.hostAll(refs)
 	for _, t := range k.all {
@@ -287,7 +289,7 @@ func (k *Kept) Mended(cursor *order.Cursor, refs []protocol.BodyRef) {
 	k.TellAll()
 }
 
-// Sweep gives up the bodies of entries that the logs are cut past and nobody refers to.
+// Sweep gives up bodies to which nobody refers and past whose entries the logs are cut.
 func (k *Kept) Sweep() {
 	for _, t := range k.all {
 		t.mutant = k.Mutant
@@ -297,9 +299,9 @@ func (k *Kept) Sweep() {
 	}
 }
 
-// Obey takes in what the configurations of the instances in force say about this member's
-// bodies, as applied; the first one's is also that of instances that are retired. It returns
-// the instances for which that is news.
+// Obey takes in what the configurations of the instances in force, as applied, say about this
+// member's bodies. Retired instances obey the first one's. It returns the instances for which that
+// is news.
 func (k *Kept) Obey(instances []InstanceState) (news []protocol.InstanceID) {
 	for _, t := range k.all {
 		config := &instances[0].Config
@@ -320,7 +322,7 @@ func (k *Kept) Obey(instances []InstanceState) (news []protocol.InstanceID) {
 }
 
 // Damaged says that what is held of a body is not what was written. It reports whether that is
-// news about a body that somebody needs: then it is missing.
+// news about a body that somebody needs. Then the body is missing.
 func (k *Kept) Damaged(ref protocol.BodyRef) bool {
 	t := k.Of(ref.Instance)
 	if t == nil || !t.Lost(ref) {
@@ -340,9 +342,9 @@ func (k *Kept) Stored(ref protocol.BodyRef) {
 	}
 }
 
-// Restore asks whether bytes of a body that were missing, or of which more is to be held, may
-// be written in a form now. upgrading says that the instance is writing more of the body than
-// was held: nothing less may replace that. Restored is to follow when they are durable.
+// Restore asks whether a body may be written in a form now, because it was missing or more of it
+// is to be held. upgrading says that the instance is writing more of the body than was held.
+// Nothing less may replace that. Restored is to follow when the bytes are durable.
 func (k *Kept) Restore(ref protocol.BodyRef, form protocol.Form, upgrading bool) bool {
 	t := k.Of(ref.Instance)
 	if t == nil || !t.Wants(ref) || upgrading || !t.Missing(ref) && form != protocol.FormWhole {
@@ -361,8 +363,8 @@ func (k *Kept) Restored(ref protocol.BodyRef) {
 	k.Stored(ref)
 }
 
-// attempted says how an attempt to make a missing body whole ended. It reports whether that is
-// the first one that failed.
+// attempted says how an attempt to make a missing body whole ended. It reports whether Failing is
+// set now and was not before.
 func (k *Kept) attempted(err error) bool {
 	var e *BodyError
 	had := k.Failing != nil
@@ -376,7 +378,7 @@ func (k *Kept) attempted(err error) bool {
 	return !had
 }
 
-// Trim asks whether a whole copy may become a row now: if so, it counts as one at once, and is
+// Trim asks whether a whole copy may become a row now. If so, it counts as a row at once, and is
 // to be written. Trimmed is to follow when that is durable.
 func (k *Kept) Trim(ref protocol.BodyRef, upgrading bool) bool {
 	t := k.Of(ref.Instance)
@@ -393,8 +395,8 @@ func (k *Kept) Trimmed(ref protocol.BodyRef) {
 	k.Stored(ref)
 }
 
-// Due takes up to n bodies that should be asked for now, not of the same instance first every
-// time.
+// Due takes up to n bodies that should be asked for now. It does not begin with the same instance
+// every time.
 func (k *Kept) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	for i := range k.all {
 		refs = append(refs, k.all[(k.turns+i)%len(k.all)].Due(now, n-len(refs))...)
@@ -416,8 +418,8 @@ func (k *Kept) Missing(ref protocol.BodyRef) bool {
 	return t == nil || t.Missing(ref)
 }
 
-// Cold reports whether a body is committed, alive, and not needed any more to bring others up
-// to date.
+// Cold reports whether a body is committed, live, and not needed any more to bring other members
+// up to date.
 func (k *Kept) Cold(ref protocol.BodyRef) bool {
 	t := k.Of(ref.Instance)
 	return t != nil && t.Cold(ref)
@@ -431,7 +433,7 @@ func (k *Kept) Lacking() (n int) {
 	return n
 }
 
-// Short is how many bodies are held as rows and are to be held whole.
+// Short is how many bodies are held as rows although they are to be held whole.
 func (k *Kept) Short() (n int) {
 	for _, t := range k.all {
 		n += t.Short()

@@ -6,19 +6,19 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// LeaderPreference decides when the leader of an instance hands over to the member that is preferred:
-// after a crash others took its place, and it is back. It is a pure rule of each instance's
-// event loop; not safe for concurrent use.
+// LeaderPreference decides when the leader of an instance hands over to the member that is
+// preferred. That is so when others took its place after a crash, and it is back. It is a pure
+// rule of each instance's event loop; not safe for concurrent use.
 type LeaderPreference struct {
 	to    protocol.MemberID
-	since time.Duration // when to was first found fit, in one go until now
+	since time.Duration // since when to has been found fit without a break
 	again time.Duration // not before
 }
 
-// Next returns whom the leader of an instance should hand over to now; 0: nobody. st is its
-// status; preferred 0 means that all is well as it is. A member is fit when it answers and
-// lacks nothing for a whole timeout; after an attempt the next one is made much later, so
-// that one that is not able to lead holds up nobody.
+// Next returns to whom the leader of an instance should hand over now; 0: nobody. st is its
+// status. preferred = 0 means that all is well as it is. A member is fit when it answers and has
+// all that a leader needs for a whole timeout. After an attempt the next one is made much later,
+// so that a member that is not able to lead holds up nobody.
 func (m *LeaderPreference) Next(now, timeout time.Duration, st *protocol.Status, preferred protocol.MemberID) protocol.MemberID {
 	if st.Role != protocol.Leader || preferred == 0 || preferred == st.Self || !fit(st, preferred) {
 		m.to = 0
@@ -37,8 +37,8 @@ func (m *LeaderPreference) Next(now, timeout time.Duration, st *protocol.Status,
 // movePause is how many times its timeout a leader waits between two attempts.
 const movePause = 8
 
-// moveBehind is by how many entries one may be behind who is to lead: the transfer waits
-// for them, and meanwhile nothing is proposed.
+// moveBehind is how many entries a member may be behind that is to lead. Handing over waits for
+// them, and meanwhile nothing is proposed.
 const moveBehind = 1024
 
 func fit(st *protocol.Status, id protocol.MemberID) bool {

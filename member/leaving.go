@@ -6,9 +6,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Successor is whom the leader of an instance hands over to before its member stops: of the
-// voters that answer and whose link is up the most advanced one, or prefer, if that is fit. 0:
-// there is nobody, or the member does not lead. It is a pure rule.
+// Successor is to whom the leader of an instance hands over before its member stops. That is
+// prefer, if it is fit and its link is up. Otherwise it is the most advanced of the voters that
+// answer and whose links are up. 0: there is nobody, or the member does not lead. It is a pure
+// rule.
 func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
 	if st.Role != protocol.Leader {
 		return 0
@@ -30,8 +31,8 @@ func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.M
 	return best.ID
 }
 
-// StopHandover hands over all that a member leads, before it stops. Where one member is to lead all,
-// they go to the same one. It is a pure rule; not safe for concurrent use.
+// StopHandover hands over all that a member leads, before it stops. Where one member is to lead
+// all instances, they go to the same one. It is a pure rule; not safe for concurrent use.
 type StopHandover struct {
 	asked map[protocol.InstanceID]time.Duration
 }
@@ -43,7 +44,8 @@ type Handover struct {
 }
 
 // Next lists what to hand over now. left reports that there is nothing any more to wait for:
-// nobody else could lead what is still led here. An instance that does not go is tried again.
+// nobody else could lead what is still led here. If an instance is not handed over it is tried
+// again.
 func (l *StopHandover) Next(now, again time.Duration, together bool, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []Handover, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}

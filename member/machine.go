@@ -14,30 +14,29 @@ type Command struct {
 	Position protocol.Position
 	// Data is what was proposed. It is valid until Apply returns.
 	Data []byte
-	// Body names the large part of the command, of which Apply needs nothing; nil if there
-	// is none.
+	// Body names the large part of the command, which Apply does not need. nil: there is none.
 	Body *protocol.BodyRef
 	// Result is set by Apply and handed to whoever proposed the command on this member.
 	Result any
 }
 
-// StateMachine is what the log drives. Its calls come from one goroutine, but for
-// Snapshot.WriteTo, which runs beside Apply.
+// StateMachine is what the log drives. Its calls come from one goroutine. Only Snapshot.WriteTo
+// runs beside Apply.
 type StateMachine interface {
-	// Apply applies commands in order and sets their results. It must depend on nothing
-	// but the state and the commands, and must not fail: an error is a result. A state
-	// machine that cannot go on (its disk failed) returns an error, which stops the member.
+	// Apply applies commands in order and sets their results. It must depend on nothing but the
+	// state and the commands. It must not fail because of a command: such an error is a result. A
+	// state machine that cannot go on (its disk failed) returns an error, which stops the member.
 	Apply(commands []Command) error
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
 	// written later, while Apply goes on.
 	Snapshot() (Snapshot, error)
 	// Restore replaces the state by one that a Snapshot wrote, here or on another member. The
-	// bytes were verified before; if they went bad since, r ends with an error instead of io.EOF,
-	// so a state that is kept on disk should be made valid only after that.
+	// bytes were verified before. If they have been damaged since, r ends with an error instead of
+	// io.EOF. So a state that is kept on disk should be made valid only after io.EOF.
 	Restore(r io.Reader) error
 }
 
-// Snapshot is a frozen view of a state machine.
+// Snapshot is a view of a state machine: the state as it was when it was taken.
 type Snapshot interface {
 	// WriteTo writes the view. It stops early with ctx's error when ctx is done.
 	WriteTo(ctx context.Context, w io.Writer) error
@@ -49,15 +48,15 @@ type Snapshot interface {
 // restart the log goes on after Applied instead of from a snapshot.
 type DurableStateMachine interface {
 	StateMachine
-	// Applied returns the position of the last command that the state includes. It is
-	// asked when the member starts: commands up to it are not applied again.
+	// Applied returns the position of the last command that the state includes. It is asked for
+	// when the member starts. Commands up to it are not applied again.
 	Applied() protocol.Position
 	// Sync makes everything applied so far durable; the log may then be cut there.
 	Sync() error
 }
 
 // Repairable is a durable state machine that can find out that its state is damaged. Then Apply,
-// Sync and Snapshot fail, and Applied is of no meaning, until Restore was given another state.
+// Sync and Snapshot fail, and Applied has no meaning, until Restore was given another state.
 type Repairable interface {
 	DurableStateMachine
 	// Damaged returns why the state cannot be used, nil if it can.

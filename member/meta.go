@@ -10,16 +10,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Meta is what a snapshot says besides the state machine's state: where in the log it
-// stands, the membership there, and which proposals took effect before.
+// Meta is what a snapshot says besides the state machine's state: where in the log it stands, the
+// membership there, and which proposals had taken effect.
 type Meta struct {
 	Cursor order.Cursor `json:"cursor"`
-	// Command is the position of the last command that the state holds. It is before the
-	// cursor where entries of the log itself or duplicates followed, and after it where a
-	// state machine on disk was ahead of the log that was being replayed.
+	// Command is the position of the last command that the state holds. It is before the cursor
+	// where entries of the log itself or duplicates followed. It is after the cursor where a state
+	// machine on disk was ahead of the log that was being replayed.
 	Command protocol.Position `json:"command"`
-	// Config is the first instance's membership, which is the cluster's; Others are those of
-	// the other instances, which follow it, in the order of the cursor's points.
+	// Config is the first instance's membership, which is the cluster's. Others are those of the
+	// other instances, which follow it, in the order of the cursor's points.
 	Config   protocol.Config   `json:"config"`
 	Others   []protocol.Config `json:"others,omitempty"`
 	Sessions []SessionState    `json:"sessions"`
@@ -37,8 +37,8 @@ func (m *Meta) Base(instance protocol.InstanceID) protocol.Base {
 	return b
 }
 
-// Covers reports whether the snapshot stands for an instance's entries up to index: those of
-// an instance that is retired by then it does.
+// Covers reports whether the snapshot stands for an instance's entries up to index. It stands for
+// all entries of an instance that is retired by then.
 func (m *Meta) Covers(instance protocol.InstanceID, index protocol.Index) bool {
 	for _, p := range m.Cursor.Points {
 		if p.Instance == instance {
@@ -68,7 +68,7 @@ func decodeState(b []byte) (s protocol.HardState, err error) {
 func encodeBase(base protocol.Base) []byte {
 	b, err := json.Marshal(base)
 	if err != nil {
-		panic(err) // numbers and strings: cannot fail
+		panic(err) // numbers and strings alone: this cannot fail
 	}
 	return b
 }
@@ -80,8 +80,8 @@ func decodeBase(b []byte) (base protocol.Base, err error) {
 	return base, nil
 }
 
-// Bootstrap is the meta of a cluster's first moment: nothing happened in its instances,
-// these are the members, who hold the rows of coded bodies in their order.
+// Bootstrap is the meta of a cluster's first moment. Nothing has happened in its instances, and
+// these are the members. They hold the rows of coded bodies in their order.
 func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
 	config := protocol.Config{Members: slices.Clone(members)}
 	config.Number()

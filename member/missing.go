@@ -6,11 +6,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still needs
-// to go on: when that has no leader for long while the first instance has one, it may be
-// retired, and nobody keeps its log. It is a pure rule; not safe for concurrent use.
+// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still
+// needs to go on. That is when the instance has had no leader for long while the first instance
+// has one. The instance may be retired then, and nobody keeps its log. It is a pure rule; not safe
+// for concurrent use.
 type SnapshotSearch struct {
-	// lonely is when the instance's leader, or none of the first one, was last known.
+	// Lonely is when the instance's leader was last known, or the first instance's was last not
+	// known, or somebody was last asked.
 	Lonely time.Duration
 }
 
@@ -18,8 +20,8 @@ type SnapshotSearch struct {
 // it asks whether the instance is retired.
 const searchAfter = 5
 
-// Next is whom to ask now, 0 for nobody. led says that the instance's leader is known; first
-// is how the first instance stands here.
+// Next is whom to ask now, 0 for nobody. led says that the instance's leader is known. first is
+// how the first instance stands here.
 func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *protocol.Status) protocol.MemberID {
 	if led || first.Leader == 0 {
 		s.Lonely = now
@@ -32,8 +34,8 @@ func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *prot
 	if first.Leader != first.Self {
 		return first.Leader
 	}
-	// It leads already, and has not come to where this one is retired: another member, and
-	// another one from time to time.
+	// This member leads the first instance, and has not come to where this instance is retired. So
+	// it asks another member, from time to time a different one.
 	members := first.Config.Members
 	for i := range members {
 		at := (int(now/election) + i) % len(members)
