@@ -1,8 +1,8 @@
 package member
 
-// Mutant names a deliberately unsafe variant of one rule of this package, for tests alone: the
+// Mutant names a deliberately unsafe variant of one rule of this package, for tests alone. The
 // simulator must catch each of them. The field that holds one is named Mutant; "" breaks nothing.
-// A name that a type does not know breaks nothing there, so that one name can be handed to all.
+// A name that a type does not know breaks nothing there, so one name can be handed to all types.
 type Mutant string
 
 // The mutants; Mutants says what each does.
@@ -28,7 +28,7 @@ const (
 	MutantRestoreRow        Mutant = "code-restore-row"
 )
 
-// MutantInfo describes a mutant: Where is what holds the field.
+// MutantInfo describes a mutant. Where is the type that holds the field.
 type MutantInfo struct {
 	Name        Mutant
 	Where, Does string

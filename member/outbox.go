@@ -7,38 +7,39 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Outbox collects what an instance wants over one or more steps. [Hosted] carries it out
-// in this order: Install and Forgot, Send, Persist (up to Seq), then the rest; then it calls Reset.
+// Outbox collects what an instance wants over one or more steps. [Hosted] carries it out in this
+// order: Install and Forgot, Send, Persist (up to Seq), then the rest. Then it calls Reset.
 // Sending before writing lets the leader's disk and the followers work in parallel.
 type Outbox struct {
-	// Send may leave now: everything that they assert is durable.
+	// Send may leave now: everything that these messages assert is durable.
 	Send []*protocol.Message
-	// Persist goes to the log; when durable, the owner steps Persisted{Seq}. Seq can rise
-	// without records: then everything persisted before suffices.
+	// Persist goes to the log. When it is durable, the owner steps Persisted{Seq}. Seq can rise
+	// without records. Then everything persisted before is enough.
 	Persist []wal.Record
 	Seq     uint64
 	// Install, if set, comes before Commit: the received snapshot with this base
 	// replaces the state machine's state.
 	Install *protocol.Base
-	// Commit is decided entries; Own are this member's batches among them, in the same
-	// order (a batch committed twice is listed with its first appearance).
+	// Commit is committed entries. Own are this member's batches among them, in the same order. A
+	// batch that was committed twice is listed where it was committed first.
 	Commit []protocol.Entry
 	Own    []*Batch
-	// Reads are answers to Instance.Read, FailedReads are reads given up.
+	// Reads are answers to Instance.Read. FailedReads are the contexts of reads that were given
+	// up.
 	Reads       []protocol.ReadPoint
 	FailedReads []uint64
-	// Failed are batches given up; their commands must be told Err.
+	// Failed are batches that were given up. Their commands must be told Err.
 	Failed []FailedBatch
-	// Refused are membership changes that were refused.
+	// Refused are changes that were refused.
 	Refused []protocol.Rejection
-	// Want are bodies that the core needs whole: gather each, then step BodyMade.
+	// Want are bodies that the core needs whole. Gather each, then step BodyMade.
 	Want []protocol.BodyRef
-	// Snapshots are members that need a snapshot; answer each by SnapshotSent.
+	// Snapshots are members that need a snapshot. Answer each by SnapshotSent.
 	Snapshots []protocol.MemberID
 	// Forgot: the member lost what it had promised to keep, and must stop.
 	Forgot *protocol.Forgot
-	// Suspect is a leader of which nothing was heard for too long: the other instances on this
-	// member are to be told; 0: none.
+	// Suspect is a leader of which nothing was heard for too long; 0: none. The other instances on
+	// this member are to be told.
 	Suspect protocol.MemberID
 	// Changed says that Instance.Status has news.
 	Changed bool
@@ -50,8 +51,8 @@ type FailedBatch struct {
 	Err   error
 }
 
-// Reset empties the outbox. Commit, Own and Persist are handed over to others by the
-// owner, so their memory is not used again; Seq stays.
+// Reset empties the outbox; Seq stays. The owner hands Commit, Own and Persist to others, so their
+// memory is not used again.
 func (o *Outbox) Reset() {
 	clear(o.Send)
 	clear(o.Failed)
@@ -67,9 +68,9 @@ func (o *Outbox) Empty() bool {
 		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
 }
 
-// walRecord turns a core's record into the log's. The entry's bytes are those that are
-// sent, not a copy of them. An entry of whose body nothing is held says so on disk too: a
-// body that is not there at all was lost.
+// walRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a
+// copy of them. An entry of whose body nothing is held says so on disk too. If the disk says
+// nothing of a body, it was lost.
 func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 	w := wal.Record{Instance: uint32(instance)}
 	switch r.Kind {
@@ -101,7 +102,7 @@ type CommittedEntries struct {
 	Instance protocol.InstanceID
 	Entries  []protocol.Entry
 	Own      []*Batch
-	// Stored tells up to where the member's disk has the log: what others decide with may be
-	// committed before. nil: nothing is known to be there.
+	// Stored tells up to where the member's disk has the log. An entry may be committed by others
+	// before this disk has it. nil: nothing is known to be on the disk.
 	Stored func() protocol.Index
 }

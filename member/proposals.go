@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Proposals gathers a member's commands into batches until an instance takes them: while batches
-// are under way the next one grows. Not safe for concurrent use.
+// Proposals collects a member's commands into batches until an instance takes them. While batches
+// are pending the next one grows. Not safe for concurrent use.
 type Proposals struct {
 	MaxBatch int   // payload bytes at which a batch is full
 	MaxCount int   // commands at which a batch is full; 0: no limit
 	MaxBytes int64 // of everything that is proposed and not settled
-	// Free is what settled batches tell: it is to end in Settled.
+	// Free is called with each settled batch. It is to call Settled in the end.
 	Free func(*Batch)
 
 	full []*Batch // oldest first; each was open once
 	open *Batch   // nil or with at least one command
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
-	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last
+	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last one's
 	err   error
 }
 
-// Reserve counts the cost of a command that is to be proposed, or refuses it. Release is its
-// opposite.
+// Reserve counts the cost of a command that is to be proposed, or refuses the command. Release is
+// its opposite.
 func (p *Proposals) Reserve(cost int64) error {
 	switch {
 	case p.err != nil:
@@ -40,8 +40,8 @@ func (p *Proposals) Release(cost int64) { p.bytes -= cost }
 // Settled gives back a settled batch's bytes.
 func (p *Proposals) Settled(b *Batch) { p.bytes -= b.Cost() }
 
-// AddWhole takes a batch that is complete and whose commands have a place already. An error says
-// that there are no proposals any more; the batch is not settled then.
+// AddWhole takes a batch that is complete and whose cost is reserved already. An error says that
+// there are no proposals any more. The batch is not settled then.
 func (p *Proposals) AddWhole(b *Batch) error {
 	if p.err == nil {
 		p.full = append(p.full, b)
@@ -49,7 +49,7 @@ func (p *Proposals) AddWhole(b *Batch) error {
 	return p.err
 }
 
-// NewBodyBatch makes a batch of its own of a command with a body.
+// NewBodyBatch makes a batch for a single command with a body.
 func NewBodyBatch(born time.Duration, command, body []byte, done Done) *Batch {
 	b := NewBatch(born, len(command)+8, 1)
 	b.Add(command, done)
@@ -57,7 +57,8 @@ func NewBodyBatch(born time.Duration, command, body []byte, done Done) *Batch {
 	return b
 }
 
-// AddBody takes a batch of NewBodyBatch. Commands that came before it stay before it.
+// AddBody takes a batch of NewBodyBatch. Commands that came before it stay before it. On an error
+// it is not taken, and not settled.
 func (p *Proposals) AddBody(b *Batch) error {
 	if err := p.Reserve(b.Cost()); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (p *Proposals) AddBody(b *Batch) error {
 	return nil
 }
 
-// Add puts a command into the batch that is being gathered. fresh says that it began one, so that
-// an instance has to look. The time is only asked for then.
+// Add puts a command into the batch that is open. fresh says that the command began a batch, so
+// that an instance has to look. Add asks for the time only then.
 func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fresh bool, err error) {
 	if err := p.Reserve(CommandCost(command)); err != nil {
 		return false, err
@@ -95,7 +96,8 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 	return fresh, nil
 }
 
-// Again puts batches that were taken in front of all others. An error is as of AddWhole.
+// Again puts batches that were taken before in front of all others. It returns an error as
+// AddWhole does.
 func (p *Proposals) Again(batches []*Batch) error {
 	if p.err == nil {
 		p.full = append(slices.Clone(batches), p.full...)
@@ -103,7 +105,8 @@ func (p *Proposals) Again(batches []*Batch) error {
 	return p.err
 }
 
-// Waiting returns the bytes of the batch that Take would return, 0 if none, and whether it is full.
+// Waiting returns the bytes of the batch that Take would return, 0 if there is none, and whether
+// it is full.
 func (p *Proposals) Waiting() (bytes int, full bool) {
 	switch {
 	case len(p.full) > 0:
@@ -128,14 +131,14 @@ func (p *Proposals) Take() *Batch {
 		return nil
 	}
 	if b.Entry.BodySize > 0 {
-		return b // says nothing of the next one
+		return b // it says nothing about the next one
 	}
 	p.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
 	p.hint.commands = len(b.Done) + len(b.Done)/4
 	return b
 }
 
-// Expired takes batches that were never proposed and are older than limit.
+// Expired takes out batches that were never taken and are older than limit.
 func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 	for len(p.full) > 0 && now-p.full[0].Born > limit {
 		out = append(out, p.full[0])
@@ -148,7 +151,7 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 	return out
 }
 
-// Close refuses further commands and returns the batches that were never proposed.
+// Close refuses further commands. It returns the batches that wait.
 func (p *Proposals) Close(err error) []*Batch {
 	out := p.full
 	if p.open != nil {
@@ -158,7 +161,7 @@ func (p *Proposals) Close(err error) []*Batch {
 	return out
 }
 
-// Err is why there are no proposals any more; nil: there are.
+// Err is why there are no proposals any more, nil if there are.
 func (p *Proposals) Err() error { return p.err }
 
 // Bytes is the cost of everything not settled.

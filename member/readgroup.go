@@ -6,33 +6,33 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// ReadGroup is reads that are answered together: one confirmation of leadership, of every
-// instance, serves everything that came before it was asked for.
+// ReadGroup is reads that are answered together. Every instance's leadership is confirmed once.
+// That serves all reads that came before the confirmation was asked for.
 type ReadGroup struct {
-	// Done is called once, by who found out that the group has ended, with nil or why there is
-	// no answer.
+	// Done is called once, by whoever found out that the group has ended. It gets nil, or why
+	// there is no answer.
 	Done func(error)
 
 	// These belong to ReadGroups.
 	vector ReadVector
 	ended  bool // Done was called, or is about to be: nothing that comes now counts
-	placed bool // it counts as under way
+	placed bool // it counts in ReadGroups.Under
 }
 
-// ReadGroups knows which groups of reads wait for read points and for the state. The instances
-// may change while a group waits, and then it is asked for anew, perhaps twice, while answers to
-// the earlier question are still to come. Whatever comes in which order, a group ends once. Not
+// ReadGroups knows which groups of reads wait for read points and for the state. The instances may
+// change while a group waits. Then the group is asked for anew, perhaps twice, while answers to
+// the earlier question are still to come. In whatever order these come, a group ends once. Not
 // safe for concurrent use.
 type ReadGroups struct {
-	// waiting have all their read points: not ended, each once.
+	// waiting are groups that have all their read points. None has ended, and each is listed once.
 	waiting []*ReadGroup
 	Mutant  Mutant // of the vectors
-	// under is how many groups still wait for read points.
+	// Under is how many groups still wait for read points.
 	Under int
 }
 
-// Ask begins a group's read point, of these instances, or begins it anew. It reports false if
-// the group has ended.
+// Ask begins a group's read point, which has a part from each of these instances, or begins it
+// anew. It reports false if the group has ended.
 func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
 	if g.ended {
 		return false
@@ -47,8 +47,8 @@ func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
 	return true
 }
 
-// Point takes in an instance's part of a group's read point. complete says that it was the
-// last one, ready that the state serves the group, which has ended.
+// Point takes in an instance's part of a group's read point. complete says that it was the last
+// part. ready says that the state serves the group; the group has ended then.
 func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
@@ -62,7 +62,7 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 	return true, false
 }
 
-// Served takes those groups out that can be answered, which have ended, and those that must be
+// Served takes out the groups that can be answered, which have ended then, and those that must be
 // asked for anew.
 func (s *ReadGroups) Served(shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
 	keep := s.waiting[:0]

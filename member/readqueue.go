@@ -1,26 +1,29 @@
 package member
 
-// ReadQueue is the reads for which an instance has not been asked yet. Not safe for concurrent use.
+// ReadQueue is the reads for which an instance has not been asked yet. Not safe for concurrent
+// use.
 type ReadQueue struct {
-	// gathering is the group that new readers join; the first instance's, nil if nobody waits.
+	// gathering is the group that new readers join. Only the first instance has one; nil if nobody
+	// waits.
 	gathering *ReadGroup
-	// asked are groups for which the instance's part of a read point is to be got.
+	// asked are groups for which the instance is to be asked for its part of a read point.
 	asked []*ReadGroup
-	// retired says that the instance is not in force any more: it is asked nothing then.
+	// retired says that the instance is not in force any more. It is asked nothing then.
 	retired bool
 }
 
-// maxReadGroups is how many groups may be under way; later reads gather in the next one.
+// maxReadGroups is how many groups may wait for read points at once. Later reads join the next
+// group.
 const maxReadGroups = 2
 
 // Gathering reports whether there is a group that readers may join.
 func (q *ReadQueue) Gathering() bool { return q.gathering != nil }
 
-// Gather begins a group, which readers join until it is taken.
+// Gather begins a group. Readers join it until it is taken.
 func (q *ReadQueue) Gather(g *ReadGroup) { q.gathering = g }
 
-// Hand has the instance asked for its part of a group's read point. It reports false if the
-// instance is retired: then others are to be asked.
+// Hand puts in a group, for which the instance is asked for its part of the read point. It reports
+// false if the instance is retired. Then other instances are to be asked.
 func (q *ReadQueue) Hand(g *ReadGroup) bool {
 	if !q.retired {
 		q.asked = append(q.asked, g)
@@ -28,7 +31,8 @@ func (q *ReadQueue) Hand(g *ReadGroup) bool {
 	return !q.retired
 }
 
-// Take takes out what is to be asked now, while so many groups are under way.
+// Take takes out what is to be asked for now. under is how many groups wait for read points
+// already.
 func (q *ReadQueue) Take(under int) (asked []*ReadGroup, gathered *ReadGroup) {
 	asked, q.asked = q.asked, nil
 	if q.gathering != nil && under < maxReadGroups {
@@ -37,7 +41,8 @@ func (q *ReadQueue) Take(under int) (asked []*ReadGroup, gathered *ReadGroup) {
 	return asked, gathered
 }
 
-// Retire ends the queue of an instance that is not in force any more.
+// Retire ends the queue of an instance that is not in force any more. It returns the groups that
+// were to be asked for.
 func (q *ReadQueue) Retire() (asked []*ReadGroup) {
 	asked, q.asked, q.retired = q.asked, nil, true
 	return asked

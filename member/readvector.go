@@ -7,8 +7,8 @@ import (
 )
 
 // ReadVector is the read point of the global log: one of each instance (docs/niagara.md, 3.3, the
-// vector rule). A member that has added all of it to the order, and applied what followed
-// from that, includes everything that was executed anywhere before the points were asked
+// vector rule). Take a member that has added all of it to the order, and applied what followed
+// from that. Its state includes everything that was applied anywhere before the points were asked
 // for. Not safe for concurrent use.
 type ReadVector struct {
 	points  []readPoint // ascending by instance
@@ -23,7 +23,7 @@ type readPoint struct {
 	known    bool
 }
 
-// Ask begins with these instances, which are those in force, ascending.
+// Ask begins with these instances. They are the ones in force, ascending.
 func (v *ReadVector) Ask(shape []protocol.InstanceID) {
 	if v.Mutant == MutantReadOne {
 		shape = shape[:1]
@@ -34,7 +34,7 @@ func (v *ReadVector) Ask(shape []protocol.InstanceID) {
 	}
 }
 
-// Point takes in an instance's read point, and reports whether all are known now.
+// Point takes in an instance's read point. It reports whether this was the last one missing.
 func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (complete bool) {
 	for i := range v.points {
 		if p := &v.points[i]; p.instance == instance && !p.known {
@@ -46,8 +46,8 @@ func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (
 	return false
 }
 
-// Void reports whether other instances are in force than were asked: the global log may have
-// gone on through some that gave no read point, so all must be asked again.
+// Void reports whether the instances in force are others than those that were asked. The global
+// log may then have gone on through some that gave no read point, so all must be asked again.
 func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 	if v.Mutant == MutantReadOne {
 		shape = shape[:1]
@@ -63,8 +63,8 @@ func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 	return false
 }
 
-// Reached reports whether a state serves the read that has added so much of each instance
-// in force, in their order.
+// Reached reports whether a state serves the read. added says how much the state has added of each
+// instance in force, in their order.
 func (v *ReadVector) Reached(added []protocol.Index) bool {
 	switch {
 	case v.missing == 0 && v.Mutant == MutantReadBeforeApplied:

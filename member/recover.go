@@ -8,11 +8,11 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// recoverResident is how many payload bytes recovery keeps resident, of all instances; the applier reads
-// the rest again when it gets there, so that a long log does not need memory.
+// recoverResident is how many payload bytes recovery keeps in memory, of all instances. The
+// applier reads the rest again when it gets there, so that a long log does not need memory.
 const recoverResident = 64 << 20
 
-// CoverOf says what of a member's log its newest snapshot stands for: damage there does not
+// CoverOf says for which part of a member's log its newest snapshot stands. Damage there does not
 // keep the log from opening.
 func CoverOf(meta *Meta) *wal.Cover {
 	c := &wal.Cover{}
@@ -29,9 +29,9 @@ func CoverOf(meta *Meta) *wal.Cover {
 	return c
 }
 
-// Recover reads what an instance needs to start from its log and its newest snapshot. A
-// snapshot may be ahead of the log (it came from the leader, and the crash was before the
-// log was started anew): then it wins, for it is committed.
+// Recover reads from an instance's log and newest snapshot what the instance needs to start. A
+// snapshot may be ahead of the log: it came from the leader, and a crash came before the log was
+// started anew. Then the snapshot wins, because it is committed.
 func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Recovered, error) {
 	r := recovery{instance: instance, limit: recoverResident / max(1, len(meta.Cursor.Points))}
 	r.Base = meta.Base(instance)
@@ -59,11 +59,11 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 	return r.Recovered, nil
 }
 
-// Pending is what the log has of an instance that is newer than the newest snapshot: it
-// begins where the global log says, once that is replayed.
+// Pending is what the log has of an instance that is newer than the newest snapshot. The instance
+// begins where the global log says so, once that is replayed.
 type Pending struct{ recovery }
 
-// NewUnborn is an instance of which the log has nothing.
+// NewUnborn returns an instance of which the log has nothing.
 func NewUnborn(instance protocol.InstanceID) *Pending {
 	return &Pending{recovery: recovery{instance: instance}}
 }
@@ -74,10 +74,10 @@ func RecoverPending(log *wal.Log, instance protocol.InstanceID) (*Pending, error
 	return u, u.read(log)
 }
 
-// Begin is what the instance needs to start from a base: that of its first moment, or of a
-// snapshot. records are to be written to the log first. The log of an instance begins with its base
-// and its state, also if both say nothing: a record before them that goes bad, of which nothing is
-// known then, cannot have been the instance's.
+// Begin returns what the instance needs to start from a base: that of its first moment, or of a
+// snapshot. records are to be written to the log first. The log of an instance begins with its
+// base and its hard state, even if both say nothing. So if a record before them is damaged and
+// nothing is known of it, it cannot have been this instance's.
 func (u *Pending) Begin(base protocol.Base) (rec protocol.Recovered, records []wal.Record, err error) {
 	r := u.recovery
 	r.Base = base
@@ -109,8 +109,8 @@ type recovery struct {
 	at       protocol.Entry
 	found    bool
 	written  bool // the log has something of the instance
-	resident int  // payload bytes kept in memory
-	limit    int  // of them
+	resident int  // payload bytes that are kept in memory
+	limit    int  // of resident
 }
 
 func (r *recovery) read(log *wal.Log) error {
@@ -152,7 +152,8 @@ func (r *recovery) entry(index protocol.Index, data []byte) error {
 	return nil
 }
 
-// keep copies an entry out of the buffer that replay lends.
+// keep copies an entry out of the buffer that replay lends. It leaves a batch's payload out if
+// that does not fit into the limit.
 func (r *recovery) keep(e protocol.Entry) {
 	payload := e.Payload
 	e.Payload = nil
@@ -165,8 +166,8 @@ func (r *recovery) keep(e protocol.Entry) {
 	r.Entries = append(r.Entries, e)
 }
 
-// join drops the log's entries where they do not continue the snapshot, and reports
-// whether the log on disk must then be started anew after the snapshot.
+// join drops the log's entries if they do not continue the snapshot. It reports whether the log on
+// disk must then be started anew after the snapshot.
 func (r *recovery) join() (restart bool, err error) {
 	for i := range r.Entries {
 		if want := r.Base.Index + 1 + protocol.Index(i); r.Entries[i].Index != want {
@@ -174,8 +175,8 @@ func (r *recovery) join() (restart bool, err error) {
 				"instance %d: entry %d follows %d (snapshot at %d)", r.instance, r.Entries[i].Index, want-1, r.Base.Index)}
 		}
 	}
-	// Entries right after the snapshot without the one at it: the log was cut there,
-	// which happens only under a snapshot of this very log.
+	// There may be entries right after the snapshot without the one at it. Then the log was cut
+	// there, which happens only under a snapshot of this very log.
 	continues := r.found && r.at.Term == r.Base.Term || !r.found && len(r.Entries) > 0 || r.logBase.Index == r.Base.Index
 	if continues || r.Base.Index == 0 {
 		return false, nil
