@@ -9,8 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// OwnIdentity is who a member is: the log identity of its directory, which life this is, and the marks
-// of its lives up to this one, the last one's last; of early ones nothing is known any more.
+// OwnIdentity is who a member is: the log identity of its directory, which life this is, and the
+// marks of its lives up to this one. The last mark is this life's. Nothing is known any more of
+// early lives.
 type OwnIdentity struct {
 	Member protocol.MemberID
 	Log    protocol.LogID
@@ -23,10 +24,10 @@ func (o *OwnIdentity) Who() protocol.Who {
 	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
 }
 
-// Session is the member in this life as an origin of proposals.
+// Session is the session of the member's proposals in this life.
 func (o *OwnIdentity) Session() protocol.Session { return protocol.NewSession(o.Member, o.Log, o.Life) }
 
-// mark is that of a life; 0 if it is not known.
+// mark is a life's mark; 0 if it is not known.
 func (o *OwnIdentity) mark(life uint64) uint64 {
 	if back := o.Life - life; life <= o.Life && back < uint64(len(o.Marks)) {
 		return o.Marks[uint64(len(o.Marks))-1-back]
@@ -34,15 +35,15 @@ func (o *OwnIdentity) mark(life uint64) uint64 {
 	return 0
 }
 
-// Register is what a member knows of who the others are, and decides with it who is linked
-// (docs/identity.md). It is pure; not safe for concurrent use.
+// Register is what a member knows about who the others are. With it the member decides who is
+// linked (docs/identity.md). It is pure; not safe for concurrent use.
 type Register struct {
 	own OwnIdentity
-	// met is with whom there ever was a link, and in which life: the highest. It is durable
-	// before anything is heard on such a link. Sorted by member.
+	// met are the members with whom there ever was a link, and the highest life in which each was
+	// met. It is durable before anything is heard on such a link. Sorted by member.
 	met []acquaintance
-	// told is what configurations say of whose log members have. It stands in the log. Where it
-	// contradicts met, it is right: the cluster noted it. Sorted by member.
+	// told is what configurations say about whose log members have. It stands in the log. Where it
+	// contradicts met, told is right, because the cluster noted it. Sorted by member.
 	told []acquaintance
 
 	Mutant Mutant // identity-unchecked, identity-in-memory, life-unchecked
@@ -53,8 +54,8 @@ type acquaintance struct {
 	protocol.Who
 }
 
-// StrangerError says that a member is not the one that was known under its id: its directory is
-// another, or an earlier state of the one that was. There is no link with it.
+// StrangerError says that a member is not the one that was known under its id. Its directory is
+// another one, or an earlier state of the one that was known. There is no link with it.
 type StrangerError struct {
 	Member    protocol.MemberID
 	Known, Is protocol.Who
@@ -64,14 +65,14 @@ func (e *StrangerError) Error() string {
 	return fmt.Sprintf("member %s was known as %s and comes as %s: %s", e.Member, e.Known, e.Is, lost(e.Known, e.Is))
 }
 
-// ForgottenError says that this member is not the one that others know under its id: its data
-// directory is new, or an old copy. What it promised is gone, so it must not vote, and stops.
-// A retry is of no use: the member is to be replaced.
+// ForgottenError says that this member is not the one that others know under its id. Its data
+// directory is new, or an old copy. What it promised is lost, so it must not vote, and stops. A
+// retry does not help: the member is to be replaced.
 type ForgottenError struct {
 	Self protocol.MemberID
 	By   protocol.MemberID // who said it; 0: the cluster's membership does
-	// Known is as whom it is known, Is who it is. Is of a life that was before Known, or is
-	// not of its directory, if both have one log.
+	// Known is who the others take it for, Is is who it is. If both have one log, Is is of an
+	// earlier life than Known, or Known's life was not one of this directory.
 	Known, Is protocol.Who
 	// Acknowledged is not nil if the leader of a term found it out.
 	Acknowledged *protocol.Forgot
@@ -115,7 +116,7 @@ func find(list []acquaintance, id protocol.MemberID) (int, bool) {
 	return slices.BinarySearchFunc(list, id, func(a acquaintance, id protocol.MemberID) int { return cmp.Compare(a.Member, id) })
 }
 
-// Takes is whom this member takes another one for; zero: it knows nobody by that id.
+// Takes returns who this member takes another one for; zero: it knows nobody by that id.
 func (r *Register) Takes(id protocol.MemberID) (w protocol.Who) {
 	if i, ok := find(r.met, id); ok {
 		w = r.met[i].Who
@@ -126,9 +127,9 @@ func (r *Register) Takes(id protocol.MemberID) (w protocol.Who) {
 	return w
 }
 
-// Meet decides whether there may be a link with a member that says who it is and whom it takes
-// this one for: nil, or a [*ForgottenError], with which this member stops, or a
-// [*StrangerError]. It changes nothing.
+// Meet decides whether there may be a link with another member. who is what that member says it
+// is, takes is who it takes this one for. It returns nil, or a [*ForgottenError], with which this
+// member stops, or a [*StrangerError]. It changes nothing.
 func (r *Register) Meet(id protocol.MemberID, who, takes protocol.Who) error {
 	if !r.is(takes) {
 		return &ForgottenError{Self: r.own.Member, By: id, Known: takes, Is: r.own.Who()}
@@ -139,7 +140,7 @@ func (r *Register) Meet(id protocol.MemberID, who, takes protocol.Who) error {
 	return nil
 }
 
-// is reports whether this member is, or was in an earlier life, who another one takes it for.
+// is reports whether another member takes this one for what it is, or was in an earlier life.
 func (r *Register) is(taken protocol.Who) bool {
 	switch {
 	case taken.Log.IsZero():
@@ -153,7 +154,7 @@ func (r *Register) is(taken protocol.Who) bool {
 	return taken.Life <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
 }
 
-// follows reports whether a member may be who was known, in the same life or a later one.
+// follows reports whether a member may be the one that was known, in the same life or a later one.
 func (r *Register) follows(known, who protocol.Who) bool {
 	switch {
 	case who.Log.IsZero():
@@ -166,8 +167,8 @@ func (r *Register) follows(known, who protocol.Who) bool {
 	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.Mutant == MutantAnyLife
 }
 
-// Note notes that there is a link with a member now, and reports whether that is to be made
-// durable before anything is heard on it.
+// Note notes that there is a link with a member now. It reports whether the note is to be made
+// durable before anything is heard on the link.
 func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 	i, ok := find(r.met, id)
 	if !ok {
@@ -180,9 +181,9 @@ func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 	return r.Mutant != MutantForgetful
 }
 
-// Learn takes in whose log the members of a configuration have. It returns those that turn out
-// to be strangers, with whom there may be a link; an error, a [*ForgottenError], if this
-// member itself does.
+// Learn takes in whose log the members of a configuration have. It returns those that turn out to
+// be strangers, with whom there may be a link. If this member itself has another log, it returns a
+// [*ForgottenError].
 func (r *Register) Learn(c *protocol.Config) (strangers []protocol.MemberID, err error) {
 	for i := range c.Members {
 		m := &c.Members[i]
@@ -199,7 +200,7 @@ func (r *Register) Learn(c *protocol.Config) (strangers []protocol.MemberID, err
 	return strangers, err
 }
 
-// learn reports whether another one was met under the id.
+// learn reports whether a member with another log was met under the id.
 func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger bool) {
 	at, ok := find(r.told, id)
 	if ok && r.told[at].Log == log {
@@ -213,9 +214,9 @@ func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger boo
 	return met && r.met[i].Log != log && r.Mutant != MutantAnyLog
 }
 
-// Publish returns the changes that note in the membership whose log each member has, of those
-// of whom it is not noted: for the leader to propose. A member that never met another one
-// learns it from there.
+// Publish returns the changes that note in the membership whose log each member has, for those
+// members where it is not noted. The leader is to propose them. A member that never met another
+// one learns its log from there.
 func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 	if st.Role != protocol.Leader || st.Config.Joint() {
 		return nil
@@ -239,7 +240,7 @@ type registerContent struct {
 	Met    []acquaintance `json:"met"`
 }
 
-// RegisterError says that what a register was to be read from is not one.
+// RegisterError says that some bytes are not a register.
 type RegisterError struct{ Detail string }
 
 func (e *RegisterError) Error() string { return e.Detail }

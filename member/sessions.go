@@ -8,15 +8,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Sessions remembers which proposals took effect, so that each takes effect at most once
-// however often it stands in the log. It is a deterministic function of the global log
-// and part of every snapshot. One member has one live session in each instance, with numbers
-// of its own: a batch stays with its instance, however often it is proposed (docs/niagara.md, 3.6).
-// Work and memory are per batch, not per command.
+// Sessions remembers which proposals took effect. So each takes effect at most once, however often
+// it stands in the log. It is a deterministic function of the global log and part of every
+// snapshot. One member has one live session in each instance, with numbers of its own. A batch
+// stays with its instance, however often it is proposed (docs/niagara.md, 3.6). Work and memory
+// are per batch, not per command.
 type Sessions struct {
-	// states is sorted by instance, member and line, one each: a newer life of a log replaces
-	// the older one, whose late proposals are refused from then on. Another log of the same
-	// member has a line of its own: it is never taken for an earlier or later life
+	// states is sorted by instance, member and line, with one state each. A newer life of a log
+	// replaces the older one, whose late proposals are refused from then on. Another log of the
+	// same member has a line of its own. It is never taken for an earlier or later life
 	// (docs/identity.md).
 	states []SessionState
 }
@@ -25,7 +25,7 @@ type Sessions struct {
 type SessionState struct {
 	Instance protocol.InstanceID `json:"instance"`
 	Session  protocol.Session    `json:"session"`
-	// Low: everything below took effect or never will.
+	// Low is a number. Everything below it took effect or never will.
 	Low uint64 `json:"low"`
 	// Done are the sequence numbers ≥ Low that took effect: sorted, disjoint, not
 	// adjacent, none ending at or below Low.
@@ -57,8 +57,8 @@ func (st *SessionState) compare(instance protocol.InstanceID, session protocol.S
 // States returns a copy for a snapshot, sorted by instance, member and line.
 func (s *Sessions) States() []SessionState { return NewSessions(s.states).states }
 
-// Admit reports whether the commands of an instance's entry take effect here and now, and
-// remembers that they did. Entries without a session always do.
+// Admit reports whether the commands of an instance's entry take effect here and now. It remembers
+// that they did. The commands of entries without a session always do.
 func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 	if e.ID.Session.Member == 0 || e.Count == 0 {
 		return true
@@ -105,8 +105,8 @@ func (st *SessionState) raise(low uint64) {
 	st.Done = slices.Delete(st.Done, 0, n)
 }
 
-// mark adds [from, to) and reports whether it was new. Batches are immutable, so a batch
-// is known as a whole or not at all: its first number decides.
+// mark adds [from, to) and reports whether it was new. Batches never change, so a batch is known
+// as a whole or not at all. Its first number decides.
 func (st *SessionState) mark(from, to uint64) bool {
 	if from < st.Low {
 		return false

@@ -5,8 +5,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Streams are the snapshots on their way from this member to others: one to each, for all
-// instances that ask while it runs. Not safe for concurrent use.
+// Streams are the snapshots on their way from this member to others. There is one to each member,
+// for all instances that ask while it runs. Not safe for concurrent use.
 type Streams struct{ to map[protocol.MemberID]*stream }
 
 type stream struct {
@@ -14,8 +14,9 @@ type stream struct {
 	cursor order.Cursor // where it stands, once it is known
 }
 
-// Ask takes in that an instance wants a member to have a snapshot; 0: no instance does, the member
-// misses one that is retired. It reports whether a stream is to begin; else one is under way.
+// Ask notes that an instance wants a member to have a snapshot. 0: no instance does; the member
+// misses one that is retired. It reports whether a stream is to begin. If not, one has begun
+// already.
 func (s *Streams) Ask(to protocol.MemberID, instance protocol.InstanceID) (begin bool) {
 	under := s.to[to]
 	if begin = under == nil; begin {
@@ -31,15 +32,15 @@ func (s *Streams) Ask(to protocol.MemberID, instance protocol.InstanceID) (begin
 	return begin
 }
 
-// Begun says where the snapshot stands that a member is sent.
+// Begun says where the snapshot stands that is sent to a member.
 func (s *Streams) Begun(to protocol.MemberID, at order.Cursor) {
 	if under := s.to[to]; under != nil {
 		under.cursor = at
 	}
 }
 
-// At is where the snapshot stands in an instance that is on its way to a member; 0 if none is or
-// that is not known yet.
+// At is where the snapshot that is on its way to a member stands in an instance; 0 if there is
+// none or if that is not known yet.
 func (s *Streams) At(to protocol.MemberID, instance protocol.InstanceID) protocol.Index {
 	if under := s.to[to]; under != nil {
 		return under.cursor.Point(instance).Index
@@ -47,7 +48,7 @@ func (s *Streams) At(to protocol.MemberID, instance protocol.InstanceID) protoco
 	return 0
 }
 
-// End ends the stream to a member. It returns who asked for it, to be told.
+// End ends the stream to a member. It returns the instances that asked for it and are to be told.
 func (s *Streams) End(to protocol.MemberID) (askers []protocol.InstanceID) {
 	if under := s.to[to]; under != nil {
 		askers = under.askers

@@ -27,7 +27,7 @@ func (u *Upgrades) Note(records []wal.Record, seq, durable uint64) {
 	u.list = slices.DeleteFunc(u.list, func(o upgrade) bool { return o.seq <= durable })
 }
 
-// Writing reports whether a body is on its way to the disk: nothing less may replace that.
+// Writing reports whether a body is on its way to the disk. Nothing less may replace that.
 func (u *Upgrades) Writing(ref protocol.BodyRef, durable uint64) bool {
 	return slices.ContainsFunc(u.list, func(o upgrade) bool { return o.seq > durable && o.body == KeyOf(ref) })
 }

@@ -9,30 +9,31 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// InstanceRounds is what one instance on this member has to do with the weaving: what its log fills
-// and wants of the others, and whether this member could make it skip.
+// InstanceRounds is what one instance on this member has to do with the weaving: what its log
+// fills, what it wants of the others, and whether this member could make it skip.
 type InstanceRounds struct {
 	Instance protocol.InstanceID
-	// Want is the furthest slot that the instance wants the others to reach, Round how many
+	// Want is the furthest slot that the instance wants the others to reach. Round is how many
 	// rounds its own log fills.
 	Want  order.Slot
 	Round protocol.Round
-	// Told is what other members say that the others want.
+	// Told is the furthest slot that the others want, as other members say.
 	Told order.Slot
-	// Able says that the instance is led here, and no skip of it is under way; Idle that it
-	// has had no batch for a while.
+	// Able says that the instance is led here, and that its last skip is committed. Idle says that
+	// it has had no batch for a while.
 	Able, Idle bool
 }
 
-// Weaver brings together what the instances of one member want of each other, so that those
-// that are led here skip before anybody waits for them (docs/niagara.md, 3.2: eager on append). Every
-// instance says after each turn how it stands, and learns what the others want. It is a pure
-// rule; not safe for concurrent use.
+// Weaver brings together what the instances of one member want of each other. So those that are
+// led here skip before anybody waits for them (docs/niagara.md, 3.2: eager on append). Every
+// instance says after each turn how it stands, and learns what the others want. It is a pure rule;
+// not safe for concurrent use.
 type Weaver struct {
-	// threads has one for each instance that is hosted, ascending by instance.
+	// threads has one element for each hosted instance that has said how it stands, ascending by
+	// instance.
 	threads []InstanceRounds
-	// first is the furthest want of all and the instance whose it is; second the furthest of
-	// the others. Wants never fall.
+	// first is the furthest want of all, with its instance. second is the furthest want of the
+	// other instances. Wants never fall.
 	first, second want
 	// Risen counts how often a want rose.
 	Risen uint64
@@ -47,8 +48,8 @@ func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
 	return slices.BinarySearchFunc(w.threads, instance, func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
 }
 
-// Set notes the state of an instance. It appends to wake the other instances that should skip for
-// it and have no event of their own that would make them look.
+// Set notes the state of an instance. Other instances should skip for it, and may have no event of
+// their own that would make them look. Set appends these to wake.
 func (w *Weaver) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.InstanceID {
 	at, known := w.find(t.Instance)
 	if !known {
@@ -92,7 +93,7 @@ func (w *Weaver) Want(instance protocol.InstanceID) order.Slot {
 	return w.first.turn
 }
 
-// Forget leaves out an instance that is retired: what it wanted is void.
+// Forget leaves out an instance that is retired. What it wanted does not count any more.
 func (w *Weaver) Forget(instance protocol.InstanceID) {
 	if at, known := w.find(instance); known {
 		w.threads = slices.Delete(w.threads, at, at+1)
@@ -122,14 +123,14 @@ func (w *Weaver) Check() error {
 type Load struct {
 	Leads   bool           // it is led here
 	Led     bool           // its leader is known
-	Pending int            // batches under way
+	Pending int            // batches that are pending
 	Round   protocol.Round // how many rounds its log fills
 }
 
-// Prefer chooses which of n instances, in their order, takes this member's next batch: one
-// that is led here rather than elsewhere, of these the one with the least to do, of these the
-// one that is most behind (docs/niagara.md, 3.2: it need not skip then). While little is to do that is
-// always the same one, for the others have skipped ahead of it.
+// Prefer chooses which of n instances, in their order, takes this member's next batch. One that is
+// led here comes first, then one whose leader is known. Of these it takes the one with the least
+// to do, and of these the one that is most behind (docs/niagara.md, 3.2: it need not skip then).
+// While little is to do that is always the same one, because the others have skipped ahead of it.
 func Prefer(n int, load func(i int) Load) int {
 	best, most := 0, load(0)
 	for i := 1; i < n; i++ {
@@ -140,8 +141,9 @@ func Prefer(n int, load func(i int) Load) int {
 	return best
 }
 
-// fewBatches under way are no reason to take another instance: its log is ahead, so all
-// others would have to skip at once. A batch more soon finds room (see Instance.Room).
+// fewBatches is how many pending batches are no reason to take another instance. The log of that
+// one is ahead, so all others would have to skip at once. A batch more is soon taken (see
+// Instance.Room).
 const fewBatches = 1
 
 func (l Load) before(o Load) bool {
