@@ -143,8 +143,8 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }
 
-// TestSkippedCommandsOfAnOwnBatch: what a state has already is not applied again, and the
-// results of the commands after it are not taken for those of the ones before it.
+// TestSkippedCommandsOfAnOwnBatch: commands that a state has already are not applied again. The
+// results of the commands after them are not taken for theirs.
 func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
 	for _, commands := range []int{3, 2 * applyChunk} {
 		for skip := range 4 {
@@ -171,8 +171,8 @@ func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
 	}
 }
 
-// TestAMalformedBatchTakesNoEffect: one that is in the log all the same, from before leaders
-// looked, must not stop all members, for none would ever start again.
+// TestAMalformedBatchTakesNoEffect: a malformed batch may be in the log from before leaders
+// looked. It must not stop all members, because none would ever start again.
 func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	sm := &history{}
 	a := newTestApplier(sm, Meta{}, 0, nil)
@@ -183,7 +183,7 @@ func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	}
 	bad := NewBatch(0, 0, 0)
 	bad.Add([]byte("a"), func(_ any, err error) { require.NoError(t, err) })
-	bad.Entry.Payload = append(bad.Entry.Payload, 7, 'x') // says seven, is one
+	bad.Entry.Payload = append(bad.Entry.Payload, 7, 'x') // says that seven bytes follow, and one does
 	bad.Entry.Count = 2
 	bad.Seal(life, 1, 1)
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{bad}, Entries: []protocol.Entry{

@@ -89,8 +89,8 @@ func commit(index protocol.Index) *ApplyItem {
 	return &ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(index, sealed(uint64(index), "x"))}}}
 }
 
-// TestOneSnapshotAtATime: one that is wanted while another is written follows it, and the one before
-// the last stays.
+// TestOneSnapshotAtATime: a snapshot that is wanted while another is written follows that one. The
+// one before the last stays.
 func TestOneSnapshotAtATime(t *testing.T) {
 	world := &notes{}
 	p := single(t, &history{}, world)
@@ -114,7 +114,7 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	require.Equal(t, 2, world.cuts)
 }
 
-// TestASnapshotWaitsForBeginnings: the log must know of all instances that it names.
+// TestASnapshotWaitsForBeginnings: the log must know of all instances that a snapshot names.
 func TestASnapshotWaitsForBeginnings(t *testing.T) {
 	world := &notes{begun: true}
 	p := NewApply(NewApplier(&history{}, wovenMeta(2), life, 0, nil), wovenMeta(2).Cursor, 1<<20, world)
@@ -126,8 +126,8 @@ func TestASnapshotWaitsForBeginnings(t *testing.T) {
 	require.Len(t, world.saved, 1)
 }
 
-// TestADamagedStateWaitsForAnother: nothing is applied or shown meanwhile, and a state that is
-// behind is none.
+// TestADamagedStateWaitsForAnother: nothing is applied or shown meanwhile. A state that is behind
+// does not take its place.
 func TestADamagedStateWaitsForAnother(t *testing.T) {
 	world := &notes{}
 	sm := &repairable{}

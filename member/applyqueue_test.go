@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// TestWhatWaitsToBeAppliedHoldsNoFrames: a payload that waits does not keep the frame in memory in
-// which it came, with bodies and other entries.
+// TestWhatWaitsToBeAppliedHoldsNoFrames: a payload that waits came in a frame with bodies and
+// other entries. It does not keep that frame in memory.
 func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	const limit = 1 << 10
 	q := &ApplyQueue{Limit: limit}
@@ -35,8 +35,8 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	require.NotNil(t, push(protocol.Entry{Index: 8, Kind: protocol.EntryBatch, Payload: []byte("soon")}).Payload, "the disk does not have it yet")
 }
 
-// TestASnapshotStandsForWhatWaits: commits of its instance go, those of others stay, and what the
-// log lacks is no error as long as the snapshot waits.
+// TestASnapshotStandsForWhatWaits: commits of its instance are dropped, those of others stay. As
+// long as the snapshot waits, it is no error that the log lacks something.
 func TestASnapshotStandsForWhatWaits(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 20}
 	var got []string

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestASlowStateMachineHoldsUpReplication: what waits to be applied has a bound, also in
-// envelopes. Beyond it a follower takes no entries and a leader no batches; what moves the cluster
-// on is taken.
+// TestASlowStateMachineHoldsUpReplication: what waits to be applied has a bound in envelopes too.
+// Beyond it a follower takes no entries and a leader takes no batches. The leader still takes what
+// moves the cluster on.
 func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: 1, Term: 1, First: 1}}
 	in := NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: life, RetryAfter: time.Second, GiveUp: time.Minute, Backlog: 2}, c)

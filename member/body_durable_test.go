@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// TestAnswersWithoutBytesAreOfWhatIsDurable: others cut their whole copies to rows because of
-// them.
+// TestAnswersWithoutBytesAreOfWhatIsDurable: because of such answers other members cut their whole
+// copies to rows.
 func TestAnswersWithoutBytesAreOfWhatIsDurable(t *testing.T) {
 	h := newHeld()
 	h.held[7] = wal.Body{Instance: 1, Index: 7, Term: 2, Form: uint8(protocol.RowForm(1)), K: 2, Size: 10}

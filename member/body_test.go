@@ -12,7 +12,7 @@ import (
 
 func noLoad(protocol.InstanceID, *protocol.Entry) error { return nil }
 
-// sent encodes an entry as it goes on the wire and decodes it again.
+// sent encodes an entry as it is sent, and decodes it again.
 func sent(t *testing.T, e protocol.Entry) protocol.Entry {
 	e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
 	m := &protocol.Message{Type: protocol.MsgAppend, Entries: []protocol.Entry{e}}

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestWhoIsBehindIsNotExpelled: what is decided and not applied may begin instances that count on
-// the member. With one instance there are never others.
+// TestWhoIsBehindIsNotExpelled: what is committed and not applied may begin instances that count
+// on the member. With one instance there are never others.
 func TestWhoIsBehindIsNotExpelled(t *testing.T) {
 	left := []*protocol.Status{{Self: 5, Instance: 1, Removed: true, Commit: 30}}
 	at := order.Begin(1, true)

@@ -1,37 +1,38 @@
-// Package member decides all that one member decides around its protocols: what of a
-// proposal goes on when, what waits for the disk, what is applied and to whom an answer goes,
-// which bodies are held in which form, how far a log may be cut. It does nothing itself: no goroutine, channel,
+// Package member decides all that one member decides around its protocols: which proposal goes on
+// when, what waits for the disk, what is applied and to whom an answer goes, which bodies are held in
+// which form, how far a log may be cut. It carries out nothing itself: it has no goroutine, channel,
 // lock, clock, file or socket. Package replica runs it in production and package sim in the simulator.
 //
 //   - batch.go: the commands of one entry on the member that proposed them.
 //   - sessions.go: at most once: which proposals took effect already.
-//   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages held back until
+//   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages that are held back until
 //     the disk is done, this member's pending proposals and reads, and their repetition.
 //   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: an instance from turn to turn;
 //     host.go: what it asks of the rest of the member.
-//   - proposals.go, readqueue.go, inbox.go: what waits for an instance's turn, and how much may.
+//   - proposals.go, readqueue.go, inbox.go: what waits for an instance, and how much may wait.
 //   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.
-//   - apply.go, applyqueue.go, applied.go: the machine that applies: what waits for it, when a snapshot is
-//     taken or put in the place of the state, what others know of how far it is, and who waits for that.
+//   - apply.go, applyqueue.go, applied.go: Apply, and what waits for it; when a snapshot is taken or put in
+//     the place of the state; what others know of how far it has applied, and who waits for that.
 //   - weaver.go: when woven instances skip for each other, and which takes the next batch.
 //   - readvector.go, readgroup.go: the read points of all instances, as one, and who waits for them.
-//   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and whom it hands over to
-//     before a stop; memberships that follow the first instance's.
-//   - keep.go, intake.go, streams.go, diskneed.go: how much log is kept for members that catch up; which of the
-//     snapshots that others offer are taken, and which are on their way to others; how much room the disk must have.
-//   - meta.go, recover.go: what a snapshot says; from disk to a running member.
+//   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and to whom a member hands over
+//     before it stops; memberships that follow the first instance's.
+//   - keep.go, intake.go, streams.go, diskneed.go: how much log is kept for members that catch up; which
+//     snapshots are taken of those that others offer, and which are on their way to others; how much space
+//     the disk must have.
+//   - meta.go, recover.go: what a snapshot says; what a member reads from its disk to start.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
 //   - retain.go, kept.go, holdercount.go: which bodies of an instance, and of all, are live and missing,
 //     and what the cores are told of it; when a whole copy may become a row.
-//   - bodies.go, bodyinbox.go: the machine that gathers, restores and trims bodies, and what waits
-//     for it, within limits.
-//   - bodyaccess.go, bodycache.go, upgrades.go: reading what is held, for other members, for readers
-//     and to see whether it is damaged; whole bodies in memory; bodies on their way to the disk.
-//   - damage.go, mending.go, missing.go, departure.go: what to do about damage, a state that is lost, an
-//     instance without a leader, a cluster that goes on without this member.
+//   - bodies.go, bodyinbox.go: what gathers, restores and trims bodies, and what waits for that, within
+//     limits.
+//   - bodyaccess.go, bodycache.go, upgrades.go: bodies that are read, for other members, for readers and to
+//     see whether they are damaged; whole bodies in memory; bodies on their way to the disk.
+//   - damage.go, mending.go, missing.go, departure.go: what to do about damage, about a damaged state, about
+//     an instance without a leader, and if the cluster goes on without this member.
 //   - register.go: who the others are, and with whom there is a link.
-//   - clock.go: how the time is asked for.
+//   - clock.go: how an event loop reads the time.
 //   - mutant.go: rules broken on purpose, for the simulator to catch.
 //
 // May import: protocol, order, wal (what a record is), transport (why a link is refused), erasure.

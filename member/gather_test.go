@@ -73,7 +73,7 @@ type table struct {
 	g       *Gatherer
 	out     GatherOutbox
 	stores  map[protocol.MemberID]*heldBodies
-	silent  map[protocol.MemberID]bool // they get questions and say nothing
+	silent  map[protocol.MemberID]bool // they get questions and do not answer
 	down    map[protocol.MemberID]bool // they cannot be reached
 	now     time.Duration
 	asked   []protocol.MemberID
@@ -115,7 +115,7 @@ func overTheWire(t *testing.T, m *protocol.Message) *protocol.Message {
 	return got
 }
 
-// settle lets everybody answer until nobody has anything to say.
+// settle lets everybody answer until no answer is left.
 func (w *table) settle() {
 	for len(w.out.Send) > 0 {
 		sends := slices.Clone(w.out.Send)
@@ -364,7 +364,7 @@ func TestWrongFragmentsAreNeverUsed(t *testing.T) {
 	})
 }
 
-// flip changes a byte of what is held, without anybody noticing.
+// flip changes a byte of what is held. Nobody notices it.
 func flip(h *heldBodies, index uint64) {
 	b := h.held[index]
 	b.Bytes = slices.Clone(b.Bytes)

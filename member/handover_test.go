@@ -33,7 +33,7 @@ func TestSuccessor(t *testing.T) {
 	require.Zero(t, Successor(follower, 0, all))
 
 	second := status(2)
-	second.Peers[0].Match = 100 // the most advanced there
+	second.Peers[0].Match = 100 // the most advanced member there
 	var l StopHandover
 	gives, left := l.Next(0, time.Second, true, []*protocol.Status{status(1), second}, all)
 	require.False(t, left)

@@ -142,8 +142,8 @@ func TestBodiesAreNotForwardedAgainTooSoon(t *testing.T) {
 	require.Len(t, out.Failed, 1)
 }
 
-// TestForwardedBatchesLeaveAsThereIsRoom: what gathered while there was no leader is not thrown at
-// the new one all at once, and it keeps its order.
+// TestForwardedBatchesLeaveAsThereIsRoom: what came while there was no leader is not sent to the
+// new leader all at once, and it keeps its order.
 func TestForwardedBatchesLeaveAsThereIsRoom(t *testing.T) {
 	c, in := newScripted(0)
 	in.cfg.ForwardBytes = 250

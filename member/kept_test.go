@@ -26,8 +26,8 @@ func (h *heldBodies) Each(yield func(wal.Body) bool) {
 
 func (h *heldBodies) Release(_ uint32, index uint64) { delete(h.held, index) }
 
-// keptOf is what a member knows that has instances from 1 on in force, and the instances whose
-// cores it had look at their news.
+// keptOf is what a member knows that has instances from 1 on in force. It also returns the
+// instances whose cores were made to look at their news.
 func keptOf(store *heldBodies, instances int) (k *Kept, changed map[protocol.InstanceID]bool) {
 	changed = map[protocol.InstanceID]bool{}
 	k = &Kept{self: 1, store: store, keeper: true, hooks: KeptHooks{
@@ -46,8 +46,8 @@ func refOfInstance(instance protocol.InstanceID, index protocol.Index, k uint8) 
 	return ref
 }
 
-// TestTheFirstInstanceAnswersForThoseThatAreRetired: also while the retired one's own core is
-// still told, and at once.
+// TestTheFirstInstanceAnswersForThoseThatAreRetired: it does so at once, even while the retired
+// one's own core is still told.
 func TestTheFirstInstanceAnswersForThoseThatAreRetired(t *testing.T) {
 	k, changed := keptOf(newHeld(), 2)
 	ref := refOfInstance(2, 5, 3)
@@ -79,8 +79,8 @@ func TestTheFirstInstanceAnswersForThoseThatAreRetired(t *testing.T) {
 	require.Equal(t, protocol.Bodies{Missing: 1, MaxK: 3, Partial: 3}, in)
 }
 
-// TestASnapshotBringsBodiesOfAnInstanceThatCameAndWent while the member was away: they are
-// restored, and given up when the state does not refer to them any more.
+// TestASnapshotBringsBodiesOfAnInstanceThatCameAndWent while the member was away. These bodies are
+// restored. They are given up when the state does not refer to them any more.
 func TestASnapshotBringsBodiesOfAnInstanceThatCameAndWent(t *testing.T) {
 	for _, install := range []func(*Kept, *order.Cursor, []protocol.BodyRef){
 		func(k *Kept, c *order.Cursor, refs []protocol.BodyRef) {
@@ -108,8 +108,8 @@ func TestASnapshotBringsBodiesOfAnInstanceThatCameAndWent(t *testing.T) {
 	}
 }
 
-// TestASnapshotForAnInstanceThatIsRetiredMeanwhile is never installed; what is dead is given up
-// all the same.
+// TestASnapshotForAnInstanceThatIsRetiredMeanwhile is never installed. What is not live is given
+// up all the same.
 func TestASnapshotForAnInstanceThatIsRetiredMeanwhile(t *testing.T) {
 	store := newHeld()
 	k, _ := keptOf(store, 2)
@@ -124,7 +124,7 @@ func TestASnapshotForAnInstanceThatIsRetiredMeanwhile(t *testing.T) {
 	require.NotContains(t, store.held, uint64(5))
 }
 
-// TestAFragmentOfAnySizeHasRoomAlone: or a body of that size could never be gathered.
+// TestAFragmentOfAnySizeHasRoomAlone: otherwise a body of that size could never be gathered.
 func TestAFragmentOfAnySizeHasRoomAlone(t *testing.T) {
 	i := NewBodyInbox(BodyLimits{Bytes: 1000, Asks: 1, Trims: 1})
 	large, small := &protocol.Message{Blob: make([]byte, 2000)}, &protocol.Message{Blob: make([]byte, 10)}

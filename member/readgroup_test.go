@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestReadGroupsEndOnce asks, answers, changes the instances and gives up in any order, each
-// also twice, and late.
+// TestReadGroupsEndOnce asks, answers, changes the instances and gives up in any order. It does
+// each of these also twice, and late.
 func TestReadGroupsEndOnce(t *testing.T) {
 	shapes := [][]protocol.InstanceID{{1, 2, 3}, {1, 2}, {1}, {1, 4}}
 	for seed := range uint64(300) {

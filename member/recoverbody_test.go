@@ -19,7 +19,8 @@ func openStore(t *testing.T, fs vfs.FS) *wal.Bodies {
 	return b
 }
 
-// recovered is a log after index 10 of one entry for each form that the disk is to hold.
+// recovered is a log that begins after index 10. It has one entry for each form that the disk is
+// to hold.
 func recovered(commit protocol.Index, refs ...protocol.BodyRef) *protocol.Recovered {
 	rec := &protocol.Recovered{Base: protocol.Base{Index: 10, Term: 1}, State: protocol.HardState{Commit: commit}}
 	for _, ref := range refs {
@@ -145,7 +146,7 @@ func TestAReplacementThatDidNotReachTheLogIsNoLoss(t *testing.T) {
 
 var errUnreadable = errors.New("input/output error")
 
-// sickFS is a file system whose files cannot be read while sick.
+// sickFS is a file system whose files cannot be read while it is sick.
 type sickFS struct {
 	vfs.FS
 	sick bool
@@ -173,8 +174,8 @@ func (f sickFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// TestABodyThatCannotBeReadIsNotDamaged: a member whose disk fails to read at its start is not told
-// that what it acknowledged is gone.
+// TestABodyThatCannotBeReadIsNotDamaged: the disk of a member fails to read when it starts. The
+// member is not told that what it acknowledged is lost.
 func TestABodyThatCannotBeReadIsNotDamaged(t *testing.T) {
 	fs, body := &sickFS{FS: vfs.NewMem()}, someBody(1000)
 	b := openStore(t, fs)

@@ -117,9 +117,9 @@ func entryRecord(instance protocol.InstanceID, index protocol.Index, term protoc
 	return walRecord(instance, &protocol.Record{Kind: protocol.RecordEntry, Entry: e})
 }
 
-// TestAnInstanceThatIsNewerThanDamage: a record goes bad for which a snapshot stands; then the log
-// is reshaped, and a snapshot names an instance that has written nothing of its own yet. The
-// record cannot have been that instance's, so the log opens.
+// TestAnInstanceThatIsNewerThanDamage: a snapshot stands for a record, and that record is damaged.
+// Then the log is reshaped, and a snapshot names an instance that has written nothing of its own
+// yet. The record cannot have been that instance's, so the log opens.
 func TestAnInstanceThatIsNewerThanDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	meta := wovenMeta(2)

@@ -11,46 +11,46 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Retention knows which bodies of committed entries are alive on a member: those of entries
-// in the log, and those that the state machine refers to. Of these it knows which are
-// missing, which are to be held whole and are not, and in what order to try to get them. It
-// is a pure rule; not safe for concurrent use.
+// Retention knows which bodies of committed entries are live on a member: those of entries in the
+// log, and those to which the state machine refers. It knows which of them are missing, which are
+// held as rows although they are to be held whole, and in what order to try to get them. It is a
+// pure rule; not safe for concurrent use.
 type Retention struct {
 	instance protocol.InstanceID
 	bodies   BodySource
 	keeper   bool
 
-	floor protocol.Index // the log's: entries after it keep their bodies
-	// covered is up to where a snapshot took the place of applying entries: what the state
-	// does not refer to of them it never will.
+	floor protocol.Index // the log's base: entries after it keep their bodies
+	// covered is the index up to which a snapshot took the place of applying entries. If the state
+	// does not refer to a body of these, it never will.
 	covered protocol.Index
-	// installing is how many snapshots are being put in place of the state; until that is
-	// done nobody knows what it refers to.
+	// installing is how many snapshots are being put in place of the state. Until that is done
+	// nobody knows to which bodies the state refers.
 	installing int
 	logged     []protocol.BodyRef // of committed entries after floor, ascending
 	refs       map[BodyKey]protocol.BodyRef
-	// byK counts the bodies in logged and in refs by their k, those in both twice.
+	// byK counts the bodies in logged and in refs by their k. It counts those in both twice.
 	byK [256]int
 
-	// unused are bodies of entries in the log that the state machine will never refer to:
-	// others may have forgotten them, so they are not missing when they are not there.
+	// unused are bodies of entries in the log to which the state machine will never refer. Other
+	// members may have given them up. So they do not count as missing when they are not there.
 	unused  map[BodyKey]bool
 	missing map[BodyKey]*lack
-	// partial are the bodies in use that are coded and not known to be whole and durable here;
-	// partialK counts them by their k. In use is what is alive and not unused.
+	// partial are the bodies in use that are coded and not known to be whole and durable here.
+	// partialK counts them by their k. A body is in use if it is live and not unused.
 	partial  map[BodyKey]protocol.BodyRef
 	partialK [256]int
-	// wholeAbove: in use, bodies with a larger k are to be held whole; 0: none. short are those
-	// that are not, and held as a row: partial, not missing. restripes names the configuration
-	// that says so.
+	// wholeAbove says that bodies in use with a larger k are to be held whole; 0: none. short are
+	// those of them that are held only as a row: they are partial and not missing. restripes names
+	// the configuration that says so.
 	wholeAbove uint8
 	restripes  uint32
 	short      map[BodyKey]*lack
-	// trims are whole copies on their way to become rows: the disk still has the whole.
+	// trims are whole copies on their way to become rows. The disk may still have the whole.
 	trims map[BodyKey]bool
-	queue []*lack // in the order in which they are tried; some are neither missing nor short any more
+	queue []*lack // in the order in which they are tried; some may be neither missing nor short by now
 	told  protocol.Bodies
-	owed  bool // the core waits to be told, whether there is news or not
+	owed  bool // the core must be told, whether there is news or not
 
 	mutant Mutant // code-sweep-referenced
 }
@@ -71,7 +71,7 @@ func inOrder[V any](m map[BodyKey]V) []BodyKey {
 // KeyOf names a body among those of its instance.
 func KeyOf(ref protocol.BodyRef) BodyKey { return BodyKey{ref.Index, ref.Term} }
 
-// lack is a body that is missing, or of which more is to be held.
+// lack is a body that is missing, or of which more is to be held than is held.
 type lack struct {
 	ref   protocol.BodyRef
 	next  time.Duration // when to ask (again)
@@ -87,8 +87,8 @@ const (
 	lackScan = 1024
 )
 
-// NewRetention returns a Retention for one instance. keeper says that the state machine
-// says itself which bodies it does not need any more.
+// NewRetention returns a Retention for one instance. keeper says that the state machine itself
+// tells which bodies it does not need any more.
 func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) *Retention {
 	return &Retention{
 		instance: instance, bodies: bodies, keeper: keeper,
@@ -97,16 +97,15 @@ func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) 
 	}
 }
 
-// Restart begins anew after what a snapshot stands for: refs are the bodies that the state
-// refers to now, the log begins after floor.
+// Restart begins anew after a snapshot. refs are the bodies to which the state refers now. The log
+// begins after floor.
 func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
 	t.installing = max(0, t.installing-1)
 	t.Renew(floor, floor, refs)
 }
 
-// Renew takes in a state that a snapshot brought, which refers to refs and stands for this
-// instance's entries up to covered. The log begins
-// after floor, or later.
+// Renew takes in a state that a snapshot brought. The state refers to refs, and stands for this
+// instance's entries up to covered. The log begins after floor, or later.
 func (t *Retention) Renew(floor, covered protocol.Index, refs []protocol.BodyRef) {
 	t.owed = true
 	t.covered = max(t.covered, covered)
@@ -160,7 +159,7 @@ func (t *Retention) look(ref protocol.BodyRef, held bool) {
 	}
 }
 
-// settled says that a body is held whole, or not used any more.
+// settled says that a body is held whole, or that it is not in use any more.
 func (t *Retention) settled(key BodyKey) {
 	if ref, ok := t.partial[key]; ok {
 		delete(t.partial, key)
@@ -169,7 +168,7 @@ func (t *Retention) settled(key BodyKey) {
 	t.enough(key)
 }
 
-// enough says that no more than is held of a body is to be held.
+// enough says that what is held of a body is enough.
 func (t *Retention) enough(key BodyKey) {
 	if l := t.short[key]; l != nil {
 		l.found = true
@@ -177,8 +176,8 @@ func (t *Retention) enough(key BodyKey) {
 	}
 }
 
-// Obey takes in what the configuration that was just applied says about this member. From
-// here on Trim obeys it. It reports whether that is news.
+// Obey takes in what the configuration that was just applied says about this member. From here on
+// Trim obeys it too. It reports whether that is news.
 func (t *Retention) Obey(c *protocol.Config, self protocol.MemberID) bool {
 	above := uint8(0)
 	if m := c.Find(self); m != nil {
@@ -201,8 +200,8 @@ func (t *Retention) Obey(c *protocol.Config, self protocol.MemberID) bool {
 	return true
 }
 
-// Trim asks whether a whole copy may become a row; if so, it counts as one at once, and is
-// to be written: Stored says when it was.
+// Trim asks whether a whole copy may become a row. If so, it counts as a row at once, and is to be
+// written. Stored says when that is done.
 func (t *Retention) Trim(ref protocol.BodyRef) bool {
 	key := KeyOf(ref)
 	if t.installing > 0 || !t.alive(key) || t.trims[key] || t.missing[key] != nil || t.wholeAbove > 0 && ref.K > t.wholeAbove {
@@ -216,8 +215,8 @@ func (t *Retention) Trim(ref protocol.BodyRef) bool {
 	return true
 }
 
-// passOver reports whether a logged body is of a command that the state has without having
-// been given it, and has no use for.
+// passOver reports whether a logged body is one that the state never uses: the state has the
+// command without having been given it, and does not refer to the body.
 func (t *Retention) passOver(ref protocol.BodyRef) bool {
 	if ref.Index > t.covered {
 		return false
@@ -226,7 +225,7 @@ func (t *Retention) passOver(ref protocol.BodyRef) bool {
 	return t.unused[KeyOf(ref)]
 }
 
-// cut makes floor the log's, and forgets what is dead with it.
+// cut makes floor the log's base, if it is further, and forgets bodies that are not live any more.
 func (t *Retention) cut(floor protocol.Index) {
 	t.floor = max(t.floor, floor)
 	n := 0
@@ -315,8 +314,8 @@ func (t *Retention) Release(ref protocol.BodyRef) (dead bool) {
 	return true
 }
 
-// Passed says that a command with this body was not given to the state machine, because it
-// was applied before: unless it refers to the body already, it never will.
+// Passed says that a command with this body was not given to the state machine, because it was
+// applied before. If the state machine does not refer to the body by now, it never will.
 func (t *Retention) Passed(ref protocol.BodyRef) {
 	key := KeyOf(ref)
 	if _, referenced := t.refs[key]; t.keeper && !referenced && ref.Index > t.floor {
@@ -326,7 +325,7 @@ func (t *Retention) Passed(ref protocol.BodyRef) {
 	}
 }
 
-// Installing says that a snapshot with this base replaces the state, soon: see Restart.
+// Installing says that a snapshot with this base will soon replace the state: see Restart.
 func (t *Retention) Installing(base protocol.Index) {
 	t.installing++
 	t.cut(base)
@@ -335,8 +334,8 @@ func (t *Retention) Installing(base protocol.Index) {
 // Compact says that the log begins after floor.
 func (t *Retention) Compact(floor protocol.Index) { t.cut(floor) }
 
-// Dead lists what may be given up: bodies of entries that the log is cut past and nobody
-// refers to, also those that were replaced and never committed.
+// Dead lists the bodies that may be given up: the log is cut past their entries and nobody refers
+// to them. Bodies that were replaced and never committed are among them.
 func (t *Retention) Dead(bodies BodyStore) (dead []BodyKey) {
 	if t.installing > 0 {
 		return nil
@@ -362,8 +361,8 @@ func (t *Retention) Stored(ref protocol.BodyRef) {
 	}
 }
 
-// Lost says that what is held of a committed body is damaged. It reports whether that is
-// news about a body that is alive.
+// Lost says that what is held of a committed body is damaged. It reports whether that is news
+// about a body that is in use.
 func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	key := KeyOf(ref)
 	if _, referenced := t.refs[key]; !t.inLog(key) && !referenced || t.unused[key] || t.missing[key] != nil {
@@ -386,7 +385,7 @@ func (t *Retention) Whole(ref protocol.BodyRef) bool {
 	return t.missing[KeyOf(ref)] == nil && t.whole(ref)
 }
 
-// Cold reports whether a body is alive, held, and of an entry that the log is cut past.
+// Cold reports whether a body is live, not missing, and of an entry past which the log is cut.
 func (t *Retention) Cold(ref protocol.BodyRef) bool {
 	key := KeyOf(ref)
 	return t.installing == 0 && ref.Index <= t.floor && t.alive(key) && t.missing[key] == nil
@@ -395,7 +394,7 @@ func (t *Retention) Cold(ref protocol.BodyRef) bool {
 // Lacking is how many bodies are missing.
 func (t *Retention) Lacking() int { return len(t.missing) }
 
-// Short is how many bodies are held as rows and are to be held whole.
+// Short is how many bodies are held as rows although they are to be held whole.
 func (t *Retention) Short() int { return len(t.short) }
 
 func (t *Retention) miss(ref protocol.BodyRef) {
@@ -436,9 +435,9 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// Input is what the core is to know about this member's bodies; changed says that it must
-// be told, because that is news, or because it began anew. It is asked when everything that
-// the core committed was taken in, and stepped before anything else.
+// Input is what the core is to know about this member's bodies. changed says that the core must be
+// told, because that is news or because everything began anew. Input is asked for when everything
+// that the core committed was taken in. The core is told before anything else.
 func (t *Retention) Input() (in protocol.Bodies, changed bool) { return t.input(protocol.Bodies{}) }
 
 // input is Input of a core that is also told of other instances' bodies.
@@ -453,12 +452,12 @@ func (t *Retention) input(others protocol.Bodies) (in protocol.Bodies, changed b
 	return in, changed
 }
 
-// standing is how this member stands with the instance's bodies.
+// standing is what this member has of the instance's bodies, as its core is to know it.
 func (t *Retention) standing() protocol.Bodies {
 	return protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK), Restripes: t.restripes}
 }
 
-// largest is the largest k of which there are any, 0 if there are none.
+// largest is the largest k of which there are any bodies, 0 if there are none.
 func largest(byK *[256]int) uint8 {
 	for k := len(byK) - 1; k > 0; k-- {
 		if byK[k] > 0 {

@@ -172,8 +172,8 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	require.Nil(t, NewCensus(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
 }
 
-// TestRowsBecomeWholeWhereTheConfigurationSaysSo: only those with too large a k, in order, and
-// what was there before a restart is known after it.
+// TestRowsBecomeWholeWhereTheConfigurationSaysSo: only rows of bodies with too large a k do, in
+// order. After a restart the member knows what was there before.
 func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
 	held := newHeld()
 	r := NewRetention(1, held, true)
@@ -209,7 +209,7 @@ func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
 	requireInput(t, again, protocol.Bodies{MaxK: 4, Partial: 3, Restripes: 1})
 	require.Equal(t, []protocol.BodyRef{someRef(1, 3)}, again.Due(0, 9))
 
-	r.Stored(someRef(1, 3)) // as a row, that was decided before
+	r.Stored(someRef(1, 3)) // as a row, which was decided before
 	require.True(t, r.Wants(someRef(1, 3)))
 	require.True(t, r.Lost(someRef(3, 3)), "damage")
 	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 4, Partial: 3, Restripes: 1})
@@ -220,8 +220,8 @@ func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
 	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 2, Restripes: 1}) // what nobody needs may stay a row
 }
 
-// TestACopyThatIsToStayIsNotTrimmed: from when the configuration was applied; what was trimmed
-// before is known to be a row at once.
+// TestACopyThatIsToStayIsNotTrimmed: that holds from when the configuration was applied. What was
+// trimmed before counts as a row at once.
 func TestACopyThatIsToStayIsNotTrimmed(t *testing.T) {
 	held := newHeld()
 	r := NewRetention(1, held, true)

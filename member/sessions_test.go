@@ -51,7 +51,7 @@ func TestSessionsOfInstancesHaveTheirOwnNumbers(t *testing.T) {
 	require.EqualValues(t, 2, s.States()[0].Instance)
 }
 
-// Against a plain set, with batches that are repeated, reordered and given up.
+// This compares with a plain set. Batches are repeated, reordered and given up.
 func TestSessionsAgainstASet(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

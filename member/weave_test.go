@@ -19,7 +19,7 @@ func skipAt(index protocol.Index, round protocol.Round) protocol.Entry {
 	return e
 }
 
-// told returns a sealed batch of one command, and where what it is told goes.
+// told returns a sealed batch of one command, and the place for what that command is told.
 func told(seq uint64, command string, into *[]string) *Batch {
 	b := NewBatch(0, 0, 0)
 	b.Add([]byte(command), func(_ any, err error) {
@@ -78,7 +78,7 @@ func TestASnapshotOfOneInstanceSettlesWhatItCoversOfOthers(t *testing.T) {
 	}}))
 	require.NoError(t, a.Install(meta, strings.NewReader("")))
 	require.Equal(t, []string{"covered unknown"}, got, "what is after the snapshot is still to come")
-	// Instance 1's core has not heard of the snapshot, and commits what it stands for.
+	// Instance 1's core does not know of the snapshot, and commits entries for which it stands.
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{late, last}, Entries: []protocol.Entry{
 		skipAt(1, 1), entryOf(2, late), skipAt(3, 3), entryOf(4, last),
 	}}))
