@@ -200,7 +200,7 @@ func (a *Applier) advance() error {
 // says.
 func (a *Applier) Stuck() bool { return a.stuck }
 
-// Resident is how many payload bytes wait for their turn.
+// Resident is how many payload bytes wait in the order.
 func (a *Applier) Resident() (bytes int) {
 	for i := range a.Instances {
 		bytes += a.Instances[i].resident

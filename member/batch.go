@@ -88,7 +88,7 @@ func (b *Batch) Seal(session protocol.Session, seq, low uint64) {
 	b.Entry.Seal(0, 0, make([]byte, protocol.HeadSize))
 }
 
-// CommandCost is what a pending command costs in memory; cost is the same for a batch.
+// CommandCost is what a pending command costs in memory. Cost is the same for a batch.
 func CommandCost(command []byte) int64 { return int64(len(command)) + CommandOverhead }
 
 func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead }

@@ -86,7 +86,7 @@ type Bodies struct {
 	waiters  map[protocol.BodyRef][]func(Answer)
 	wanted   map[protocol.BodyRef]bool // on their way to a core
 	filling  int                       // missing bodies that are being gathered; ≤ cfg.Filling
-	censuses []*HolderCount            // ≤ cfg.Censuses + 1
+	censuses []*HolderCount            // ≤ max(1, cfg.Censuses)
 	context  uint64
 }
 

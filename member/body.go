@@ -141,8 +141,8 @@ func (f *Fragment) Cut(k uint8, form protocol.Form) ([]byte, error) {
 // AnswerFetch answers a MsgFetch from what this member holds. If a row is asked for, it is cut
 // where the body is held whole; else what is held is sent. If FormWhole is asked for, the most
 // that is held is sent. If FormNone is asked for, the answer says which form is held, without
-// bytes. damaged says that the bytes on disk are not what was written. They are not sent, and
-// should be repaired.
+// bytes. damaged is an error of reading the disk; nothing is sent of the body then. If IsDamage
+// says so, the bytes are not what was written and should be repaired.
 func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource) (answer *protocol.Message, damaged error) {
 	answer = &protocol.Message{Type: protocol.MsgFetchResp, Instance: m.Instance, From: self, To: m.From, Context: m.Context, Reject: true}
 	if len(m.Holdings) != 1 {
@@ -190,7 +190,7 @@ func RefOf(b *wal.Body) protocol.BodyRef {
 }
 
 // OwnForm is the form in which a member is to hold a committed body that it has to make itself.
-// That is its own row, or the whole if the body is not coded or if rows would not be enough. ok is
+// That is its own row, or the whole if the body is not coded or if rows would not be enough. It is
 // false for a coded body if self is not a member (yet).
 func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form, bool) {
 	if k < 2 {

@@ -20,13 +20,13 @@ func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
 }
 
 // Departure decides when a member stops because the cluster goes on without it. Its own log may
-// say so in every instance, or a member that knows this refuses its link. It does not stop because
-// it is behind, or removed from some instances only. It is a pure rule; not safe for concurrent
-// use.
+// say so in every instance, or a member that knows this refuses its link. Being behind is no
+// reason, and neither is being removed from some instances only. It is a pure rule; not safe for
+// concurrent use.
 type Departure struct {
 	refused *ExpelledError
 	left    bool
-	since   time.Duration // when it was first seen that every instance goes on without it
+	since   time.Duration // since when every instance is seen to go on without it
 	Mutant  Mutant        // weave-depart-any
 }
 

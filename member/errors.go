@@ -30,7 +30,8 @@ var (
 	ErrReadTimeout = errors.New("braid: read not confirmed in time")
 )
 
-// RefusedError is a membership change or transfer that was refused. Nothing happened.
+// RefusedError says that a proposal, a membership change or a transfer was refused. Nothing
+// happened, unless it is joined with ErrMaybeCommitted.
 type RefusedError struct {
 	What   string
 	Reason protocol.Reason
@@ -74,7 +75,7 @@ func (e *DirError) Error() string {
 	return fmt.Sprintf("braid: data directory %s: %s", e.Dir, e.Detail)
 }
 
-// StalledError says that a deadline of the member itself passed.
+// StalledError says that something on the member itself stalled for longer than its timeout.
 type StalledError struct {
 	What string
 	For  time.Duration

@@ -25,7 +25,7 @@ func Followed(cluster *protocol.Config, st *protocol.Status) (target *protocol.C
 // concurrent use.
 type MembershipFollower struct {
 	waits bool
-	since time.Duration // when there was reason first, or the leader was last told
+	since time.Duration // since when there is a reason, or when the leader was last told
 }
 
 // Next returns what to propose now, nil if nothing.

@@ -148,7 +148,8 @@ func (h *Hosted) Ended() bool { return h.ended }
 // Retired reports whether the instance is not in force any more.
 func (h *Hosted) Retired() bool { return h.endsAt > 0 }
 
-// first reports whether this is the first instance, which does what is to be done once for all.
+// first reports whether this is the first instance. It does what is to be done once for all
+// instances.
 func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Instance }
 
 // noteApplied tells the instance how far it is applied. Nothing waits for a retired instance, so
@@ -189,7 +190,7 @@ func (h *Hosted) propose() {
 	for bytes, full := h.host.Waiting(); bytes > 0; bytes, full = h.host.Waiting() {
 		siblings := h.host.Siblings()
 		if o := Preferred(siblings); siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
-			if timed || siblings.Load(o).Pending == 0 { // it may not know
+			if timed || siblings.Load(o).Pending == 0 { // that instance may not know that a batch waits
 				siblings.Wake(o)
 			}
 			return

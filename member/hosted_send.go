@@ -86,7 +86,7 @@ func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
 // one beside it has no Context, and does not tell that.
 func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
-		return false // as almost all are
+		return false // almost all messages are of these types
 	}
 	at, large := h.large[m.To]
 	large = large && h.host.Now()-at < h.cfg.LargeFor
@@ -96,7 +96,7 @@ func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 		protocol.MsgRead, protocol.MsgReadResp:
 		instead = large
 	case protocol.MsgHeartbeatResp:
-		instead = m.Context == 0 // as it was asked
+		instead = m.Context == 0 // it is answered where it was asked
 	case protocol.MsgHeartbeat:
 		if large {
 			copied := *m

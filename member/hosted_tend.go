@@ -50,8 +50,8 @@ func (h *Hosted) weave() {
 }
 
 // tend looks once in a heartbeat whether another member should lead the instance, whether its
-// members are those of the first one, and whether its leader hears of the instances that wait for
-// it.
+// members are those of the first one, and whether its leader has heard of the instances that wait
+// for it.
 func (h *Hosted) tend() {
 	siblings, now := h.host.Siblings(), h.clock.Now()
 	if len(siblings.IDs()) == 1 || h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {

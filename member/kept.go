@@ -34,7 +34,7 @@ type Kept struct {
 	// unsure says that the state was damaged when the member started. Nobody knows to which bodies
 	// it refers, so nothing is given up before the state was replaced.
 	unsure bool
-	turns  int // of Due
+	turns  int // calls of Due
 
 	// Count counts what happened. Failing is why a missing body could not be restored, nil if the
 	// last attempt restored one.

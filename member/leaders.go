@@ -12,7 +12,7 @@ import (
 type LeaderPreference struct {
 	to    protocol.MemberID
 	since time.Duration // since when to has been found fit without a break
-	again time.Duration // not before
+	again time.Duration // the next attempt comes no sooner
 }
 
 // Next returns to whom the leader of an instance should hand over now; 0: nobody. st is its

@@ -41,7 +41,7 @@ type Outbox struct {
 	// Suspect is a leader of which nothing was heard for too long; 0: none. The other instances on
 	// this member are to be told.
 	Suspect protocol.MemberID
-	// Changed says that Instance.Status has news.
+	// Changed says that the core's Status has news.
 	Changed bool
 }
 

@@ -209,7 +209,7 @@ func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
 	requireInput(t, again, protocol.Bodies{MaxK: 4, Partial: 3, Restripes: 1})
 	require.Equal(t, []protocol.BodyRef{someRef(1, 3)}, again.Due(0, 9))
 
-	r.Stored(someRef(1, 3)) // as a row, which was decided before
+	r.Stored(someRef(1, 3)) // as a row; that began before
 	require.True(t, r.Wants(someRef(1, 3)))
 	require.True(t, r.Lost(someRef(3, 3)), "damage")
 	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 4, Partial: 3, Restripes: 1})
