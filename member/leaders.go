@@ -7,8 +7,8 @@ import (
 )
 
 // LeaderPreference decides when the leader of an instance hands over to the member that is
-// preferred. That is so when others took its place after a crash, and it is back. It is a pure
-// rule of each instance's event loop; not safe for concurrent use.
+// preferred. It does so when others took that member's place after a crash, and that member is
+// back. It is a pure rule of each instance's event loop; not safe for concurrent use.
 type LeaderPreference struct {
 	to    protocol.MemberID
 	since time.Duration // since when to has been found fit without a break
