@@ -15,18 +15,18 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Requests between members start with a byte that says whom they are for.
+// A request between members starts with a byte. The byte says who or what the request is for.
 const (
 	askProgram  byte = 'p' // Options.Answer
-	askChange   byte = 'c' // the leader: change the membership
-	askTransfer byte = 't' // the leader: hand leadership over
-	askStay     byte = 's' // who leads the first instance now: keep to it
-	askReshape  byte = 'r' // the leader: weave the log from other instances
-	askMissing  byte = 'm' // the leader: this member needs an instance that may be retired
-	askState    byte = 'd' // anybody: this member's state is damaged
+	askChange   byte = 'c' // for the leader: change the membership
+	askTransfer byte = 't' // for the leader: hand leadership over
+	askStay     byte = 's' // for the leader of the first instance: keep leading it
+	askReshape  byte = 'r' // for the leader: weave the log from other instances
+	askMissing  byte = 'm' // for the leader: this member needs an instance that may be retired
+	askState    byte = 'd' // for any member: this member's state is damaged
 )
 
-// refusal is how a refused request travels back as an answer.
+// refusal is the answer to a request that was refused.
 type refusal struct {
 	Reason protocol.Reason   `json:"reason,omitempty"`
 	Leader protocol.MemberID `json:"leader,omitempty"`
@@ -91,7 +91,7 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 	return json.Marshal(refusal{})
 }
 
-// Ask sends a request to another member's Options.Answer.
+// Ask sends a request to the Options.Answer of a member, which may be this one.
 func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte) ([]byte, error) {
 	if to == r.opt.Self {
 		return r.answer(ctx, to, append([]byte{askProgram}, request...))
@@ -99,9 +99,9 @@ func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte)
 	return r.links.Request(ctx, uint64(to), append([]byte{askProgram}, request...))
 }
 
-// atLeader runs an administrative request here, if this member leads, or at the leader.
-// It asks again while there is none, it changes or another change is under way, until ctx
-// ends.
+// atLeader runs an administrative request here if this member leads, otherwise at the leader.
+// It tries again after a refusal that is passing, for example when there is no leader, or when
+// another change is not complete. It ends when ctx ends or the member stops.
 func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any, here func(context.Context) error) error {
 	body, err := json.Marshal(arg)
 	if err != nil {
@@ -133,7 +133,7 @@ func (r *Replica) atLeader(ctx context.Context, what string, kind byte, arg any,
 	}
 }
 
-// passing reports whether a refusal is of the kind that a short wait cures.
+// passing reports whether the reason for a refusal goes away after a short wait.
 func passing(r protocol.Reason) bool {
 	switch r {
 	case protocol.ReasonNoLeader, protocol.ReasonNotLeader, protocol.ReasonChangePending, protocol.ReasonTransferring, protocol.ReasonRestriping:
@@ -157,8 +157,8 @@ func (r *Replica) askLeader(ctx context.Context, leader protocol.MemberID, what 
 	return nil
 }
 
-// ChangeMembers makes membership changes, several at once jointly, and returns when they
-// are in force on this member.
+// ChangeMembers makes membership changes; it makes several changes jointly. It returns when they
+// are in force on this member. If it removes this member, it returns when the leader has it in force.
 func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
 	changes = r.joins(changes)
 	err := r.atLeader(ctx, "membership change", askChange, changes, func(ctx context.Context) error { return r.change(ctx, changes) })
@@ -167,13 +167,13 @@ func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) 
 	}
 	for _, c := range changes {
 		if c.Kind == protocol.RemoveMember && c.Member.ID == r.opt.Self {
-			return nil // in force at the leader; this member may never hear of it
+			return nil // the leader has it in force; this member may never learn of it
 		}
 	}
 	return r.apply.whenConfig(ctx, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
 }
 
-// joins has members that are added as voters join first.
+// joins makes a member that is added as a voter join first.
 func (r *Replica) joins(changes []protocol.Change) []protocol.Change {
 	return r.first().status.Load().Config.Joins(changes)
 }
@@ -203,11 +203,13 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 	return !c.Joint()
 }
 
-// change proposes a membership change at this member, which leads the first instance, and
-// waits for it. The other instances follow; until they have, there is no other change.
+// change proposes a membership change at this member, which leads the first instance, and waits
+// until it is in force. The other instances follow. Until all have followed, change refuses every
+// change that does not only remove members.
 func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	changes = r.joins(changes)
-	// What only removes may pass those that cannot follow: perhaps because of who is removed.
+	// A change that only removes does not wait for instances that cannot follow: perhaps they cannot
+	// follow because of the member that is to be removed.
 	removes := !slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind != protocol.RemoveMember })
 	if cursor, configs := r.apply.at(); cursor.Reshape != 0 || !removes && !member.Settled(&r.first().status.Load().Config, configs[1:]) {
 		return &member.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: r.opt.Self}
@@ -217,7 +219,7 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	applied := make(chan error, 1)
 	done := inForceInAll
 	leaves := slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == r.opt.Self })
-	if leaves { // it will soon hear nothing of the first instance, and apply nothing any more
+	if leaves { // this member soon receives nothing of the first instance, and applies nothing any more
 		done = func(configs []protocol.Config, changes []protocol.Change) bool { return inForce(&configs[0], changes) }
 	}
 	r.first().input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
@@ -239,13 +241,13 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	}
 }
 
-// left reports whether the instance goes on without this member: it may stop.
+// left reports whether the instance goes on without this member. Then this member may stop it.
 func (l *eventLoop) left() bool {
 	st := l.status.Load()
 	return st.Config.Find(l.r.opt.Self) == nil && (st.Role != protocol.Leader || st.Commit >= st.Last)
 }
 
-// poll waits for something that shows in the status of loops, or for a refusal.
+// poll waits until ok reports true of the loops' status, until a refusal comes, or until timeout.
 func (r *Replica) poll(ctx context.Context, what string, timeout time.Duration, refused <-chan protocol.Rejection, ok func() bool) error {
 	ticker := time.NewTicker(max(r.opt.Heartbeat/10, time.Millisecond))
 	defer ticker.Stop()
@@ -269,10 +271,10 @@ func (r *Replica) poll(ctx context.Context, what string, timeout time.Duration, 
 	}
 }
 
-// awaitRefusal gives a request to the core a context and a channel on which its refusal
-// would come.
+// awaitRefusal returns a token, which a request to the core has as its context, and a channel on
+// which a refusal of that request comes. forget ends the wait.
 func (r *Replica) awaitRefusal() (token uint64, refused <-chan protocol.Rejection, forget func()) {
-	token = r.contexts.Add(1) | 1<<63 // apart from the contexts of reads
+	token = r.contexts.Add(1) | 1<<63 // differs from all contexts of reads
 	c := make(chan protocol.Rejection, 1)
 	r.cmu.Lock()
 	defer r.cmu.Unlock()
@@ -284,7 +286,7 @@ func (r *Replica) awaitRefusal() (token uint64, refused <-chan protocol.Rejectio
 	}
 }
 
-// refused tells a change or transfer that it was refused.
+// refused passes a refusal on to the membership change or transfer that waits for it.
 func (r *Replica) refused(ref protocol.Rejection) {
 	r.cmu.Lock()
 	defer r.cmu.Unlock()
@@ -296,10 +298,10 @@ func (r *Replica) refused(ref protocol.Rejection) {
 	}
 }
 
-// TransferLeader hands leadership of the first instance to a voter (0: the most advanced) and
-// returns when this member sees another leader. Those of the others follow, if one member is
-// to lead all; if they are spread, they stay where they are, and the new leader stays too,
-// though another may be preferred.
+// TransferLeader hands leadership of the first instance to a voter (0: the most advanced one). It
+// returns when the member that led sees the other leader. If one member is to lead all instances,
+// the other instances follow. If the instances are spread, the others stay where they are, and the
+// new leader of the first one keeps it, even if another member is preferred.
 func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
 	if to != 0 && r.first().status.Load().Leader == to {
 		return nil
@@ -307,7 +309,7 @@ func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) erro
 	return r.atLeader(ctx, "leadership transfer", askTransfer, to, func(ctx context.Context) error { return r.transfer(ctx, to) })
 }
 
-// transfer hands leadership over from this member, which leads.
+// transfer hands leadership of the first instance over. This member leads it.
 func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	first := r.first()
 	st := first.status.Load()
@@ -331,8 +333,9 @@ func (r *Replica) transfer(ctx context.Context, to protocol.MemberID) error {
 	return err
 }
 
-// transferred has the other instances that are led here follow the first one to its new
-// leader, or tells that one that an operator chose it: if this fails it may move again.
+// transferred makes the other instances that this member leads follow the first one to its new
+// leader. If the instances are spread, it tells the new leader instead that an operator chose it.
+// If that request fails, leadership of the first instance may move again.
 func (r *Replica) transferred(ctx context.Context, leader protocol.MemberID) {
 	if r.opt.Leaders != protocol.LeadersSpread {
 		for _, l := range r.all()[1:] {
@@ -345,7 +348,7 @@ func (r *Replica) transferred(ctx context.Context, leader protocol.MemberID) {
 	}
 }
 
-// What the rooms below count.
+// LogStats and LinkStats are the counts of packages wal and transport.
 type (
 	LogStats  = wal.WriterStats
 	LinkStats = transport.Stats
@@ -354,9 +357,9 @@ type (
 // Status is what a member knows of itself and its cluster.
 type Status struct {
 	Instances []protocol.Status
-	// Begun is with how many instances the cluster began.
+	// Begun is the number of instances with which the cluster began.
 	Begun int
-	// Weave says how each of Instances stands in the global log; nil unless they are woven.
+	// Weave says where each of Instances is in the global log; nil unless they are woven.
 	Weave    []member.WeaveStatus
 	Applied  order.Cursor
 	Config   protocol.Config // as applied
@@ -365,10 +368,10 @@ type Status struct {
 	Links    LinkStats
 	Bodies   BodyStats
 	Disk     DiskStats
-	// PendingBytes are proposals of this member that are not settled.
+	// PendingBytes are the bytes of this member's proposals that are not settled.
 	PendingBytes int64
-	// Commits counts committed entries in this life; Dropped messages that found the
-	// inbox full; Snapshots those written.
+	// Commits counts the entries committed in this life, Dropped the messages that were dropped
+	// because an inbox was full, and Snapshots the snapshots that were written.
 	Commits, Dropped, Snapshots uint64
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// applyLoop is the goroutine that runs a member's Apply. It is what that asks of the member
-// around it, too: see applyworld.go.
+// applyLoop is the goroutine that runs a member's Apply. It also is what Apply needs of the
+// member: see applyworld.go.
 type applyLoop struct {
 	r       *Replica
 	machine *member.Apply
@@ -22,10 +22,10 @@ type applyLoop struct {
 	queue member.ApplyQueue
 	wake  chan struct{}
 
-	reading atomic.Int64 // groups of reads that wait for read points: Applied.Asking
+	reading atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
 	amu     sync.Mutex
 	known   *member.Applied
-	useless chan struct{} // holds a token when a snapshot could not take the place of a damaged state
+	useless chan struct{} // holds a token when a snapshot was not received or could not replace a damaged state
 	opened  time.Time     // when the last snapshot was opened to be read
 }
 
@@ -113,7 +113,7 @@ func (l *applyLoop) drain() {
 	l.machine.FailOwn(member.ErrStopped)
 }
 
-// whenConfig waits until the applied configurations of all instances satisfy ok.
+// whenConfig waits until ok accepts the applied configurations of all instances.
 func (l *applyLoop) whenConfig(ctx context.Context, ok func([]protocol.Config) bool) error {
 	done := make(chan struct{})
 	l.amu.Lock()
@@ -132,52 +132,52 @@ func (l *applyLoop) whenConfig(ctx context.Context, ok func([]protocol.Config) b
 	}
 }
 
-// at returns the applied cursor and memberships, of the instances in force.
+// at returns the applied cursor and the applied memberships of the instances in force.
 func (l *applyLoop) at() (order.Cursor, []protocol.Config) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.At()
 }
 
-// instances is how many are in force.
+// instances returns how many instances are in force.
 func (l *applyLoop) instances() int {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return len(l.known.Shape())
 }
 
-// config is the membership of an instance as applied; of one that is not in force the
-// cluster's.
+// config returns the applied membership of an instance. For an instance that is not in force it
+// returns the cluster's membership.
 func (l *applyLoop) config(instance protocol.InstanceID) protocol.Config {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Config(instance)
 }
 
-// appliedOf is the last entry of an instance that is in the order, and the last that is applied;
-// false if the instance is not in force.
+// appliedOf returns the last entry of an instance that is in the order, and the last one that is
+// applied. ok is false if the instance is not in force.
 func (l *applyLoop) appliedOf(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Of(instance)
 }
 
-// backlogOf is how many entries of an instance wait for their turn.
+// backlogOf returns how many entries of an instance wait to be applied.
 func (l *applyLoop) backlogOf(instance protocol.InstanceID) int {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Backlog(instance)
 }
 
-// repairing reports whether the state is damaged and another member's is to take its place, and
-// what that must include.
+// repairing reports whether the state is damaged and another member's state is to replace it.
+// needs says what that state must include.
 func (l *applyLoop) repairing() (needs order.Cursor, yes bool) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Needs, l.known.Repairing
 }
 
-// stateFor is why this member cannot send its state to one that needs so much.
+// stateFor says why this member cannot send its state to a member that needs so much; nil: it can.
 func (l *applyLoop) stateFor(needs *order.Cursor) error {
 	l.amu.Lock()
 	defer l.amu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// applyWorld is what the machine that applies asks of the member around it.
+// applyWorld gives member.Apply what it needs of the member.
 type applyWorld struct{ *applyLoop }
 
 // Left implements member.ApplyWorld.

@@ -8,20 +8,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A ballast is a file of no use but its size: a member that starts on a full disk gives it up, and
-// has room for the small files that a start replaces. Once it runs it takes the room back, as
-// much as there is.
+// A ballast is a file that only takes space. A member that starts on a full disk removes it, so that
+// there is space for the small files that a start replaces. After the start the member makes the
+// file again, as large as the disk allows.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 1 << 20
 	ballastLeast = 64 << 10
 )
 
-// dropBallast gives up the ballast if the disk has no more than that.
+// dropBallast removes the ballast if no more bytes are free on the disk than a ballast has.
 func dropBallast(fs vfs.FS, dir string) error {
 	usage, err := fs.GetDiskUsage(dir)
 	if err != nil || usage.AvailBytes > ballastBytes {
-		return nil // it does not tell, or there is room
+		return nil // the size is not known, or there is enough space
 	}
 	if err := fs.Remove(filepath.Join(dir, ballastFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -29,8 +29,8 @@ func dropBallast(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// keepBallast makes the ballast if it is missing, as large as there is room for. That it fails
-// is no reason not to start.
+// keepBallast makes the ballast if it is missing, as large as the free space allows, up to
+// ballastBytes. The member starts even if this fails.
 func keepBallast(fs vfs.FS, dir string) error {
 	name := filepath.Join(dir, ballastFile)
 	if _, err := fs.Stat(name); err == nil {

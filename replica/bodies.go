@@ -10,17 +10,16 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// bodies runs member.Bodies on a goroutine, and beside it a few that answer other members'
-// questions from the disk, so that neither holds up replication. What they share is behind
-// locks here.
+// bodies runs member.Bodies on one goroutine. A few more goroutines answer the questions of other
+// members from the disk. So neither of them holds up replication. Locks here guard what they share.
 type bodies struct {
 	r     *Replica
 	store *wal.Bodies
 	*member.BodyAccess
-	machine *member.Bodies // the goroutine's own
+	machine *member.Bodies // used by that goroutine alone
 
-	// kept is what is known of all bodies; it and the event loops that are told of it are
-	// guarded by kmu.
+	// kept is what is known of all bodies, and cores are the event loops that are told of it. kmu
+	// guards both.
 	kmu   sync.Mutex
 	kept  *member.Kept
 	cores []*instanceBodies
@@ -28,15 +27,16 @@ type bodies struct {
 	cmu   sync.Mutex
 	cache *member.BodyCache // guarded by cmu
 
-	// What waits for the goroutine, and who waits for a body, guarded by mu.
+	// mu guards what waits for the goroutine, and the callers that wait for a body.
 	mu      sync.Mutex
 	inbox   *member.BodyInbox
 	flights map[protocol.BodyRef]*flight
 	wake    chan struct{}
 
-	// questions of other members; more than it holds are dropped, and asked again.
+	// questions are those of other members. When it is full, more questions are dropped. The other
+	// members ask them again.
 	questions chan *protocol.Message
-	readers   chan struct{} // holds a token for each read of this member's own
+	readers   chan struct{} // holds a token for each body that this member reads for itself now
 }
 
 // flight is a body that several callers wait for together.
@@ -47,22 +47,22 @@ type flight struct {
 }
 
 const (
-	// bodyGatherBytes bounds the bodies that are gathered at once.
+	// bodyGatherBytes bounds the bytes of the bodies that are gathered at the same time.
 	bodyGatherBytes = 64 << 20
-	// bodyInboxBytes bounds the fragments that arrived and wait for the gatherer.
+	// bodyInboxBytes bounds the bytes of fragments that arrived and that the goroutine has not taken.
 	bodyInboxBytes = 128 << 20
-	// bodyAsks bounds the questions of this member's own that wait.
+	// bodyAsks bounds how many of this member's own questions wait.
 	bodyAsks = 1 << 16
-	// bodyTimeout is how long a body is gathered for, at most.
+	// bodyTimeout is how long a body is gathered at most.
 	bodyTimeout = 10 * time.Second
-	// bodyReaders is how many bodies are read from this member's disk at once for itself.
+	// bodyReaders is how many bodies this member reads for itself from its disk at the same time.
 	bodyReaders = 8
-	// bodyServers answer questions of other members at the same time.
+	// bodyServers is how many goroutines answer questions of other members.
 	bodyServers = 2
-	// bodyQuestions is how many questions may wait for them.
+	// bodyQuestions is how many of these questions may wait.
 	bodyQuestions = 1024
-	// maxFilling is how many missing bodies are restored at the same time, and maxCensuses of
-	// how many it is asked at the same time who holds them.
+	// maxFilling is how many missing bodies are restored at the same time. maxCensuses is of how
+	// many bodies the member asks at the same time who holds them.
 	maxFilling  = 8
 	maxCensuses = 64
 )
@@ -82,7 +82,7 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	return b
 }
 
-// start begins to work. The member's loops run already or will soon.
+// start starts the goroutines. The member's event loops run already or will start soon.
 func (b *bodies) start() {
 	b.Kept((*member.Kept).TellAll)
 	b.r.spawn(b.run)
@@ -91,7 +91,7 @@ func (b *bodies) start() {
 	}
 }
 
-// handle takes a message that concerns no core; false: it is not one of those.
+// handle takes a message about bodies that no core handles. It returns false for all others.
 func (b *bodies) handle(m *protocol.Message) bool {
 	switch m.Type {
 	case protocol.MsgFetch:
@@ -112,7 +112,7 @@ func (b *bodies) handle(m *protocol.Message) bool {
 	return true
 }
 
-// run is the machine's goroutine.
+// run is the goroutine that runs member.Bodies.
 func (b *bodies) run(ctx context.Context) {
 	ticker := time.NewTicker(max(b.r.opt.Heartbeat/4, time.Millisecond))
 	defer ticker.Stop()
@@ -137,7 +137,7 @@ func (b *bodies) run(ctx context.Context) {
 	}
 }
 
-// shut ends the machine: nothing more will be answered.
+// shut ends member.Bodies. Everybody who waits for an answer gets an error.
 func (b *bodies) shut() {
 	err := b.r.stopped()
 	b.mu.Lock()
@@ -158,8 +158,8 @@ func (b *bodies) serve(ctx context.Context) {
 	}
 }
 
-// scrub reads all bodies on disk, slowly. spend waits for as long as so many bytes may take;
-// false: the member stops.
+// scrub reads all bodies on disk, slowly. After each read it calls spend, which waits for the time
+// that so many bytes may take. spend returns false when the member stops; then scrub returns false.
 func (b *bodies) scrub(spend func(int64) bool) bool {
 	s := b.Scrubber()
 	for read, more := s.Next(); more; read, more = s.Next() {
@@ -170,17 +170,17 @@ func (b *bodies) scrub(spend func(int64) bool) bool {
 	return true
 }
 
-// want makes bodies whole for a core.
+// want asks for bodies to be made whole, because a core needs them.
 func (b *bodies) want(refs []protocol.BodyRef) {
 	b.Inbox(func(i *member.BodyInbox) { i.Want(refs) })
 }
 
-// unreachable says that a link broke.
+// unreachable takes in that the link to a member broke.
 func (b *bodies) unreachable(id protocol.MemberID) {
 	b.Inbox(func(i *member.BodyInbox) { i.Down(id) })
 }
 
-// follow says which members there are now.
+// follow takes in who the members are now.
 func (b *bodies) follow(c *protocol.Config) {
 	b.Inbox(func(i *member.BodyInbox) { i.Follow(c) })
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Body returns a whole body, verified. It is shared: nobody may change it. A body that is
-// not held whole here is fetched from other members; several readers of one fetch it once.
+// Body returns a whole body, verified. The bytes are shared: nobody may change them. If this
+// member does not hold the body whole, it gathers it from other members. Several callers that
+// want the same body at the same time share one answer. If ctx ends first, the error is both a
+// [*member.BodyError] and ctx's.
 func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error) {
 	if ref.Size == 0 {
 		return nil, nil
@@ -36,7 +38,7 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	}
 }
 
-// join waits for a body with everybody else who does. The first one begins.
+// join adds a caller to those that wait for a body. The first caller starts the read.
 func (b *bodies) join(ref protocol.BodyRef) *flight {
 	b.mu.Lock()
 	f := b.flights[ref]
@@ -66,20 +68,22 @@ func (b *bodies) cached(ref protocol.BodyRef) (body []byte) {
 
 // BodyStats is what a member knows of its bodies.
 type BodyStats struct {
-	// Held is how many bodies are held here, whole or in part.
+	// Held is how many bodies are held here, whole or as rows.
 	Held int
-	// LiveBytes are those of the bodies held here, in the form held; TotalBytes what their
-	// files take.
+	// LiveBytes are the bytes of the bodies held here, in the form that is held. TotalBytes are
+	// the bytes of the files with bodies.
 	LiveBytes, TotalBytes int64
-	// Missing bodies are known to be lacking here and are being restored.
+	// Missing is how many bodies are known to be missing here. They are being restored.
 	Missing int
-	// Short bodies are held as rows here and are being made whole, because rows would be too few.
+	// Short is how many bodies are held as rows here but must be whole, because the rows would be
+	// too few. They are being made whole.
 	Short int
-	// Fetched counts bodies made whole from other members' fragments, Served the fragments
-	// sent to others, Corrupt the bodies found damaged on disk, Repaired those restored,
-	// Trimmed whole bodies cut to a row.
+	// Fetched counts the bodies that were made whole from other members' fragments, Served the
+	// fragments that were sent to others, Corrupt the bodies that were found damaged on disk,
+	// Repaired the bodies that were restored, Trimmed the whole bodies that were replaced by a row.
 	Fetched, Served, Corrupt, Repaired, Trimmed uint64
-	// Failing says why a missing body could not be restored; nil if the last attempt did.
+	// Failing says why a missing body could not be restored. It is nil if the last attempt
+	// succeeded or no body is missing.
 	Failing error
 }
 

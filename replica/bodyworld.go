@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// What follows is member.BodyWorld.
+// The methods below implement member.BodyWorld.
 
 // Now implements member.BodyWorld.
 func (b *bodies) Now() time.Duration { return b.r.now() }
