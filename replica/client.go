@@ -10,17 +10,18 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Client is one that proposes without waiting, and whose commands take effect in the order in
-// which it proposed them. Instances, and even the batches of one instance, may overtake each
-// other where some are repeated, so a client has one batch under way at a time: what comes
-// meanwhile is the next one. Its methods are safe for concurrent use.
+// Client proposes without waiting. Its commands take effect in the order in which it proposed
+// them. When proposals are repeated, one instance may overtake another, and one batch may overtake
+// another batch of the same instance. So a client has only one unsettled batch at a time. The commands
+// that come meanwhile form the next batch. Its methods are safe for concurrent use.
 type Client struct {
 	r *Replica
 
 	mu      sync.Mutex
-	waiting []pendingCommand // in order
-	flying  bool             // a batch is under way
-	// err is why there are no further commands: one took perhaps no effect, or takes it later.
+	waiting []pendingCommand // in the order in which they were proposed
+	flying  bool             // a batch was proposed and is not settled
+	// err is why no further commands are taken: an earlier command failed. Perhaps it has no effect,
+	// perhaps it takes effect later.
 	err error
 }
 
@@ -29,8 +30,8 @@ type pendingCommand struct {
 	done          member.Done
 }
 
-// BrokenError says that a command was not proposed, because an earlier one of the same client
-// failed, and might take effect after it. Nothing happened; go on with a new client.
+// BrokenError says that a command was not proposed, because an earlier command of the same client
+// failed and may still take effect. The command has no effect. The caller goes on with a new client.
 type BrokenError struct{ Cause error }
 
 func (e *BrokenError) Error() string {
@@ -43,7 +44,7 @@ func (e *BrokenError) Unwrap() error { return e.Cause }
 // NewClient returns a client of this member.
 func (r *Replica) NewClient() *Client { return &Client{r: r} }
 
-// Propose is Replica.Propose, in the client's order.
+// Propose is Replica.Propose; commands of this client keep their order.
 func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error) {
 	w := c.r.waiters.Get().(*waiter)
 	if err := c.ProposeAsync(command, body, w.done); err != nil {
@@ -53,7 +54,7 @@ func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error)
 	return c.r.await(ctx, w)
 }
 
-// ProposeAsync is Replica.ProposeAsync, in the client's order.
+// ProposeAsync is Replica.ProposeAsync; commands of this client keep their order.
 func (c *Client) ProposeAsync(command, body []byte, done member.Done) error {
 	if err := c.r.fits(command, body); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *Client) ProposeAsync(command, body []byte, done member.Done) error {
 
 func (c *pendingCommand) cost() int64 { return member.CommandCost(c.command) + int64(len(c.body)) }
 
-// next makes a batch of what waits, if none is under way. c.mu is held.
+// next makes a batch of the commands that wait, unless a batch is not settled. c.mu is held.
 func (c *Client) next() *member.Batch {
 	if c.flying || len(c.waiting) == 0 {
 		return nil
@@ -113,10 +114,10 @@ func (c *Client) next() *member.Batch {
 	return b
 }
 
-// watch notes that a command failed, before anybody is told.
+// watch notes in the client that a command failed, before done is called.
 func (c *Client) watch(done member.Done) member.Done {
 	return func(result any, err error) {
-		if err != nil && !errors.Is(err, member.ErrResultUnknown) { // which took effect
+		if err != nil && !errors.Is(err, member.ErrResultUnknown) { // with that error it took effect
 			c.mu.Lock()
 			if c.err == nil {
 				c.err = err
@@ -127,7 +128,7 @@ func (c *Client) watch(done member.Done) member.Done {
 	}
 }
 
-// landed goes on with the next batch, or tells all that wait that there is none.
+// landed goes on with the next batch. If a command failed, it fails all commands that wait.
 func (c *Client) landed() {
 	c.mu.Lock()
 	c.flying = false
@@ -149,7 +150,7 @@ func (c *Client) landed() {
 	}
 }
 
-// fits reports whether a command is not too large.
+// fits returns an error if a command with its body is too large.
 func (r *Replica) fits(command, body []byte) error {
 	most := min(r.opt.MaxCommandBytes, protocol.MaxEntryBytes-protocol.HeadSize-member.CommandOverhead)
 	if n := len(command) + len(body); n > most {

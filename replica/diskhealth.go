@@ -13,28 +13,29 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// scrubAtLeast is how many bytes a round of scrubbing counts for, however few there are.
+// scrubAtLeast is the least number of bytes for whose time a round of scrubbing lasts, even if fewer
+// bytes are on the disk.
 const scrubAtLeast = 64 << 20
 
-// DiskStats is what a member knows of damage to its log and its snapshots. Of bodies see
-// BodyStats.
+// DiskStats is what a member knows of damage to its log and its snapshots. BodyStats has the same of
+// bodies.
 type DiskStats struct {
-	// Rounds is how often everything on disk was read, in this life, and Scrubbed how many bytes
-	// that were.
+	// Rounds is how often everything on disk was read in this life. Scrubbed is how many bytes of
+	// the log and of snapshots were read.
 	Rounds, Scrubbed uint64
-	// Damaged counts the places that were found damaged, Mended those of which nothing is needed
-	// any more.
+	// Damaged counts the places that were found damaged. Mended counts those that are not damaged
+	// any more or that hold nothing needed any more.
 	Damaged, Mended uint64
-	// Failing says what is damaged and still needed; nil: nothing is known to be.
+	// Failing says what is damaged and still needed. It is nil if no such damage is known.
 	Failing error
 }
 
-// diskHealth is what is known of damage.
+// diskHealth is what this member knows of damage to its log and its snapshots.
 type diskHealth struct {
 	mu      sync.Mutex
 	book    member.DamageBook
 	stats   DiskStats
-	failing error // the last that was found, as long as something is left
+	failing error // the last damage that was found; nil once none is left
 }
 
 func (d *diskHealth) note(file string, offset int64, needed bool) (news bool) {
@@ -79,7 +80,7 @@ func (d *diskHealth) Stats() DiskStats {
 	return s
 }
 
-// scrub reads everything on disk again and again, slowly: the log, the snapshots, the bodies.
+// scrub reads the log, the snapshots and the bodies again and again, slowly.
 func (r *Replica) scrub(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -123,8 +124,8 @@ func (r *Replica) scrubLog(s *wal.Scrubber, spend func(int64) bool) bool {
 	}
 }
 
-// mendLog does what can be done about damage in the log: what is applied is put into a
-// snapshot, behind which the log is cut; a state is written again.
+// mendLog does what it can about damage in the log. For damaged entries a snapshot is taken once they
+// are applied, and the log is compacted up to it. A damaged hard state is written again.
 func (r *Replica) mendLog(d *wal.Damage) {
 	remedy := r.disk.noteLog(d)
 	if remedy.News {
@@ -145,12 +146,12 @@ func (r *Replica) mendLog(d *wal.Damage) {
 	}
 }
 
-// harm says that entries up to an index are damaged in the log: a snapshot is to stand for
-// them, as soon as they are applied.
+// harm notes that entries up to an index are damaged in the log. A snapshot is to stand for them as
+// soon as they are applied.
 func (r *Replica) harm(instance protocol.InstanceID, err *member.LoadError) {
 	l := r.find(instance)
 	if l == nil {
-		return // it is retired; its log goes anyway
+		return // the instance is retired; its log is dropped anyway
 	}
 	for had := l.harmed.Load(); had < uint64(err.Index) && !l.harmed.CompareAndSwap(had, uint64(err.Index)); had = l.harmed.Load() {
 	}
@@ -182,7 +183,7 @@ func (r *Replica) scrubSnapshots(spend func(int64) bool) bool {
 	return true
 }
 
-// mendSnapshot does what can be done about a snapshot file that is damaged.
+// mendSnapshot does what it can about a damaged snapshot file.
 func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 	all, lerr := r.snaps.Positions()
 	if lerr != nil {
@@ -204,8 +205,8 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 	}
 }
 
-// Whole reads the snapshot at a position and verifies it. read is told how much was read and
-// says whether to go on: else Whole returns ErrStopped.
+// Whole reads the snapshot at a position and verifies it. It calls read with the number of bytes
+// of each piece, unless read is nil. If read returns false, Whole returns member.ErrStopped.
 func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
 	return s.whole(s.path(p), read)
 }
@@ -231,7 +232,7 @@ func (s *Snapshots) whole(path string, read func(n int64) bool) error {
 	}
 }
 
-// Remove gives up the snapshot at a position.
+// Remove removes the snapshot at a position.
 func (s *Snapshots) Remove(p protocol.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// HandOver gives what this member leads to others, all instances at the same time, so that its
-// stop is not noticed. It goes on serving, and returns when it leads nothing that somebody else
-// could, or ctx ends.
+// HandOver hands over to other members all instances that this member leads, at the same time, so that
+// nobody notices its stop. Meanwhile the member goes on serving. HandOver returns when this member
+// leads nothing that another member could lead, when ctx ends, or when the member stops.
 func (r *Replica) HandOver(ctx context.Context) {
 	pause := time.NewTicker(max(r.opt.Heartbeat/20, time.Millisecond))
 	defer pause.Stop()
@@ -39,7 +39,7 @@ func (r *Replica) HandOver(ctx context.Context) {
 	}
 }
 
-// linked tells whose links are up.
+// linked returns a function that reports whether the link to a member is up now.
 func (r *Replica) linked() func(protocol.MemberID) bool {
 	up := map[protocol.MemberID]bool{}
 	for _, p := range r.links.Stats().Peers {

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// What an instance asks of the member around it: loop implements member.Host.
+// eventLoop implements member.Host: what an instance needs of the member.
 
 // Now implements member.Host, as the other methods in this file do.
 func (l *eventLoop) Now() time.Duration { return l.r.now() }
@@ -40,7 +40,7 @@ func (l *eventLoop) NoteLoad(load member.Load) {
 	}
 }
 
-// Relink may come before the loops are complete: then it is done when they are.
+// Relink may be called before the loops are complete; relink is called again when they are.
 func (l *eventLoop) Relink(changed bool) {
 	switch {
 	case changed:

@@ -16,24 +16,24 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// identity says whose data directory it is, and counts the lives of the member.
+// identity says which member a data directory belongs to, and counts the lives of that member.
 type identity struct {
 	Format  int               `json:"format"`
 	Cluster uint64            `json:"cluster"`
 	Member  protocol.MemberID `json:"member"`
-	// Log is the identity with which the directory was born, drawn at random. Directories of
-	// format 1 get one when they are entered first.
+	// Log is the random log identity that the directory was born with. A directory of format 1 has
+	// none; it gets one when a member enters it for the first time after that.
 	Log protocol.LogID `json:"log,omitzero"`
-	// Incarnation is raised and made durable before the member proposes anything, so
-	// that a session is never used by two lives.
+	// Incarnation is the number of the life. It is raised and made durable before the member
+	// proposes anything, so that two lives never use the same session.
 	Incarnation uint64 `json:"incarnation"`
-	// Marks are those of the lives up to Incarnation, the last one's last; of the earliest
-	// ones nothing is kept.
+	// Marks are the marks of the lives up to Incarnation, in order. The marks of the earliest lives
+	// are dropped.
 	Marks []uint64 `json:"marks,omitempty"`
-	// Forgot says that the member found out that it had lost what it acknowledged: a life
-	// after that would not be told again.
+	// Forgot says that the member found that it had lost what it acknowledged. It is kept here
+	// because nobody would tell a later life again.
 	Forgot *protocol.Forgot `json:"forgot,omitempty"`
-	// Begun is with how many woven instances the cluster began; 0 if they are not woven.
+	// Begun is the number of woven instances with which the cluster began; 0 if they are not woven.
 	Begun int `json:"begun,omitempty"`
 }
 
@@ -43,9 +43,9 @@ const (
 	maxMarks       = 1024
 )
 
-// Enter locks the directory for this process, checks that it is the member's own, and begins
-// a new life of it, durably. Chance draws the identity of a directory that has none, and the
-// life's mark.
+// Enter locks the directory for this process, checks that it belongs to this member, and begins
+// a new life durably. chance draws the life's mark, and the log identity of a directory that has none.
+// A directory that belongs to someone else or is in use gives a [*member.DirError].
 func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
@@ -79,7 +79,8 @@ func (id *identity) live(chance func() uint64) {
 	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
 }
 
-// Condemn has no life begin in the directory any more, for what it held was found to be lost.
+// Condemn notes durably that no life may begin in the directory any more, because the member lost
+// what it had there.
 func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil || id.Forgot != nil {
@@ -89,8 +90,9 @@ func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *p
 	return writeIdentity(fs, dir, id)
 }
 
-// Begin returns with how many instances the cluster began, by what the directory says, which
-// is written there when the member begins: it is not to change when others are told later.
+// Begin returns the number of instances with which the cluster began. The first call writes it into
+// the directory. Later calls return what is written there, so that the number does not change if
+// a later call has another one.
 func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instances int) (begun int, err error) {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil || id.Begun > 0 {

@@ -6,11 +6,11 @@ import (
 	"github.com/braidlog/braid/member"
 )
 
-// inbox counts the messages that wait for the loops of a member, in bytes. See member.InboxLimit.
+// inbox counts the bytes of messages that wait for all event loops of a member. See member.InboxLimit.
 type inbox struct{ bytes atomic.Int64 }
 
-// take counts a message for a loop that has own bytes waiting, one of so many instances. It is
-// false, and nothing is counted, if there is no room for it.
+// take counts a message for an event loop that has own bytes waiting; instances is how many loops
+// there are. If the limit does not allow the message, take counts nothing and returns false.
 func (b *inbox) take(own, bytes, instances int) bool {
 	all := b.bytes.Add(int64(bytes))
 	if limit := member.NewInboxLimit(); limit.Takes(int(all), own, bytes, instances) {
@@ -20,5 +20,5 @@ func (b *inbox) take(own, bytes, instances int) bool {
 	return false
 }
 
-// give says that a loop has taken in its messages, or dropped them.
+// give takes off the bytes of messages that a loop has taken or dropped.
 func (b *inbox) give(bytes int) { b.bytes.Add(-int64(bytes)) }

@@ -9,14 +9,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// instanceBodies is an instance's event loop, as those know it that change what is known of bodies.
+// instanceBodies tells an instance's event loop that what is known of its bodies has changed.
 type instanceBodies struct {
 	instance protocol.InstanceID
-	changed  atomic.Bool // the loop has to look at the News
+	changed  atomic.Bool // the loop must ask for news
 	wake     chan struct{}
 }
 
-// host lets an instance's event loop know when there is news for its core.
+// host begins to tell an instance's event loop when there is news for its core.
 func (b *bodies) host(instance protocol.InstanceID) *instanceBodies {
 	k := &instanceBodies{instance: instance, wake: make(chan struct{}, 1)}
 	b.kmu.Lock()
@@ -25,7 +25,7 @@ func (b *bodies) host(instance protocol.InstanceID) *instanceBodies {
 	return k
 }
 
-// hooks are called with kmu held.
+// hooks returns functions that are called with kmu held.
 func (b *bodies) hooks() member.KeptHooks {
 	return member.KeptHooks{
 		Changed: func(instance protocol.InstanceID) {
@@ -40,15 +40,15 @@ func (b *bodies) hooks() member.KeptHooks {
 	}
 }
 
-// news is what a core must be told of this member's bodies. Its event loop asks when it has
-// carried out everything, so that no entry is in between.
+// news returns what a core must be told of this member's bodies. Its event loop calls it after it has
+// carried out everything, so that no entry comes in between.
 func (b *bodies) news(k *instanceBodies) (in protocol.Bodies, changed bool) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
 	return b.kept.News(k.instance)
 }
 
-// committed takes in what an instance committed.
+// committed takes in the entries that an instance committed.
 func (b *bodies) committed(k *instanceBodies, entries []protocol.Entry) {
 	some := false
 	for i := range entries {
@@ -60,32 +60,33 @@ func (b *bodies) committed(k *instanceBodies, entries []protocol.Entry) {
 	}
 }
 
-// given says that the state machine gets a command with this body now.
+// given says that the state machine is given a command with this body now.
 func (b *bodies) given(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Given(ref) }) }
 
 // passed says that the state machine will never be given a command with this body.
 func (b *bodies) passed(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Passed(ref) }) }
 
-// ReleaseBody says that the state machine does not refer to a body any more, and never
-// will again, whatever it is restored from.
+// ReleaseBody says that the state machine does not refer to a body any more. It must never refer to
+// it again, not even after it is restored from a snapshot.
 func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 	r.bodies.Kept(func(t *member.Kept) { t.Release(ref) })
 	r.bodies.Cache(func(c *member.BodyCache) { c.Drop(ref) })
 }
 
-// compacted forgets the bodies of entries that an instance's log does not hold any more.
+// compacted takes in that an instance's log has no entries up to floor any more. Then it gives up
+// the bodies that nobody refers to, on another goroutine.
 func (b *bodies) compacted(k *instanceBodies, floor protocol.Index) {
 	b.Kept(func(t *member.Kept) { t.Compacted(k.instance, floor) })
 	b.r.spawn(func(context.Context) { b.Kept((*member.Kept).Sweep) })
 }
 
-// installing says that a snapshot is about to replace the state, because of an instance.
+// installing says that an instance is about to replace the state with a snapshot.
 func (b *bodies) installing(k *instanceBodies, base protocol.Index) {
 	b.Kept(func(t *member.Kept) { t.Installing(k.instance, base) })
 }
 
-// installed begins anew with what the state refers to that a snapshot brought, for one
-// instance whose log begins at base now and others that go on.
+// installed takes in which bodies the state of an installed snapshot refers to. The log of one
+// instance begins after base now. The logs of the others go on.
 func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
 	began, missing := time.Now(), 0
 	refs, _, err := member.LiveBodies(a.Machine())
@@ -103,7 +104,7 @@ func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a 
 	return nil
 }
 
-// mended is installed for a state that was damaged: the logs are where they were.
+// mended is like installed, for a state that replaced a damaged one. No log changes then.
 func (b *bodies) mended(a *member.Applier) error {
 	refs, _, err := member.LiveBodies(a.Machine())
 	if err != nil {
@@ -117,7 +118,7 @@ func (b *bodies) mended(a *member.Applier) error {
 	return nil
 }
 
-// obey takes in what the configurations that are applied say about this member's bodies.
+// obey takes in what the applied configurations say about this member's bodies.
 func (b *bodies) obey(instances []member.InstanceState) {
 	b.Kept(func(t *member.Kept) {
 		for _, id := range t.Obey(instances) {

@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/transport"
 )
 
-// HandleFrame implements transport.Handler. A frame that is not what a member would send
-// is dropped: links may fail, and the protocol repeats itself.
+// HandleFrame implements transport.Handler. It drops a frame that no member would send. Nothing more
+// is needed: links may lose frames, and the protocol repeats its messages.
 func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 	m, err := protocol.DecodeMessage(frame)
 	switch {
@@ -22,7 +22,7 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
 	case r.bodies.handle(m):
 	default:
-		// An instance that is not hosted here is not yet, or not any more.
+		// The member does not host the instance yet, or not any more.
 		if l := r.hosted(m.Instance); l != nil && !l.input(m, len(frame)) {
 			r.metrics.dropped.Add(1)
 		}
@@ -40,7 +40,7 @@ func (r *Replica) PeerUp(id uint64) {
 	r.hears.answered(protocol.MemberID(id))
 }
 
-// PeerDown implements transport.Handler. The links log why.
+// PeerDown implements transport.Handler. The transport logs the error.
 func (r *Replica) PeerDown(id uint64, err error) {
 	var refused *transport.HandshakeError
 	if errors.As(err, &refused) && refused.ByPeer {
@@ -54,7 +54,7 @@ func (r *Replica) PeerDown(id uint64, err error) {
 	r.hears.answered(protocol.MemberID(id))
 }
 
-// removedLinger is how long links to members that left are kept, so that they learn it.
+// removedLinger is how long links to removed members are kept, so that these learn of the removal.
 const removedLinger = 5 * time.Second
 
 // relink makes the links follow the configurations of all instances.
@@ -67,7 +67,7 @@ func (r *Replica) relink(now time.Duration) {
 	r.bodies.follow(&c)
 	r.learn(&c)
 	if len(c.Members) == 0 {
-		return // joining: the addresses given at start serve until the log tells better
+		return // joining: the addresses given at the start are used until the log says others
 	}
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
@@ -90,13 +90,13 @@ func (r *Replica) relink(now time.Duration) {
 	r.setPeers()
 }
 
-// knownPeer is a member with a link; leftAt is when it left the configuration.
+// knownPeer is a member with a link. leftAt is when it left the configuration; 0: it has not.
 type knownPeer struct {
 	addrs  []string
 	leftAt time.Duration
 }
 
-// keepsRetired reports whether a link is kept only for a member that left.
+// keepsRetired reports whether any link is kept to a member that has left.
 func (r *Replica) keepsRetired() bool {
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
@@ -116,7 +116,7 @@ func (r *Replica) setPeers() {
 	r.links.SetPeers(peers)
 }
 
-// addresses turns URLs, as etcd writes them, into host:port.
+// addresses turns URLs, as etcd writes them, into host:port. What is no URL stays as it is.
 func addresses(urls []string) []string {
 	var out []string
 	for _, s := range urls {

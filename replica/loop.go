@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoop executes an instance: one goroutine with a mailbox, whose turns member.Hosted decides. What
-// that asks for is in host.go.
+// eventLoop runs an instance on one goroutine with an inbox. member.Hosted decides what happens in a
+// turn. host.go has what member.Hosted asks for.
 type eventLoop struct {
 	r      *Replica
 	id     protocol.InstanceID
@@ -21,19 +21,19 @@ type eventLoop struct {
 
 	mu     sync.Mutex
 	inputs []protocol.Input
-	jobs   []func()         // other things to do in the loop
+	jobs   []func()         // functions to run in the loop
 	bytes  int              // of messages in inputs; counted in Replica.inbox
-	reads  member.ReadQueue // not asked for yet
-	joined *readGroup       // the group that gathers in reads, if one does
+	reads  member.ReadQueue // reads for which the instance has not been asked yet
+	joined *readGroup       // the group that new readers join, if there is one
 	closed bool
 	wake   chan struct{}
 
 	persisted atomic.Uint64 // last durable step; the log's goroutine raises it
-	load      atomic.Uint64 // a packed Load, but for its Round
+	load      atomic.Uint64 // a packed Load without its Round
 	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
 	woven     atomic.Pointer[member.WeaveStatus]
-	harmed    atomic.Uint64 // the last index of which the record on disk is damaged; 0: none
+	harmed    atomic.Uint64 // the last index whose record on disk is damaged; 0: none
 }
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *instanceBodies) *eventLoop {
@@ -46,7 +46,8 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kep
 	return l
 }
 
-// input queues something that happened. It reports false if the queue is full.
+// input queues something that happened. bytes is the size of a message, 0 for everything else.
+// It reports false if the loop has ended or the inbox is full.
 func (l *eventLoop) input(in protocol.Input, bytes int) bool {
 	l.mu.Lock()
 	if l.closed || bytes > 0 && !l.r.inbox.take(l.bytes, bytes, len(l.r.loops.Load().all)) {
@@ -60,7 +61,7 @@ func (l *eventLoop) input(in protocol.Input, bytes int) bool {
 	return true
 }
 
-// takeInputs takes out what waits, for a buffer in its place.
+// takeInputs takes out everything that waits, and leaves buf as the next buffer.
 func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, j
 	return inputs, jobs
 }
 
-// do runs f in the loop, soon.
+// do queues f for the loop to run.
 func (l *eventLoop) do(f func()) {
 	l.mu.Lock()
 	l.jobs = append(l.jobs, f)
@@ -112,7 +113,7 @@ func (l *eventLoop) run() {
 	}
 }
 
-// wrote is called by the log's goroutine when everything up to seq is durable.
+// wrote is called by the log's goroutine when everything up to seq is durable, or with an error.
 func (l *eventLoop) wrote(seq uint64, err error) {
 	if err != nil {
 		l.r.fail(err)
@@ -122,22 +123,22 @@ func (l *eventLoop) wrote(seq uint64, err error) {
 	poke(l.wake)
 }
 
-// snapshotWritten cuts the log under a durable snapshot.
+// snapshotWritten lets the loop compact the log after a snapshot is durable.
 func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, protocol.Index(l.harmed.Load()), l.streaming)
 	})
 }
 
-// streaming is where a snapshot stands in this instance's log that is on its way to a member; 0
-// if none is or the view of it is not taken yet.
+// streaming returns where a snapshot on its way to a member stands in this instance's log. It is
+// 0 if no snapshot is on its way or its view is not taken yet.
 func (l *eventLoop) streaming(to protocol.MemberID) protocol.Index {
 	l.r.lmu.Lock()
 	defer l.r.lmu.Unlock()
 	return l.r.streams.At(to, l.id)
 }
 
-// shut ends the loop: nothing more will be answered.
+// shut ends the loop when the member stops. Everybody who waits for an answer gets an error.
 func (l *eventLoop) shut() {
 	l.abandon()
 	err := l.r.stopped()

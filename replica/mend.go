@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// CheckState says that the state machine may have found its state damaged: then another
-// member's takes its place.
+// CheckState says that the state machine may have found its state damaged. If it has, another
+// member's state replaces it.
 func (r *Replica) CheckState() { r.apply.push(member.ApplyItem{Halt: true}) }
 
 func (r *Replica) askForState(ctx context.Context) {
@@ -51,7 +51,7 @@ func (r *Replica) askStateOf(ctx context.Context, to protocol.MemberID) error {
 	return r.askLeader(ctx, to, "state", append([]byte{askState}, needs...))
 }
 
-// sendState answers a member whose state is damaged.
+// sendState sends this member's state to a member whose state is damaged.
 func (r *Replica) sendState(from protocol.MemberID, needs *order.Cursor) error {
 	if err := r.apply.stateFor(needs); err != nil {
 		return err
