@@ -17,27 +17,27 @@ import (
 	"github.com/braidlog/braid/transport"
 )
 
-// Options opens a member. All fields are set; the root package knows the defaults.
+// Options opens a member. The root package sets the fields and knows the defaults.
 type Options struct {
 	Self    protocol.MemberID
 	Cluster uint64
 	Dir     string
 	FS      vfs.FS
-	Members []protocol.Member // the initial cluster, or whom a joining member may dial
+	Members []protocol.Member // the initial cluster, or the members that a joining member may dial
 	Join    bool
 
-	// Begin is where a new cluster begins: with which instances. It is the same on every
-	// member; one that has data goes by that.
+	// Begin says with which instances a new cluster begins. It is the same on every member. A member
+	// that has data begins from its data instead.
 	Begin order.Cursor
 	// Leaders says who should lead which instance.
 	Leaders protocol.Leaders
-	// Core makes an instance's core from what the disk held.
+	// Core makes an instance's core from what was on disk.
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
 	Heartbeat, ElectionTimeout time.Duration
-	Depth                      int // batches under way; 0: adaptive
+	Depth                      int // batches in flight; 0: adaptive
 	MaxBatchBytes              int
 	MaxBatchCommands           int // 0: no limit
 	MaxCommandBytes            int
@@ -45,9 +45,9 @@ type Options struct {
 	SnapshotBytes              int64
 	KeepLogBytes               int64 // of log that is kept for members that catch up
 	BodyCacheBytes             int64
-	ScrubBytesPerSecond        int64 // how fast bodies on disk are verified; 0: not at all
-	TrimWhole                  bool  // cut whole copies of coded bodies to a row where that is safe
-	SyncApply                  bool  // apply in the event loop (asynchronous apply off)
+	ScrubBytesPerSecond        int64 // how fast everything on disk is read and verified; 0: not at all
+	TrimWhole                  bool  // replace whole copies of coded bodies by a row where that is safe
+	SyncApply                  bool  // the event loop waits until the state machine has applied
 
 	Listen []net.Listener // for other members; the replica closes them
 	TLS    *tls.Config
@@ -56,22 +56,22 @@ type Options struct {
 	Answer func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
 }
 
-// GiveUp is how long a proposal or read is tried before it fails.
+// GiveUp is how long a proposal or a read is tried before it fails.
 func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
 
-// Setting is one that must be equal on every member.
+// Setting is a setting that must be equal on every member.
 type Setting = transport.Setting
 
-// settings are all that must be equal.
+// settings returns all settings that must be equal on every member.
 func (o *Options) settings() []Setting {
 	all := slices.Clone(o.Settings)
-	if o.Begin.Woven() { // members that begin with others would weave another log
+	if o.Begin.Woven() { // a member that begins with another number would weave another log
 		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
 	}
 	return all
 }
 
-// identity is what the log's files say of whom they belong to.
+// identity is what the log's files say about the cluster and the member that they belong to.
 func (o *Options) identity() []byte {
 	b := append([]byte("braid log "), make([]byte, 16)...)
 	binary.BigEndian.PutUint64(b[10:], o.Cluster)

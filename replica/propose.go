@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/member"
 )
 
-// proposer is the member's Proposals, of which all loops take.
+// proposer holds the member's Proposals. All event loops take batches from it.
 type proposer struct {
 	clock func() time.Duration
 	wake  func()
@@ -24,7 +24,7 @@ func newProposer(clock func() time.Duration, wake func(), o *Options) *proposer 
 	return p
 }
 
-// admit counts a command that is not in a batch yet; release is its opposite.
+// admit counts a command that is not in a batch yet. release takes it off again.
 func (p *proposer) admit(cost int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *proposer) release(cost int64) {
 	p.queue.Release(cost)
 }
 
-// addWhole takes a batch that is complete and whose commands were admitted.
+// addWhole takes a batch that is complete. admit has counted its commands.
 func (p *proposer) addWhole(b *member.Batch) {
 	p.mu.Lock()
 	err := p.queue.AddWhole(b)
@@ -45,7 +45,7 @@ func (p *proposer) addWhole(b *member.Batch) {
 	p.added(err, b)
 }
 
-// added wakes who takes batches, or fails these: there are no proposals any more.
+// added wakes those who take batches. If there are no proposals any more, it fails the batches.
 func (p *proposer) added(err error, batches ...*member.Batch) {
 	if err == nil {
 		p.wake()
@@ -79,7 +79,7 @@ func (p *proposer) add(command []byte, done member.Done) error {
 	return err
 }
 
-// again puts batches that were taken in front of all others.
+// again puts back batches that event loops took, in front of all others.
 func (p *proposer) again(batches []*member.Batch) {
 	p.mu.Lock()
 	err := p.queue.Again(batches)
@@ -87,7 +87,7 @@ func (p *proposer) again(batches []*member.Batch) {
 	p.added(err, batches...)
 }
 
-// free gives back a settled batch's bytes.
+// free takes off the bytes of a settled batch.
 func (p *proposer) free(b *member.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,21 +112,22 @@ func (p *proposer) expired(now, limit time.Duration) []*member.Batch {
 	return p.queue.Expired(now, limit)
 }
 
-// close refuses further commands and returns the batches that were never proposed.
+// close refuses all further commands and returns the batches that were never proposed.
 func (p *proposer) close(err error) []*member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Close(err)
 }
 
-// pendingBytes is the cost of everything not settled.
+// pendingBytes returns the cost of everything that is not settled.
 func (p *proposer) pendingBytes() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Bytes()
 }
 
-// waiter is one blocked Propose. It goes back to the pool only after its answer came.
+// waiter waits for one Propose. It goes back to the pool when its answer has come, or if the command
+// was refused at once.
 type waiter struct {
 	done   member.Done
 	ready  chan struct{}
@@ -143,8 +144,8 @@ func newWaiter() *waiter {
 	return w
 }
 
-// Propose replicates a command, with a body unless that is empty, and returns the result
-// of applying it here. When ctx ends first, the error is both ErrMaybeCommitted and ctx's.
+// Propose replicates a command, and a body if there is one. It returns the result of applying the
+// command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's.
 func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
 	w := r.waiters.Get().(*waiter)
 	if err := r.ProposeAsync(command, body, w.done); err != nil {
@@ -154,14 +155,14 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 	return r.await(ctx, w)
 }
 
-// await waits for a command's answer.
+// await waits for the answer to a command.
 func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 		select {
 		case <-w.ready:
-		default: // the waiter is left to its late answer
+		default: // the late answer still goes to this waiter
 			return nil, errors.Join(member.ErrMaybeCommitted, ctx.Err())
 		}
 	}
@@ -171,8 +172,8 @@ func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 	return result, err
 }
 
-// ProposeAsync is Propose without waiting. The command is copied, the body is not: it must
-// never change again. done is called once, unless an error is returned.
+// ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
+// must never change again. done is called once, unless ProposeAsync returns an error.
 func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
 	if err := r.fits(command, body); err != nil {
 		return err

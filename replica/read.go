@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// readGroup is a group of reads for which callers of ReadBarrier wait.
+// readGroup is a group of reads for which callers of ReadBarrier wait together.
 type readGroup struct {
 	member.ReadGroup
 	done chan struct{} // closed when the group has ended; then err is set
@@ -24,7 +24,7 @@ func newReadGroup() *readGroup {
 	return g
 }
 
-// joinRead adds a reader to the group that is asked for next.
+// joinRead adds a reader to the group for which instances are asked next.
 func (l *eventLoop) joinRead() (*readGroup, error) {
 	l.mu.Lock()
 	if l.closed {
@@ -44,11 +44,11 @@ func (l *eventLoop) joinRead() (*readGroup, error) {
 	return g, nil
 }
 
-// handRead has the loop ask for its part of a group's read point.
+// handRead makes the loop ask for its instance's part of a group's read point.
 func (l *eventLoop) handRead(g *member.ReadGroup) {
 	l.mu.Lock()
 	closed := l.closed
-	handed := l.reads.Hand(g) // into one that is closed in vain
+	handed := l.reads.Hand(g) // a closed queue never gives it out
 	l.mu.Unlock()
 	switch {
 	case !handed:
@@ -60,7 +60,7 @@ func (l *eventLoop) handRead(g *member.ReadGroup) {
 	}
 }
 
-// ask begins a group's read point, of these instances, unless the group has ended.
+// ask begins a group's read point, of these instances. It reports false if the group has ended.
 func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
@@ -69,8 +69,8 @@ func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
 	return ok
 }
 
-// readPoint takes in an instance's part of a group's read point. With the last one the group
-// waits until all is applied.
+// readPoint takes in an instance's part of a group's read point. After the last part the group waits
+// until everything up to the read point is applied.
 func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready := l.known.ReadPoint(g, instance, index)
@@ -84,8 +84,8 @@ func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID,
 	}
 }
 
-// answer releases the readers of groups, and has others asked for again: the instances in
-// force changed under them.
+// answer releases the readers of the groups in ready. It has the groups in void asked for again,
+// because the instances in force changed while they waited.
 func (l *applyLoop) answer(ready, void []*member.ReadGroup) {
 	for _, g := range ready {
 		g.Done(nil)
@@ -93,14 +93,14 @@ func (l *applyLoop) answer(ready, void []*member.ReadGroup) {
 	l.r.askAgain(void)
 }
 
-// readDone lets the next group begin.
+// readDone wakes the first instance, so that the next group can begin.
 func (l *applyLoop) readDone() {
 	if len(l.r.all()) > 1 {
 		poke(l.r.first().wake)
 	}
 }
 
-// failRead tells the readers of a group that there is no answer, once.
+// failRead fails the readers of a group, unless the group has ended.
 func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	l.amu.Lock()
 	first := l.known.FailRead(g)
@@ -112,8 +112,8 @@ func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	}
 }
 
-// ReadBarrier returns when this member's state machine includes everything that was
-// acknowledged anywhere before the call. An error means that nothing is known; retry.
+// ReadBarrier returns when this member's state machine includes everything that any member
+// acknowledged before the call. After an error the caller knows nothing, and may retry.
 func (r *Replica) ReadBarrier(ctx context.Context) error {
 	g, err := r.first().joinRead()
 	if err != nil {

@@ -30,7 +30,7 @@ type Replica struct {
 	bodies   *bodies
 	writer   *wal.Writer
 	snaps    *Snapshots
-	saved    atomic.Pointer[order.Cursor] // how far the newest snapshot goes
+	saved    atomic.Pointer[order.Cursor] // up to where the newest snapshot goes
 	links    *transport.Transport
 	framer   member.Framer
 	proposer *proposer
@@ -44,22 +44,22 @@ type Replica struct {
 	session  protocol.Session
 	own      member.OwnIdentity
 	acquainted
-	// pending is what the log has of instances that are not in force yet; the apply loop's.
+	// pending is what the log has of instances that are not in force yet. The apply loop uses it.
 	pending map[protocol.InstanceID]*member.Pending
 	intake  intake
 
-	// known are the members with links, streams those that are sent a snapshot, stays the
-	// loops of instances that are retired; guarded by lmu.
+	// known are the members with links, streams the snapshots on their way to members, retired the
+	// loops of retired instances. lmu guards them.
 	lmu     sync.Mutex
 	known   map[protocol.MemberID]knownPeer
 	streams member.Streams
 	retired []*eventLoop
 
-	// changes are membership changes and transfers under way, by context.
+	// changes are the membership changes and transfers that wait for a refusal, by context.
 	cmu      sync.Mutex
 	changes  map[uint64]chan protocol.Rejection
 	contexts atomic.Uint64
-	notify   chan struct{} // a token after every change of leader, term or membership
+	notify   chan struct{} // holds a token after every change of leader, term or membership
 
 	ctx    context.Context // ends when the member stops
 	cancel context.CancelFunc
@@ -74,8 +74,8 @@ type counters struct {
 	commits, dropped, snapshots atomic.Uint64
 }
 
-// Open starts a member: it recovers from its directory and begins to take part. sm must
-// be as it was when the member stopped (on disk) or empty (in memory).
+// Open starts a member: it recovers from its directory and begins to take part. A state machine on
+// disk must be as it was when the member stopped. A state machine in memory must be empty.
 func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	if err := dropBallast(o.FS, o.Dir); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	return r.connect(logs)
 }
 
-// recover reads what the instances in force need to start.
+// recover reads from the log what the instances in force need to start.
 func (r *Replica) recover(meta member.Meta) (logs []member.InstanceLog, err error) {
 	for _, id := range meta.Cursor.Instances() {
 		rec, err := member.Recover(r.wal, id, meta)
@@ -184,8 +184,8 @@ func (r *Replica) recover(meta member.Meta) (logs []member.InstanceLog, err erro
 	return logs, nil
 }
 
-// begin writes the first snapshot of a new cluster: nothing, but who its members are. A
-// joining member begins with nobody and waits to be told.
+// begin writes the first snapshot of a new cluster. It holds only who the members are. A joining
+// member begins without members, and the cluster tells it later.
 func (r *Replica) begin(sm member.StateMachine) error {
 	if ok, err := r.snaps.Any(); ok || err != nil {
 		return err
@@ -200,7 +200,7 @@ func (r *Replica) begin(sm member.StateMachine) error {
 	return r.snaps.Write(SnapshotHeader{Meta: member.Bootstrap(r.opt.Begin, members)}, nil)
 }
 
-// assemble makes the loops.
+// assemble makes the event loops.
 func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, a *member.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
@@ -236,7 +236,7 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 	return nil
 }
 
-// newEventLoop makes the loop of an instance from what the disk held.
+// newLoop makes the event loop of an instance from what was on disk.
 func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*eventLoop, error) {
 	core, err := r.opt.Core(log.Instance, *log.Recovered)
 	if err != nil {
@@ -281,7 +281,7 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	return nil
 }
 
-// openBodies opens the store of bodies and finds out which of them are alive.
+// openBodies opens the store of bodies and finds out which of them are live.
 func (r *Replica) openBodies(sm member.StateMachine, shape []protocol.InstanceID, logs []member.InstanceLog) error {
 	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: member.SegmentBytes(r.opt.SnapshotBytes)})
 	if err != nil {
@@ -292,16 +292,16 @@ func (r *Replica) openBodies(sm member.StateMachine, shape []protocol.InstanceID
 	return err
 }
 
-// admit decides about connections from members that have no link.
+// admit returns why a member that has no link may not connect; 0: it may.
 func (r *Replica) admit(id uint64) transport.Reason {
 	_, configs := r.apply.at()
 	return member.Admit(configs, protocol.MemberID(id))
 }
 
-// now is the member's clock.
+// now returns the time since this member was opened: its clock.
 func (r *Replica) now() time.Duration { return time.Since(r.began) }
 
-// spawn runs f until it ends or the member stops.
+// spawn runs f in a goroutine. ctx ends when the member stops; f must end then.
 func (r *Replica) spawn(f func(ctx context.Context)) {
 	r.done.Add(1)
 	go func() {
@@ -310,13 +310,13 @@ func (r *Replica) spawn(f func(ctx context.Context)) {
 	}()
 }
 
-// changed wakes whoever watches Changes.
+// changed wakes those who watch Changes.
 func (r *Replica) changed() { poke(r.notify) }
 
-// Changes returns a channel that holds a token after leader, term or membership changed.
+// Changes returns a channel that holds a token after the leader, term or membership changed.
 func (r *Replica) Changes() <-chan struct{} { return r.notify }
 
-// fail stops the member for a reason. The first one counts.
+// fail stops the member because of err. Only the first error is kept.
 func (r *Replica) fail(err error) {
 	r.emu.Lock()
 	if r.err == nil && r.ctx.Err() == nil {
@@ -336,11 +336,11 @@ func (r *Replica) stopped() error {
 	return member.ErrStopped
 }
 
-// wait cleans up when the member stops, for whatever reason.
+// wait cleans up after the member has stopped.
 func (r *Replica) wait() {
 	<-r.stop
 	r.done.Wait()
-	r.apply.drain() // what the event loop handed over after the apply loop had ended
+	r.apply.drain() // items that came after the apply loop had ended
 	err := r.release()
 	r.emu.Lock()
 	r.err = errors.Join(r.err, err)
@@ -348,7 +348,7 @@ func (r *Replica) wait() {
 	close(r.ended)
 }
 
-// release closes what was opened, in reverse.
+// release closes what was opened, in reverse order.
 func (r *Replica) release() error {
 	var errs []error
 	if r.links != nil {
@@ -367,7 +367,7 @@ func (r *Replica) release() error {
 	return errors.Join(errs...)
 }
 
-// ignoreFailed drops the error that stopped the log earlier: it was reported then.
+// ignoreFailed drops the error that stopped the log: it was reported at that time.
 func ignoreFailed(err error) error {
 	var failed *wal.FailedError
 	if errors.As(err, &failed) {
@@ -376,17 +376,17 @@ func ignoreFailed(err error) error {
 	return err
 }
 
-// Done is closed when the member stopped completely.
+// Done returns a channel that is closed when the member has stopped completely.
 func (r *Replica) Done() <-chan struct{} { return r.ended }
 
-// Err tells why the member stopped: nil while it runs and after Close.
+// Err returns why the member stopped. It is nil while the member runs, and after Close if all was well.
 func (r *Replica) Err() error {
 	r.emu.Lock()
 	defer r.emu.Unlock()
 	return r.err
 }
 
-// Close stops the member and waits until everything is closed.
+// Close stops the member and waits until everything is closed. It returns Err.
 func (r *Replica) Close() error {
 	r.cancel()
 	<-r.ended

@@ -10,13 +10,13 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// A running cluster's log is woven from more or fewer instances: an EntryReshape stands in the
-// first instance's log; where it takes effect in the global log, every member begins the new
-// instances, or retires the last ones. Instances that are retired stay for a while, so that
-// members that are a little behind get the rest of their logs; later they need a snapshot.
+// A running cluster can weave its log from more or fewer instances. The first instance's log gets an
+// EntryReshape. Where that takes effect in the global log, every member begins the new instances or
+// retires the last ones. A retired instance stays for a while, so that members that are a little
+// behind get the rest of its log. After that they need a snapshot.
 
-// Reshape changes how many instances the log is woven from, and returns when it is in force
-// on this member.
+// Reshape changes how many instances the log is woven from. It returns when that number of instances
+// is in force on this member.
 func (r *Replica) Reshape(ctx context.Context, instances int) error {
 	err := r.atLeader(ctx, "reshape", askReshape, instances, func(ctx context.Context) error { return r.reshapeHere(ctx, instances) })
 	if err != nil {
@@ -25,8 +25,8 @@ func (r *Replica) Reshape(ctx context.Context, instances int) error {
 	return r.poll(ctx, "reshape", r.opt.GiveUp(), nil, func() bool { return len(r.all()) == instances })
 }
 
-// reshapeHere proposes to reshape at this member, which leads the first instance, and waits
-// for it. It is absolute: proposed twice it means the same.
+// reshapeHere proposes to reshape at this member, which leads the first instance, and waits until it
+// has taken effect. It may propose several times: the entry has the number, so a repetition is harmless.
 func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
 	first := r.first()
 	refuse := func(reason protocol.Reason) error {
@@ -76,8 +76,8 @@ func (r *Replica) findPending(meta *member.Meta) (logs []member.InstanceLog, err
 	return logs, nil
 }
 
-// reshaped begins and retires instances as the global log says, here and now. begun says that
-// the log is about to have the beginnings of some. It runs in the apply loop.
+// reshaped begins and retires instances, as the global log says at this place. begun says that the
+// beginnings of new instances are on their way to the log. reshaped runs in the apply loop.
 func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
 	cursor := a.Cursor()
 	shape := cursor.Instances()
@@ -135,7 +135,8 @@ func (r *Replica) begun(err error) {
 	r.apply.push(member.ApplyItem{Begun: true})
 }
 
-// beginInstance makes an instance that begins at a base; records are to be in the log before its own.
+// beginInstance makes an instance that begins at a base. The log must have records before the
+// instance's own.
 func (r *Replica) beginInstance(base protocol.Base, id protocol.InstanceID) (l *eventLoop, records []wal.Record, err error) {
 	u := r.pending[id]
 	if u == nil {
@@ -153,7 +154,7 @@ func (r *Replica) beginInstance(base protocol.Base, id protocol.InstanceID) (l *
 	return l, records, nil
 }
 
-// keepRetired keeps an instance that is retired for members that are behind.
+// keepRetired keeps a retired instance for members that are behind.
 func (r *Replica) keepRetired(l *eventLoop) {
 	r.lmu.Lock()
 	r.retired = append(r.retired, l)
@@ -161,7 +162,7 @@ func (r *Replica) keepRetired(l *eventLoop) {
 	r.router.forget(l.id)
 }
 
-// hosted finds the loop of an instance that is in force, or was until lately.
+// hosted returns the loop of an instance that is in force, or is retired and stays for a while.
 func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
 	if l := r.find(id); l != nil {
 		return l
@@ -176,7 +177,7 @@ func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
 	return nil
 }
 
-// askAgain has the read points of groups asked for anew, since other instances are in force.
+// askAgain has read points asked for again, because other instances are in force now.
 func (r *Replica) askAgain(groups []*member.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {
@@ -184,15 +185,15 @@ func (r *Replica) askAgain(groups []*member.ReadGroup) {
 	}
 }
 
-// forget leaves out the loop of an instance that has stayed long enough.
+// forget drops the loop of a retired instance that has stayed long enough.
 func (r *Replica) forget(l *eventLoop) {
 	r.lmu.Lock()
 	defer r.lmu.Unlock()
 	r.retired = slices.DeleteFunc(r.retired, func(o *eventLoop) bool { return o == l })
 }
 
-// dropRetired gives up the logs of instances that are retired for good: the member stopped
-// before it did, or got a snapshot from after that.
+// dropRetired drops the logs of retired instances. There are some if the member stopped before it
+// dropped them, or got a snapshot from after the retirement.
 func (r *Replica) dropRetired(meta *member.Meta) error {
 	for _, id := range r.wal.Instances() {
 		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
@@ -205,8 +206,9 @@ func (r *Replica) dropRetired(meta *member.Meta) error {
 	return nil
 }
 
-// missing answers a member that lacks the log of an instance that may be retired. That it
-// stays here does not help one that joined after the retirement: it is none of its members.
+// missing answers a member that does not have the log of an instance that may be retired. A member
+// that joined after the retirement is not in that instance's membership, so this member cannot send
+// it the log: it sends a snapshot.
 func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
 	if cursor, _ := r.apply.at(); cursor.Retired(id) {
 		r.askSnapshot(nil, from, 0)

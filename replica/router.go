@@ -9,10 +9,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoops are the event loops of all instances that are in force. The set is replaced as a
-// whole, never changed. It implements member.Siblings.
+// eventLoops are the event loops of all instances in force. The set never changes: another one
+// replaces it as a whole. It implements member.Siblings.
 type eventLoops struct {
-	all []*eventLoop // ascending by instance; never empty, the first one's is never retired
+	all []*eventLoop // ascending by instance; never empty, because the first one is never retired
 	ids []protocol.InstanceID
 }
 
@@ -45,7 +45,7 @@ func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 
 func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
 
-// find returns an instance's loop, nil if it is not hosted here.
+// find returns the loop of an instance; nil if the instance is not in force here.
 func (r *Replica) find(id protocol.InstanceID) *eventLoop {
 	for _, l := range r.all() {
 		if l.id == id {
@@ -55,14 +55,15 @@ func (r *Replica) find(id protocol.InstanceID) *eventLoop {
 	return nil
 }
 
-// router is the Weaver of all loops.
+// router holds the Weaver that all loops share.
 type router struct {
-	risen  atomic.Uint64 // the Weaver's
+	risen  atomic.Uint64 // a copy of the Weaver's, to be read without the lock
 	mu     sync.Mutex
 	weaver member.Weaver
 }
 
-// set tells how an instance stands, and returns what the others want of it.
+// set tells the Weaver how far an instance is. It returns what the others want of the instance, and
+// wake with the instances that must be woken.
 func (r *router) set(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
