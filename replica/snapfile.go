@@ -25,9 +25,9 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// A snapshot file: magic, length and CRC of the meta, the meta as JSON, then the state as
-// the state machine wrote it, then the state's length and CRC. A state machine that keeps
-// its own state on disk has checkpoints: snapshot files without state.
+// A snapshot file has: magic, length and CRC of the meta, the meta as JSON, the state as the state
+// machine wrote it, the state's length and CRC. A state machine that keeps its own state on disk has
+// checkpoints: snapshot files without state.
 //
 //	magic 8 | meta length 4 | meta crc 4 | meta … | state … | state length 8 | state crc 4 | end 4
 const (
@@ -36,10 +36,10 @@ const (
 	snapTrailer = 16
 	snapBuffer  = 64 << 10
 	snapSuffix  = ".snap"
-	badSuffix   = ".bad" // of one that was found damaged at start; the next start removes it
+	badSuffix   = ".bad" // of a file that was found damaged at a start; the next start removes it
 )
 
-// SnapshotHeader is what a snapshot file begins with.
+// SnapshotHeader is the beginning of a snapshot file.
 type SnapshotHeader struct {
 	member.Meta
 	// HasState is false for a checkpoint of a state machine that keeps its own state.
@@ -53,14 +53,14 @@ type Snapshots struct {
 	fs     vfs.FS
 	dir    string
 	writes atomic.Uint64 // numbers the temporary files
-	// Damaged is what Restore found, and could do without.
+	// Damaged are the errors of the damaged snapshots that Restore passed over.
 	Damaged []error
 	mu      sync.Mutex                        // held while a complete file gets its name
-	proven  atomic.Pointer[protocol.Position] // where the last snapshot is whose bytes were verified
+	proven  atomic.Pointer[protocol.Position] // position of the last file if it was received and so verified; nil: none
 }
 
-// OpenSnapshots makes the directory if it is missing, and removes what a crash left half
-// written.
+// OpenSnapshots makes the directory if it is missing. It removes files that a crash left half
+// written, and files that an earlier start found damaged.
 func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Snapshots) path(p protocol.Position) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", uint64(p), snapSuffix))
 }
 
-// Positions lists the complete snapshots, ascending.
+// Positions returns the positions of the complete snapshots, ascending.
 func (s *Snapshots) Positions() ([]protocol.Position, error) {
 	names, err := s.fs.List(s.dir)
 	if err != nil {
@@ -145,15 +145,15 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 	return nil
 }
 
-// Write makes a snapshot durable under its position: complete or not at all. Of woven
-// instances there may be several at one position, for skips have none: of these the one that
-// is furthest counts, whichever was written last.
+// Write makes a snapshot durable under its position, complete or not at all. Skips have no position,
+// so several snapshots of woven instances may have the same one. Then the snapshot that goes furthest
+// counts, even if another one was written last.
 func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) error {
 	return s.write(h, state, false)
 }
 
-// Receive is Write for a snapshot that comes from another member. All of it is read again and
-// verified before it counts: on the strength of it the cores give up their logs.
+// Receive is Write for a snapshot that comes from another member. It reads the whole file again and
+// verifies it before the snapshot counts, because the cores give up their logs for it.
 func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error {
 	return s.write(h, state, true)
 }
@@ -189,7 +189,7 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 	return syncDir(s.fs, s.dir)
 }
 
-// fill makes a file with a snapshot, durably.
+// fill makes a file with a snapshot and makes it durable.
 func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
 	f, err := s.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) er
 	return errors.Join(err, f.Close())
 }
 
-// discard removes what was begun, if there is anything.
+// discard removes an incomplete file, if there is one.
 func (s *Snapshots) discard(path string) error {
 	if err := s.fs.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -209,14 +209,14 @@ func (s *Snapshots) discard(path string) error {
 	return nil
 }
 
-// behind reports whether there is a snapshot of the same position that is further.
+// behind reports whether there already is a snapshot of the same position that goes further.
 func (s *Snapshots) behind(c *order.Cursor) bool {
 	if !c.Woven() {
 		return false
 	}
 	f, err := s.Open(c.Position)
 	if err != nil {
-		return false // there is none, or it is damaged and better replaced
+		return false // there is none, or it is damaged and should be replaced
 	}
 	defer f.Close()
 	return c.Before(&f.Header.Cursor)
@@ -251,7 +251,7 @@ func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) e
 
 func newCRC() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
-// checksummer counts and sums what goes through it.
+// checksummer counts the bytes that go through it, and computes their checksum.
 type checksummer struct {
 	w   io.Writer
 	r   io.Reader
@@ -260,7 +260,7 @@ type checksummer struct {
 }
 
 func (s *checksummer) Write(b []byte) (int, error) {
-	s.crc.Write(b) // before others see it; after an error the sum is of no use
+	s.crc.Write(b) // before others see the bytes; after an error nobody uses the checksum
 	n, err := s.w.Write(b)
 	s.n += uint64(n)
 	return n, err
@@ -273,7 +273,7 @@ func (s *checksummer) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SnapshotReader reads a snapshot file: the header is read, the state is next.
+// SnapshotReader reads a snapshot file. The header is already read; the state is next.
 type SnapshotReader struct {
 	Header SnapshotHeader
 	file   vfs.File
@@ -336,11 +336,12 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	return r, nil
 }
 
-// Meta is what the snapshot says beside the state.
+// Meta returns what the snapshot says beside the state.
 func (r *SnapshotReader) Meta() member.Meta { return r.Header.Meta }
 
-// Read reads the state, as the state machine wrote it. It does not end well if the bytes are
-// not those that were written: a state machine may keep what it has read once it has seen EOF.
+// Read reads the state, as the state machine wrote it. It returns EOF only if the bytes are those
+// that were written, because a state machine may keep what it has read once it has seen EOF. If they
+// are not, it returns a [*protocol.CorruptError] instead.
 func (r *SnapshotReader) Read(b []byte) (int, error) {
 	n, err := r.state.Read(b)
 	if err == io.EOF {
@@ -351,8 +352,7 @@ func (r *SnapshotReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Verify reports whether the state that was read is what was written. It reads the
-// rest of it first.
+// Verify reads the rest of the state. It returns an error if the state is not what was written.
 func (r *SnapshotReader) Verify() error {
 	if _, err := io.Copy(io.Discard, r.state); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (r *SnapshotReader) Verify() error {
 	return r.judge()
 }
 
-// judge compares what was read, which is all of it, with what was written.
+// judge compares what was read with what was written. All of the state must have been read.
 func (r *SnapshotReader) judge() error {
 	if r.state.n != r.size || r.state.crc.Sum32() != r.want {
 		return &protocol.CorruptError{What: "snapshot " + r.path, Detail: "state checksum mismatch"}
@@ -371,17 +371,17 @@ func (r *SnapshotReader) judge() error {
 // Close closes the file.
 func (r *SnapshotReader) Close() error { return r.file.Close() }
 
-// stream is a snapshot's header as it goes to another member: with the instance whose leader
-// sends it, and its term.
+// stream is a snapshot's header on its way to another member, with the instance whose leader sends
+// the snapshot, and that leader's term.
 type stream struct {
 	Instance protocol.InstanceID `json:"instance"`
 	Term     protocol.Term       `json:"term"`
-	// After is the index after which the sender has that instance's log; 0: it did not say.
+	// After is the index after which the sender has that instance's log; 0: the sender did not say.
 	After protocol.Index `json:"after,omitempty"`
 	SnapshotHeader
 }
 
-// writeView adapts a state machine's Snapshot to snapshots.write.
+// writeView makes a function for Snapshots.Write or SendSnapshot from a state machine's Snapshot.
 func writeView(ctx context.Context, view member.Snapshot) func(io.Writer) error {
 	return func(w io.Writer) error { return view.WriteTo(ctx, w) }
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// At opens the newest snapshot with a state, which must go as far as this base in an
-// instance. It may go further: what a snapshot holds is committed. All of its bytes were
-// verified, so that a state machine, which may keep its state on disk, sees nothing of one that is
-// damaged; if another does, that is not asked for.
+// At opens the newest snapshot with a state that goes as far as base in an instance. It may go
+// further, because everything in a snapshot is committed. All its bytes were verified: a state machine
+// may keep its state on disk, and must not see a damaged one. At passes over snapshots that are damaged
+// or cannot be read, and reports them only if no other one serves.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.Positions()
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*Snaps
 	return nil, errors.Join(append(damaged, missing)...)
 }
 
-// verified verifies a snapshot, unless that was just done.
+// verified verifies a snapshot, unless that was done when it was received.
 func (s *Snapshots) verified(p protocol.Position) error {
 	if at := s.proven.Load(); at != nil && *at == p {
 		return nil
@@ -53,7 +53,7 @@ func (s *Snapshots) verified(p protocol.Position) error {
 	return s.Whole(p, nil)
 }
 
-// requestView asks for a snapshot of the state as it is now.
+// requestView asks the apply loop for a view of the state as it is now.
 func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
 	reply := make(chan member.StateView, 1)
 	l.push(member.ApplyItem{View: func(v member.StateView) { reply <- v }})
@@ -67,9 +67,9 @@ func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
 	}
 }
 
-// askSnapshot has a member sent the state as it is now, because an instance's leader here has
-// no log for it any more, or, without l, because it misses an instance that is retired. One
-// stream serves all that ask while it runs.
+// askSnapshot has the state as it is now sent to a member. With l, that instance's leader is here and
+// has no log for the member any more. Without l, the member misses an instance that is retired, or
+// its state is damaged. One stream serves all that ask while it runs.
 func (r *Replica) askSnapshot(l *eventLoop, to protocol.MemberID, term protocol.Term) {
 	h := stream{Term: term}
 	if l != nil {
@@ -83,7 +83,7 @@ func (r *Replica) askSnapshot(l *eventLoop, to protocol.MemberID, term protocol.
 	}
 }
 
-// sendSnapshot streams the state as it is now to a member that is behind the log.
+// sendSnapshot streams the state as it is now to a member, and tells those who asked how it ended.
 func (r *Replica) sendSnapshot(ctx context.Context, to protocol.MemberID, h stream) {
 	began := time.Now()
 	cursor, err := r.streamSnapshot(ctx, to, h)
@@ -119,8 +119,8 @@ func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, h st
 	return v.Meta.Cursor, errors.Join(err, v.State.Close())
 }
 
-// HandleSnapshot implements transport.Handler: it makes a received snapshot durable and
-// offers it to the cores.
+// HandleSnapshot implements transport.Handler. It makes a received snapshot durable and offers it to
+// the cores.
 func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error {
 	var h stream
 	if err := json.Unmarshal(meta, &h); err != nil {
@@ -134,25 +134,25 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	case err != nil:
 		return err
 	case verdict == member.IntakeKnown:
-		r.offer(from, &h) // of no use, but the sender should learn how far this member is
+		r.offer(from, &h) // not needed, but the sender should learn how far this member is
 		return nil
 	case verdict == member.IntakeLog:
-		return nil // the sender tries where its snapshot ends, and learns from the answer
+		return nil // the sender tries from where its snapshot ends, and learns from the answer
 	}
 	err = r.receive(from, &h, body)
 	r.intake.done(&h.Cursor, err)
 	return err
 }
 
-// intake is an Intake, and who waits for it.
+// intake holds the SnapshotIntake, and what others wait for.
 type intake struct {
 	mu    sync.Mutex
 	rule  member.SnapshotIntake
-	ended chan struct{} // closed when the one that is being received ends
+	ended chan struct{} // closed when the snapshot that is being received has come or failed
 }
 
-// admitSnapshot asks what becomes of a snapshot, and waits while another one is being received. That
-// one comes or fails: the link sees to it.
+// admitSnapshot asks the SnapshotIntake what to do with a snapshot. It waits while another snapshot is
+// being received. The link ensures that this one comes or fails.
 func (r *Replica) admitSnapshot(h *stream) (member.SnapshotVerdict, error) {
 	o := member.SnapshotOffer{Cursor: h.Cursor, Instance: h.Instance, Base: h.After}
 	for {
@@ -186,7 +186,7 @@ func (i *intake) done(got *order.Cursor, err error) {
 	close(i.ended)
 }
 
-// receive writes a snapshot, and offers it.
+// receive writes a snapshot to a file, and offers it to the cores.
 func (r *Replica) receive(from uint64, h *stream, body io.Reader) error {
 	copyBody := func(w io.Writer) error {
 		_, err := io.Copy(w, body)
@@ -204,8 +204,8 @@ func (r *Replica) receive(from uint64, h *stream, body io.Reader) error {
 	return nil
 }
 
-// overRetired takes a snapshot for an instance that it says is retired: no core will, if this
-// member has everything else.
+// overRetired installs a snapshot for an instance that is retired in it. If this member has everything
+// else, no core accepts the snapshot.
 func (r *Replica) overRetired(meta *member.Meta) {
 	for _, l := range r.all() {
 		if meta.Cursor.Retired(l.id) {
@@ -215,12 +215,12 @@ func (r *Replica) overRetired(meta *member.Meta) {
 	}
 }
 
-// offer tells all cores of a snapshot that is durable. Each takes it or not, by what it knows
-// to be committed; the leader who sent it is only that of the instance that asked.
+// offer tells all cores about a durable snapshot. Each core accepts it or not, by what it knows to be
+// committed. The sender is the leader only of the instance that asked, so only that core gets the term.
 func (r *Replica) offer(from uint64, h *stream) {
 	for _, l := range r.all() {
 		if h.Cursor.Point(l.id) == (order.Point{Instance: l.id}) {
-			continue // nothing of this instance, or it is not in force there
+			continue // the snapshot has nothing of this instance, or it was not in force in it
 		}
 		in := protocol.SnapshotReceived{From: protocol.MemberID(from), Base: h.Base(l.id)}
 		if l.id == h.Instance {
@@ -230,9 +230,10 @@ func (r *Replica) offer(from uint64, h *stream) {
 	}
 }
 
-// Restore brings the state machine and its meta to the newest snapshot, at start. It
-// returns how far the state of a state machine on disk is already. A snapshot that is damaged
-// is passed over, if its state is needed: the one before is enough, for the log goes back to it.
+// Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the
+// position up to which the state of a state machine on disk has already applied. Restore passes over
+// a snapshot whose header is damaged, or whose state is damaged and needed. The snapshot before is
+// enough, because the log goes back to it.
 func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
@@ -266,8 +267,8 @@ func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip proto
 	return h.Meta, h.Command, f.Verify()
 }
 
-// repairable reports whether a state that the log does not go on from can be replaced by
-// another member's.
+// repairable reports whether another member's state can replace a state that ends before the log
+// begins. If so, it condemns the state, unless that is damaged already.
 func repairable(sm member.StateMachine, skip protocol.Position, h *SnapshotHeader) bool {
 	r, ok := sm.(member.Repairable)
 	if ok && r.Damaged() == nil {
@@ -276,8 +277,8 @@ func repairable(sm member.StateMachine, skip protocol.Position, h *SnapshotHeade
 	return ok
 }
 
-// choose finds the newest snapshot that can be used; ok is false if there is none at all. Those
-// that are damaged go out of the way.
+// choose finds the newest snapshot that can be used, and renames newer ones that are damaged. ok is
+// false if there is no snapshot. It is an error if all are damaged.
 func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHeader, ok bool, err error) {
 	all, err := s.Positions()
 	if err != nil {
@@ -288,7 +289,7 @@ func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHead
 		if err == nil {
 			return h, true, s.setAside(all[i+1:])
 		}
-		if !member.IsDamage(err) { // the disk did not say what stands there
+		if !member.IsDamage(err) { // the disk could not read what is there
 			return h, false, err
 		}
 		s.Damaged = append(s.Damaged, err)
@@ -299,7 +300,7 @@ func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHead
 	return h, false, nil
 }
 
-// usable reads a snapshot's header, and verifies its state if that is needed.
+// usable reads a snapshot's header, and verifies its state if the state is needed.
 func (s *Snapshots) usable(p protocol.Position, durable bool, skip protocol.Position) (SnapshotHeader, error) {
 	f, err := s.Open(p)
 	if err != nil {

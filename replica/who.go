@@ -13,12 +13,12 @@ import (
 	"github.com/braidlog/braid/transport"
 )
 
-// Who the others are: the register in the hands of the links and the loops (docs/identity.md).
+// This file is the register as the links and the event loops use it (docs/identity.md).
 
-// acquainted is the register of a running member.
+// acquainted holds the register of a running member.
 type acquainted struct {
 	wmu      sync.Mutex
-	register *member.Register // guarded by wmu, which is held while it is made durable
+	register *member.Register // guarded by wmu, which is also held while the register is made durable
 	hears    hearing
 }
 
@@ -36,7 +36,7 @@ func (r *Replica) takes(id uint64) transport.Who {
 	return onLink(r.register.Takes(protocol.MemberID(id)))
 }
 
-// onLink and offLink say who somebody is in the links' terms and in the log's.
+// onLink and offLink convert between the protocol's Who and the transport's.
 func onLink(w protocol.Who) transport.Who {
 	return transport.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
 }
@@ -45,7 +45,7 @@ func offLink(w transport.Who) protocol.Who {
 	return protocol.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
 }
 
-// meet is transport.Options.Meet: it refuses strangers, and stops this member if it is one.
+// meet is transport.Options.Meet. It refuses strangers, and stops this member if it is a stranger.
 func (r *Replica) meet(id uint64, who, takes transport.Who) error {
 	r.wmu.Lock()
 	err := r.register.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
@@ -63,12 +63,12 @@ func (r *Replica) met(id uint64, who transport.Who) error {
 	}
 	err := SaveRegister(r.opt.FS, r.opt.Dir, r.register)
 	if err != nil {
-		r.fail(err) // it knows more than its disk
+		r.fail(err) // the register has more than the disk
 	}
 	return err
 }
 
-// learn takes in whose log members have by a configuration.
+// learn takes in from a configuration whose log each member has.
 func (r *Replica) learn(c *protocol.Config) {
 	r.wmu.Lock()
 	strangers, err := r.register.Learn(c)
@@ -89,22 +89,22 @@ func (r *Replica) stopIfForgotten(err error) {
 	}
 }
 
-// condemn stops the member for good: it lost what it acknowledged.
+// condemn stops the member for ever, because it lost what it acknowledged.
 func (r *Replica) condemn(f *protocol.Forgot) {
 	err := Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
 	r.fail(errors.Join(member.Forgotten(r.opt.Self, f), err))
 }
 
-// Newborn reports whether a member has no log yet: nothing was ever promised with it.
+// Newborn reports whether a member has no log yet. Then it has never promised anything.
 func Newborn(logs []member.InstanceLog) bool {
 	return !slices.ContainsFunc(logs, func(l member.InstanceLog) bool {
 		return l.Recovered.Base.Index > 0 || l.Recovered.State.Term > 0 || len(l.Recovered.Entries) > 0
 	})
 }
 
-// takePart has the loops begin. A member without a log first waits until each of the others
-// has said whether it knows it, or cannot be reached: it may be one that lost its disk. Those
-// that come later tell it then.
+// takePart starts the event loops. A member without a log may be one that lost its disk. So it first
+// waits until each other member has said whether it knows this one, or cannot be reached, or until
+// a timeout. Members that link later tell it then.
 func (r *Replica) takePart() {
 	defer r.done.Done()
 	r.hears.wait(r.stop, r.opt.ElectionTimeout)
@@ -114,14 +114,14 @@ func (r *Replica) takePart() {
 	}
 }
 
-// hearing waits for the first word from some members.
+// hearing waits for the first answer of each of some members.
 type hearing struct {
 	mu   sync.Mutex
 	left []protocol.MemberID
-	done chan struct{} // nil: nobody is waited for
+	done chan struct{} // nil: nobody waits
 }
 
-// await begins to wait for all but self.
+// await begins to wait for all members but self.
 func (a *hearing) await(members []protocol.Member, self protocol.MemberID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +135,7 @@ func (a *hearing) await(members []protocol.Member, self protocol.MemberID) {
 	}
 }
 
-// answered notes that a member was linked with, or that it is known why not.
+// answered notes that a member has a link now, or that the reason is known why it has none.
 func (a *hearing) answered(id protocol.MemberID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +148,7 @@ func (a *hearing) answered(id protocol.MemberID) {
 	}
 }
 
-// wait returns when all have answered, after a while, or when the member stops.
+// wait returns when all have answered, after timeout, or when the member stops.
 func (a *hearing) wait(stop <-chan struct{}, timeout time.Duration) {
 	if a.done == nil {
 		return
