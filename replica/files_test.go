@@ -73,7 +73,7 @@ func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
 		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
 		return SnapshotHeader{Meta: m, HasState: true}
 	}
-	for _, round := range []protocol.Round{3, 8, 4} { // the last one was begun before the second came
+	for _, round := range []protocol.Round{3, 8, 4} { // the last was begun before the second came
 		require.NoError(t, s.Write(at(round), writeState("state")))
 	}
 	h, _, err := s.Newest()
@@ -109,8 +109,8 @@ func TestDamagedSnapshotsAreNoticed(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsADamagedSnapshotToItsEnd: a state machine that keeps its state on disk may make
-// what it was given its own once it has seen all of it.
+// TestNobodyReadsADamagedSnapshotToItsEnd: a state machine that keeps its state on disk may keep what
+// it was given, once it has seen the end.
 func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := OpenSnapshots(fs, "s")
@@ -141,8 +141,8 @@ func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	}
 }
 
-// TestAReceivedSnapshotIsReadAgain: what the disk made of it counts, not what was sent. Damage
-// leaves everything as it was.
+// TestAReceivedSnapshotIsReadAgain: what is on the disk counts, not what was sent. If that is damaged,
+// the snapshots that were there before stay.
 func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
 	fs := &flipper{FS: vfs.NewMem()}
 	s, err := OpenSnapshots(fs, "s")
@@ -163,7 +163,7 @@ func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// flipper is a disk that keeps other bytes than it is given.
+// flipper is a disk that keeps other bytes than it was given.
 type flipper struct {
 	vfs.FS
 	flips bool

@@ -29,7 +29,7 @@ func TestMendingAsksOneAfterTheOther(t *testing.T) {
 			m.Refused(now, election)
 		}
 	}
-	// Those that refuse are left at once, one that sends is given time.
+	// Members that refuse are left at once. A member that sends its state gets time.
 	require.Equal(t, []protocol.MemberID{3, 1, 3, 1, 3, 1, 3}, asked)
 	require.Zero(t, new(member.StateRepair).Next(0, election, &protocol.Status{Self: 1, Config: protocol.Config{Members: []protocol.Member{{ID: 1}}}}), "there is nobody")
 }
@@ -53,8 +53,8 @@ func (f *fragile) Sync() error                        { return f.damaged }
 func (f *fragile) Damaged() error                     { return f.damaged }
 func (f *fragile) Condemn(cause error)                { f.damaged = cause }
 
-// TestDamagedStateIsReplaced applies nothing to a damaged state, and goes on after a snapshot
-// that is not behind: an equal one will do.
+// TestDamagedStateIsReplaced applies nothing to a damaged state. It goes on after a snapshot that is
+// not behind the state's place in the order. A snapshot of the same place is enough.
 func TestDamagedStateIsReplaced(t *testing.T) {
 	entry := func(index protocol.Index) protocol.Entry {
 		e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1}, Seq: uint64(index)}, Count: 1}
@@ -73,14 +73,14 @@ func TestDamagedStateIsReplaced(t *testing.T) {
 	require.Len(t, sm.applied, 1)
 
 	sm.Condemn(errors.New("a flipped byte"))
-	apply(2) // it is in order, but it has no effect
+	apply(2) // it is in the order, but it has no effect
 	require.True(t, a.Stuck())
 	apply(3)
 	require.Len(t, sm.applied, 1)
 	require.False(t, a.Fits(&before), "entry 2 would be lost")
 
 	good := before
-	good.Cursor = a.Cursor() // of somebody who applied entry 2
+	good.Cursor = a.Cursor() // from a member that applied entry 2
 	require.Equal(t, protocol.Index(2), good.Cursor.Points[0].Index)
 	require.True(t, a.Fits(&good))
 	require.NoError(t, a.Install(good, bytes.NewReader(nil)))

@@ -26,8 +26,8 @@ func (u *unreadable) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return u.FS.Open(name, opts...)
 }
 
-// TestASnapshotThatCannotBeReadIsNotDamaged: a disk that fails to read says nothing about what stands
-// there. The snapshot stays, and the member does not go back to an older one.
+// TestASnapshotThatCannotBeReadIsNotDamaged: a disk that fails to read does not say what is there. The
+// snapshot stays, and the member does not go back to an older one.
 func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	fs := &unreadable{FS: vfs.NewMem(), name: "none"}
 	s, err := OpenSnapshots(fs, "s")

@@ -11,13 +11,13 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// counter is a chance that never repeats itself.
+// counter returns numbers that never repeat themselves, in place of random ones.
 func counter() func() uint64 {
 	n := uint64(0)
 	return func() uint64 { n++; return n<<32 | n }
 }
 
-// lives enters a directory so many times and returns who the member is then.
+// lives enters a directory as many times as told, and returns who the member is after that.
 func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.OwnIdentity) {
 	t.Helper()
 	for range times {
@@ -30,7 +30,7 @@ func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance fu
 	return own
 }
 
-// link has two members meet as the links do, and returns why not.
+// link makes two members meet as the links do. It returns why each refuses the other, if it does.
 func link(a, b *member.Register, idA, idB protocol.MemberID) (atA, atB error) {
 	takesA, takesB := a.Takes(idB), b.Takes(idA)
 	atA, atB = a.Meet(idB, b.Who(), takesB), b.Meet(idA, a.Who(), takesA)
@@ -77,7 +77,7 @@ func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 	require.NoError(t, atB)
 
 	var forgotten *member.ForgottenError
-	for range 5 { // the first has the number of the life that was known, the others are beyond it
+	for range 5 { // the first life has the number of the life that a knows; the others have higher numbers
 		old := member.NewRegister(lives(t, copied, 2, 1, chance))
 		_, atB = link(a, old, 1, 2)
 		require.ErrorAs(t, atB, &forgotten)
@@ -100,7 +100,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	strangers, err := a.Learn(c)
 	require.NoError(t, err)
 	require.Empty(t, strangers)
-	atA, atB := link(a, wiped, 1, 2) // whom a never met
+	atA, atB := link(a, wiped, 1, 2) // a never met it
 	require.Error(t, atA)
 	require.Error(t, atB)
 	_, err = wiped.Learn(c)
@@ -112,7 +112,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.NoError(t, atA)
 	require.NoError(t, atB)
 
-	// Who met the wrong one first learns better.
+	// A member that met the wrong one first learns from the membership who the right one is.
 	d := member.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
 	_, _ = link(d, wiped, 4, 2)
 	strangers, err = d.Learn(c)
@@ -158,7 +158,7 @@ func TestARegisterIsKept(t *testing.T) {
 	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Life: 6, Mark: 1}))
 }
 
-// A directory of a program that knew no log identities gets one, and goes on counting.
+// A directory of a program that knew no log identities gets one. The count of its lives goes on.
 func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, wal.MakeDir(fs, "d", 0o700))
@@ -169,7 +169,7 @@ func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	require.Equal(t, own.Log, lives(t, fs, 1, 1, counter()).Log)
 }
 
-// Two logs of one member: neither's proposals are taken for the other's, in whatever order.
+// Two logs have one member's id. A proposal of one is never taken for a proposal of the other.
 func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	chance := counter()
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
