@@ -5,29 +5,29 @@ import "time"
 const (
 	// sealAfter is how long a log is idle before it is sealed.
 	sealAfter = 100 * time.Millisecond
-	// tidyAfter is the pause between parts of the work that is done when a log is idle.
+	// tidyAfter is the pause between two pieces of the work that is done while a log is idle.
 	tidyAfter = 5 * time.Millisecond
-	// roomAfter is the pause between two attempts to find room on a full disk.
+	// roomAfter is the pause between two attempts to find space on a full disk.
 	roomAfter = 50 * time.Millisecond
-	// forever is a pause that only something submitted ends.
+	// forever is a pause that ends only when something is submitted.
 	forever time.Duration = -1
 )
 
-// Beside has a function run soon, perhaps beside everything else. What it returns returns when the
-// function has run.
+// Beside runs a function soon, perhaps at the same time as everything else. It returns a function wait,
+// which waits until that function has run.
 type Beside func(func()) (wait func())
 
-// Commits is group commit on a Log and the Bodies beside it, as a sequence of steps: it takes
-// whatever was submitted, by all instances, makes it durable with one sync of each, and tells
-// those who submitted it. It has no goroutine, no lock and no clock: whoever executes it calls
-// Gather, and then Step or, if Gather says false, waits for Pause or for the next submission.
-// Writer does so in a goroutine.
+// Commits is group commit on a Log and the Bodies beside it, as a sequence of steps. It takes
+// whatever all instances submitted, makes it durable with one sync of the Log and one of the Bodies,
+// and tells those who submitted it. It has no goroutine, no lock and no clock. Whoever executes it
+// calls Gather. If Gather returns true, it calls Step. If Gather returns false, it waits for the time of
+// Pause or for the next submission. Writer does so in a goroutine.
 //
-// The Log's and Bodies' methods that are safe beside others stay so; the rest are for Step.
+// The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
 //
-// Submit, Compact, Rewrite, Close, Queued and Gather look at what waits; Step, Busy, Syncs, Pause
-// and Stats at what is under way, and Gather at both. An executor that lets several goroutines
-// submit holds a lock around the former.
+// Submit, Compact, Rewrite, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and
+// Stats use what is under way. Gather uses both. An executor that lets several goroutines submit holds
+// a lock around the methods that use what waits.
 type Commits struct {
 	log    *Log
 	bodies *Bodies // nil: records have none
@@ -35,13 +35,13 @@ type Commits struct {
 
 	// What waits.
 	queue  []job
-	spare  []job // the other half of a pair of buffers
+	spare  []job // the other of two buffers; begin swaps them
 	queued int64 // bytes in queue
 	closed bool
 
-	// What is under way. rest is the tail of batch that was not told yet; of it the first fit
-	// jobs are made durable in this round. In a stage that goes through them at is the job and
-	// part the record of it that is next.
+	// What is under way. rest is the end of batch: the jobs that were not told yet. The first fit jobs of
+	// rest are made durable in this round. In a stage that goes through these jobs, at is the next job
+	// and part is the next record of it.
 	//
 	//	fit ≤ len(rest) ≤ len(batch); at ≤ fit
 	stage     Stage
@@ -50,14 +50,14 @@ type Commits struct {
 	fit       int
 	at, part  int
 	pause     time.Duration // before the next step
-	ending    bool          // no room is waited for any more
-	full      *FullError    // why the stage waits for room; nil: it does not
-	seen      int           // how many jobs waited when it was last looked for room
-	earlier   []job         // compactions that may be done at once, to make room
+	ending    bool          // Close was called: there is no waiting for space any more
+	full      *FullError    // why the stage waits for space; nil: it does not
+	seen      int           // how many jobs waited at the last attempt to find space
+	earlier   []job         // compactions that may be done at once, to free space
 	gaveUp    error         // why nothing is written any more
 	completed CommitStats
 
-	// Mutant is for tests: bodies-after-log, answer-before-sync, cut-before-records.
+	// Mutant is for tests. Commits knows bodies-after-log, answer-before-sync and cut-before-records.
 	Mutant Mutant
 }
 
@@ -77,13 +77,13 @@ type Stage uint8
 
 // The stages, in the order in which a batch goes through them.
 const (
-	StageIdle     Stage = iota // nothing is under way: seal the files, tidy up
+	StageIdle     Stage = iota // nothing is under way: seal the files and free space in them
 	StageBodies                // write the bodies of records
 	StageBodySync              // make them durable
 	StageRecords               // write the records
 	StageSync                  // make them durable
 	StageAnswer                // tell those who submitted them
-	StageTidy                  // prepare and empty files
+	StageTidy                  // prepare the next files, and free space in files
 )
 
 var stageNames = [...]string{"idle", "bodies", "sync of bodies", "records", "sync", "answer", "tidy"}
@@ -94,25 +94,25 @@ func (s Stage) String() string { return stageNames[s] }
 type CommitStats struct {
 	Submits uint64 // calls of Submit that are durable or failed
 	Records uint64
-	Bytes   uint64 // of records' parts and bodies, without headers
+	Bytes   uint64 // of records' parts and bodies, without the records' headers
 	Syncs   uint64
-	// PendingBytes are under way.
+	// PendingBytes are the bytes of the batch that is under way.
 	PendingBytes int64
-	// Failed is why the log is shut, or nil.
+	// Failed is why the log is shut; nil: it is not.
 	Failed error
-	// Full is why the step under way waits for room on the disk; nil: it does not.
+	// Full is why the step that is under way waits for space on the disk; nil: it does not.
 	Full *FullError
 }
 
-// NewCommits returns group commit on a log and the bodies beside it, which must not be used
-// otherwise from then on. bodies may be nil if no record has a body. beside runs a function soon,
-// perhaps beside what is called next.
+// NewCommits returns group commit on a log and the bodies beside it. From then on others may call only
+// those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
+// beside runs a function soon, perhaps at the same time as what is called next.
 func NewCommits(l *Log, bodies *Bodies, beside Beside) *Commits {
 	return &Commits{log: l, bodies: bodies, beside: beside, pause: sealAfter}
 }
 
-// Submit hands over records and their bodies; see Writer.Submit. It reports false after Close:
-// then done will not be called.
+// Submit hands over records and their bodies; see Writer.Submit. After Close it returns false, and
+// done will not be called.
 func (c *Commits) Submit(records []Record, done func(error)) bool {
 	j := job{records: records, done: done}
 	for i := range records {
@@ -124,12 +124,12 @@ func (c *Commits) Submit(records []Record, done func(error)) bool {
 	return c.add(j)
 }
 
-// Compact is Log.Compact, in the order of submission.
+// Compact is Log.Compact, done in the order of submission. After Close it returns false.
 func (c *Commits) Compact(instance uint32, index uint64) bool {
 	return c.add(job{compact: true, instance: instance, index: index})
 }
 
-// Rewrite is Log.Rewrite, in the order of submission.
+// Rewrite is Log.Rewrite, done in the order of submission. After Close it returns false.
 func (c *Commits) Rewrite(instance uint32, done func(error)) bool {
 	return c.add(job{rewrite: true, instance: instance, done: done})
 }
@@ -143,17 +143,17 @@ func (c *Commits) add(j job) bool {
 	return true
 }
 
-// Queued is how many jobs wait, and how many bytes of records and bodies they have.
+// Queued returns how many jobs wait, and how many bytes their records and bodies have.
 func (c *Commits) Queued() (jobs int, bytes int64) { return len(c.queue), c.queued }
 
-// Close says that nothing more is submitted, and that room on a full disk is not waited for any
+// Close says that nothing more is submitted, and that Commits does not wait for space on a full disk any
 // more. What was submitted is still made durable, or fails.
 func (c *Commits) Close() { c.closed = true }
 
-// Closed reports whether everything is over.
+// Closed reports whether Close was called and everything that was submitted is done.
 func (c *Commits) Closed() bool { return c.closed && len(c.queue) == 0 && c.stage == StageIdle }
 
-// Gather takes what waits if nothing is under way. It reports whether Step is to be called at
+// Gather takes the jobs that wait, if nothing is under way. It reports whether Step is to be called at
 // once.
 func (c *Commits) Gather() bool {
 	c.ending = c.closed
@@ -170,10 +170,10 @@ func (c *Commits) Gather() bool {
 	return c.stage != StageIdle && c.pause == 0
 }
 
-// Busy reports whether something is under way that need not wait for anything but Step.
+// Busy reports whether something is under way that does not wait for space.
 func (c *Commits) Busy() bool { return c.stage != StageIdle && c.full == nil }
 
-// More reports whether the batch has jobs behind those of this round.
+// More reports whether the batch has jobs that come after this round.
 func (c *Commits) More() bool { return len(c.rest) > c.fit }
 
 // Stage is what Step does next.
@@ -190,8 +190,8 @@ func (c *Commits) Syncs() bool {
 	return false
 }
 
-// Pause is how long the next Step should wait if Gather says false; negative: until something is
-// submitted.
+// Pause is how long the executor waits before the next Step if Gather returns false. If it is negative,
+// the executor waits until something is submitted.
 func (c *Commits) Pause() time.Duration { return c.pause }
 
 // Stats returns the counts up to now.
@@ -205,7 +205,7 @@ func (c *Commits) begin() {
 	c.round()
 }
 
-// round begins to make durable what is left of the batch.
+// round begins to make the rest of the batch durable.
 func (c *Commits) round() {
 	c.stage, c.fit, c.at, c.part = StageBodies, len(c.rest), 0, 0
 	if c.gaveUp != nil {
@@ -213,7 +213,7 @@ func (c *Commits) round() {
 	}
 }
 
-// Step does what is next.
+// Step does the next step.
 func (c *Commits) Step() {
 	switch c.stage {
 	case StageIdle:
@@ -227,7 +227,7 @@ func (c *Commits) Step() {
 	}
 }
 
-// write does a step that makes jobs durable. Where there is no room it makes some, or waits.
+// write does a step that makes jobs durable. If the disk is full, it frees space or waits.
 func (c *Commits) write() {
 	waited := c.full != nil
 	var err error
@@ -254,8 +254,8 @@ func (c *Commits) write() {
 	}
 }
 
-// wait notes that a step found no room (nil: that it did). The first time what may go is given
-// back at once.
+// wait notes that a step found no space, or with nil that it found some. The first time there is no
+// pause: the next Step frees what may go.
 func (c *Commits) wait(full *FullError, again bool) {
 	c.full, c.completed.Full = full, full
 	if c.pause = 0; again {
@@ -304,20 +304,19 @@ func (c *Commits) next() {
 	}
 }
 
-// giveUp fails what is left of the batch, and everything after it: nothing may follow what is
-// missing.
+// giveUp fails the rest of the batch and everything after it: nothing may follow what is missing.
 func (c *Commits) giveUp(err error) {
 	if c.log.err == nil {
-		c.log.unlend() // it was closed while it waited for room
+		c.log.unlend() // the log was closed while it waited for space
 	}
 	c.wait(nil, false)
 	c.gaveUp, c.fit, c.stage = err, len(c.rest), StageAnswer
 	c.count(err)
 }
 
-// appendBodies writes the bodies of the jobs: they are durable before the records that name them
-// are written. If that fails, the log is shut too: it must not name what is not there. Where
-// there is no room, the jobs before come first.
+// appendBodies writes the bodies of the jobs. They are durable before the records that name them are
+// written. If a write fails, the log is shut too, because it must not name what is not there. If there
+// is no space for a job, this round is only of the jobs before it.
 func (c *Commits) appendBodies() error {
 	for ; c.at < c.fit; c.at, c.part = c.at+1, 0 {
 		records := c.rest[c.at].records
@@ -340,7 +339,8 @@ func (c *Commits) appendBodies() error {
 	return nil
 }
 
-// appendRecords writes the jobs to the log. Where there is no room, the jobs before come first.
+// appendRecords writes the jobs to the log. If there is no space for a job, this round is only of the
+// jobs before it.
 func (c *Commits) appendRecords() error {
 	if c.Mutant == MutantCutFirst {
 		if err := c.cutFirst(); err != nil {
@@ -424,7 +424,7 @@ func (c *Commits) answer() {
 	}
 }
 
-// tell calls done of the jobs of this round that were not told yet.
+// tell calls done for those jobs of this round whose done was not called yet.
 func (c *Commits) tell() {
 	for i := range c.rest[:c.fit] {
 		if done := c.rest[i].done; done != nil {
@@ -434,15 +434,15 @@ func (c *Commits) tell() {
 	}
 }
 
-// tidy does a part of what is not urgent behind a batch.
+// tidy does one piece of the work that is not urgent, after a batch.
 func (c *Commits) tidy() {
 	c.log.prepare(c.beside)
 	c.tidyBodies()
 	c.stage, c.pause = StageIdle, sealAfter
 }
 
-// tidyBodies empties files of which most is dead, and reports whether there is more of that to
-// do. An error shows in what is submitted next.
+// tidyBodies moves live bodies out of files of which most is not needed. It reports whether there is
+// more of that to do. An error shows in what is submitted next.
 func (c *Commits) tidyBodies() (more bool) {
 	if c.bodies == nil {
 		return false
@@ -455,7 +455,7 @@ func (c *Commits) tidyBodies() (more bool) {
 	return more
 }
 
-// seal seals an idle log and its bodies, and goes on tidying up.
+// seal seals an idle log and its bodies, and continues to free space in files of bodies.
 func (c *Commits) seal() {
 	more, err := false, c.log.seal()
 	if err == nil && c.bodies != nil {
@@ -477,7 +477,7 @@ func (c *Commits) seal() {
 	}
 }
 
-// failed shuts the log for what is submitted next, unless there was only no room.
+// failed shuts the log, so that what is submitted next fails, unless the error is only a full disk.
 func (c *Commits) failed(err error) {
 	if err = c.log.fail("tidy", err); roomMissing(err) == nil {
 		c.completed.Failed = err

@@ -17,14 +17,14 @@ func atOnce(do func()) (wait func()) {
 	return func() {}
 }
 
-// drain executes steps until there is nothing to do at once.
+// drain executes steps until Gather says that there is nothing to do at once.
 func drain(c *Commits) {
 	for c.Gather() {
 		c.Step()
 	}
 }
 
-// TestStagesOfABatch goes through a batch step by step: nobody is told before the last sync.
+// TestStagesOfABatch goes through a batch step by step. Nobody is told before the last sync.
 func TestStagesOfABatch(t *testing.T) {
 	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
 	c := NewCommits(l, b, atOnce)
@@ -55,8 +55,8 @@ func TestStagesOfABatch(t *testing.T) {
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
 
-// TestFullDiskCutsNothingUnwritten: a cut that waits makes room on a full disk, but not below
-// entries that are still to be written in the place of others.
+// TestFullDiskCutsNothingUnwritten: a compaction that waits frees space on a full disk. It must not
+// pass entries that are still to be written in the place of others.
 func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	full := false
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
@@ -95,8 +95,8 @@ func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
 
-// TestFullDiskUsesNoFreeFile: where a file that is to be used again cannot be written, because the
-// disk is full and files are copied when they are written, the log and the bodies wait for room.
+// TestFullDiskUsesNoFreeFile: on some disks a write to a file that is used again needs new space. If such
+// a disk is full, the log and the bodies wait for space.
 func TestFullDiskUsesNoFreeFile(t *testing.T) {
 	full, refused := false, 0
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {

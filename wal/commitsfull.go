@@ -2,11 +2,11 @@ package wal
 
 import "math"
 
-// What Commits does while the disk is full: it waits for room. Nothing that was submitted
-// fails, and nothing is told to be durable, so to whoever submits it is a disk that stands
-// still. Meanwhile it gives back what may go.
+// This file is what Commits does while the disk is full: it waits for space. Nothing that was submitted
+// fails before Close, and nothing is told to be durable. To those who submit, it is like a stalled
+// disk. Meanwhile Commits frees what is not needed.
 
-// unwritten are the jobs of the batch whose records are not in the log yet.
+// unwritten returns the jobs of the batch whose records are not in the log yet.
 func (c *Commits) unwritten() []job {
 	if c.stage == StageSync {
 		return c.rest[c.fit:]
@@ -14,9 +14,9 @@ func (c *Commits) unwritten() []job {
 	return c.rest
 }
 
-// relieve gives back what is not needed any more: bodies that were released, and the entries
-// of which a compaction that waits behind what cannot be written says so. That one of the two
-// finds no room does not hinder the other.
+// relieve frees what is not needed any more. That is the bodies that were released, and the entries
+// that are named by compactions that wait behind a job that cannot be written. If the bodies find no
+// space for this, relieve still goes on with the log.
 func (c *Commits) relieve() error {
 	if err := c.relieveBodies(); err != nil && roomMissing(err) == nil {
 		return err
@@ -42,8 +42,8 @@ func (c *Commits) relieveBodies() error {
 	return nil
 }
 
-// earlyCuts lists up to where each instance's log may be cut before the jobs before the
-// compaction are written: below everything that they still write of the instance.
+// earlyCuts returns up to where each instance's log may be compacted before the jobs in front of the
+// compaction are written. That is below every entry that these jobs still write for the instance.
 func earlyCuts(lists ...[]job) (cuts []job) {
 	lowest := map[uint32]uint64{}
 	for _, jobs := range lists {
@@ -65,14 +65,14 @@ func earlyCuts(lists ...[]job) (cuts []job) {
 	return cuts
 }
 
-// lowerBy notes the lowest index of each instance that records write.
+// lowerBy notes for each instance the lowest index that the records write.
 func lowerBy(lowest map[uint32]uint64, records []Record) {
 	for k := range records {
 		r := &records[k]
 		at, ok := lowest[r.Instance]
 		switch {
 		case r.Kind == KindBase:
-			at = 1 // the log begins anew with it
+			at = 1 // the log begins anew with this base
 		case r.Kind == KindEntry && ok:
 			at = min(at, r.Index)
 		case r.Kind == KindEntry:
@@ -84,7 +84,7 @@ func lowerBy(lowest map[uint32]uint64, records []Record) {
 	}
 }
 
-// compactEarly is Compact of no more than the log has of an instance.
+// compactEarly is Compact, up to the last entry that the log has of an instance and no further.
 func (l *Log) compactEarly(instance uint32, index uint64) error {
 	l.mu.Lock()
 	in := l.index.find(instance)
