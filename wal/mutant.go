@@ -1,10 +1,10 @@
 package wal
 
-// Mutant names a deliberately unsafe variant of one rule of this package, for tests alone: the
-// simulator must catch each of them. A name that is not known here breaks nothing.
+// Mutant names a variant of this package in which one rule is broken on purpose, for tests alone. The
+// simulator must catch each of them. A name that this package does not know breaks nothing.
 type Mutant string
 
-// The mutants; Mutants says what each does.
+// Mutants says what each of these does.
 const (
 	MutantBodiesLate  Mutant = "bodies-after-log"
 	MutantAnswerEarly Mutant = "answer-before-sync"
@@ -12,13 +12,13 @@ const (
 	MutantMarkEarly   Mutant = "mark-before-sync"
 )
 
-// MutantInfo describes a mutant: Where is what holds the field.
+// MutantInfo describes a mutant. Where is the type that has the field Mutant.
 type MutantInfo struct {
 	Name        Mutant
 	Where, Does string
 }
 
-// Mutants lists all of them.
+// Mutants lists all mutants of this package.
 var Mutants = [...]MutantInfo{
 	{MutantBodiesLate, "Commits", "entries are written before the bodies that they name are durable"},
 	{MutantAnswerEarly, "Commits", "records are told to be durable before they are synced"},

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Writer executes Commits in a goroutine of its own. It syncs at once when it has nothing else
-// to do, and covers with one sync whatever was submitted while the last one ran, by all
-// instances. The Log's own ReadEntry, Size and Instances stay safe; its other
-// methods are the writer's until Close.
+// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once.
+// What all instances submit while a sync runs is covered by the next sync. The Log's ReadEntry, Size
+// and Instances stay safe for concurrent use. Nobody else may call its other methods until Close has
+// returned.
 type Writer struct {
 	log  *Log
-	wake chan struct{} // holds one token while something was submitted to nothing
+	wake chan struct{} // holds a token after something was submitted while nothing waited
 	done chan struct{} // closed when the goroutine has ended
 
-	// mu guards stats and those methods of steps that look at what waits; the others are the
-	// goroutine's own.
+	// mu guards stats and those methods of steps that use what waits. Only the goroutine calls the
+	// other methods of steps.
 	mu    sync.Mutex
 	steps *Commits
 	stats WriterStats
@@ -28,20 +28,20 @@ const LatencyBuckets = 32
 // WriterStats are counts since the writer began.
 type WriterStats struct {
 	CommitStats
-	// SyncTime is the time spent in writing and syncing; SyncMax the longest of them.
+	// SyncTime is the time spent in writing and syncing. SyncMax is the longest single one of these times.
 	SyncTime, SyncMax time.Duration
-	// SyncLatency[i] counts the syncs that took less than 2^i microseconds, and not less
-	// than half of that; the last also counts longer ones.
+	// SyncLatency[i] counts the syncs that took less than 2^i microseconds and at least half of
+	// that. The last bucket also counts longer syncs.
 	SyncLatency [LatencyBuckets]uint64
-	// SyncStart is when the sync that runs now began; zero if none runs. A disk that stands
-	// still shows here.
+	// SyncStart is when the sync that runs now began, including its writes; zero if none runs. It
+	// shows a stalled disk.
 	SyncStart time.Time
-	// QueuedBytes wait for the sync that runs now to end; PendingBytes are covered by it.
+	// QueuedBytes wait until the sync that runs now has ended. PendingBytes are covered by that sync.
 	QueuedBytes int64
 }
 
-// NewWriter starts group commit on a log and the bodies beside it, which must not be used
-// otherwise from then on. bodies may be nil if no record has a body.
+// NewWriter starts group commit on a log and the bodies beside it. From then on others may call only
+// those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
 func NewWriter(l *Log, bodies *Bodies) *Writer {
 	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.steps = NewCommits(l, bodies, inGoroutine)
@@ -59,35 +59,35 @@ func inGoroutine(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// Submit hands over records and their bodies to be made durable, and never blocks. The records and their
-// parts are the writer's until done was called. done is called from the writer's goroutine,
-// in the order of submission, with nil when the records and all submitted before are
-// durable, else with *FailedError; after Close it is called at once with ErrClosed. It must
-// not block. Submit without records is a barrier. How many bytes may wait is the
-// caller's to bound: see WriterStats.
+// Submit hands over records and their bodies, to be made durable. It never blocks. The records and their
+// parts belong to the writer until done is called. The writer's goroutine calls done, in the order of
+// submission: with nil when the records and everything submitted before are durable, with *FailedError
+// if the log failed, with ErrClosed if Close ended the wait for space on a full disk. After Close,
+// Submit calls done itself, at once, with ErrClosed. done must not block. Submit without records is a
+// barrier. The caller must bound how many bytes wait: see WriterStats.
 func (w *Writer) Submit(records []Record, done func(error)) {
 	w.mu.Lock()
 	ok := w.steps.Submit(records, done)
 	w.submitted(ok, done)
 }
 
-// Compact is Log.Compact, in the order of submission. It never blocks. An error shows in
-// what is submitted later.
+// Compact is Log.Compact, done in the order of submission. It never blocks. If it fails,
+// what is submitted later fails too.
 func (w *Writer) Compact(instance uint32, index uint64) {
 	w.mu.Lock()
 	ok := w.steps.Compact(instance, index)
 	w.submitted(ok, nil)
 }
 
-// Rewrite writes an instance's last state again, because the place where it stands is damaged;
-// see Scrubber. It never blocks. done is as that of Submit.
+// Rewrite writes an instance's last hard state again, because the place on disk where it stands is
+// damaged; see Scrubber. It never blocks. done is called as by Submit.
 func (w *Writer) Rewrite(instance uint32, done func(error)) {
 	w.mu.Lock()
 	ok := w.steps.Rewrite(instance, done)
 	w.submitted(ok, done)
 }
 
-// submitted ends what holds mu, and wakes the goroutine if it may be waiting.
+// submitted unlocks mu, which the caller holds. It wakes the goroutine if that may be waiting.
 func (w *Writer) submitted(ok bool, done func(error)) {
 	jobs, _ := w.steps.Queued()
 	w.mu.Unlock()
@@ -114,8 +114,9 @@ func (w *Writer) Metrics() WriterStats {
 	return w.stats
 }
 
-// Close makes durable what was submitted and ends the goroutine. The Log stays open. It
-// returns the log's *FailedError if it had failed.
+// Close makes durable what was submitted, and ends the goroutine. If the disk is full, it does not wait
+// for space: what is not durable then fails with ErrClosed. The Log stays open. Close returns the log's
+// *FailedError if the log has failed.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.steps.Close()
@@ -149,8 +150,8 @@ func (w *Writer) run() {
 	}
 }
 
-// gather lets the steps take what waits. It reports whether the next one is due, and whether
-// there will be none.
+// gather lets the steps take what waits. ready says that the next step is due, over that there will
+// be no more steps.
 func (w *Writer) gather() (ready, over bool) {
 	if w.steps.Busy() {
 		return true, false
@@ -164,7 +165,7 @@ func (w *Writer) gather() (ready, over bool) {
 	return ready, w.steps.Closed()
 }
 
-// account takes over the counts after a step, and measures a round that has ended.
+// account copies the counts after a step, and measures a round that has ended.
 func (w *Writer) account() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// told collects what a writer tells those who submit: each is to be told once, in order.
+// told notes what a writer tells those who submit. Each must be told once, in order.
 type told struct {
 	mu    sync.Mutex
 	asked int
@@ -39,7 +39,7 @@ func (a *told) next() func(error) {
 	}
 }
 
-// all checks that everybody was told once and in order, and returns what.
+// all checks that everybody was told once and in order. It returns what they were told.
 func (a *told) all(t *testing.T) []error {
 	t.Helper()
 	a.mu.Lock()
@@ -51,11 +51,11 @@ func (a *told) all(t *testing.T) []error {
 	return a.errs
 }
 
-// heldFS holds the first operation of a kind in a directory, once it is armed.
+// heldFS holds up the first operation of a kind in a directory after it is armed.
 type heldFS struct {
 	kind    errorfs.OpKind
 	dir     string
-	fail    error // what the operation fails with, in the end
+	fail    error // the error of the operation once it is released; nil: it succeeds
 	armed   atomic.Bool
 	reached chan struct{}
 	release chan struct{}
@@ -70,8 +70,8 @@ func (h *heldFS) hook(o errorfs.Op) error {
 	return h.fail
 }
 
-// TestWriterIsClosedInEveryPhase closes a writer while it does each of its steps, which then
-// succeeds or fails. Others submit before, meanwhile and afterwards.
+// TestWriterIsClosedInEveryPhase closes a writer during each of its steps. The step then succeeds or
+// fails. Others submit before Close, at the same time and after it.
 func TestWriterIsClosedInEveryPhase(t *testing.T) {
 	phases := map[string]struct {
 		kind errorfs.OpKind
@@ -112,7 +112,7 @@ func closeDuring(t *testing.T, fs vfs.FS, h *heldFS) {
 	accepted := a.asked
 	closed := make(chan error, 1)
 	go func() { closed <- w.Close() }()
-	synctest.Wait() // for what is held
+	synctest.Wait() // until all others are blocked
 	a.submitLate(t, w, accepted)
 	close(h.release)
 	err := <-closed
@@ -122,7 +122,7 @@ func closeDuring(t *testing.T, fs vfs.FS, h *heldFS) {
 	} else {
 		require.NoError(t, err)
 	}
-	// Those who came late were told first.
+	// Those who submitted after Close were told first.
 	a.mu.Lock()
 	a.order, a.errs = a.order[1:], a.errs[1:]
 	a.asked--
@@ -187,8 +187,8 @@ func TestWriterIsClosedWhileItWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestWriterIsClosedIdle closes writers that do nothing: that never did, that wait to seal, and
-// that have sealed.
+// TestWriterIsClosedIdle closes writers that do nothing: a writer that never did, one that waits
+// before it seals, and one that has sealed.
 func TestWriterIsClosedIdle(t *testing.T) {
 	for _, idle := range []time.Duration{0, sealAfter / 2, 10 * sealAfter} {
 		for _, used := range []bool{false, true} {
@@ -213,8 +213,8 @@ func TestWriterIsClosedIdle(t *testing.T) {
 	}
 }
 
-// TestWriterGoesOnWhenThereIsRoom submits to a writer on a full disk: each submission makes it
-// look, and so does time.
+// TestWriterGoesOnWhenThereIsRoom submits to a writer on a full disk. The writer looks for space after
+// each submission, and again after a while.
 func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTight(4 * tightSegment)

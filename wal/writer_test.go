@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gateFS lets a test hold syncs of data.
+// gateFS lets a test hold up syncs of data.
 type gateFS struct {
 	held    atomic.Bool
 	entered chan struct{}
@@ -109,7 +109,7 @@ func TestWriterFailsForGood(t *testing.T) {
 	require.ErrorIs(t, l.Close(), broken)
 }
 
-// TestWriterSealsWhenIdle: then damage to the last batch is not taken for a torn one.
+// TestWriterSealsWhenIdle: after the seal, damage to the last batch is not taken for a torn batch.
 func TestWriterSealsWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -138,7 +138,7 @@ func TestWriterSealsWhenIdle(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestWriterBesideReaders reads, writes and compacts at once, on real files.
+// TestWriterBesideReaders reads, writes and compacts at the same time, on real files.
 func TestWriterBesideReaders(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Dir: dir + "/log", SegmentBytes: 256 << 10, Identity: []byte("me")}
@@ -171,7 +171,7 @@ func TestWriterBesideReaders(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// sizeOf draws small entries, and some that are written from where they are.
+// sizeOf returns sizes of small entries, and of some that the log writes without a copy.
 func sizeOf(index uint64) int {
 	if index%8 == 3 {
 		return 3 * largePart
@@ -206,8 +206,8 @@ func withBody(r Record, form uint8, data []byte) Record {
 	return r
 }
 
-// bodiesOfLog checks what a crash left: each entry has its body, those up to durable are
-// there, and of these each fourth has been replaced.
+// bodiesOfLog checks what a crash left: each entry has its body, the entries up to durable are there,
+// and of these every fourth one's body has been replaced.
 func bodiesOfLog(fs vfs.FS, durable uint64, size func(uint64) int) error {
 	l, err := Open(Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
 	if err != nil {
@@ -240,8 +240,8 @@ func bodiesOfLog(fs vfs.FS, durable uint64, size func(uint64) int) error {
 	return err
 }
 
-// TestWriterMakesBodiesDurableFirst crashes before each operation: a record that is in the
-// log has its body, and what was told to be durable is there.
+// TestWriterMakesBodiesDurableFirst crashes before each operation. Every record in the log must have
+// its body, and everything that was told to be durable must be there.
 func TestWriterMakesBodiesDurableFirst(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	rng := rand.New(rand.NewPCG(1, 7))
@@ -249,7 +249,7 @@ func TestWriterMakesBodiesDurableFirst(t *testing.T) {
 	size := func(i uint64) int { return int(i%3) * (largePart - 100) }
 	var one sync.Mutex
 	fs := hooked(mem, func(errorfs.Op) error {
-		one.Lock() // files are prepared beside the writer
+		one.Lock() // files are prepared at the same time as the writer writes
 		defer one.Unlock()
 		durable := told.Load()
 		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
@@ -284,8 +284,8 @@ func TestWriterMakesBodiesDurableFirst(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestWriterFailsWithItsBodies: if bodies cannot be made durable, no record that names them
-// is written, and nothing else is, for good.
+// TestWriterFailsWithItsBodies: if bodies cannot be made durable, the writer writes no record that
+// names them. After that it writes nothing else.
 func TestWriterFailsWithItsBodies(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWriteAt, errorfs.OpFileSyncData} {
@@ -331,8 +331,8 @@ func TestWriterWithoutPlaceForBodies(t *testing.T) {
 	require.Error(t, l.Close())
 }
 
-// TestWriterTidiesWhenIdle: what lives in files mostly dead is moved without a submission,
-// and then both are sealed.
+// TestWriterTidiesWhenIdle: an idle writer moves what is live out of files of which most is not
+// needed, without a submission. Then it seals the log and the bodies.
 func TestWriterTidiesWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()
 	l, b := openMem(t, fs), openBodiesMem(t, fs)
