@@ -1,11 +1,11 @@
-// Command simcover measures which statements of the deciding code run in the simulator, and fails
-// if they are too few: what the simulator does not execute counts as untested. It builds braid
+// Command simcover measures which statements of the deciding code run in the simulator. It fails if
+// they are too few: a statement that the simulator does not execute counts as untested. It builds braid
 // with counters, runs campaigns of all protocols with it, and prints the share that ran, for each
 // package and file:
 //
 //	go run ./internal/simcover            # packages and files, and whether each package reaches its share
 //	go run ./internal/simcover -missing   # and the lines that did not run
 //
-// No unit test is part of the measured run. rules.go says which packages must reach what, and which
-// files and functions do not count, and why.
+// No unit test is part of the measured run. rules.go says what share each package must reach. It also
+// says which files and functions do not count, and why.
 package main

@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// measure runs the campaigns and reports what they covered.
+// measure runs the campaigns and prints what they covered. It fails if a package covers too little.
 func measure(out io.Writer, missing bool) error {
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -51,7 +51,7 @@ func measure(out io.Writer, missing bool) error {
 
 // profile builds braid with counters, runs the campaigns with it and returns what was counted.
 func profile(dir string) ([]block, error) {
-	// The command's own package is among them, or nothing would be written at its end.
+	// The command's own package must be in the list: otherwise the program writes no counts at its end.
 	packages := "./cmd/braid"
 	for _, r := range rooms {
 		packages += ",./" + r.path
@@ -66,7 +66,7 @@ func profile(dir string) ([]block, error) {
 	for _, c := range campaigns {
 		cmd := exec.Command(bin, append([]string{"sim", "--json", "--failures", "1000000", "--seeds", c.seeds}, c.cluster...)...)
 		cmd.Env = append(os.Environ(), "GOCOVERDIR="+data)
-		// A seed that fails is not this command's business.
+		// A seed that fails is for others to find: here only what ran matters.
 		if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 			return nil, err
 		}

@@ -3,8 +3,8 @@ package main
 // room is a package whose decisions must run in the simulator.
 type room struct {
 	path string
-	// least is the share of statements, in percent, that must run. It is what is reached, rounded
-	// down; the aim is 90 in every room.
+	// least is the share of statements, in percent, that must run. It is the share reached so far,
+	// rounded down. The aim is 90 in every room.
 	least float64
 }
 
@@ -16,7 +16,7 @@ var rooms = []room{
 	{"wal", 86},
 }
 
-// apart are files that do not count, and why.
+// apart are files that do not count, with the reason.
 var apart = map[string]string{
 	"wal/writer.go":           "the goroutine that executes commits.go, which counts",
 	"protocol/raft/check.go":  "invariants: in a program without faults nothing is found",
@@ -33,11 +33,11 @@ var apart = map[string]string{
 	"protocol/raft/mutant.go": "names",
 }
 
-// silent are methods that do not count: Check finds nothing in a program without faults, the others
+// silent are methods that do not count. Check finds nothing in a program without faults. The others
 // say in words what was decided.
 var silent = map[string]bool{"Check": true, "check": true, "Error": true, "Unwrap": true, "String": true}
 
-// forMutant stands in the comments of functions that only mutants run: they do not count.
+// forMutant is in the comments of functions that only mutants run. Such functions do not count.
 const forMutant = "for a mutant"
 
 // campaign is a part of the measured run.
@@ -46,8 +46,8 @@ type campaign struct {
 	seeds   string
 }
 
-// campaigns are the measured run: all protocols, with few seeds each. Violations are not looked
-// for here.
+// campaigns are the measured run: all protocols, each with few seeds. The run does not look for
+// violations.
 var campaigns = []campaign{
 	{[]string{"--protocol", "raft", "--nodes", "3"}, "1-400"},
 	{[]string{"--protocol", "raft", "--nodes", "5"}, "1-100"},

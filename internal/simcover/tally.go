@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/braidlog/braid/"
 
-// block is statements that run together or not at all.
+// block is a run of statements of which either all run or none.
 type block struct {
-	file        string // from the module's root
+	file        string // path from the module's root
 	first, last int    // lines
 	statements  int
 	ran         bool
@@ -52,7 +52,7 @@ func readProfile(r io.Reader) (blocks []block, err error) {
 	return blocks, nil
 }
 
-// share is how many statements there are and how many ran.
+// share is how many statements there are, and how many of them ran.
 type share struct{ ran, all int }
 
 func (s *share) add(b *block) {
@@ -64,13 +64,13 @@ func (s *share) add(b *block) {
 
 func (s *share) percent() float64 { return 100 * float64(s.ran) / float64(max(1, s.all)) }
 
-// result is what ran of the rooms.
+// result is what ran in each room and each file.
 type result struct {
 	rooms, files map[string]*share
 	missing      map[string][]block
 }
 
-// tally counts the blocks that count.
+// tally adds up the blocks, without those that do not count.
 func tally(root string, blocks []block) (*result, error) {
 	t := &result{rooms: map[string]*share{}, files: map[string]*share{}, missing: map[string][]block{}}
 	quiet := map[string][]span{}
@@ -106,7 +106,7 @@ func tally(root string, blocks []block) (*result, error) {
 	return t, nil
 }
 
-// span is lines of a file.
+// span is a range of lines of a file.
 type span struct{ first, last int }
 
 // silentIn finds the functions of a file that do not count.
@@ -125,7 +125,7 @@ func silentIn(file string) (spans []span, err error) {
 	return spans, nil
 }
 
-// print writes the shares, of each room and its files, and the lines that did not run.
+// print writes the share of each room and of its files and, with missing, the lines that did not run.
 func (t *result) print(out io.Writer, missing bool) {
 	for _, r := range rooms {
 		s := t.rooms[r.path]
@@ -159,7 +159,7 @@ func (t *result) printMissing(out io.Writer, file string) {
 	}
 }
 
-// verdict is an error if a room has less than it must have.
+// verdict returns an error if a smaller share of a room ran than must run.
 func (t *result) verdict() error {
 	for _, r := range rooms {
 		if s := t.rooms[r.path]; s == nil || s.percent() < r.least {
