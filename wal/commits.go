@@ -20,8 +20,8 @@ type Beside func(func()) (wait func())
 // Commits is group commit on a Log and the Bodies beside it, as a sequence of steps. It takes
 // whatever all instances submitted, makes it durable with one sync of the Log and one of the Bodies,
 // and tells those who submitted it. It has no goroutine, no lock and no clock. Whoever executes it
-// calls Gather. If Gather returns true, it calls Step. If Gather returns false, it waits for the time of
-// Pause or for the next submission. Writer does so in a goroutine.
+// calls Gather. If Gather returns true, it calls Step. If Gather returns false, it waits: after the time
+// of Pause it calls Step, after a submission it calls Gather again. Writer does so in a goroutine.
 //
 // The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
 //

@@ -166,7 +166,7 @@ func TestWriterIsClosedWhileItWaitsForRoom(t *testing.T) {
 					}
 				}
 				more(100)
-				synctest.Wait() // for room
+				synctest.Wait() // until the writer waits for space
 				require.NotNil(t, w.Metrics().Full)
 				more(10)
 				require.NoError(t, w.Close())
