@@ -8,27 +8,27 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a member applies: the queue, the machine, and the time that it takes.
+// What a member applies: the queue, the state machine, and the time that it takes.
 
 // applying is the part of a running member that applies.
 type applying struct {
 	queue    member.ApplyQueue
 	progress *member.Applied
 	work     *member.Apply
-	// inHand is what was taken out of the queue, and each how long one item of it takes.
+	// inHand is what was taken out of the queue. each is how long one item of it takes.
 	inHand []member.ApplyItem
 	each   time.Duration
-	// toApply carries news that the queue is not empty, toLoops what the instances should look at.
+	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
 	toApply, toLoops line
 
-	mending member.StateRepair // whom to ask for a state
-	asking  bool               // that goes on
+	mending member.StateRepair // asks other members for their state
+	asking  bool               // asking for a state goes on
 
-	base   order.Cursor // of the snapshot from which the state came
-	opened order.Cursor // of the one that was opened last
+	base   order.Cursor // of the snapshot that the state came from
+	opened order.Cursor // of the snapshot that was opened last
 }
 
-// beginApplying makes the machine that applies, as replica.assemble does.
+// beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
 	m.applier.Break(m.own.mutant())
@@ -44,7 +44,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	a.work = member.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
 }
 
-// push queues something to do for the machine that applies.
+// push queues something for the part of the member that applies.
 func (m *Member) push(it member.ApplyItem) {
 	m.queue.Push(it)
 	m.toApply.post(m.apply)
@@ -59,8 +59,8 @@ func (m *Member) pushInstall(instance protocol.InstanceID, base *protocol.Base) 
 	m.toApply.post(m.apply)
 }
 
-// apply takes out what waits: it is applied at once, or one after the other where the seed says
-// that applying is slow.
+// apply takes out what waits. It applies that at once. Where the seed says that applying is slow,
+// it applies one item after the other.
 func (m *Member) apply() {
 	if len(m.inHand) > 0 || m.queue.Empty() {
 		return
@@ -83,7 +83,7 @@ func (m *Member) applyNext() {
 	}
 }
 
-// applyOne does the next thing in hand, and judges what came of it.
+// applyOne carries out the next item in hand, and checks how that ended.
 func (m *Member) applyOne() {
 	it := m.inHand[0]
 	m.inHand = m.inHand[1:]
@@ -111,7 +111,7 @@ func (m *Member) waiting() int {
 	return bytes
 }
 
-// applyWorld is what the machine that applies asks of the member around it.
+// applyWorld is what the part that applies asks of the member around it.
 type applyWorld struct{ m *Member }
 
 // Left implements member.ApplyWorld.
@@ -238,7 +238,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 	}
 }
 
-// snapshotWritten has the instance's log cut as far as nobody needs it any more.
+// snapshotWritten lets the instance cut its log, as far as nobody needs the entries any more.
 func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
 	if m.w.chance(0.5) {

@@ -9,7 +9,7 @@ import (
 // backlogStream is for the settings of state machines that are slow.
 const backlogStream = stream + 7
 
-// drawBacklog chooses whether little may wait to be applied, and then mostly that applying is slow.
+// drawBacklog chooses whether only little may wait to be applied. If so, applying is mostly slow.
 func (s *Settings) drawBacklog(d chance) {
 	s.ApplyBytes = member.ApplyQueueBytes
 	if d.yes(0.2) {

@@ -14,8 +14,8 @@ import (
 
 const bodyDir = "/data/bodies"
 
-// bodyWork is what a running member has to do with bodies: the store on its disk, the machine
-// that keeps them, and what production has locks and mailboxes for.
+// bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
+// them, and the parts for which production has locks and mailboxes.
 type bodyWork struct {
 	store   *wal.Bodies
 	kept    *member.Kept
@@ -23,21 +23,21 @@ type bodyWork struct {
 	inbox   *member.BodyInbox
 	access  *member.BodyAccess
 	machine *member.Bodies
-	awake   bool // a turn of the machine is to come
+	awake   bool // a turn of the bodies' part is planned
 	scrub   member.BodyScrubber
 
-	flights   map[protocol.BodyRef][]func(member.Answer) // readers who wait for a body together
-	questions int                                        // of other members, that wait
+	flights   map[protocol.BodyRef][]func(member.Answer) // readers who wait for the same body
+	questions int                                        // questions of other members that wait
 }
 
-// droppedBody is a body to which the state machine does not refer since a position.
+// droppedBody is a body to which the state machine has not referred since a position.
 type droppedBody struct {
 	at  protocol.Position
 	ref protocol.BodyRef
 }
 
-// openBodies opens the store, which is one for all instances, and forgets what neither the
-// logs nor the state refers to.
+// openBodies opens the store. There is one store for all instances. Bodies to which neither the
+// logs nor the state refers are forgotten.
 func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []member.InstanceLog) (err error) {
 	set, b := &m.w.set.Bodies, &r.body
 	options := wal.BodiesOptions{FS: m.disk, Dir: bodyDir, SegmentBytes: set.SegmentBytes, Identity: []byte{byte(m.id)}}
@@ -60,10 +60,10 @@ func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []memb
 	return err
 }
 
-// changedBodies has a core told soon how this member stands with its bodies.
+// changedBodies soon tells a core how this member stands with its bodies.
 func (m *Member) changedBodies(instance protocol.InstanceID) {
 	if !m.up {
-		return // it starts
+		return // the member is only starting
 	}
 	if s := m.of(instance); s != nil && s.hosted != nil {
 		s.news = true
@@ -71,13 +71,14 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 	}
 }
 
-// released tells the judge that a body was given up.
+// released tells the judge that a body was released.
 func (m *Member) released(instance protocol.InstanceID, key member.BodyKey) {
 	m.w.events.Released++
 	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 }
 
-// judgeHeld tells the judge what the store holds of the instance when the member starts.
+// judgeHeld tells the judge what the store holds of the instance. It is called when the member
+// starts.
 func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.m.strange() {
 		return nil
@@ -85,8 +86,8 @@ func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
 	return s.judges.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
 }
 
-// found is what a store holds of an instance, as the judge has it. What cannot be read is not
-// there.
+// found is what a store holds of an instance, in the judge's types. It leaves out what cannot be
+// read.
 func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
 	var indexes []uint64
 	store.Each(func(b wal.Body) bool {
@@ -109,7 +110,7 @@ func judged(b *wal.Body) check.Body {
 	return check.Body{Index: b.Index, Term: b.Term, K: b.K, Form: check.Form(b.Form), Size: b.Size, Digest: b.Digest, Bytes: b.Bytes}
 }
 
-// wakeBodies has the machine look soon at what waits for it.
+// wakeBodies plans a turn in which what waits for the bodies' part is done.
 func (m *Member) wakeBodies() {
 	if !m.up || m.body.awake {
 		return
@@ -125,14 +126,14 @@ func (m *Member) turnBodies(tick bool) {
 	m.w.violate(m.id, m.body.kept.Check())
 }
 
-// tickBodies does what is due now and then.
+// tickBodies runs a turn with a tick if the bodies' part has work.
 func (m *Member) tickBodies() {
 	if m.body.machine.Busy() {
 		m.turnBodies(true)
 	}
 }
 
-// followMembers lets the machine know whom to ask.
+// followMembers tells the bodies' part which members it can ask.
 func (m *Member) followMembers() {
 	var configs []protocol.Config
 	for _, s := range m.inForce {
@@ -143,7 +144,8 @@ func (m *Member) followMembers() {
 	m.wakeBodies()
 }
 
-// fetched handles the messages that concern no core; it reports false if this is none.
+// fetched handles questions for bodies and their answers, which concern no core. It reports false
+// for any other message.
 func (m *Member) fetched(msg *protocol.Message) bool {
 	b := &m.body
 	switch msg.Type {
@@ -168,7 +170,7 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 	return true
 }
 
-// readBody gets a body for a reader; several readers of one get it together.
+// readBody gets a body for a reader. Readers of the same body wait together for one answer.
 func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error)) {
 	b := &m.body
 	if body := b.cache.Get(ref); body != nil {
@@ -211,20 +213,20 @@ func (m *Member) scrubNext() {
 	}
 }
 
-// compacted forgets the bodies of entries that an instance's log does not hold any more.
+// compacted forgets the bodies of entries that an instance's log no longer holds.
 func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
 	m.body.kept.Compacted(instance, floor)
 	m.later(m.w.hop(), m.body.kept.Sweep)
 }
 
-// dropped notes that the state machine does not refer to a body since a position.
+// dropped notes that the state machine no longer refers to a body, as of a position.
 func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
 	m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
 	m.drops = append(m.drops, droppedBody{at, ref})
 }
 
-// passed takes note of a body that the state machine was not given: unless it refers to it
-// since an earlier life, it never will.
+// passed notes that the state machine was not given a body. If it does not refer to that body from
+// an earlier life, it never will.
 func (m *Member) passed(ref protocol.BodyRef) {
 	m.body.kept.Passed(ref)
 	if !m.machine.refers(ref) {
@@ -232,8 +234,8 @@ func (m *Member) passed(ref protocol.BodyRef) {
 	}
 }
 
-// releaseUpTo lets go, after a while, of the bodies whose drop is durable in a snapshot at
-// that position.
+// releaseUpTo releases, after a while, the bodies that were dropped up to a position. A durable
+// snapshot stands at that position.
 func (m *Member) releaseUpTo(position protocol.Position) {
 	n := 0
 	for n < len(m.drops) && m.drops[n].at <= position {
@@ -252,7 +254,7 @@ func (m *Member) releaseUpTo(position protocol.Position) {
 // readAhead is how many bodies of a value are read at once.
 const readAhead = 4
 
-// resolve puts into a value, for each token, the body that it stands for.
+// resolve replaces each token in a value by the body that it stands for.
 func (m *Member) resolve(text string, done func(text string, err error)) {
 	numbers := tokens(text)
 	if len(numbers) == 0 {
@@ -276,8 +278,8 @@ func (m *Member) resolve(text string, done func(text string, err error)) {
 	})
 }
 
-// gatherAll makes bodies whole, a few at a time, and ends at the first that cannot be: what
-// is not there any more must not hold up others for long.
+// gatherAll makes bodies whole, a few at a time. It ends after the first few of which one fails: a
+// body that no longer exists must not delay others for long.
 func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
 	if len(have) == len(refs) {
 		done(have, nil)
@@ -299,7 +301,8 @@ func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bod
 	}
 }
 
-// insist reads a body, and again after a pause where the member has no room for the question.
+// insist reads a body. If the member refuses because of its limits, insist asks again after a
+// pause.
 func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
 	m.readBody(ref, func(body []byte, err error) {
 		if errors.Is(err, member.ErrOverloaded) && m.w.now < until {
@@ -320,8 +323,7 @@ func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 	return text
 }
 
-// lacks reports whether a member lacks a body to which its state refers, in the form that it
-// should have.
+// lacks reports whether a body to which the state refers is missing on the member.
 func (m *Member) lacks() bool {
 	for _, ref := range m.machine.bodies {
 		if m.body.kept.Wants(ref) {
@@ -331,7 +333,7 @@ func (m *Member) lacks() bool {
 	return false
 }
 
-// bodyTimeout is how long a member gathers one body for, at most.
+// bodyTimeout is how long a member tries at most to gather one body.
 func (s *Settings) bodyTimeout() time.Duration { return s.GiveUp + 2*s.gatherTime() }
 
 // gatherTime is how long making one body whole may take once everything works.

@@ -8,13 +8,13 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// bodyWorld is what surrounds a member's bodies, in one life of it.
+// bodyWorld is what surrounds a member's bodies, in one of its lives.
 type bodyWorld struct {
 	m *Member
 	r *running
 }
 
-// alive reports whether the life goes on.
+// alive reports whether this life still goes on.
 func (w *bodyWorld) alive() bool { return w.m.up && w.m.running == w.r }
 
 // Now implements member.BodyWorld.
@@ -125,7 +125,7 @@ func (w *bodyWorld) Report(r member.BodyReport) {
 	}
 }
 
-// judgeServed judges the bytes that a member gives another one.
+// judgeServed judges the bytes that a member sends to another one.
 func (m *Member) judgeServed(answer *protocol.Message) {
 	if answer.Type != protocol.MsgFetchResp || answer.Reject || len(answer.Blob) == 0 {
 		return

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// What an instance asks of the member around it: strand implements member.Host. A turn that goes on
-// although the member has just stopped reaches nobody.
+// What an instance asks of the member around it: memberInstance implements member.Host. If the
+// member stops during a turn, the rest of that turn reaches nobody.
 
-// Now implements member.Host, as the other methods of strand in this file do.
+// Now implements member.Host, as the other methods of memberInstance in this file do.
 func (s *memberInstance) Now() time.Duration { return s.m.clock() }
 
 func (s *memberInstance) Siblings() member.Siblings { return s.m.crew }
@@ -103,7 +103,7 @@ func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
 	return f.Frame(msg)
 }
 
-// Transmit implements member.Host. What leaves is judged.
+// Transmit implements member.Host. It judges the message first.
 func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
 	w := s.m.w
 	if !s.m.up {
@@ -119,7 +119,7 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 	return w.transmit(msg, stream, frame)
 }
 
-// Unreadable implements member.Host, and judges why.
+// Unreadable implements member.Host. It judges whether the reason is allowed.
 func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
 	w := s.m.w
 	var load *member.LoadError
@@ -132,12 +132,12 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy mem
 		w.events.Unreadable++
 		w.tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
 	case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
-		// The message waited for the disk; meanwhile the log was cut, or replaced.
+		// The message waited for the disk. Meanwhile the log was cut or replaced.
 	case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
-		// As before: it is committed now, and was released, or is being restored.
+		// Likewise. The entry is committed now, and its body was released or is being restored.
 	case errors.Is(err, errIO): // of a body
 	case errors.As(err, &damage):
-		// What is held went bad; a copy of it is on its way.
+		// The member holds damaged bytes. A copy of them is on its way.
 	default:
 		w.violate(s.m.id, &entryError{err})
 	}
@@ -284,8 +284,8 @@ func (r *running) muster(instances []*memberInstance) {
 // IDs implements member.Siblings, as the methods below do.
 func (c *crew) IDs() []protocol.InstanceID { return c.ids }
 
-// Load is what an instance is known to have to do. One that is to take the next batch seems to
-// have the least.
+// Load is what an instance is known to have to do. If the next batch must go to a certain instance,
+// all others seem to have a great deal to do.
 func (c *crew) Load(i int) member.Load {
 	s := c.instances[i]
 	if to := s.m.destination(); to != 0 && to != s.instance {
@@ -296,7 +296,7 @@ func (c *crew) Load(i int) member.Load {
 
 func (c *crew) Status(i int) *protocol.Status { return c.instances[i].status }
 
-// Wake implements member.Siblings; sometimes the instance notices late.
+// Wake implements member.Siblings. Sometimes the instance notices it late.
 func (c *crew) Wake(i int) {
 	s := c.instances[i]
 	if w := s.m.w; w.chance(w.set.Weave.Lazy) {

@@ -16,16 +16,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// stateMachine is the state machine of a simulated member: a few keys with text values. Every
-// command that it applies is judged against what the others applied. A value that was
-// written as a body stands in the text as a token, and in bodies by its reference.
+// stateMachine is the state machine of a simulated member: a few keys with text values. The judges
+// compare every command that it applies with what the others applied. A value that was written as a
+// body appears in the text as a token, and in bodies as its reference.
 type stateMachine struct {
 	w      *World
 	member *Member
 
 	values map[string]value
-	bodies map[int]protocol.BodyRef // by the number of the command that brought it
-	// commands and chain stand for everything applied; they are part of the state.
+	bodies map[int]protocol.BodyRef // by the number of the command that wrote it
+	// commands and chain stand for everything that was applied. They are part of the state.
 	commands, chain uint64
 	position        protocol.Position
 	cursor          check.Cursor
@@ -44,7 +44,7 @@ func newMachine(m *Member) *stateMachine {
 	return s
 }
 
-// LiveBodies implements replica.BodyKeeper.
+// LiveBodies implements member.BodyKeeper.
 func (s *stateMachine) LiveBodies(yield func(protocol.BodyRef)) error {
 	for _, number := range slices.Sorted(maps.Keys(s.bodies)) {
 		yield(s.bodies[number])
@@ -62,7 +62,7 @@ func (s *stateMachine) refers(ref protocol.BodyRef) bool {
 	return false
 }
 
-// token stands in a value for the body that command number brought.
+// token stands in a value for the body that this command wrote.
 func token(number int) string { return fmt.Sprintf("<%d>", number) }
 
 // tokens returns the numbers of the bodies in a value.
@@ -79,7 +79,7 @@ func tokens(text string) (numbers []int) {
 	return numbers
 }
 
-// asStateMachine is the machine as the replica sees it.
+// asStateMachine is the state machine as package member sees it.
 func (s *stateMachine) asStateMachine() member.StateMachine {
 	if s.durable {
 		return durableMachine{s}
@@ -87,13 +87,13 @@ func (s *stateMachine) asStateMachine() member.StateMachine {
 	return s
 }
 
-// durableMachine is a machine that keeps its state on disk by itself.
+// durableMachine is a state machine that keeps its state on disk by itself.
 type durableMachine struct{ *stateMachine }
 
-// Applied implements replica.DurableStateMachine.
+// Applied implements member.DurableStateMachine.
 func (d durableMachine) Applied() protocol.Position { return d.position }
 
-// Sync implements replica.DurableStateMachine.
+// Sync implements member.DurableStateMachine.
 func (d durableMachine) Sync() error {
 	if d.damage != nil {
 		return d.damage
@@ -102,8 +102,8 @@ func (d durableMachine) Sync() error {
 	return nil
 }
 
-// command is an operation as it stands in the log: number, kind, key, value, expectation,
-// separated by spaces; then, after a bar, bytes that only take room.
+// command is an operation as it stands in the log: number, kind, key, value and expected value,
+// separated by spaces. After a bar come bytes that only make it longer.
 func command(number int, op check.Operation, padding int) []byte {
 	b := fmt.Appendf(nil, "%d %d %s %s %s|", number, op.Kind, op.Key, op.Value, op.Expect)
 	for range padding {
@@ -126,7 +126,7 @@ func parseCommand(b []byte) (number int, op check.Operation, err error) {
 	return number, check.Operation{Kind: check.Kind(kind), Key: f[2], Value: f[3], Expect: f[4]}, err
 }
 
-// Apply implements replica.StateMachine.
+// Apply implements member.StateMachine.
 func (s *stateMachine) Apply(commands []member.Command) error {
 	if s.damage != nil {
 		return s.damage
@@ -168,14 +168,15 @@ func (s *stateMachine) apply(c *member.Command) error {
 	return nil
 }
 
-// value is the state of one key; see check.Operation for the version.
+// value is the state of one key. See check.Operation for the version.
 type value struct {
 	text    string
 	found   bool
 	version uint64
 }
 
-// answer is the result of a command: whether it was done (Swap) and the key's version.
+// answer is the result of a command: whether it was done (a Swap may not be), and the key's
+// version.
 type answer struct {
 	done    bool
 	version uint64
@@ -223,7 +224,7 @@ func (s *stateMachine) freeze() *frozen {
 		bodies: maps.Clone(s.bodies), cursor: s.cursor, damage: s.damage}
 }
 
-// Snapshot implements replica.StateMachine.
+// Snapshot implements member.StateMachine.
 func (s *stateMachine) Snapshot() (member.Snapshot, error) {
 	if s.damage != nil {
 		return nil, s.damage
@@ -231,7 +232,7 @@ func (s *stateMachine) Snapshot() (member.Snapshot, error) {
 	return s.freeze(), nil
 }
 
-// WriteTo implements replica.Snapshot.
+// WriteTo implements member.Snapshot.
 func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%d %d %d %d\n", f.commands, f.chain, f.position, len(f.bodies)); err != nil {
 		return err
@@ -251,10 +252,10 @@ func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 	return nil
 }
 
-// Close implements replica.Snapshot.
+// Close implements member.Snapshot.
 func (f *frozen) Close() error { return nil }
 
-// Restore implements replica.StateMachine.
+// Restore implements member.StateMachine.
 func (s *stateMachine) Restore(r io.Reader) error {
 	in := bufio.NewReader(r)
 	bodies := 0
@@ -293,7 +294,7 @@ func (s *stateMachine) Restore(r io.Reader) error {
 	return nil
 }
 
-// place writes where a body's entry stands; the first instance needs no name.
+// place writes where a body's entry is. It names the instance unless that is the first.
 func place(r protocol.BodyRef) string {
 	if r.Instance == firstInstance {
 		return fmt.Sprint(r.Index)

@@ -19,26 +19,26 @@ const firstInstance protocol.InstanceID = 1
 // cluster is the simulated cluster's id.
 const cluster = 1
 
-// Member is one process of the simulated cluster and its disk. It does what the
-// production event loops do around the pure parts of package replica, on virtual time.
+// Member is one process of the simulated cluster, and its disk. It does what the event loops of
+// production do around the pure parts of package member, on virtual time.
 type Member struct {
 	w    *World
 	id   protocol.MemberID
 	disk *disk
-	// own are the run's settings, or where members are unequal this member's.
+	// own are the member's settings: those of the run, or its own where members are unequal.
 	own *Settings
-	// saved is the disk of a state machine that keeps its own state: what it has made
-	// durable, or more.
+	// saved is the disk of a state machine that keeps its own state. It has what the state machine
+	// made durable, or more.
 	saved *frozen
 	join  bool // not part of the first configuration
 
 	up       bool
 	gone     bool // removed and stopped for good
 	retiring bool // removed, and soon gone
-	life     int  // how often it stopped; callbacks of an earlier life do nothing
+	life     int  // changes with each start and stop; callbacks of another life do nothing
 
-	// strangers is how often its disk was lost or replaced by an old copy, restored whether
-	// it was the latter. lives is how many began on the disk.
+	// strangers is how often the member got another disk. restored says whether that is an old
+	// copy. lives is how many lives began on the disk.
 	strangers int
 	restored  bool
 	lives     uint64
@@ -47,15 +47,15 @@ type Member struct {
 	// The clock: local time is offset + rate·global time.
 	offset time.Duration
 	rate   float64
-	// paused is until when the process stands still; slow and stalled are about its disk.
+	// paused is until when the process stands still. stalled is until when its disk does.
 	paused, stalled time.Duration
-	// lagging is until when nothing is applied. away: it is down or cut off until the others have
-	// cut their logs.
+	// lagging is until when the member applies nothing. away: it is down or cut off until a leader
+	// has cut entries that it lacks.
 	lagging time.Duration
 	away    bool
 	slow    bool
 	// frozen: the process stands still in the middle of a turn of all its instances, until paused.
-	// What clients ask meanwhile is part of those turns.
+	// What clients ask in that time becomes part of those turns.
 	frozen bool
 
 	*running // of the present life, or the last one
@@ -63,8 +63,8 @@ type Member struct {
 
 // running is what a crash loses.
 type running struct {
-	// inForce are the instances in force, ascending. The first, whose membership is the cluster's, is
-	// also at hand as if it were the only one, which it often is.
+	// inForce are the instances in force, in ascending order. The first one, whose membership is
+	// the cluster's, is embedded too, because it is often the only one.
 	inForce []*memberInstance
 	*memberInstance
 	crew    *crew // instances, as they know each other
@@ -81,12 +81,13 @@ type running struct {
 
 	drops []droppedBody
 
-	// retired are instances that are not in force any more; pending is what the log has of
-	// those that are not yet.
+	// retired are instances that are no longer in force. pending is what the log has of instances
+	// that are not in force yet.
 	retired []*memberInstance
 	pending map[protocol.InstanceID]*member.Pending
 
-	// proposals wait for an instance that takes them, favorite for the next batch; 0: any.
+	// proposals are batches that wait for an instance. favorite is the instance for the next batch;
+	// 0: any.
 	proposals member.Proposals
 	favorite  protocol.InstanceID
 	inbox     int // bytes of messages that wait for turns
@@ -95,14 +96,14 @@ type running struct {
 	context   uint64
 	changes   []pendingChange
 
-	greeted   time.Duration // when the member last made the handshake with others
-	condemned error         // why it stops as soon as the turn ends
+	greeted   time.Duration // when the member last made handshakes
+	condemned error         // why the member stops as soon as the turn ends
 
 	applying
 	// snapshots
 	intake   member.SnapshotIntake // of those from others
 	streams  member.Streams        // on their way to others
-	snapped  order.Cursor          // the newest that is durable, also if it was received
+	snapped  order.Cursor          // the newest that is durable, also if others sent it
 	scrubber *wal.Scrubber
 	book     member.DamageBook // what scrubbing found
 }
@@ -114,7 +115,7 @@ type readers struct {
 }
 
 type reader struct {
-	// floor is how much of the global log had been executed somewhere when it was asked for.
+	// floor is how far the global log had been applied by any member when the client asked.
 	floor order.Slot
 	done  func(ok bool)
 }
@@ -128,12 +129,12 @@ func newMember(w *World, id protocol.MemberID) *Member {
 	return &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
 }
 
-// clock is the member's own idea of time.
+// clock is the time by the member's own clock.
 func (m *Member) clock() time.Duration {
 	return m.offset + time.Duration(float64(m.w.now)*m.rate)
 }
 
-// fail stops the member: its disk failed, or it found something that cannot be.
+// fail stops the member: its disk failed, or it found something that must not be.
 func (m *Member) fail(err error) {
 	m.w.tracef("%s stops: %v", m.id, err)
 	switch {
@@ -145,7 +146,7 @@ func (m *Member) fail(err error) {
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case m.strange() && errors.As(err, new(*member.ForgottenError)):
 		m.w.events.Forgotten++
-		if m.w.lossy.yes(0.5) { // whoever watches over processes starts it again
+		if m.w.lossy.yes(0.5) { // a supervisor of processes starts it again
 			m.w.startLater(m, m.w.set.Election)
 		}
 	case errors.Is(err, errSync):
@@ -157,24 +158,24 @@ func (m *Member) fail(err error) {
 	m.crash()
 }
 
-// crash stops the process as power loss does: what was not synced may be gone.
+// crash stops the process as a loss of power does: what was not synced may be lost.
 func (m *Member) crash() {
 	if !m.up {
 		return
 	}
 	m.up = false
 	m.w.events.Crashes++
-	m.life++ // the rest of the step under way finds the member down
+	m.life++ // the rest of this step then finds the member down
 	m.disk = m.disk.crash(m.w.rng)
 	if m.machine.durable && m.w.chance(0.5) {
-		m.saved = m.machine.freeze() // its own transactions may be ahead of what was asked for
+		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
 	}
 	m.paused, m.stalled, m.lagging = 0, 0, 0
 	m.frozen = false
 }
 
-// later runs do after d unless the process stopped before; a paused process runs it when
-// it goes on.
+// later runs do after d, unless the process stops before. If the process is paused, do runs when
+// the process goes on.
 func (m *Member) later(d time.Duration, do func()) {
 	life := m.life
 	m.w.after(d, func() {
@@ -192,8 +193,8 @@ func (m *Member) whenAwake(do func()) {
 	do()
 }
 
-// freeze lets the process stand still in the middle of a turn of each instance, which has just
-// begun.
+// freeze lets the process stand still in the middle of a turn of each instance. The turns begin
+// just before.
 func (m *Member) freeze(d time.Duration) {
 	if m.frozen || m.paused > m.w.now {
 		return
@@ -224,7 +225,7 @@ func (m *Member) thawLater() {
 	})
 }
 
-// thaw lets the turns go on: what clients asked meanwhile comes into them.
+// thaw lets the turns go on. What clients asked meanwhile becomes part of them.
 func (m *Member) thaw() {
 	m.frozen = false
 	for _, s := range m.hosted() {
@@ -234,7 +235,7 @@ func (m *Member) thaw() {
 	}
 }
 
-// admit runs what a client asks for, as soon as the process takes that in.
+// admit runs what a client asks for, as soon as the process can take it in.
 func (m *Member) admit(do func()) {
 	if m.frozen {
 		do()
@@ -260,7 +261,7 @@ func (m *Member) tick() {
 	m.tickLater(time.Duration(float64(m.own.Tick) / m.rate))
 }
 
-// receive takes a frame from a link. A damaged one must be noticed, a whole one accepted.
+// receive takes a frame from a link. It must reject a damaged frame and accept any other.
 func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.up {
 		return
@@ -290,7 +291,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	}
 }
 
-// of returns the member's part of an instance; nil if it has none.
+// of returns the member's part of an instance, or nil if it has none.
 func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 	for _, s := range m.inForce {
 		if s.instance == instance {
@@ -300,8 +301,8 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 	return m.among(m.retired, instance)
 }
 
-// Propose asks the member to replicate a command, with a body unless that is nil; done is
-// called once, unless the member stops before.
+// Propose asks the member to replicate a command, with a body unless that is nil. done is called
+// once, unless the member stops before that.
 func (m *Member) Propose(bytes, body []byte, done member.Done) {
 	m.admit(func() {
 		fresh, err := true, error(nil)
@@ -319,13 +320,13 @@ func (m *Member) Propose(bytes, body []byte, done member.Done) {
 	})
 }
 
-// wakePreferred has the instance look that should take the next batch.
+// wakePreferred wakes the instance that should take the next batch.
 func (m *Member) wakePreferred() { m.inForce[member.Preferred(m.crew)].wake() }
 
-// Read calls done when the member's state includes everything acknowledged before the
-// call, or with false when that cannot be had. It asks all instances for read points: what
-// was executed anywhere before the call is a prefix that ends before the first slot that is
-// not filled up to these points (docs/niagara.md, 3.3).
+// Read calls done with true when the member's state includes everything that was acknowledged
+// before the call, or with false when that fails. It asks all instances for read points. What was
+// applied anywhere before the call ends before the first slot that is not filled up to these points
+// (docs/niagara.md, 3.3).
 func (m *Member) Read(done func(ok bool)) {
 	floor := m.w.executed
 	m.admit(func() {
@@ -375,7 +376,7 @@ func (m *Member) Change(changes []protocol.Change, done func(error)) {
 	})
 }
 
-// syncTime is how long a sync that begins now takes.
+// syncTime is how long a sync takes that begins now.
 func (m *Member) syncTime() time.Duration {
 	s := &m.w.set
 	d := m.w.between(s.SyncMin, s.SyncMax)
@@ -424,15 +425,15 @@ func (m *Member) start() error {
 	return nil
 }
 
-// logOptions are what the member's log is opened with.
+// logOptions are the options with which the member's log is opened.
 func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
 	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
 }
 
-// settled gives back the room of a batch.
+// settled frees what a batch takes of the limit on proposals.
 func (r *running) settled(b *member.Batch) { r.proposals.Settled(b) }
 
-// build puts the pure parts of the replica together.
+// build puts the parts of the member together.
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.writer = newWriter(m, m.log, m.body.store)
 	s := m.own

@@ -8,11 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// memberInstance is one instance on a running member: what production has an event loop for. Its turns
-// are decided by the code of production. All share the member's disk, state machine and clients.
+// memberInstance is one instance on a running member. In production it has an event loop. The code
+// of production decides its turns. All instances of a member share its disk, state machine and
+// clients.
 type memberInstance struct {
-	// notes are what the judge of bodies is told when the records of the outbox are handed to
-	// the disk.
+	// notes tell the judge of bodies about records. They are called when the outbox's records are
+	// handed to the disk.
 	notes    []func() error
 	m        *Member
 	instance protocol.InstanceID
@@ -21,31 +22,31 @@ type memberInstance struct {
 	hosted   *member.Hosted // nil if it was retired in an earlier life
 	witness  *witness
 
-	// What waits for the next turn, as in the mailbox of an event loop.
+	// What waits for the next turn, as in the inbox of an event loop.
 	inputs []protocol.Input
 	bytes  int // of messages in inputs
 	jobs   []func()
 	reads  member.ReadQueue
 	tick   bool
 	news   bool // of this member's bodies
-	woken  bool // a turn is on its way
-	within bool // a turn has begun; then the process stands still in it, or the strand carries out
+	woken  bool // a turn is planned
+	within bool // a turn has begun: the process is frozen in it, or the instance is carrying it out
 
 	load      member.Load
 	status    *protocol.Status
 	submitted uint64         // the last step whose records were handed over
 	durable   uint64         // the last step that is durable
-	noted     protocol.Index // the commit index on disk
-	noting    protocol.Index // the one that is being written
-	recorded  uint64         // the last of them that had records
-	unwritten time.Duration  // local time since when records wait for the disk, or later; 0: none do
-	harmed    protocol.Index // the last index of which the record on disk is damaged; 0: none
-	ticked    bool           // it has begun
-	ended     bool           // it was retired, and does nothing any more but hold bodies
+	noted     protocol.Index // the commit index that is on the disk
+	noting    protocol.Index // the commit index that is being written
+	recorded  uint64         // the last submitted step that had records
+	unwritten time.Duration  // since when records have waited for the disk, or later, by the member's clock; 0: none wait
+	harmed    protocol.Index // the last index whose record on disk is damaged; 0: none
+	ticked    bool           // it has had a tick
+	ended     bool           // it was retired, and now only holds bodies
 
 }
 
-// open makes the member's parts of all instances from what its disk holds.
+// open makes the member's parts of all instances from what is on its disk.
 func (m *Member) open(r *running, meta member.Meta) error {
 	var logs []member.InstanceLog
 	for _, id := range meta.Cursor.Instances() {
@@ -88,7 +89,7 @@ func (m *Member) open(r *running, meta member.Meta) error {
 	return m.judgeRetired(r)
 }
 
-// judgeRetired tells the judges of instances that are retired what is held of them.
+// judgeRetired tells the judges of retired instances which bodies the member holds of them.
 func (m *Member) judgeRetired(r *running) error {
 	for _, c := range m.w.allJudges {
 		if m.strange() || r.pending[c.instance] != nil || m.among(r.inForce, c.instance) != nil {
@@ -130,7 +131,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	return nil
 }
 
-// step has a turn of the instance take in that something happened.
+// step adds an input to the next turn of the instance.
 func (s *memberInstance) step(in protocol.Input) {
 	if s.m.up && !s.ended {
 		s.inputs = append(s.inputs, in)
@@ -138,7 +139,7 @@ func (s *memberInstance) step(in protocol.Input) {
 	}
 }
 
-// message is step for what comes from a link: it may find no room.
+// message is step for a message from a link. The limit of the inbox may refuse it.
 func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	m := s.m
 	if s.ended {
@@ -155,13 +156,13 @@ func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	s.step(msg)
 }
 
-// do has a turn of the instance do something.
+// do adds a job to the next turn of the instance.
 func (s *memberInstance) do(job func()) {
 	s.jobs = append(s.jobs, job)
 	s.wake()
 }
 
-// wake has the instance begin a turn soon.
+// wake plans a turn of the instance soon.
 func (s *memberInstance) wake() {
 	if !s.woken && !s.ended && s.hosted != nil {
 		s.woken = true
@@ -169,7 +170,7 @@ func (s *memberInstance) wake() {
 	}
 }
 
-// turn takes in all that has gathered and carries out what follows.
+// turn takes in all that waits, and carries out what follows from it.
 func (s *memberInstance) turn() {
 	if s.take(); s.m.up {
 		s.finish()
@@ -194,7 +195,7 @@ func (s *memberInstance) take() {
 	m.w.events.HeldUp += int(s.inst.HeldUp() - held)
 }
 
-// finish is the second half.
+// finish is the second half of a turn.
 func (s *memberInstance) finish() {
 	m := s.m
 	due := s.hosted.Finish()
@@ -207,7 +208,7 @@ func (s *memberInstance) finish() {
 		s.ended = true
 		m.inbox -= s.bytes
 	case due > 0:
-		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // not a moment before
+		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // no earlier than it is due
 	}
 }
 
