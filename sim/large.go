@@ -1,12 +1,12 @@
 package sim
 
-// Large commands and bodies, which the log and the bodies' files take from where they are instead of
-// gathering them.
+// Large commands and bodies. The log and the bodies' files write them from where they are instead
+// of copying them together.
 
 // largeStream is for the settings of large commands what stream is for everything else.
 const largeStream = stream + 22
 
-// drawLarge chooses whether commands and bodies are large, and then there are few.
+// drawLarge chooses whether commands and bodies are large. Then there are few operations.
 func (s *Settings) drawLarge(d chance) {
 	if !d.yes(0.04) {
 		return

@@ -21,7 +21,7 @@ const (
 	logDir  = "/data/log"
 )
 
-// snapshot is a snapshot on its way: into a file or to another member.
+// snapshot is a snapshot on its way into a file or to another member.
 type snapshot struct {
 	replica.SnapshotHeader
 	state []byte // nil for a checkpoint of a state machine that keeps its own state
@@ -31,7 +31,7 @@ func (s *snapshot) index(instance protocol.InstanceID) protocol.Index {
 	return s.Cursor.Point(instance).Index
 }
 
-// place is where the snapshot stands, for the trace.
+// place is the snapshot's place in the log, for the trace.
 func (s *snapshot) place() string {
 	if !s.Cursor.Woven() {
 		return fmt.Sprint(s.index(firstInstance))
@@ -39,7 +39,7 @@ func (s *snapshot) place() string {
 	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Next.Round, s.Cursor.Next.Instance, s.Cursor.Position)
 }
 
-// taken is a snapshot with its state read out; without one it is a checkpoint.
+// taken is a snapshot with the bytes of its state. Without a state it is a checkpoint.
 func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
 	s := &snapshot{SnapshotHeader: replica.SnapshotHeader{Meta: meta, HasState: state != nil}}
 	if state == nil {
@@ -51,8 +51,8 @@ func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
 	return s, err
 }
 
-// store writes a snapshot to a file; then, if the process still runs, it calls done. Where
-// it stops in between, the file may be there or not.
+// store writes a snapshot to a file. Then it calls done if the process still runs. If the process
+// stops in between, the file may exist or not.
 func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
 	var state func(io.Writer) error
 	if s.state != nil {
@@ -67,13 +67,13 @@ func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.W
 		case err == nil && m.snapped.Before(&s.Cursor):
 			m.snapped = s.Cursor
 		}
-		// The process goes on a little later: it may stop right here.
+		// The process goes on a little later, because it may stop at this point.
 		m.later(m.w.between(0, m.w.set.Heartbeat), func() { done(err) })
 	})
 }
 
-// restore opens the snapshots and brings the state machine to the newest. A new member
-// first writes one of nothing, with those whom it takes for the members.
+// restore opens the snapshots and brings the state machine to the newest one. A new member first
+// writes a snapshot of an empty state, with the members that it knows of.
 func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, err error) {
 	if r.snaps, err = replica.OpenSnapshots(m.disk, snapDir); err != nil {
 		return meta, 0, err
@@ -92,13 +92,14 @@ func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, 
 	return replica.Restore(r.snaps, r.machine.asStateMachine())
 }
 
-// sendSnapshot has a member sent the state as it is now that is behind the log.
+// sendSnapshot streams the present state to a member that is behind the log.
 func (k *memberInstance) sendSnapshot(to protocol.MemberID) {
 	k.m.stream(to, k, protocol.Term(k.witness.status.Term))
 }
 
-// stream sends a snapshot because an instance asked for it, or, without one, because the member
-// misses one that is retired. One stream serves all that ask while it runs.
+// stream sends a snapshot because an instance asked for it. Without an instance, the other member
+// asked: it misses the end of a retired instance, or needs a state. One stream serves all instances
+// that ask while it runs.
 func (m *Member) stream(to protocol.MemberID, asking *memberInstance, term protocol.Term) {
 	offered, of := member.SnapshotOffer{}, ""
 	if asking != nil {
@@ -126,8 +127,8 @@ func (m *Member) stream(to protocol.MemberID, asking *memberInstance, term proto
 	}})
 }
 
-// streamed ends a stream: those who asked for it are told how far it brought the member, which is
-// nothing if it broke.
+// streamed ends a stream. It tells the instances that asked how far the stream brought the member.
+// If the stream broke, that is 0.
 func (m *Member) streamed(to protocol.MemberID, at order.Cursor) {
 	for _, id := range m.streams.End(to) {
 		if s := m.of(id); s != nil {
@@ -136,7 +137,7 @@ func (m *Member) streamed(to protocol.MemberID, at order.Cursor) {
 	}
 }
 
-// stream carries a snapshot from a member to another.
+// stream carries a snapshot from one member to another.
 func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.SnapshotOffer, term protocol.Term) {
 	life, ended := m.life, false
 	report := func(at order.Cursor) {
@@ -183,8 +184,8 @@ func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.S
 	})
 }
 
-// offer asks a member what becomes of a snapshot, again while it receives another one. A
-// member that is down is sent it, and nobody is there.
+// offer asks a member what it does with a snapshot. It asks again while the member receives another
+// snapshot. If the member is down, the stream is sent all the same and breaks.
 func (w *World) offer(from *Member, to protocol.MemberID, o *member.SnapshotOffer, then func(member.SnapshotVerdict)) {
 	r, life := w.member(to), from.life
 	if !r.up {
@@ -205,13 +206,13 @@ func (w *World) offer(from *Member, to protocol.MemberID, o *member.SnapshotOffe
 	})
 }
 
-// streamTime is how long a snapshot stream takes.
+// streamTime is how long the stream of a snapshot takes.
 func (w *World) streamTime(bytes int) time.Duration {
 	each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
 	return w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat) + time.Duration(bytes)*each
 }
 
-// watchStream reports a failure when the receiver stops before it has answered.
+// watchStream reports a failure if the receiver stops before it has answered.
 func (w *World) watchStream(r *Member, ended *bool, report func()) {
 	life := r.life
 	w.after(w.set.Election, func() {
@@ -225,8 +226,8 @@ func (w *World) watchStream(r *Member, ended *bool, report func()) {
 	})
 }
 
-// received makes a snapshot durable and offers it to all cores, not only to that of the
-// instance whose leader sent it. The sender learns of the end of it only from an answer.
+// received makes a snapshot durable and offers it to all cores, not only to the core of the
+// instance whose leader sent it. Only an answer tells the sender that the snapshot was received.
 func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.SnapshotVerdict, answer func(error)) {
 	offer := func() {
 		for _, k := range m.inForce {

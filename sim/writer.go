@@ -10,27 +10,28 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// writerStream is for what happens between the steps of a writer what stream is for everything else.
+// writerStream is for what happens between the steps of a writer what stream is for everything
+// else.
 const writerStream = stream + 30
 
-// drawWriter chooses how soon an idle log is sealed and tidied up, as a share of what production
-// waits.
+// drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
+// production waits.
 func (s *Settings) drawWriter(d chance) { s.Idle = d.share() * d.share() }
 
 func newPauses(seed uint64) chance {
 	return chance{rand.New(rand.NewPCG(seed^0x2545f491, writerStream))}
 }
 
-// writer executes the steps of a member's log, as the goroutine of wal.Writer does, on virtual
-// time: a sync takes as long as the disk needs, and between other steps a little passes, too.
-// Power may be lost between any two of them, and within each.
+// writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A
+// sync takes as long as the disk needs. Some time passes between other steps too. Power may be lost
+// between any two steps, and within each step.
 type writer struct {
 	m       *Member
 	steps   *wal.Commits
 	count   uint64 // calls of Submit
-	planned int    // what was planned before counts no more
-	waiting bool   // for something submitted, or for a pause to end
-	closing bool   // nobody minds any more what fails
+	planned int    // counts plans: only the last one is carried out
+	waiting bool   // for something that is submitted, or for the end of a pause
+	closing bool   // the member was told to stop, and ignores that the writer is closed
 }
 
 func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
@@ -42,7 +43,7 @@ func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
 	return w
 }
 
-// Submit is that of wal.Writer. done is not called when the process has stopped.
+// Submit does what wal.Writer's does. It does not call done if the process has stopped.
 func (w *writer) Submit(records []wal.Record, done func(error)) {
 	w.count++
 	w.m.w.mix(uint64(len(records)))
@@ -50,13 +51,13 @@ func (w *writer) Submit(records []wal.Record, done func(error)) {
 	w.wake()
 }
 
-// Compact is that of wal.Writer.
+// Compact does what wal.Writer's does.
 func (w *writer) Compact(instance uint32, index uint64) {
 	w.steps.Compact(instance, index)
 	w.wake()
 }
 
-// Rewrite is that of wal.Writer.
+// Rewrite does what wal.Writer's does.
 func (w *writer) Rewrite(instance uint32, done func(error)) {
 	w.steps.Rewrite(instance, w.alive(done))
 	w.wake()
@@ -71,7 +72,7 @@ func (w *writer) alive(done func(error)) func(error) {
 	}
 }
 
-// busy reports whether something that was submitted is not durable, or not told.
+// busy reports whether something submitted is not durable yet, or not reported yet.
 func (w *writer) busy() bool {
 	jobs, _ := w.steps.Queued()
 	return jobs > 0 || w.steps.Stage() != wal.StageIdle
@@ -100,7 +101,8 @@ func (w *writer) plan() {
 	}
 }
 
-// pause is how long the writer waits now. That of a full disk is as in production.
+// pause is how long the writer waits now. It changes the pause of an idle log only; that of a full
+// disk is as in production.
 func (w *writer) pause(idle bool) time.Duration {
 	d := w.steps.Pause()
 	if idle {
@@ -109,7 +111,7 @@ func (w *writer) pause(idle bool) time.Duration {
 	return d
 }
 
-// after goes on after a while, unless something comes before.
+// after goes on after d, unless something else is planned before that.
 func (w *writer) after(d time.Duration) {
 	w.planned++
 	plan := w.planned
@@ -141,7 +143,7 @@ func (w *writer) step() {
 	st := w.steps.Stats()
 	switch {
 	case !m.up:
-	case m.disk.power == 1: // nobody may have heard of it
+	case m.disk.power == 1: // the power fails now, and perhaps nobody was told
 		m.fail(errPower)
 	case st.Full != nil && !m.disk.full:
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
@@ -150,7 +152,7 @@ func (w *writer) step() {
 	}
 }
 
-// beside runs something a little later, or when it is waited for.
+// beside runs do a little later, or when somebody waits for it.
 func (w *writer) beside(do func()) (wait func()) {
 	ran := false
 	wait = func() {
@@ -167,7 +169,7 @@ func (w *writer) beside(do func()) (wait func()) {
 	return wait
 }
 
-// close ends the writer and the files as a process does that is told to stop.
+// close ends the writer and closes the files, as a process does that is told to stop.
 func (w *writer) close() {
 	w.closing = true
 	w.steps.Close()
@@ -184,8 +186,8 @@ func (w *writer) close() {
 	}
 }
 
-// wrote is called when a step of the instance is durable: nth is which call of Submit it was, and
-// commit the commit index that is on the disk with it.
+// wrote is called when a step of the instance is durable. nth says which call of Submit it was.
+// commit is the commit index that is then on the disk.
 func (s *memberInstance) wrote(seq, nth uint64, commit protocol.Index, err error) {
 	m := s.m
 	if err != nil {
@@ -205,7 +207,7 @@ func (s *memberInstance) wrote(seq, nth uint64, commit protocol.Index, err error
 	s.wake()
 }
 
-// whenWritten runs do when nothing is being written, now or soon, or perhaps never.
+// whenWritten runs do when nothing is being written: now, soon, or perhaps never.
 func (m *Member) whenWritten(tries int, do func()) {
 	switch {
 	case m.w.calm || tries == 0:
