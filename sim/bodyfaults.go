@@ -8,8 +8,9 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// damage spoils bytes of a body on a member's disk, if enough others hold it whole: only
-// what the member knows to be committed, for what it acknowledged before that it must keep.
+// damage flips a bit of a body on a member's disk, if the other members can make it whole. It only
+// takes bodies that the member knows to be committed: what the member acknowledged before that, it
+// must keep.
 func (w *World) damage(m *Member) {
 	s := m.inForce[w.among(len(m.inForce))]
 	live := slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
@@ -38,8 +39,8 @@ func (m *Member) twice(b *wal.Body) bool {
 	return found
 }
 
-// stillWhole reports whether a body can be made whole without one member, also when the
-// others have cut their whole copies to rows.
+// stillWhole reports whether a body can be made whole without one member, even after the others
+// have trimmed their whole copies to rows.
 func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) bool {
 	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
 		return false
@@ -47,9 +48,9 @@ func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) boo
 	return c.bodies.RecoverableFromRows(index, numbers(w.except(without)))
 }
 
-// whoeverLeaves reports the same where others may leave: nobody else's part of the body is
-// damaged, for members count with what they do not know to be damaged, and in every
-// configuration the voters suffice.
+// whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
+// a damaged form of the body yet, because members count forms that they do not know to be damaged.
+// And in every configuration the other voters, at least two, hold enough rows.
 func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) bool {
 	if slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) }) {
 		return false
@@ -60,7 +61,7 @@ func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) 
 	})
 }
 
-// recoverable reports whether those members hold enough of everything alive.
+// recoverable reports whether those members hold enough to make every live body whole.
 func (w *World) recoverable(members []*Member) bool {
 	ids := numbers(members)
 	for _, c := range w.allJudges {
@@ -71,7 +72,8 @@ func (w *World) recoverable(members []*Member) bool {
 	return true
 }
 
-// except is all members that are not gone for good, and not the one.
+// except is all members but one, without those that are gone for good or that run on another disk
+// than their own.
 func (w *World) except(one *Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// faultKind is a kind of thing that goes wrong, or that an operator does.
+// faultKind is a kind of fault, or of what an operator does.
 type faultKind int
 
 const (
@@ -27,22 +27,22 @@ const (
 	faultSlowDisk                   // a disk becomes slow
 	faultStallDisk                  // a disk stands still
 	faultDeadSync                   // a disk fails its syncs
-	faultTransfer                   // the operator moves leadership
+	faultTransfer                   // the operator hands over leadership
 	faultChange                     // the operator changes the membership
 	faultClock                      // a clock's rate changes, a stopped member's clock jumps
-	faultDamage                     // bytes of a body go bad on a disk
+	faultDamage                     // bytes of a body are damaged on a disk
 	faultReshape                    // the operator changes how many instances there are
 	faultFreeze                     // a process stands still in the middle of a turn of its event loop
-	faultRot                        // bytes of a log or a snapshot go bad on a disk
-	faultGarble                     // a member proposes what no member should
+	faultRot                        // bytes of a log or a snapshot are damaged on a disk
+	faultGarble                     // a member proposes entries that no member should propose
 	faultWipe                       // a member loses its disk and is started as if nothing had happened
 	faultOldDisk                    // an old copy of a disk is put in its place
-	faultFull                       // a disk has no room, or all have none
+	faultFull                       // a disk has no space, or all have none
 	faultLag                        // a member applies nothing for a while
 	faultNarrow                     // links to or from a member are narrow
-	faultAway                       // a member is away until the others have cut their logs
+	faultAway                       // a member is away until a leader has cut entries that it lacks
 	faultIO                         // a disk fails an operation
-	faultState                      // the state that a machine keeps on disk goes bad
+	faultState                      // the state that a state machine keeps on disk is damaged
 	faultKinds
 )
 
@@ -57,7 +57,7 @@ func (s *Settings) drawFaults(d chance) {
 	if d.yes(0.05) {
 		return // a quiet run
 	}
-	for k := range faultDamage { // damage needs bodies: see drawBodies
+	for k := range faultDamage { // faultDamage needs bodies: see drawBodies
 		if d.yes(0.45) {
 			s.Faults[k] = s.Election * time.Duration(2+d.below(20))
 		}
@@ -67,8 +67,8 @@ func (s *Settings) drawFaults(d chance) {
 // turnStream is for what happens inside the turns of event loops.
 const turnStream = stream + 3
 
-// drawTurns chooses whether processes stand still inside turns; now and then that is all that
-// happens, with leases, and clients who ask leaders that stand still.
+// drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
+// happens: leaders have leases, and clients ask leaders that are frozen.
 func (s *Settings) drawTurns(d chance) {
 	if !d.yes(0.3) {
 		return
@@ -82,14 +82,14 @@ func (s *Settings) drawTurns(d chance) {
 	}
 }
 
-// drawProposers chooses whether members have faults that make them propose nonsense.
+// drawProposers chooses whether members propose nonsense.
 func (s *Settings) drawProposers(d chance) {
 	if d.yes(0.2) {
 		s.Faults[faultGarble] = s.Election * time.Duration(1+d.below(10))
 	}
 }
 
-// garble lets a member propose what all members would choke on: its digest fits.
+// garble lets a member propose an entry that no member can apply. The entry's digest is right.
 func (w *World) garble(m *Member) {
 	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
 	switch w.pick(6) {
@@ -139,7 +139,7 @@ func (w *World) planFault(k faultKind, every time.Duration) {
 	})
 }
 
-// strike lets one fault happen, at a member where it concerns only one.
+// strike lets one fault happen. victim is the member, where the fault concerns only one.
 func (w *World) strike(k faultKind, victim *Member) {
 	if victim == nil {
 		return
@@ -198,7 +198,7 @@ func (w *World) strike(k faultKind, victim *Member) {
 	}
 }
 
-// victim draws a member that runs; often the leader.
+// victim draws a member that runs. It prefers leaders.
 func (w *World) victim() *Member {
 	var up []*Member
 	for _, m := range w.members {
@@ -215,7 +215,7 @@ func (w *World) victim() *Member {
 	return up[w.pick(len(up))]
 }
 
-// leader is the member that leads the first instance's latest term, or nil.
+// leader is the member that leads the latest term of the first instance, or nil.
 func (w *World) leader() (leader *Member) { return w.leaderOf(firstInstance) }
 
 // someLeader is the leader of some instance, or nil.
@@ -236,8 +236,8 @@ func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 	return leader
 }
 
-// stop lets a member lose power, at once or in the middle of a write soon, and sees to it
-// that it comes back.
+// stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
+// each case it starts again later.
 func (w *World) stop(m *Member) {
 	if w.chance(0.4) {
 		m.disk.power = 1 + w.pick(20)
@@ -269,30 +269,29 @@ func (w *World) startLater(m *Member, d time.Duration) {
 	w.after(d, func() { w.startMember(m) })
 }
 
-// startMember starts a member. Now and then it loses power in the middle of its recovery,
-// or right after it.
+// startMember starts a member. Sometimes it loses power during its recovery, or soon after.
 func (w *World) startMember(m *Member) {
 	if m.up || m.gone || m.away || w.broken != nil {
 		return
 	}
-	m.disk.failSync = false // a new disk controller, the same platters
+	m.disk.failSync = false // syncs work again, on the same disk
 	m.disk.power = 0
 	if w.calm {
 		m.disk.ills = 0
 	}
 	if !w.calm && w.chance(0.1) {
-		m.disk.power = 1 + w.pick(20) // it may get through that and further
+		m.disk.power = 1 + w.pick(20) // the member may start before that, and run for a while
 	}
 	w.boot(m)
 }
 
-// boot starts a member on its disk as that is.
+// boot starts a member on its disk as the disk is.
 func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
 	err := m.start()
 	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && (m.disk.copies || !m.disk.began()) {
-		m.disk = m.disk.crash(w.rng) // it never was there, or tries again
+		m.disk = m.disk.crash(w.rng) // either it had no log yet, or it tries again later
 		w.startLater(m, w.set.Election)
 		return
 	}
@@ -320,7 +319,7 @@ func (w *World) boot(m *Member) {
 	}
 }
 
-// cut cuts links; they work again after a while.
+// cut cuts links. Mostly they heal after a while.
 func (w *World) cut(k faultKind, victim *Member) {
 	if !w.chance(w.set.Meet.Overlap) {
 		w.heal()
@@ -363,7 +362,7 @@ func (w *World) describeCuts() string {
 	return text
 }
 
-// heal makes all links work, but those of a member that is away.
+// heal makes all links work, except those of a member that is away.
 func (w *World) heal() {
 	for _, a := range w.members {
 		for _, b := range w.members {
@@ -408,7 +407,8 @@ func (m *Member) setRate(rate float64) {
 	m.w.tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
 }
 
-// changeMembers does what operators do: it adds learners, promotes, replaces and removes.
+// changeMembers does what operators do: it adds learners, makes them voters, and replaces and
+// removes members.
 func (w *World) changeMembers() {
 	m := w.leader()
 	if m == nil || w.chance(0.2) {
@@ -432,8 +432,8 @@ func (w *World) changeMembers() {
 	}
 }
 
-// promoteLater is the operator who made a learner and comes back to it until it has taken the place
-// of a voter.
+// promoteLater is the operator who added a learner. He comes back until the learner has taken the
+// place of a voter.
 func (w *World) promoteLater(learner protocol.MemberID) {
 	w.after(w.between(w.set.Election, 6*w.set.Election), func() {
 		m := w.leader()
@@ -453,16 +453,16 @@ func (w *World) promoteLater(learner protocol.MemberID) {
 	})
 }
 
-// changeTries is how often a change is asked for where bodies are coded: a leader refuses it
-// as long as coded entries are not committed, and codes nothing for a while.
+// changeTries is how often the operator asks for a change again where bodies are coded. A leader
+// refuses a change while coded entries are not committed, and codes nothing for a while.
 const changeTries = 6
 
-// resizeTries is the same where bodies may have to be made whole first.
+// resizeTries is the same where bodies may have to be made whole before the change.
 const resizeTries = 30
 
-// drawResize makes the cluster smaller, one by one or several at once, down to three members
-// or less, and then as large as it was. Members that leave may be too many for the rows of
-// bodies that are alive: those who stay make whole copies first.
+// drawResize makes the cluster smaller, by one member or several at once, down to three members or
+// fewer. Then it makes the cluster as large as it was. So many members may leave that the rows of
+// live bodies are not enough: then those who stay make whole copies first.
 func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) {
 	voters := config.Voters()
 	if len(voters) <= 3 {
@@ -483,7 +483,7 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 	}
 	least := 1
 	if w.set.Faults[faultDamage] > 0 {
-		least = 3 // fewer could count on a copy of which nobody knows that it is damaged
+		least = 3 // with fewer, members could count on a copy of which nobody knows yet that it is damaged
 	}
 	leave := len(voters) - 1 - w.pick(3)
 	if leave < 1 || w.chance(0.5) {
@@ -512,7 +512,7 @@ func (w *World) askChange(m *Member, changes []protocol.Change, tries int) {
 	})
 }
 
-// maxAdded is how many members may join in one run beyond the first ones.
+// maxAdded is how many members may join during one run.
 const maxAdded = 4
 
 func (w *World) drawChange(config *protocol.Config) []protocol.Change {
@@ -564,12 +564,12 @@ func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (cha
 	return changes
 }
 
-// addMember starts a process with an empty disk that waits to be told of its cluster.
+// addMember starts a process with an empty disk. It waits until it hears of its cluster.
 func (w *World) addMember() protocol.Member {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join = true
 	w.members = append(w.members, m)
-	if w.set.Chaos > 0 && w.chance(0.15) { // on a stage there is no chance
+	if w.set.Chaos > 0 && w.chance(0.15) { // in a scenario there is no chance
 		w.tracef("FAULT %s will never come", m.id)
 		m.gone = true
 		return protocol.Member{ID: m.id}
@@ -587,7 +587,7 @@ func describeChanges(changes []protocol.Change) string {
 	return text
 }
 
-// retire stops members for good that were removed by a decided configuration.
+// retire stops members for good that a committed configuration has removed.
 func (w *World) retire(removed []protocol.MemberID) {
 	for _, id := range removed {
 		m := w.member(id)
@@ -597,7 +597,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 		m.retiring = true
 		w.events.Retired++
 		if w.chance(0.5) {
-			continue // nobody switches it off: it finds out itself
+			continue // nobody switches it off: it must find out by itself
 		}
 		w.after(w.between(0, 10*w.set.Election), func() {
 			if m.gone {
@@ -614,11 +614,11 @@ func (w *World) retire(removed []protocol.MemberID) {
 	}
 }
 
-// core draws the members that live in the second phase: all, or some with which every
-// configuration that may still be in force can decide.
+// core draws the members that live in the second phase: all, or some that can decide in every
+// configuration that may still be in force.
 func (w *World) core() []*Member {
 	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
-	if w.chance(0.5) || w.anySick() { // nobody else is missing as long as a state is
+	if w.chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
 		return alive
 	}
 	for range len(alive) {
@@ -631,7 +631,7 @@ func (w *World) core() []*Member {
 	return alive
 }
 
-// joins reports whether a member may be made a voter at any moment, by a leader that has just heard
+// joins reports whether a leader may make a member a voter at any moment, because it has just heard
 // of it.
 func (w *World) joins(m *Member) bool {
 	return m.up && slices.ContainsFunc(w.members, func(o *Member) bool {
@@ -642,8 +642,8 @@ func (w *World) joins(m *Member) bool {
 	})
 }
 
-// decisive reports whether the members are a quorum of every configuration that stands in
-// some log, and hold enough of everything alive.
+// decisive reports two things: the members are a quorum of every configuration in some log, and
+// they hold enough of every live body.
 func (w *World) decisive(members []*Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
 		return false

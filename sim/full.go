@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Full disks: for a while no file can be given room, on one disk or on all, while what is in files
-// that are there can be written again. Where the file system copies what it writes, that is not
-// possible in the log and the bodies either. Nobody ends by it, and nothing is lost.
+// Full disks: for a while no space can be allocated on one disk or on all. Bytes in files that
+// exist can still be overwritten. On a file system that copies what it writes, the log and the
+// bodies cannot be overwritten either. No member stops because of it, and nothing is lost.
 
 // fullStream is for the settings of full disks.
 const fullStream = stream + 6
 
-// drawFull chooses whether disks get full, with segments that are soon at their end.
+// drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
+// needed soon.
 func (s *Settings) drawFull(d chance) {
 	if !d.yes(0.25) {
 		return
@@ -26,12 +27,12 @@ func (s *Settings) drawFull(d chance) {
 	s.CopyOnWrite = d.yes(0.4)
 }
 
-// began reports whether there ever was a log on the disk. The first one needs room.
+// began reports whether the disk has a log. The first segment needs space.
 func (d *disk) began() bool {
 	return slices.ContainsFunc(d.children(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
-// fillDisks makes a disk full, now and then all of them, for a while.
+// fillDisks makes one disk full for a while, or sometimes all of them.
 func (w *World) fillDisks(victim *Member) {
 	full := []*Member{victim}
 	if w.chance(0.3) {

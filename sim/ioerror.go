@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Disks that fail an operation now and then: a read, an open, a list of names, a change of them. A
-// member goes on or stops and is started again, also on such a disk, and nothing may be lost: what
-// cannot be read is not gone.
+// Disks that sometimes fail an operation: a read, a write, an open, a list of names, a change of
+// names. The member goes on, or it stops and starts again, perhaps on a disk that still fails.
+// Nothing may be lost: what cannot be read still exists.
 
 // errIO is what an operation fails with.
 var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())
 
-// ioStream is for the settings of such disks what stream is for everything else.
+// ioStream is for the settings of failing operations what stream is for everything else.
 const ioStream = stream + 21
 
 // drawIO chooses whether disks fail operations.
@@ -24,7 +24,7 @@ func (s *Settings) drawIO(d chance) {
 	}
 }
 
-// ail is nil, or why one operation fails.
+// ail returns nil, or the error with which this operation fails.
 func (d *disk) ail(op, name string) error {
 	switch d.ills {
 	case 0:
@@ -37,7 +37,8 @@ func (d *disk) ail(op, name string) error {
 	return nil
 }
 
-// failOperation has one of the next operations of a disk fail, now and then at the next start.
+// failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
+// first.
 func (w *World) failOperation(m *Member) {
 	if w.chance(0.4) {
 		w.tracef("FAULT %s loses power", m.id)
@@ -48,7 +49,7 @@ func (w *World) failOperation(m *Member) {
 	w.tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.ills)
 }
 
-// healthy runs do on a disk that does not fail: for judges.
+// healthy runs do while the disk fails no operations. It is for judges.
 func (d *disk) healthy(do func()) {
 	ills := d.ills
 	d.ills = 0

@@ -14,16 +14,17 @@ import (
 	"github.com/braidlog/braid/replica"
 )
 
-// Members that lose their disks, or get an old copy of one, and are started again as if
-// nothing had happened (docs/identity.md). Such a member counts as one that has failed for
-// good: it must not vote or count, and it must find out and stop. The judges go on with the
-// member that was: its disk is as it was when it was lost. Who comes in its place is judged as
-// somebody else, whose word is worth nothing.
+// Members that lose their disk, or get an old copy of it, and are started again as if nothing had
+// happened (docs/identity.md). Such a member counts as one that has failed for good: it must not
+// vote, it must not count, and it must find out and stop. The judges keep the old member with its
+// disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
+// whose messages prove nothing.
 
 // lostStream is for the settings of lost disks what stream is for everything else.
 const lostStream = stream + 14
 
-// drawLost draws whether disks are lost. Where bodies or logs go bad too it could be too much.
+// drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
+// the protocol survives.
 func (s *Settings) drawLost(d chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
 		return
@@ -40,20 +41,20 @@ func (s *Settings) drawLost(d chance) {
 type backup struct {
 	disk  *disk
 	saved *frozen
-	life  uint64 // the last one that began on it
+	life  uint64 // the last life that began on it
 }
 
-// linkage is what a link is: two processes that have shaken hands.
+// linkage is what makes a link: two processes that have made a handshake.
 type linkage struct{ from, to int }
 
-// strange reports whether the member runs on another disk than the one that it is known by.
+// strange reports whether the member runs on another disk than the one that others know it by.
 func (m *Member) strange() bool { return m.strangers > 0 }
 
-// judged is the member as the judges know it.
+// judged is the member's number for the judges.
 func (m *Member) judged() uint64 { return uint64(m.id) | uint64(m.strangers)<<32 }
 
-// linked reports whether what a process of one member sent may be heard by another member:
-// they shake hands as the links do, with the rules of production.
+// linked reports whether a member may take what a process of another member sent. The two make a
+// handshake as the links do, by the rules of production.
 func (w *World) linked(from *Member, life int, to *Member) bool {
 	l, k := w.link(from.id, to.id), linkage{life, to.life}
 	if l.met[k] {
@@ -80,7 +81,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	return true
 }
 
-// refused has a member do what it does when there is no link with another one.
+// refused lets a member do what it does when it gets no link to another one.
 func (w *World) refused(m, other *Member, err error) {
 	if err == nil {
 		return
@@ -93,7 +94,7 @@ func (w *World) refused(m, other *Member, err error) {
 	m.stopIfForgotten(err)
 }
 
-// note makes durable with whom there is a link.
+// note makes it durable that there is a link to that member.
 func (m *Member) note(other *Member) bool {
 	who := other.register.Who()
 	if m.register.Note(other.id, who) {
@@ -108,7 +109,7 @@ func (m *Member) note(other *Member) bool {
 	return true
 }
 
-// learn takes in whose log members have by the configurations.
+// learn takes from the configurations which log each member has.
 func (m *Member) learn() {
 	for _, s := range m.inForce {
 		config := s.inst.Core().Status().Config
@@ -130,7 +131,7 @@ func (m *Member) stopIfForgotten(err error) {
 	}
 }
 
-// backUp copies the disk of a member that is stopped, now and then.
+// backUp sometimes copies the disk of a member that is stopped.
 func (m *Member) backUp() {
 	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {
 		return
@@ -138,7 +139,8 @@ func (m *Member) backUp() {
 	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives}
 }
 
-// loseDisk takes a member's disk away, or puts an old copy in its place, and starts it.
+// loseDisk takes a member's disk away or puts an old copy in its place. The member starts again
+// later.
 func (w *World) loseDisk(k faultKind, m *Member) {
 	old := m.backup
 	if k == faultWipe {
@@ -164,8 +166,9 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	w.startLater(m, w.between(0, w.set.Election))
 }
 
-// mayLose reports whether the cluster promises to survive it: the others go on without the
-// member, and each of them knows it, or its life after the copy was made.
+// mayLose reports whether the cluster promises to survive the loss. The others must be able to go
+// on without the member. And each of them must know the member, or a life of it after the copy was
+// made.
 func (w *World) mayLose(m *Member, old *backup) bool {
 	if w.calm || m.strange() || m.gone || m.retiring || !m.up {
 		return false
@@ -179,7 +182,7 @@ func (w *World) mayLose(m *Member, old *backup) bool {
 	return w.decisive(left)
 }
 
-// lostOf are members of a configuration that are strangers.
+// lostOf returns the members of a configuration that run on another disk than their own.
 func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
 	for _, id := range c.All() {
 		if m := w.member(id); m.strange() {
@@ -189,8 +192,8 @@ func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
 	return lost
 }
 
-// replaceLost is what the operator does while a member is lost: it is removed, and where all
-// know who it was a new one comes in its place.
+// replaceLost is what the operator does while a member is lost. He removes it. If the configuration
+// names its log, he sometimes adds a new member in its place.
 func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protocol.Change) {
 	m := c.Find(lost.id)
 	if m == nil {
@@ -203,10 +206,10 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 	return changes
 }
 
-// sane reports whether an operator who knows whose disk is lost would ask for changes.
+// sane reports whether an operator who knows whose disk is lost would ask for these changes.
 func (w *World) sane(m *Member, changes []protocol.Change) bool {
 	if w.calm {
-		return false // who was to be added may be down for good
+		return false // a member that these changes add may be down for good
 	}
 	config := m.inst.Core().Status().Config
 	lost := w.lostOf(&config)
@@ -215,7 +218,7 @@ func (w *World) sane(m *Member, changes []protocol.Change) bool {
 	})
 }
 
-// copy returns a disk with the same files. It is for one whose member is stopped.
+// copy returns a disk with the same files. The disk's member must be stopped.
 func (d *disk) copy() *disk {
 	out := newDisk()
 	out.written = d.written
@@ -227,5 +230,5 @@ func (d *disk) copy() *disk {
 	return out
 }
 
-// newLossy is the chance of what concerns lost disks alone, so that other runs stay as they are.
+// newLossy is the chance for lost disks alone, so that runs without them stay as they are.
 func newLossy(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, lostStream+1))} }

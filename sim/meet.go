@@ -7,30 +7,30 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Faults that meet. One fault alone a protocol mostly survives because somebody else is well: bugs
-// show when a second one comes before the first is over, at the same member, or just when a leader
-// has been elected. So some runs have faults in clusters, and others have few or none.
+// Faults that come together. A protocol mostly survives one fault alone, because the other members
+// are well. Bugs show when a second fault comes before the first is over, at the same member, or
+// just after an election. So some runs have faults in clusters, and others have few or none.
 
 // meetStream is for how faults come together what stream is for everything else.
 const meetStream = stream + 20
 
 // meetSettings says how faults come together.
 type meetSettings struct {
-	// Again is how often a fault is soon followed by another one of the kinds that the run has,
-	// Same how often that hits the same member.
+	// Again is how often another fault soon follows a fault. It is of a kind that the run has. Same
+	// is how often it hits the same member.
 	Again, Same float64
-	// Upset is how often a member that has just been elected is struck.
+	// Upset is how often a newly elected leader is struck.
 	Upset float64
-	// Long is how often what stands still does so about as long as others take to elect a leader.
+	// Long is how often a pause lasts about as long as others take to elect a leader.
 	Long float64
-	// Edge is how often clocks run as wrong as they may.
+	// Edge is how often a clock runs as wrong as the run allows.
 	Edge float64
-	// Overlap is how often links are cut while others still are.
+	// Overlap is how often links are cut while others are still cut.
 	Overlap float64
 }
 
-// drawMeet chooses how faults come together, and draws the faults that do nothing harmful alone:
-// members that are away for long, that apply late, narrow links, slow streams of snapshots.
+// drawMeet chooses how faults come together. It also draws the faults that do no harm alone:
+// members that are away for long or apply late, narrow links, slow streams of snapshots.
 func (s *Settings) drawMeet(d chance) {
 	switch d.below(8) {
 	case 0: // few kinds
@@ -77,7 +77,7 @@ func (s *Settings) describeMeet() string {
 		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Overlap, s.StreamRate)
 }
 
-// another plans a fault that comes soon after this one, perhaps at the same member.
+// another sometimes plans a fault that comes soon after this one, perhaps at the same member.
 func (w *World) another(victim *Member) {
 	if !w.chance(w.set.Meet.Again) {
 		return
@@ -101,8 +101,8 @@ func (w *World) another(victim *Member) {
 	})
 }
 
-// elected strikes a member that has just been elected, now and then: within the time in which its
-// first entries are on their way.
+// elected sometimes strikes a member that has just been elected, while its first entries are on
+// their way.
 func (w *World) elected(m *Member) {
 	if w.calm || !w.chance(w.set.Meet.Upset) {
 		return
@@ -124,7 +124,8 @@ func (w *World) elected(m *Member) {
 	})
 }
 
-// still draws how long something stands still, up to most.
+// still draws how long something stands still: up to most, or up to two and a half election
+// timeouts.
 func (w *World) still(most time.Duration) time.Duration {
 	if e := w.set.Election; w.chance(w.set.Meet.Long) {
 		return e + time.Duration(w.rng.Float64()*1.5*float64(e))
@@ -133,7 +134,7 @@ func (w *World) still(most time.Duration) time.Duration {
 }
 
 // tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
-// once when it goes on, and may take them in any order.
+// the same time when it goes on. It may take them in any order.
 func (m *Member) tickLater(d time.Duration) {
 	w, life := m.w, m.life
 	w.after(d, func() {
@@ -158,18 +159,18 @@ func (w *World) wrongRate() float64 {
 	return 1 + w.set.Drift*x
 }
 
-// lag has a member apply nothing for a while.
+// lag lets a member apply nothing for a while.
 func (w *World) lag(m *Member) {
 	m.lagging = w.now + w.still(6*w.set.Election)
 	w.tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
 }
 
-// applyTime is how long the next commitments take to be applied.
+// applyTime is how long the member takes to apply what it takes out of its queue now.
 func (m *Member) applyTime() time.Duration {
 	return max(m.w.between(0, m.own.ApplyMax), m.lagging-m.w.now)
 }
 
-// narrowLinks makes the links to a member, or all from it, narrow for a while, with a short queue.
+// narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
 func (w *World) narrowLinks(m *Member) {
 	inward := w.chance(0.5)
 	rate := int(float64(500+w.pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
@@ -188,15 +189,15 @@ func (w *World) narrowLinks(m *Member) {
 	w.after(w.between(w.set.Election, 20*w.set.Election), func() { set(0) })
 }
 
-// widen makes all links take any number of bytes again.
+// widen lets all links take any number of bytes again.
 func (w *World) widen() {
 	for _, l := range w.links {
 		l.rate, l.free = 0, 0
 	}
 }
 
-// leaveAway takes a member away until all others have cut their logs beyond the end of its own: it
-// is down, or cut off.
+// leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
+// until a time limit. The member is down, or cut off.
 func (w *World) leaveAway(m *Member) {
 	for _, o := range w.members {
 		if o.away {
@@ -230,7 +231,7 @@ func (w *World) stayAway(m *Member, most time.Duration) {
 	})
 }
 
-// comeBack ends the absence of a member.
+// comeBack ends the time in which a member is away.
 func (w *World) comeBack(m *Member) {
 	w.tracef("FAULT %s comes back", m.id)
 	m.away = false
@@ -238,7 +239,7 @@ func (w *World) comeBack(m *Member) {
 	w.startMember(m)
 }
 
-// cutPast reports whether the member lacks what the leader of some instance has cut.
+// cutPast reports whether the member lacks entries that the leader of some instance has cut.
 func (w *World) cutPast(m *Member) bool {
 	for _, s := range m.inForce {
 		if l := w.leaderOf(s.instance); l != nil && l != m && l.of(s.instance).witness.Core.Status().First > s.last()+1 {

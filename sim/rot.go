@@ -13,11 +13,12 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Bytes of a log or of a snapshot go bad, and what a member does about it. A member promises to
-// survive damage where the newest snapshot stands for what was there, and to the newest
-// snapshot as long as the log goes back to the one before; so that is what happens here.
+// Bytes of a log or of a snapshot are damaged, and the member reacts. A member promises to survive
+// two kinds of damage. One is damage to log entries that the newest snapshot stands for. The other
+// is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
+// these happen here.
 
-// rotStream is for the settings of rot what stream is for everything else.
+// rotStream is for the settings of damaged logs and snapshots what stream is for everything else.
 const rotStream = stream + 5
 
 func (s *Settings) drawRot(d chance) {
@@ -37,7 +38,7 @@ func (w *World) rot(m *Member) {
 	}
 }
 
-// rotLog spoils the record of an entry for which the newest snapshot stands.
+// rotLog damages the record of an entry that the newest snapshot stands for.
 func (w *World) rotLog(m *Member) {
 	s := m.inForce[w.among(len(m.inForce))]
 	first := s.inst.Core().Status().First
@@ -47,7 +48,7 @@ func (w *World) rotLog(m *Member) {
 	}
 	index := first + protocol.Index(w.pick(int(last-first)+1))
 	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
-	if err != nil || len(record) == 0 || m.writer.busy() { // what it stands beside must be on the disk too
+	if err != nil || len(record) == 0 || m.writer.busy() { // the records beside it must be on the disk too
 		return
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
@@ -59,13 +60,13 @@ func (w *World) rotLog(m *Member) {
 	w.tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
 }
 
-// rotSnapshot spoils the newest snapshot, if the log goes back to the one before.
+// rotSnapshot damages the newest snapshot, if the log goes back to the one before it.
 func (w *World) rotSnapshot(m *Member) {
 	all, err := m.snaps.Positions()
 	if err != nil || len(all) < 2 || m.work.Saving() {
 		return
 	}
-	// What is not installed yet is needed as it is: nothing else stands for it here.
+	// A snapshot that is not installed yet is needed undamaged: nothing else stands for it here.
 	last, err := m.snaps.Open(all[len(all)-1])
 	if err != nil || m.applier.Ahead(&last.Header.Meta) || m.queue.Installing() {
 		return
@@ -83,7 +84,7 @@ func (w *World) rotSnapshot(m *Member) {
 	}
 	for _, k := range m.inForce {
 		if m.writer.busy() || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
-			return // it is cut further than the disk says
+			return // the log is cut further than the disk shows
 		}
 	}
 	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)
@@ -91,9 +92,9 @@ func (w *World) rotSnapshot(m *Member) {
 	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
 }
 
-// opens reports whether the log on a disk opens under a snapshot; nil: the newest there that is
-// whole. knows demands that the damage is noticed: at the log's end it is taken for a write that was
-// never finished, and what is written next shows that it was.
+// opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
+// there. With knows the damage must be noticed. At the end of a log, damage looks like a write that
+// was never finished, until more is written behind it.
 func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 	if meta == nil {
 		snaps, err := replica.OpenSnapshots(d, snapDir)
@@ -125,7 +126,7 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 	return true
 }
 
-// durable is what is left of a disk if nothing is that was not synced.
+// durable is the disk with only what was synced.
 func (d *disk) durable() *disk {
 	out := newDisk()
 	for name, n := range d.without(0) {
@@ -136,8 +137,8 @@ func (d *disk) durable() *disk {
 	return out
 }
 
-// decay flips a bit of some bytes wherever they stand in the files of a directory, and reports
-// whether it did. It leaves alone what is being written.
+// decay flips a bit of these bytes wherever they stand in a directory's files. It reports whether
+// it did. It does not touch bytes that are not synced.
 func (d *disk) decay(dir string, what []byte, at int, bit byte) bool {
 	found := false
 	for _, name := range d.children(dir) {
@@ -169,7 +170,7 @@ func (n *inode) writing(from, to int) bool {
 	return false
 }
 
-// scrubDisk reads the log and the snapshots, as production does, and mends what it can.
+// scrubDisk reads the log and the snapshots, as production does, and repairs what it can.
 func (m *Member) scrubDisk() {
 	if m.scrubber == nil {
 		m.scrubber = m.log.NewScrubber()
@@ -211,7 +212,8 @@ func (m *Member) mend(d *wal.Damage) {
 	}
 }
 
-// harm has a snapshot stand for entries up to an index, whose records are damaged.
+// harm asks for a snapshot that stands for the entries up to an index, because their records are
+// damaged.
 func (m *Member) harm(s *memberInstance, index protocol.Index) {
 	s.harmed = max(s.harmed, index)
 	if m.applied(s.instance) >= index {
@@ -244,7 +246,7 @@ func (m *Member) scrubSnapshots() error {
 	return err
 }
 
-// applied is how far the state machine includes an instance's entries.
+// applied is the last index of an instance that the state machine has applied.
 func (m *Member) applied(instance protocol.InstanceID) protocol.Index {
 	cursor, _ := m.progress.At()
 	return cursor.Point(instance).Index

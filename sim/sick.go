@@ -10,10 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The state of a machine that keeps it on disk goes bad. Its member takes part as before, but serves
-// nothing until it has the state of another. One member at a time is sick, so that others have
-// theirs. Runs with bodies are spared: what they refer to would be lost with the state. So are runs
-// with changes of the membership: an operator may remove the last who has it.
+// The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
+// but serves nothing until it has the state of another member. Only one member at a time has a
+// damaged state, so that others have a good one. Runs with bodies have no such fault, because the
+// references to bodies would be lost with the state. Nor have runs with membership changes, because
+// an operator could remove the last member that has the state.
 
 // stateStream is for the settings of damaged states what stream is for everything else.
 const stateStream = stream + 31
@@ -29,8 +30,8 @@ func (s *Settings) drawStateDamage(d chance) {
 
 var errSpoilt = errors.New("a key is not what was written")
 
-// spoilState damages a member's state, on disk and as it is used. Sometimes the member finds out at
-// once, as its scrub would, else when it uses the state.
+// spoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
+// as its scrub would. Else it finds out when it uses the state.
 func (w *World) spoilState(m *Member) {
 	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strangers > 0 })
 	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
@@ -58,7 +59,7 @@ func (w *World) anySick() bool {
 // sick reports whether the member's state is damaged.
 func (m *Member) sick() bool { return m.machine.damage != nil }
 
-// checkState is that of replica.Replica.
+// checkState does what replica.Replica.CheckState does.
 func (m *Member) checkState() { m.push(member.ApplyItem{Halt: true}) }
 
 // Damaged implements member.Repairable.
@@ -70,7 +71,7 @@ func (d durableMachine) Condemn(cause error) {
 	d.member.saved = d.freeze()
 }
 
-// askForState asks others for their state, one after the other, until there is another one.
+// askForState asks other members for their state, one after the other, until the member has one.
 func (m *Member) askForState() {
 	if !m.progress.Repairing {
 		m.asking = false
@@ -106,7 +107,7 @@ func (m *Member) askStateOf(to protocol.MemberID) {
 	})
 }
 
-// sendState answers a member whose state is damaged.
+// sendState sends this member's state to a member whose state is damaged, or refuses.
 func (m *Member) sendState(to *Member, life int, needs *order.Cursor, refused func()) {
 	if err := m.progress.StateFor(needs); err != nil {
 		m.w.tracef("%s   has no state for %s: %v", m.id, to.id, err)
