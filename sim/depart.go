@@ -9,10 +9,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members that were removed stop by themselves. Links make a handshake now and then, in which
-// the other side says that it refuses somebody for good.
+// Members that were removed stop by themselves. From time to time links make a handshake. In it the
+// other side may say that it refuses a member for good.
 
-// statuses is how the instances stand now.
+// statuses is the present status of each instance in force.
 func (m *Member) statuses() (all []*protocol.Status) {
 	for _, s := range m.inForce {
 		st := s.inst.Core().Status()
@@ -21,8 +21,8 @@ func (m *Member) statuses() (all []*protocol.Status) {
 	return all
 }
 
-// leave is a stop that the operator asked for: the member hands over what it leads, and goes on
-// meanwhile. Then it ends as if it lost power, which loses what nobody relies on.
+// leave is a stop that the operator asks for. The member hands over what it leads, and goes on
+// meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.events.Stops++
@@ -49,8 +49,8 @@ func (w *World) leave(m *Member, back time.Duration) {
 	m.whenAwake(step)
 }
 
-// greet makes the handshake with everybody whom the member knows, now and then, as the links of
-// production do that connect.
+// greet makes a handshake from time to time with every member that this one knows, as the links of
+// production do when they connect.
 func (m *Member) greet() {
 	w := m.w
 	if now := m.clock(); now < m.greeted+w.set.Election && m.greeted > 0 {
@@ -72,7 +72,7 @@ func (m *Member) greet() {
 	}
 }
 
-// known are those whom the member knows of.
+// known is the members that this member knows of.
 func (m *Member) known() protocol.Config {
 	var configs []protocol.Config
 	for _, s := range m.inForce {
@@ -81,14 +81,14 @@ func (m *Member) known() protocol.Config {
 	return member.Union(configs)
 }
 
-// dials reports whether one who knows of these members makes a link to another.
+// dials reports whether a member that knows of these members makes a link to another one.
 func dials(known *protocol.Config, o *Member) bool {
 	return len(known.Members) == 0 || known.Find(o.id) != nil || known.Voter(o.id)
 }
 
-// expel stops a member that found out that the cluster goes on without it, and judges that
-// this is so: every instance has decided it. Where damage was done, it stays as long as the
-// others do not hold enough without it, which is for the one who does the damage to respect.
+// expel stops a member that found out that the cluster goes on without it. It judges that this is
+// true: every instance must have decided it. After damage the others may not hold enough without
+// this member. Then it goes on: the faults must leave enough, not the member.
 func (w *World) expel(m *Member, why *member.ExpelledError) {
 	for _, c := range w.allJudges {
 		if !c.ended && !c.left[m.id] {
@@ -105,8 +105,8 @@ func (w *World) expel(m *Member, why *member.ExpelledError) {
 	m.gone = true
 }
 
-// stranded reports whether a member runs although the cluster goes on without it. One that knows
-// of nobody who lives cannot find that out.
+// stranded reports whether a member still runs although the cluster goes on without it. A member
+// cannot find that out if nobody runs to whom it makes a link.
 func (w *World) stranded(m *Member) bool {
 	if !m.up || !w.recoverable(w.except(m)) {
 		return false
@@ -123,8 +123,8 @@ func (w *World) stranded(m *Member) bool {
 	return true
 }
 
-// demandDepartures gives members that were removed a bounded time to find that out. One who
-// knows lives, for the others come to the same state.
+// demandDepartures gives removed members a bounded time in which they must find out that they were
+// removed. Some member that runs knows it, because the others reach the same state.
 func (w *World) demandDepartures(alive []*Member) {
 	var last *Member
 	gone := func() bool {

@@ -16,32 +16,32 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system that can lose power. It keeps what was written apart from what
-// was synced: contents per file, names per directory. crash yields the disk that the next
-// life of the member finds: everything synced, and of the rest what the seed left.
+// disk is a file system that can lose power. It keeps apart what was written and what was synced:
+// contents for each file, names for each directory. crash returns the disk that the member's next
+// life finds. All that was synced is on it, and of the rest what the seed left.
 //
-// It is a vfs.FS like the one in production, so the log runs on it as it is. Unlike
-// pebble's MemFS it is deterministic, tears writes at any byte, and its syncs can fail.
+// It is a vfs.FS like the one in production, so the log runs on it unchanged. Unlike pebble's MemFS
+// it is deterministic, tears writes at any byte, and can fail syncs.
 type disk struct {
 	names map[string]*inode // by cleaned path
-	// journal is the changes of names that are not synced, in order; metadata reaches the
-	// platter in order, as journalling file systems see to.
+	// journal is the changes of names that are not synced, in order. Changes of names reach the
+	// disk in order, as on file systems with a journal.
 	journal []renaming
 	locked  map[string]bool
-	// failSync makes every sync fail, as a dying disk does.
+	// failSync makes every sync fail, as on a disk that is broken.
 	failSync bool
-	// full: no file can be given room.
+	// full: no space can be allocated for a file.
 	full bool
-	// copies: neither can what is in files of the log and the bodies be written again then.
+	// copies: then writes to files of the log and of the bodies fail too.
 	copies bool
-	// power, if > 0, is after how many more writes and syncs the power fails.
+	// power, if > 0, says at which of the next writes and syncs the power fails; 1 is the next.
 	power int
-	// ills, if > 0, is after how many more operations one fails.
+	// ills, if > 0, says which of the next operations fails; 1 is the next.
 	ills    int
 	written int64 // bytes, over the disk's life
 }
 
-// renaming is one atomic change of names; nil stands for "no such file".
+// renaming is one atomic change of names. In it nil means that there is no such file.
 type renaming struct{ changes []nameChange }
 
 type nameChange struct {
@@ -54,9 +54,9 @@ type nameChange struct {
 type inode struct {
 	dir  bool
 	data []byte
-	// undo is the writes since the last sync, in order, with what they replaced.
+	// undo is the writes since the last sync, in order, with the bytes that they replaced.
 	undo []overwrite
-	// fresh is where the writes of the last sync begin.
+	// fresh is the lowest offset of the writes that the last sync made durable.
 	fresh int
 }
 
@@ -71,7 +71,7 @@ var (
 	errPower = errors.New("simulated loss of power")
 )
 
-// draw takes power for one operation.
+// draw counts one operation against power, and fails if the power is gone.
 func (d *disk) draw() error {
 	if d.power == 1 {
 		return errPower
@@ -101,7 +101,7 @@ func (d *disk) set(changes ...nameChange) {
 	d.journal = append(d.journal, renaming{changes})
 }
 
-// crash returns the disk as it is after power was lost at this moment.
+// crash returns the disk that is left when power is lost at this moment.
 func (d *disk) crash(rng *rand.Rand) *disk {
 	out := newDisk()
 	out.full, out.copies = d.full, d.copies
@@ -114,7 +114,7 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 	for name := range names {
 		sorted = append(sorted, name)
 	}
-	slices.Sort(sorted) // the order in which chance is drawn
+	slices.Sort(sorted) // chance is drawn in this order
 	for _, name := range sorted {
 		if parent := out.names[path.Dir(name)]; parent != nil && parent.dir {
 			out.names[name] = names[name].crash(rng)
@@ -123,7 +123,7 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 	return out
 }
 
-// without is the names as they were before the changes from number keep on.
+// without is the names as they were before change number keep and all later ones.
 func (d *disk) without(keep int) map[string]*inode {
 	names := make(map[string]*inode, len(d.names))
 	for name, n := range d.names {
@@ -141,8 +141,9 @@ func (d *disk) without(keep int) map[string]*inode {
 	return names
 }
 
-// crash returns what power loss leaves of a file: what was synced, and of the writes
-// since then nothing, all, a beginning torn at any byte, or any of their sectors.
+// crash returns what is left of a file after a loss of power: all that was synced, and of the later
+// writes one of four things. These are nothing, all, the first ones with the last torn at any byte,
+// or some of their sectors.
 func (n *inode) crash(rng *rand.Rand) *inode {
 	out := &inode{dir: n.dir, data: slices.Clone(n.data), fresh: n.fresh}
 	if n.dir || len(n.undo) == 0 {
@@ -165,7 +166,7 @@ func (n *inode) crash(rng *rand.Rand) *inode {
 	return out
 }
 
-// revert takes back all writes from number from on.
+// revert takes back the writes from the given number on.
 func (n *inode) revert(undo []overwrite, from int) {
 	for i := len(undo) - 1; i >= from; i-- {
 		copy(n.data[undo[i].off:], undo[i].old)
@@ -175,7 +176,8 @@ func (n *inode) revert(undo []overwrite, from int) {
 
 const sector = 512
 
-// sectors copies each sector that was written to since the last sync, or not, as chance has it.
+// sectors copies some of the sectors that were written to since the last sync; chance decides for
+// each.
 func (n *inode) sectors(now *inode, rng *rand.Rand) {
 	for _, w := range now.undo {
 		for at := w.off / sector * sector; at < w.off+w.n; at += sector {
@@ -186,7 +188,7 @@ func (n *inode) sectors(now *inode, rng *rand.Rand) {
 	}
 }
 
-// put writes without a trace in undo.
+// put writes without noting it in undo.
 func (n *inode) put(off int, p []byte) {
 	if len(p) == 0 {
 		return
@@ -279,9 +281,9 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// spoil flips a bit of some bytes in the files of a directory, wherever they stand, and
-// reports whether it did. It leaves alone what was synced last: at the end of a log nobody
-// can tell bytes that went bad from bytes that were never durable.
+// spoil flips a bit of these bytes wherever they stand in a directory's files. It reports whether
+// it did. It does not touch what was synced last: at the end of a log nobody can tell damaged bytes
+// from bytes that were never durable.
 func (d *disk) spoil(dir string, what []byte, rng *rand.Rand) bool {
 	type place struct {
 		n  *inode

@@ -12,29 +12,30 @@ import (
 
 // link carries frames from one member to another.
 type link struct {
-	// cut loses everything; a link is one way, so the other way may work.
+	// cut: all messages are lost. A link is one way, so the other direction may work.
 	cut bool
-	// wrongs counts what was lost, damaged or sent again.
+	// wrongs counts messages that were lost, damaged or refused. It also counts times when one of
+	// the two members was not well.
 	wrongs int
-	// last is when the frame sent last arrives, for each stream: streams keep order unless the
-	// seed says otherwise.
+	// last is, for each stream, when the frame that was sent last arrives. Streams keep the order
+	// unless the seed says otherwise.
 	last map[uint32]time.Duration
-	// met are the processes that shook hands.
+	// met is the pairs of processes that made a handshake.
 	met map[linkage]bool
-	// rate is how many bytes a second go over it; 0: any number. queue is how many may wait for
-	// that, of which more are lost; free is when the last of them will have left.
+	// rate is how many bytes a second the link takes; 0: any number. queue is how many bytes may
+	// wait for that; beyond it frames are lost. free is when the last of them will have left.
 	rate, queue int
 	free        time.Duration
 }
 
-// narrow makes a link take so many bytes a second, with a queue of so many before it.
+// narrow makes a link take so many bytes a second, with a queue of so many bytes.
 func (w *World) narrow(from, to protocol.MemberID, rate, queue int) {
 	l := w.link(from, to)
 	l.rate, l.queue = rate, queue
 }
 
-// leaves is when a frame that is sent now has left a link, in the order in which they were
-// sent; false if the queue is full.
+// leaves is when a frame that is sent now has left the link. Frames leave in the order in which
+// they were sent. It is false if the queue is full.
 func (l *link) leaves(now time.Duration, bytes int) (time.Duration, bool) {
 	if l.rate == 0 {
 		return now, true
@@ -59,15 +60,15 @@ func (w *World) link(from, to protocol.MemberID) *link {
 	return l
 }
 
-// send puts a message about bodies on its way.
+// send sends a message about bodies.
 func (w *World) send(m *protocol.Message) {
 	if !w.transmit(m, member.BodyStream+member.StreamOf(m.Instance), encode(m)) {
 		w.cutOff(m)
 	}
 }
 
-// transmit puts a message on its way, on a stream, as it was encoded; it is decoded where it
-// arrives. It reports false if there is no room for it.
+// transmit sends an encoded message on a stream. The receiver decodes it. It reports false if the
+// link's queue is full.
 func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
 	if m.Type == protocol.MsgTimeoutNow {
@@ -103,8 +104,9 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	return true
 }
 
-// judgeFrame judges that a link would take a message: it has one entry of any size, or as many as
-// the setting allows, and is as long as it was counted. What is longer production drops.
+// judgeFrame judges that a link would take a message. It has one entry of any size, or no more
+// bytes of entries than the setting allows, and it is as long as it was counted. Production drops a
+// message that is too long.
 func judgeFrame(m *protocol.Message, length, most int) error {
 	bytes := 0
 	for i := range m.Entries {
@@ -120,7 +122,7 @@ func judgeFrame(m *protocol.Message, length, most int) error {
 	return nil
 }
 
-// lost tells the sender now and then that a peer is out of reach, as a transport would.
+// lost sometimes tells the sender that another member is out of reach, as a transport would.
 func (w *World) lost(m *protocol.Message) {
 	if w.chance(0.3) {
 		w.cutOff(m)
@@ -163,8 +165,8 @@ func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte,
 	})
 }
 
-// encode writes a message as the transport writes it: head, then the entries' own bytes,
-// each with its body, then what the message says about bodies.
+// encode writes a message as the transport does: the head, then the bytes of each entry with its
+// body, then what the message says about bodies.
 func encode(m *protocol.Message) []byte {
 	n := protocol.MessageHeadSize + len(m.Blob)
 	for i := range m.Entries {

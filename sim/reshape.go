@@ -8,11 +8,11 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// A running cluster's log is woven from more or fewer instances: members begin and retire
-// their parts of them where the global log says so, as the production replica does.
+// The log of a running cluster is woven from more or fewer instances than before. Members begin and
+// retire their parts of instances where the global log says so, as in production.
 
-// hosted lists the instances that run: those in force, and those retired that still help
-// members who are behind.
+// hosted lists the instances that run: those in force, and retired ones that still help members
+// that are behind.
 func (m *Member) hosted() []*memberInstance {
 	if len(m.retired) == 0 {
 		return m.inForce
@@ -74,7 +74,7 @@ func (m *Member) among(instances []*memberInstance, id protocol.InstanceID) *mem
 	return nil
 }
 
-// begun is called when the log has the beginnings of new instances.
+// begun is called when the log has the first records of new instances.
 func (m *Member) begun(err error) {
 	if err != nil {
 		m.fail(err)
@@ -83,8 +83,9 @@ func (m *Member) begun(err error) {
 	m.push(member.ApplyItem{Begun: true})
 }
 
-// beginInstance makes the member's part of an instance that begins at a base; records are to be in the log
-// before its own. What an earlier life has left of it on disk is taken up again.
+// beginInstance makes the member's part of an instance that begins at a base. The records must be
+// in the log before the instance's own. It also uses what an earlier life left of the instance on
+// disk.
 func (m *Member) beginInstance(base protocol.Base, id protocol.InstanceID) (s *memberInstance, records []wal.Record, err error) {
 	u := m.pending[id]
 	if delete(m.pending, id); u == nil {
@@ -108,8 +109,8 @@ func (m *Member) beginInstance(base protocol.Base, id protocol.InstanceID) (s *m
 	return s, records, s.begin(m.session, &rec)
 }
 
-// retire ends what the member does through an instance. What it proposed there and what took
-// no effect another instance takes.
+// retire ends what the member does through an instance. Another instance takes the proposals that
+// took no effect there.
 func (m *Member) retire(s *memberInstance) {
 	m.retired = append(m.retired, s)
 	m.weaver.Forget(s.instance)
@@ -118,13 +119,13 @@ func (m *Member) retire(s *memberInstance) {
 	s.do(func() { s.hosted.Retire(ended) })
 }
 
-// cut gives up the instance's log up to an index.
+// cut cuts the front of the instance's log, up to an index.
 func (s *memberInstance) cut(at protocol.Index) {
 	s.judgeCut(at)
 	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 
-// askAgain has the read points of groups asked for anew: other instances are in force.
+// askAgain asks for the read points of these groups again, because other instances are in force.
 func (m *Member) askAgain(groups []*member.ReadGroup) {
 	first := m.inForce[0]
 	for _, g := range groups {
@@ -132,7 +133,7 @@ func (m *Member) askAgain(groups []*member.ReadGroup) {
 	}
 }
 
-// AskMissing implements member.Host: the instance has no leader.
+// AskMissing implements member.Host. The instance calls it when it has no leader.
 func (s *memberInstance) AskMissing(to protocol.MemberID) {
 	m, w := s.m, s.m.w
 	if !m.up || w.link(m.id, to).cut {
@@ -143,14 +144,14 @@ func (s *memberInstance) AskMissing(to protocol.MemberID) {
 		if !o.up || !m.up || !w.linked(m, m.life, o) || !o.up || !m.up {
 			return
 		}
-		if at, _ := o.progress.At(); at.Retired(s.instance) { // perhaps without the member that asks ever among its own
+		if at, _ := o.progress.At(); at.Retired(s.instance) { // the member that asks may never have been a member of that instance
 			o.stream(m.id, nil, 0)
 		}
 	})
 }
 
-// overRetired takes a snapshot for an instance that it says is retired: no core will, if this
-// member has everything else.
+// overRetired queues a snapshot for an instance that the snapshot says is retired. No core will do
+// that if this member has everything else.
 func (m *Member) overRetired(meta *member.Meta) {
 	for _, s := range m.inForce {
 		if meta.Cursor.Retired(s.instance) {
@@ -160,7 +161,7 @@ func (m *Member) overRetired(meta *member.Meta) {
 	}
 }
 
-// reshape is what the operator does: he asks for another number of instances.
+// reshape is the operator who asks for another number of instances.
 func (w *World) reshape() {
 	l := w.leader()
 	if l == nil {
