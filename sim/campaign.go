@@ -22,15 +22,15 @@ type Campaign struct {
 	First, Last uint64
 	// Duration, if > 0, ends the campaign early: no run begins after it.
 	Duration time.Duration
-	// Workers is how many runs go on at once; 0: one a processor.
+	// Workers is how many runs go on at once; 0: one for each processor.
 	Workers int
-	// Failures is after how many violations it ends; 0: after the first.
+	// Failures is the number of violations after which the campaign ends; 0: after the first.
 	Failures int
 	// Progress, if set, is called now and then, from one goroutine at a time.
 	Progress func(Summary)
 }
 
-// Summary is what came of a campaign.
+// Summary is the outcome of a campaign.
 type Summary struct {
 	Protocol  string `json:"protocol"`
 	Nodes     int    `json:"nodes"`
@@ -95,12 +95,12 @@ func (c *Campaign) Validate() error {
 	return nil
 }
 
-// Options returns what runs one seed of the campaign.
+// Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
 	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Mutant: c.Mutant, Without: c.Without}
 }
 
-// Replay is the command that runs one seed again and prints its conversation.
+// Replay is the command that runs one seed again and prints its trace.
 func (c *Campaign) Replay(seed uint64) string {
 	text := fmt.Sprintf("braid sim --protocol %s --nodes %d --seeds %d-%d --trace", c.Protocol, c.Nodes, seed, seed)
 	if c.Placement != "" {
@@ -203,8 +203,8 @@ func (r *campaignRun) measure() {
 	r.sum.RunsPerS = float64(r.sum.Runs) / r.sum.Elapsed.Seconds()
 }
 
-// Shrink finds kinds of faults without which the seed still fails, and returns the
-// options that leave them out together with the failing run.
+// Shrink turns off kinds of faults one by one as long as the seed still fails. It returns the
+// options that are left, together with the failing run.
 func Shrink(o Options) (Options, Result) {
 	o.Trace = nil
 	res := Run(o)

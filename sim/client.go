@@ -10,23 +10,25 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// operation is one operation of a client, with what only the world knows of it.
+// operation is one operation of a client, with what only the world knows about it.
 type operation struct {
 	check.Operation
 	id    int // in the history
 	ended bool
-	// tookEffect is when its command was applied first; answer is the result there.
+	// tookEffect is when its command was applied for the first time; answer is the result of that.
 	tookEffect time.Duration
 	effective  bool
 	answer     answer
-	// position is where that was; after, the last one that was acknowledged when it was called.
+	// position is where the command was applied; after is the last position that was acknowledged
+	// when the client asked.
 	position, after protocol.Position
-	// elections is how many there had been when it was called.
+	// elections is how many elections there had been when the client asked.
 	elections int
-	// refused is a certain failure: it must not take effect any more.
+	// refused is an error that says for certain that the command takes no effect. It must take
+	// none.
 	refused error
-	// body is the value, where that travels as a body; expect is what a Swap expects, with
-	// tokens for bodies, as state machines have it.
+	// body is the value, where it travels as a body. expect is what a Swap expects, with tokens for
+	// bodies, as state machines have it.
 	body   []byte
 	expect string
 }
@@ -42,7 +44,7 @@ type client struct {
 	key    string
 }
 
-// open starts the clients.
+// openClients starts the clients.
 func (w *World) openClients() {
 	for i := range w.set.Clients {
 		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
@@ -50,7 +52,7 @@ func (w *World) openClients() {
 	}
 }
 
-// next begins the next operation, or several at once, unless there were enough.
+// next begins the next operation, or several at once. It begins none once there were enough.
 func (c *client) next() {
 	w := c.w
 	if w.calm || len(w.ops) >= w.set.Operations {
@@ -94,7 +96,7 @@ func (c *client) draw(number int) *operation {
 	return op
 }
 
-// drawKey draws whose turn it is: a key of which many are after, or any.
+// drawKey draws a key: the first one, which many clients use, or any.
 func (w *World) drawKey() string {
 	if w.chance(w.set.Load.Hot) {
 		return "k0"
@@ -102,18 +104,18 @@ func (w *World) drawKey() string {
 	return fmt.Sprintf("k%d", w.pick(w.set.Keys))
 }
 
-// carry makes a body of the operation's value.
+// carry gives the operation a value that travels as a body.
 func (op *operation) carry(number int, body []byte) {
 	op.body = body
 	op.Value = spelled(number, body)
 }
 
-// spelled is a body as it stands in the history.
+// spelled is how a body appears in the history.
 func spelled(number int, body []byte) string {
 	return fmt.Sprintf("%d:%d:%08x,", number, len(body), protocol.Digest(body))
 }
 
-// command is the operation as it stands in the log.
+// command is how the operation appears in the log.
 func (op *operation) command(number, padding int) []byte {
 	short := op.Operation
 	short.Expect = op.expect
@@ -123,7 +125,8 @@ func (op *operation) command(number, padding int) []byte {
 	return command(number, short, padding)
 }
 
-// perform sends an operation to a member and calls then when it ended or timeout did.
+// perform sends an operation to a member. It calls then when the operation has ended, or after
+// timeout.
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
@@ -134,7 +137,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	end := func() {
 		if !op.ended {
 			op.ended = true
-			w.after(0, then) // never inside of what the member is doing
+			w.after(0, then) // never inside what the member is doing
 		}
 	}
 	w.after(timeout, end)
@@ -158,16 +161,15 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	})
 }
 
-// read answers with what the state says now that it may be read. Bodies in it are made
-// whole first; where that fails, they may have been dropped meanwhile, and the state is
-// looked at once more.
+// read answers with the state as it is when the read is allowed. First it makes the bodies in the
+// value whole. If that fails, they may have been dropped meanwhile, and it reads the state again.
 func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 	switch {
 	case op.ended:
 	case !ok:
 		c.w.history.Fail(op.id)
 		end()
-	case m.sick(): // whoever reads the state finds out
+	case m.sick(): // whoever reads a damaged state finds out
 		m.checkState()
 		c.w.history.Fail(op.id)
 		end()
@@ -195,7 +197,8 @@ func (c *client) answered(m *Member, op *operation, v value, text string) {
 	c.w.history.End(op.id, int64(c.w.now), text, v.found, v.version)
 }
 
-// wrote judges an answer: a success must have taken effect, a certain failure must not.
+// wrote judges an answer. After a success the command must have taken effect. After a certain
+// failure it must not.
 func (c *client) wrote(op *operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
@@ -227,8 +230,8 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 }
 
-// applied notes that some member applied a command. It must come after all that was
-// acknowledged before it was asked for, whichever instances they went through (N6).
+// applied notes that some member applied a command. Its position must come after all that was
+// acknowledged before the client asked, whichever instances the commands went through (N6).
 func (w *World) applied(number int, at protocol.Position, a answer) {
 	op := w.ops[number]
 	if op.effective {
@@ -247,9 +250,9 @@ func (w *World) judgeRefused(op *operation, number int) {
 	}
 }
 
-// resolve tells the history what became of the operations that got no answer: the world
-// knows. One that took effect did so by the time it was first applied; the others never
-// will, for the run is over.
+// resolve completes the history with the operations that got no answer, because the world knows
+// what became of them. One that took effect did so when it was first applied. The others never
+// will, because the run is over.
 func (w *World) resolve() []check.Operation {
 	for _, op := range w.ops {
 		switch {

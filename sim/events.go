@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Events counts what happened in runs. A test bench in which something never happens
-// tests nothing of it.
+// Events counts what happened in runs. Where something never happens, the simulator does not test
+// it.
 type Events struct {
 	Starts       int `json:"starts"`
 	HalfStarts   int `json:"power_lost_while_starting"`
@@ -79,7 +79,7 @@ type Events struct {
 	Reshaped int `json:"members_reshaped"`
 }
 
-// fields lists the counters with their names, in order.
+// fields lists the counters with their names. The order matters for the constants below.
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable},
@@ -102,9 +102,10 @@ func (e *Events) fields() []eventField {
 	}
 }
 
-// codedFields is how many of the fields before the last need a protocol that codes bodies,
-// wovenFields how many of the last need one that weaves instances. stagedFields is how many of the
-// first chance brings about too seldom: scenarios play them (TestLeaderCannotRead).
+// codedFields is how many fields before the last ones need a protocol that codes bodies.
+// wovenFields is how many of the last ones need a protocol that weaves instances. stagedFields is
+// how many of the first ones chance brings about too seldom. Scenarios play those
+// (TestLeaderCannotRead).
 const (
 	stagedFields = 1
 	codedFields  = 8

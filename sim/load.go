@@ -9,30 +9,31 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What clients do together: many at a time, who write the same keys, and who read at one member
-// what they have just written at another. A fault shows only to a client who looks then, at the
-// member that it concerns.
+// What clients do together: many at a time write the same keys, and read at one member what they
+// have just written at another. A fault shows only to a client who reads during it, at the member
+// that it concerns.
 
 // loadStream is for the load what stream is for everything else.
 const loadStream = stream + 18
 
-// loadSettings is what clients have in common.
+// loadSettings is what all clients have in common.
 type loadSettings struct {
-	// Pinned is which part of the clients stay with their member, come what may; Leaders which
-	// part ask whoever believes that it leads. The others go elsewhere when their member is down.
+	// Pinned is the share of clients that stay with their member whatever happens. Leaders is the
+	// share that ask any member that believes that it leads. The others ask another member when
+	// theirs is down.
 	Pinned, Leaders float64
-	// Hot is which part of the operations are on the first key.
+	// Hot is the share of operations on the first key.
 	Hot float64
-	// Burst is how many operations a client begins at once at most, Bursts how often it does.
+	// Burst is how many operations a client begins at once at most; Bursts is how often it does so.
 	Burst  int
 	Bursts float64
-	// Chase is how often a write that was acknowledged is read at once, at another member or at all.
+	// Chase is how often an acknowledged write is read soon afterwards, at one member or at all.
 	Chase float64
-	// Overwrite is which part of the operations replaces the value of a key.
+	// Overwrite is the share of operations that replace the value of a key.
 	Overwrite float64
 }
 
-// drawLoad makes most runs busy. The others stay as quiet as they were.
+// drawLoad makes most runs busy. The others stay quiet.
 func (s *Settings) drawLoad(d chance) {
 	l := &s.Load
 	l.Overwrite = 0.05
@@ -42,7 +43,7 @@ func (s *Settings) drawLoad(d chance) {
 	s.Clients = 3 + d.below(12)
 	s.Operations = 200 + d.below(800)
 	l.Overwrite += 0.3 * d.share()
-	// Mostly the load lasts as long as the faults do.
+	// Mostly the load lasts as long as the faults.
 	s.Think = time.Duration(2 * d.share() * float64(s.Chaos) * float64(s.Clients) / float64(s.Operations))
 	if s.Reads = d.share(); d.yes(0.5) {
 		s.Reads = 0.5
@@ -60,7 +61,7 @@ func (s *Settings) drawLoad(d chance) {
 	if d.yes(0.7) {
 		l.Chase = d.share()
 	}
-	if s.Bodies.Share > 0 { // reads gather all that a value consists of
+	if s.Bodies.Share > 0 { // reads gather all bodies of a value
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)
 	}
@@ -73,16 +74,16 @@ func (s *Settings) describeLoad() string {
 		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase)
 }
 
-// manner is how a client chooses whom it asks.
+// manner is how a client chooses the member that it asks.
 type manner int
 
 const (
-	roams       manner = iota // somebody else when its member is down, and now and then
-	stays                     // its member, or nobody
-	asksLeaders               // anybody who believes that it leads
+	roams       manner = iota // another member when its own is down, and sometimes without a reason
+	stays                     // its own member, or none
+	asksLeaders               // any member that believes that it leads
 )
 
-// manner draws how the next client behaves.
+// manner draws the manner of the next client.
 func (w *World) manner() manner {
 	switch x := w.rng.Float64(); {
 	case x < w.set.Load.Pinned:
@@ -93,7 +94,7 @@ func (w *World) manner() manner {
 	return roams
 }
 
-// chooses is whom the client asks next; nil: nobody now.
+// chooses is the member that the client asks next; nil: none now.
 func (c *client) chooses() *Member {
 	home := c.w.member(c.home)
 	switch c.manner {
@@ -119,7 +120,7 @@ func (c *client) chooses() *Member {
 	return m
 }
 
-// upAnd lists the members that run and for which something holds.
+// upAnd lists the members that run and for which holds is true.
 func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
 	for _, m := range w.members {
 		if m.up && holds(m) {
@@ -129,8 +130,8 @@ func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
 	return list
 }
 
-// chase has somebody read at once what was just written: at a member, or at all that run. What they
-// are told must include it.
+// chase lets clients soon read what was just written, at one member or at all that run. The answers
+// must include the write.
 func (w *World) chase(key string) {
 	if w.calm || !w.chance(w.set.Load.Chase) {
 		return
@@ -150,8 +151,8 @@ func (w *World) chase(key string) {
 	}
 }
 
-// replaced reports whether the member believes that it leads an instance, while another one leads a
-// later term of it.
+// replaced reports whether the member believes that it leads an instance, while another member
+// leads a later term of it.
 func (m *Member) replaced() bool {
 	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Mutant is a known-unsafe variant of one rule of the code that ships. The simulator only hands
-// its name to the type that knows it; see the files mutant.go of the packages.
+// Mutant is a rule of production code that is broken on purpose. The simulator only hands its name
+// to the type that knows it. See the files mutant.go of the packages.
 type Mutant struct {
 	Name  string `json:"name"`
 	Where string `json:"where"` // package and type
 	Does  string `json:"does"`
 }
 
-// mutants lists all known-unsafe variants.
+// mutants lists all mutants.
 func mutants() (all []Mutant) {
 	for _, m := range raft.Mutants {
 		all = append(all, Mutant{string(m.Name), "raft.Core", m.Does})
@@ -37,7 +37,7 @@ func mutants() (all []Mutant) {
 	return all
 }
 
-// Mutants lists the names of the known-unsafe variants that the simulator can run.
+// Mutants lists the names of the mutants that the simulator can run.
 func Mutants() (names []string) {
 	for _, m := range mutants() {
 		names = append(names, m.Name)
@@ -45,7 +45,7 @@ func Mutants() (names []string) {
 	return names
 }
 
-// protocolMutant is the mutant, if it is one of the protocol's.
+// protocolMutant is the mutant if it belongs to the protocol, else none.
 func (s *Settings) protocolMutant() raft.Mutant {
 	m := raft.Mutant(s.Mutant)
 	if !slices.ContainsFunc(raft.Mutants[:], func(i raft.MutantInfo) bool { return i.Name == m }) {
@@ -54,26 +54,26 @@ func (s *Settings) protocolMutant() raft.Mutant {
 	return m
 }
 
-// mutant is the mutant for the types of package member, which know their own.
+// mutant is the mutant for the types of package member. They know which mutants are theirs.
 func (s *Settings) mutant() member.Mutant { return member.Mutant(s.Mutant) }
 
-// Hunt is the random search for one mutant: the seeds from 1 on, in one kind of cluster, until one
-// of them shows that a promise is broken.
+// Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster,
+// until a seed shows a broken promise.
 type Hunt struct {
 	Mutant
 	Protocol string `json:"protocol"`
 	Nodes    int    `json:"nodes"`
-	// Seed is the first that finds it; 0: none up to Limit does.
+	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
 	Elapsed time.Duration `json:"elapsed_ns"`
 	Error   string        `json:"error,omitempty"`
 }
 
-// HuntLimit is within how many seeds every mutant is to be found.
+// HuntLimit is how many seeds a search for a mutant may take.
 const HuntLimit = 500
 
-// places is where those mutants are looked for that are not found in the usual kind of cluster.
+// places are the clusters for mutants that are not found in the usual kind of cluster.
 var places = map[string]struct {
 	protocol string
 	nodes    int
@@ -81,7 +81,7 @@ var places = map[string]struct {
 	string(raft.MutantPromoteAtOnce): {ProtocolRaft, 1},
 }
 
-// NewHunt returns the search for a mutant, in the kind of cluster where it is looked for.
+// NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
 	h := Hunt{Mutant: m, Protocol: ProtocolRaft, Nodes: 3, Limit: HuntLimit}
 	switch prefix, _, _ := strings.Cut(m.Name, "-"); prefix {
@@ -104,7 +104,7 @@ func Hunts() (all []Hunt) {
 	return all
 }
 
-// Run looks for the mutant. Stop ends it early when closed; it may be nil.
+// Run searches for the mutant. Closing stop ends the search early; stop may be nil.
 func (h *Hunt) Run(stop <-chan struct{}) error {
 	began := time.Now()
 	f, err := h.search(1, h.Limit, stop)
@@ -112,8 +112,8 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 	return err
 }
 
-// search finds the first of these seeds that fails with the mutant, and does not fail without it;
-// zero: there is none.
+// search finds the first of these seeds that fails with the mutant and not without it. If there is
+// none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
 		c := Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}

@@ -11,10 +11,10 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// Protocols lists what can be simulated.
+// Protocols lists the protocols that can be simulated.
 var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS, ProtocolNiagara}
 
-// The protocols. CRaft is Raft that places large values in coded form; RS-Raft is that with
+// The protocols. CRaft is Raft that places large values in coded form. RS-Raft is the same with
 // fixed quorums larger than majorities, for five and seven members (docs/craft.md, 2.7). NIAGARA
 // weaves several instances of Raft, with whole values or coded ones.
 const (
@@ -30,14 +30,14 @@ const (
 	OrderNiagara = "niagara"
 )
 
-// defaultInstances is how many instances are woven where nobody says it; maxInstances bounds
-// what can be asked for.
+// defaultInstances is how many instances are woven if the options do not say. maxInstances is how
+// many the options may ask for.
 const (
 	defaultInstances = 3
 	maxInstances     = 16
 )
 
-// orderOf says how the protocol makes one log; wish is an order, or "".
+// orderOf says how the protocol makes one log. wish is an order, or "" for the protocol's own.
 func orderOf(proto, wish string) (string, error) {
 	may := map[string][]string{
 		ProtocolRaft: {OrderSingle, OrderNiagara}, ProtocolCRaft: {OrderSingle, OrderNiagara},
@@ -52,8 +52,8 @@ func orderOf(proto, wish string) (string, error) {
 	return wish, nil
 }
 
-// instancesOf says how many instances are woven; 0: there is but one, and its log is the
-// global log. wish is a number, or 0.
+// instancesOf says how many instances are woven; 0: there is only one, and its log is the global
+// log. wish is a number, or 0 for the default.
 func instancesOf(proto, order string, wish int) (int, error) {
 	order, err := orderOf(proto, order)
 	switch {
@@ -69,7 +69,8 @@ func instancesOf(proto, order string, wish int) (int, error) {
 	return 0, nil
 }
 
-// placementOf says where the protocol puts values; wish is a placement, or "".
+// placementOf says where the protocol puts values. wish is a placement, or "" for the protocol's
+// own.
 func placementOf(proto, wish string) (raft.Placement, error) {
 	may := map[string][]raft.Placement{
 		ProtocolRaft: {raft.PlacementCopy, raft.PlacementCode}, ProtocolCRaft: {raft.PlacementCode}, ProtocolRS: {raft.PlacementRS},
@@ -86,18 +87,19 @@ func placementOf(proto, wish string) (raft.Placement, error) {
 	return "", &OptionError{fmt.Sprintf("placement %q cannot be simulated with %s; there is: %v", wish, proto, may)}
 }
 
-// rsQuorums are read and write quorums and k of RS-Raft by the number of members.
+// rsQuorums are the read quorum, the write quorum and k of RS-Raft, by the number of members.
 var rsQuorums = map[int]struct {
 	read, write int
 	k           int
 }{5: {4, 4, 3}, 7: {5, 5, 3}}
 
-// bodySettings is what a run has of bodies.
+// bodySettings are a run's settings for bodies.
 type bodySettings struct {
-	// Share is which part of the writes carry their value as a body.
+	// Share is the share of writes that carry their value as a body.
 	Share    float64
 	Min, Max int // bytes of a body
-	// Release is the longest time between a durable drop of the last reference and the release.
+	// Release is the longest time between a durable drop of the last reference and the release of
+	// the body.
 	Release      time.Duration
 	SegmentBytes int64
 	Hedge, Retry time.Duration
@@ -107,8 +109,8 @@ type bodySettings struct {
 	Scrub time.Duration
 }
 
-// limitSettings bound what a member does with bodies at once, and what may wait; see
-// member.BodyConfig and member.BodyLimits. 0 is as in production.
+// limitSettings bound what a member does with bodies at once, and what may wait. See
+// member.BodyConfig and member.BodyLimits. 0: as in production.
 type limitSettings struct {
 	Filling, Censuses           int
 	InboxBytes, Asks, Questions int
@@ -118,7 +120,7 @@ type limitSettings struct {
 // limitStream is for these limits what stream is for everything else.
 const limitStream = stream + 18
 
-// drawLimits draws limits, in half of the runs small ones.
+// drawLimits draws limits. In half of the runs they are small.
 func drawLimits(d chance) (s limitSettings) {
 	if d.yes(0.5) {
 		s = limitSettings{
@@ -129,15 +131,16 @@ func drawLimits(d chance) (s limitSettings) {
 	return s
 }
 
-// orProduction is the limits with those of production where none is set. Nothing is cached.
+// orProduction returns the limits, with production's value where none is set. Without a setting
+// nothing is cached.
 func (s limitSettings) orProduction() limitSettings {
 	s.Filling, s.Censuses = cmp.Or(s.Filling, 8), cmp.Or(s.Censuses, 64)
 	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
 	return s
 }
 
-// drawBodies draws what there is of bodies, from dice of their own: runs without any stay
-// what they were before there were bodies.
+// drawBodies draws the settings for bodies from a generator of its own. So runs without bodies are
+// the same as before bodies existed.
 func (s *Settings) drawBodies(d chance) {
 	often := 0.35
 	if s.Raft.Placement != raft.PlacementCopy {
@@ -169,7 +172,7 @@ func (s *Settings) drawBodies(d chance) {
 	if s.Raft.Placement != raft.PlacementCode {
 		return
 	}
-	// Larger k than the default only where all members may be needed; smaller ones too.
+	// A larger k than the default may need all members. Smaller ones are drawn too.
 	if q := s.Nodes/2 + 1; d.yes(0.6) {
 		s.Raft.MaxK = 1 + d.below(q)
 	}
@@ -180,7 +183,7 @@ func (s *Settings) drawBodies(d chance) {
 	}
 }
 
-// place sets up where the protocol puts bodies.
+// place sets where the protocol puts bodies.
 func (s *Settings) place(placement raft.Placement) {
 	s.Raft.Placement = placement
 	if placement == raft.PlacementRS {
@@ -190,7 +193,8 @@ func (s *Settings) place(placement raft.Placement) {
 	}
 }
 
-// decides is how many members decide and elect whatever the others do.
+// decides is how many members can decide and elect without the others, where quorums are fixed;
+// else 0.
 func (s *Settings) decides() int { return max(s.Raft.ReadQuorum, s.Raft.WriteQuorum) }
 
 func (s *Settings) describeBodies() string {
@@ -209,7 +213,7 @@ func (s *Settings) describeBodies() string {
 		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.limitSettings)
 }
 
-// drawBody makes a body: random bytes, so that no two are alike.
+// drawBody makes a body of random bytes, so that no two bodies are equal.
 func (w *World) drawBody() []byte {
 	b := &w.set.Bodies
 	n := b.Min + w.pick(b.Max-b.Min+1)
@@ -220,7 +224,7 @@ func (w *World) drawBody() []byte {
 	return body
 }
 
-// firstSlots are the rows of the first members.
+// firstSlots are the rows' slots of a configuration's members.
 func firstSlots(c *protocol.Config) map[uint64]uint8 {
 	slots := map[uint64]uint8{}
 	for i := range c.Members {

@@ -20,20 +20,22 @@ import (
 type Options struct {
 	Seed  uint64
 	Nodes int // voters at the beginning, 1 … 9
-	// Protocol is one of Protocols ("": raft); Placement is where it puts values ("": its own).
+	// Protocol is one of Protocols ("": raft). Placement is where it puts values ("": the
+	// protocol's own).
 	Protocol, Placement string
-	// Order is how instances make one log ("": the protocol's own), Instances how many.
+	// Order is how instances make one log ("": the protocol's own). Instances is how many there
+	// are.
 	Order     string
 	Instances int
-	// Mutant is a known-unsafe variant of the protocol or the replica; "" is none.
+	// Mutant is a rule that is broken on purpose; "": none.
 	Mutant string
-	// Without turns kinds of faults off (see FaultKinds), to find out which ones matter.
+	// Without turns off kinds of faults (see FaultKinds), to find out which ones matter.
 	Without []string
-	// Trace, if set, is told the whole conversation.
+	// Trace, if set, receives the whole conversation.
 	Trace io.Writer
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Seed       uint64
 	Hash       uint64 // equal for equal runs
@@ -50,13 +52,13 @@ type Result struct {
 // FaultKinds lists the names of the kinds of faults.
 func FaultKinds() []string { return slices.Clone(faultNames[:]) }
 
-// linkFaults turns off what links do to single messages; it is a kind for Options.Without.
+// linkFaults turns off what links do to single messages. It is a kind of fault for Options.Without.
 const linkFaults = "links"
 
-// stream is the second half of the generator's seed: change it and all seeds mean other runs.
+// stream is the second half of the generator's seed. If it changes, every seed means another run.
 const stream = 0x6272616964
 
-// Run runs one simulated cluster: first under faults, then healed, then judged.
+// Run runs one simulated cluster: first with faults, then without them. Then it judges the end.
 func Run(o Options) (res Result) {
 	w := open(o)
 	defer func() {
@@ -71,14 +73,14 @@ func Run(o Options) (res Result) {
 	return res
 }
 
-// open makes the world of the options.
+// open makes the world that the options describe.
 func open(o Options) *World {
 	rng := rand.New(rand.NewPCG(o.Seed, stream))
 	proto := cmp.Or(o.Protocol, ProtocolRaft)
 	placement, err := placementOf(proto, o.Placement)
 	instances, err2 := instancesOf(proto, o.Order, o.Instances)
 	if err := errors.Join(err, err2); err != nil {
-		panic(err) // Campaign.Validate says it better
+		panic(err) // Campaign.Validate gives a better error
 	}
 	set := draw(o.Seed, o.Nodes, instances, o.Mutant, placement, rng)
 	for _, name := range o.Without {
@@ -98,12 +100,12 @@ func open(o Options) *World {
 
 func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBreaks = 0, 0, 0, 0 }
 
-// timely makes everything quick enough for elections to succeed: progress is promised only
-// where messages and disks are faster than election timeouts.
+// timely makes everything fast enough for elections to succeed. Progress is promised only where
+// messages and disks are faster than election timeouts.
 func (s *Settings) timely() {
 	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
 	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
-	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many of them
+	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many hops
 	s.ApplyMax, s.StreamRate = 0, 0
 }
 
@@ -132,8 +134,8 @@ func (w *World) result() Result {
 	return r
 }
 
-// recover is the second phase: faults end, enough members live, and now there must be
-// progress; in the end everything is judged.
+// recover is the second phase. Faults end, enough members live, and then there must be progress. At
+// the end everything is judged.
 func (w *World) recover() {
 	if w.broken != nil {
 		return
@@ -152,7 +154,8 @@ func (w *World) recover() {
 	}
 }
 
-// demandSameState waits until all have applied what clients who gave up have written since.
+// demandSameState waits until all members have applied the last writes, also those of clients that
+// gave up.
 func (w *World) demandSameState(alive []*Member) {
 	same := func() bool { return !slices.ContainsFunc(w.serving(alive), (*Member).behind) }
 	if !w.runUntil(w.now+w.settleTime(), same) && w.broken == nil {
@@ -160,7 +163,7 @@ func (w *World) demandSameState(alive []*Member) {
 	}
 }
 
-// restartSome lets some or all members lose power while nobody writes.
+// restartSome lets some or all members lose power while no client writes.
 func (w *World) restartSome(alive []*Member) {
 	all := w.chance(0.5)
 	for _, m := range alive {
@@ -172,7 +175,7 @@ func (w *World) restartSome(alive []*Member) {
 	}
 }
 
-// calmDown ends all faults and returns the members that live.
+// calmDown ends all faults and returns the members that live in the second phase.
 func (w *World) calmDown() []*Member {
 	w.calm = true
 	w.burst, w.pass = 0, nil
@@ -214,8 +217,8 @@ func ids(members []*Member) string {
 	return text
 }
 
-// demandProgress gives the living members a bounded time in which every one of them must
-// get a write (if asked for) and a read through and come to the same state.
+// demandProgress gives the living members a bounded time. In it each of them must complete a write
+// (if asked for) and a read, and reach the same state.
 func (w *World) demandProgress(alive []*Member, writes bool) {
 	probes := make(map[*Member]*probe)
 	for _, m := range alive {
@@ -241,8 +244,8 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 	}
 }
 
-// settleTime is how long recovery may take: some elections, and time to send, write and
-// apply the whole log once more in the smallest possible pieces.
+// settleTime is how long recovery may take: some elections, and the time to send, write and apply
+// the whole log again in the smallest pieces.
 func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
@@ -256,8 +259,8 @@ func (w *World) settleTime() time.Duration {
 	return timeout
 }
 
-// serving is those of the living who must make progress: the members by the last
-// configuration that any of them has applied.
+// serving returns the living members that must make progress: those in the last configuration that
+// any of them has applied.
 func (w *World) serving(alive []*Member) []*Member {
 	var last *Member
 	for _, m := range alive {
@@ -277,8 +280,8 @@ func (w *World) serving(alive []*Member) []*Member {
 	})
 }
 
-// waitsToVote reports whether a member that was added as a voter, and came, is none yet, and
-// nothing keeps it from that.
+// waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
+// although nothing prevents it.
 func (w *World) waitsToVote(alive []*Member) bool {
 	for _, m := range w.serving(alive) {
 		for _, c := range m.applier.Configs() {
@@ -290,15 +293,15 @@ func (w *World) waitsToVote(alive []*Member) bool {
 	return false
 }
 
-// owes reports whether the member lacks bodies. That those to which its state refers come is
-// judged elsewhere. Of the others, that nobody has any more, its next snapshot rids it, and without
-// writes there may be none.
+// owes reports whether bodies are missing on the member. Other code judges that the bodies to which
+// its state refers arrive. Some others may exist on no member any more. The member forgets these
+// with its next snapshot, and without writes there may be none.
 func (m *Member) owes() bool {
 	return m.body.kept.Lacking() > 0
 }
 
-// lacksMember reports whether some member is down: instances may wait for it before they
-// follow the membership of the first.
+// lacksMember reports whether some member of a configuration is down. Instances may wait for it
+// before they follow the membership of the first.
 func (w *World) lacksMember(c *protocol.Config) bool {
 	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.member(m.ID).up })
 }
@@ -329,8 +332,8 @@ func (w *World) describeMembers(members []*Member) string {
 	return text
 }
 
-// probe is a client that insists: one write, then one read, at one member. It asks ever
-// less often, so that it is not itself the load that it waits behind.
+// probe is a client that repeats one write and then one read, at one member, until they succeed. It
+// asks less and less often, so that it does not become the load that it waits for.
 type probe struct {
 	client
 	m     *Member
@@ -340,7 +343,7 @@ type probe struct {
 
 func (p *probe) write() { p.try(check.Append, 0, p.read) }
 
-// read reads one key, or all of them where values are kept apart from the log.
+// read reads one key, or all keys where values are kept outside the log.
 func (p *probe) read() {
 	keys := 1
 	if p.w.set.Bodies.Share > 0 {
@@ -384,12 +387,12 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 	})
 }
 
-// linearTime bounds the search for an order, in real time; a run whose history cannot be
-// decided in it passes.
+// linearTime bounds, in real time, the search for an order. A run passes if its history cannot be
+// decided in that time.
 const linearTime = 20 * time.Second
 
-// finalVerdict judges the end: same state everywhere, nothing acknowledged lost, and a
-// history that has an order.
+// finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
+// the history has an order.
 func (w *World) finalVerdict(alive []*Member) error {
 	for _, c := range w.allJudges {
 		if err := c.ledger.Retained(); err != nil {
@@ -419,7 +422,7 @@ func (w *World) finalVerdict(alive []*Member) error {
 	return err
 }
 
-// judgeMember judges what a member holds on to, now and then.
+// judgeMember judges what a member holds and does, at each tick.
 func (w *World) judgeMember(m *Member) {
 	config := m.applier.Config()
 	if !config.Joint() && len(config.Removed) > 0 && m.settled() {
@@ -438,7 +441,7 @@ func (s *memberInstance) judge() {
 	if !s.leads() {
 		return
 	}
-	awake := time.Duration(float64(w.now-m.paused) * m.rate) // since the process stood still itself
+	awake := time.Duration(float64(w.now-m.paused) * m.rate) // since the process itself last stood still
 	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
@@ -453,12 +456,12 @@ func (s *memberInstance) judge() {
 	}
 }
 
-// judgeLogSize judges that snapshots keep the log short. What may remain is the log back
-// to the snapshot before the last one, in whole segments, and some segments to spare.
+// judgeLogSize judges that snapshots keep the log short. The log may go back to the snapshot before
+// the last one, in whole segments, and have some segments more.
 func (m *Member) judgeLogSize() error {
 	s := m.own
 	limit := 8*int64(s.SnapshotBytes) + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
-	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired ones stay
+	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
 	}
