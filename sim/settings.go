@@ -9,13 +9,14 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// Settings is everything about a run that the seed draws before it begins: sizes, rates,
-// latencies, limits. Swarm testing: each run has its own mix, many features are off.
+// Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
+// This is swarm testing: each run has its own mix, and many features are off.
 type Settings struct {
 	Seed   uint64
 	Nodes  int
 	Mutant string
-	// Instances is how many are woven into one log; 0: one instance's log is the global log.
+	// Instances is how many instances are woven into the global log; 0: one instance's log is the
+	// global log.
 	Instances int
 
 	Heartbeat, Election, Tick time.Duration
@@ -26,7 +27,7 @@ type Settings struct {
 	Operations    int // at most, over the run
 	Think         time.Duration
 	Reads         float64 // share of reads
-	Padding       int     // most bytes that a command carries for nothing
+	Padding       int     // most bytes by which a command is padded
 	Patience      time.Duration
 	GiveUp        time.Duration
 
@@ -46,32 +47,33 @@ type Settings struct {
 	KeepLogBytes     int64 // of log that is kept for members that catch up
 	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
 
-	// CopyOnWrite: on a full disk what is in a file cannot be written again.
+	// CopyOnWrite: while a disk is full, files of the log and of the bodies cannot be overwritten.
 	CopyOnWrite bool
 
-	ApplyBytes int           // of payloads that may wait to be applied
-	ApplyMax   time.Duration // most that applying a commitment takes
+	ApplyBytes int           // bytes of payloads that may wait to be applied
+	ApplyMax   time.Duration // the longest that applying a commitment takes
 	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
-	HopMax     time.Duration // most that an event takes from one machine of a member to another
+	HopMax     time.Duration // the longest that an event takes from one part of a member to another
 	Durable    bool          // the state machine keeps its own state on disk
 
 	Depth, BatchCommands, BatchBytes int
 
-	Drift  float64 // most that a clock runs fast or slow, as a share
+	Drift  float64 // the most by which a clock runs fast or slow, as a share
 	Raft   raft.Config
 	Bodies bodySettings
 	Weave  weaveSettings
 
 	Meet meetSettings
 
-	// PendingBytes and InboxBytes bound what members propose and have not settled, and the messages
-	// that wait for their instances; LargeMessage is how many bytes make a message large. 0: as in
-	// production.
+	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
+	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
+	// message large (0: as in production).
 	PendingBytes             int64
 	InboxBytes, LargeMessage int
-	// Unequal: members have settings of their own.
+	// Unequal: members may have settings of their own.
 	Unequal bool
-	// Resize: the operator makes the cluster smaller and larger, and does nothing else.
+	// Resize: as a change of the membership, the operator only makes the cluster smaller and
+	// larger.
 	Resize bool
 	// Faults is the mean time between faults of a kind; 0: never.
 	Faults [faultKinds]time.Duration
@@ -174,15 +176,15 @@ func (s *Settings) drawRaft(d chance) {
 	s.Raft.Mutant = s.protocolMutant()
 }
 
-// drawClocks draws how far clocks may go wrong.
+// drawClocks draws how wrong clocks may run.
 func (s *Settings) drawClocks(d chance) {
 	if d.yes(0.5) {
 		s.setDrift(s.mostDrift() * d.share())
 	}
 }
 
-// mostDrift is how wrong clocks may be at most. Leases are safe only within bounds that
-// all members know; without leases any clock will do.
+// mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
+// members know. Without leases clocks may be more wrong.
 func (s *Settings) mostDrift() float64 {
 	if s.Raft.LeaseReads {
 		return 0.3
@@ -193,12 +195,13 @@ func (s *Settings) mostDrift() float64 {
 func (s *Settings) setDrift(drift float64) {
 	s.Drift = drift
 	if s.Raft.LeaseReads {
-		// While the slowest clock runs an election timeout, the fastest runs this much more.
+		// While the slowest clock runs through an election timeout, the fastest runs further by
+		// this much.
 		s.Raft.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
 	}
 }
 
-// churn makes leaders come and go faster than they can replicate.
+// churn makes leaders change faster than they can replicate.
 func (s *Settings) churn(d chance) {
 	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
 	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
@@ -208,8 +211,8 @@ func (s *Settings) churn(d chance) {
 	s.Chaos *= 2
 }
 
-// isolateLeaders leaves leaders alone, or lets them stand still, with clients who read what others write,
-// while clocks are as wrong as may be.
+// isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
+// others write, and clocks may be as wrong as allowed.
 func (s *Settings) isolateLeaders(d chance) {
 	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
 	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6+d.below(6), 1, 600, 0.3, s.Heartbeat

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// trace prints the conversation of a run.
+// trace prints a run's conversation.
 type trace struct {
 	out   *bufio.Writer
 	ticks bool

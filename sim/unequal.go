@@ -8,16 +8,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members whose settings differ, as far as operators may set them apart: what must be equal members
-// compare when they connect (docs/operations.md, "Settings that must be equal").
+// Members whose settings differ, as far as operators may set them differently. When members
+// connect, they compare what must be equal (docs/operations.md, "Settings that must be equal").
 
 // unequalStream is for the settings of single members what stream is for everything else.
 const unequalStream = stream + 19
 
-// drawUnequal chooses whether members differ.
+// drawUnequal chooses whether members have settings of their own.
 func (s *Settings) drawUnequal(d chance) { s.Unequal = d.yes(0.3) }
 
-// settingsOf are the settings of a member: those of the run, or where members differ its own.
+// settingsOf returns a member's settings: those of the run, or its own where members are unequal.
 func (w *World) settingsOf(id protocol.MemberID) *Settings {
 	if !w.set.Unequal {
 		return &w.set
@@ -31,7 +31,7 @@ func (w *World) settingsOf(id protocol.MemberID) *Settings {
 	return &s
 }
 
-// differ draws anew what a member may have of its own.
+// differ draws again, for one member, some of the settings in which members may differ.
 func (s *Settings) differ(d chance) {
 	r := &s.Raft
 	for _, draw := range []func(){
@@ -55,7 +55,7 @@ func (s *Settings) differ(d chance) {
 	}
 }
 
-// drawScrub chooses how often members verify the bodies that they hold, if they do.
+// drawScrub chooses how often a member verifies the bodies that it holds, if it does at all.
 func (s *Settings) drawScrub(d chance) {
 	s.Bodies.Scrub = 0
 	if s.Bodies.Share > 0 && d.yes(0.5) {

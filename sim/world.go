@@ -20,37 +20,38 @@ type World struct {
 	births *rand.Rand
 	lossy  chance // draws what concerns lost disks
 	pauses chance // draws what concerns the writers of logs
-	hops   chance // draws how long events take from one machine of a member to another
-	// acquainted is the highest life of a member (to) that another one (from) has linked with.
+	hops   chance // draws how long events take from one part of a member to another
+	// acquainted is, for a pair of members, the highest life of the second with which the first has
+	// had a link.
 	acquainted map[linkKey]uint64
 	now        time.Duration
 	queue      queue
 	steps      int
 
-	members []*Member // ids 1 …, in order; those added later too
+	members []*Member // ids 1 …, in order; also those added later
 	links   map[linkKey]*link
-	burst   float64 // extra loss of messages right now
-	// pass, if set, decides which messages links carry; for directed scenarios.
+	burst   float64 // share of messages that is lost besides, at present
+	// pass, if set, decides which messages links carry. It is for scenarios.
 	pass func(*protocol.Message) bool
-	// route, if set, is the instance that takes all batches; for directed scenarios.
+	// route, if set, is the instance that takes all batches. It is for scenarios.
 	route protocol.InstanceID
-	// merging, if set, is how long a decided slot may take to be executed (N7).
+	// merging, if set, is how long it may take until a decided slot is applied (N7).
 	merging time.Duration
 
-	// allJudges judge the instances, ascending. The first is also at hand as if it were the only
-	// one, which it often is.
+	// allJudges judge the instances. The first one is embedded too, because it is often the only
+	// one.
 	allJudges []*instanceJudges
 	*instanceJudges
 	weave    *check.Weave
-	executed order.Slot // up to which slot the global log was executed, by whoever is furthest
+	executed order.Slot // the slot up to which the member that is furthest has applied the global log
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number
-	// acked is how many writes were acknowledged; ackedAt is the last position of any.
+	// acked is how many writes were acknowledged. ackedAt is the last position of these.
 	acked   int
 	ackedAt protocol.Position
 	calm    bool // no more faults: the second phase
-	// growing: the operator adds members, after taking away some; see Settings.Resize.
+	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
 
 	events   Events
@@ -60,7 +61,7 @@ type World struct {
 	broken   *Violation
 }
 
-// Violation is something that must not happen, and did.
+// Violation is something that happened and must not happen.
 type Violation struct {
 	Seed   uint64
 	At     time.Duration
@@ -79,7 +80,7 @@ func (v *Violation) Error() string {
 
 func (v *Violation) Unwrap() error { return v.Err }
 
-// newWorld makes the world of some settings; nothing has happened yet.
+// newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pauses: newPauses(set.Seed),
@@ -94,7 +95,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 // birthStream is for identities what stream is for everything else.
 const birthStream = stream + 16
 
-// instanceJudges is the judges of one instance.
+// instanceJudges are the judges of one instance.
 type instanceJudges struct {
 	instance protocol.InstanceID
 	ledger   *check.Ledger
@@ -105,7 +106,7 @@ type instanceJudges struct {
 	left map[protocol.MemberID]bool
 }
 
-// leave notes whom a decided configuration leaves out.
+// leave notes the members that a decided configuration leaves out for ever.
 func (c *instanceJudges) leave(config *protocol.Config) {
 	for _, id := range config.Removed {
 		if !config.Voter(id) {
@@ -114,7 +115,7 @@ func (c *instanceJudges) leave(config *protocol.Config) {
 	}
 }
 
-// end notes that the instance is retired. The bodies of void entries nobody needs.
+// end notes that the instance is retired. Nobody needs the bodies of void entries.
 func (c *instanceJudges) end(last uint64) {
 	c.ended, c.last = true, last
 	for _, i := range c.bodies.Live() {
@@ -124,7 +125,7 @@ func (c *instanceJudges) end(last uint64) {
 	}
 }
 
-// judgesOf returns the judges of an instance.
+// judgesOf returns the judges of an instance, and makes them if there are none yet.
 func (w *World) judgesOf(instance protocol.InstanceID) *instanceJudges {
 	if c := w.judges(instance); c != nil {
 		return c
@@ -133,7 +134,7 @@ func (w *World) judgesOf(instance protocol.InstanceID) *instanceJudges {
 	return w.courtWith(instance, &first)
 }
 
-// judges are the judges of an instance, if there are any yet.
+// judges returns the judges of an instance, or nil if there are none yet.
 func (w *World) judges(instance protocol.InstanceID) *instanceJudges {
 	for _, c := range w.allJudges {
 		if c.instance == instance {
@@ -143,7 +144,8 @@ func (w *World) judges(instance protocol.InstanceID) *instanceJudges {
 	return nil
 }
 
-// courtWith is judgesOf; the instance's first members are those, if nobody knows of it yet.
+// courtWith is judgesOf with the instance's first members. It uses them only if there are no judges
+// yet.
 func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *instanceJudges {
 	if c := w.judges(instance); c != nil {
 		return c
@@ -163,10 +165,10 @@ func (w *World) violate(member protocol.MemberID, err error) {
 	}
 }
 
-// after plans do for d from now.
+// after plans do, d from now.
 func (w *World) after(d time.Duration, do func()) { w.queue.push(w.now+max(d, 0), do) }
 
-// run lets everything happen until the given time or the first violation.
+// run runs all events up to the given time or the first violation.
 func (w *World) run(until time.Duration) {
 	for w.broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
 		e := w.queue.pop()
@@ -181,8 +183,8 @@ func (w *World) run(until time.Duration) {
 	w.now = max(w.now, until)
 }
 
-// runUntil lets things happen until done, the given time or the first violation, and
-// reports whether it was done.
+// runUntil runs events until done is true, the given time, or the first violation. It reports
+// whether done was true.
 func (w *World) runUntil(until time.Duration, done func() bool) bool {
 	for !done() {
 		if w.broken != nil || w.now >= until {
@@ -199,7 +201,7 @@ func (w *World) member(id protocol.MemberID) *Member { return w.members[id-1] }
 // chance is true with probability p.
 func (w *World) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
-// between draws a time from lo … hi; short times are likelier, long ones do happen.
+// between draws a time from lo … hi. Short times are more likely than long ones.
 func (w *World) between(lo, hi time.Duration) time.Duration {
 	if hi <= lo {
 		return lo
@@ -211,7 +213,7 @@ func (w *World) between(lo, hi time.Duration) time.Duration {
 // pick draws a number below n.
 func (w *World) pick(n int) int { return w.rng.IntN(n) }
 
-// among draws a number below n, which is 0 without drawing if that is the only one.
+// among draws a number below n. If n is 1, it returns 0 and draws nothing.
 func (w *World) among(n int) int {
 	if n == 1 {
 		return 0
