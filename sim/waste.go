@@ -7,11 +7,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Judges of work that is done again and again: entries that are sent although nothing was lost, and
-// logs that are cut while a member is sent the snapshot before.
+// Judges of repeated work: entries that are sent again although nothing was lost, and logs that are
+// cut beyond a snapshot while a member is sent it.
 
-// sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. An
-// entry may be tried again at every heartbeat while its receiver's disk is at work.
+// sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. A
+// leader may send an entry again at every heartbeat while the receiver's disk is at work.
 const sentOften = 8
 
 // waste follows what a leader sends to others.
@@ -22,11 +22,11 @@ type waste struct {
 	last  protocol.Index
 }
 
-// sentTo is how often each entry was sent to a member since something went wrong last.
+// sentTo counts how often each entry was sent to a member since something last went wrong.
 type sentTo struct {
 	wrongs int
 	count  map[protocol.Index]int
-	// streaming: a snapshot at base is on its way.
+	// streaming: a snapshot at base is being sent.
 	streaming bool
 	base      protocol.Index
 }
@@ -40,7 +40,7 @@ func (u *waste) to(id protocol.MemberID) *sentTo {
 	return t
 }
 
-// follow notes a step of the core, and judges it.
+// follow notes and judges a step of the core.
 func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) error {
 	if u.term != c.status.Term || u.sent == nil {
 		u.term, u.sent = c.status.Term, map[protocol.MemberID]*sentTo{}
@@ -78,7 +78,7 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 	return nil
 }
 
-// sends judges that entries are not sent again and again while nothing is lost.
+// sends judges that entries are not sent often while nothing is lost.
 func (u *waste) sends(c *witness, m *protocol.Message) error {
 	w := c.m.w
 	if m.Type != protocol.MsgAppend || len(m.Entries) == 0 {
@@ -108,8 +108,8 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 	return nil
 }
 
-// wrongs counts what went wrong between two members so far. What still goes on counts every time, and
-// so does what a member that lags behind with applying does not take.
+// wrongs counts what went wrong between two members so far. What is still wrong counts again at
+// every call. What a member does not take because it is behind with applying counts too.
 func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	there, back := w.link(a.id, b.id), w.link(b.id, a.id)
 	if now := w.now; b.paused > now || b.stalled > now || a.paused > now || a.stalled > now || a.slow || b.slow || a.disk.full || b.disk.full || !b.up {
@@ -124,8 +124,9 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	return n
 }
 
-// cuts judges that the log is not cut beyond a snapshot that is on its way to a member who is there,
-// as long as no more is kept for it than may be. The slack is for marks, which snapshots make.
+// cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.
+// The member must be active, and the entries since the snapshot within what may be kept for it. The
+// slack is for marks, which come with snapshots.
 func (u *waste) cuts(c *witness, index protocol.Index) error {
 	s := c.m.own
 	if c.status.Role != protocol.Leader || s.woven() || s.Durable {

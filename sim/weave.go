@@ -11,23 +11,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What members do so that their instances make one log, and what is judged of it.
+// What members do so that their instances make one log, and what judges check of it.
 
-// weaveSettings is what a run of woven instances has of its own.
+// weaveSettings are the settings for woven instances.
 type weaveSettings struct {
-	// Scatter is which part of the batches goes to any instance, not to the one that suits best.
+	// Scatter is the share of batches that go to any instance, and not to the one that suits best.
 	Scatter float64
-	// Lazy is how often a leader does not see at once that a sibling waits for it.
+	// Lazy is how often a leader sees late that a sibling waits for it.
 	Lazy float64
 }
 
-// woven reports whether the global log is woven from instances, be it one.
+// woven reports whether the global log is woven from instances, even from a single one.
 func (s *Settings) woven() bool { return s.Instances > 0 }
 
-// begin is where the cluster's global log begins.
+// begin is the cursor at which the cluster's global log begins.
 func (s *Settings) begin() order.Cursor { return order.Begin(max(1, s.Instances), s.woven()) }
 
-// weaveStream is for what a run of woven instances draws besides.
+// weaveStream is for the settings of woven instances what stream is for everything else.
 const weaveStream = stream + 2
 
 func (s *Settings) drawWeave(d chance) {
@@ -55,7 +55,7 @@ func (s *Settings) describeWeave() string {
 		s.Instances, s.Raft.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy)
 }
 
-// named is the instance's name, where there may be several.
+// named is the instance's name for the trace, where the log is woven.
 func (w *World) named(instance protocol.InstanceID) string {
 	if !w.set.woven() {
 		return ""
@@ -63,8 +63,8 @@ func (w *World) named(instance protocol.InstanceID) string {
 	return fmt.Sprintf(" of instance %d", instance)
 }
 
-// scatter chooses where the next batch goes, when one is taken: mostly to the instance that suits
-// best.
+// scatter chooses where the next batch goes, at the time when one is taken. Mostly that is the
+// instance that suits best.
 func (m *Member) scatter() {
 	m.favorite = 0
 	if n := len(m.inForce); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
@@ -72,8 +72,7 @@ func (m *Member) scatter() {
 	}
 }
 
-// destination is the instance that is to take the next batch, of those in force; 0: the one that
-// suits best.
+// destination is the instance in force that must take the next batch; 0: the one that suits best.
 func (m *Member) destination() protocol.InstanceID {
 	for _, id := range []protocol.InstanceID{m.w.route, m.favorite} {
 		if slices.Contains(m.crew.ids, id) {
@@ -83,13 +82,13 @@ func (m *Member) destination() protocol.InstanceID {
 	return 0
 }
 
-// settled reports whether all instances have followed the last change of the first one, so
-// that the next one may begin.
+// settled reports whether all instances have followed the last membership change of the first one,
+// so that the next change may begin.
 func (m *Member) settled() bool {
 	return len(m.inForce) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
 }
 
-// config is the membership of the instance as of what is applied.
+// config is the instance's membership as of what is applied.
 func (s *memberInstance) config() protocol.Config {
 	if len(s.m.inForce) == 1 {
 		return s.m.applier.Config()
@@ -100,7 +99,7 @@ func (s *memberInstance) config() protocol.Config {
 	return s.m.applier.Config()
 }
 
-// slotOf is what an entry does in the global log, as the judge has it.
+// slotOf is what an entry does in the global log, in the judge's type.
 func slotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
 	case protocol.EntryBatch:
@@ -115,7 +114,7 @@ func slotOf(e *protocol.Entry) check.Slots {
 	return check.Slots{}
 }
 
-// judgeSkip judges that leaders do not skip what their logs fill (N4).
+// judgeSkip judges that leaders do not skip slots that their logs fill (N4).
 func (c *witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.status.Role != protocol.Leader {
 		return nil
@@ -127,7 +126,7 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 	return nil
 }
 
-// judgeWeave judges where the member is in the global log (N1, N2).
+// judgeWeave judges the member's place in the global log (N1, N2).
 func (m *Member) judgeWeave() {
 	if !m.w.set.woven() {
 		return
@@ -146,7 +145,7 @@ func (m *Member) judgeWeave() {
 	}
 }
 
-// judgeRead judges that a read sees all that was executed anywhere before it was asked for (N3).
+// judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
 func (m *Member) judgeRead(r *reader) {
 	cursor, _ := m.progress.At()
 	if at := cursor.Next; at.Compare(r.floor) < 0 {
@@ -155,21 +154,22 @@ func (m *Member) judgeRead(r *reader) {
 	}
 }
 
-// judgeCut judges that an instance's log is cut under a durable snapshot (N5).
+// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5).
 func (s *memberInstance) judgeCut(at protocol.Index) {
 	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
 }
 
-// mergeTime is how long a decided slot takes at most to be executed by all who are up, while
-// every instance has a leader: the skips of the others, and the news that all is committed. A
-// leader that hands over to a member that has just gone takes nothing for an election timeout.
+// mergeTime is how long it takes at most until all members that are up have applied a decided slot,
+// while every instance has a leader. In that time the other instances skip, and the news spreads
+// that all is committed. A leader that hands over to a member that has just stopped takes nothing
+// for an election timeout.
 func (s *Settings) mergeTime() time.Duration {
 	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
-// judgeMerging judges that an entry that was just decided is soon executed everywhere (N7).
+// judgeMerging judges that all members soon apply an entry that was just decided (N7).
 func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
 	if w.merging == 0 {
 		return
@@ -189,9 +189,9 @@ func pointOf(a *member.Applier, instance protocol.InstanceID) protocol.Index {
 	return at.Point(instance).Index
 }
 
-// demandMerging lets members write while all is well, or has just begun to be not, and
-// demands that what is decided is soon executed. While an instance still follows a change of
-// the membership its quorum may wait for one who has to catch up.
+// demandMerging lets members write while all is well, or just after a leader has stopped. It
+// demands that members soon apply what is decided. While an instance still follows a membership
+// change, its quorum may wait for a member that must catch up, so then it demands nothing.
 func (w *World) demandMerging(alive []*Member) {
 	if !w.set.woven() || w.broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
 		return
@@ -219,7 +219,7 @@ func (w *World) demandMerging(alive []*Member) {
 	w.demandProgress(alive, false)
 }
 
-// gap says which instance holds the member back in the global log; "" if none does.
+// gap says which instance is behind on this member in the global log; "" if none is.
 func (m *Member) gap() string {
 	if !m.w.set.woven() {
 		return ""

@@ -23,8 +23,8 @@ func newWitness(s *memberInstance, core protocol.Core) *witness {
 	return &witness{Core: core, s: s, m: s.m, status: core.Status()}
 }
 
-// Step implements protocol.Core. Effects may hold those of earlier steps of the same turn: judged is
-// what is new.
+// Step implements protocol.Core. out may hold effects of earlier steps of the same turn. Only the
+// new ones are judged.
 func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
 	before := *out
 	out.Changed, out.Install = false, nil
@@ -43,11 +43,11 @@ func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 	}
 }
 
-// newsOf is what a step added to effects.
+// newsOf is what a step added to the effects.
 func newsOf(out, before *protocol.Effects) protocol.Effects {
 	news, persist := *out, len(before.Persist)
 	if persist > 0 && before.Persist[persist-1].Kind == protocol.RecordState {
-		persist-- // another one may have taken its place
+		persist-- // a new one may have taken its place
 	}
 	news.Persist, news.Commit = out.Persist[persist:], out.Commit[len(before.Commit):]
 	news.Send, news.Release = out.Send[len(before.Send):], out.Release[len(before.Release):]
@@ -90,7 +90,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		}
 	}
 	if out.Install != nil {
-		return nil // what was committed before it is void
+		return nil // what was committed before the installed snapshot does not count
 	}
 	for i := range out.Commit {
 		e := &out.Commit[i]
@@ -128,8 +128,9 @@ func (c *witness) deleted(out *protocol.Effects) error {
 	return ledger.Cut(id, last)
 }
 
-// judgeBody judges what a record says about bodies, when it is known with which call of Submit it
-// goes to the disk: somebody else may write before this instance's outbox is carried out.
+// judgeBody notes for the judge what a record says about bodies. The judge is told when the outbox
+// is carried out. Only then is it known with which call of Submit the record goes to the disk,
+// because others may write before.
 func (c *witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.m, c.s.judges.bodies
 	if m.strange() {
@@ -162,7 +163,7 @@ func bodyOf(e *protocol.Entry) check.Body {
 	return b
 }
 
-// decided tells the judges of bodies and of the global log what was decided just now.
+// decided tells the judges of bodies and of the global log what was just decided.
 func (c *witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
 	if e.Coded() {
@@ -189,7 +190,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 	}
 	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
-		bodies.Drop(uint64(e.Index)) // void
+		bodies.Drop(uint64(e.Index)) // the entry is void
 	}
 	return err
 }
@@ -223,7 +224,7 @@ func votersOf(c *protocol.Config) *check.Voters {
 	return v
 }
 
-// recordOf is a record as the ledger has it; one of a body alone says nothing about the log.
+// recordOf is a record in the ledger's type. A record of a body alone says nothing about the log.
 func recordOf(r *protocol.Record) check.Record {
 	switch r.Kind {
 	case protocol.RecordEntry:
@@ -246,7 +247,7 @@ func entryRecord(e *protocol.Entry) check.Record {
 	return c
 }
 
-// foundRecords is what a member found on its disk, as records.
+// foundRecords is what a member found on its disk, as records for the ledger.
 func foundRecords(rec *protocol.Recovered) []check.Record {
 	out := []check.Record{
 		recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
@@ -258,7 +259,7 @@ func foundRecords(rec *protocol.Recovered) []check.Record {
 	return out
 }
 
-// judgeSaid judges a message that leaves a member: what it asserts must be durable.
+// judgeSaid judges a message that leaves a member. What the message says must be durable.
 func (w *World) judgeSaid(m *protocol.Message) {
 	from, to, term := w.member(m.From).judged(), uint64(m.To), uint64(m.Term)
 	ledger := w.judgesOf(m.Instance).ledger
@@ -283,7 +284,7 @@ func (w *World) judgeSaid(m *protocol.Message) {
 	}
 }
 
-// judgeHoldings judges what a member says of its bodies.
+// judgeHoldings judges what a member says about its bodies.
 func (w *World) judgeHoldings(m *protocol.Message) {
 	bodies, ledger := w.judgesOf(m.Instance).bodies, w.judgesOf(m.Instance).ledger
 	say := bodies.SayHolds
