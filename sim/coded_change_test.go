@@ -18,14 +18,14 @@ func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
 	require.NoError(s.t, err)
 	for !m.disk.spoil(bodyDir, b.Bytes, s.rng) {
-		s.mustAck(s.putBody(s.leader().id)) // it must not be what was synced last
+		s.mustAck(s.putBody(s.leader().id)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}
 	s.bodies.Damage(uint64(id), uint64(i))
 }
 
-// TestDamagedRowAndDamagedWhole: what went bad is noticed when it is read, never given to
-// anybody, and restored; reads do without it.
+// TestDamagedRowAndDamagedWhole: members notice damaged bytes when they read them, give them to
+// nobody, and restore them. Reads succeed without them.
 func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
@@ -50,8 +50,8 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestDamageIsFoundAtStart: a member whose part of a committed body went bad while it was
-// down starts, and has it restored.
+// TestDamageIsFoundAtStart: a member has a damaged form of a committed body, and restarts. A scrub
+// finds the damage, and the form is restored.
 func TestDamageIsFoundAtStart(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -72,7 +72,7 @@ func TestDamageIsFoundAtStart(t *testing.T) {
 	s.passes()
 }
 
-// change asks the leader for a change again and again until done.
+// change asks the leader for a change until it is made.
 func (s *script) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
 	s.t.Helper()
 	s.until(what, func() bool {
@@ -96,7 +96,7 @@ func (s *script) remove(id protocol.MemberID) {
 		protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}})
 }
 
-// add brings in a new member: as a learner, and, when it holds everything, as a voter.
+// add brings in a new member, first as a learner and then as a voter.
 func (s *script) add() protocol.MemberID {
 	s.t.Helper()
 	added := s.addMember()
@@ -107,8 +107,8 @@ func (s *script) add() protocol.MemberID {
 	return added.ID
 }
 
-// TestReplaceAMemberThatHeldRows: a machine is gone for ever, the leader stops in the middle,
-// and the new member holds rows of its own before it votes.
+// TestReplaceAMemberThatHeldRows: a member is gone for ever, and the leader restarts during the
+// change. The new member holds rows of its own before it votes.
 func TestReplaceAMemberThatHeldRows(t *testing.T) {
 	s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 3000 })
 	s.settled()
@@ -165,9 +165,9 @@ func TestShrinkAndGrow(t *testing.T) {
 	}
 }
 
-// TestRestripe: with k = 3 of five, rows are too little for three members. Those who stay make
-// whole copies first, which outlive everybody's restart, the scrub that trims and the loss of
-// a member; with four members again rows do.
+// TestRestripe: with k = 3 of five members, rows are too little for three members. Those who stay
+// make whole copies first. The whole copies survive a restart of all, the scrub that trims, and the
+// loss of a member. With four members again, new bodies are coded with k = 3.
 func TestRestripe(t *testing.T) {
 	for _, snapshots := range []int{1 << 30, 500} {
 		s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.SnapshotBytes, set.Bodies.Scrub = snapshots, time.Second })
@@ -212,8 +212,8 @@ func TestRestripe(t *testing.T) {
 	}
 }
 
-// TestShrinkAtOnce: seven members become three in one step, with nobody's help who leaves. A
-// leader that takes over in the middle goes on where the other one was.
+// TestShrinkAtOnce: seven members become three in one step, and the four who leave do not help. A
+// leader that is elected during the change continues it.
 func TestShrinkAtOnce(t *testing.T) {
 	s := newStage(t, 7, "", coded(4))
 	s.settled()
@@ -233,7 +233,7 @@ func TestShrinkAtOnce(t *testing.T) {
 	}
 	require.ErrorContains(t, refused, protocol.ReasonRestriping.String())
 	require.Equal(t, 1, s.leader().inst.Core().Status().Restriping)
-	s.mustAck(s.putBody(1)) // meanwhile k is small
+	s.mustAck(s.putBody(1)) // meanwhile k is smaller
 	refs := s.machineBodies(1)
 	require.Equal(t, uint8(2), refs[len(refs)-1].K)
 	s.crash(1)
@@ -251,8 +251,8 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.passes()
 }
 
-// TestGivenUpRestripe: nobody asks for the change any more; after a while bodies are cut as
-// before, and whole copies are trimmed.
+// TestGivenUpRestripe: the operator does not ask for the change again. After a while bodies are
+// coded with the old k, and whole copies are trimmed.
 func TestGivenUpRestripe(t *testing.T) {
 	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.Bodies.Scrub, set.SnapshotBytes = time.Second, 500 })
 	s.settled()
@@ -267,7 +267,7 @@ func TestGivenUpRestripe(t *testing.T) {
 	s.mustAck(s.putBody(1))
 	require.Equal(t, uint8(2), s.machineBodies(1)[1].K)
 	s.until("as before", func() bool { return s.leader().inst.Core().Status().K == 3 })
-	for range 10 { // what the log is cut past is trimmed
+	for range 10 { // so that the log is cut: only then are these bodies trimmed
 		s.mustAck(s.put(1))
 	}
 	s.until("trimmed", func() bool { return s.form(2, i) == check.RowForm(1) && s.form(3, i) == check.RowForm(2) })
@@ -275,8 +275,8 @@ func TestGivenUpRestripe(t *testing.T) {
 	s.passes()
 }
 
-// TestJointChangeAndPreparation: a member that does not know that coded entries are
-// committed finds a joint configuration after them in its log, and leads.
+// TestJointChangeAndPreparation: a member leads that does not know that coded entries are
+// committed. Its log has a joint configuration after them.
 func TestJointChangeAndPreparation(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -303,8 +303,8 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.passes()
 }
 
-// TestInstallInterruptedInBackfill: a member has a snapshot, but few of the bodies to which
-// it refers, when it and then F others stop.
+// TestInstallInterruptedInBackfill: a member has installed a snapshot, but holds few of the bodies
+// to which it refers. Then it stops, and F others stop too.
 func TestInstallInterruptedInBackfill(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes, set.Durable = 2000, own })
@@ -340,7 +340,7 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 	}
 }
 
-// TestTransferWhileUpgrading: leadership moves while whole copies are on their way.
+// TestTransferWhileUpgrading: a leader hands over while whole copies are on their way.
 func TestTransferWhileUpgrading(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
@@ -368,8 +368,8 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s.passes()
 }
 
-// TestSwapUnderFailover: a value that stands in fragments is compared while the leader
-// changes; of two who expect it, one wins, once.
+// TestSwapUnderFailover: two operations swap the same value, which is held in fragments, and the
+// leader changes meanwhile. Exactly one of them succeeds.
 func TestSwapUnderFailover(t *testing.T) {
 	for _, upto := range []float64{0.002, 0.01, 0.02, 0.1} {
 		s := craftStage(t, 5, 2)
@@ -394,8 +394,8 @@ func TestSwapUnderFailover(t *testing.T) {
 	}
 }
 
-// TestOverwrittenWhileAMemberIsAway: what nobody refers to any more is gone everywhere when
-// a member comes back whose log still names it.
+// TestOverwrittenWhileAMemberIsAway: a member comes back, and its log still names bodies to which
+// no state refers any more. Those bodies are then gone from all members.
 func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 	s := newStage(t, 3, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1500 })
 	s.settled()
@@ -423,8 +423,9 @@ func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 	s.passes()
 }
 
-// TestDamagedWholeThatCounts: three whole copies made an entry durable. One that went bad is
-// restored whole: a row in its place would leave two whole and one row, which is not enough.
+// TestDamagedWholeThatCounts: three whole copies made an entry durable. When one of them is
+// damaged, it is restored whole. With a row in its place there would be two whole copies and one
+// row, which is not enough.
 func TestDamagedWholeThatCounts(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	damagedWhole(s)

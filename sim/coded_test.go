@@ -16,7 +16,7 @@ import (
 
 // The scenarios of docs/craft.md, 2.9, played by hand.
 
-// coded makes a stage of members that code bodies of 300 bytes with at most k.
+// coded makes a stage of members that code bodies of 300 bytes, with k at most as given.
 func coded(k int) func(*Settings) {
 	return func(s *Settings) {
 		s.Raft.Placement, s.Raft.MaxK = raft.PlacementCode, k
@@ -36,7 +36,7 @@ func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *operation {
 	return op
 }
 
-// settled elects member 1, lets it see all others, and commits something.
+// settled elects member 1, commits something, and gives member 1 time to hear of the others.
 func (s *script) settled() {
 	s.t.Helper()
 	s.elect(1)
@@ -53,13 +53,13 @@ func (s *script) commit(id protocol.MemberID) protocol.Index {
 	return s.member(id).inst.Core().Status().Commit
 }
 
-// form is what a member's disk holds at an index.
+// form is the form of a body that a member's disk holds at an index.
 func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
 	_, f := s.bodies.OnDisk(uint64(id), uint64(i))
 	return f
 }
 
-// only lets entries and bodies reach just these members, who do not learn what is committed.
+// only lets entries and bodies through to these members alone. They do not learn what is committed.
 func (s *script) only(ids ...protocol.MemberID) {
 	s.pass = func(m *protocol.Message) bool {
 		switch m.Type {
@@ -84,7 +84,7 @@ func (s *script) without(types ...protocol.MessageType) {
 	}
 }
 
-// hold keeps messages back that match, and returns what delivers them later.
+// hold keeps matching messages back. It returns a function that delivers them later.
 func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 	var held []*protocol.Message
 	before := s.pass
@@ -104,7 +104,7 @@ func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 	}
 }
 
-// readable demands that members can read everything.
+// readable demands that each of these members can read the value.
 func (s *script) readable(ids ...protocol.MemberID) {
 	s.t.Helper()
 	for _, id := range ids {
@@ -112,8 +112,8 @@ func (s *script) readable(ids ...protocol.MemberID) {
 	}
 }
 
-// spread brings a coded entry to some members besides the leader 1, which then stops. It
-// returns the operation and the entry's index.
+// spread brings a coded entry from leader 1 to some members, and checks that they hold rows of it.
+// It returns the operation and the entry's index.
 func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 	s.t.Helper()
 	s.only(to...)
@@ -128,8 +128,8 @@ func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 	return op, i
 }
 
-// codedThenWhole: a coded entry that is not durable, then one that is on a majority. The
-// leader and one more stop (docs/craft.md, G1).
+// codedThenWhole proposes a coded entry that does not become durable, and then an entry that
+// reaches a majority. The leader and one more member stop (docs/craft.md, G1).
 func codedThenWhole(s *script) (coded, small *operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)
@@ -154,8 +154,8 @@ func TestCodedThenWholeThenTwoCrashes(t *testing.T) {
 	s.passes()
 }
 
-// TestPaperFigure6 is figure 6 of the CRaft paper: of what the old leader left behind the
-// new one recovers what it can, and deletes what it cannot and what nobody needs.
+// TestPaperFigure6 is figure 6 of the CRaft paper. Of the old leader's entries the new leader
+// recovers those that it can. It deletes those that it cannot recover, which nobody needs.
 func TestPaperFigure6(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -178,11 +178,11 @@ func TestPaperFigure6(t *testing.T) {
 	}
 }
 
-// oldTermAnswers: a new leader asks who holds a coded entry; an append of the old leader
-// reaches one of those asked after it answered (G2).
+// oldTermAnswers: a new leader asks who holds a coded entry. One member answers, and after that an
+// append of the old leader reaches it (G2).
 func oldTermAnswers(s *script) {
 	s.settled()
-	s.member(1).setRate(0.2) // it goes on leading in its own view
+	s.member(1).setRate(0.2) // it still believes that it leads
 	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == protocol.MsgAppend })
 	s.putBody(1)
 	s.wait(0.05)
@@ -218,7 +218,8 @@ func TestOldLeadersAppendAfterTheAnswer(t *testing.T) {
 	s.passes()
 }
 
-// TestCandidateWithARowAndAVoterWithTheWhole: one was upgraded, the other is elected.
+// TestCandidateWithARowAndAVoterWithTheWhole: 3 was sent the whole copy, and 2, which has a row, is
+// elected.
 func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -236,8 +237,8 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestRespondersOfAllKinds: those asked have the entry cut off, another one in its place,
-// or have compacted it.
+// TestRespondersOfAllKinds: the members that are asked do not have the entry, have another one in
+// its place, or have compacted it.
 func TestRespondersOfAllKinds(t *testing.T) {
 	t.Run("short and conflicting", func(t *testing.T) {
 		s := craftStage(t, 5, 2)
@@ -290,7 +291,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 	})
 }
 
-// TestCrashBetweenInfoAndBody: what is known to be there is waited for.
+// TestCrashBetweenInfoAndBody: a new leader knows that enough rows exist, and waits for them.
 func TestCrashBetweenInfoAndBody(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -312,7 +313,7 @@ func TestCrashBetweenInfoAndBody(t *testing.T) {
 	s.passes()
 }
 
-// TestCrashWhileDeleting: the new leader stops at any moment of the deletion.
+// TestCrashWhileDeleting: the new leader stops at different moments of the deletion.
 func TestCrashWhileDeleting(t *testing.T) {
 	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += time.Millisecond {
 		s := craftStage(t, 5, 2)
@@ -332,8 +333,8 @@ func TestCrashWhileDeleting(t *testing.T) {
 	}
 }
 
-// TestTwoPreparationsThatHearOthers: what the first new leader could have recovered, the
-// second one, which hears others, may delete.
+// TestTwoPreparationsThatHearOthers: a first new leader could recover an entry, and stops. A second
+// new leader hears other members. It may delete the entry unless it was committed.
 func TestTwoPreparationsThatHearOthers(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		s := craftStage(t, 5, 2)
@@ -348,7 +349,7 @@ func TestTwoPreparationsThatHearOthers(t *testing.T) {
 		}
 		s.crash(1)
 		s.without(protocol.MsgFetchResp)
-		s.elect(2) // knows that there are two rows
+		s.elect(2) // it knows that there are two rows
 		s.wait(0.2)
 		s.crash(2)
 		s.pass = nil
@@ -375,8 +376,8 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestFormsOutOfOrder: rows that come again after the whole change nothing, and neither do
-// answers that tell of them.
+// TestFormsOutOfOrder: rows that arrive again after the whole copy change nothing. Nor do repeated
+// answers that tell of rows.
 func TestFormsOutOfOrder(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -411,8 +412,8 @@ func TestFormsOutOfOrder(t *testing.T) {
 	s.passes()
 }
 
-// TestPruneThenAnotherLeader: whole copies that were needed to commit are cut to rows when
-// all hold something, and then those who held them stop.
+// TestPruneThenAnotherLeader: whole copies were needed to commit. When all members hold something,
+// two of them trim to rows. Then the leader stops, which has the whole copy, and one more.
 func TestPruneThenAnotherLeader(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
@@ -441,7 +442,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	s.passes()
 }
 
-// TestManyK: k changes from entry to entry as members come and go; all stay readable.
+// TestManyK: k changes from entry to entry as members come and go. All entries stay readable.
 func TestManyK(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
@@ -450,7 +451,7 @@ func TestManyK(t *testing.T) {
 		for _, out := range [][]protocol.MemberID{nil, {5}, {4, 5}, {2, 3}} {
 			s.split(out...)
 			if round > 0 {
-				s.wait(1) // known to be out of reach: no upgrade is needed
+				s.wait(1) // the leader knows who is out of reach, and need not complete anything
 			}
 			s.mustAck(s.putBody(1))
 			e := s.machineBodies(1)
@@ -474,7 +475,8 @@ func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// TestLiveOscillates: members come and go around F+k, faster than the leader notices.
+// TestLiveOscillates: the number of members in reach changes around F+k, faster than the leader
+// notices.
 func TestLiveOscillates(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()

@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// What becomes of the others, and of a member itself, when it has much to catch up with over
-// a narrow link.
+// Tests of a member that has much to catch up with over a narrow link: what happens to that member,
+// and to the others.
 
 const (
 	narrowRate  = 40 << 10 // bytes a second
@@ -25,7 +25,7 @@ func narrowFrames(set *Settings) {
 	set.Raft.MaxFrameBytes, set.Raft.MaxInflightBytes = narrowFrame, 32<<10
 }
 
-// late leaves a member behind by so many entries, and then lets it back over a narrow link.
+// late lets a member miss so many entries. Then it may catch up over a narrow link.
 func (s *script) late(id protocol.MemberID, entries int) {
 	s.t.Helper()
 	var others []protocol.MemberID
@@ -50,8 +50,9 @@ func lateCoded(set *Settings) {
 	set.Raft.Placement = raft.PlacementCode
 }
 
-// laggard: of five members one is down and one is far behind. It answers and gets on, but its
-// rows of what is new come last. Writes, with bodies and without, do not wait for it.
+// laggard: of five members one is down and one is far behind. The one that is behind answers and
+// catches up, but rows of new entries reach it last. Writes must not wait for it, with bodies or
+// without.
 func laggard(s *script) {
 	const bound = 10 * stageHeartbeat
 	s.elect(1)
@@ -71,8 +72,8 @@ func laggard(s *script) {
 	}
 }
 
-// lateAnswers: of what is on its way to a member something is lost, so it refuses all that
-// came after it. It catches up in the time that the bytes take, not after many more rounds.
+// lateAnswers: one message to a member is lost, so the member refuses all messages that come after
+// it. It must catch up in the time that the bytes take, and not need many more rounds.
 func lateAnswers(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -113,8 +114,8 @@ func keepsLog(set *Settings) {
 	set.SnapshotBytes, set.KeepLogBytes, set.StreamRate = 2000, 400_000, 200
 }
 
-// endlessSnapshots: while a member is sent a snapshot, others write so much that the log is cut
-// several times. It arrives all the same, with two snapshots at most.
+// endlessSnapshots: while a member is sent a snapshot, clients write so much that the log is cut
+// several times. The member must catch up all the same, with two snapshots at most.
 func endlessSnapshots(s *script) {
 	s.elect(1)
 	s.split(1, 2)
@@ -146,8 +147,8 @@ func spreadKeepsLog(set *Settings) {
 	set.Raft.Leaders = protocol.LeadersSpread
 }
 
-// TestOneSnapshotForAllInstances: the leaders of three instances, on two members, find that a
-// third one is behind their logs. It takes one snapshot.
+// TestOneSnapshotForAllInstances: a member is behind the logs of three instances, which two others
+// lead. It takes one snapshot for all of them.
 func TestOneSnapshotForAllInstances(t *testing.T) {
 	s := newStage(t, 3, "", spreadKeepsLog)
 	s.lead(1, 2, 1)

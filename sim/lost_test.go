@@ -9,8 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// hotCopy puts a copy of a disk in its place that was made while the member's last life went
-// on: nobody can tell it by its life. The leader that lives knows what was acknowledged since.
+// hotCopy replaces a member's disk by a copy that was made during the member's last life. So the
+// life's number does not show that it is a copy. The leader, which goes on, knows what the member
+// has acknowledged since.
 func hotCopy(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -42,8 +43,8 @@ func TestALeaderThatLivesFindsOutWhoForgot(t *testing.T) {
 	s.passes()
 }
 
-// wiped is the row of events in which a member without a disk helped to elect one that lacked
-// what was acknowledged.
+// wiped is a course of events in which a member without a disk could help to elect one that lacks
+// an acknowledged write.
 func wiped(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// staged are mutants for which a certain order of events is needed, and the scenarios that play it.
-// Their scenarios pass without the mutant: see scenario_test.go.
+// staged are mutants that need a certain order of events, with the scenarios that play it. The
+// scenarios pass without the mutant: see scenario_test.go.
 var staged = map[string]struct {
 	nodes int
 	tweak func(*Settings)
@@ -29,8 +29,8 @@ var staged = map[string]struct {
 	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
 }
 
-// hints are the seeds at which the search from seed 1 on found a mutant (braid sim --mutants). The test
-// begins there: after a change of the simulator they are seeds like any other.
+// hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
+// test begins there. After a change of the simulator they are seeds like any others.
 var hints = map[string]uint64{
 	"read-without-confirm": 27, "no-prev-check": 44, "single-quorum-joint": 8, "snapshot-ignores-commit": 53, "take-malformed": 6,
 	"code-free-downgrade": 51, "code-f-answers": 135, "code-no-restripe": 23, "heed-late-answers": 80,
@@ -39,16 +39,16 @@ var hints = map[string]uint64{
 	"old-clock": 261, "code-trim-uncounted": 16,
 }
 
-// elusive are the mutants that chance does not find within [HuntLimit] seeds. A script finds all but
-// code-restore-row, for which there is none yet.
+// elusive are the mutants that chance does not find within [HuntLimit] seeds. A script finds each
+// of them: see staged.
 var elusive = map[string]bool{
 	string(raft.MutantCommitOldTerm): true, string(raft.MutantLeaseIgnoresDrift): true,
 	string(raft.MutantCodeOldTermAnswers): true, string(raft.MutantForgetAcknowledged): true,
 	"code-restore-row": true, string(raft.MutantCodeWaitForAll): true,
 }
 
-// TestMutantsAreFound proves that the simulator is worth something: every known-unsafe variant of
-// the code that ships is found by random search.
+// TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant
+// that is not elusive.
 func TestMutantsAreFound(t *testing.T) {
 	for _, h := range Hunts() {
 		t.Run(h.Name, func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 }
 
-// TestMutantsAreCaughtByScript: these need a certain order of events, and this is it.
+// TestMutantsAreCaughtByScript: these mutants need a certain order of events, which the scripts
+// play.
 func TestMutantsAreCaughtByScript(t *testing.T) {
 	for mutant, p := range staged {
 		t.Run(mutant, func(t *testing.T) {
@@ -80,7 +81,8 @@ func TestMutantsAreCaughtByScript(t *testing.T) {
 	}
 }
 
-// TestPaperPrefixIsCaughtByHand: chance finds it too; this is how (docs/craft.md, G1).
+// TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/craft.md, G1). Chance finds it
+// too.
 func TestPaperPrefixIsCaughtByHand(t *testing.T) {
 	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))
 	codedThenWhole(s)

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// spoilRecord lets the record of an entry go bad on a member's disk.
+// spoilRecord damages the record of an entry on a member's disk.
 func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	s.t.Helper()
 	m := s.member(id)
@@ -20,15 +20,15 @@ func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 
 func tinyCache(set *Settings) { set.Raft.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
 
-// TestLeaderCannotRead: a follower comes back, and what it lacks the leader cannot read from
-// its log. It gets a snapshot; the leader's log is cut behind the damage.
+// TestLeaderCannotRead: a follower comes back, and the leader cannot read from its log an entry
+// that the follower lacks. The follower gets a snapshot. The leader's log is cut behind the damage.
 func TestLeaderCannotRead(t *testing.T) {
 	s := newStage(t, 3, "", tinyCache)
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(2) // the membership names everybody's log
 	s.split(3)
-	for range 1200 { // more than the chunk that stays in memory
+	for range 1200 { // more than what stays in memory
 		s.mustAck(s.put(1))
 	}
 	bad := s.commit(3) + 10
@@ -46,8 +46,8 @@ func TestLeaderCannotRead(t *testing.T) {
 	s.passes()
 }
 
-// TestScrubCutsBehindDamage: a record that everybody has applied, and for which no snapshot
-// stands yet, is damaged. Scrubbing finds it, and the member still starts afterwards.
+// TestScrubCutsBehindDamage: a record is damaged that every member has applied, and no snapshot
+// stands for it yet. The scrub finds it. The member can still start afterwards.
 func TestScrubCutsBehindDamage(t *testing.T) {
 	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Raft.Placement = raft.PlacementCopy })
 	s.elect(1)
@@ -64,7 +64,7 @@ func TestScrubCutsBehindDamage(t *testing.T) {
 	s.passes()
 }
 
-// TestSnapshotGoesBad: the newest snapshot is damaged while the member is down; the one before
+// TestSnapshotGoesBad: the newest snapshot is damaged, and the member restarts. The snapshot before
 // it and the log are enough.
 func TestSnapshotGoesBad(t *testing.T) {
 	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })

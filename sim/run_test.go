@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs what TestEverythingHappens does not.
+// TestSeeds runs the clusters that TestEverythingHappens does not.
 func TestSeeds(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: ProtocolRaft, Nodes: 1, Last: 40},
@@ -51,7 +51,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestEverythingHappens: what never happens is not tested.
+// TestEverythingHappens counts events, because what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: ProtocolRaft, Nodes: 3, Last: 500},
@@ -73,7 +73,7 @@ func TestEverythingHappens(t *testing.T) {
 		}
 		for _, f := range fields {
 			if c.Protocol == ProtocolCRaft && (f.count == &sum.Events.Spoilt || f.count == &sum.Events.Replaced) {
-				continue // states go bad in runs without bodies, of which there are hardly any here
+				continue // states are damaged only in runs without bodies, and there are hardly any of those here
 			}
 			require.Greater(t, *f.count, 10, "%s: %s", c.Protocol, f.name)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// script is a world without chance in which a scenario is played by hand: links take a
-// millisecond, disks two, and nothing fails unless the scenario says so. With SIM_TRACE
-// set the conversation goes to standard error.
+// script is a world without chance, in which a scenario is played step by step. Links take a
+// millisecond, disks take two, and nothing fails unless the scenario says so. If SIM_TRACE is set,
+// the conversation goes to standard error.
 type script struct {
 	t *testing.T
 	*World
@@ -54,7 +54,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	return s
 }
 
-// until lets time pass until done, and fails the test if that takes more than a minute.
+// until lets time pass until done is true. It fails the test if that takes more than a minute.
 func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
 	if !s.runUntil(s.now+time.Minute, done) && s.broken == nil {
@@ -62,8 +62,8 @@ func (s *script) until(what string, done func() bool) {
 	}
 }
 
-// neverComes adds members as voters that never come: a mistyped address, twice. The one that is
-// there goes on, and who comes at last is a voter by itself.
+// neverComes adds voters that never come, as with a mistyped address, twice. The one member that is
+// there must go on. A third one comes at last, and becomes a voter by itself.
 func neverComes(s *script) {
 	s.elect(1)
 	for _, id := range []protocol.MemberID{2, 3, 4} {
@@ -93,8 +93,8 @@ func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
 	require.Nil(t, s.end())
 }
 
-// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed,
-// and what was under way takes effect.
+// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
+// Operations that were asked for before the stop take effect.
 func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
@@ -104,19 +104,19 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s.leave(s.member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.member(1).up })
 	ops = append(ops, s.put(2), s.put(3))
-	for _, op := range ops[1:] { // who asked the one that stops may not hear the answer
+	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
 		s.mustAck(op)
 	}
 	require.Less(t, s.now-began, stageElection/2)
 	require.Nil(t, s.end())
 }
 
-// pause lets so many election timeouts pass.
+// wait lets so many election timeouts pass.
 func (s *script) wait(timeouts float64) {
 	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
 }
 
-// elect waits until a member leads. Only it may stand meanwhile.
+// elect waits until a member leads. Meanwhile only that member can stand for election.
 func (s *script) elect(id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
@@ -130,7 +130,7 @@ func (s *script) elect(id protocol.MemberID) {
 	s.pass = before
 }
 
-// ask sends an operation to a member, and returns when the turns that follow at once have ended.
+// ask sends an operation to a member. It returns when the turns that follow at once have ended.
 func (s *script) ask(id protocol.MemberID, op *operation) {
 	s.client.perform(s.member(id), op, time.Hour, func() {})
 	s.run(s.now)
@@ -192,7 +192,7 @@ func (s *script) start(ids ...protocol.MemberID) {
 	}
 }
 
-// end heals everything, demands progress and judges the run; it returns what was violated.
+// end ends all faults, demands progress and judges the run. It returns what was violated.
 func (s *script) end() *Violation {
 	if s.broken == nil {
 		s.recover()
@@ -210,8 +210,8 @@ func (s *script) passes() {
 	}
 }
 
-// figure8 is the scenario of figure 8 of the Raft paper: an entry of an old term stands on
-// a majority, and a member without it can still win an election.
+// figure8 is the scenario of figure 8 of the Raft paper. An entry of an old term is on a majority,
+// and a member without it can still win an election.
 func figure8(s *script) {
 	s.elect(1)
 	s.wait(0.2)
@@ -227,7 +227,7 @@ func figure8(s *script) {
 	s.wait(0.1)
 	s.crash(5)
 
-	// 1 leads again, and the old entry reaches a majority; nothing of the new term does.
+	// 1 leads again. The old entry reaches a majority; no entry of the new term does.
 	s.pass = nil
 	s.start(1, 2)
 	limit := s.member(5).witness.status.Term
@@ -238,7 +238,7 @@ func figure8(s *script) {
 	s.wait(0.5)
 	s.crash(1, 2)
 
-	// 5 may win against all who hold the entry, and replaces it.
+	// 5 can win against all members that hold the entry, and then replaces it.
 	s.pass = nil
 	s.start(5)
 	s.elect(5)
@@ -246,8 +246,8 @@ func figure8(s *script) {
 	s.start(1, 2)
 }
 
-// jointHalf brings a change from three members to three, two of them new, into a leader's
-// log while the old members are out of reach.
+// jointHalf brings a configuration change into a leader's log while the old members are out of
+// reach. The change goes from three members to three others, two of which are new.
 func jointHalf(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -280,8 +280,8 @@ func jointHalf(s *script) {
 	}
 }
 
-// oldLease leaves a leader (with its lease) alone while the others, whose clocks run fast,
-// elect another one.
+// oldLease leaves a leader alone, perhaps with its lease. The others, whose clocks run fast, elect
+// another leader.
 func oldLease(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -297,7 +297,7 @@ func oldLease(s *script) {
 	s.wait(0.5)
 }
 
-// oldLeader lets a leader stand still with a read in its inbox while the others go on.
+// oldLeader lets a leader stand still while a read waits for it. Meanwhile the others go on.
 func oldLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -308,8 +308,8 @@ func oldLeader(s *script) {
 	s.wait(10)
 }
 
-// frozenLeader lets a leader stand still in the middle of a turn while the others go on, and
-// a client asks it then.
+// frozenLeader freezes a leader in the middle of a turn. Meanwhile the others go on, and a client
+// asks the frozen leader.
 func frozenLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -363,8 +363,8 @@ func TestOldLeaderWithALease(t *testing.T) {
 	s.passes()
 }
 
-// TestLeaderCrashAfterPartialReplication: what only a minority holds may survive or not,
-// but once it was seen it stays.
+// TestLeaderCrashAfterPartialReplication: an entry that only a minority holds may survive or not.
+// Once it was seen, it stays.
 func TestLeaderCrashAfterPartialReplication(t *testing.T) {
 	for _, successor := range []protocol.MemberID{2, 3, 4} {
 		s := newStage(t, 5, "", nil)
@@ -433,8 +433,8 @@ func TestFailedSyncStopsTheMember(t *testing.T) {
 	s.passes()
 }
 
-// TestLeaderHeardButDeaf: a leader whose answers do not arrive must not keep the others
-// from electing one that hears them; and one that nobody hears must not disturb.
+// TestOneWayLinks: a leader that does not hear the others must not keep them from electing one that
+// does. A leader that nobody hears must not disturb the others.
 func TestOneWayLinks(t *testing.T) {
 	for _, outward := range []bool{true, false} {
 		s := newStage(t, 3, "", nil)
@@ -445,7 +445,7 @@ func TestOneWayLinks(t *testing.T) {
 			s.link(other, 1).cut = !outward
 		}
 		s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
-		s.wait(20) // a member behind a link of one way only stands again and again
+		s.wait(20) // a member that is cut off in one direction stands for election again and again
 		terms := s.member(2).witness.status.Term
 		s.mustAck(s.put(2))
 		s.wait(20)
@@ -478,7 +478,7 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	for range 50 {
 		s.mustAck(s.put(1))
 	}
-	s.crash(3) // for ever: its machine is gone
+	s.crash(3) // for ever
 	added := s.addMember()
 	change := func(changes ...protocol.Change) {
 		for _, m := range s.members {
@@ -511,5 +511,5 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.passes()
 }
 
-// role is the part that the member has in the first instance.
+// role is the member's role in the first instance.
 func (m *Member) role() protocol.Role { return m.witness.status.Role }

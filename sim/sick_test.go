@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestADamagedStateIsReplaced: its member serves nothing until it has another one's, whether it
-// found out while it ran or when it started.
+// TestADamagedStateIsReplaced: the member serves nothing until it has the state of another one. It
+// may find the damage while it runs or when it starts.
 func TestADamagedStateIsReplaced(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s := newStage(t, 3, "", func(set *Settings) { set.Durable, set.SnapshotBytes = true, 2000 })
@@ -33,7 +33,8 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAStateThatNobodyHasIsWaitedFor: a member takes no state that is behind what its own had.
+// TestAStateThatNobodyHasIsWaitedFor: a member takes no state that is behind what its own state
+// had.
 func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s := newStage(t, 3, "", func(set *Settings) { set.Durable = true })
 	s.settled()
