@@ -14,9 +14,9 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// The scenarios of docs/niagara.md, 3.8, played by hand.
+// The scenarios of docs/niagara.md, 3.8, played step by step.
 
-// woven makes a stage of three woven instances.
+// woven sets three woven instances.
 func woven(s *Settings) { s.Instances = 3 }
 
 func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *script {
@@ -28,7 +28,7 @@ func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *script {
 	})
 }
 
-// lead elects a member in each instance.
+// lead lets the given members lead: the first one instance 1, the second one instance 2, and so on.
 func (s *script) lead(ids ...protocol.MemberID) {
 	s.t.Helper()
 	for i, id := range ids {
@@ -49,7 +49,8 @@ func (s *script) lead(ids ...protocol.MemberID) {
 	s.wait(0.5)
 }
 
-// electIn waits until a member leads an instance. Only it may stand there meanwhile.
+// electIn waits until a member leads an instance. Meanwhile only that member can stand for election
+// there.
 func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
@@ -90,13 +91,13 @@ func (s *script) took(op *operation) time.Duration {
 	return s.now - began
 }
 
-// onlyIn loses all messages of an instance that the filter does not let pass.
+// onlyIn loses all messages of an instance for which pass is false.
 func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
 	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
 }
 
-// stuck writes until a write waits for the slot of an instance that decides nothing: the slots
-// before that one may have to be used up first.
+// stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes
+// may first use slots that come before that one.
 func (s *script) stuck(write func() *operation) *operation {
 	s.t.Helper()
 	for range 5 {
@@ -113,17 +114,17 @@ func (s *script) skips(id protocol.MemberID, instance protocol.InstanceID) uint6
 	return s.member(id).of(instance).inst.Skips()
 }
 
-// TestIdleAndOneWrite: one write, through the first instance or the last, takes no longer than
-// it would alone: to its leader's disk and one follower's, and the skips go with it.
+// TestIdleAndOneWrite: one write, through any instance, takes no longer than it would alone. It
+// needs its leader's disk and one follower's, and the skips need no more time.
 func TestIdleAndOneWrite(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		leaders []protocol.MemberID
 		most    time.Duration
 	}{
-		// Two hops and two syncs, one of which waits for the one before.
+		// Two hops and two syncs. One sync waits for the one before it.
 		{"together", []protocol.MemberID{1, 1, 1}, 9 * time.Millisecond},
-		// The other leaders learn of it by its append: one hop, one more sync.
+		// The other leaders learn of the write by its append: one more hop, and one more sync.
 		{"spread", []protocol.MemberID{1, 2, 3}, 14 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,8 +153,8 @@ func TestIdleInstancesSkipAhead(t *testing.T) {
 	s.passes()
 }
 
-// TestSkipsRaceCommands: all instances have commands, in turns and at once, while the others
-// skip for them.
+// TestSkipsRaceCommands: all instances have commands, one after the other and at once. Meanwhile
+// instances skip for each other.
 func TestSkipsRaceCommands(t *testing.T) {
 	for _, leaders := range [][]protocol.MemberID{{1, 1, 1}, {1, 2, 3}} {
 		s := weaveStage(t, 3)
@@ -174,8 +175,8 @@ func TestSkipsRaceCommands(t *testing.T) {
 	}
 }
 
-// TestSkipOfAnOldLeader: it stands in the log of the next one, which knows that it need not
-// skip again, and commits it.
+// TestSkipOfAnOldLeader: the next leader has the old leader's skip in its log. It commits that
+// skip, and does not skip again.
 func TestSkipOfAnOldLeader(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -197,7 +198,7 @@ func TestSkipOfAnOldLeader(t *testing.T) {
 	s.passes()
 }
 
-// TestSkipInATruncatedSuffix: a skip that reached nobody is replaced by another leader's.
+// TestSkipInATruncatedSuffix: a skip reached nobody. Another leader's skip replaces it.
 func TestSkipInATruncatedSuffix(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -216,8 +217,8 @@ func TestSkipInATruncatedSuffix(t *testing.T) {
 	s.passes()
 }
 
-// TestOneLeaderIsolated: the others' commands are committed, and executed as soon as the
-// instance has another leader.
+// TestOneLeaderIsolated: commands of the other instances are committed. They are applied as soon as
+// the isolated leader's instance has another leader.
 func TestOneLeaderIsolated(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -237,8 +238,8 @@ func TestOneLeaderIsolated(t *testing.T) {
 	s.passes()
 }
 
-// TestAllLeadersOnTheCrashedMember: all elections run at once; and leadership comes back
-// together.
+// TestAllLeadersOnTheCrashedMember: one member leads, and it stops. All elections run at once, and
+// then the leaders are again as they should be.
 func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
 		s := weaveStage(t, 3, func(set *Settings) { set.Raft.Leaders = leaders })
@@ -266,8 +267,8 @@ func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	}
 }
 
-// TestReadDuringAStall: a read waits for an instance without a leader, however little it may
-// have to do with it; and a leader that is alone does not answer for its instance.
+// TestReadDuringAStall: a read waits for an instance without a leader, even if the read's key has
+// nothing to do with it. A leader that is cut off does not answer for its instance.
 func TestReadDuringAStall(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -293,8 +294,8 @@ func TestReadDuringAStall(t *testing.T) {
 	s.passes()
 }
 
-// TestElectionsAtDifferentIndexes: what leaders append for themselves fills no slots, wherever
-// it stands.
+// TestElectionsAtDifferentIndexes: the entries that leaders append for themselves fill no slots, at
+// whatever index they are.
 func TestElectionsAtDifferentIndexes(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)
@@ -309,8 +310,8 @@ func TestElectionsAtDifferentIndexes(t *testing.T) {
 	s.passes()
 }
 
-// TestCrashBetweenSnapshotAndCuts: a member loses power at each of the writes that a snapshot,
-// taken in the middle of a skip, and the cuts of three logs need.
+// TestCrashBetweenSnapshotAndCuts: a snapshot is taken in the middle of a skip, and three logs are
+// cut. The member loses power at each of the writes for that.
 func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 	for write := 1; write <= 24; write++ {
 		s := weaveStage(t, 3, func(set *Settings) { set.SegmentBytes = 4 << 10 })
@@ -339,8 +340,9 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 	}
 }
 
-// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its
-// log. The snapshot that helps stands for all instances, also for those in which it is ahead.
+// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its log.
+// The snapshot that it then gets stands for all instances, also for those in which the member is
+// ahead.
 func TestBehindInOneInstance(t *testing.T) {
 	for behind := protocol.InstanceID(1); behind <= 3; behind++ {
 		s := weaveStage(t, 3, func(set *Settings) { set.SnapshotBytes = 2000 })
@@ -366,9 +368,8 @@ func TestBehindInOneInstance(t *testing.T) {
 	}
 }
 
-// TestOneClientThroughAllInstances: commands that are asked for one after the other take
-// effect in that order, whichever instances they go through, also where the first of them is
-// the slower one.
+// TestOneClientThroughAllInstances: commands that are asked for one after the other take effect in
+// that order, whichever instances they go through.
 func TestOneClientThroughAllInstances(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
@@ -381,8 +382,8 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 		}
 		last = op
 	}
-	// Without waiting they may take effect in any order, each once: the member, its leader and
-	// the network repeat them.
+	// Commands that do not wait for each other may take effect in any order, each of them once. The
+	// member, its leader and the network repeat them.
 	s.set.Duplicate = 0.5
 	var ops []*operation
 	for n := range 30 {
@@ -397,8 +398,9 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 	s.passes()
 }
 
-// TestBodiesOfSeveralInstances: bodies at the same index of several instances are not mixed up,
-// in fragments or whole, when they are read, released, or brought by a snapshot.
+// TestBodiesOfSeveralInstances: bodies at the same index of several instances are not confused.
+// That holds for fragments and whole bodies, when they are read, when they are released, and when a
+// snapshot brings them.
 func TestBodiesOfSeveralInstances(t *testing.T) {
 	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Raft.Placement, s.Raft.MaxK = raft.PlacementCopy, 0 }} {
 		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
@@ -426,14 +428,14 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 	}
 }
 
-// known is who is in an instance as a member has applied it.
+// known is the members of an instance, as a member has applied its configuration.
 func (s *script) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
 	c := s.member(id).of(instance).config()
 	return c.All()
 }
 
-// TestChangeInSomeInstances: a change of the membership is made in one, two or all instances
-// when all members lose power. It is finished afterwards, and the next one waits for that.
+// TestChangeInSomeInstances: all members lose power when a membership change is made in one, two or
+// all instances. The change is finished afterwards. The next change waits for that.
 func TestChangeInSomeInstances(t *testing.T) {
 	for done := 1; done <= 3; done++ {
 		s := weaveStage(t, 4)
@@ -472,8 +474,8 @@ func TestChangeInSomeInstances(t *testing.T) {
 	}
 }
 
-// TestRemovedMemberLeads: the leader of an instance is removed, and hears no more of the
-// first one; others tell it.
+// TestRemovedMemberLeads: the leader of an instance is removed, and gets no messages of the first
+// instance any more. Other members tell it.
 func TestRemovedMemberLeads(t *testing.T) {
 	s := weaveStage(t, 4)
 	s.lead(1, 2, 4)
