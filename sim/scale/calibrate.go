@@ -18,9 +18,9 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// Calibrate measures on this machine, in two seconds or so, what the pieces of the work
-// cost; dir is a directory on the disk in question, in which nothing is left behind. The
-// machine should have nothing else to do.
+// Calibrate measures on this machine what the pieces of the work cost, in about two seconds. dir is
+// a directory on the disk to measure; nothing is left in it. The machine should have nothing else
+// to do.
 func Calibrate(ctx context.Context, dir string) (Costs, error) {
 	c := guess()
 	c.memory()
@@ -38,7 +38,7 @@ func Calibrate(ctx context.Context, dir string) (Costs, error) {
 	return c, ctx.Err()
 }
 
-// guess is costs of the right order for what is measured last, in simulations.
+// guess returns rough costs for the pieces that are measured last, in simulations.
 func guess() Costs {
 	const µs = 1000
 	return Costs{
@@ -48,8 +48,8 @@ func guess() Costs {
 
 const (
 	small = 16       // bytes of a command
-	many  = 256      // parts of what has many
-	large = 64 << 10 // bytes of what is large
+	many  = 256      // parts of something that has many
+	large = 64 << 10 // bytes of something large
 	times = 400      // how often something short is measured
 )
 
@@ -66,7 +66,7 @@ func sealed(commands, bytes int, done member.Done) *member.Batch {
 	return b
 }
 
-// memory measures what needs neither disk nor network.
+// memory measures the pieces that need neither disk nor network.
 func (c *Costs) memory() {
 	done := member.Done(func(any, error) {})
 	submit := func(bytes int) float64 {
@@ -94,8 +94,8 @@ func (c *Costs) memory() {
 	c.messages()
 }
 
-// applyCost is what applying a commitment of so many entries of so many commands costs,
-// where two instances are woven; own: they were proposed here.
+// applyCost is the cost of applying a commitment of so many entries with so many commands each,
+// where two instances are woven. own: this member proposed them.
 func applyCost(entries, commands int, own bool) float64 {
 	a := member.NewApplier(nothing{}, member.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
 	done := member.Done(func(any, error) {})
@@ -125,7 +125,7 @@ func applyCost(entries, commands int, own bool) float64 {
 	}) / float64(len(next))
 }
 
-// messages measures what it costs to put messages together and to take them apart.
+// messages measures what it costs to build messages and to decode them.
 func (c *Costs) messages() {
 	done := member.Done(func(any, error) {})
 	buffer := make([]byte, 0, 2*large)
@@ -154,9 +154,9 @@ func (c *Costs) messages() {
 	c.Decode.Byte = max(0, decode(&big)-decode(&lone)) / large
 }
 
-// encode lays a message out as on the wire.
+// encode builds a message as it is on the wire.
 func encode(m *protocol.Message, b []byte) []byte {
-	parts := make([][]byte, 1, 1+2*len(m.Entries)) // as replica's frame
+	parts := make([][]byte, 1, 1+2*len(m.Entries)) // as member.Framer
 	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
 	for i := range m.Entries {
 		parts = append(parts, m.Entries[i].Head(), m.Entries[i].Payload)
@@ -179,8 +179,8 @@ func (nothing) Apply(commands []member.Command) error {
 func (nothing) Snapshot() (member.Snapshot, error) { return nil, os.ErrInvalid }
 func (nothing) Restore(io.Reader) error            { return os.ErrInvalid }
 
-// turnCost is what a turn of a loop costs that finds nothing to do: being poked, a look at
-// the queue, the clock, a timer.
+// turnCost is the cost of a turn of a loop that finds nothing to do: being woken, looking at the
+// queue, the clock, a timer.
 func turnCost() float64 {
 	var mu sync.Mutex
 	wake, stop := make(chan struct{}, 1), make(chan struct{})
@@ -209,8 +209,8 @@ func turnCost() float64 {
 	}) / many
 }
 
-// wakeCost is how long a goroutine that sleeps takes to run on another core. Where there is
-// no other core it is what changing between goroutines takes.
+// wakeCost is how long a sleeping goroutine takes until it runs on another core. If there is no
+// other core, it is how long a change between goroutines takes.
 func wakeCost(ctx context.Context) float64 {
 	wake, ran := make(chan time.Time, 1), make(chan float64)
 	done := make(chan struct{})
@@ -228,7 +228,7 @@ func wakeCost(ctx context.Context) float64 {
 	var all []float64
 	for range times {
 		idle := time.Now()
-		for time.Since(idle) < 30*time.Microsecond { // it sleeps by now, and so does its core
+		for time.Since(idle) < 30*time.Microsecond { // by then the goroutine sleeps, and so does its core
 		}
 		wake <- time.Now()
 		select {
@@ -262,7 +262,7 @@ func (c *Costs) storage(dir string) error {
 	const syncs = 150
 	one := logs[0]
 	for _, l := range logs {
-		l.syncs(10, 1, small) // the first ones also make files longer
+		l.syncs(10, 1, small) // the first syncs also make files longer
 	}
 	cpu := processCPU()
 	c.Disk = one.syncs(syncs, 1, small)
@@ -296,7 +296,7 @@ func (c *Costs) storage(dir string) error {
 type stored struct {
 	log   *wal.Log
 	index uint64
-	err   error // the first
+	err   error // the first error
 }
 
 func newStored(dir string) (*stored, error) {
@@ -319,7 +319,7 @@ func (s *stored) note(err error) {
 	}
 }
 
-// syncs measures how long writing records and syncing takes, each time.
+// syncs measures, each time, how long it takes to write records and sync.
 func (s *stored) syncs(times, records, bytes int) (took []float64) {
 	for range times {
 		r := s.records(records, bytes)
@@ -331,7 +331,7 @@ func (s *stored) syncs(times, records, bytes int) (took []float64) {
 	return took
 }
 
-// append measures how long putting records into the buffer takes.
+// append measures how long it takes to put records into the buffer.
 func (s *stored) append(records, bytes int) float64 {
 	var r []wal.Record
 	return typical(times/8, func() {
@@ -349,8 +349,8 @@ func processCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// instances measures the steps of instances while simulations run them: one where messages
-// have few entries, and one where they have many.
+// instances measures the steps of instances while simulations run them. In one simulation messages
+// have few entries, in the other many.
 func (c *Costs) instances() error {
 	few, err := c.metered(Config{Rate: 20_000, Inflight: 10_000, Duration: 80 * time.Millisecond})
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Measurement is what a cluster on this machine did: all members and the load on the machine
-// itself, so Config says Shared and has the machine's cores. Figures that are 0 were not
-// measured.
+// Measurement is what a cluster on this machine did. All members and the load share the machine, so
+// Config says Shared and has the machine's cores. A figure of 0 was not measured.
 type Measurement struct {
 	Name       string        `json:"name"`
 	Config     Config        `json:"-"` // its Costs do not matter
@@ -16,18 +15,17 @@ type Measurement struct {
 	CPU        time.Duration `json:"cpu_ns_per_op,omitempty"`
 }
 
-// Comparison is a measurement beside what the model says.
+// Comparison is a measurement together with the model's result.
 type Comparison struct {
 	Measurement
 	Model Result `json:"model"`
-	// Off is by what the model's figure must be divided to get the measured one: 1 is exact.
-	// 0: not measured.
+	// Off is the model's figure divided by the measured one: 1 is exact. 0: not measured.
 	ThroughputOff float64 `json:"throughput_off"`
 	P50Off        float64 `json:"p50_off,omitempty"`
 	CPUOff        float64 `json:"cpu_off,omitempty"`
 }
 
-// Compare runs the model on what was measured.
+// Compare runs the model for each measurement.
 func Compare(c Costs, measured []Measurement) ([]Comparison, error) {
 	out := make([]Comparison, 0, len(measured))
 	for _, m := range measured {
@@ -57,10 +55,10 @@ const (
 	fitSteps                = 10 // halvings: within half a percent
 )
 
-// Fit returns the costs with the factor that makes the model's throughput right on average:
-// the geometric mean of ThroughputOff is 1. The measurements should be of clusters that the
-// processor limits; where something else does, the factor shows nothing. It is the only thing
-// about the model that is fitted.
+// Fit returns the costs with the factor that makes the model's throughput right on average: the
+// geometric mean of ThroughputOff is 1. The measurements should be of clusters that the processor
+// limits. If something else limits them, the factor shows nothing. Nothing else in the model is
+// fitted.
 func Fit(c Costs, measured []Measurement) (Costs, error) {
 	low, high := leastFactor, mostFactor
 	for range fitSteps {

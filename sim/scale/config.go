@@ -9,38 +9,40 @@ import (
 type Config struct {
 	Nodes     int // members
 	Instances int // 0: one
-	// Single makes the one instance's log the global log: raft. Else instances are woven.
+	// Single makes the one instance's log the global log, as with raft. Else instances are woven.
 	Single bool
-	// Spread makes the members share the leadership of instances; else one member leads all.
-	// Commands are handed to the members that lead.
+	// Spread makes the members share the leadership of instances. Else one member leads all.
+	// Commands are given to the members that lead.
 	Spread bool
 
-	// Cores is how many each member's machine has for braid. Besides, every member that
-	// takes commands has one for the load, as in the paper.
+	// Cores is how many cores each member's machine has for braid. Every member that takes commands
+	// has one more core for the load, as in the paper.
 	Cores int
-	// Shared puts all members and the load on one machine with this many cores and one disk,
-	// to compare the model with what can be measured here.
+	// Shared puts all members and the load on one machine with this many cores and one disk. It
+	// serves to compare the model with what can be measured here.
 	Shared bool
 
-	// Cards is how many network cards a member has; 0: one. Instance i uses card i modulo
-	// that. Bandwidth is each card's, in bytes a second and direction; 0: no limit.
+	// Cards is how many network cards a member has; 0: one. Instance i uses the card whose number
+	// is i modulo Cards. Bandwidth is that of each card, in bytes a second in each direction; 0: no
+	// limit.
 	Cards     int
 	Bandwidth float64
-	// Latency is how long a message is on its way besides; 0: what loopback takes.
+	// Latency is how long a message is on its way, besides the time for its bytes; 0: as long as
+	// over loopback.
 	Latency time.Duration
 
 	Payload int // bytes of a command
-	// Rate is commands a second, of all members together. What is due while Inflight are under
-	// way is dropped. 0: Inflight are kept under way.
+	// Rate is commands a second, of all members together. Commands that are due while Inflight wait
+	// for their results are dropped. 0: always Inflight commands wait.
 	Rate     float64
 	Inflight int
-	// MaxBatchCommands and MaxBatchBytes bound a batch, as braid.Options; 0: no limit in
-	// number, 1 MiB.
+	// MaxBatchCommands and MaxBatchBytes bound a batch, as in braid.Options; 0: no limit on the
+	// number, and 1 MiB.
 	MaxBatchCommands, MaxBatchBytes int
-	// Depth is how many batches of a member may be under way in an instance; 0: adaptive.
+	// Depth is how many batches of a member an instance may have at once; 0: adaptive.
 	Depth int
 
-	// Warmup is simulated before the Duration that counts; 0: a quarter of it.
+	// Warmup is simulated before Duration, which counts; 0: a quarter of Duration.
 	Warmup, Duration time.Duration
 	Seed             uint64
 	Costs            Costs
@@ -75,31 +77,31 @@ type ConfigError struct{ Detail string }
 
 func (e *ConfigError) Error() string { return "scale: " + e.Detail }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
-	// Throughput is commands a second that were applied where they were proposed, in the
-	// time that counts. Dropped are those that were due and not proposed.
+	// Throughput is commands a second that were applied on the member that proposed them, in the
+	// time that counts. Dropped is how many commands were due and not proposed.
 	Throughput float64 `json:"throughput_per_s"`
 	Commands   int64   `json:"commands"`
 	Dropped    int64   `json:"dropped"`
-	// Latency is from when a command was due to its result.
+	// The latencies are from when a command was due until its result.
 	P50 time.Duration `json:"p50_ns"`
 	P90 time.Duration `json:"p90_ns"`
 	P99 time.Duration `json:"p99_ns"`
 
-	// Of all members, a second: batches and skips proposed, syncs, messages.
+	// Of all members, for each second: proposed batches and skips, syncs, messages.
 	Batches  float64 `json:"batches_per_s"`
 	Skips    float64 `json:"skips_per_s"`
 	Fsyncs   float64 `json:"fsyncs_per_s"`
 	Messages float64 `json:"messages_per_s"`
 	// Egress is bytes a second that the first instance's leader sends.
 	Egress float64 `json:"egress_bytes_per_s"`
-	// Cores is how many cores each machine uses on average, members' first, then those of
-	// the load.
+	// Cores is how many cores each machine uses on average: first the members' machines, then those
+	// of the load.
 	Cores []float64 `json:"cores_used"`
-	// Threads is how much of a core the threads of the first instance's leader use.
+	// Threads says how much of a core each thread of the first instance's leader uses.
 	Threads []Use `json:"threads"`
-	// CPU is what all machines together spend on a command.
+	// CPU is the CPU time of all machines together for each command.
 	CPU time.Duration `json:"cpu_ns_per_op"`
 }
 

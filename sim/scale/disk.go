@@ -6,25 +6,25 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// disk is a member's log writer, as wal.Writer: one sync covers what was submitted by all
-// instances while the last one ran.
+// disk is a member's log writer, as wal.Writer. One sync covers what all instances submitted while
+// the sync before it ran.
 type disk struct {
 	m       *node
 	thread  *thread
 	queue   []job
 	batch   []job // being written
-	bytes   int   // of it
+	bytes   int   // bytes of batch
 	syncing bool
 }
 
-// job is the records of a turn of an instance.
+// job is the records of one turn of an instance.
 type job struct {
 	loop           *loop
 	seq            uint64
 	records, bytes int
 }
 
-// recordHead is what a record has on disk besides its parts.
+// recordHead is the bytes of a record on disk besides its parts.
 const recordHead = 32
 
 func newJob(l *loop, seq uint64, records []wal.Record) job {
@@ -64,7 +64,7 @@ func (d *disk) work() (cost spend) {
 	return cost
 }
 
-// finish waits for the disk: what the processor did of it is over.
+// finish waits for the disk. The processor's part is over.
 func (d *disk) finish() {
 	if len(d.batch) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// link carries one instance's messages from one member to another: a thread that writes, a
-// card on either side, and a thread that reads.
+// link carries one instance's messages from one member to another. It has a thread that writes, a
+// card on each side, and a thread that reads.
 type link struct {
 	from, to *node
 	instance protocol.InstanceID
@@ -25,7 +25,7 @@ type frame struct {
 	entries, bytes int
 }
 
-const frameHead = 12 // what the transport adds
+const frameHead = 12 // the bytes that the transport adds
 
 func newFrame(m *protocol.Message) frame {
 	f := frame{msg: m, entries: len(m.Entries), bytes: frameHead + protocol.MessageHeadSize}
@@ -77,7 +77,7 @@ func (l *link) written() {
 	})
 }
 
-// readBuffer is how much one call of the kernel receives, as transport's.
+// readBuffer is how many bytes one system call receives, as in transport.
 const readBuffer = 64 << 10
 
 func (l *link) read() (cost spend) {
@@ -117,11 +117,11 @@ func sum(frames []frame) (bytes int) {
 // card is one direction of a network card.
 type card struct {
 	w    *world
-	free time.Duration // when it has sent, or received, everything so far
+	free time.Duration // until when it sends, or receives, everything so far
 	sent int64         // bytes, in the time that counts
 }
 
-// pass returns when bytes that begin to come at a time have passed.
+// pass returns when so many bytes, the first of which come at a certain time, have passed.
 func (c *card) pass(at time.Duration, bytes int) time.Duration {
 	if c.w.counts() {
 		c.sent += int64(bytes)

@@ -9,30 +9,31 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// load is the application on a member that takes commands: a thread that hands over what
-// is due, and counts what comes back.
+// load is the program on a member that takes commands. It is a thread that gives commands to the
+// member when they are due, and counts the results.
 type load struct {
 	m      *node
 	thread *thread
-	// interval is between two commands, in nanoseconds; 0: as many as Inflight allows.
+	// interval is the time between two commands, in nanoseconds; 0: as many commands as Inflight
+	// allows.
 	interval float64
 	inflight int // at most
 	origin   time.Duration
-	due      int64 // commands that were handed over or dropped
-	under    int   // way: not applied here yet; ≤ inflight
-	next     group // handed over at the end of the turn
+	due      int64 // commands that were given to the member or dropped
+	under    int   // commands that are not applied here yet; ≤ inflight
+	next     group // given to the member at the end of the turn
 }
 
-// group is commands that were due evenly from first to last.
+// group is commands that were due at even intervals from first to last.
 type group struct {
 	n           int
 	first, last time.Duration
 }
 
 const (
-	// loadTurn is how many commands are handed over in a turn of the load, at most.
+	// loadTurn is how many commands the load gives to the member in one turn, at most.
 	loadTurn = 256
-	// loadPause is how long the load sleeps at least when nothing is due.
+	// loadPause is how long the load sleeps at least if nothing is due.
 	loadPause = 25 * time.Microsecond
 )
 
@@ -49,7 +50,7 @@ func (l *load) dueAt(i int64) time.Duration {
 	return l.origin + time.Duration(float64(i)*l.interval)
 }
 
-// work takes what is due now.
+// work takes the commands that are due now.
 func (l *load) work() (cost spend) {
 	now, room := l.m.w.now, int64(l.inflight-l.under)
 	if l.interval == 0 {
@@ -68,7 +69,7 @@ func (l *load) work() (cost spend) {
 	return cost
 }
 
-// drop passes over what is due when there is no room.
+// drop drops commands that are due beyond the limit.
 func (l *load) drop(n int64) {
 	l.due += max(0, n)
 	if l.m.w.counts() {
@@ -94,7 +95,7 @@ func (l *load) finish() {
 	}
 }
 
-// applied tells that groups of commands have their results.
+// applied notes that groups of commands have their results.
 func (l *load) applied(groups []group) {
 	w := l.m.w
 	before := l.under
@@ -105,13 +106,13 @@ func (l *load) applied(groups []group) {
 			w.tally.note(g, w.now)
 		}
 	}
-	// A window that is full is awaited until an eighth of it is free.
+	// If the limit was reached, the load waits until an eighth of it is free.
 	if few := l.inflight - max(1, l.inflight/8); l.interval == 0 && before > few && l.under <= few {
 		l.thread.wake()
 	}
 }
 
-// proposer gathers a member's commands into batches, as replica's.
+// proposer puts a member's commands into batches, as member.Proposals does.
 type proposer struct {
 	m    *node
 	full fifo[*bundle]
@@ -150,7 +151,8 @@ func (p *proposer) add(g group) {
 	}
 }
 
-// waiting is as replica's: the next batch's bytes, 0 if there is none, and whether it is full.
+// waiting is as that of member.Proposals: the next batch's bytes, or 0 if there is none, and
+// whether the batch is full.
 func (p *proposer) waiting() (bytes int, full bool) {
 	switch {
 	case p.full.len() > 0:
@@ -170,7 +172,7 @@ func (p *proposer) take() *bundle {
 	return b
 }
 
-// batch makes the batch that is proposed of a bundle. All commands are alike, so batches share
+// batch makes the batch that is proposed for a bundle. All commands are equal, so batches share
 // their payload.
 func (w *world) batch(b *bundle) *member.Batch {
 	batch := member.NewBatch(w.now, 0, 0)
@@ -188,11 +190,11 @@ func (w *world) command() []byte {
 	return w.zeros[:w.cfg.Payload]
 }
 
-// tally is what is counted in the time that counts.
+// tally counts in the time that counts.
 type tally struct {
 	commands, dropped               int64
 	batches, skips, syncs, messages int64
-	// latencies[i] counts those of 2^(i/16) nanoseconds and somewhat more.
+	// latencies[i] counts latencies from 2^(i/16) nanoseconds up to the next bucket.
 	latencies [latencyBuckets]int64
 }
 
@@ -202,7 +204,7 @@ const (
 	noteParts      = 8
 )
 
-// note counts the latencies of a group that was answered at a time.
+// note counts the latencies of a group whose results came at a given time.
 func (t *tally) note(g group, at time.Duration) {
 	parts := min(g.n, noteParts)
 	for i := range parts {
@@ -213,7 +215,7 @@ func (t *tally) note(g group, at time.Duration) {
 	}
 }
 
-// quantile is the latency that so large a share did not exceed; 0 if there was nothing.
+// quantile is the latency that this share of the commands did not exceed; 0 if there were none.
 func (t *tally) quantile(q float64) time.Duration {
 	left := int64(math.Ceil(q * float64(t.commands)))
 	i := slices.IndexFunc(t.latencies[:], func(n int64) bool {

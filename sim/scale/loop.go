@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// loop is an instance's event loop on a member, as replica's: one turn takes in all that
-// happened, lets proposals in, and carries out what came of it.
+// loop is an instance's event loop on a member, as in package replica. One turn takes in all that
+// happened, accepts proposals, and carries out what follows.
 type loop struct {
 	m        *node
 	instance protocol.InstanceID
@@ -18,14 +18,14 @@ type loop struct {
 	leads    bool
 
 	inputs  []protocol.Input // messages that wait
-	tick    bool             // is due
-	durable uint64           // what the disk is done with
-	told    uint64           // of which the instance knows; ≤ durable
-	submits uint64           // what the disk was given
-	timer   time.Duration    // when the thread is woken for proposals that wait; past: not planned
-	cut     protocol.Index   // where its log was cut last
+	tick    bool             // a tick is due
+	durable uint64           // the last step that is durable
+	told    uint64           // the last step that the instance knows to be durable; ≤ durable
+	submits uint64           // the last step that the disk was given
+	timer   time.Duration    // when the thread is woken for proposals that wait; if past, nothing is planned
+	cut     protocol.Index   // where the log was last compacted
 
-	// What comes of a turn, until it ends.
+	// The results of a turn, until it ends.
 	out     member.Outbox
 	frames  []frame
 	jobs    []job
@@ -33,7 +33,7 @@ type loop struct {
 	wake    []protocol.InstanceID
 }
 
-// cutEvery is how many entries a log keeps before it is cut: memory is all it costs here.
+// cutEvery is how many entries a log keeps when it is compacted. Here they cost only memory.
 const cutEvery = 1 << 14
 
 func (l *loop) wakeIn(d time.Duration) {
@@ -66,8 +66,8 @@ func (l *loop) work() (cost spend) {
 	return cost
 }
 
-// receive tells the instance of all messages that came at once, or, where costs are
-// measured, of one after the other.
+// receive gives the instance all messages that came. It gives them at once, or one after the other
+// where costs are measured.
 func (l *loop) receive(cost *spend) {
 	w, before := l.m.w, len(l.out.Commit)
 	answers := 0
@@ -97,7 +97,7 @@ func (l *loop) receive(cost *spend) {
 	l.inputs = l.inputs[:0]
 }
 
-// step tells the instance of one thing, and returns how many entries that committed.
+// step gives the instance one input, and returns how many entries that committed.
 func (l *loop) step(kind meterKind, in protocol.Input) (committed int) {
 	w, before := l.m.w, len(l.out.Commit)
 	began := w.meter.begin()
@@ -111,7 +111,7 @@ func (l *loop) step(kind meterKind, in protocol.Input) (committed int) {
 	return committed
 }
 
-// propose takes this member's batches while there is room for them.
+// propose takes this member's batches as long as the instance accepts them.
 func (l *loop) propose(cost *spend) {
 	w, p := l.m.w, l.m.proposer
 	if !l.leads {
@@ -147,8 +147,8 @@ func (l *loop) weave(cost *spend) {
 	}
 }
 
-// carryOut lays out what is to be done at the end of the turn, and reports whether there was
-// something: what is finished makes room for what waits.
+// carryOut collects what must be done at the end of the turn. It reports whether there was
+// anything, because finished work lets waiting proposals in.
 func (l *loop) carryOut(cost *spend) bool {
 	out := &l.out
 	if out.Empty() && out.Seq == l.submits {
@@ -174,7 +174,8 @@ func (l *loop) carryOut(cost *spend) bool {
 	return true
 }
 
-// compact cuts the log now and then, so that a long run needs no more memory than a short one.
+// compact sometimes cuts the front of the log, so that a long run needs no more memory than a short
+// one.
 func (l *loop) compact(committed protocol.Index) {
 	if keep := committed - min(committed, cutEvery); keep > l.cut+cutEvery {
 		l.cut = keep
@@ -182,7 +183,7 @@ func (l *loop) compact(committed protocol.Index) {
 	}
 }
 
-// finish lets out what came of the turn.
+// finish hands on the results of the turn.
 func (l *loop) finish() {
 	m := l.m
 	for _, f := range l.frames {
@@ -211,7 +212,7 @@ func (l *loop) finish() {
 	}
 }
 
-// ticks has the loop tick from now on.
+// ticks makes the loop tick from now on.
 func (l *loop) ticks() {
 	l.tick = true
 	l.thread.wake()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// meter measures what the steps of instances cost while a simulation runs them.
+// meter measures what the steps of instances cost, while a simulation runs them.
 type meter struct {
 	samples [meterKinds][]sample
 	clock   float64 // what reading the clock adds to a sample
@@ -28,7 +28,7 @@ type sample struct {
 	ns float64
 }
 
-// begin and end surround what is measured. A nil meter measures nothing.
+// begin and end enclose what is measured. A nil meter measures nothing.
 func (m *meter) begin() time.Time {
 	if m == nil {
 		return time.Time{}
@@ -42,7 +42,7 @@ func (m *meter) end(kind meterKind, n int, began time.Time) {
 	}
 }
 
-// fit is the line through the means of samples with few parts and of samples with many.
+// fit is the line through two means: that of samples with few parts, and that of samples with many.
 func fit(few, many []sample) (c Cost) {
 	n1, t1 := mean(few)
 	n2, t2 := mean(many)
@@ -53,8 +53,8 @@ func fit(few, many []sample) (c Cost) {
 	return c
 }
 
-// mean is the mean number of parts and the mean time, without the slowest twentieth, which
-// something interrupted.
+// mean is the mean number of parts and the mean time. It leaves out the slowest twentieth, because
+// something interrupted those.
 func mean(samples []sample) (n, ns float64) {
 	samples = slices.Clone(samples)
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(a.ns, b.ns) })
@@ -66,8 +66,8 @@ func mean(samples []sample) (n, ns float64) {
 	return n / count, ns / count
 }
 
-// typical is how long a call takes that nothing else on the machine delays, in nanoseconds: the
-// first quartile of so many.
+// typical is how long a call takes if nothing else on the machine delays it, in nanoseconds. It is
+// the first quartile of so many calls.
 func typical(times int, prepare, do func()) float64 {
 	took := make([]float64, times)
 	for i := range took {
@@ -82,14 +82,14 @@ func typical(times int, prepare, do func()) float64 {
 	return took[times/4]
 }
 
-// through is the line through what few and many parts take.
+// through is the line through two measurements: one with few parts, and one with many.
 func through(few int, ofFew float64, many int, ofMany float64) (once, each float64) {
 	each = max(0, (ofMany-ofFew)/float64(many-few))
 	return max(0, ofFew-each*float64(few)), each
 }
 
-// steps are values of a distribution at even steps, from the smallest to the largest but for
-// the last hundredth.
+// steps are values of a distribution at even steps from the smallest to the largest, without the
+// largest hundredth.
 func steps(values []float64) []float64 {
 	slices.Sort(values)
 	values = values[:len(values)-len(values)/100]
