@@ -10,23 +10,23 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// node is a cluster's member with its threads.
+// node is a member of the cluster with its threads.
 type node struct {
 	w        *world
 	id       protocol.MemberID
 	cpu      *machine
-	loops    []*loop // of instance i+1
+	loops    []*loop // at i: that of instance i+1
 	disk     *disk
 	apply    *apply
-	links    [][]*link // to member i+1, of instance j+1; nil to itself
+	links    [][]*link // at i, j: to member i+1, of instance j+1; nil to itself
 	egress   []*card
 	ingress  []*card
 	weaver   member.Weaver
-	load     *load // nil: takes no commands
+	load     *load // nil: the member takes no commands
 	proposer *proposer
-	rooms    []*loop // for route
-	// under are this member's batches that were proposed and not applied, by where they
-	// were proposed.
+	rooms    []*loop // loops that can take a batch, in route
+	// under are this member's batches that were proposed and not applied, by the instance and
+	// number under which they were proposed.
 	under map[underKey]*bundle
 }
 
@@ -35,7 +35,7 @@ type underKey struct {
 	seq      uint64
 }
 
-// Raft's times, as braid.Options has them.
+// The times of Raft, as in braid.Options.
 const (
 	heartbeat       = 100 * time.Millisecond
 	electionTimeout = time.Second
@@ -77,8 +77,8 @@ func newLoop(m *node, instance protocol.InstanceID, config protocol.Config) (*lo
 	return l, nil
 }
 
-// route wakes the loop that is to take what waits to be proposed: the one that is preferred
-// of those that have room.
+// route wakes the loop that should take what waits to be proposed. It prefers one among those that
+// can take it.
 func (m *node) route() {
 	bytes, full := m.proposer.waiting()
 	if bytes == 0 {
@@ -103,14 +103,14 @@ func (m *node) route() {
 	}
 }
 
-// apply is the thread that merges what instances commit, and applies it.
+// apply is the thread that merges the entries that instances commit, and applies them.
 type apply struct {
 	m       *node
 	thread  *thread
 	order   order.Order
 	queue   []member.CommittedEntries
 	placed  []order.Placed
-	settled []group // commands of this member, until the turn ends
+	settled []group // commands of this member that are applied, until the turn ends
 }
 
 func newApply(m *node) *apply {

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Run simulates a cluster under load. It is a function of its argument.
+// Run simulates a cluster under load. The result depends only on cfg.
 func Run(cfg Config) (*Result, error) {
 	w, err := newWorld(cfg, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *world) link() {
 	}
 }
 
-// leader is the member that is to lead an instance.
+// leader is the member that should lead an instance.
 func (w *world) leader(instance protocol.InstanceID) *node {
 	if w.cfg.Spread {
 		return w.members[int(instance-1)%len(w.members)]
@@ -76,7 +76,7 @@ func (w *world) leader(instance protocol.InstanceID) *node {
 	return w.members[0]
 }
 
-// loads gives the members that lead an application, on a core of its own unless all share.
+// loads gives each member that leads a load, on a core of its own unless all share one machine.
 func (w *world) loads(all *machine) {
 	var leaders []*node
 	for i := range w.cfg.Instances {
@@ -94,7 +94,7 @@ func (w *world) loads(all *machine) {
 	}
 }
 
-// elect has the leaders elected before time begins: nothing costs anything yet.
+// elect has the leaders elected before time begins, when nothing costs anything yet.
 func (w *world) elect() error {
 	const most = 100 // rounds of messages that an election needs at most
 	for i := range w.cfg.Instances {
@@ -118,8 +118,8 @@ func (w *world) elect() error {
 	return nil
 }
 
-// exchange carries out at once what an instance wants everywhere, and reports whether there
-// was something.
+// exchange carries out at once what an instance wants on all members. It reports whether there was
+// anything.
 func (w *world) exchange(i int, now time.Duration) (more bool) {
 	for _, m := range w.members {
 		l := m.loops[i]
@@ -158,7 +158,7 @@ func (w *world) simulate() {
 	w.run(w.to)
 }
 
-// check verifies the invariants of everything that decided, and that the members agree.
+// check verifies the invariants of all instances and orders, and that the leaders have not changed.
 func (w *world) check() error {
 	for _, m := range w.members {
 		for _, l := range m.loops {
@@ -176,7 +176,7 @@ func (w *world) check() error {
 	return nil
 }
 
-// one is 1 in the time that counts, and else 0.
+// one is 1 in the time that counts, else 0.
 func (w *world) one() int64 {
 	if w.counts() {
 		return 1
@@ -208,7 +208,7 @@ func (w *world) result() *Result {
 	return r
 }
 
-// uses lists what a member's threads use; those of its links together.
+// uses lists what a member's threads use. It adds up the threads that send, and those that receive.
 func (m *node) uses(seconds float64) (out []Use) {
 	add := func(name string, busy time.Duration) {
 		if n := len(out); n > 0 && out[n-1].Thread == name {

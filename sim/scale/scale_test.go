@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typicalCosts are of a machine of two cores; tests depend on no others.
+// typicalCosts are those of a machine with two cores. Tests depend on no other costs.
 func typicalCosts() Costs {
 	return Costs{
 		Factor: 2, Submit: Cost{Each: 35}, Propose: Cost{Once: 900, Byte: 0.045}, Append: Cost{Once: 300, Each: 500},
@@ -22,7 +22,7 @@ func typicalCosts() Costs {
 	}
 }
 
-// entries is the paper's kind of load: every command is an entry.
+// entries is the kind of load in the paper: every command is an entry.
 func entries(instances, cores int) Config {
 	return Config{
 		Nodes: 3, Instances: instances, Single: instances == 1, Cores: cores, Payload: 16, Inflight: 20_000, MaxBatchCommands: 1,
@@ -59,7 +59,7 @@ func TestWhatIsOfferedIsProvided(t *testing.T) {
 			r := run(t, cfg)
 			require.InEpsilon(t, 100_000, r.Throughput, 0.05)
 			require.Zero(t, r.Dropped)
-			// Two syncs one after the other, or three at most: somebody else's is under way.
+			// Two syncs one after the other, or at most three, because another sync may be running.
 			require.Greater(t, r.P50, 200*time.Microsecond)
 			require.Less(t, r.P50, 1500*time.Microsecond)
 			require.LessOrEqual(t, r.P50, r.P90)
@@ -71,7 +71,7 @@ func TestWhatIsOfferedIsProvided(t *testing.T) {
 	}
 }
 
-// A lone client on one instance: the others skip for it, seldom.
+// One client uses one instance. The other instances skip for it, and do so seldom.
 func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	cfg := Config{
 		Nodes: 3, Instances: 4, Cores: 4, Payload: 16, Inflight: 1, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond,
@@ -85,7 +85,7 @@ func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	require.InEpsilon(t, float64(alone.P50), float64(woven.P50), 0.1, "nobody waits for a skip")
 }
 
-// What a processor has no time for is dropped, and no machine uses more cores than it has.
+// Commands for which the processor has no time are dropped. No machine uses more cores than it has.
 func TestWhatIsTooMuchIsDropped(t *testing.T) {
 	cfg := entries(1, 1)
 	cfg.Rate = 5_000_000
@@ -103,8 +103,8 @@ func TestWhatIsTooMuchIsDropped(t *testing.T) {
 	require.InDelta(t, r.Cores[0]+r.Cores[3], sum, 0.05, "the load has a core of its own")
 }
 
-// The paper's figure 3: more cores do nothing for raft beyond what its threads can use, and
-// instances do use them.
+// The paper's figure 3: raft gains nothing from more cores than its threads can use. Several
+// instances use more.
 func TestInstancesUseCores(t *testing.T) {
 	raft, more := run(t, entries(1, 4)), run(t, entries(1, 8))
 	require.InEpsilon(t, raft.Throughput, more.Throughput, 0.1)
@@ -117,7 +117,7 @@ func TestInstancesUseCores(t *testing.T) {
 	require.Greater(t, last, 3*raft.Throughput)
 }
 
-// Figure 5b: values of 2 KiB over cards of 250 Mbit/s.
+// The paper's figure 5b: values of 2 KiB over cards of 250 Mbit/s.
 func TestInstancesUseCards(t *testing.T) {
 	cfg := Config{
 		Nodes: 3, Instances: 1, Single: true, Cores: 4, Payload: 2048, Inflight: 2000, MaxBatchBytes: 64 << 10,
@@ -131,7 +131,7 @@ func TestInstancesUseCards(t *testing.T) {
 	require.Greater(t, woven.Throughput, 3*raft.Throughput)
 }
 
-// On one machine that all share, more members mean less for each.
+// If all members share one machine, each has less of it.
 func TestOneMachineForAll(t *testing.T) {
 	cfg := entries(1, 2)
 	apart := run(t, cfg)
@@ -167,8 +167,8 @@ func TestTheFactorIsFound(t *testing.T) {
 	}
 }
 
-// Whatever the machine is busy with, what is measured makes a model that runs, and survives
-// being stored.
+// Whatever else the machine does, the measured costs make a model that runs. They survive being
+// stored.
 func TestCalibrate(t *testing.T) {
 	c, err := Calibrate(t.Context(), t.TempDir())
 	require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// world is the simulated time and what will happen in it.
+// world is the simulated time and the events that are planned in it.
 type world struct {
 	cfg   Config
 	costs Costs // with the factor in them
@@ -19,9 +19,9 @@ type world struct {
 	machines []*machine
 	members  []*node
 	tally    tally
-	// from and to bound the time that counts. It began at origin.
+	// from and to bound the time that counts. Simulated time began at origin.
 	origin, from, to time.Duration
-	zeros            []byte // what commands are made of
+	zeros            []byte // the bytes of a command
 	encoded          []byte // commands as a batch holds them
 }
 
@@ -33,8 +33,8 @@ type event struct {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// after plans do for d from now. What is planned for the same instant happens in the order
-// in which it was planned.
+// after plans do, d from now. What is planned for the same instant happens in the order in which it
+// was planned.
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
 	w.events = append(w.events, event{w.now + max(d, 0), w.seq, do})
@@ -70,7 +70,7 @@ func (w *world) pop() event {
 	}
 }
 
-// run lets everything happen until a time.
+// run runs all events up to a time.
 func (w *world) run(until time.Duration) {
 	for len(w.events) > 0 && w.events[0].at <= until {
 		e := w.pop()
@@ -80,10 +80,10 @@ func (w *world) run(until time.Duration) {
 	w.now = until
 }
 
-// counts reports whether now is in the time that counts.
+// counts reports whether the present is in the time that counts.
 func (w *world) counts() bool { return w.now > w.from && w.now <= w.to }
 
-// machine is cores, and the threads that want one.
+// machine is a number of cores, and the threads that want one.
 type machine struct {
 	w     *world
 	cores int
@@ -98,16 +98,15 @@ func (w *world) machine(cores int) *machine {
 	return m
 }
 
-// thread does work when woken: it gets a core, works for as long as that costs, and then
-// lets out what came of it.
+// thread does work when it is woken. It gets a core, works for as long as that costs, and then
+// hands on the results.
 type thread struct {
 	m    *machine
 	name string
-	// work takes what waits for the thread and tells what it costs; finish lets out what
-	// came of it.
+	// work takes what waits for the thread and returns what it costs. finish hands on the results.
 	work   func() spend
 	finish func()
-	end    func() // endTurn, bound once
+	end    func() // endTurn, bound only once
 
 	state threadState
 	again bool // woken while running
@@ -130,7 +129,7 @@ func (m *machine) thread(name string, work func() spend, finish func()) *thread 
 	return t
 }
 
-// wake lets the thread have a turn, soon.
+// wake lets the thread have a turn soon.
 func (t *thread) wake() {
 	switch t.state {
 	case asleep:
@@ -168,14 +167,14 @@ func (t *thread) endTurn() {
 	t.finish()
 	t.state = asleep
 	m.idle++
-	if t.again { // it is awake still
+	if t.again { // it is still awake
 		t.again, t.state = false, ready
 		m.ready.push(t)
 	}
 	m.dispatch()
 }
 
-// fifo is a list that keeps its memory.
+// fifo is a queue that reuses its memory.
 type fifo[T any] struct {
 	items []T
 	head  int
