@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -84,7 +85,7 @@ func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 // Save implements member.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	w.r.spawn(func(ctx context.Context) {
-		h, err := SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
+		h, err := datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
 		if state == nil {
 			err = w.r.snaps.Write(h, nil)
 		} else {

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -191,7 +190,7 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 		return
 	}
 	retake, remove := member.SnapshotRemedy(p, all, err)
-	if r.disk.note(r.snaps.path(p), 0, !remove) {
+	if r.disk.note(r.snaps.Path(p), 0, !remove) {
 		r.log.Error("a snapshot is damaged on disk", "err", err, "position", p, "replaced", retake)
 	}
 	if remove {
@@ -203,38 +202,4 @@ func (r *Replica) mendSnapshot(p protocol.Position, err error) {
 		r.disk.fail(err)
 		r.apply.push(member.ApplyItem{Due: true})
 	}
-}
-
-// Whole reads the snapshot at a position and verifies it. It calls read with the number of bytes
-// of each piece, unless read is nil. If read returns false, Whole returns member.ErrStopped.
-func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
-	return s.whole(s.path(p), read)
-}
-
-func (s *Snapshots) whole(path string, read func(n int64) bool) error {
-	f, err := s.open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 && read != nil && !read(int64(n)) {
-			return member.ErrStopped
-		}
-		if err == io.EOF {
-			return f.Verify()
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// Remove removes the snapshot at a position.
-func (s *Snapshots) Remove(p protocol.Position) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fs.Remove(s.path(p))
 }

@@ -10,10 +10,10 @@
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, client.go and read.go serve clients,
-//   - snapshots.go and snapfile.go have the files and streams of snapshots,
+//   - snapshots.go has the streams of snapshots,
 //   - links.go is the way to the transport,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
-//   - identity.go, registerfile.go and who.go say who a member is.
+//   - who.go is the register as links and event loops use it.
 //
-// May import: member, protocol, order, wal, transport, erasure.
+// May import: member, datadir, protocol, order, wal, transport, erasure.
 package replica

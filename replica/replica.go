@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -29,7 +30,7 @@ type Replica struct {
 	wal      *wal.Log
 	bodies   *bodies
 	writer   *wal.Writer
-	snaps    *Snapshots
+	snaps    *datadir.Snapshots
 	saved    atomic.Pointer[order.Cursor] // up to where the newest snapshot goes
 	links    *transport.Transport
 	framer   member.Framer
@@ -77,10 +78,10 @@ type counters struct {
 // Open starts a member: it recovers from its directory and begins to take part. A state machine on
 // disk must be as it was when the member stopped. A state machine in memory must be empty.
 func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
-	if err := dropBallast(o.FS, o.Dir); err != nil {
+	if err := datadir.DropBallast(o.FS, o.Dir); err != nil {
 		return nil, err
 	}
-	own, lock, err := Enter(o.FS, o.Dir, o.Cluster, o.Self, chance)
+	own, lock, err := datadir.Enter(o.FS, o.Dir, o.Cluster, o.Self, chance)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		cancel()
 		return nil, errors.Join(err, r.release())
 	}
-	if err := keepBallast(o.FS, o.Dir); err != nil {
+	if err := datadir.KeepBallast(o.FS, o.Dir); err != nil {
 		r.log.Warn("the disk has no room for what a start on a full disk needs", "err", err)
 	}
 	r.done.Add(2)
@@ -111,14 +112,14 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 
 func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err error) {
 	o := &r.opt
-	if r.register, err = LoadRegister(o.FS, o.Dir, r.own); err != nil {
+	if r.register, err = datadir.LoadRegister(o.FS, o.Dir, r.own); err != nil {
 		return err
 	}
-	if r.snaps, err = OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
+	if r.snaps, err = datadir.OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
 		return err
 	}
 	if o.Begin.Woven() {
-		begun, err := Begin(o.FS, o.Dir, o.Cluster, o.Self, len(o.Begin.Points))
+		begun, err := datadir.Begin(o.FS, o.Dir, o.Cluster, o.Self, len(o.Begin.Points))
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	if err := r.begin(sm); err != nil {
 		return err
 	}
-	meta, skip, err := Restore(r.snaps, sm)
+	meta, skip, err := datadir.Restore(r.snaps, sm)
 	if err != nil {
 		if member.IsDamage(err) {
 			err = &member.LostError{Err: err}
@@ -197,7 +198,7 @@ func (r *Replica) begin(sm member.StateMachine) error {
 	if r.opt.Join {
 		members = nil
 	}
-	return r.snaps.Write(SnapshotHeader{Meta: member.Bootstrap(r.opt.Begin, members)}, nil)
+	return r.snaps.Write(datadir.SnapshotHeader{Meta: member.Bootstrap(r.opt.Begin, members)}, nil)
 }
 
 // assemble makes the event loops.

@@ -4,54 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
-
-// At opens the newest snapshot with a state that goes as far as base in an instance. It may go
-// further, because everything in a snapshot is committed. All its bytes were verified: a state machine
-// may keep its state on disk, and must not see a damaged one. At passes over snapshots that are damaged
-// or cannot be read, and reports them only if no other one serves.
-func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
-	all, err := s.Positions()
-	if err != nil {
-		return nil, err
-	}
-	var damaged []error
-	for i := len(all) - 1; i >= 0; i-- {
-		f, err := s.Open(all[i])
-		if err != nil {
-			damaged = append(damaged, err)
-			continue
-		}
-		if f.Header.HasState && f.Header.Covers(instance, base.Index) {
-			if err := s.verified(all[i]); err != nil {
-				damaged = append(damaged, errors.Join(err, f.Close()))
-				continue
-			}
-			return f, nil
-		}
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
-	}
-	missing := fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
-	return nil, errors.Join(append(damaged, missing)...)
-}
-
-// verified verifies a snapshot, unless that was done when it was received.
-func (s *Snapshots) verified(p protocol.Position) error {
-	if at := s.proven.Load(); at != nil && *at == p {
-		return nil
-	}
-	return s.Whole(p, nil)
-}
 
 // requestView asks the apply loop for a view of the state as it is now.
 func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
@@ -111,7 +72,7 @@ func (r *Replica) streamSnapshot(ctx context.Context, to protocol.MemberID, h st
 	r.lmu.Lock()
 	r.streams.Begun(to, v.Meta.Cursor)
 	r.lmu.Unlock()
-	h.SnapshotHeader = SnapshotHeader{Meta: v.Meta, HasState: true}
+	h.SnapshotHeader = datadir.SnapshotHeader{Meta: v.Meta, HasState: true}
 	meta, err := json.Marshal(h)
 	if err == nil {
 		err = r.links.SendSnapshot(ctx, uint64(to), meta, writeView(ctx, v.State))
@@ -230,94 +191,17 @@ func (r *Replica) offer(from uint64, h *stream) {
 	}
 }
 
-// Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the
-// position up to which the state of a state machine on disk has already applied. Restore passes over
-// a snapshot whose header is damaged, or whose state is damaged and needed. The snapshot before is
-// enough, because the log goes back to it.
-func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip protocol.Position, err error) {
-	d, durable := sm.(member.DurableStateMachine)
-	if durable {
-		skip = d.Applied()
-	}
-	h, ok, err := s.choose(durable && member.Damaged(sm) == nil, skip)
-	if err != nil {
-		return meta, 0, err
-	}
-	switch {
-	case !ok && skip > 0:
-		return meta, 0, &member.DirError{Dir: s.dir, Detail: fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
-	case !ok, durable && skip >= h.Command && member.Damaged(sm) == nil:
-		return h.Meta, skip, nil
-	case !h.HasState && (h.Command > 0 || member.Damaged(sm) != nil) && repairable(sm, skip, &h):
-		return h.Meta, h.Command, nil
-	case !h.HasState && h.Command > 0:
-		return meta, 0, &member.DirError{Dir: s.dir, Detail: fmt.Sprintf(
-			"the log begins after command %d, but the state machine is only at %d", h.Command, skip)}
-	case !h.HasState:
-		return h.Meta, skip, nil
-	}
-	f, err := s.Open(h.Cursor.Position)
-	if err != nil {
-		return meta, 0, err
-	}
-	defer f.Close()
-	if err := sm.Restore(f); err != nil {
-		return meta, 0, fmt.Errorf("state machine: restore: %w", err)
-	}
-	return h.Meta, h.Command, f.Verify()
+// stream is a snapshot's header on its way to another member, with the instance whose leader sends
+// the snapshot, and that leader's term.
+type stream struct {
+	Instance protocol.InstanceID `json:"instance"`
+	Term     protocol.Term       `json:"term"`
+	// After is the index after which the sender has that instance's log; 0: the sender did not say.
+	After protocol.Index `json:"after,omitempty"`
+	datadir.SnapshotHeader
 }
 
-// repairable reports whether another member's state can replace a state that ends before the log
-// begins. If so, it condemns the state, unless that is damaged already.
-func repairable(sm member.StateMachine, skip protocol.Position, h *SnapshotHeader) bool {
-	r, ok := sm.(member.Repairable)
-	if ok && r.Damaged() == nil {
-		r.Condemn(fmt.Errorf("the log begins after command %d, but the state machine is only at %d", h.Command, skip))
-	}
-	return ok
-}
-
-// choose finds the newest snapshot that can be used, and renames newer ones that are damaged. ok is
-// false if there is no snapshot. It is an error if all are damaged.
-func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHeader, ok bool, err error) {
-	all, err := s.Positions()
-	if err != nil {
-		return h, false, err
-	}
-	for i := len(all) - 1; i >= 0; i-- {
-		h, err := s.usable(all[i], durable, skip)
-		if err == nil {
-			return h, true, s.setAside(all[i+1:])
-		}
-		if !member.IsDamage(err) { // the disk could not read what is there
-			return h, false, err
-		}
-		s.Damaged = append(s.Damaged, err)
-		if i == 0 {
-			return h, false, errors.Join(s.Damaged...)
-		}
-	}
-	return h, false, nil
-}
-
-// usable reads a snapshot's header, and verifies its state if the state is needed.
-func (s *Snapshots) usable(p protocol.Position, durable bool, skip protocol.Position) (SnapshotHeader, error) {
-	f, err := s.Open(p)
-	if err != nil {
-		return SnapshotHeader{}, err
-	}
-	h := f.Header
-	if err := f.Close(); err != nil || !h.HasState || durable && skip >= h.Command {
-		return h, err
-	}
-	return h, s.Whole(p, nil)
-}
-
-func (s *Snapshots) setAside(damaged []protocol.Position) error {
-	for _, p := range damaged {
-		if err := s.fs.Rename(s.path(p), s.path(p)+badSuffix); err != nil {
-			return err
-		}
-	}
-	return nil
+// writeView makes a function for datadir.Snapshots.Write or SendSnapshot from a state machine's Snapshot.
+func writeView(ctx context.Context, view member.Snapshot) func(io.Writer) error {
+	return func(w io.Writer) error { return view.WriteTo(ctx, w) }
 }

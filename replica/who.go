@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -61,7 +62,7 @@ func (r *Replica) met(id uint64, who transport.Who) error {
 	if !r.register.Note(protocol.MemberID(id), offLink(who)) {
 		return nil
 	}
-	err := SaveRegister(r.opt.FS, r.opt.Dir, r.register)
+	err := datadir.SaveRegister(r.opt.FS, r.opt.Dir, r.register)
 	if err != nil {
 		r.fail(err) // the register has more than the disk
 	}
@@ -91,7 +92,7 @@ func (r *Replica) stopIfForgotten(err error) {
 
 // condemn stops the member for ever, because it lost what it acknowledged.
 func (r *Replica) condemn(f *protocol.Forgot) {
-	err := Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
+	err := datadir.Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
 	r.fail(errors.Join(member.Forgotten(r.opt.Self, f), err))
 }
 

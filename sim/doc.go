@@ -2,7 +2,8 @@
 // check it.
 //
 // The members run the code of production: the protocol's core, package member (instance, applier,
-// sessions, recovery, what gathers and retains bodies), and the log and the bodies of package wal.
+// sessions, recovery, what gathers and retains bodies), the files of package datadir, and the log and
+// the bodies of package wal.
 // Only what surrounds them is simulated: time, links, disks, clocks, clients, and an operator who
 // sometimes makes mistakes.
 //
@@ -41,5 +42,5 @@
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores and
 // more network cards would do.
 //
-// Imports: protocol, order, member, replica (files of snapshots, identity), wal, check, erasure.
+// Imports: protocol, order, member, datadir, wal, check, erasure.
 package sim

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 
 	"time"
@@ -50,7 +50,7 @@ func (s *memberInstance) Fail(err error) {
 
 // Condemn implements member.Host: the member stops when the turn ends.
 func (s *memberInstance) Condemn(f *protocol.Forgot) {
-	s.m.condemned = errors.Join(replica.Condemn(s.m.disk, dataDir, cluster, s.m.id, f), member.Forgotten(s.m.id, f))
+	s.m.condemned = errors.Join(datadir.Condemn(s.m.disk, dataDir, cluster, s.m.id, f), member.Forgotten(s.m.id, f))
 }
 
 func (s *memberInstance) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }

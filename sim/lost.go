@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
-	"github.com/braidlog/braid/replica"
 )
 
 // Members that lose their disk, or get an old copy of it, and are started again as if nothing had
@@ -98,7 +98,7 @@ func (w *World) refused(m, other *Member, err error) {
 func (m *Member) note(other *Member) bool {
 	who := other.register.Who()
 	if m.register.Note(other.id, who) {
-		if err := replica.SaveRegister(m.disk, dataDir, m.register); err != nil {
+		if err := datadir.SaveRegister(m.disk, dataDir, m.register); err != nil {
 			m.fail(err)
 			return false
 		}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -71,7 +71,7 @@ type running struct {
 	weaver  member.Weaver
 	log     *wal.Log
 	writer  *writer
-	snaps   *replica.Snapshots
+	snaps   *datadir.Snapshots
 	applier *member.Applier
 	machine *stateMachine
 	body    bodyWork
@@ -389,13 +389,13 @@ func (m *Member) syncTime() time.Duration {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
-	own, _, err := replica.Enter(m.disk, dataDir, cluster, m.id, m.w.births.Uint64)
+	own, _, err := datadir.Enter(m.disk, dataDir, cluster, m.id, m.w.births.Uint64)
 	if err != nil {
 		return err
 	}
 	m.lives = own.Life
 	r := &running{session: own.Session(), machine: newMachine(m)}
-	if r.register, err = replica.LoadRegister(m.disk, dataDir, own); err != nil {
+	if r.register, err = datadir.LoadRegister(m.disk, dataDir, own); err != nil {
 		return err
 	}
 	r.register.Mutant = m.w.set.mutant()

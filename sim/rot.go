@@ -7,9 +7,9 @@ import (
 	"path"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -97,7 +97,7 @@ func (w *World) rotSnapshot(m *Member) {
 // was never finished, until more is written behind it.
 func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 	if meta == nil {
-		snaps, err := replica.OpenSnapshots(d, snapDir)
+		snaps, err := datadir.OpenSnapshots(d, snapDir)
 		if err != nil {
 			return false
 		}

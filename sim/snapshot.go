@@ -9,10 +9,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // snapshot is a snapshot on its way into a file or to another member.
 type snapshot struct {
-	replica.SnapshotHeader
+	datadir.SnapshotHeader
 	state []byte // nil for a checkpoint of a state machine that keeps its own state
 }
 
@@ -41,7 +41,7 @@ func (s *snapshot) place() string {
 
 // taken is a snapshot with the bytes of its state. Without a state it is a checkpoint.
 func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
-	s := &snapshot{SnapshotHeader: replica.SnapshotHeader{Meta: meta, HasState: state != nil}}
+	s := &snapshot{SnapshotHeader: datadir.SnapshotHeader{Meta: meta, HasState: state != nil}}
 	if state == nil {
 		return s, nil
 	}
@@ -53,7 +53,7 @@ func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
 
 // store writes a snapshot to a file. Then it calls done if the process still runs. If the process
 // stops in between, the file may exist or not.
-func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
+func (m *Member) store(s *snapshot, write func(datadir.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
 	var state func(io.Writer) error
 	if s.state != nil {
 		state = func(w io.Writer) error { _, err := w.Write(s.state); return err }
@@ -75,7 +75,7 @@ func (m *Member) store(s *snapshot, write func(replica.SnapshotHeader, func(io.W
 // restore opens the snapshots and brings the state machine to the newest one. A new member first
 // writes a snapshot of an empty state, with the members that it knows of.
 func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, err error) {
-	if r.snaps, err = replica.OpenSnapshots(m.disk, snapDir); err != nil {
+	if r.snaps, err = datadir.OpenSnapshots(m.disk, snapDir); err != nil {
 		return meta, 0, err
 	}
 	if ok, err := r.snaps.Any(); err != nil {
@@ -85,11 +85,11 @@ func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, 
 		if m.join {
 			first.Members = nil
 		}
-		if err := r.snaps.Write(replica.SnapshotHeader{Meta: member.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
+		if err := r.snaps.Write(datadir.SnapshotHeader{Meta: member.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
 			return meta, 0, err
 		}
 	}
-	return replica.Restore(r.snaps, r.machine.asStateMachine())
+	return datadir.Restore(r.snaps, r.machine.asStateMachine())
 }
 
 // sendSnapshot streams the present state to a member that is behind the log.

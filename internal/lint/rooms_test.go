@@ -27,9 +27,10 @@ var rooms = []room{
 	{folder: "store"},
 	{folder: "check"},
 	{folder: "member", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
-	{folder: "replica", may: []string{"member", "protocol", "order", "wal", "transport", "erasure"}},
+	{folder: "datadir", may: []string{"member", "protocol", "order", "wal"}},
+	{folder: "replica", may: []string{"member", "datadir", "protocol", "order", "wal", "transport", "erasure"}},
 	{folder: "server", may: []string{"", "store"}},
-	{folder: "sim", may: []string{"member", "replica", "protocol", "order", "wal", "check", "erasure"}},
+	{folder: "sim", may: []string{"member", "datadir", "protocol", "order", "wal", "check", "erasure"}},
 	{folder: "bench", may: []string{"", "check", "protocol", "sim/scale", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
 	{folder: "internal"},
@@ -86,7 +87,7 @@ var serverOnly = []struct {
 	{"go.etcd.io/etcd/server/", []string{"store", "server", "bench"}},
 	{"google.golang.org/grpc", []string{"store", "server", "bench", "cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
-	{"github.com/cockroachdb/pebble/", []string{"wal", "member", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
+	{"github.com/cockroachdb/pebble/", []string{"wal", "member", "datadir", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
 }
 
 func TestPackagesStayInTheirRooms(t *testing.T) {

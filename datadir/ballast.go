@@ -1,4 +1,4 @@
-package replica
+package datadir
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ const (
 	ballastLeast = 64 << 10
 )
 
-// dropBallast removes the ballast if no more bytes are free on the disk than a ballast has.
-func dropBallast(fs vfs.FS, dir string) error {
+// DropBallast removes the ballast if no more bytes are free on the disk than a ballast has.
+func DropBallast(fs vfs.FS, dir string) error {
 	usage, err := fs.GetDiskUsage(dir)
 	if err != nil || usage.AvailBytes > ballastBytes {
 		return nil // the size is not known, or there is enough space
@@ -29,9 +29,9 @@ func dropBallast(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// keepBallast makes the ballast if it is missing, as large as the free space allows, up to
+// KeepBallast makes the ballast if it is missing, as large as the free space allows, up to
 // ballastBytes. The member starts even if this fails.
-func keepBallast(fs vfs.FS, dir string) error {
+func KeepBallast(fs vfs.FS, dir string) error {
 	name := filepath.Join(dir, ballastFile)
 	if _, err := fs.Stat(name); err == nil {
 		return nil

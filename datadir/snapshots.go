@@ -1,8 +1,7 @@
-package replica
+package datadir
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -88,7 +87,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (s *Snapshots) path(p protocol.Position) string {
+// Path is the name of the file of the snapshot at a position.
+func (s *Snapshots) Path(p protocol.Position) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", uint64(p), snapSuffix))
 }
 
@@ -137,7 +137,7 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 	}
 	for _, old := range all {
 		if old < p {
-			if err := s.fs.Remove(s.path(old)); err != nil {
+			if err := s.fs.Remove(s.Path(old)); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,7 @@ func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error
 }
 
 func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify bool) (err error) {
-	final := s.path(h.Cursor.Position)
+	final := s.Path(h.Cursor.Position)
 	tmp := fmt.Sprintf("%s.%d.tmp", final, s.writes.Add(1))
 	defer func() {
 		if err != nil {
@@ -285,7 +285,7 @@ type SnapshotReader struct {
 
 // Open opens the snapshot at a position and verifies its header.
 func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
-	return s.open(s.path(p))
+	return s.open(s.Path(p))
 }
 
 func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
@@ -371,17 +371,75 @@ func (r *SnapshotReader) judge() error {
 // Close closes the file.
 func (r *SnapshotReader) Close() error { return r.file.Close() }
 
-// stream is a snapshot's header on its way to another member, with the instance whose leader sends
-// the snapshot, and that leader's term.
-type stream struct {
-	Instance protocol.InstanceID `json:"instance"`
-	Term     protocol.Term       `json:"term"`
-	// After is the index after which the sender has that instance's log; 0: the sender did not say.
-	After protocol.Index `json:"after,omitempty"`
-	SnapshotHeader
+// At opens the newest snapshot with a state that goes as far as base in an instance. It may go
+// further, because everything in a snapshot is committed. All its bytes were verified: a state machine
+// may keep its state on disk, and must not see a damaged one. At passes over snapshots that are damaged
+// or cannot be read, and reports them only if no other one serves.
+func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
+	all, err := s.Positions()
+	if err != nil {
+		return nil, err
+	}
+	var damaged []error
+	for i := len(all) - 1; i >= 0; i-- {
+		f, err := s.Open(all[i])
+		if err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		if f.Header.HasState && f.Header.Covers(instance, base.Index) {
+			if err := s.verified(all[i]); err != nil {
+				damaged = append(damaged, errors.Join(err, f.Close()))
+				continue
+			}
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	missing := fmt.Errorf("braid: no snapshot at index %d of instance %d in %s", base.Index, instance, s.dir)
+	return nil, errors.Join(append(damaged, missing)...)
 }
 
-// writeView makes a function for Snapshots.Write or SendSnapshot from a state machine's Snapshot.
-func writeView(ctx context.Context, view member.Snapshot) func(io.Writer) error {
-	return func(w io.Writer) error { return view.WriteTo(ctx, w) }
+// verified verifies a snapshot, unless that was done when it was received.
+func (s *Snapshots) verified(p protocol.Position) error {
+	if at := s.proven.Load(); at != nil && *at == p {
+		return nil
+	}
+	return s.Whole(p, nil)
+}
+
+// Whole reads the snapshot at a position and verifies it. It calls read with the number of bytes
+// of each piece, unless read is nil. If read returns false, Whole returns member.ErrStopped.
+func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
+	return s.whole(s.Path(p), read)
+}
+
+func (s *Snapshots) whole(path string, read func(n int64) bool) error {
+	f, err := s.open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 && read != nil && !read(int64(n)) {
+			return member.ErrStopped
+		}
+		if err == io.EOF {
+			return f.Verify()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Remove removes the snapshot at a position.
+func (s *Snapshots) Remove(p protocol.Position) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fs.Remove(s.Path(p))
 }

@@ -1,4 +1,4 @@
-package replica
+package datadir
 
 import (
 	"io"
@@ -89,7 +89,7 @@ func TestDamagedSnapshotsAreNoticed(t *testing.T) {
 	s, err := OpenSnapshots(fs, "s")
 	require.NoError(t, err)
 	require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState(strings.Repeat("x", 50))))
-	name := s.path(1)
+	name := s.Path(1)
 	whole := readAll(t, fs, name)
 	for i := range whole {
 		damaged := append([]byte(nil), whole...)
@@ -125,11 +125,11 @@ func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	require.Equal(t, state, string(got))
 	require.NoError(t, f.Close())
 
-	whole := readAll(t, fs, s.path(1))
+	whole := readAll(t, fs, s.Path(1))
 	for _, at := range []int{len(whole) - len(state), len(whole) / 2, len(whole) - snapTrailer - 1} {
 		damaged := append([]byte(nil), whole...)
 		damaged[at] ^= 1
-		writeAll(t, fs, s.path(1), damaged)
+		writeAll(t, fs, s.Path(1), damaged)
 		_, err := s.At(protocol.Base{Index: 1}, 1)
 		var corrupt *protocol.CorruptError
 		require.ErrorAs(t, err, &corrupt, "nothing of it is given out")
@@ -205,18 +205,18 @@ func writeAll(t *testing.T, fs vfs.FS, name string, b []byte) {
 
 func TestADirectoryBelongsToOneMember(t *testing.T) {
 	fs := vfs.NewMem()
-	life, lock, err := Enter(fs, "d", 7, 1, chance)
+	life, lock, err := Enter(fs, "d", 7, 1, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, life.Life)
 	var dir *member.DirError
-	_, _, err = Enter(fs, "d", 7, 1, chance)
+	_, _, err = Enter(fs, "d", 7, 1, counter())
 	require.ErrorAs(t, err, &dir, "in use")
 	require.NoError(t, lock.Close())
-	_, _, err = Enter(fs, "d", 8, 1, chance)
+	_, _, err = Enter(fs, "d", 8, 1, counter())
 	require.ErrorAs(t, err, &dir)
-	_, _, err = Enter(fs, "d", 7, 2, chance)
+	_, _, err = Enter(fs, "d", 7, 2, counter())
 	require.ErrorAs(t, err, &dir)
-	life, lock, err = Enter(fs, "d", 7, 1, chance)
+	life, lock, err = Enter(fs, "d", 7, 1, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, life.Life, "each life has its own session")
 	require.NoError(t, lock.Close())
@@ -224,7 +224,7 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 
 func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	fs := vfs.NewMem()
-	_, lock, err := Enter(fs, "d", 7, 1, chance)
+	_, lock, err := Enter(fs, "d", 7, 1, counter())
 	require.NoError(t, err)
 	for _, told := range []int{3, 5, 1} {
 		begun, err := Begin(fs, "d", 7, 1, told)
@@ -232,7 +232,7 @@ func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 		require.Equal(t, 3, begun)
 	}
 	require.NoError(t, lock.Close())
-	life, lock, err := Enter(fs, "d", 7, 1, chance)
+	life, lock, err := Enter(fs, "d", 7, 1, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, life.Life)
 	require.NoError(t, lock.Close())

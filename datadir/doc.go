@@ -1,0 +1,13 @@
+// Package datadir keeps what a member has in its directory beside the log and the bodies: who it is,
+// whom it has met, its snapshots, and space for a start on a full disk. It works on the file system
+// that it is given, so that production and the simulator run it alike. It starts no goroutine and
+// reads no clock.
+//
+//   - identity.go: to whom the directory belongs, and the lives of that member.
+//   - registerfile.go: whom the member has met (member.Register).
+//   - snapshots.go: the snapshot files; each is complete or does not count.
+//   - restore.go: with which snapshot a member starts.
+//   - ballast.go: the file that takes space until a start on a full disk needs it.
+//
+// May import: member, protocol, order, wal.
+package datadir
