@@ -26,7 +26,7 @@ type applyLoop struct {
 	amu     sync.Mutex
 	known   *member.Applied
 	useless chan struct{} // holds a token when a snapshot was not received or could not replace a damaged state
-	opened  time.Time     // when the last snapshot was opened to be read
+	opened  time.Duration // when the last snapshot was opened to be read
 }
 
 func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {

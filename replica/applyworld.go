@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
@@ -100,7 +99,7 @@ func (w applyWorld) Saved(at *order.Cursor) { w.r.saved.Store(at) }
 
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
-	w.opened = time.Now()
+	w.opened = w.r.now()
 	f, err := w.r.snaps.At(protocol.Base{Index: index}, instance)
 	if err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 	log := w.r.log
 	switch n.What {
 	case member.SnapshotInstalled:
-		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", time.Since(w.opened))
+		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", w.r.now()-w.opened)
 	case member.SnapshotWritten:
 		w.r.metrics.snapshots.Add(1)
 		log.Info("snapshot written", "position", n.Position)
@@ -130,6 +129,6 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
 		poke(w.useless)
 	case member.StateReplaced:
-		log.Info("the damaged state was replaced", "position", n.Position, "took", time.Since(w.opened))
+		log.Info("the damaged state was replaced", "position", n.Position, "took", w.r.now()-w.opened)
 	}
 }

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
@@ -88,7 +87,7 @@ func (b *bodies) installing(k *instanceBodies, base protocol.Index) {
 // installed takes in which bodies the state of an installed snapshot refers to. The log of one
 // instance begins after base now. The logs of the others go on.
 func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
-	began, missing := time.Now(), 0
+	began, missing := b.r.now(), 0
 	refs, _, err := member.LiveBodies(a.Machine())
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a 
 		t.Sweep()
 	})
 	if len(refs) > 0 {
-		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", missing, "took", time.Since(began))
+		b.r.log.Info("bodies of the snapshot", "referenced", len(refs), "missing", missing, "took", b.r.now()-began)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"time"
 
@@ -10,6 +11,17 @@ import (
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 )
+
+// links is what a member needs of package transport.
+type links interface {
+	SetPeers([]transport.Peer)
+	Send(to uint64, stream uint32, parts [][]byte) bool
+	Request(ctx context.Context, to uint64, request []byte) ([]byte, error)
+	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
+	Drop(id uint64)
+	Stats() transport.Stats
+	Close() error
+}
 
 // HandleFrame implements transport.Handler. It drops a frame that no member would send. Nothing more
 // is needed: links may lose frames, and the protocol repeats its messages.

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +92,7 @@ func (l *eventLoop) run() {
 		case <-l.wake:
 		case <-timer.C:
 		case <-ticker.C:
-			t.Tick, t.Random = true, rand.Uint64()
+			t.Tick, t.Random = true, l.r.opt.chance()
 		case <-l.r.stop:
 			l.shut()
 			return

@@ -54,6 +54,21 @@ type Options struct {
 	Net    string // link emulation
 	Logger *slog.Logger
 	Answer func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
+
+	// Tests put something else in the place of the links and of chance. nil: transport.New, and the
+	// system's randomness.
+	newLinks func(transport.Options) (links, error)
+	chance   func() uint64
+}
+
+// outside fills in what tests did not replace.
+func (o *Options) outside() {
+	if o.newLinks == nil {
+		o.newLinks = func(t transport.Options) (links, error) { return transport.New(t) }
+	}
+	if o.chance == nil {
+		o.chance = systemChance
+	}
 }
 
 // GiveUp is how long a proposal or a read is tried before it fails.

@@ -32,7 +32,7 @@ type Replica struct {
 	writer   *wal.Writer
 	snaps    *datadir.Snapshots
 	saved    atomic.Pointer[order.Cursor] // up to where the newest snapshot goes
-	links    *transport.Transport
+	links    links
 	framer   member.Framer
 	proposer *proposer
 	loops    atomic.Pointer[eventLoops]
@@ -78,10 +78,11 @@ type counters struct {
 // Open starts a member: it recovers from its directory and begins to take part. A state machine on
 // disk must be as it was when the member stopped. A state machine in memory must be empty.
 func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
+	o.outside()
 	if err := datadir.DropBallast(o.FS, o.Dir); err != nil {
 		return nil, err
 	}
-	own, lock, err := datadir.Enter(o.FS, o.Dir, o.Cluster, o.Self, chance)
+	own, lock, err := datadir.Enter(o.FS, o.Dir, o.Cluster, o.Self, o.chance)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	if err != nil {
 		return err
 	}
-	r.links, err = transport.New(transport.Options{
+	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit,
@@ -269,6 +270,7 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	if err != nil {
 		return err
 	}
+	r.links = links
 	for _, m := range r.opt.Members {
 		if m.ID != r.opt.Self {
 			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
@@ -46,13 +45,13 @@ func (r *Replica) askSnapshot(l *eventLoop, to protocol.MemberID, term protocol.
 
 // sendSnapshot streams the state as it is now to a member, and tells those who asked how it ended.
 func (r *Replica) sendSnapshot(ctx context.Context, to protocol.MemberID, h stream) {
-	began := time.Now()
+	began := r.now()
 	cursor, err := r.streamSnapshot(ctx, to, h)
 	if err != nil {
 		r.log.Warn("sending a snapshot failed", "to", to, "err", err)
 		cursor = order.Cursor{}
 	} else {
-		r.log.Info("snapshot sent", "to", to, "position", cursor.Position, "took", time.Since(began))
+		r.log.Info("snapshot sent", "to", to, "position", cursor.Position, "took", r.now()-began)
 	}
 	r.lmu.Lock()
 	askers := r.streams.End(to)

@@ -23,8 +23,8 @@ type acquainted struct {
 	hears    hearing
 }
 
-// chance draws from the system's randomness.
-func chance() uint64 {
+// systemChance draws from the system's randomness.
+func systemChance() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
