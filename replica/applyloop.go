@@ -96,6 +96,7 @@ func (l *applyLoop) run() {
 		for i := range items {
 			if err := l.machine.Do(&items[i]); err != nil && !l.overtaken(err) {
 				l.r.fail(err)
+				drop(items[i+1:])
 				l.drain()
 				return
 			}
@@ -106,11 +107,14 @@ func (l *applyLoop) run() {
 
 // drain answers everything that still waits when the loop ends.
 func (l *applyLoop) drain() {
-	items := l.take(nil)
+	drop(l.take(nil))
+	l.machine.FailOwn(member.ErrStopped)
+}
+
+func drop(items []member.ApplyItem) {
 	for i := range items {
 		items[i].Drop(member.ErrStopped)
 	}
-	l.machine.FailOwn(member.ErrStopped)
 }
 
 // whenConfig waits until ok accepts the applied configurations of all instances.

@@ -1,0 +1,326 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+const (
+	testHeartbeat = 50 * time.Millisecond
+	testElection  = 500 * time.Millisecond
+	// testLimit is how long anything may take, by the clock of the bubble.
+	testLimit = 5 * time.Minute
+)
+
+// machine is a state machine in memory. A test may put functions into its way.
+type machine struct {
+	mu      sync.Mutex
+	applied []string
+	bodies  []protocol.BodyRef
+	views   int // views that were taken and not closed
+	apply   func(command string) error
+	take    func() error                    // before a view is taken
+	write   func(ctx context.Context) error // before a view is written
+}
+
+func (m *machine) Apply(commands []member.Command) error {
+	for i := range commands {
+		m.mu.Lock()
+		apply := m.apply
+		m.mu.Unlock()
+		if apply != nil {
+			if err := apply(string(commands[i].Data)); err != nil {
+				return err
+			}
+		}
+		m.mu.Lock()
+		m.applied = append(m.applied, string(commands[i].Data))
+		if commands[i].Body != nil {
+			m.bodies = append(m.bodies, *commands[i].Body)
+		}
+		commands[i].Result = len(m.applied)
+		m.mu.Unlock()
+	}
+	return nil
+}
+
+func (m *machine) Snapshot() (member.Snapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.take != nil {
+		if err := m.take(); err != nil {
+			return nil, err
+		}
+	}
+	m.views++
+	return &machineView{m: m, applied: slices.Clone(m.applied), bodies: slices.Clone(m.bodies), write: m.write}, nil
+}
+
+type machineView struct {
+	m       *machine
+	applied []string
+	bodies  []protocol.BodyRef
+	write   func(ctx context.Context) error
+}
+
+type machineState struct {
+	Applied []string
+	Bodies  []protocol.BodyRef
+}
+
+func (v *machineView) WriteTo(ctx context.Context, w io.Writer) error {
+	if v.write != nil {
+		if err := v.write(ctx); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(w).Encode(machineState{v.applied, v.bodies})
+}
+
+func (v *machineView) Close() error {
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	v.m.views--
+	return nil
+}
+
+func (m *machine) Restore(r io.Reader) error {
+	var s machineState
+	if err := json.NewDecoder(r).Decode(&s); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied, m.bodies = s.Applied, s.Bodies
+	return err
+}
+
+// LiveBodies implements member.BodyKeeper.
+func (m *machine) LiveBodies(yield func(protocol.BodyRef)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ref := range m.bodies {
+		yield(ref)
+	}
+	return nil
+}
+
+func (m *machine) has(command string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.applied, command)
+}
+
+// hook puts functions into the way of a machine that runs.
+func (m *machine) hook(f func(m *machine)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m)
+}
+
+// cluster is some members in one bubble of synctest, with disks and links in memory.
+type cluster struct {
+	t        *testing.T
+	net      *network
+	members  []protocol.Member
+	disks    map[protocol.MemberID]vfs.FS
+	machines map[protocol.MemberID]*machine
+	running  map[protocol.MemberID]*Replica
+	tune     func(*Options)
+}
+
+// inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if none of
+// their goroutines is left.
+func inBubble(t *testing.T, size int, tune func(*Options), test func(*cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{
+			t: t, net: newNetwork(), tune: tune, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
+		}
+		for i := range size {
+			id := protocol.MemberID(i + 1)
+			c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://member%d:1", id)}})
+			c.disks[id] = vfs.NewMem()
+		}
+		for _, m := range c.members {
+			c.start(m.ID)
+		}
+		test(c)
+		for _, id := range slices.Sorted(maps.Keys(c.running)) {
+			c.close(id)
+		}
+	})
+}
+
+func (c *cluster) options(id protocol.MemberID) Options {
+	o := Options{
+		Self: id, Cluster: 42, Dir: "d", FS: c.disks[id], Members: slices.Clone(c.members), Begin: order.Begin(1, false),
+		Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxBatchBytes: 1 << 20, MaxCommandBytes: 1 << 20,
+		MaxPendingBytes: 8 << 20, SnapshotBytes: 256 << 20, KeepLogBytes: 1 << 30, BodyCacheBytes: 1 << 20,
+		Logger: slog.New(slog.DiscardHandler), newLinks: c.net.join,
+	}
+	if c.tune != nil {
+		c.tune(&o)
+	}
+	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
+		return raft.New(raft.Config{
+			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders,
+		}, rec)
+	}
+	return o
+}
+
+// start opens a member with a new machine.
+func (c *cluster) start(id protocol.MemberID) *Replica {
+	c.t.Helper()
+	sm := &machine{}
+	r, err := Open(c.options(id), sm)
+	require.NoError(c.t, err)
+	c.running[id], c.machines[id] = r, sm
+	return r
+}
+
+// close closes a member, and checks what a closed member owes.
+func (c *cluster) close(id protocol.MemberID) {
+	c.t.Helper()
+	require.NoError(c.t, c.running[id].Close())
+	c.ended(id)
+}
+
+// ended checks what a member owes that has stopped: nothing is counted, open or waiting any more.
+func (c *cluster) ended(id protocol.MemberID) {
+	c.t.Helper()
+	r := c.running[id]
+	<-r.Done()
+	delete(c.running, id)
+	require.Zero(c.t, r.proposer.pendingBytes(), "bytes of proposals")
+	require.Zero(c.t, r.inbox.bytes.Load(), "bytes of messages")
+	require.Zero(c.t, c.machines[id].views, "views of the state")
+	lock, err := c.disks[id].Lock("d/LOCK")
+	require.NoError(c.t, err, "the directory is free")
+	require.NoError(c.t, lock.Close())
+}
+
+// until waits for a condition, by the clock of the bubble.
+func (c *cluster) until(what string, ok func() bool) {
+	c.t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for began := time.Now(); !ok(); <-ticker.C {
+		require.Less(c.t, time.Since(began), testLimit, what)
+		synctest.Wait()
+	}
+}
+
+// leader waits until all that run know the same leader, and that one runs.
+func (c *cluster) leader() protocol.MemberID {
+	c.t.Helper()
+	leader := protocol.MemberID(0)
+	c.until("a leader", func() bool {
+		leader = 0
+		for _, r := range c.running {
+			for _, l := range r.all() {
+				at := l.status.Load().Leader
+				if c.running[at] == nil || leader != 0 && at != leader {
+					return false
+				}
+				leader = at
+			}
+		}
+		return true
+	})
+	return leader
+}
+
+// follower is a member that does not lead.
+func (c *cluster) follower() protocol.MemberID {
+	c.t.Helper()
+	leader := c.leader()
+	for _, m := range c.members {
+		if m.ID != leader && c.running[m.ID] != nil {
+			return m.ID
+		}
+	}
+	c.t.Fatal("no follower")
+	return 0
+}
+
+// fill proposes some commands at a member and waits until they are applied there.
+func (c *cluster) fill(id protocol.MemberID, name string, count int) {
+	c.t.Helper()
+	for i := range count {
+		_, err := c.running[id].Propose(c.t.Context(), fmt.Appendf(nil, "%s %d", name, i), nil)
+		require.NoError(c.t, err)
+	}
+}
+
+// answers counts what those who propose, read or ask are told. Each is told once.
+type answers struct {
+	mu   sync.Mutex
+	told map[string][]error
+	owed int
+}
+
+func newAnswers() *answers { return &answers{told: map[string][]error{}} }
+
+func (a *answers) tell(name string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.told[name] = append(a.told[name], err)
+}
+
+// owe notes that somebody is to be told.
+func (a *answers) owe() {
+	a.mu.Lock()
+	a.owed++
+	a.mu.Unlock()
+}
+
+// ask runs f, which waits for an answer, in a goroutine.
+func (a *answers) ask(name string, f func() error) {
+	a.owe()
+	go func() { a.tell(name, f()) }()
+}
+
+// propose proposes without waiting. It returns why the command was refused.
+func (a *answers) propose(r interface {
+	ProposeAsync(command, body []byte, done member.Done) error
+}, command string, body []byte) error {
+	err := r.ProposeAsync([]byte(command), body, func(_ any, err error) { a.tell(command, err) })
+	if err == nil {
+		a.owe()
+	}
+	return err
+}
+
+// complete checks that everybody was told once, and returns what.
+func (a *answers) complete(t *testing.T) map[string]error {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[string]error{}
+	for name, errs := range a.told {
+		require.Len(t, errs, 1, "%s is told once", name)
+		out[name] = errs[0]
+	}
+	require.Len(t, out, a.owed, "everybody is told")
+	return out
+}
