@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -19,8 +20,8 @@ type Applied struct {
 	backlog []int             // how many entries of each wait in the order
 	configs []protocol.Config // of the instances in force; the first is the cluster's
 
-	groups   ReadGroups
-	changing []configWaiter
+	groups  ReadGroups
+	waiting []*ConfigWait
 
 	// Repairing says that the state is damaged, and that another member's state is to take its
 	// place. Needs says what that state must include.
@@ -28,9 +29,11 @@ type Applied struct {
 	Needs     order.Cursor
 }
 
-type configWaiter struct {
-	ok   func([]protocol.Config) bool
-	done func()
+// ConfigWait is somebody who waits until the memberships of all instances satisfy OK. Done is called
+// then.
+type ConfigWait struct {
+	OK   func([]protocol.Config) bool
+	Done func()
 }
 
 // NewApplied is what is known before anything is applied in this life.
@@ -63,28 +66,32 @@ func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup) {
 func (p *Applied) NoteConfigs(a *Applier) (done []func()) {
 	p.configs = a.Configs() // shared with nobody who would change them
 	p.note(a)
-	keep := p.changing[:0]
-	for _, w := range p.changing {
-		if w.ok(p.configs) {
-			done = append(done, w.done)
-		} else {
-			keep = append(keep, w)
+	p.waiting = slices.DeleteFunc(p.waiting, func(w *ConfigWait) bool {
+		over := w.OK(p.configs)
+		if over {
+			done = append(done, w.Done)
 		}
-	}
-	clear(p.changing[len(keep):])
-	p.changing = keep
+		return over
+	})
 	return done
 }
 
-// WhenConfigs reports whether the memberships of all instances satisfy ok already. If not, done is
-// among what NoteConfigs returns once they do.
-func (p *Applied) WhenConfigs(ok func([]protocol.Config) bool, done func()) bool {
-	if ok(p.configs) {
-		return true
+// AwaitConfigs reports whether the memberships satisfy w already. If not, its Done is among what
+// NoteConfigs returns once they do, unless ForgetConfigs ends the wait before that.
+func (p *Applied) AwaitConfigs(w *ConfigWait) (already bool) {
+	if already = w.OK(p.configs); !already {
+		p.waiting = append(p.waiting, w)
 	}
-	p.changing = append(p.changing, configWaiter{ok, done})
-	return false
+	return already
 }
+
+// ForgetConfigs ends a wait, if it has not ended.
+func (p *Applied) ForgetConfigs(w *ConfigWait) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(o *ConfigWait) bool { return o == w })
+}
+
+// AwaitingConfigs is how many wait for memberships.
+func (p *Applied) AwaitingConfigs() int { return len(p.waiting) }
 
 // At returns how far the global log is applied, and the memberships of the instances in force.
 func (p *Applied) At() (order.Cursor, []protocol.Config) { return p.cursor, p.configs }

@@ -170,7 +170,7 @@ func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) 
 			return nil // the leader has it in force; this member may never learn of it
 		}
 	}
-	return r.apply.whenConfig(ctx, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
+	return r.apply.whenConfig(ctx, nil, func(all []protocol.Config) bool { return inForceInAll(all, changes) })
 }
 
 // joins makes a member that is added as a voter join first.
@@ -216,29 +216,19 @@ func (r *Replica) change(ctx context.Context, changes []protocol.Change) error {
 	}
 	token, refused, forget := r.awaitRefusal()
 	defer forget()
-	applied := make(chan error, 1)
 	done := inForceInAll
 	leaves := slices.ContainsFunc(changes, func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == r.opt.Self })
 	if leaves { // this member soon receives nothing of the first instance, and applies nothing any more
 		done = func(configs []protocol.Config, changes []protocol.Change) bool { return inForce(&configs[0], changes) }
 	}
 	r.first().input(protocol.ProposeChange{Context: token, Changes: changes}, 0)
-	wait, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		applied <- r.apply.whenConfig(wait, func(all []protocol.Config) bool { return done(all, changes) })
-	}()
-	select {
-	case ref := <-refused:
-		return &member.RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
-	case err := <-applied:
-		if err != nil || !leaves {
-			return err
-		}
-		return r.poll(ctx, "removal from all instances", 5*r.opt.ElectionTimeout, nil, func() bool {
-			return !slices.ContainsFunc(r.all()[1:], func(l *eventLoop) bool { return !l.left() })
-		})
+	err := r.apply.whenConfig(ctx, refused, func(all []protocol.Config) bool { return done(all, changes) })
+	if err != nil || !leaves {
+		return err
 	}
+	return r.poll(ctx, "removal from all instances", 5*r.opt.ElectionTimeout, nil, func() bool {
+		return !slices.ContainsFunc(r.all()[1:], func(l *eventLoop) bool { return !l.left() })
+	})
 }
 
 // left reports whether the instance goes on without this member. Then this member may stop it.

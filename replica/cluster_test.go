@@ -160,6 +160,11 @@ func inBubble(t *testing.T, size int, tune func(*Options), test func(*cluster)) 
 			c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://member%d:1", id)}})
 			c.disks[id] = vfs.NewMem()
 		}
+		t.Cleanup(func() { // if the test failed
+			for _, r := range c.running {
+				_ = r.Close()
+			}
+		})
 		for _, m := range c.members {
 			c.start(m.ID)
 		}
@@ -213,6 +218,8 @@ func (c *cluster) ended(id protocol.MemberID) {
 	delete(c.running, id)
 	require.Zero(c.t, r.proposer.pendingBytes(), "bytes of proposals")
 	require.Zero(c.t, r.inbox.bytes.Load(), "bytes of messages")
+	require.Zero(c.t, r.apply.known.AwaitingConfigs(), "those who wait for memberships")
+	require.Empty(c.t, r.changes, "those who wait for refusals")
 	require.Zero(c.t, c.machines[id].views, "views of the state")
 	lock, err := c.disks[id].Lock("d/LOCK")
 	require.NoError(c.t, err, "the directory is free")
