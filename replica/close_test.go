@@ -2,6 +2,9 @@ package replica
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
 )
 
 // TestAChangeThatEndsIsForgotten ends membership changes in all ways in which they end without success. The
@@ -38,5 +43,101 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 		learner := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
 		require.ErrorIs(c.t, r.ChangeMembers(ctx, learner), context.DeadlineExceeded, "nobody confirms it")
 		forgotten()
+	})
+}
+
+// TestAViewThatComesLateIsClosed closes a member while a view of its state is asked for, and the state machine
+// is busy. The apply loop takes the view after the asker has gone. A view that stays open would keep the
+// state machine from being closed.
+func TestAViewThatComesLateIsClosed(t *testing.T) {
+	inBubble(t, 1, nil, func(c *cluster) {
+		c.leader()
+		r, sm := c.running[1], c.machines[1]
+		reached, release := make(chan struct{}), make(chan struct{})
+		sm.hook(func(m *machine) {
+			m.apply = func(string) error {
+				close(reached)
+				<-release
+				return nil
+			}
+		})
+		a := newAnswers()
+		require.NoError(c.t, a.propose(r, "slow", nil))
+		<-reached
+		for range 3 { // the apply loop takes them together, behind the command
+			r.apply.push(member.ApplyItem{Due: true})
+		}
+		ctx, cancel := context.WithCancel(c.t.Context())
+		a.ask("given up", func() error { _, err := r.apply.requestView(ctx); return err })
+		a.ask("closed", func() error { _, err := r.apply.requestView(c.t.Context()); return err })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close() }()
+		synctest.Wait()
+		close(release)
+		require.NoError(c.t, <-closed)
+		told := a.complete(c.t)
+		require.ErrorIs(c.t, told["given up"], context.Canceled)
+		require.ErrorIs(c.t, told["closed"], member.ErrStopped)
+		c.ended(1)
+	})
+}
+
+// blockedLog is a log handler that blocks on a message.
+type blockedLog struct {
+	slog.Handler
+	message          string
+	reached, release chan struct{}
+}
+
+func (b *blockedLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b *blockedLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == b.message {
+		close(b.reached)
+		<-b.release
+	}
+	return nil
+}
+
+// lateLinks get a request while they are being closed.
+type lateLinks struct {
+	links
+	request func()
+	once    sync.Once
+}
+
+func (l *lateLinks) Close() error {
+	l.once.Do(l.request)
+	return l.links.Close()
+}
+
+// TestARequestThatComesWhileAMemberClosesIsWaitedFor answers a request so late that the event loops have ended.
+// What the request began ends before Close returns.
+func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
+	b := &blockedLog{Handler: slog.DiscardHandler, message: "sending a snapshot failed"}
+	inBubble(t, 1, func(o *Options) {
+		b.reached, b.release = make(chan struct{}), make(chan struct{})
+		o.Logger = slog.New(b)
+		join := o.newLinks
+		o.newLinks = func(t transport.Options) (links, error) {
+			l, err := join(t)
+			return &lateLinks{links: l, request: func() {
+				needs, _ := json.Marshal(order.Begin(1, false))
+				_, _ = t.Handler.HandleRequest(context.Background(), 2, append([]byte{askState}, needs...))
+			}}, err
+		}
+	}, func(c *cluster) {
+		c.leader()
+		closed := make(chan error, 1)
+		go func() { closed <- c.running[1].Close() }()
+		<-b.reached
+		synctest.Wait()
+		require.Empty(c.t, closed, "something of the member still runs")
+		close(b.release)
+		require.NoError(c.t, <-closed)
+		c.ended(1)
 	})
 }

@@ -179,7 +179,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 	o := Options{
 		Self: id, Cluster: 42, Dir: "d", FS: c.disks[id], Members: slices.Clone(c.members), Begin: order.Begin(1, false),
 		Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxBatchBytes: 1 << 20, MaxCommandBytes: 1 << 20,
-		MaxPendingBytes: 8 << 20, SnapshotBytes: 256 << 20, KeepLogBytes: 1 << 30, BodyCacheBytes: 1 << 20,
+		MaxPendingBytes: 8 << 20, SnapshotBytes: 1 << 20, KeepLogBytes: 1 << 30, BodyCacheBytes: 1 << 20,
 		Logger: slog.New(slog.DiscardHandler), newLinks: c.net.join,
 	}
 	if c.tune != nil {

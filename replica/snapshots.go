@@ -13,10 +13,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// requestView asks the apply loop for a view of the state as it is now.
+// requestView asks the apply loop for a view of the state as it is now. A view that comes too late is
+// closed.
 func (l *applyLoop) requestView(ctx context.Context) (member.StateView, error) {
-	reply := make(chan member.StateView, 1)
-	l.push(member.ApplyItem{View: func(v member.StateView) { reply <- v }})
+	reply, gone := make(chan member.StateView), make(chan struct{})
+	defer close(gone)
+	l.push(member.ApplyItem{View: func(v member.StateView) {
+		select {
+		case reply <- v:
+		case <-gone:
+			if v.State != nil {
+				_ = v.State.Close() // nobody has read from it
+			}
+		}
+	}})
 	select {
 	case v := <-reply:
 		return v, v.Err
