@@ -118,17 +118,21 @@ func sum(frames []frame) (bytes int) {
 type card struct {
 	w    *world
 	free time.Duration // until when it sends, or receives, everything so far
-	sent int64         // bytes, in the time that counts
+	sent float64       // bytes, in the time that counts
 }
 
 // pass returns when so many bytes, the first of which come at a certain time, have passed.
 func (c *card) pass(at time.Duration, bytes int) time.Duration {
-	if c.w.counts() {
-		c.sent += int64(bytes)
-	}
 	if c.w.cfg.Bandwidth == 0 {
+		if c.w.counts() {
+			c.sent += float64(bytes)
+		}
 		return at
 	}
-	c.free = max(c.free, at) + time.Duration(float64(bytes)/c.w.cfg.Bandwidth*float64(time.Second))
+	begins := max(c.free, at)
+	c.free = begins + time.Duration(float64(bytes)/c.w.cfg.Bandwidth*float64(time.Second))
+	if in := min(c.free, c.w.to) - max(begins, c.w.from); in > 0 {
+		c.sent += float64(bytes) * float64(in) / float64(c.free-begins)
+	}
 	return c.free
 }

@@ -194,7 +194,7 @@ func (w *world) result() *Result {
 	}
 	first := w.leader(1)
 	for _, c := range first.egress {
-		r.Egress += per(c.sent)
+		r.Egress += c.sent / seconds
 	}
 	var cpu time.Duration
 	for _, m := range w.machines {
