@@ -3,7 +3,6 @@ package scale
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -97,7 +96,9 @@ func (c *Costs) memory() {
 // applyCost is the cost of applying a commitment of so many entries with so many commands each,
 // where two instances are woven. own: this member proposed them.
 func applyCost(entries, commands int, own bool) float64 {
-	a := member.NewApplier(nothing{}, member.Meta{Cursor: order.Begin(2, true)}, session, 0, nil)
+	begin := order.Begin(2, true)
+	applier := member.NewApplier(nothing{}, member.Bootstrap(begin, nil), session, 0, nil)
+	a := member.NewApply(applier, begin, 1<<40, idleWorld{known: member.NewApplied(applier)})
 	done := member.Done(func(any, error) {})
 	var next [2]member.CommittedEntries
 	index, seq := protocol.Index(0), [2]uint64{1, 1}
@@ -118,12 +119,22 @@ func applyCost(entries, commands int, own bool) float64 {
 		index += protocol.Index(entries)
 	}, func() {
 		for i := range next {
-			if err := a.Apply(next[i]); err != nil {
+			if err := a.Do(&member.ApplyItem{Commit: next[i]}); err != nil {
 				panic(err) // our own entries
 			}
 		}
 	}) / float64(len(next))
 }
+
+// idleWorld is what a member.Apply asks of the member around it that only applies.
+type idleWorld struct {
+	member.ApplyWorld
+	known *member.Applied
+}
+
+func (w idleWorld) Left(int, int64) {}
+
+func (w idleWorld) Publish(a *member.Applier) { w.known.Note(a) }
 
 // messages measures what it costs to build messages and to decode them.
 func (c *Costs) messages() {
@@ -156,28 +167,16 @@ func (c *Costs) messages() {
 
 // encode builds a message as it is on the wire.
 func encode(m *protocol.Message, b []byte) []byte {
-	parts := make([][]byte, 1, 1+2*len(m.Entries)) // as member.Framer
-	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
-	for i := range m.Entries {
-		parts = append(parts, m.Entries[i].Head(), m.Entries[i].Payload)
+	var f member.Framer
+	parts, err := f.Frame(m)
+	if err != nil {
+		panic(err) // our own message
 	}
 	for _, p := range parts { // as transport's queue
 		b = append(b, p...)
 	}
 	return b
 }
-
-// nothing is a state machine that does nothing.
-type nothing struct{}
-
-func (nothing) Apply(commands []member.Command) error {
-	for i := range commands {
-		commands[i].Result = nil
-	}
-	return nil
-}
-func (nothing) Snapshot() (member.Snapshot, error) { return nil, os.ErrInvalid }
-func (nothing) Restore(io.Reader) error            { return os.ErrInvalid }
 
 // turnCost is the cost of a turn of a loop that finds nothing to do: being woken, looking at the
 // queue, the clock, a timer.
@@ -364,7 +363,7 @@ func (c *Costs) instances() error {
 	digest := c.Propose.Byte
 	c.Propose, c.Append, c.Ack, c.Durable = line(meterPropose), line(meterAppend), line(meterAck), line(meterDurable)
 	c.Propose.Byte = digest
-	c.Tick = Cost{Once: c.Durable.Once}
+	c.Tick = line(meterTick)
 	return nil
 }
 
@@ -375,6 +374,8 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
+	idle := w.members[0].loops[0].hosted
+	m.take = typical(times, nil, func() { idle.Take(member.Happened{}) })
 	runtime.GC()
 	w.simulate()
 	return m, w.check()

@@ -3,70 +3,76 @@ package scale
 import (
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/wal"
 )
 
-// disk is a member's log writer, as wal.Writer. One sync covers what all instances submitted while
-// the sync before it ran.
+// disk is a member's log writer. [wal.Commits] decides which records one sync covers. The log lies
+// in memory, so that its steps take no time but what is billed. An idle log is not sealed.
 type disk struct {
-	m       *node
-	thread  *thread
-	queue   []job
-	batch   []job // being written
-	bytes   int   // bytes of batch
-	syncing bool
+	m      *node
+	thread *thread
+	log    *wal.Log
+	steps  *wal.Commits
+
+	records int   // that wait
+	syncing bool  // the disk is busy, or will be when the turn ends
+	bytes   int64 // that are synced now
 }
 
-// job is the records of one turn of an instance.
-type job struct {
-	loop           *loop
-	seq            uint64
-	records, bytes int
-}
-
-// recordHead is the bytes of a record on disk besides its parts.
-const recordHead = 32
-
-func newJob(l *loop, seq uint64, records []wal.Record) job {
-	j := job{loop: l, seq: seq, records: len(records)}
-	for i := range records {
-		j.bytes += recordHead + len(records[i].Parts[0]) + len(records[i].Parts[1])
+func newDisk(m *node) (*disk, error) {
+	log, err := wal.Open(wal.Options{FS: memory{vfs.NewMem()}, Dir: "log", Identity: []byte("scale"), SegmentBytes: member.SegmentBytes(snapshotBytes)})
+	if err != nil {
+		return nil, err
 	}
-	return j
-}
-
-func newDisk(m *node) *disk {
-	d := &disk{m: m}
+	d := &disk{m: m, log: log, steps: wal.NewCommits(log, nil, atOnce)}
 	d.thread = m.cpu.thread("disk", d.work, d.finish)
-	return d
+	return d, nil
 }
 
-func (d *disk) submit(jobs []job) {
-	d.queue = append(d.queue, jobs...)
+// atOnce is a wal.Beside.
+func atOnce(do func()) (wait func()) {
+	do()
+	return func() {}
+}
+
+// submit hands over what a turn of an instance wants of the log.
+func (d *disk) submit(l *loop, work *logWork) {
+	if work.cut > 0 {
+		d.steps.Compact(uint32(l.instance), uint64(work.cut))
+	} else {
+		seq := work.seq
+		d.steps.Submit(work.records, func(err error) { l.wrote(seq, err) })
+		d.records += len(work.records)
+	}
 	if !d.syncing {
 		d.thread.wake()
 	}
 }
 
+// work does what comes before a sync.
 func (d *disk) work() (cost spend) {
-	if d.syncing || len(d.queue) == 0 {
-		return 0
+	c := &d.m.w.costs
+	for !d.syncing && d.steps.Gather() {
+		if jobs, _ := d.steps.Queued(); jobs == 0 && d.records > 0 { // they are under way now
+			d.bytes = d.steps.Stats().PendingBytes
+			cost.on(c.Record, d.records, int(d.bytes))
+			d.records = 0
+		}
+		if d.syncing = d.steps.Syncs(); d.syncing {
+			cost.on(c.Sync, 0, 0)
+			return cost
+		}
+		d.steps.Step()
 	}
-	d.batch, d.queue = d.queue, d.batch[:0]
-	d.syncing, d.bytes = true, 0
-	records := 0
-	for i := range d.batch {
-		records += d.batch[i].records
-		d.bytes += d.batch[i].bytes
-	}
-	cost.on(d.m.w.costs.Record, records, d.bytes)
-	cost.on(d.m.w.costs.Sync, 0, 0)
 	return cost
 }
 
 // finish waits for the disk. The processor's part is over.
 func (d *disk) finish() {
-	if len(d.batch) == 0 {
+	if !d.syncing {
 		return
 	}
 	w := d.m.w
@@ -75,19 +81,19 @@ func (d *disk) finish() {
 		steps = w.costs.DiskShared
 	}
 	took := draw(w.rng, steps) - w.cfg.Costs.Sync.Once + w.costs.DiskByte*float64(d.bytes)
-	w.after(time.Duration(max(0, took)), d.done)
+	w.after(time.Duration(max(0, took)), d.synced)
 }
 
-func (d *disk) done() {
+// synced goes on behind the sync: those who wait are told.
+func (d *disk) synced() {
 	w := d.m.w
 	w.tally.syncs += w.one()
-	for i := range d.batch {
-		j := &d.batch[i]
-		j.loop.durable = max(j.loop.durable, j.seq)
-		j.loop.thread.wake()
+	d.steps.Step()
+	for d.steps.Busy() && !d.steps.Syncs() {
+		d.steps.Step()
 	}
-	d.batch, d.syncing = d.batch[:0], false
-	if len(d.queue) > 0 {
+	d.syncing = false
+	if jobs, _ := d.steps.Queued(); jobs > 0 || d.steps.Busy() {
 		d.thread.wake()
 	}
 }

@@ -3,21 +3,24 @@
 //
 // # The model
 //
-// The code that decides is the code of production, and it really runs. Each member has its
-// instances ([member.Instance] around the core of raft), which propose, append, acknowledge, commit
-// and skip. Package order weaves their logs. So the model does not assume how many batches there
-// are and how large they are, how many entries a message has, how many syncs a batch waits for, or
-// which instances skip. All this results from the run.
+// The code that decides is the code of production, and it really runs. Each member executes what a
+// member of production executes: [member.Hosted] has the turns of its instances, around the core of
+// raft. [member.Proposals] gathers commands into batches, [member.Preferred] says which instance
+// takes the next one. [wal.Commits] is group commit, on a log in memory. [member.Apply] applies,
+// and takes snapshots, so that logs are cut. Package order weaves the logs. So the model does not
+// assume how many batches there are and how large they are, how many entries a message has, how
+// many syncs a batch waits for, or which instances skip. All this results from the run.
 //
-// The rest is a discrete-event simulation. A member's machine has a number of cores. The threads of
-// a member are those of package replica and of package transport: the load, an event loop for each
-// instance, the writer of the one log, the apply loop, and for each other member and instance one
-// that sends and one that receives. A thread that has work waits for a core, keeps it for as long
-// as the work costs, and then hands on the results. Costs are counted by command, batch, entry,
-// message, byte, turn and sync. [Calibrate] measures them on this machine, with the real code in
-// small pieces. They belong with every result ([Costs]). A disk syncs one batch at a time, and
-// takes as long as this machine's disk did. A card sends one message after the other at its
-// bandwidth, and receives in the same way.
+// The rest is a discrete-event simulation. It decides nothing. It lets time pass for what members
+// do. A member's machine has a number of cores. The threads of a member are those of package
+// replica and of package transport: the load, an event loop for each instance, the writer of the
+// one log, the apply loop, and for each other member and instance one that sends and one that
+// receives. A thread that has work waits for a core, keeps it for as long as the work costs, and
+// then hands on the results. Costs are counted by command, batch, entry, message, byte, turn and
+// sync. [Calibrate] measures them on this machine, with the real code in small pieces. They belong
+// with every result ([Costs]). A disk syncs one batch at a time, and takes as long as this
+// machine's disk did. A card sends one message after the other at its bandwidth, and receives in
+// the same way.
 //
 // The same seed gives the same result, always.
 //
@@ -30,11 +33,15 @@
 //     measured. One factor on all costs of CPU stands for that: [Fit] finds it by comparing the
 //     model with clusters that were measured here, and it is stored with the costs.
 //   - The kernel's own threads for the network: a loopback write includes the receiver's part.
-//   - Bodies, snapshots, reads, faults, changes of leader. A log is cut without a snapshot.
+//   - Bodies, reads, faults, changes of leader. Snapshots of the state cost nothing, and none is
+//     sent. An idle log is not sealed.
+//   - Streams: all messages of an instance to a member are on one link, in order. A link has no
+//     limit.
 //
 // How to read: config.go (what is asked and answered), costs.go, run.go; world.go (time, cores,
-// threads); member.go, loop.go, disk.go, link.go, load.go (a member); calibrate.go, loopback.go and
-// measure.go (what costs are), compare.go (how far the model is off).
+// threads); member.go, loop.go, host.go (what a turn asks for), bill.go (what it costs), disk.go,
+// memory.go, apply.go, link.go, load.go (a member); calibrate.go, loopback.go and measure.go (what
+// costs are), compare.go (how far the model is off).
 //
 // May import: protocol, member, order, wal.
 package scale

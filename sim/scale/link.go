@@ -21,16 +21,16 @@ type link struct {
 
 // frame is a message on the wire.
 type frame struct {
-	msg            *protocol.Message
-	entries, bytes int
+	msg   *protocol.Message
+	bytes int
 }
 
 const frameHead = 12 // the bytes that the transport adds
 
-func newFrame(m *protocol.Message) frame {
-	f := frame{msg: m, entries: len(m.Entries), bytes: frameHead + protocol.MessageHeadSize}
-	for i := range m.Entries {
-		f.bytes += m.Entries[i].Bytes()
+func newFrame(m *protocol.Message, parts [][]byte) frame {
+	f := frame{msg: m, bytes: frameHead}
+	for _, p := range parts {
+		f.bytes += len(p)
 	}
 	return f
 }
@@ -85,7 +85,7 @@ func (l *link) read() (cost spend) {
 	c, bytes := &l.to.w.costs, 0
 	for _, f := range l.reading {
 		bytes += f.bytes
-		cost.on(c.Decode, f.entries, f.bytes)
+		cost.on(c.Decode, len(f.msg.Entries), f.bytes)
 	}
 	if bytes > 0 {
 		cost.on(c.Read, 0, bytes)
@@ -101,10 +101,9 @@ func (l *link) handle() {
 	to := l.to.loops[l.instance-1]
 	for _, f := range l.reading {
 		m := *f.msg
-		to.inputs = append(to.inputs, &m)
+		to.message(&m, f.bytes)
 	}
 	clear(l.reading)
-	to.thread.wake()
 }
 
 func sum(frames []frame) (bytes int) {

@@ -4,9 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/protocol"
 )
 
 // load is the program on a member that takes commands. It is a thread that gives commands to the
@@ -19,15 +16,29 @@ type load struct {
 	interval float64
 	inflight int // at most
 	origin   time.Duration
-	due      int64 // commands that were given to the member or dropped
-	under    int   // commands that are not applied here yet; ≤ inflight
-	next     group // given to the member at the end of the turn
+	due      int64    // commands that were given to the member or dropped
+	under    int      // commands that are not applied here yet; ≤ inflight
+	next     group    // given to the member at the end of the turn
+	answered []*offer // of which something is applied since the last turn of what applies
 }
 
 // group is commands that were due at even intervals from first to last.
 type group struct {
 	n           int
 	first, last time.Duration
+}
+
+// part is the commands of a group from one on up to another.
+func (g group) part(from, to int) group {
+	step := float64(g.last-g.first) / float64(max(1, g.n-1))
+	at := func(i int) time.Duration { return g.first + time.Duration(float64(i)*step) }
+	return group{to - from, at(from), at(to - 1)}
+}
+
+// offer is a group that was given to a member. Its commands are applied in their order.
+type offer struct {
+	group
+	applied, noted int // noted ≤ applied ≤ n
 }
 
 const (
@@ -79,10 +90,7 @@ func (l *load) drop(n int64) {
 
 func (l *load) finish() {
 	w := l.m.w
-	if l.next.n > 0 {
-		l.m.proposer.add(l.next)
-		l.m.route()
-	}
+	l.offer(l.next)
 	switch {
 	case l.interval == 0:
 		if l.under < l.inflight {
@@ -95,99 +103,40 @@ func (l *load) finish() {
 	}
 }
 
-// applied notes that groups of commands have their results.
-func (l *load) applied(groups []group) {
+// offer gives commands to the member.
+func (l *load) offer(g group) {
+	o := &offer{group: g}
+	done := func(_ any, err error) {
+		l.m.w.note(err)
+		if o.applied == o.noted {
+			l.answered = append(l.answered, o)
+		}
+		o.applied++
+	}
+	for range g.n {
+		l.m.propose(l.m.w.command, done)
+	}
+}
+
+// applied counts the results that have come.
+func (l *load) applied() {
 	w := l.m.w
 	before := l.under
-	for _, g := range groups {
+	for _, o := range l.answered {
+		g := o.part(o.noted, o.applied)
+		o.noted = o.applied
 		l.under -= g.n
 		if w.counts() {
 			w.tally.commands += int64(g.n)
 			w.tally.note(g, w.now)
 		}
 	}
+	clear(l.answered)
+	l.answered = l.answered[:0]
 	// If the limit was reached, the load waits until an eighth of it is free.
 	if few := l.inflight - max(1, l.inflight/8); l.interval == 0 && before > few && l.under <= few {
 		l.thread.wake()
 	}
-}
-
-// proposer puts a member's commands into batches, as member.Proposals does.
-type proposer struct {
-	m    *node
-	full fifo[*bundle]
-	open *bundle
-}
-
-// bundle is the commands of a batch.
-type bundle struct {
-	groups   []group
-	commands int
-	bytes    int
-}
-
-func (p *proposer) add(g group) {
-	cfg := &p.m.w.cfg
-	each := len(protocol.AppendCommand(nil, p.m.w.command()))
-	most := cfg.MaxBatchBytes / each
-	if cfg.MaxBatchCommands > 0 {
-		most = min(most, cfg.MaxBatchCommands)
-	}
-	step := float64(g.last-g.first) / float64(max(1, g.n-1))
-	for done := 0; done < g.n; {
-		if p.open == nil {
-			p.open = &bundle{}
-		}
-		n := min(g.n-done, most-p.open.commands)
-		part := group{n, g.first + time.Duration(float64(done)*step), g.first + time.Duration(float64(done+n-1)*step)}
-		p.open.groups = append(p.open.groups, part)
-		p.open.commands += n
-		p.open.bytes += n * each
-		done += n
-		if p.open.commands == most {
-			p.full.push(p.open)
-			p.open = nil
-		}
-	}
-}
-
-// waiting is as that of member.Proposals: the next batch's bytes, or 0 if there is none, and
-// whether the batch is full.
-func (p *proposer) waiting() (bytes int, full bool) {
-	switch {
-	case p.full.len() > 0:
-		return p.full.items[p.full.head].bytes, true
-	case p.open != nil:
-		return p.open.bytes, false
-	}
-	return 0, false
-}
-
-func (p *proposer) take() *bundle {
-	if p.full.len() > 0 {
-		return p.full.pop()
-	}
-	b := p.open
-	p.open = nil
-	return b
-}
-
-// batch makes the batch that is proposed for a bundle. All commands are equal, so batches share
-// their payload.
-func (w *world) batch(b *bundle) *member.Batch {
-	batch := member.NewBatch(w.now, 0, 0)
-	for len(w.encoded) < b.bytes {
-		w.encoded = protocol.AppendCommand(w.encoded, w.command())
-	}
-	batch.Entry.Payload, batch.Entry.Count = w.encoded[:b.bytes:b.bytes], uint32(b.commands)
-	return batch
-}
-
-func (w *world) command() []byte {
-	if len(w.zeros) < w.cfg.Payload {
-		w.zeros = make([]byte, w.cfg.Payload)
-	}
-	return w.zeros[:w.cfg.Payload]
 }
 
 // tally counts in the time that counts.

@@ -1,185 +1,152 @@
 package scale
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/wal"
 )
 
-// loop is an instance's event loop on a member, as in package replica. One turn takes in all that
-// happened, accepts proposals, and carries out what follows.
+// loop is an instance's event loop on a member. [member.Hosted] decides what happens in a turn. The
+// loop is its host (see host.go): it counts what the turn costs, and hands on what the turn asks
+// for when that time is over.
 type loop struct {
 	m        *node
 	instance protocol.InstanceID
 	inst     *member.Instance
-	clock    member.Clock
+	hosted   *member.Hosted
 	thread   *thread
-	leads    bool
 
-	inputs  []protocol.Input // messages that wait
-	tick    bool             // a tick is due
-	durable uint64           // the last step that is durable
-	told    uint64           // the last step that the instance knows to be durable; ≤ durable
-	submits uint64           // the last step that the disk was given
-	timer   time.Duration    // when the thread is woken for proposals that wait; if past, nothing is planned
-	cut     protocol.Index   // where the log was last compacted
+	// What waits for the next turn.
+	inputs  []protocol.Input
+	jobs    []func()
+	bytes   int           // of messages in inputs
+	tick    bool          // a tick is due
+	durable uint64        // the last step that is durable
+	told    uint64        // the last step that the instance knows to be durable; ≤ durable
+	timer   time.Duration // when the thread is woken for proposals that wait; if past, nothing is planned
 
-	// The results of a turn, until it ends.
-	out     member.Outbox
-	frames  []frame
-	jobs    []job
-	commits []member.CommittedEntries
-	wake    []protocol.InstanceID
+	load   member.Load
+	status *protocol.Status
+
+	// The turn that runs: what it costs, how many entries it commits, the message that it frames,
+	// and what is handed on when it ends.
+	cost      spend
+	committed int
+	framed    *protocol.Message
+	frames    []frame
+	logs      []logWork
+	commits   []member.CommittedEntries
+	wakes     []*loop
+	taken     []protocol.Input // a buffer
 }
 
-// cutEvery is how many entries a log keeps when it is compacted. Here they cost only memory.
-const cutEvery = 1 << 14
+// logWork is what a turn hands to the log: records of all steps up to seq, or with cut the end of
+// the log that is given up.
+type logWork struct {
+	records []wal.Record
+	seq     uint64
+	cut     protocol.Index
+}
 
-func (l *loop) wakeIn(d time.Duration) {
-	w := l.m.w
-	if l.timer <= w.now || w.now+d < l.timer {
-		l.timer = w.now + d
-		w.after(d, l.thread.wake)
+// The times of Raft, as in braid.Options.
+const (
+	heartbeat       = 100 * time.Millisecond
+	electionTimeout = time.Second
+	tickEvery       = heartbeat / 10
+	giveUp          = 5*time.Second + 5*electionTimeout
+)
+
+func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
+	rec := protocol.Recovered{Base: meta.Base(instance)}
+	core, err := raft.New(raft.Config{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
+	if err != nil {
+		return nil, fmt.Errorf("scale: %w", err)
+	}
+	config := member.InstanceConfig{
+		Self: m.id, Instance: instance, Session: m.session,
+		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances),
+	}
+	if !m.w.cfg.Single {
+		config.Woven = &rec
+	}
+	l := &loop{m: m, instance: instance}
+	l.inst = member.NewInstance(config, &billed{core, l})
+	l.hosted = member.NewHosted(member.HostedConfig{
+		Self: m.id, Instance: instance, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders,
+		KeepLogBytes: keepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
+	}, l, l.inst)
+	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
+	return l, nil
+}
+
+// leads reports whether the member leads the instance.
+func (l *loop) leads() bool { return l.inst.Role() == protocol.Leader }
+
+// input adds something that happened to the next turn.
+func (l *loop) input(in protocol.Input) {
+	l.inputs = append(l.inputs, in)
+	l.thread.wake()
+}
+
+// message is input for a message of so many bytes. If too much waits it is dropped.
+func (l *loop) message(m *protocol.Message, bytes int) {
+	if !inboxLimit.Takes(l.m.inbox+bytes, l.bytes, bytes, len(l.m.loops)) {
+		return
+	}
+	l.bytes += bytes
+	l.m.inbox += bytes
+	l.input(m)
+}
+
+var inboxLimit = member.NewInboxLimit()
+
+// do adds a job to the next turn.
+func (l *loop) do(job func()) {
+	l.jobs = append(l.jobs, job)
+	l.thread.wake()
+}
+
+// work has a turn with all that waits. Where costs are measured, each thing that happened has a
+// turn of its own.
+func (l *loop) work() spend {
+	l.cost = 0
+	if l.m.w.meter != nil {
+		l.measure()
+		return l.cost
+	}
+	l.hosted.Take(l.takeAll())
+	l.end()
+	return l.cost
+}
+
+// end carries out what follows from what was taken in.
+func (l *loop) end() {
+	if due := l.hosted.Finish(); due > 0 {
+		l.wakeAt(due)
 	}
 }
 
-func (l *loop) work() (cost spend) {
-	w, c := l.m.w, &l.m.w.costs
-	if l.durable > l.told {
-		l.told = l.durable
-		cost.on(c.Durable, l.step(meterDurable, protocol.Persisted{Seq: l.told}), 0)
-	}
-	l.receive(&cost)
+// takeAll takes out everything that waits.
+func (l *loop) takeAll() member.Happened {
+	l.taken, l.inputs = l.inputs, l.taken[:0]
+	t := member.Happened{Durable: l.durable, Inputs: l.taken, Jobs: l.jobs}
 	if l.tick {
-		l.tick = false
-		l.inst.Step(w.now, protocol.Tick{Random: w.rng.Uint64()}, &l.out)
-		l.inst.Remind(w.now, heartbeat, l.m.weaver.Want(l.instance), &l.out)
-		cost.on(c.Tick, 0, 0)
+		t.Tick, t.Random = true, l.m.w.rng.Uint64()
 	}
-	for again := true; again; {
-		l.propose(&cost)
-		l.weave(&cost)
-		again = l.carryOut(&cost)
-	}
-	l.leads = l.inst.Core().Status().Role == protocol.Leader
-	return cost
+	l.m.inbox -= l.bytes
+	l.told, l.jobs, l.tick, l.bytes = l.durable, nil, false, 0
+	return t
 }
 
-// receive gives the instance all messages that came. It gives them at once, or one after the other
-// where costs are measured.
-func (l *loop) receive(cost *spend) {
-	w, before := l.m.w, len(l.out.Commit)
-	answers := 0
-	for _, in := range l.inputs {
-		m := in.(*protocol.Message)
-		append := m.Type == protocol.MsgAppend
-		if append {
-			cost.on(w.costs.Append, len(m.Entries), 0)
-		} else {
-			answers++
-		}
-		switch {
-		case w.meter == nil:
-		case append:
-			l.step(meterAppend, m)
-		default:
-			l.step(meterAck, m)
-		}
-	}
-	if w.meter == nil {
-		l.inst.StepAll(&l.clock, l.inputs, &l.out)
-	}
-	if answers > 0 {
-		cost.on(Cost{Once: w.costs.Ack.Once * float64(answers), Each: w.costs.Ack.Each}, len(l.out.Commit)-before, 0)
-	}
-	clear(l.inputs)
-	l.inputs = l.inputs[:0]
-}
-
-// step gives the instance one input, and returns how many entries that committed.
-func (l *loop) step(kind meterKind, in protocol.Input) (committed int) {
-	w, before := l.m.w, len(l.out.Commit)
-	began := w.meter.begin()
-	l.inst.Step(w.now, in, &l.out)
-	committed = len(l.out.Commit) - before
-	n := committed
-	if m, ok := in.(*protocol.Message); ok && kind == meterAppend {
-		n = len(m.Entries)
-	}
-	w.meter.end(kind, n, began)
-	return committed
-}
-
-// propose takes this member's batches as long as the instance accepts them.
-func (l *loop) propose(cost *spend) {
-	w, p := l.m.w, l.m.proposer
-	if !l.leads {
-		return
-	}
-	for bytes, full := p.waiting(); bytes > 0; bytes, full = p.waiting() {
-		if ok, wait := l.inst.Room(w.now, bytes, full); !ok {
-			if wait > 0 {
-				l.wakeIn(wait)
-			}
-			return
-		}
-		b := p.take()
-		batch := w.batch(b)
-		began := w.meter.begin()
-		l.inst.Propose(w.now, batch, &l.out)
-		w.meter.end(meterPropose, 0, began)
-		l.m.under[underKey{l.instance, batch.Entry.ID.Seq}] = b
-		cost.on(w.costs.Propose, 0, b.bytes)
-		w.tally.batches += w.one()
-	}
-}
-
-func (l *loop) weave(cost *spend) {
+func (l *loop) wakeAt(due time.Duration) {
 	w := l.m.w
-	if l.inst.Tail() == nil || !l.leads {
-		return
-	}
-	skips := l.inst.Skips()
-	if l.inst.Weave(w.now, l.m.weaver.Want(l.instance), &l.out); l.inst.Skips() > skips {
-		cost.on(w.costs.Propose, 0, 0)
-		w.tally.skips += w.one()
-	}
-}
-
-// carryOut collects what must be done at the end of the turn. It reports whether there was
-// anything, because finished work lets waiting proposals in.
-func (l *loop) carryOut(cost *spend) bool {
-	out := &l.out
-	if out.Empty() && out.Seq == l.submits {
-		return false
-	}
-	c := &l.m.w.costs
-	for _, msg := range out.Send {
-		f := newFrame(msg)
-		cost.on(c.Frame, f.entries, f.bytes)
-		l.frames = append(l.frames, f)
-	}
-	if out.Seq != l.submits {
-		l.submits = out.Seq
-		l.jobs = append(l.jobs, newJob(l, out.Seq, out.Persist))
-	}
-	committed := protocol.Index(0)
-	if n := len(out.Commit); n > 0 {
-		l.commits = append(l.commits, member.CommittedEntries{Instance: l.instance, Entries: out.Commit})
-		committed = out.Commit[n-1].Index
-	}
-	out.Reset()
-	l.compact(committed)
-	return true
-}
-
-// compact sometimes cuts the front of the log, so that a long run needs no more memory than a short
-// one.
-func (l *loop) compact(committed protocol.Index) {
-	if keep := committed - min(committed, cutEvery); keep > l.cut+cutEvery {
-		l.cut = keep
-		l.inst.Step(l.m.w.now, protocol.Compact{Index: keep}, &l.out)
+	if l.timer <= w.now || due < l.timer {
+		l.timer = due
+		w.after(due-w.now, l.thread.wake)
 	}
 }
 
@@ -191,25 +158,27 @@ func (l *loop) finish() {
 	}
 	clear(l.frames)
 	l.frames = l.frames[:0]
-	if len(l.jobs) > 0 {
-		m.disk.submit(l.jobs)
-		l.jobs = l.jobs[:0]
+	for i := range l.logs {
+		m.disk.submit(l, &l.logs[i])
 	}
-	if len(l.commits) > 0 {
-		m.apply.queue = append(m.apply.queue, l.commits...)
-		m.apply.thread.wake()
-		clear(l.commits)
-		l.commits = l.commits[:0]
+	clear(l.logs)
+	l.logs = l.logs[:0]
+	for _, c := range l.commits {
+		m.apply.push(member.ApplyItem{Commit: c})
 	}
-	if !m.w.cfg.Single {
-		l.wake = m.weaver.Set(l.inst.Rounds(m.w.now), l.wake[:0])
-		for _, i := range l.wake {
-			m.loops[i-1].thread.wake()
-		}
+	clear(l.commits)
+	l.commits = l.commits[:0]
+	for _, o := range l.wakes {
+		o.thread.wake()
 	}
-	if m.load != nil {
-		m.route()
-	}
+	l.wakes = l.wakes[:0]
+}
+
+// wrote says that everything up to a step is durable.
+func (l *loop) wrote(seq uint64, err error) {
+	l.m.w.note(err)
+	l.durable = max(l.durable, seq)
+	l.thread.wake()
 }
 
 // ticks makes the loop tick from now on.

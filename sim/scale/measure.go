@@ -9,7 +9,9 @@ import (
 // meter measures what the steps of instances cost, while a simulation runs them.
 type meter struct {
 	samples [meterKinds][]sample
-	clock   float64 // what reading the clock adds to a sample
+	clock   float64   // what reading the clock adds to a sample
+	take    float64   // what an instance takes to take in nothing, with reading the clock
+	began   time.Time // when a batch was taken that is being proposed; zero: none is
 }
 
 type meterKind int
@@ -19,6 +21,7 @@ const (
 	meterAppend
 	meterAck
 	meterDurable
+	meterTick
 	meterKinds
 )
 
@@ -28,17 +31,17 @@ type sample struct {
 	ns float64
 }
 
-// begin and end enclose what is measured. A nil meter measures nothing.
-func (m *meter) begin() time.Time {
-	if m == nil {
-		return time.Time{}
-	}
-	return time.Now()
+func (m *meter) add(kind meterKind, n int, ns float64) {
+	m.samples[kind] = append(m.samples[kind], sample{n, max(0, ns)})
 }
 
-func (m *meter) end(kind meterKind, n int, began time.Time) {
-	if m != nil {
-		m.samples[kind] = append(m.samples[kind], sample{n, max(0, float64(time.Since(began))-m.clock)})
+// proposes and proposed enclose the proposal of a batch.
+func (m *meter) proposes() { m.began = time.Now() }
+
+func (m *meter) proposed() {
+	if !m.began.IsZero() {
+		m.add(meterPropose, 0, float64(time.Since(m.began))-m.clock)
+		m.began = time.Time{}
 	}
 }
 

@@ -1,11 +1,14 @@
 package scale
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -27,12 +30,19 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, costs: cfg.Costs.scaled(), rng: rand.New(rand.NewPCG(cfg.Seed, 1)), meter: m}
-	var config protocol.Config
-	for i := range cfg.Nodes {
-		config.Members = append(config.Members, protocol.Member{ID: protocol.MemberID(i + 1)})
+	w := &world{cfg: cfg, costs: cfg.Costs.scaled(), rng: rand.New(rand.NewPCG(cfg.Seed, 1)), command: make([]byte, cfg.Payload)}
+	switch {
+	case cfg.Single:
+	case cfg.Spread:
+		w.leaders = protocol.LeadersSpread
+	default:
+		w.leaders = protocol.LeadersTogether
 	}
-	config.Number()
+	var members []protocol.Member
+	for i := range cfg.Nodes {
+		members = append(members, protocol.Member{ID: protocol.MemberID(i + 1)})
+	}
+	meta := member.Bootstrap(order.Begin(cfg.Instances, !cfg.Single), members)
 	var all *machine
 	if cfg.Shared {
 		all = w.machine(cfg.Cores)
@@ -42,7 +52,7 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 		if cpu == nil {
 			cpu = w.machine(cfg.Cores)
 		}
-		m, err := newMember(w, protocol.MemberID(i+1), cpu, config)
+		m, err := newMember(w, protocol.MemberID(i+1), cpu, &meta)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +63,7 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 		return nil, err
 	}
 	w.loads(all)
+	w.meter = m
 	return w, nil
 }
 
@@ -68,10 +79,14 @@ func (w *world) link() {
 	}
 }
 
-// leader is the member that should lead an instance.
+// leader is the member that should lead an instance. The first member leads the first instance.
 func (w *world) leader(instance protocol.InstanceID) *node {
-	if w.cfg.Spread {
-		return w.members[int(instance-1)%len(w.members)]
+	voters := make([]protocol.MemberID, len(w.members))
+	for i, m := range w.members {
+		voters[i] = m.id
+	}
+	if id := w.leaders.Preferred(voters, int(instance-1), voters[0]); id != 0 {
+		return w.members[id-1]
 	}
 	return w.members[0]
 }
@@ -94,61 +109,40 @@ func (w *world) loads(all *machine) {
 	}
 }
 
-// elect has the leaders elected before time begins, when nothing costs anything yet.
+// elect has the leaders elected, before there is any load.
 func (w *world) elect() error {
-	const most = 100 // rounds of messages that an election needs at most
-	for i := range w.cfg.Instances {
-		leader := w.leader(protocol.InstanceID(i + 1)).loops[i]
-		now := 2 * electionTimeout
-		for _, m := range w.members {
-			m.loops[i].inst.Step(0, protocol.Tick{Random: w.rng.Uint64()}, &m.loops[i].out)
-		}
-		leader.inst.Step(now, protocol.Tick{Random: w.rng.Uint64()}, &leader.out)
-		for round := 0; w.exchange(i, now); round++ {
-			if round == most {
-				return fmt.Errorf("scale: instance %d does not come to rest", i+1)
-			}
-		}
-		if leader.leads = leader.inst.Core().Status().Role == protocol.Leader; !leader.leads {
-			return fmt.Errorf("scale: instance %d has no leader", i+1)
-		}
-	}
-	w.now = 2 * electionTimeout
-	w.origin = w.now
-	return nil
-}
-
-// exchange carries out at once what an instance wants on all members. It reports whether there was
-// anything.
-func (w *world) exchange(i int, now time.Duration) (more bool) {
-	for _, m := range w.members {
-		l := m.loops[i]
-		for !l.out.Empty() || l.out.Seq != l.submits {
-			more = true
-			var none spend
-			l.carryOut(&none)
-			l.told, l.durable = l.submits, l.submits
-			l.inst.Step(now, protocol.Persisted{Seq: l.submits}, &l.out)
-		}
-		l.jobs = l.jobs[:0]
-		for _, f := range l.frames {
-			to := w.members[f.msg.To-1].loops[i]
-			to.inst.Step(now, f.msg, &to.out)
-		}
-		l.frames = l.frames[:0]
-		for _, c := range l.commits {
-			m.apply.order.Add(c.Instance, c.Entries)
-		}
-		l.commits = l.commits[:0]
-	}
-	return more
-}
-
-func (w *world) simulate() {
 	for _, m := range w.members {
 		for _, l := range m.loops {
 			w.after(time.Duration(w.rng.Int64N(int64(tickEvery))), l.ticks)
 		}
+	}
+	for i := range w.cfg.Instances {
+		w.leader(protocol.InstanceID(i + 1)).loops[i].input(protocol.Stand{})
+	}
+	for until := w.now + electionTimeout; !w.led(); {
+		if w.now >= until {
+			return errors.Join(errors.New("scale: not every instance has its leader"), w.err)
+		}
+		w.run(w.now + tickEvery)
+	}
+	w.origin = w.now
+	return nil
+}
+
+// led reports whether the right member leads each instance, and whether the others know.
+func (w *world) led() bool {
+	for _, m := range w.members {
+		for _, l := range m.loops {
+			if id, _ := l.inst.Leader(); id != w.leader(l.instance).id {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) simulate() {
+	for _, m := range w.members {
 		if m.load != nil {
 			m.load.thread.wake()
 		}
@@ -158,20 +152,24 @@ func (w *world) simulate() {
 	w.run(w.to)
 }
 
-// check verifies the invariants of all instances and orders, and that the leaders have not changed.
+// check verifies that nothing went wrong, the invariants of all instances and of what applies, and
+// that the leaders have not changed.
 func (w *world) check() error {
+	if w.err != nil {
+		return fmt.Errorf("scale: %w", w.err)
+	}
 	for _, m := range w.members {
 		for _, l := range m.loops {
 			if err := l.inst.Check(); err != nil {
 				return fmt.Errorf("scale: member %v: %w", m.id, err)
 			}
-			if leads := m == w.leader(l.instance); leads != l.leads {
-				return fmt.Errorf("scale: instance %d changed its leader", l.instance)
-			}
 		}
-		if err := m.apply.order.Check(); err != nil {
+		if err := m.apply.steps.Check(); err != nil {
 			return fmt.Errorf("scale: member %v: %w", m.id, err)
 		}
+	}
+	if !w.led() {
+		return errors.New("scale: an instance changed its leader")
 	}
 	return nil
 }

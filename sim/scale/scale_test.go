@@ -1,8 +1,10 @@
 package scale
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -176,7 +178,9 @@ func TestCalibrate(t *testing.T) {
 	for _, v := range []float64{c.Submit.Each, c.Propose.Once, c.Turn.Once, c.Write.Once, c.Read.Once, c.Sync.Once, c.Disk[10], c.DiskShared[10]} {
 		require.Positive(t, v)
 	}
-	require.Positive(t, c.Append.Once+c.Append.Each)
+	for _, v := range []Cost{c.Append, c.Ack, c.Durable, c.Tick} {
+		require.Positive(t, v.Once+v.Each)
+	}
 	stored, err := json.Marshal(c)
 	require.NoError(t, err)
 	var again Costs
@@ -219,6 +223,38 @@ func TestFit(t *testing.T) {
 	c = fit(few, nil)
 	require.InEpsilon(t, 325, c.Once, 0.05, "all alike")
 	require.Zero(t, fit(nil, nil))
+}
+
+func TestAFileInMemory(t *testing.T) {
+	f := memoryFile{}
+	text := bytes.Repeat([]byte("abcdefg"), 10_000)
+	for _, at := range []int64{10 * pageBytes, pageBytes - 3} {
+		n, err := f.WriteAt(text[:pageBytes+100], at)
+		require.NoError(t, err)
+		require.Equal(t, pageBytes+100, n)
+	}
+	got := make([]byte, 12*pageBytes)
+	n, err := f.ReadAt(got, 0)
+	require.Equal(t, io.EOF, err)
+	require.Equal(t, 11*pageBytes+100, n)
+	want := make([]byte, n)
+	copy(want[pageBytes-3:], text[:pageBytes+100])
+	copy(want[10*pageBytes:], text[:pageBytes+100])
+	require.Equal(t, want, got[:n])
+	n, err = f.ReadAt(got[:9], 10*pageBytes)
+	require.NoError(t, err)
+	require.Equal(t, text[:n], got[:9])
+	_, err = f.ReadAt(got, 100*pageBytes)
+	require.Equal(t, io.EOF, err)
+	require.Nil(t, f.pages[5], "nothing was written there")
+}
+
+// What one group's commands are due, in parts: the same moments as of the whole.
+func TestAGroupInParts(t *testing.T) {
+	g := group{11, 100, 1100}
+	require.Equal(t, group{4, 100, 400}, g.part(0, 4))
+	require.Equal(t, group{7, 500, 1100}, g.part(4, 11))
+	require.Equal(t, group{1, 7, 7}, group{1, 7, 7}.part(0, 1))
 }
 
 func TestLatenciesAreCounted(t *testing.T) {

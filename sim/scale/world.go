@@ -3,6 +3,8 @@ package scale
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // world is the simulated time and the events that are planned in it.
@@ -21,8 +23,9 @@ type world struct {
 	tally    tally
 	// from and to bound the time that counts. Simulated time began at origin.
 	origin, from, to time.Duration
-	zeros            []byte // the bytes of a command
-	encoded          []byte // commands as a batch holds them
+	command          []byte // all commands have the same bytes
+	leaders          protocol.Leaders
+	err              error // the first thing that went wrong
 }
 
 type event struct {
@@ -79,6 +82,16 @@ func (w *world) run(until time.Duration) {
 	}
 	w.now = until
 }
+
+// note notes an error. None may happen here.
+func (w *world) note(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// time is now.
+func (w *world) time() time.Duration { return w.now }
 
 // counts reports whether the present is in the time that counts.
 func (w *world) counts() bool { return w.now > w.from && w.now <= w.to }
