@@ -48,7 +48,7 @@ type (
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
 	Client              = replica.Client
-	BrokenError         = replica.BrokenError
+	BrokenError         = member.BrokenError
 )
 
 // Kinds of membership change.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -35,6 +36,8 @@ type Batch struct {
 	repeats int
 	// unsure means that a snapshot took the place of entries of which this may be one.
 	unsure bool
+	// failed is why a command of the batch has no result, if it may not have taken effect.
+	failed error
 	// refused means that the leader said no, for this reason: propose again at the next tick.
 	refused bool
 	reason  protocol.Reason
@@ -107,6 +110,7 @@ func (b *Batch) Fail(err error) { b.failFrom(0, err) }
 
 // failFirst tells the first n commands of the batch that there is no result.
 func (b *Batch) failFirst(n int, err error) {
+	b.noteFailure(err)
 	for _, done := range b.Done[:n] {
 		done(nil, err)
 	}
@@ -116,10 +120,18 @@ func (b *Batch) failFirst(n int, err error) {
 }
 
 func (b *Batch) failFrom(from int, err error) {
+	b.noteFailure(err)
 	for _, done := range b.Done[from:] {
 		done(nil, err)
 	}
 	b.settled()
+}
+
+// noteFailure notes why commands fail. With ErrResultUnknown they took effect.
+func (b *Batch) noteFailure(err error) {
+	if b.failed == nil && !errors.Is(err, ErrResultUnknown) {
+		b.failed = err
+	}
 }
 
 // settle hands results to commands of the batch in one pass, beginning with the one numbered from.

@@ -7,6 +7,7 @@ type Mutant string
 
 // The mutants; Mutants says what each does.
 const (
+	MutantClientOvertakes   Mutant = "client-overtakes"
 	MutantReleaseEarly      Mutant = "release-before-durable"
 	MutantDurableEarly      Mutant = "durable-when-submitted"
 	MutantReadBeforeApplied Mutant = "read-before-applied"
@@ -36,6 +37,7 @@ type MutantInfo struct {
 
 // Mutants lists all of them.
 var Mutants = [...]MutantInfo{
+	{MutantClientOvertakes, "ClientQueue", "two batches of a client are unsettled at a time"},
 	{MutantReleaseEarly, "Instance", "answers leave before the disk is done"},
 	{MutantDurableEarly, "Hosted", "what is handed to the disk counts as durable"},
 	{MutantReadBeforeApplied, "ReadVector", "a read is answered as soon as its points are known, before they are applied"},

@@ -1,30 +1,43 @@
 package member
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // Proposals collects a member's commands into batches until an instance takes them. While batches
 // are pending the next one grows. Not safe for concurrent use.
 type Proposals struct {
-	MaxBatch int   // payload bytes at which a batch is full
-	MaxCount int   // commands at which a batch is full; 0: no limit
-	MaxBytes int64 // of everything that is proposed and not settled
+	MaxCommand int   // bytes of a command with its body; 0: as many as an entry takes
+	MaxBatch   int   // payload bytes at which a batch is full
+	MaxCount   int   // commands at which a batch is full; 0: no limit
+	MaxBytes   int64 // of everything that is proposed and not settled
 	// Free is called with each settled batch. It is to call Settled in the end.
 	Free func(*Batch)
 
-	full []*Batch // oldest first; each was open once
-	open *Batch   // nil or with at least one command
+	queue batchQueue
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
-	hint  struct{ bytes, commands int } // the next batch's likely size: a bit more than the last one's
 	err   error
 }
 
-// Reserve counts the cost of a command that is to be proposed, or refuses the command. Release is
-// its opposite.
-func (p *Proposals) Reserve(cost int64) error {
+// Fits returns an error if a command with its body is too large. It depends on nothing that changes.
+func (p *Proposals) Fits(command, body []byte) error {
+	most := protocol.MaxEntryBytes - protocol.HeadSize - CommandOverhead
+	if p.MaxCommand > 0 {
+		most = min(most, p.MaxCommand)
+	}
+	if n := len(command) + len(body); n > most {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, n, most)
+	}
+	return nil
+}
+
+// reserve counts the cost of a command that is to be proposed, or refuses the command.
+func (p *Proposals) reserve(cost int64) error {
 	switch {
 	case p.err != nil:
 		return p.err
@@ -35,23 +48,12 @@ func (p *Proposals) Reserve(cost int64) error {
 	return nil
 }
 
-func (p *Proposals) Release(cost int64) { p.bytes -= cost }
-
 // Settled gives back a settled batch's bytes.
 func (p *Proposals) Settled(b *Batch) { p.bytes -= b.Cost() }
 
-// AddWhole takes a batch that is complete and whose cost is reserved already. An error says that
-// there are no proposals any more. The batch is not settled then.
-func (p *Proposals) AddWhole(b *Batch) error {
-	if p.err == nil {
-		p.full = append(p.full, b)
-	}
-	return p.err
-}
-
 // NewBodyBatch makes a batch for a single command with a body.
-func NewBodyBatch(born time.Duration, command, body []byte, done Done) *Batch {
-	b := NewBatch(born, len(command)+8, 1)
+func NewBodyBatch(command, body []byte, done Done) *Batch {
+	b := NewBatch(0, len(command)+8, 1)
 	b.Add(command, done)
 	b.SetBody(body)
 	return b
@@ -59,48 +61,35 @@ func NewBodyBatch(born time.Duration, command, body []byte, done Done) *Batch {
 
 // AddBody takes a batch of NewBodyBatch. Commands that came before it stay before it. On an error
 // it is not taken, and not settled.
-func (p *Proposals) AddBody(b *Batch) error {
-	if err := p.Reserve(b.Cost()); err != nil {
-		return err
+func (p *Proposals) AddBody(now func() time.Duration, b *Batch) (fresh bool, err error) {
+	if err := p.reserve(b.Cost()); err != nil {
+		return false, err
 	}
-	b.Free = p.Free
-	if p.open != nil {
-		p.full = append(p.full, p.open)
-		p.open = nil
-	}
-	p.full = append(p.full, b)
-	return nil
+	b.Born, b.Free = now(), p.Free
+	p.queue.addWhole(b)
+	return true, nil
 }
 
 // Add puts a command into the batch that is open. fresh says that the command began a batch, so
 // that an instance has to look. Add asks for the time only then.
 func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fresh bool, err error) {
-	if err := p.Reserve(CommandCost(command)); err != nil {
+	if err := p.reserve(CommandCost(command)); err != nil {
 		return false, err
 	}
-	b := p.open
-	if b != nil && len(b.Entry.Payload)+len(command) > p.MaxBatch {
-		p.full = append(p.full, b)
-		b = nil
-	}
+	b := p.queue.room(p, command)
 	if fresh = b == nil; fresh {
-		b = NewBatch(now(), max(len(command)+8, min(p.hint.bytes, p.MaxBatch)), max(1, p.hint.commands))
+		b = p.queue.begin(p, now(), command)
 		b.Free = p.Free
-		p.open = b
 	}
-	b.Add(command, done)
-	if p.MaxCount > 0 && int(b.Entry.Count) >= p.MaxCount {
-		p.full = append(p.full, b)
-		p.open = nil
-	}
+	p.queue.add(p, command, done)
 	return fresh, nil
 }
 
-// Again puts batches that were taken before in front of all others. It returns an error as
-// AddWhole does.
+// Again puts batches that were taken before in front of all others. An error says that there are
+// no proposals any more. The batches are not settled then.
 func (p *Proposals) Again(batches []*Batch) error {
 	if p.err == nil {
-		p.full = append(slices.Clone(batches), p.full...)
+		p.queue.full = append(slices.Clone(batches), p.queue.full...)
 	}
 	return p.err
 }
@@ -108,57 +97,37 @@ func (p *Proposals) Again(batches []*Batch) error {
 // Waiting returns the bytes of the batch that Take would return, 0 if there is none, and whether
 // it is full.
 func (p *Proposals) Waiting() (bytes int, full bool) {
+	q := &p.queue
 	switch {
-	case len(p.full) > 0:
-		return p.full[0].Size(), true
-	case p.open != nil:
-		return len(p.open.Entry.Payload), false
+	case len(q.full) > 0:
+		return q.full[0].Size(), true
+	case q.open != nil:
+		return len(q.open.Entry.Payload), false
 	}
 	return 0, false
 }
 
 // Take returns the oldest batch, not yet sealed, or nil.
-func (p *Proposals) Take() *Batch {
-	var b *Batch
-	switch {
-	case len(p.full) > 0:
-		b = p.full[0]
-		p.full[0] = nil
-		p.full = p.full[1:]
-	case p.open != nil:
-		b, p.open = p.open, nil
-	default:
-		return nil
-	}
-	if b.Entry.BodySize > 0 {
-		return b // it says nothing about the next one
-	}
-	p.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
-	p.hint.commands = len(b.Done) + len(b.Done)/4
-	return b
-}
+func (p *Proposals) Take() *Batch { return p.queue.take() }
 
 // Expired takes out batches that were never taken and are older than limit.
 func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
-	for len(p.full) > 0 && now-p.full[0].Born > limit {
-		out = append(out, p.full[0])
-		p.full = p.full[1:]
+	q := &p.queue
+	for len(q.full) > 0 && now-q.full[0].Born > limit {
+		out = append(out, q.full[0])
+		q.full = q.full[1:]
 	}
-	if len(p.full) == 0 && p.open != nil && now-p.open.Born > limit {
-		out = append(out, p.open)
-		p.open = nil
+	if len(q.full) == 0 && q.open != nil && now-q.open.Born > limit {
+		out = append(out, q.open)
+		q.open = nil
 	}
 	return out
 }
 
 // Close refuses further commands. It returns the batches that wait.
 func (p *Proposals) Close(err error) []*Batch {
-	out := p.full
-	if p.open != nil {
-		out = append(out, p.open)
-	}
-	p.full, p.open, p.err = nil, nil, err
-	return out
+	p.err = err
+	return p.queue.drain()
 }
 
 // Err is why there are no proposals any more, nil if there are.
@@ -166,3 +135,75 @@ func (p *Proposals) Err() error { return p.err }
 
 // Bytes is the cost of everything not settled.
 func (p *Proposals) Bytes() int64 { return p.bytes }
+
+// batchQueue is commands in the order in which they came, in batches.
+type batchQueue struct {
+	full []*Batch                      // oldest first; each was open once, or has a body
+	open *Batch                        // nil or with at least one command
+	hint struct{ bytes, commands int } // the next batch's likely size: a bit more than the last one's
+}
+
+// room returns the open batch if it takes the command, nil if a batch is to begin.
+func (q *batchQueue) room(p *Proposals, command []byte) *Batch {
+	if b := q.open; b != nil && len(b.Entry.Payload)+len(command) > p.MaxBatch {
+		q.close()
+	}
+	return q.open
+}
+
+// begin opens a batch for a command that comes now.
+func (q *batchQueue) begin(p *Proposals, now time.Duration, command []byte) *Batch {
+	q.open = NewBatch(now, max(len(command)+8, min(q.hint.bytes, p.MaxBatch)), max(1, q.hint.commands))
+	return q.open
+}
+
+// add puts a command into the open batch.
+func (q *batchQueue) add(p *Proposals, command []byte, done Done) {
+	q.open.Add(command, done)
+	if p.MaxCount > 0 && int(q.open.Entry.Count) >= p.MaxCount {
+		q.close()
+	}
+}
+
+// addWhole adds a batch that is complete.
+func (q *batchQueue) addWhole(b *Batch) {
+	q.close()
+	q.full = append(q.full, b)
+}
+
+// close ends the open batch, if there is one.
+func (q *batchQueue) close() {
+	if q.open != nil {
+		q.full = append(q.full, q.open)
+		q.open = nil
+	}
+}
+
+// take returns the oldest batch, or nil.
+func (q *batchQueue) take() *Batch {
+	var b *Batch
+	switch {
+	case len(q.full) > 0:
+		b = q.full[0]
+		q.full[0] = nil
+		q.full = q.full[1:]
+	case q.open != nil:
+		b, q.open = q.open, nil
+	default:
+		return nil
+	}
+	if b.Entry.BodySize > 0 {
+		return b // it says nothing about the next one
+	}
+	q.hint.bytes = len(b.Entry.Payload) + len(b.Entry.Payload)/4
+	q.hint.commands = len(b.Done) + len(b.Done)/4
+	return b
+}
+
+// drain takes out all batches.
+func (q *batchQueue) drain() []*Batch {
+	q.close()
+	out := q.full
+	q.full = nil
+	return out
+}

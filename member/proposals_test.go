@@ -12,17 +12,22 @@ import (
 func TestABodyHasABatchOfItsOwn(t *testing.T) {
 	p := &Proposals{MaxBatch: 100, MaxBytes: 1000}
 	p.Free = p.Settled
+	now := func() time.Duration { return 0 }
 	add := func(command string, done Done) error {
-		_, err := p.Add(func() time.Duration { return 0 }, []byte(command), done)
+		_, err := p.Add(now, []byte(command), done)
+		return err
+	}
+	addBody := func(command string, body []byte, done Done) error {
+		_, err := p.AddBody(now, NewBodyBatch([]byte(command), body, done))
 		return err
 	}
 	results := map[string]error{}
 	done := func(name string) Done { return func(_ any, err error) { results[name] = err } }
 	body := make([]byte, 700)
 	require.NoError(t, add("before", done("before")))
-	require.NoError(t, p.AddBody(NewBodyBatch(0, []byte("with"), body, done("with"))))
+	require.NoError(t, addBody("with", body, done("with")))
 	require.NoError(t, add("after", done("after")))
-	require.ErrorIs(t, p.AddBody(NewBodyBatch(0, []byte("too much"), body, done("too much"))), ErrOverloaded, "bodies count")
+	require.ErrorIs(t, addBody("too much", body, done("too much")), ErrOverloaded, "bodies count")
 
 	first, second, third := p.Take(), p.Take(), p.Take()
 	require.EqualValues(t, 1, first.Entry.Count)

@@ -14,64 +14,37 @@ type proposer struct {
 	clock func() time.Duration
 	wake  func()
 
-	mu    sync.Mutex
+	mu    sync.Mutex       // guards the ClientQueue of each Client, too
 	queue member.Proposals // guarded by mu
 }
 
 func newProposer(clock func() time.Duration, wake func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
-	p.queue = member.Proposals{MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Free: p.free}
+	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Free: p.free}
 	return p
 }
 
-// admit counts a command that is not in a batch yet. release takes it off again.
-func (p *proposer) admit(cost int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.queue.Reserve(cost)
+// commands is where commands are put: the member's Proposals, or a client's queue before them.
+type commands interface {
+	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
 }
 
-func (p *proposer) release(cost int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queue.Release(cost)
-}
-
-// addWhole takes a batch that is complete. admit has counted its commands.
-func (p *proposer) addWhole(b *member.Batch) {
-	p.mu.Lock()
-	err := p.queue.AddWhole(b)
-	p.mu.Unlock()
-	p.added(err, b)
-}
-
-// added wakes those who take batches. If there are no proposals any more, it fails the batches.
-func (p *proposer) added(err error, batches ...*member.Batch) {
-	if err == nil {
-		p.wake()
-		return
+// propose takes a command, with a body if there is one.
+func (p *proposer) propose(to commands, command, body []byte, done member.Done) error {
+	err := p.queue.Fits(command, body)
+	if err != nil {
+		return err
 	}
-	for _, b := range batches {
-		b.Fail(err)
+	fresh := false
+	if len(body) == 0 {
+		p.mu.Lock()
+		fresh, err = to.Add(p.clock, command, done)
+	} else {
+		b := member.NewBodyBatch(command, body, done) // it reads the whole body
+		p.mu.Lock()
+		fresh, err = to.AddBody(p.clock, b)
 	}
-}
-
-// addBody takes a command with a body.
-func (p *proposer) addBody(command, body []byte, done member.Done) error {
-	b := member.NewBodyBatch(p.clock(), command, body, done)
-	p.mu.Lock()
-	err := p.queue.AddBody(b)
-	p.mu.Unlock()
-	if err == nil {
-		p.wake()
-	}
-	return err
-}
-
-// add takes a command.
-func (p *proposer) add(command []byte, done member.Done) error {
-	p.mu.Lock()
-	fresh, err := p.queue.Add(p.clock, command, done)
 	p.mu.Unlock()
 	if fresh {
 		p.wake()
@@ -84,7 +57,13 @@ func (p *proposer) again(batches []*member.Batch) {
 	p.mu.Lock()
 	err := p.queue.Again(batches)
 	p.mu.Unlock()
-	p.added(err, batches...)
+	if err == nil {
+		p.wake()
+		return
+	}
+	for _, b := range batches {
+		b.Fail(err)
+	}
 }
 
 // free takes off the bytes of a settled batch.
@@ -147,16 +126,15 @@ func newWaiter() *waiter {
 // Propose replicates a command, and a body if there is one. It returns the result of applying the
 // command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's.
 func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
+	return r.propose(ctx, &r.proposer.queue, command, body)
+}
+
+func (r *Replica) propose(ctx context.Context, to commands, command, body []byte) (any, error) {
 	w := r.waiters.Get().(*waiter)
-	if err := r.ProposeAsync(command, body, w.done); err != nil {
+	if err := r.proposer.propose(to, command, body, w.done); err != nil {
 		r.waiters.Put(w)
 		return nil, err
 	}
-	return r.await(ctx, w)
-}
-
-// await waits for the answer to a command.
-func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
@@ -175,11 +153,5 @@ func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
 // must never change again. done is called once, unless ProposeAsync returns an error.
 func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
-	if err := r.fits(command, body); err != nil {
-		return err
-	}
-	if len(body) > 0 {
-		return r.proposer.addBody(command, body, done)
-	}
-	return r.proposer.add(command, done)
+	return r.proposer.propose(&r.proposer.queue, command, body, done)
 }

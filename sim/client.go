@@ -31,6 +31,10 @@ type operation struct {
 	// bodies, as state machines have it.
 	body   []byte
 	expect string
+	// number is the command's. before is the command that was proposed before it by a client that
+	// does not wait.
+	number int
+	before *operation
 }
 
 // client sends one operation after the other to some member, as a program would.
@@ -42,12 +46,16 @@ type client struct {
 	seen   string // what it read last, for Swap
 	raw    string // the same with tokens for bodies
 	key    string
+	// pipelines: the client proposes without waiting. pipe is how it does that at present.
+	pipelines bool
+	pipe      *pipe
 }
 
 // openClients starts the clients.
 func (w *World) openClients() {
 	for i := range w.set.Clients {
 		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
+		c.pipelines = w.pipes.yes(w.set.Load.Pipes)
 		w.after(w.between(0, w.set.Election), c.next)
 	}
 }
@@ -66,6 +74,9 @@ func (c *client) next() {
 	open := 1
 	if w.chance(w.set.Load.Bursts) {
 		open += w.pick(w.set.Load.Burst)
+	}
+	if c.pipelines {
+		open += w.pipes.below(pipeline)
 	}
 	ended := func() {
 		if open--; open == 0 {
@@ -131,7 +142,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	w := c.w
 	number := len(w.ops)
 	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt
-	op.id = w.history.Begin(op.Operation)
+	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
 	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
 	end := func() {
@@ -155,7 +166,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	if op.body != nil {
 		w.events.Bodies++
 	}
-	m.Propose(op.command(number, padding), op.body, func(result any, err error) {
+	c.propose(m, op, op.command(number, padding), func(result any, err error) {
 		c.wrote(op, number, result, err)
 		end()
 	})
@@ -203,7 +214,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
 		w.tracef("client %d is refused %d: %v", c.number, number, err)
-		if !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
+		if errors.As(err, new(*member.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			op.refused = err
 			w.events.Refused++
 			w.judgeRefused(op, number)
@@ -239,6 +250,7 @@ func (w *World) applied(number int, at protocol.Position, a answer) {
 	}
 	op.effective, op.answer, op.tookEffect, op.position = true, a, w.now, at
 	w.judgeRefused(op, number)
+	w.judgePiped(op, number)
 	if at <= op.after {
 		w.violate(0, fmt.Errorf("N6: command %d took effect at %d; when it was asked for %d was acknowledged", number, at, op.after))
 	}

@@ -29,6 +29,8 @@ type loadSettings struct {
 	Bursts float64
 	// Chase is how often an acknowledged write is read soon afterwards, at one member or at all.
 	Chase float64
+	// Pipes is the share of clients that propose without waiting.
+	Pipes float64
 	// Overwrite is the share of operations that replace the value of a key.
 	Overwrite float64
 }
@@ -65,13 +67,13 @@ func (s *Settings) drawLoad(d chance) {
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)
 	}
-	s.Raft.MaxUncommittedBytes = max(s.Raft.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+1)*(s.Padding+500)))
+	s.Raft.MaxUncommittedBytes = max(s.Raft.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+pipeline)*(s.Padding+500)))
 }
 
 func (s *Settings) describeLoad() string {
 	l := &s.Load
-	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once\n",
-		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase)
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes)
 }
 
 // manner is how a client chooses the member that it asks.

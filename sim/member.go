@@ -301,15 +301,15 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 	return m.among(m.retired, instance)
 }
 
-// Propose asks the member to replicate a command, with a body unless that is nil. done is called
-// once, unless the member stops before that.
-func (m *Member) Propose(bytes, body []byte, done member.Done) {
+// Propose asks the member to replicate a command, with a body unless that is nil. to is where it
+// puts the command. done is called once, unless the member stops before that.
+func (m *Member) Propose(to commands, bytes, body []byte, done member.Done) {
 	m.admit(func() {
-		fresh, err := true, error(nil)
-		if body != nil {
-			err = m.proposals.AddBody(member.NewBodyBatch(m.clock(), bytes, body, done))
-		} else {
-			fresh, err = m.proposals.Add(m.clock, bytes, done)
+		fresh, err := false, m.proposals.Fits(bytes, body)
+		if err == nil && body != nil {
+			fresh, err = to.AddBody(m.clock, member.NewBodyBatch(bytes, body, done))
+		} else if err == nil {
+			fresh, err = to.Add(m.clock, bytes, done)
 		}
 		if err != nil {
 			m.w.events.Overloads++

@@ -111,6 +111,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawBacklog(chance{rand.New(rand.NewPCG(seed, backlogStream))})
 	s.drawTurnLimits(chance{rand.New(rand.NewPCG(seed, turnLimitStream))})
 	s.drawLines(chance{rand.New(rand.NewPCG(seed, lineStream))})
+	s.drawPipes(chance{rand.New(rand.NewPCG(seed, pipeStream))})
 	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
 	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
 	if s.drawMeet(meet); meet.yes(0.12) {

@@ -1,0 +1,88 @@
+package member
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pipelined is a client's queue before a member's proposals, with what became of its commands.
+type pipelined struct {
+	*testing.T
+	p       Proposals
+	q       ClientQueue
+	results map[string]error
+}
+
+func newPipelined(t *testing.T) *pipelined {
+	c := &pipelined{T: t, p: Proposals{MaxBatch: 100, MaxCount: 3, MaxBytes: 1000}, results: map[string]error{}}
+	c.p.Free = c.p.Settled
+	c.q = ClientQueue{Proposals: &c.p, Free: c.settled}
+	return c
+}
+
+func (c *pipelined) now() time.Duration { return 7 }
+
+func (c *pipelined) settled(b *Batch) {
+	_, unproposed, err := c.q.Settled(c.now, b)
+	for _, b := range unproposed {
+		b.Fail(err)
+	}
+	require.NoError(c, c.q.Check())
+}
+
+func (c *pipelined) add(names ...string) {
+	for _, name := range names {
+		_, err := c.q.Add(c.now, []byte(name), func(_ any, err error) { c.results[name] = err })
+		require.NoError(c, err)
+	}
+}
+
+func TestAClientHasOneUnsettledBatch(t *testing.T) {
+	c := newPipelined(t)
+	c.add("a", "b", "c", "d", "e")
+	_, err := c.q.AddBody(c.now, NewBodyBatch([]byte("f"), make([]byte, 100), func(_ any, err error) { c.results["f"] = err }))
+	require.NoError(t, err)
+	c.add("g")
+	for i, commands := range []int{1, 3, 1, 1, 1} { // the first one went at once; a body has a batch of its own
+		b := c.p.Take()
+		require.Nil(t, c.p.Take(), "the next one waits")
+		require.Len(t, b.Done, commands, "batch %d", i)
+		require.EqualValues(t, 7, b.Born)
+		b.settle(0, make([]Command, commands))
+	}
+	require.Len(t, c.results, 7)
+	require.Zero(t, c.p.Bytes())
+}
+
+func TestAfterAFailureNothingIsProposed(t *testing.T) {
+	c := newPipelined(t)
+	c.add("a", "b", "c")
+	c.p.Take().Fail(ErrResultUnknown) // it took effect
+	b := c.p.Take()
+	c.add("d")
+	b.Fail(ErrMaybeCommitted)
+	require.Nil(t, c.p.Take())
+	require.Equal(t, ErrMaybeCommitted, c.results["c"])
+	var broken *BrokenError
+	require.ErrorAs(t, c.results["d"], &broken)
+	_, err := c.q.Add(c.now, []byte("e"), nil)
+	require.ErrorAs(t, err, &broken)
+	require.Zero(t, c.p.Bytes())
+}
+
+func TestWithoutProposalsWaitingCommandsFail(t *testing.T) {
+	c := newPipelined(t)
+	c.add("a", "b")
+	b := c.p.Take()
+	stop := errors.New("stop")
+	require.Empty(t, c.p.Close(stop))
+	b.settle(0, make([]Command, 1))
+	require.Equal(t, map[string]error{"a": nil, "b": stop}, c.results)
+	var broken *BrokenError
+	_, err := c.q.Add(c.now, []byte("c"), nil)
+	require.ErrorAs(t, err, &broken)
+	require.Zero(t, c.p.Bytes())
+}
