@@ -20,7 +20,7 @@ import (
 // TestAChangeThatEndsIsForgotten ends membership changes in all ways in which they end without success. The
 // member keeps nothing of them.
 func TestAChangeThatEndsIsForgotten(t *testing.T) {
-	inBubble(t, 3, nil, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *cluster) {
 		leader := c.leader()
 		r := c.running[leader]
 		forgotten := func() {
@@ -50,7 +50,7 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 // is busy. The apply loop takes the view after the asker has gone. A view that stays open would keep the
 // state machine from being closed.
 func TestAViewThatComesLateIsClosed(t *testing.T) {
-	inBubble(t, 1, nil, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *cluster) {
 		c.leader()
 		r, sm := c.running[1], c.machines[1]
 		reached, release := make(chan struct{}), make(chan struct{})
@@ -118,7 +118,7 @@ func (l *lateLinks) Close() error {
 // What the request began ends before Close returns.
 func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
 	b := &blockedLog{Handler: slog.DiscardHandler, message: "sending a snapshot failed"}
-	inBubble(t, 1, func(o *Options) {
+	inBubble(t, setting{size: 1, tune: func(o *Options) {
 		b.reached, b.release = make(chan struct{}), make(chan struct{})
 		o.Logger = slog.New(b)
 		join := o.newLinks
@@ -129,7 +129,7 @@ func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
 				_, _ = t.Handler.HandleRequest(context.Background(), 2, append([]byte{askState}, needs...))
 			}}, err
 		}
-	}, func(c *cluster) {
+	}}, func(c *cluster) {
 		c.leader()
 		closed := make(chan error, 1)
 		go func() { closed <- c.running[1].Close() }()

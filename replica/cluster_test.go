@@ -34,10 +34,13 @@ type machine struct {
 	mu      sync.Mutex
 	applied []string
 	bodies  []protocol.BodyRef
-	views   int // views that were taken and not closed
+	at      protocol.Position // of the last command
+	views   int               // views that were taken and not closed
 	apply   func(command string) error
 	take    func() error                    // before a view is taken
 	write   func(ctx context.Context) error // before a view is written
+	restore func() error                    // before a state is read
+	damaged error
 }
 
 func (m *machine) Apply(commands []member.Command) error {
@@ -55,7 +58,7 @@ func (m *machine) Apply(commands []member.Command) error {
 		if commands[i].Body != nil {
 			m.bodies = append(m.bodies, *commands[i].Body)
 		}
-		commands[i].Result = len(m.applied)
+		commands[i].Result, m.at = len(m.applied), commands[i].Position
 		m.mu.Unlock()
 	}
 	return nil
@@ -70,19 +73,19 @@ func (m *machine) Snapshot() (member.Snapshot, error) {
 		}
 	}
 	m.views++
-	return &machineView{m: m, applied: slices.Clone(m.applied), bodies: slices.Clone(m.bodies), write: m.write}, nil
+	return &machineView{m: m, write: m.write, state: machineState{slices.Clone(m.applied), slices.Clone(m.bodies), m.at}}, nil
 }
 
 type machineView struct {
-	m       *machine
-	applied []string
-	bodies  []protocol.BodyRef
-	write   func(ctx context.Context) error
+	m     *machine
+	state machineState
+	write func(ctx context.Context) error
 }
 
 type machineState struct {
 	Applied []string
 	Bodies  []protocol.BodyRef
+	At      protocol.Position
 }
 
 func (v *machineView) WriteTo(ctx context.Context, w io.Writer) error {
@@ -91,7 +94,7 @@ func (v *machineView) WriteTo(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
-	return json.NewEncoder(w).Encode(machineState{v.applied, v.bodies})
+	return json.NewEncoder(w).Encode(v.state)
 }
 
 func (v *machineView) Close() error {
@@ -103,15 +106,42 @@ func (v *machineView) Close() error {
 
 func (m *machine) Restore(r io.Reader) error {
 	var s machineState
+	m.mu.Lock()
+	restore := m.restore
+	m.mu.Unlock()
+	if restore != nil {
+		if err := restore(); err != nil {
+			return err
+		}
+	}
 	if err := json.NewDecoder(r).Decode(&s); err != nil {
 		return err
 	}
 	_, err := io.Copy(io.Discard, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.applied, m.bodies = s.Applied, s.Bodies
+	m.applied, m.bodies, m.at, m.damaged = s.Applied, s.Bodies, s.At, nil
 	return err
 }
+
+// durable is a machine that keeps its state on a disk, on which it may be damaged.
+type durable struct{ *machine }
+
+func (d durable) Applied() protocol.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at
+}
+
+func (d durable) Sync() error { return d.Damaged() }
+
+func (d durable) Damaged() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.damaged
+}
+
+func (d durable) Condemn(cause error) { d.hook(func(m *machine) { m.damaged = cause }) }
 
 // LiveBodies implements member.BodyKeeper.
 func (m *machine) LiveBodies(yield func(protocol.BodyRef)) error {
@@ -144,18 +174,27 @@ type cluster struct {
 	disks    map[protocol.MemberID]vfs.FS
 	machines map[protocol.MemberID]*machine
 	running  map[protocol.MemberID]*Replica
-	tune     func(*Options)
+	setting
+}
+
+// setting is what a test wants of its cluster.
+type setting struct {
+	size      int
+	tune      func(*Options)
+	placement raft.Placement
+	durable   bool // state machines keep their states on disks
+	waits     bool // the test starts the members
 }
 
 // inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if none of
 // their goroutines is left.
-func inBubble(t *testing.T, size int, tune func(*Options), test func(*cluster)) {
+func inBubble(t *testing.T, s setting, test func(*cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
-			t: t, net: newNetwork(), tune: tune, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
+			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
 		}
-		for i := range size {
+		for i := range s.size {
 			id := protocol.MemberID(i + 1)
 			c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://member%d:1", id)}})
 			c.disks[id] = vfs.NewMem()
@@ -166,7 +205,9 @@ func inBubble(t *testing.T, size int, tune func(*Options), test func(*cluster)) 
 			}
 		})
 		for _, m := range c.members {
-			c.start(m.ID)
+			if !s.waits {
+				c.start(m.ID)
+			}
 		}
 		test(c)
 		for _, id := range slices.Sorted(maps.Keys(c.running)) {
@@ -187,7 +228,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 	}
 	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 		return raft.New(raft.Config{
-			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders,
+			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,
 		}, rec)
 	}
 	return o
@@ -196,10 +237,17 @@ func (c *cluster) options(id protocol.MemberID) Options {
 // start opens a member with a new machine.
 func (c *cluster) start(id protocol.MemberID) *Replica {
 	c.t.Helper()
-	sm := &machine{}
+	m := &machine{}
+	if old := c.machines[id]; old != nil && c.durable {
+		m.applied, m.bodies, m.at = old.applied, old.bodies, old.at
+	}
+	sm := member.StateMachine(m)
+	if c.durable {
+		sm = durable{m}
+	}
 	r, err := Open(c.options(id), sm)
 	require.NoError(c.t, err)
-	c.running[id], c.machines[id] = r, sm
+	c.running[id], c.machines[id] = r, m
 	return r
 }
 

@@ -17,7 +17,7 @@ var errMachine = errors.New("the machine's disk is broken")
 // of them already in the hands of the apply loop. Everybody is told once, and nothing is acknowledged after
 // the failure.
 func TestAMachineThatFailsAnswersAll(t *testing.T) {
-	inBubble(t, 1, nil, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *cluster) {
 		t := c.t
 		c.leader()
 		c.fill(1, "before", 3)

@@ -97,7 +97,9 @@ func (l *memLinks) SetPeers(peers []transport.Peer) {
 			l.queues[p.ID] = q
 			l.mu.Unlock()
 			l.spawn(func() { l.deliver(p.ID, q) })
-			l.spawn(func() { l.opt.Handler.PeerUp(p.ID) })
+			if l.net.find(l.self, p.ID) != nil {
+				l.spawn(func() { l.opt.Handler.PeerUp(p.ID) })
+			}
 			continue
 		}
 		l.mu.Unlock()
