@@ -47,6 +47,7 @@ type (
 	ExpelledError       = member.ExpelledError
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
+	MachineError        = member.MachineError
 	Client              = replica.Client
 	BrokenError         = member.BrokenError
 )

@@ -40,7 +40,7 @@ func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip proto
 	}
 	defer f.Close()
 	if err := sm.Restore(f); err != nil {
-		return meta, 0, fmt.Errorf("state machine: restore: %w", err)
+		return meta, 0, &member.MachineError{Op: "restore", Err: err}
 	}
 	return h.Meta, h.Command, f.Verify()
 }

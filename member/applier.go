@@ -447,7 +447,7 @@ func (a *Applier) flush() error {
 	if n := len(a.commands); n > 0 {
 		a.last = a.commands[n-1].Position
 		if err := a.sm.Apply(a.commands); err != nil {
-			return fmt.Errorf("state machine: %w", err)
+			return &MachineError{Op: "apply", Err: err}
 		}
 	}
 	for _, s := range a.settled {
@@ -480,7 +480,7 @@ func (a *Applier) Fits(meta *Meta) bool {
 func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
-			return fmt.Errorf("state machine: restore: %w", err)
+			return &MachineError{Op: "restore", Err: err}
 		}
 	}
 	if a.mutant == MutantMix {

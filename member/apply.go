@@ -288,14 +288,14 @@ func (p *Apply) maybeSnapshot() error {
 	p.saving = true
 	if d, ok := p.Machine().(DurableStateMachine); ok {
 		if err := d.Sync(); err != nil {
-			return fmt.Errorf("state machine: sync: %w", err)
+			return &MachineError{Op: "sync", Err: err}
 		}
 		p.world.Save(p.Meta(), nil, p.total)
 		return nil
 	}
 	v := p.view()
 	if v.Err != nil {
-		return fmt.Errorf("state machine: snapshot: %w", v.Err)
+		return &MachineError{Op: "snapshot", Err: v.Err}
 	}
 	p.world.Save(v.Meta, v.State, p.total)
 	return nil

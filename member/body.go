@@ -34,7 +34,7 @@ func LiveBodies(sm StateMachine) (refs []protocol.BodyRef, keeper bool, err erro
 		return nil, false, nil
 	}
 	if err := k.LiveBodies(func(ref protocol.BodyRef) { refs = append(refs, ref) }); err != nil {
-		return nil, true, fmt.Errorf("state machine: live bodies: %w", err)
+		return nil, true, &MachineError{Op: "live bodies", Err: err}
 	}
 	return refs, true, nil
 }

@@ -65,6 +65,18 @@ func (e *ExpelledError) Error() string {
 	return fmt.Sprintf("braid: member %s cannot go on with its data: %s (%s)", e.Member, e.Reason, who)
 }
 
+// MachineError says that the state machine cannot go on, which stops the member. What was acknowledged
+// is in the log. A start applies it again, if the state machine can go on then.
+type MachineError struct {
+	Op  string // what failed: apply, snapshot, sync, restore, live bodies
+	Err error
+}
+
+func (e *MachineError) Error() string { return "braid: state machine: " + e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns the state machine's own error.
+func (e *MachineError) Unwrap() error { return e.Err }
+
 // DirError is a data directory that cannot be used. Nothing in it was changed.
 type DirError struct {
 	Dir    string
