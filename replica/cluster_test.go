@@ -9,11 +9,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/member"
@@ -29,6 +31,30 @@ const (
 	testLimit = 5 * time.Minute
 )
 
+// diskFault lets what a disk is asked to do fail.
+type diskFault struct {
+	fail atomic.Pointer[func(errorfs.Op) error]
+}
+
+// set makes the disk fail with what f returns. nil: it does not fail any more.
+func (d *diskFault) set(f func(errorfs.Op) error) {
+	if f == nil {
+		d.fail.Store(nil)
+	} else {
+		d.fail.Store(&f)
+	}
+}
+
+// MaybeError implements errorfs.Injector.
+func (d *diskFault) MaybeError(op errorfs.Op) error {
+	if f := d.fail.Load(); f != nil {
+		return (*f)(op)
+	}
+	return nil
+}
+
+func (d *diskFault) String() string { return "fault" }
+
 // machine is a state machine in memory. A test may put functions into its way.
 type machine struct {
 	mu      sync.Mutex
@@ -40,6 +66,9 @@ type machine struct {
 	take    func() error                    // before a view is taken
 	write   func(ctx context.Context) error // before a view is written
 	restore func() error                    // before a state is read
+	close   func() error                    // after a view is closed
+	sync    func() error
+	live    func() error // before bodies are listed
 	damaged error
 }
 
@@ -101,6 +130,9 @@ func (v *machineView) Close() error {
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
 	v.m.views--
+	if v.m.close != nil {
+		return v.m.close()
+	}
 	return nil
 }
 
@@ -133,7 +165,14 @@ func (d durable) Applied() protocol.Position {
 	return d.at
 }
 
-func (d durable) Sync() error { return d.Damaged() }
+func (d durable) Sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sync != nil {
+		return d.sync()
+	}
+	return d.damaged
+}
 
 func (d durable) Damaged() error {
 	d.mu.Lock()
@@ -147,6 +186,11 @@ func (d durable) Condemn(cause error) { d.hook(func(m *machine) { m.damaged = ca
 func (m *machine) LiveBodies(yield func(protocol.BodyRef)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.live != nil {
+		if err := m.live(); err != nil {
+			return err
+		}
+	}
 	for _, ref := range m.bodies {
 		yield(ref)
 	}
@@ -174,6 +218,7 @@ type cluster struct {
 	disks    map[protocol.MemberID]vfs.FS
 	machines map[protocol.MemberID]*machine
 	running  map[protocol.MemberID]*Replica
+	faults   map[protocol.MemberID]*diskFault
 	setting
 }
 
@@ -193,11 +238,13 @@ func inBubble(t *testing.T, s setting, test func(*cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
 			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
+			faults: map[protocol.MemberID]*diskFault{},
 		}
 		for i := range s.size {
 			id := protocol.MemberID(i + 1)
 			c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://member%d:1", id)}})
-			c.disks[id] = vfs.NewMem()
+			c.faults[id] = &diskFault{}
+			c.disks[id] = errorfs.Wrap(vfs.NewMem(), c.faults[id])
 		}
 		t.Cleanup(func() { // if the test failed
 			for _, r := range c.running {
@@ -256,6 +303,24 @@ func (c *cluster) close(id protocol.MemberID) {
 	c.t.Helper()
 	require.NoError(c.t, c.running[id].Close())
 	c.ended(id)
+}
+
+// fails waits until a member has stopped by itself, and returns why.
+func (c *cluster) fails(id protocol.MemberID) error {
+	c.t.Helper()
+	r := c.running[id]
+	c.until("the member stops", func() bool {
+		select {
+		case <-r.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	c.ended(id)
+	require.Error(c.t, r.Err())
+	require.Equal(c.t, r.Err(), r.Close(), "Close says the same")
+	return r.Err()
 }
 
 // ended checks what a member owes that has stopped: nothing is counted, open or waiting any more.
@@ -364,6 +429,13 @@ func (a *answers) propose(r interface {
 		a.owe()
 	}
 	return err
+}
+
+// all reports whether everybody was told.
+func (a *answers) all() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.told) == a.owed
 }
 
 // complete checks that everybody was told once, and returns what.

@@ -269,11 +269,11 @@ func (c *cluster) serves() {
 		}
 	}
 	for _, m := range c.members {
-		c.machines[m.ID].hook(func(m *machine) { m.apply, m.write, m.restore = nil, nil, nil })
+		c.machines[m.ID].hook(func(m *machine) { m.apply, m.write, m.restore, m.close, m.take = nil, nil, nil, nil, nil })
 	}
 	c.leader()
 	for _, m := range c.members {
-		c.fill(m.ID, fmt.Sprint("again ", m.ID), 2)
 		require.NoError(c.t, c.running[m.ID].ReadBarrier(c.t.Context()))
+		c.fill(m.ID, fmt.Sprint("again ", m.ID), 2)
 	}
 }
