@@ -363,6 +363,29 @@ func testMembershipChanges(t *testing.T, c *cluster) {
 	require.ErrorAs(t, err, &refused, "ids never come back")
 }
 
+// TestAMemberThatWasAwayAnswersALeaderThatItDoesNotKnow: the leader joined meanwhile, and says where
+// it is to be found.
+func TestAMemberThatWasAwayAnswersALeaderThatItDoesNotKnow(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	c.led()
+	c.stop(3)
+	fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
+	c.dirs[4] = t.TempDir()
+	first := c.members
+	c.members = append(append([]braid.Member(nil), first...), fourth)
+	require.Eventually(t, func() bool {
+		return c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
+	}, testTimeout, 20*time.Millisecond)
+	c.start(fourth, true)
+	require.Eventually(t, func() bool {
+		return c.any().TransferLeader(c.ctx(), 4) == nil && c.leader() == 4
+	}, testTimeout, 20*time.Millisecond, "the new member leads")
+	acked := c.fill("x", 5)
+	c.members = first
+	c.start(first[2], false)
+	c.verify(acked)
+}
+
 func TestLeadershipIsHandedOver(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	leader := c.leader()

@@ -32,7 +32,7 @@
 //     see whether they are damaged; whole bodies in memory; bodies on their way to the disk.
 //   - damage.go, mending.go, missing.go, departure.go: what to do about damage, about a damaged state, about
 //     an instance without a leader, and if the cluster goes on without this member.
-//   - register.go: who the others are, and with whom there is a link.
+//   - register.go, links.go: who the others are, and with whom there may be a link; with whom there is one.
 //   - clock.go: how an event loop reads the time.
 //   - mutant.go: rules broken on purpose, for the simulator to catch.
 //

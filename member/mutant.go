@@ -27,6 +27,7 @@ const (
 	MutantTrimUncounted     Mutant = "code-trim-uncounted"
 	MutantSweepReferenced   Mutant = "code-sweep-referenced"
 	MutantRestoreRow        Mutant = "code-restore-row"
+	MutantNoGuests          Mutant = "no-guests"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -57,4 +58,5 @@ var Mutants = [...]MutantInfo{
 	{MutantTrimUncounted, "Census", "a whole copy becomes a row whatever the others hold"},
 	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
+	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
 }

@@ -24,6 +24,7 @@ const (
 	askReshape  byte = 'r' // for the leader: weave the log from other instances
 	askMissing  byte = 'm' // for the leader: this member needs an instance that may be retired
 	askState    byte = 'd' // for any member: this member's state is damaged
+	askLink     byte = 'l' // for any member: this member has a link to it, and is to be found there
 )
 
 // refusal is the answer to a request that was refused.
@@ -75,6 +76,12 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 		if err := r.sendState(from, &needs); err != nil {
 			return nil, err
 		}
+	case askLink:
+		var m protocol.Member
+		if err := json.Unmarshal(body, &m); err != nil {
+			return nil, err
+		}
+		r.welcome(from, &m)
 	case askStay:
 		first := r.first()
 		first.do(first.hosted.Stay)

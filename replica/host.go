@@ -46,7 +46,7 @@ func (l *eventLoop) Relink(changed bool) {
 	case changed:
 		l.r.relink(l.r.now())
 		l.r.changed()
-	case l.r.keepsRetired():
+	case l.r.lingers():
 		l.r.relink(l.r.now())
 	}
 }

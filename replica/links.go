@@ -2,9 +2,11 @@ package replica
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -50,6 +52,35 @@ func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte
 func (r *Replica) PeerUp(id uint64) {
 	r.log.Info("link up", "member", protocol.MemberID(id))
 	r.hears.answered(protocol.MemberID(id))
+	r.spawn(func(ctx context.Context) { r.introduce(ctx, protocol.MemberID(id)) })
+}
+
+// introduce tells a member where this one is to be found, because that one may not know it.
+func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
+	members := slices.Concat(r.first().status.Load().Config.Members, r.opt.Members)
+	i := slices.IndexFunc(members, func(m protocol.Member) bool { return m.ID == r.opt.Self })
+	if i < 0 {
+		return
+	}
+	self, err := json.Marshal(members[i])
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
+		defer cancel()
+		err = r.askLeader(ctx, to, "link back", append([]byte{askLink}, self...))
+	}
+	if err != nil && ctx.Err() == nil {
+		r.log.Info("a member could not be told where this one is", "member", to, "err", err)
+	}
+}
+
+// welcome lets a member have a link that has one to this member.
+func (r *Replica) welcome(from protocol.MemberID, m *protocol.Member) {
+	r.pmu.Lock()
+	defer r.pmu.Unlock()
+	if m.ID == from && r.admit(uint64(from)) == 0 && r.peers.Welcome(m) {
+		r.log.Info("a member that is not known here has a link", "member", from, "urls", m.PeerURLs)
+		r.setPeers()
+	}
 }
 
 // PeerDown implements transport.Handler. The transport logs the error.
@@ -66,11 +97,11 @@ func (r *Replica) PeerDown(id uint64, err error) {
 	r.hears.answered(protocol.MemberID(id))
 }
 
-// removedLinger is how long links to removed members are kept, so that these learn of the removal.
-const removedLinger = 5 * time.Second
-
-// relink makes the links follow the configurations of all instances.
+// relink makes the links follow the configurations of all instances. It reads them with pmu held, so
+// that what is newest is followed last.
 func (r *Replica) relink(now time.Duration) {
+	r.pmu.Lock()
+	defer r.pmu.Unlock()
 	var configs []protocol.Config
 	for _, l := range r.all() {
 		configs = append(configs, l.status.Load().Config)
@@ -78,52 +109,21 @@ func (r *Replica) relink(now time.Duration) {
 	c := member.Union(configs)
 	r.bodies.follow(&c)
 	r.learn(&c)
-	if len(c.Members) == 0 {
-		return // joining: the addresses given at the start are used until the log says others
-	}
-	r.lmu.Lock()
-	defer r.lmu.Unlock()
-	for i := range c.Members {
-		if m := &c.Members[i]; m.ID != r.opt.Self {
-			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}
-		}
-	}
-	for id, p := range r.known {
-		if c.Find(id) != nil || c.Voter(id) {
-			continue
-		}
-		if p.leftAt == 0 {
-			p.leftAt = now
-			r.known[id] = p
-		} else if now-p.leftAt > removedLinger {
-			delete(r.known, id)
-		}
-	}
+	r.peers.Follow(now, &c)
 	r.setPeers()
 }
 
-// knownPeer is a member with a link. leftAt is when it left the configuration; 0: it has not.
-type knownPeer struct {
-	addrs  []string
-	leftAt time.Duration
-}
-
-// keepsRetired reports whether any link is kept to a member that has left.
-func (r *Replica) keepsRetired() bool {
-	r.lmu.Lock()
-	defer r.lmu.Unlock()
-	for _, p := range r.known {
-		if p.leftAt > 0 {
-			return true
-		}
-	}
-	return false
+// lingers reports whether any link is kept to a member that has left.
+func (r *Replica) lingers() bool {
+	r.pmu.Lock()
+	defer r.pmu.Unlock()
+	return r.peers.Lingers()
 }
 
 func (r *Replica) setPeers() {
-	peers := make([]transport.Peer, 0, len(r.known))
-	for id, p := range r.known {
-		peers = append(peers, transport.Peer{ID: uint64(id), Addrs: p.addrs})
+	var peers []transport.Peer
+	for _, p := range r.peers.Peers() {
+		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs)})
 	}
 	r.links.SetPeers(peers)
 }

@@ -49,10 +49,12 @@ type Replica struct {
 	pending map[protocol.InstanceID]*member.Pending
 	intake  intake
 
-	// known are the members with links, streams the snapshots on their way to members, retired the
-	// loops of retired instances. lmu guards them.
+	pmu   sync.Mutex
+	peers *member.Links // guarded by pmu, as the transport's peers are
+
+	// streams are the snapshots on their way to members, retired the loops of retired instances. lmu
+	// guards them.
 	lmu     sync.Mutex
-	known   map[protocol.MemberID]knownPeer
 	streams member.Streams
 	retired []*eventLoop
 
@@ -89,7 +91,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		known: map[protocol.MemberID]knownPeer{}, pending: map[protocol.InstanceID]*member.Pending{}, changes: map[uint64]chan protocol.Rejection{},
+		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members), pending: map[protocol.InstanceID]*member.Pending{}, changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -171,7 +173,11 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
 		return err
 	}
-	return r.connect(logs)
+	if err := r.connect(logs); err != nil {
+		return err
+	}
+	r.relink(r.now())
+	return nil
 }
 
 // recover reads from the log what the instances in force need to start.
@@ -261,6 +267,8 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	if err != nil {
 		return err
 	}
+	r.pmu.Lock() // others may ask for links at once
+	defer r.pmu.Unlock()
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
@@ -271,16 +279,9 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 		return err
 	}
 	r.links = links
-	for _, m := range r.opt.Members {
-		if m.ID != r.opt.Self {
-			r.known[m.ID] = knownPeer{addrs: addresses(m.PeerURLs)}
-		}
-	}
 	if Newborn(logs) {
 		r.hears.await(r.opt.Members, r.opt.Self)
 	}
-	r.setPeers()
-	r.relink(r.now())
 	return nil
 }
 
