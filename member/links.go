@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
 )
 
 // linkLinger is how many election timeouts a link to a member that left is kept, so that the member
@@ -126,6 +127,15 @@ func (l *Links) Peers() []Peer {
 func (l *Links) Has(id protocol.MemberID) bool {
 	_, ok := l.find(id)
 	return ok
+}
+
+// Admit is 0 if a member may link to this one, whose instances have applied those configurations;
+// else it says why not. One that left may as long as it has a link.
+func (l *Links) Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
+	if l.Has(id) {
+		return 0
+	}
+	return Admit(configs, id)
 }
 
 // Check verifies the invariants.

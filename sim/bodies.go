@@ -133,17 +133,6 @@ func (m *Member) tickBodies() {
 	}
 }
 
-// followMembers tells the bodies' part which members it can ask.
-func (m *Member) followMembers() {
-	var configs []protocol.Config
-	for _, s := range m.inForce {
-		configs = append(configs, s.inst.Core().Status().Config)
-	}
-	union := member.Union(configs)
-	m.body.inbox.Follow(&union)
-	m.wakeBodies()
-}
-
 // fetched handles questions for bodies and their answers, which concern no core. It reports false
 // for any other message.
 func (m *Member) fetched(msg *protocol.Message) bool {

@@ -57,13 +57,12 @@ func (m *Member) greet() {
 		return
 	}
 	m.greeted = m.clock()
-	known := m.known()
 	for _, o := range w.members {
-		if o == m || !dials(&known, o) ||
+		if o == m || !m.links.Has(o.id) ||
 			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
 			continue
 		}
-		reason := member.Admit(o.applier.Configs(), m.id)
+		reason := o.links.Admit(o.memberships(), m.id)
 		if reason.Final() {
 			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
 				m.memberInstance.do(func() { m.memberInstance.hosted.Departure().Refused(m.id, o.id, reason) })
@@ -72,18 +71,17 @@ func (m *Member) greet() {
 	}
 }
 
-// known is the members that this member knows of.
-func (m *Member) known() protocol.Config {
-	var configs []protocol.Config
-	for _, s := range m.inForce {
-		configs = append(configs, s.witness.status.Config)
+// given is the members of which the operator tells a member that starts for the first time.
+func (w *World) given(m *Member) (all []protocol.Member) {
+	if !m.join {
+		return w.set.firstConfig().Members
 	}
-	return member.Union(configs)
-}
-
-// dials reports whether a member that knows of these members makes a link to another one.
-func dials(known *protocol.Config, o *Member) bool {
-	return len(known.Members) == 0 || known.Find(o.id) != nil || known.Voter(o.id)
+	for _, o := range w.members {
+		if !o.gone && !o.retiring {
+			all = append(all, protocol.Member{ID: o.id})
+		}
+	}
+	return all
 }
 
 // expel stops a member that found out that the cluster goes on without it. It judges that this is
@@ -111,8 +109,7 @@ func (w *World) stranded(m *Member) bool {
 	if !m.up || !w.recoverable(w.except(m)) {
 		return false
 	}
-	known := m.known()
-	if !slices.ContainsFunc(w.members, func(o *Member) bool { return o != m && o.up && dials(&known, o) }) {
+	if !slices.ContainsFunc(w.members, func(o *Member) bool { return o != m && o.up && m.links.Has(o.id) }) {
 		return false
 	}
 	for _, c := range w.allJudges {

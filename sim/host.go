@@ -30,10 +30,8 @@ func (s *memberInstance) NoteLoad(load member.Load) { s.load = load }
 func (s *memberInstance) NoteWeave(*member.WeaveStatus) {}
 
 func (s *memberInstance) Relink(changed bool) {
-	if changed && s.m.up {
-		if s.m.learn(); s.m.up {
-			s.m.followMembers()
-		}
+	if s.m.up && (changed || s.m.links.Lingers()) {
+		s.m.relink()
 	}
 }
 

@@ -76,6 +76,11 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	}
 	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Raft.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
+	if from := w.member(m.From); from.up && !from.links.Has(m.To) {
+		w.events.Unlinked++
+		w.tracef("%s → %s %s  (no link)", m.From, m.To, describeMessage(m))
+		return false
+	}
 	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
 	if w.tracing() {
 		w.tracef("%s → %s %s%s", m.From, m.To, describeMessage(m), mark(lost, "  (lost)"))
@@ -163,6 +168,37 @@ func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte,
 	w.queue.push(at, func() {
 		w.member(to).receive(from, life, frame, damaged)
 	})
+}
+
+// severed reports whether a member cannot reach another one: the link is cut, or the member keeps
+// none.
+func (w *World) severed(m *Member, to protocol.MemberID) bool {
+	return w.link(m.id, to).cut || m.up && !m.links.Has(to)
+}
+
+// memberships are those that the member has applied.
+func (m *Member) memberships() []protocol.Config {
+	_, configs := m.progress.At()
+	return configs
+}
+
+// relink makes the links, and what depends on them, follow the members of all instances in force.
+func (m *Member) relink() {
+	var configs []protocol.Config
+	for _, s := range m.inForce {
+		configs = append(configs, s.status.Config)
+	}
+	union := member.Union(configs)
+	m.body.inbox.Follow(&union)
+	m.wakeBodies()
+	strangers, err := m.register.Learn(&union)
+	for _, id := range strangers {
+		clear(m.w.link(id, m.id).met)
+		clear(m.w.link(m.id, id).met)
+	}
+	m.links.Follow(m.clock(), &union)
+	m.w.violate(m.id, m.links.Check())
+	m.stopIfForgotten(err)
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its

@@ -56,6 +56,9 @@ func (m *Member) judged() uint64 { return uint64(m.id) | uint64(m.strangers)<<32
 // linked reports whether a member may take what a process of another member sent. The two make a
 // handshake as the links do, by the rules of production.
 func (w *World) linked(from *Member, life int, to *Member) bool {
+	if to.links.Admit(to.memberships(), from.id) != 0 {
+		return false
+	}
 	l, k := w.link(from.id, to.id), linkage{life, to.life}
 	if l.met[k] {
 		return true
@@ -78,6 +81,10 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		l.met = map[linkage]bool{}
 	}
 	l.met[k] = true
+	if to.links.Welcome(&protocol.Member{ID: from.id}) {
+		w.events.Guests++
+		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
+	}
 	return true
 }
 
@@ -107,21 +114,6 @@ func (m *Member) note(other *Member) bool {
 		m.w.acquainted[linkKey{m.id, other.id}] = who.Life
 	}
 	return true
-}
-
-// learn takes from the configurations which log each member has.
-func (m *Member) learn() {
-	for _, s := range m.inForce {
-		config := s.inst.Core().Status().Config
-		strangers, err := m.register.Learn(&config)
-		for _, id := range strangers {
-			clear(m.w.link(id, m.id).met)
-			clear(m.w.link(m.id, id).met)
-		}
-		if m.stopIfForgotten(err); err != nil {
-			return
-		}
-	}
 }
 
 func (m *Member) stopIfForgotten(err error) {

@@ -31,6 +31,8 @@ type Member struct {
 	// made durable, or more.
 	saved *frozen
 	join  bool // not part of the first configuration
+	// given are the members of which it is told when it starts for the first time.
+	given []protocol.Member
 
 	up       bool
 	gone     bool // removed and stopped for good
@@ -78,6 +80,7 @@ type running struct {
 	session protocol.Session
 
 	register *member.Register
+	links    *member.Links
 
 	drops []droppedBody
 
@@ -399,6 +402,11 @@ func (m *Member) start() error {
 		return err
 	}
 	r.register.Mutant = m.w.set.mutant()
+	if m.given == nil {
+		m.given = m.w.given(m)
+	}
+	r.links = member.NewLinks(m.id, m.own.Election, m.given)
+	r.links.Mutant = m.w.set.mutant()
 	meta, skip, err := m.restore(r)
 	if err != nil {
 		return err
@@ -413,7 +421,7 @@ func (m *Member) start() error {
 	m.running, m.up = r, true
 	m.w.events.Starts++
 	m.build(meta, skip)
-	if m.learn(); !m.up {
+	if m.relink(); !m.up {
 		return nil
 	}
 	at := m.applier.Cursor()
@@ -443,7 +451,6 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	}
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
 	m.proposals.Free = m.running.settled
-	m.followMembers()
 	m.body.kept.TellAll()
 	if s.Bodies.Scrub > 0 {
 		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)

@@ -79,6 +79,7 @@ var places = map[string]struct {
 	nodes    int
 }{
 	string(raft.MutantPromoteAtOnce): {ProtocolRaft, 1},
+	string(member.MutantNoGuests):    {ProtocolCRaft, 5},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.

@@ -59,7 +59,7 @@ func (m *Member) reshaped() (begun bool, err error) {
 		}
 	}
 	m.body.kept.Reshaped(shape)
-	m.followMembers()
+	m.relink()
 	if len(records) == 0 {
 		return false, nil
 	}
@@ -136,7 +136,7 @@ func (m *Member) askAgain(groups []*member.ReadGroup) {
 // AskMissing implements member.Host. The instance calls it when it has no leader.
 func (s *memberInstance) AskMissing(to protocol.MemberID) {
 	m, w := s.m, s.m.w
-	if !m.up || w.link(m.id, to).cut {
+	if !m.up || w.severed(m, to) {
 		return
 	}
 	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {

@@ -93,6 +93,32 @@ func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
 	require.Nil(t, s.end())
 }
 
+// unknownLeader has a member that was away come back to a leader that joined meanwhile. It does not
+// know that leader, and must answer it all the same: otherwise it never gets the log.
+func unknownLeader(s *script) {
+	s.elect(1)
+	s.wait(2) // the membership names whose log each member has
+	s.crash(3)
+	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
+	s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+	s.until("4 is a voter", func() bool { m := s.member(4); return m.up && m.witness.status.Config.Voter(4) })
+	s.wait(2)
+	s.member(1).step(protocol.Transfer{To: 4})
+	s.until("4 leads", func() bool { return s.member(4).role() == protocol.Leader })
+	op := s.put(4)
+	s.mustAck(op)
+	s.start(3)
+	if !s.runUntil(s.now+10*stageElection, func() bool { c := s.member(3).applier.Config(); return c.Voter(4) }) {
+		s.violate(3, fmt.Errorf("it does not get the log of member 4, which it does not know"))
+	}
+}
+
+func TestAMemberAnswersALeaderThatItDoesNotKnow(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	unknownLeader(s)
+	s.passes()
+}
+
 // TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
 // Operations that were asked for before the stop take effect.
 func TestAPlannedStopIsNotNoticed(t *testing.T) {

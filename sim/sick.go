@@ -88,7 +88,7 @@ func (m *Member) askStateOf(to protocol.MemberID) {
 	refused := func() {
 		m.later(w.between(w.set.DelayMin, w.set.DelayMax), m.stateRefused)
 	}
-	if w.link(m.id, to).cut {
+	if w.severed(m, to) {
 		refused()
 		return
 	}

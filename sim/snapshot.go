@@ -160,7 +160,7 @@ func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.S
 		}
 		running, up := r.running, r.up
 		w.after(w.streamTime(len(s.state)), func() {
-			if broken && !w.calm || w.link(m.id, to).cut || !r.up || !up || r.running != running || !w.linked(m, life, r) || !r.up {
+			if broken && !w.calm || w.severed(m, to) || !r.up || !up || r.running != running || !w.linked(m, life, r) || !r.up {
 				w.events.BrokenStream++
 				w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
 				if verdict == member.IntakeTake {
