@@ -117,6 +117,9 @@ func (q *ApplyQueue) Take(buf []ApplyItem) []ApplyItem {
 	return items
 }
 
+// Bytes is the payload bytes that wait.
+func (q *ApplyQueue) Bytes() int { return q.bytes }
+
 // Empty reports whether nothing waits.
 func (q *ApplyQueue) Empty() bool { return len(q.items) == 0 }
 

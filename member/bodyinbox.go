@@ -68,9 +68,9 @@ func (i *BodyInbox) Want(refs []protocol.BodyRef) {
 	}
 }
 
-// Answer puts in what another member sent. It is false if that does not fit.
+// Answer puts in what another member sent. It is false if that does not fit, or if nobody takes it.
 func (i *BodyInbox) Answer(m *protocol.Message) bool {
-	if i.bytes > 0 && i.bytes+len(m.Blob) > i.limits.Bytes {
+	if i.closed != nil || i.bytes > 0 && i.bytes+len(m.Blob) > i.limits.Bytes {
 		return false
 	}
 	i.mail.answers = append(i.mail.answers, m)

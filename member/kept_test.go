@@ -146,4 +146,5 @@ func TestQuestionsHaveABound(t *testing.T) {
 	require.Equal(t, []protocol.BodyRef{someRef(1, 2), someRef(2, 2)}, in.wants)
 	require.Len(t, in.asks, 2)
 	require.ErrorIs(t, i.Ask(GatherRequest{Ref: someRef(6, 2)}, nil), ErrStopped)
+	require.False(t, i.Answer(&protocol.Message{Blob: make([]byte, 10)}), "nobody takes it")
 }

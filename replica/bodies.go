@@ -59,8 +59,9 @@ const (
 	bodyReaders = 8
 	// bodyServers is how many goroutines answer questions of other members.
 	bodyServers = 2
-	// bodyQuestions is how many of these questions may wait.
-	bodyQuestions = 1024
+	// bodyQuestions is how many of these questions may wait. bodyQuestionBytes bounds each of them.
+	bodyQuestions     = 1024
+	bodyQuestionBytes = 4 << 10
 	// maxFilling is how many missing bodies are restored at the same time. maxCensuses is of how
 	// many bodies the member asks at the same time who holds them.
 	maxFilling  = 8
@@ -95,6 +96,10 @@ func (b *bodies) start() {
 func (b *bodies) handle(m *protocol.Message) bool {
 	switch m.Type {
 	case protocol.MsgFetch:
+		if m.Size() > bodyQuestionBytes {
+			b.r.metrics.dropped.Add(1) // no member asks so much
+			return true
+		}
 		select {
 		case b.questions <- m:
 		default:

@@ -53,11 +53,12 @@ func TestAViewThatComesLateIsClosed(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *cluster) {
 		c.leader()
 		r, sm := c.running[1], c.machines[1]
-		reached, release := make(chan struct{}), make(chan struct{})
+		reached := make(chan struct{})
+		busy, open := c.gate()
 		sm.hook(func(m *machine) {
 			m.apply = func(string) error {
 				close(reached)
-				<-release
+				<-busy
 				return nil
 			}
 		})
@@ -76,7 +77,7 @@ func TestAViewThatComesLateIsClosed(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- r.Close() }()
 		synctest.Wait()
-		close(release)
+		open()
 		require.NoError(c.t, <-closed)
 		told := a.complete(c.t)
 		require.ErrorIs(c.t, told["given up"], context.Canceled)

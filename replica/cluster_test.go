@@ -339,6 +339,14 @@ func (c *cluster) ended(id protocol.MemberID) {
 	require.NoError(c.t, lock.Close())
 }
 
+// gate returns a channel that is closed by open, or at the end of the test if that failed before.
+func (c *cluster) gate() (gate <-chan struct{}, open func()) {
+	g := make(chan struct{})
+	open = sync.OnceFunc(func() { close(g) })
+	c.t.Cleanup(open)
+	return g, open
+}
+
 // until waits for a condition, by the clock of the bubble.
 func (c *cluster) until(what string, ok func() bool) {
 	c.t.Helper()

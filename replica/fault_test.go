@@ -32,13 +32,14 @@ func TestAMachineThatFailsAnswersAll(t *testing.T) {
 		c.leader()
 		c.fill(1, "before", 3)
 		r, sm, a := c.running[1], c.machines[1], newAnswers()
-		reached, release := make(chan struct{}), make(chan struct{})
+		reached := make(chan struct{})
+		busy, open := c.gate()
 		sm.hook(func(m *machine) {
 			m.apply = func(command string) error {
 				switch command {
 				case "command 0":
 					close(reached)
-					<-release
+					<-busy
 				case "command 1":
 					return errBroken
 				}
@@ -50,7 +51,7 @@ func TestAMachineThatFailsAnswersAll(t *testing.T) {
 			synctest.Wait() // so that each is a batch of its own
 		}
 		<-reached
-		close(release)
+		open()
 		<-r.Done()
 		require.ErrorIs(t, r.Err(), errBroken)
 		for name, err := range a.complete(t) {

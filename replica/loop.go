@@ -71,10 +71,12 @@ func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, j
 	return inputs, jobs
 }
 
-// do queues f for the loop to run.
+// do queues f for the loop to run. A loop that has ended does not run it.
 func (l *eventLoop) do(f func()) {
 	l.mu.Lock()
-	l.jobs = append(l.jobs, f)
+	if !l.closed {
+		l.jobs = append(l.jobs, f)
+	}
 	l.mu.Unlock()
 	poke(l.wake)
 }

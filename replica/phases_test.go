@@ -20,61 +20,63 @@ import (
 // phase is something that a member is in the midst of when it is closed.
 type phase struct {
 	setting
-	// reach brings a member there. busy is what Close has to wait for, because it cannot be interrupted:
-	// what the state machine is doing. nil: nothing.
-	reach func(c *cluster) (id protocol.MemberID, busy chan struct{})
+	// reach brings a member there. Close has to wait until open is called if the state machine is busy. nil:
+	// it is not.
+	reach func(c *cluster) (id protocol.MemberID, open func())
 }
 
 // phases are all that a member may be in the midst of.
 var phases = map[string]phase{
-	"it waits for the first answers of others": {setting{size: 3, waits: true}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"it waits for the first answers of others": {setting{size: 3, waits: true}, func(c *cluster) (protocol.MemberID, func()) {
 		c.start(1)
 		return 1, nil
 	}},
-	"it was just opened": {setting{size: 1}, func(c *cluster) (protocol.MemberID, chan struct{}) { return 1, nil }},
-	"it begins an election": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"it was just opened": {setting{size: 1}, func(c *cluster) (protocol.MemberID, func()) { return 1, nil }},
+	"it begins an election": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.net.isolate(uint64(id), true)
 		c.until("no leader", func() bool { return c.running[id].first().status.Load().Leader == 0 })
 		return id, nil
 	}},
-	"its proposals are not confirmed": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"its proposals are not confirmed": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"its proposals are on their way to the leader": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"its proposals are on their way to the leader": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"reads wait for the state machine": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
-		id, busy := c.leader(), make(chan struct{})
+	"reads wait for the state machine": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+		busy, open := c.gate()
+		id := c.leader()
 		c.machines[id].hook(func(m *machine) { m.apply = func(string) error { <-busy; return nil } })
-		return id, busy
+		return id, open
 	}},
-	"a snapshot is saved": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"a snapshot is saved": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		<-c.blockWrites(id)
 		return id, nil
 	}},
-	"a snapshot is sent":     {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, chan struct{}) { from, _ := c.stream(); return from, nil }},
-	"a snapshot is received": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, chan struct{}) { _, to := c.stream(); return to, nil }},
-	"a snapshot is installed": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, chan struct{}) {
-		to, busy, reached := c.behind(), make(chan struct{}), make(chan struct{})
+	"a snapshot is sent":     {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) { from, _ := c.stream(); return from, nil }},
+	"a snapshot is received": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) { _, to := c.stream(); return to, nil }},
+	"a snapshot is installed": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) {
+		busy, open := c.gate()
+		to, reached := c.behind(), make(chan struct{})
 		c.machines[to].hook(func(m *machine) { m.restore = func() error { close(reached); <-busy; return nil } })
 		c.net.isolate(uint64(to), false)
 		<-reached
-		return to, busy
+		return to, open
 	}},
-	"a body is gathered": {setting{size: 3, placement: raft.PlacementCode}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"a body is gathered": {setting{size: 3, placement: raft.PlacementCode}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		_, err := c.running[id].Propose(c.t.Context(), []byte("with a body"), make([]byte, 100_000))
 		require.NoError(c.t, err)
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *cluster) (protocol.MemberID, func()) {
 		c.leader()
 		c.fill(1, "before", 10)
 		c.running[1].apply.push(member.ApplyItem{Due: true})
@@ -84,19 +86,19 @@ var phases = map[string]phase{
 		c.until("it scrubs", func() bool { return c.running[1].disk.Stats().Scrubbed > 0 })
 		return 1, nil
 	}},
-	"instances begin": {setting{size: 3, tune: woven(1)}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"instances begin": {setting{size: 3, tune: woven(1)}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.running[id].first().input(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(8)}}, 0)
 		c.until("the first of them runs", func() bool { return len(c.running[id].all()) > 1 })
 		return id, nil
 	}},
-	"instances retire": {setting{size: 3, tune: woven(8)}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"instances retire": {setting{size: 3, tune: woven(8)}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		require.NoError(c.t, c.running[id].Reshape(c.t.Context(), 2))
 		require.NotNil(c.t, c.running[id].hosted(8), "it stays for a while")
 		return id, nil
 	}},
-	"its state is repaired": {setting{size: 3, durable: true}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"its state is repaired": {setting{size: 3, durable: true}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.fill(id, "before", 3)
 		c.net.isolate(uint64(id), true)
@@ -105,7 +107,7 @@ var phases = map[string]phase{
 		c.until("it asks for another state", c.running[id].mending)
 		return id, nil
 	}},
-	"it hands its leadership over": {setting{size: 3}, func(c *cluster) (protocol.MemberID, chan struct{}) {
+	"it hands its leadership over": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.running[id].first().input(protocol.Transfer{}, 0)
 		return id, nil
@@ -224,8 +226,8 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 	for name, p := range phases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, p.setting, func(c *cluster) {
-				id, busy := p.reach(c)
-				c.closeDuring(id, busy)
+				id, open := p.reach(c)
+				c.closeDuring(id, open)
 				c.serves()
 			})
 		})
@@ -235,7 +237,7 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 // closeTime is how long Close may take, by the clock of the bubble, beside what the state machine does.
 const closeTime = 10 * time.Millisecond
 
-func (c *cluster) closeDuring(id protocol.MemberID, busy chan struct{}) {
+func (c *cluster) closeDuring(id protocol.MemberID, open func()) {
 	c.t.Helper()
 	r, a := c.running[id], newAnswers()
 	c.askAll(a, id, "before")
@@ -247,8 +249,8 @@ func (c *cluster) closeDuring(id protocol.MemberID, busy chan struct{}) {
 	}
 	c.askAll(a, id, "meanwhile")
 	synctest.Wait()
-	if busy != nil {
-		close(busy)
+	if open != nil {
+		open()
 	}
 	closed.Wait()
 	require.LessOrEqual(c.t, time.Since(began), closeTime)
