@@ -48,8 +48,8 @@ type markFile struct {
 }
 
 // readMark finds what the mark file of a directory says; the zero mark and a markFile without
-// a file if there is none, as beside a log of an earlier version. damage says that it cannot be
-// read: then nothing is known but what the log says by itself.
+// a file if there is none, as beside a log of an earlier version. damage says that there is no good
+// mark in it: then nothing is known but what the log says by itself.
 func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *CorruptError, err error) {
 	m = &markFile{path: fsys.PathJoin(dir, markName), seed: salt(identity, 0, 0)}
 	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +62,9 @@ func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *Co
 	}
 	page := make([]byte, 2*markSlotSize)
 	n, err := readFull(m.file, page, 0)
-	if err != nil {
-		damage = &CorruptError{File: m.path, Detail: "it cannot be read: " + err.Error()}
+	if err != nil { // what it says is not known, so neither is where the log ends
+		m.close()
+		return nil, nil, fmt.Errorf("wal: read %s: %w", m.path, err)
 	}
 	bad := n < len(page)
 	for slot := range 2 {
@@ -73,7 +74,7 @@ func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *Co
 			m.last, m.slot = at, slot
 		}
 	}
-	if damage == nil && bad && m.last == (mark{}) {
+	if bad && m.last == (mark{}) {
 		damage = &CorruptError{File: m.path, Detail: "no good mark in it"}
 	}
 	return m, damage, nil

@@ -1,9 +1,12 @@
 package wal
 
 import (
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -142,4 +145,40 @@ func TestMarkIsSettled(t *testing.T) {
 	require.Equal(t, number, said())
 	require.NoError(t, l.Close())
 	require.Equal(t, l.number, said(), "with the seal that closes the log")
+}
+
+// TestAMarkThatCannotBeReadIsNotDamaged: a disk that fails to read does not say what is there. Without the
+// mark, the damage to what was synced last would look like the end of a write that was torn.
+func TestAMarkThatCannotBeReadIsNotDamaged(t *testing.T) {
+	unreadable := func(fs vfs.FS) vfs.FS {
+		return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, markName) {
+				return syscall.EIO
+			}
+			return nil
+		}))
+	}
+	var corrupt *CorruptError
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	require.NoError(t, l.Append([]Record{state(1, "vote for 2", 10)}))
+	require.NoError(t, l.Sync())
+	require.NoError(t, l.Append([]Record{state(1, "vote for 3", 10)}))
+	require.NoError(t, l.Sync())
+	at := int64(l.index.find(1).state.off)
+	abandon(l)
+	flip(t, fs, "/d/log/0000000000000001.wal", at+recordHeaderSize+9, 0)
+	err := open(unreadable(fs), "me")
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NotErrorAs(t, err, &corrupt)
+	require.ErrorAs(t, open(fs, "me"), &corrupt, "the vote was durable")
+
+	fs = vfs.NewMem()
+	b := openBodiesMem(t, fs)
+	require.NoError(t, b.Append(Body{Instance: 1, Index: 1, Term: 1, Form: 1, K: 1, Size: 3, Bytes: []byte("one")}))
+	require.NoError(t, b.Sync())
+	b.closeFiles()
+	_, err = OpenBodies(BodiesOptions{FS: unreadable(fs), Dir: b.dir, Identity: b.identity})
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NotErrorAs(t, err, &corrupt)
 }
