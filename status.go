@@ -3,6 +3,7 @@ package braid
 import (
 	"time"
 
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/replica"
@@ -31,7 +32,7 @@ type Status struct {
 	Log          replica.LogStats  // what the disk did
 	Links        replica.LinkStats // what the links did
 	Bodies       replica.BodyStats // the large parts of commands
-	Disk         replica.DiskStats // damage to log and snapshots
+	Disk         member.DiskStats  // damage to log and snapshots
 	Placement    string            // what members keep of them
 	PendingBytes int64             // proposals of this member that are not settled
 	Commits      uint64            // entries committed in this life

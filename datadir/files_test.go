@@ -89,7 +89,7 @@ func TestDamagedSnapshotsAreNoticed(t *testing.T) {
 	s, err := OpenSnapshots(fs, "s")
 	require.NoError(t, err)
 	require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState(strings.Repeat("x", 50))))
-	name := s.Path(1)
+	name := s.path(1)
 	whole := readAll(t, fs, name)
 	for i := range whole {
 		damaged := append([]byte(nil), whole...)
@@ -125,11 +125,11 @@ func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	require.Equal(t, state, string(got))
 	require.NoError(t, f.Close())
 
-	whole := readAll(t, fs, s.Path(1))
+	whole := readAll(t, fs, s.path(1))
 	for _, at := range []int{len(whole) - len(state), len(whole) / 2, len(whole) - snapTrailer - 1} {
 		damaged := append([]byte(nil), whole...)
 		damaged[at] ^= 1
-		writeAll(t, fs, s.Path(1), damaged)
+		writeAll(t, fs, s.path(1), damaged)
 		_, err := s.At(protocol.Base{Index: 1}, 1)
 		var corrupt *protocol.CorruptError
 		require.ErrorAs(t, err, &corrupt, "nothing of it is given out")

@@ -35,7 +35,7 @@ func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	for _, at := range []member.Meta{metaAt(1, 1, 1), metaAt(2, 2, 1)} {
 		require.NoError(t, s.Write(SnapshotHeader{Meta: at, HasState: true}, writeState("state")))
 	}
-	fs.name = s.Path(2)
+	fs.name = s.path(2)
 	_, ok, err := s.choose(false, 0)
 	require.ErrorIs(t, err, errUnreadable)
 	require.False(t, ok)

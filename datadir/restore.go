@@ -88,12 +88,12 @@ func (s *Snapshots) usable(p protocol.Position, durable bool, skip protocol.Posi
 	if err := f.Close(); err != nil || !h.HasState || durable && skip >= h.Command {
 		return h, err
 	}
-	return h, s.Whole(p, nil)
+	return h, s.Whole(p)
 }
 
 func (s *Snapshots) setAside(damaged []protocol.Position) error {
 	for _, p := range damaged {
-		if err := s.fs.Rename(s.Path(p), s.Path(p)+badSuffix); err != nil {
+		if err := s.fs.Rename(s.path(p), s.path(p)+badSuffix); err != nil {
 			return err
 		}
 	}

@@ -87,8 +87,7 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Path is the name of the file of the snapshot at a position.
-func (s *Snapshots) Path(p protocol.Position) string {
+func (s *Snapshots) path(p protocol.Position) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", uint64(p), snapSuffix))
 }
 
@@ -137,7 +136,7 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 	}
 	for _, old := range all {
 		if old < p {
-			if err := s.fs.Remove(s.Path(old)); err != nil {
+			if err := s.fs.Remove(s.path(old)); err != nil {
 				return err
 			}
 		}
@@ -159,7 +158,7 @@ func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error
 }
 
 func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify bool) (err error) {
-	final := s.Path(h.Cursor.Position)
+	final := s.path(h.Cursor.Position)
 	tmp := fmt.Sprintf("%s.%d.tmp", final, s.writes.Add(1))
 	defer func() {
 		if err != nil {
@@ -170,7 +169,7 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 		return err
 	}
 	if verify {
-		if err = s.whole(tmp, nil); err != nil {
+		if err = s.whole(tmp); err != nil {
 			return err
 		}
 	}
@@ -285,7 +284,7 @@ type SnapshotReader struct {
 
 // Open opens the snapshot at a position and verifies its header.
 func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
-	return s.open(s.Path(p))
+	return s.open(s.path(p))
 }
 
 func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
@@ -407,39 +406,35 @@ func (s *Snapshots) verified(p protocol.Position) error {
 	if at := s.proven.Load(); at != nil && *at == p {
 		return nil
 	}
-	return s.Whole(p, nil)
+	return s.Whole(p)
 }
 
-// Whole reads the snapshot at a position and verifies it. It calls read with the number of bytes
-// of each piece, unless read is nil. If read returns false, Whole returns member.ErrStopped.
-func (s *Snapshots) Whole(p protocol.Position, read func(n int64) bool) error {
-	return s.whole(s.Path(p), read)
+// Find opens the snapshot at a position; it returns nil if that was removed.
+func (s *Snapshots) Find(p protocol.Position) (member.ReceivedSnapshot, error) {
+	f, err := s.Open(p)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return f, nil
 }
 
-func (s *Snapshots) whole(path string, read func(n int64) bool) error {
+// Whole reads the snapshot at a position and verifies it.
+func (s *Snapshots) Whole(p protocol.Position) error { return s.whole(s.path(p)) }
+
+func (s *Snapshots) whole(path string) error {
 	f, err := s.open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 && read != nil && !read(int64(n)) {
-			return member.ErrStopped
-		}
-		if err == io.EOF {
-			return f.Verify()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return errors.Join(f.Verify(), f.Close())
 }
 
 // Remove removes the snapshot at a position.
 func (s *Snapshots) Remove(p protocol.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fs.Remove(s.Path(p))
+	return s.fs.Remove(s.path(p))
 }

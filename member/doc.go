@@ -30,9 +30,12 @@
 //     limits.
 //   - bodyaccess.go, bodycache.go, upgrades.go: bodies that are read, for other members, for readers and to
 //     see whether they are damaged; whole bodies in memory; bodies on their way to the disk.
-//   - damage.go, mending.go, missing.go, departure.go: what to do about damage, about a damaged state, about
-//     an instance without a leader, and if the cluster goes on without this member.
-//   - register.go, links.go: who the others are, and with whom there may be a link; with whom there is one.
+//   - damage.go, scrub.go, diskhealth.go: what to do about damage; log, snapshots and bodies that are read
+//     again and again to find it; what is known of it.
+//   - mending.go, missing.go, departure.go: what to do about a damaged state, about an instance without a
+//     leader, and if the cluster goes on without this member.
+//   - register.go, handshakes.go, links.go: who the others are; what follows from that when members meet;
+//     with whom there is a link.
 //   - clock.go: how an event loop reads the time.
 //   - mutant.go: rules broken on purpose, for the simulator to catch.
 //

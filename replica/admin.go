@@ -364,7 +364,7 @@ type Status struct {
 	Log      LogStats
 	Links    LinkStats
 	Bodies   BodyStats
-	Disk     DiskStats
+	Disk     member.DiskStats
 	// PendingBytes are the bytes of this member's proposals that are not settled.
 	PendingBytes int64
 	// Commits counts the entries committed in this life, Dropped the messages that were dropped

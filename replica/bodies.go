@@ -163,18 +163,6 @@ func (b *bodies) serve(ctx context.Context) {
 	}
 }
 
-// scrub reads all bodies on disk, slowly. After each read it calls spend, which waits for the time
-// that so many bytes may take. spend returns false when the member stops; then scrub returns false.
-func (b *bodies) scrub(spend func(int64) bool) bool {
-	s := b.Scrubber()
-	for read, more := s.Next(); more; read, more = s.Next() {
-		if !spend(read) {
-			return false
-		}
-	}
-	return true
-}
-
 // want asks for bodies to be made whole, because a core needs them.
 func (b *bodies) want(refs []protocol.BodyRef) {
 	b.Inbox(func(i *member.BodyInbox) { i.Want(refs) })

@@ -120,7 +120,7 @@ func (l *eventLoop) Submit(records []wal.Record, seq uint64) {
 
 func (l *eventLoop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id), uint64(at)) }
 
-func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(l.id, err) }
+func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(err) }
 
 func (l *eventLoop) Unnamed(st *protocol.Status) []protocol.Change {
 	l.r.wmu.Lock()

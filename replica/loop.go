@@ -32,7 +32,6 @@ type eventLoop struct {
 	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
 	woven     atomic.Pointer[member.WeaveStatus]
-	harmed    atomic.Uint64 // the last index whose record on disk is damaged; 0: none
 }
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *instanceBodies) *eventLoop {
@@ -127,7 +126,9 @@ func (l *eventLoop) wrote(seq uint64, err error) {
 // snapshotWritten lets the loop compact the log after a snapshot is durable.
 func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
-		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, protocol.Index(l.harmed.Load()), l.streaming)
+		var harmed protocol.Index
+		l.r.disk.Health(func(d *member.DiskHealth) { harmed = d.Harmed(l.id) })
+		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming)
 	})
 }
 

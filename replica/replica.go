@@ -140,7 +140,6 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	}
 	for _, damage := range r.snaps.Damaged {
 		r.log.Error("a snapshot is damaged; the log goes on from the one before", "err", damage)
-		r.disk.note(damage.Error(), 0, false)
 	}
 	r.saved.Store(&meta.Cursor)
 	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: member.CoverOf(&meta), SegmentBytes: member.SegmentBytes(o.SnapshotBytes)}); err != nil {
@@ -151,8 +150,8 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	}
 	for _, damage := range r.wal.Damaged() {
 		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
-		r.disk.note(damage.File, damage.Offset, false)
 	}
+	r.disk.health.Passed(r.snaps.Damaged, r.wal.Damaged())
 	logs, err := r.recover(meta)
 	if err != nil {
 		return err

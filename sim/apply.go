@@ -245,6 +245,6 @@ func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 		upTo = newest
 	}
 	s.do(func() {
-		s.hosted.SnapshotWritten(newest, upTo, bytes, s.harmed, func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
+		s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
 	})
 }

@@ -24,7 +24,6 @@ type bodyWork struct {
 	access  *member.BodyAccess
 	machine *member.Bodies
 	awake   bool // a turn of the bodies' part is planned
-	scrub   member.BodyScrubber
 
 	flights   map[protocol.BodyRef][]func(member.Answer) // readers who wait for the same body
 	questions int                                        // questions of other members that wait
@@ -186,20 +185,6 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 			}
 		})
 	})
-}
-
-// scrub verifies everything that is held, one body after the other.
-func (m *Member) scrub() {
-	m.body.scrub = m.body.access.Scrubber()
-	m.scrubNext()
-}
-
-func (m *Member) scrubNext() {
-	if _, more := m.body.scrub.Next(); more {
-		m.later(m.w.hop(), m.scrubNext)
-	} else if every := m.w.set.Bodies.Scrub; every > 0 && m.up {
-		m.later(every, m.scrub)
-	}
 }
 
 // compacted forgets the bodies of entries that an instance's log no longer holds.

@@ -39,8 +39,8 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.spoil(3, i)
 	require.True(t, s.recoverable(s.except(nil)))
 	s.readable(3, 4)
-	s.member(1).scrub()
-	s.member(3).scrub()
+	s.member(1).scrubLater(s.set.Election)
+	s.member(3).scrubLater(s.set.Election)
 	s.until("both are restored", func() bool {
 		return s.bodies.Holds(1, uint64(i)) == check.WholeBody && s.bodies.Holds(3, uint64(i)) == check.RowForm(2)
 	})
@@ -63,7 +63,7 @@ func TestDamageIsFoundAtStart(t *testing.T) {
 	s.crash(4)
 	s.start(4)
 	s.wait(0.2)
-	s.member(4).scrub()
+	s.member(4).scrubLater(s.set.Election)
 	s.until("restored", func() bool { return s.bodies.Holds(4, uint64(i)) == check.RowForm(3) })
 	s.crash(1, 2)
 	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up && m.id > 2 })
@@ -440,6 +440,6 @@ func damagedWhole(s *script) {
 	s.mustAck(s.put(1))
 	s.wait(1)
 	s.spoil(2, i)
-	s.member(2).scrub()
+	s.member(2).scrubLater(s.set.Election)
 	s.until("restored", func() bool { return s.bodies.Holds(2, uint64(i)) == check.WholeBody })
 }

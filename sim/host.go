@@ -178,7 +178,7 @@ func (s *memberInstance) CutLog(at protocol.Index) {
 
 func (s *memberInstance) Harmed(err *member.LoadError) {
 	if s.m.up {
-		s.m.harm(s, err.Index)
+		s.m.harm(err)
 	}
 }
 

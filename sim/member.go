@@ -104,11 +104,11 @@ type running struct {
 
 	applying
 	// snapshots
-	intake   member.SnapshotIntake // of those from others
-	streams  member.Streams        // on their way to others
-	snapped  order.Cursor          // the newest that is durable, also if others sent it
-	scrubber *wal.Scrubber
-	book     member.DamageBook // what scrubbing found
+	intake  member.SnapshotIntake // of those from others
+	streams member.Streams        // on their way to others
+	snapped order.Cursor          // the newest that is durable, also if others sent it
+	health  member.DiskHealth
+	scrub   *member.Scrub // nil: nothing is scrubbed
 }
 
 // readers is a group of reads that are answered together.
@@ -452,10 +452,10 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()
+	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
 	if s.Bodies.Scrub > 0 {
-		m.later(m.w.between(0, s.Bodies.Scrub), m.scrub)
-	}
-	if s.Faults[faultRot] > 0 {
-		m.later(m.w.between(0, 4*s.Election), m.scrubDisk)
+		m.scrubLater(s.Bodies.Scrub)
+	} else if s.Faults[faultRot] > 0 {
+		m.scrubLater(4 * s.Election)
 	}
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"path"
 	"time"
 
@@ -72,7 +71,7 @@ func (w *World) rotSnapshot(m *Member) {
 		return
 	}
 	older, err := m.snaps.Open(all[len(all)-2])
-	if err != nil || m.snaps.Whole(all[len(all)-2], nil) != nil {
+	if err != nil || m.snaps.Whole(all[len(all)-2]) != nil {
 		return
 	}
 	names := m.disk.children(snapDir)
@@ -102,7 +101,7 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 			return false
 		}
 		all, err := snaps.Positions()
-		for len(all) > 0 && snaps.Whole(all[len(all)-1], nil) != nil {
+		for len(all) > 0 && snaps.Whole(all[len(all)-1]) != nil {
 			all = all[:len(all)-1]
 		}
 		if err != nil || len(all) == 0 {
@@ -170,27 +169,51 @@ func (n *inode) writing(from, to int) bool {
 	return false
 }
 
-// scrubDisk reads the log and the snapshots, as production does, and repairs what it can.
-func (m *Member) scrubDisk() {
-	if m.scrubber == nil {
-		m.scrubber = m.log.NewScrubber()
+// scrubLater lets the member read everything on its disk again and again, as production does. A round
+// lasts about as long as every says.
+func (m *Member) scrubLater(every time.Duration) {
+	m.scrub = member.NewScrub(scrubWorld{m}, member.ScrubFiles{Log: m.log.NewScrubber(), Snapshots: m.snaps, Bodies: m.body.access})
+	var step func()
+	step = func() {
+		bytes := time.Duration(m.scrub.Step())
+		m.later(m.w.hop()+bytes*every/member.ScrubAtLeast, step)
 	}
-	for {
-		n, damage := m.scrubber.Next()
-		if damage != nil {
-			m.mend(damage)
-		}
-		if n == 0 {
-			break
-		}
-	}
-	if err := m.scrubSnapshots(); err != nil {
-		m.fail(err)
-		return
-	}
-	m.book.EndRound()
-	m.later(4*m.w.set.Election, m.scrubDisk)
+	m.later(m.w.between(0, every), step)
 }
+
+// scrubWorld gives member.Scrub what it needs of the member. If the process stopped during a step,
+// the rest of the step reaches nobody.
+type scrubWorld struct{ m *Member }
+
+// Health implements member.ScrubWorld, as the methods below do.
+func (w scrubWorld) Health(use func(*member.DiskHealth)) { use(&w.m.health) }
+
+func (w scrubWorld) Harm(err *member.LoadError) {
+	if w.m.up {
+		w.m.harm(err)
+	}
+}
+
+func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
+	if w.m.up {
+		w.m.writer.Rewrite(uint32(instance), w.m.failOn)
+	}
+}
+
+func (w scrubWorld) WantSnapshot() {
+	if w.m.up {
+		w.m.wantSnapshot()
+	}
+}
+
+func (w scrubWorld) Found(err error, _ bool) {
+	w.m.w.tracef("%s   finds damage: %v", w.m.id, err)
+	if errors.As(err, new(*protocol.CorruptError)) {
+		w.m.w.events.RotFound++
+	}
+}
+
+func (w scrubWorld) Trouble(err error) { w.m.w.tracef("%s   cannot scrub: %v", w.m.id, err) }
 
 // failOn stops the member if there is an error.
 func (m *Member) failOn(err error) {
@@ -199,51 +222,16 @@ func (m *Member) failOn(err error) {
 	}
 }
 
-func (m *Member) mend(d *wal.Damage) {
-	m.w.tracef("%s   finds damage: %v", m.id, d.Where)
-	remedy := m.book.NoteLog(d)
-	for _, id := range remedy.Rewrite {
-		m.writer.Rewrite(uint32(id), m.failOn)
-	}
-	for _, h := range remedy.Harmed {
-		if s := m.of(h.Instance); s != nil {
-			m.harm(s, h.Index)
-		}
-	}
-}
-
-// harm asks for a snapshot that stands for the entries up to an index, because their records are
-// damaged.
-func (m *Member) harm(s *memberInstance, index protocol.Index) {
-	s.harmed = max(s.harmed, index)
-	if m.applied(s.instance) >= index {
+// harm notes that an entry cannot be read from the log.
+func (m *Member) harm(err *member.LoadError) {
+	at, _ := m.progress.At()
+	if m.health.Harm(err, &at) {
 		m.wantSnapshot()
 	}
 }
 
 func (m *Member) wantSnapshot() {
 	m.push(member.ApplyItem{Due: true})
-}
-
-func (m *Member) scrubSnapshots() error {
-	all, err := m.snaps.Positions()
-	for _, p := range all {
-		bad := m.snaps.Whole(p, nil)
-		if bad == nil {
-			continue
-		}
-		retake, remove := member.SnapshotRemedy(p, all, bad)
-		if m.book.Note(fmt.Sprint(snapDir, p), 0, !remove) && member.IsDamage(bad) {
-			m.w.events.RotFound++
-		}
-		if remove {
-			err = errors.Join(err, m.snaps.Remove(p))
-		}
-		if retake {
-			m.wantSnapshot()
-		}
-	}
-	return err
 }
 
 // applied is the last index of an instance that the state machine has applied.

@@ -56,7 +56,7 @@ func TestScrubCutsBehindDamage(t *testing.T) {
 	}
 	s.wait(1)
 	s.spoilRecord(1, 5) // applied everywhere, and in no snapshot
-	s.member(1).scrubDisk()
+	s.member(1).scrubLater(s.set.Election)
 	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > 5 })
 	s.crash(1)
 	s.start(1)

@@ -14,6 +14,7 @@ var rooms = []room{
 	{"protocol/raft", 92},
 	{"protocol/quorum", 90},
 	{"wal", 86},
+	{"datadir", 79},
 }
 
 // apart are files that do not count, with the reason.
