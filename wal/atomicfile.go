@@ -9,14 +9,15 @@ import (
 )
 
 // WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
-// the new ones, and the new ones if WriteFile had returned nil. It writes a file beside it, syncs,
-// renames and syncs the directory. Calls for one name must not overlap.
+// the new ones, and the new ones if WriteFile had returned nil. If the disk is full it answers
+// *FullError, and the file holds the old bytes. It writes a file beside it, syncs, renames and syncs
+// the directory. Calls for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {
 	temp := name + tempSuffix
 	if err := writeTemp(fs, temp, data); err != nil {
 		// Best effort: the next WriteFile of this name replaces it.
 		_ = fs.Remove(temp)
-		return fmt.Errorf("wal: write %s: %w", name, err)
+		return fmt.Errorf("wal: write %s: %w", name, noRoom(fs.PathDir(name), err, int64(len(data))))
 	}
 	if err := fs.Rename(temp, name); err != nil {
 		return fmt.Errorf("wal: write %s: %w", name, err)
