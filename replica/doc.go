@@ -13,7 +13,7 @@
 //   - snapshots.go has the streams of snapshots,
 //   - links.go is the way to the transport,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
-//   - who.go is the register as links and event loops use it.
+//   - who.go is member.Handshakes as links and event loops use it.
 //
 // May import: member, datadir, protocol, order, wal, transport, erasure.
 package replica

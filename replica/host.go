@@ -125,7 +125,7 @@ func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(err) }
 func (l *eventLoop) Unnamed(st *protocol.Status) []protocol.Change {
 	l.r.wmu.Lock()
 	defer l.r.wmu.Unlock()
-	return l.r.register.Publish(st)
+	return l.r.handshakes.Publish(st)
 }
 
 func (l *eventLoop) AppliedOf() (added, applied protocol.Index, ok bool) {

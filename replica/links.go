@@ -51,7 +51,7 @@ func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte
 // PeerUp implements transport.Handler.
 func (r *Replica) PeerUp(id uint64) {
 	r.log.Info("link up", "member", protocol.MemberID(id))
-	r.hears.answered(protocol.MemberID(id))
+	r.answered(id)
 	r.spawn(func(ctx context.Context) { r.introduce(ctx, protocol.MemberID(id)) })
 }
 
@@ -94,7 +94,7 @@ func (r *Replica) PeerDown(id uint64, err error) {
 		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
 	}
 	r.bodies.unreachable(protocol.MemberID(id))
-	r.hears.answered(protocol.MemberID(id))
+	r.answered(id)
 }
 
 // relink makes the links follow the configurations of all instances. It reads them with pmu held, so

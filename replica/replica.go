@@ -115,9 +115,11 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 
 func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err error) {
 	o := &r.opt
-	if r.register, err = datadir.LoadRegister(o.FS, o.Dir, r.own); err != nil {
+	register, err := datadir.LoadRegister(o.FS, o.Dir, r.own)
+	if err != nil {
 		return err
 	}
+	r.handshakes, r.heard = member.NewHandshakes(register, handshakeWorld{r}), make(chan struct{}, 1)
 	if r.snaps, err = datadir.OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
 		return err
 	}
@@ -278,9 +280,9 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 		return err
 	}
 	r.links = links
-	if Newborn(logs) {
-		r.hears.await(r.opt.Members, r.opt.Self)
-	}
+	r.wmu.Lock()
+	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, logs, r.opt.Members)
+	r.wmu.Unlock()
 	return nil
 }
 

@@ -183,7 +183,7 @@ func (s *memberInstance) Harmed(err *member.LoadError) {
 }
 
 func (s *memberInstance) Unnamed(st *protocol.Status) []protocol.Change {
-	return s.m.register.Publish(st)
+	return s.m.handshakes.Publish(st)
 }
 
 func (s *memberInstance) AppliedOf() (added, applied protocol.Index, ok bool) {

@@ -191,14 +191,12 @@ func (m *Member) relink() {
 	union := member.Union(configs)
 	m.body.inbox.Follow(&union)
 	m.wakeBodies()
-	strangers, err := m.register.Learn(&union)
-	for _, id := range strangers {
+	for _, id := range m.handshakes.Learn(&union) {
 		clear(m.w.link(id, m.id).met)
 		clear(m.w.link(m.id, id).met)
 	}
 	m.links.Follow(m.clock(), &union)
 	m.w.violate(m.id, m.links.Check())
-	m.stopIfForgotten(err)
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its

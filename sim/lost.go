@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -66,17 +65,19 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	if !from.up || from.life != life {
 		return false // it has ended
 	}
-	tellsTo, tellsFrom := from.register.Takes(to.id), to.register.Takes(from.id)
-	atTo := to.register.Meet(from.id, from.register.Who(), tellsTo)
-	atFrom := from.register.Meet(to.id, to.register.Who(), tellsFrom)
+	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
+	atTo := to.handshakes.Meet(from.id, from.who, tellsTo)
+	atFrom := from.handshakes.Meet(to.id, to.who, tellsFrom)
 	if atTo != nil || atFrom != nil {
 		w.refused(from, to, atFrom)
 		w.refused(to, from, atTo)
 		return false
 	}
-	if !from.note(to) || !to.note(from) {
+	if from.handshakes.Met(to.id, to.who) != nil || to.handshakes.Met(from.id, from.who) != nil {
 		return false
 	}
+	from.acquainted(to)
+	to.acquainted(from)
 	if l.met == nil {
 		l.met = map[linkage]bool{}
 	}
@@ -88,7 +89,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	return true
 }
 
-// refused lets a member do what it does when it gets no link to another one.
+// refused judges that a member gets no link to another one.
 func (w *World) refused(m, other *Member, err error) {
 	if err == nil {
 		return
@@ -98,28 +99,74 @@ func (w *World) refused(m, other *Member, err error) {
 	if !m.strange() && !other.strange() {
 		w.violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
 	}
-	m.stopIfForgotten(err)
 }
 
-// note makes it durable that there is a link to that member.
-func (m *Member) note(other *Member) bool {
-	who := other.register.Who()
-	if m.register.Note(other.id, who) {
-		if err := datadir.SaveRegister(m.disk, dataDir, m.register); err != nil {
-			m.fail(err)
-			return false
-		}
-	}
+// acquainted notes that it is durable on the member whom it met.
+func (m *Member) acquainted(other *Member) {
 	if !other.strange() {
-		m.w.acquainted[linkKey{m.id, other.id}] = who.Life
+		m.w.acquainted[linkKey{m.id, other.id}] = other.who.Life
 	}
-	return true
 }
 
-func (m *Member) stopIfForgotten(err error) {
-	var forgotten *member.ForgottenError
-	if errors.As(err, &forgotten) && m.up {
-		m.fail(err)
+// handshakeWorld gives member.Handshakes what it needs of the member.
+type handshakeWorld struct{ m *Member }
+
+// Save implements member.HandshakeWorld, as Fail does.
+func (h handshakeWorld) Save(register *member.Register) error {
+	return datadir.SaveRegister(h.m.disk, dataDir, register)
+}
+
+func (h handshakeWorld) Fail(err error) {
+	if h.m.up {
+		h.m.fail(err)
+	}
+}
+
+// hear makes handshakes with the members of which the member was told, if it does not take part
+// before it has heard from them.
+func (m *Member) hear() {
+	if !m.silent {
+		return
+	}
+	w := m.w
+	w.events.Newborn++
+	for i := range m.given {
+		o := w.member(m.given[i].ID)
+		if o == m {
+			continue
+		}
+		m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
+			cut := w.link(m.id, o.id).cut || w.link(o.id, m.id).cut
+			if o.up && (cut || o.paused > w.now) {
+				return // no answer
+			}
+			if o.up {
+				w.linked(m, m.life, o)
+			}
+			if m.up {
+				m.handshakes.Answered(o.id)
+				m.takePart()
+			}
+		})
+	}
+	m.waitToTakePart()
+}
+
+// waitToTakePart waits by the member's clock, which may become slower meanwhile.
+func (m *Member) waitToTakePart() {
+	if m.takePart(); m.silent {
+		m.later(time.Duration(float64(m.handshakes.Waits(m.clock()))/m.rate)+1, m.waitToTakePart)
+	}
+}
+
+// takePart lets the instances have turns as soon as the member takes part.
+func (m *Member) takePart() {
+	if !m.silent || m.handshakes.Waits(m.clock()) > 0 {
+		return
+	}
+	m.silent = false
+	for _, s := range m.hosted() {
+		s.wake()
 	}
 }
 

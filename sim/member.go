@@ -79,8 +79,10 @@ type running struct {
 	body    bodyWork
 	session protocol.Session
 
-	register *member.Register
-	links    *member.Links
+	who        protocol.Who
+	handshakes member.Handshakes
+	silent     bool // a member without a log: it does not take part yet
+	links      *member.Links
 
 	drops []droppedBody
 
@@ -199,7 +201,7 @@ func (m *Member) whenAwake(do func()) {
 // freeze lets the process stand still in the middle of a turn of each instance. The turns begin
 // just before.
 func (m *Member) freeze(d time.Duration) {
-	if m.frozen || m.paused > m.w.now {
+	if m.frozen || m.silent || m.paused > m.w.now {
 		return
 	}
 	for _, s := range m.hosted() {
@@ -252,7 +254,7 @@ func (m *Member) tick() {
 		m.w.tracef("%s tick", m.id)
 	}
 	for _, s := range m.hosted() {
-		s.tick = true
+		s.tick = !m.silent
 		s.wake()
 	}
 	m.tickBodies()
@@ -398,10 +400,12 @@ func (m *Member) start() error {
 	}
 	m.lives = own.Life
 	r := &running{session: own.Session(), machine: newMachine(m)}
-	if r.register, err = datadir.LoadRegister(m.disk, dataDir, own); err != nil {
+	register, err := datadir.LoadRegister(m.disk, dataDir, own)
+	if err != nil {
 		return err
 	}
-	r.register.Mutant = m.w.set.mutant()
+	register.Mutant = m.w.set.mutant()
+	r.who, r.handshakes = own.Who(), member.NewHandshakes(register, handshakeWorld{m})
 	if m.given == nil {
 		m.given = m.w.given(m)
 	}
@@ -429,6 +433,7 @@ func (m *Member) start() error {
 		m.w.expel(m, why)
 		return nil
 	}
+	m.hear()
 	m.tickLater(m.w.between(0, m.own.Tick))
 	return nil
 }

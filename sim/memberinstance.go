@@ -83,6 +83,8 @@ func (m *Member) open(r *running, meta member.Meta) error {
 		}
 		r.inForce = append(r.inForce, s)
 	}
+	r.handshakes.Begin(m.clock(), m.w.set.Election, logs[:len(meta.Cursor.Points)], m.given)
+	r.silent = r.handshakes.Waits(m.clock()) > 0
 	r.muster(r.inForce)
 	r.memberInstance = r.inForce[0]
 	return m.judgeRetired(r)
@@ -163,7 +165,7 @@ func (s *memberInstance) do(job func()) {
 
 // wake plans a turn of the instance soon.
 func (s *memberInstance) wake() {
-	if !s.woken && !s.ended && s.hosted != nil {
+	if !s.woken && !s.ended && s.hosted != nil && !s.m.silent {
 		s.woken = true
 		s.m.later(s.m.w.hop(), s.turn)
 	}
