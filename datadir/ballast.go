@@ -10,7 +10,8 @@ import (
 
 // A ballast is a file that only takes space. A member that starts on a full disk removes it, so that
 // there is space for the small files that a start replaces. After the start the member makes the
-// file again, as large as the disk allows.
+// file again, as large as the disk allows: so it is little smaller than before, and many starts in a
+// row are possible.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 1 << 20
@@ -40,9 +41,9 @@ func KeepBallast(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	for size := int64(ballastBytes); size >= ballastLeast; size /= 2 {
+	for size := int64(ballastBytes); size >= ballastLeast; size -= ballastLeast {
 		if err = f.Preallocate(0, size); err == nil {
-			return f.Close()
+			return errors.Join(f.Sync(), f.Close(), syncDir(fs, dir))
 		}
 	}
 	return errors.Join(err, f.Close(), fs.Remove(name))

@@ -30,8 +30,9 @@ type disk struct {
 	locked  map[string]bool
 	// failSync makes every sync fail, as on a disk that is broken.
 	failSync bool
-	// full: no space can be allocated for a file.
-	full bool
+	// full: files take no more than so many bytes together.
+	full     bool
+	capacity int
 	// copies: then writes to files of the log and of the bodies fail too.
 	copies bool
 	// power, if > 0, says at which of the next writes and syncs the power fails; 1 is the next.
@@ -54,6 +55,8 @@ type nameChange struct {
 type inode struct {
 	dir  bool
 	data []byte
+	// held is how many bytes of space the file has, if these are more than it has data.
+	held int
 	// undo is the writes since the last sync, in order, with the bytes that they replaced.
 	undo []overwrite
 	// fresh is the lowest offset of the writes that the last sync made durable.
@@ -104,7 +107,7 @@ func (d *disk) set(changes ...nameChange) {
 // crash returns the disk that is left when power is lost at this moment.
 func (d *disk) crash(rng *rand.Rand) *disk {
 	out := newDisk()
-	out.full, out.copies = d.full, d.copies
+	out.full, out.copies, out.capacity = d.full, d.copies, d.capacity
 	keep := rng.IntN(len(d.journal) + 1)
 	if rng.IntN(3) == 0 {
 		keep = 0
@@ -145,7 +148,7 @@ func (d *disk) without(keep int) map[string]*inode {
 // writes one of four things. These are nothing, all, the first ones with the last torn at any byte,
 // or some of their sectors.
 func (n *inode) crash(rng *rand.Rand) *inode {
-	out := &inode{dir: n.dir, data: slices.Clone(n.data), fresh: n.fresh}
+	out := &inode{dir: n.dir, data: slices.Clone(n.data), held: n.held, fresh: n.fresh}
 	if n.dir || len(n.undo) == 0 {
 		return out
 	}
@@ -254,6 +257,9 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if f.d.full && f.d.copies && (strings.HasPrefix(f.name, logDir) || strings.HasPrefix(f.name, bodyDir)) {
 		return 0, &os.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
 	}
+	if err := f.d.grow(f, "write", int(off)+len(p)); err != nil {
+		return 0, err
+	}
 	if err := f.d.draw(); err != nil {
 		return 0, err
 	}
@@ -322,10 +328,11 @@ func (f *file) SyncTo(int64) (bool, error)      { return true, f.Sync() }
 func (f *file) Prefetch(_ int64, _ int64) error { return nil }
 func (f *file) Fd() uintptr                     { return vfs.InvalidFd }
 
-func (f *file) Preallocate(_, _ int64) error {
-	if f.d.full {
-		return &os.PathError{Op: "preallocate", Path: f.name, Err: syscall.ENOSPC}
+func (f *file) Preallocate(off, length int64) error {
+	if err := f.d.grow(f, "preallocate", int(off+length)); err != nil {
+		return err
 	}
+	f.n.held = max(f.n.held, int(off+length))
 	return nil
 }
 
@@ -532,5 +539,8 @@ func (d *disk) PathDir(p string) string        { return path.Dir(p) }
 func (d *disk) Unwrap() vfs.FS                 { return nil }
 
 func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	if d.full {
+		return vfs.DiskUsage{AvailBytes: uint64(max(0, d.capacity-d.used())), TotalBytes: 1 << 40}, nil
+	}
 	return vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}, nil
 }

@@ -24,6 +24,7 @@ type Events struct {
 	Unlinked     int `json:"messages_without_link"`
 	Guests       int `json:"links_to_unknown"`
 	Forgotten    int `json:"members_stopped_that_lost_their_disk"`
+	FullStarts   int `json:"starts_on_full_disks"`
 	Newborn      int `json:"members_that_heard_others_first"`
 	Away         int `json:"members_back_after_the_logs_were_cut"`
 	FullDisks    int `json:"full_disks"`
@@ -93,7 +94,7 @@ func (e *Events) fields() []eventField {
 		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
-		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
+		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp},
 		{"full frames", &e.FullFrames}, {"bytes in flight at their limit", &e.FullFlights}, {"proposals beyond the uncommitted bytes", &e.Uncommitted}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},

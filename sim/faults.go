@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
-	"github.com/braidlog/braid/wal"
 )
 
 // faultKind is a kind of fault, or of what an operator does.
@@ -289,8 +289,10 @@ func (w *World) startMember(m *Member) {
 func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
+	ready := m.disk.ballast() && m.disk.began() && !m.disk.copies
 	err := m.start()
-	if full := (*wal.FullError)(nil); errors.As(err, &full) && m.disk.full && (m.disk.copies || !m.disk.began()) {
+	if m.disk.full && !ready && errors.Is(err, syscall.ENOSPC) {
+		w.tracef("FAULT %s cannot start: %v", m.id, err)
 		m.disk = m.disk.crash(w.rng) // either it had no log yet, or it tries again later
 		w.startLater(m, w.set.Election)
 		return

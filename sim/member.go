@@ -394,6 +394,9 @@ func (m *Member) syncTime() time.Duration {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
+	if err := datadir.DropBallast(m.disk, dataDir); err != nil {
+		return err
+	}
 	own, _, err := datadir.Enter(m.disk, dataDir, cluster, m.id, m.w.births.Uint64)
 	if err != nil {
 		return err
@@ -420,6 +423,9 @@ func (m *Member) start() error {
 		return err
 	}
 	if err := m.open(r, meta); err != nil {
+		return err
+	}
+	if err := m.keepBallast(); err != nil {
 		return err
 	}
 	m.running, m.up = r, true

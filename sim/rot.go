@@ -129,7 +129,7 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 func (d *disk) durable() *disk {
 	out := newDisk()
 	for name, n := range d.without(0) {
-		c := &inode{dir: n.dir, data: bytes.Clone(n.data), fresh: n.fresh}
+		c := &inode{dir: n.dir, data: bytes.Clone(n.data), held: n.held, fresh: n.fresh}
 		c.revert(n.undo, 0)
 		out.names[name] = c
 	}

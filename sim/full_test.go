@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// fill makes the disk of a member full.
+func (s *script) fill(id protocol.MemberID) {
+	d := s.member(id).disk
+	d.full, d.capacity = true, d.used()
+}
+
+// TestAMemberStartsOnAFullDisk: a start replaces small files. On a disk without any space it has that
+// of a file that it keeps for this, also if others take all space after each start.
+func TestAMemberStartsOnAFullDisk(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.fill(2)
+	for range 12 {
+		s.crash(2)
+		require.True(t, s.member(2).disk.ballast())
+		s.start(2)
+		require.True(t, s.member(2).up)
+		s.mustAck(s.put(1))
+	}
+	require.Equal(t, 12, s.events.FullStarts)
+	s.member(2).disk.full = false
+	s.passes()
+}
+
+// TestAFullDiskMeetsANewLife: a member comes back, and another one cannot note it, because its disk is
+// full. The two have no link until there is space. Nobody stops.
+func TestAFullDiskMeetsANewLife(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	s.fill(1)
+	s.crash(3)
+	s.start(3)
+	s.wait(3)
+	require.True(t, s.member(1).up)
+	require.Less(t, s.acquainted[linkKey{1, 3}], s.member(3).lives)
+	s.member(1).disk.full = false
+	s.wait(3)
+	require.Equal(t, s.member(3).lives, s.acquainted[linkKey{1, 3}])
+	s.passes()
+}
