@@ -464,6 +464,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
+	m.w.events.RotFound += len(m.snaps.Damaged)
 	if s.Bodies.Scrub > 0 {
 		m.scrubLater(s.Bodies.Scrub)
 	} else if s.Faults[faultRot] > 0 {

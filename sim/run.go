@@ -190,7 +190,8 @@ func (w *World) calmDown() []*Member {
 	for _, m := range w.members {
 		m.setRate(1)
 		m.own.timely()
-		m.paused, m.stalled, m.disk.failSync, m.disk.power, m.disk.full, m.disk.ills = 0, 0, false, 0, false, 0
+		m.paused = min(m.paused, w.now)
+		m.stalled, m.disk.failSync, m.disk.power, m.disk.full, m.disk.ills = 0, false, 0, false, 0
 		if !slices.Contains(alive, m) {
 			m.crash()
 			m.gone = true
