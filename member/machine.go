@@ -26,6 +26,7 @@ type StateMachine interface {
 	// Apply applies commands in order and sets their results. It must depend on nothing but the
 	// state and the commands. It must not fail because of a command: such an error is a result. A
 	// state machine that cannot go on (its disk failed) returns an error, which stops the member.
+	// A panic ends the process.
 	Apply(commands []Command) error
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
 	// written later, while Apply goes on.
