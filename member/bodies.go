@@ -67,9 +67,9 @@ type BodyConfig struct {
 	GatherBytes  int64
 	// Timeout is how long a body is gathered for, at most.
 	Timeout time.Duration
-	// Filling is how many missing bodies are restored at the same time. Censuses is for how many
+	// Filling is how many missing bodies are restored at the same time. HolderCounts is for how many
 	// bodies other members are asked at the same time whether they hold them.
-	Filling, Censuses int
+	Filling, HolderCounts int
 	// Trim cuts whole copies to rows where others hold enough.
 	Trim   bool
 	Mutant Mutant // code-trim-uncounted, code-restore-row
@@ -86,13 +86,13 @@ type Bodies struct {
 	waiters  map[protocol.BodyRef][]func(Answer)
 	wanted   map[protocol.BodyRef]bool // on their way to a core
 	filling  int                       // missing bodies that are being gathered; ≤ cfg.Filling
-	censuses []*HolderCount            // ≤ max(1, cfg.Censuses)
+	counts   []*HolderCount            // ≤ max(1, cfg.HolderCounts)
 	context  uint64
 }
 
-// censusBit marks the context of a question about who holds a body. The context of a question for
+// countBit marks the context of a question about who holds a body. The context of a question for
 // its bytes is without it.
-const censusBit = 1 << 63
+const countBit = 1 << 63
 
 // NewBodies returns Bodies that know no members yet.
 func NewBodies(a *BodyAccess) *Bodies {
@@ -125,7 +125,7 @@ func (b *Bodies) Turn(in BodyMail, tick bool) {
 		b.want(now, ref)
 	}
 	for _, m := range in.answers {
-		if m.Context&censusBit != 0 {
+		if m.Context&countBit != 0 {
 			b.counted(m)
 		} else {
 			b.gatherer.Receive(now, m, &b.out)
@@ -257,17 +257,17 @@ func (b *Bodies) filled(a Answer) {
 // ones when there would be too many.
 func (b *Bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 	for _, ref := range refs {
-		for len(b.censuses) > 0 && (b.censuses[0].Until <= now || len(b.censuses) >= b.cfg.Censuses) {
-			b.censuses = b.censuses[1:]
+		for len(b.counts) > 0 && (b.counts[0].Until <= now || len(b.counts) >= b.cfg.HolderCounts) {
+			b.counts = b.counts[1:]
 		}
 		config := b.world.Config(ref.Instance)
 		b.context++
-		n := NewCensus(ref, b.context|censusBit, now+b.cfg.Timeout, &config, b.cfg.Self)
+		n := NewHolderCount(ref, b.context|countBit, now+b.cfg.Timeout, &config, b.cfg.Self)
 		if n == nil {
 			continue
 		}
 		n.Mutant = b.cfg.Mutant
-		b.censuses = append(b.censuses, n)
+		b.counts = append(b.counts, n)
 		for _, m := range n.Questions() {
 			b.world.Send(m)
 		}
@@ -277,11 +277,11 @@ func (b *Bodies) trim(now time.Duration, refs []protocol.BodyRef) {
 // counted takes an answer to trim's questions. When enough members hold a body, the whole copy
 // becomes a row.
 func (b *Bodies) counted(m *protocol.Message) {
-	for i, n := range b.censuses {
+	for i, n := range b.counts {
 		if n.Receive(m); !n.Enough() {
 			continue
 		}
-		b.censuses = slices.Delete(slices.Clone(b.censuses), i, i+1)
+		b.counts = slices.Delete(slices.Clone(b.counts), i, i+1)
 		have := b.Local(n.Ref)
 		if own, err := have.Cut(n.Ref.K, n.Own); err == nil && have.Form == protocol.FormWhole && own != nil {
 			b.replace(n.Ref, n.Own, own)
@@ -317,7 +317,7 @@ func (b *Bodies) Close(in BodyMail, err error) {
 
 // Check verifies the invariants.
 func (b *Bodies) Check() error {
-	if b.filling < 0 || b.filling > b.cfg.Filling || len(b.censuses) > max(1, b.cfg.Censuses) {
+	if b.filling < 0 || b.filling > b.cfg.Filling || len(b.counts) > max(1, b.cfg.HolderCounts) {
 		return errors.New("bodies: more is restored or counted at once than is allowed")
 	}
 	return b.gatherer.Check()

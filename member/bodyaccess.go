@@ -76,14 +76,14 @@ func (a *BodyAccess) Serve(m *protocol.Message) {
 	}
 	switch {
 	case !answer.Reject && len(answer.Blob) == 0:
-		a.answerCensus(answer)
+		a.answerCount(answer)
 	case a.world.Send(answer) && !answer.Reject:
 		a.world.Kept(func(k *Kept) { k.Count.Served++ })
 	}
 }
 
-// answerCensus says what is held of a body, once that is durable.
-func (a *BodyAccess) answerCensus(answer *protocol.Message) {
+// answerCount says what is held of a body, once that is durable.
+func (a *BodyAccess) answerCount(answer *protocol.Message) {
 	h, lost := &answer.Holdings[0], false
 	a.world.Kept(func(k *Kept) {
 		lost = k.Missing(protocol.BodyRef{Instance: answer.Instance, Index: h.Index, Term: h.Term})

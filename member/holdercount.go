@@ -22,10 +22,10 @@ type HolderCount struct {
 	Mutant  Mutant          // code-trim-uncounted
 }
 
-// NewCensus begins to count with this member alone, as if it held its row already. It returns nil
+// NewHolderCount begins to count with this member alone, as if it held its row already. It returns nil
 // where rows do not count: while voters change, if this member does not vote, or if it is to hold
 // the body whole.
-func NewCensus(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *HolderCount {
+func NewHolderCount(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *HolderCount {
 	own, member := OwnForm(c, self, ref.K)
 	voters := c.Voters()
 	at := slices.Index(voters, self)

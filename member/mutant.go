@@ -55,7 +55,7 @@ var Mutants = [...]MutantInfo{
 	{MutantAnyLog, "Register", "a member with another log is taken for the one that was known"},
 	{MutantForgetful, "Register", "with whom there was a link is forgotten at a restart"},
 	{MutantAnyLife, "Register", "an earlier life of a member is taken for a later one"},
-	{MutantTrimUncounted, "Census", "a whole copy becomes a row whatever the others hold"},
+	{MutantTrimUncounted, "HolderCount", "a whole copy becomes a row whatever the others hold"},
 	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},

@@ -92,7 +92,7 @@ func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 
 func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
 	if len(e.Body) != e.BodyLen() {
-		panic(fmt.Sprintf("replica: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index, e.BodyLen()))
+		panic(fmt.Sprintf("member: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index, e.BodyLen()))
 	}
 	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
 }

@@ -151,7 +151,7 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 			Holdings: []protocol.Holding{{Index: 9, Term: 3, Form: form}},
 		})
 	}
-	n := NewCensus(ref, 7, time.Minute, c, 1)
+	n := NewHolderCount(ref, 7, time.Minute, c, 1)
 	require.Len(t, n.Questions(), 4)
 	for id := protocol.MemberID(2); id <= 4; id++ {
 		answer(n, id, protocol.RowForm(uint8(id-1)))
@@ -167,9 +167,9 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 
 	joint := c.Clone()
 	joint.Outgoing = []protocol.MemberID{1, 2, 3}
-	require.Nil(t, NewCensus(ref, 7, 0, &joint, 1))
-	require.Nil(t, NewCensus(ref, 7, 0, c, 9))
-	require.Nil(t, NewCensus(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
+	require.Nil(t, NewHolderCount(ref, 7, 0, &joint, 1))
+	require.Nil(t, NewHolderCount(ref, 7, 0, c, 9))
+	require.Nil(t, NewHolderCount(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
 }
 
 // TestRowsBecomeWholeWhereTheConfigurationSaysSo: only rows of bodies with too large a k do, in
@@ -247,7 +247,7 @@ func TestACopyThatIsToStayIsNotTrimmed(t *testing.T) {
 	r.Stored(someRef(1, 3))
 	requireInput(t, r, protocol.Bodies{MaxK: 3, Restripes: 1})
 	require.False(t, r.Trim(someRef(2, 3)))
-	require.Nil(t, NewCensus(someRef(2, 3), 7, 0, c, 1))
+	require.Nil(t, NewHolderCount(someRef(2, 3), 7, 0, c, 1))
 	require.False(t, r.Trim(someRef(9, 3)), "not alive")
 	c.HoldWhole(0, func(protocol.MemberID) bool { return false })
 	r.Obey(c, 1)

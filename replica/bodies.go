@@ -62,22 +62,22 @@ const (
 	// bodyQuestions is how many of these questions may wait. bodyQuestionBytes bounds each of them.
 	bodyQuestions     = 1024
 	bodyQuestionBytes = 4 << 10
-	// maxFilling is how many missing bodies are restored at the same time. maxCensuses is of how
+	// maxFilling is how many missing bodies are restored at the same time. maxHolderCounts is of how
 	// many bodies the member asks at the same time who holds them.
-	maxFilling  = 8
-	maxCensuses = 64
+	maxFilling      = 8
+	maxHolderCounts = 64
 )
 
 func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	b := &bodies{
 		r: r, store: store, cache: member.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
-		inbox:     member.NewBodyInbox(member.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxCensuses}),
+		inbox:     member.NewBodyInbox(member.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
 		questions: make(chan *protocol.Message, bodyQuestions), readers: make(chan struct{}, bodyReaders),
 	}
 	b.BodyAccess = member.NewBodyAccess(member.BodyConfig{
 		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
-		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, Censuses: maxCensuses, Trim: r.opt.TrimWhole,
+		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts, Trim: r.opt.TrimWhole,
 	}, store, b)
 	b.machine = member.NewBodies(b.BodyAccess)
 	return b

@@ -44,10 +44,10 @@ func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []memb
 		return err
 	}
 	b.cache = member.NewBodyCache(set.CacheBytes)
-	b.inbox = member.NewBodyInbox(member.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.Censuses})
+	b.inbox = member.NewBodyInbox(member.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
 	b.access = member.NewBodyAccess(member.BodyConfig{
 		Self: m.id, Hedge: set.Hedge, Retry: set.Retry, GatherBytes: set.GatherBytes, Timeout: m.w.set.bodyTimeout(),
-		Filling: set.Filling, Censuses: set.Censuses, Trim: set.Scrub > 0,
+		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: set.Scrub > 0,
 		Mutant: m.w.set.mutant(),
 	}, b.store, &bodyWorld{m, r})
 	b.machine = member.NewBodies(b.access)

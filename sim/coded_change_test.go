@@ -50,9 +50,9 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.passes()
 }
 
-// TestDamageIsFoundAtStart: a member has a damaged form of a committed body, and restarts. A scrub
+// TestAScrubFindsDamageAfterARestart: a member has a damaged form of a committed body, and restarts. A scrub
 // finds the damage, and the form is restored.
-func TestDamageIsFoundAtStart(t *testing.T) {
+func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
 	s.mustAck(s.putBody(1))

@@ -112,7 +112,7 @@ type bodySettings struct {
 // limitSettings bound what a member does with bodies at once, and what may wait. See
 // member.BodyConfig and member.BodyLimits. 0: as in production.
 type limitSettings struct {
-	Filling, Censuses           int
+	Filling, HolderCounts       int
 	InboxBytes, Asks, Questions int
 	CacheBytes                  int64
 }
@@ -124,7 +124,7 @@ const limitStream = stream + 18
 func drawLimits(d chance) (s limitSettings) {
 	if d.yes(0.5) {
 		s = limitSettings{
-			Filling: d.limit(1, 2, 8), Censuses: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
+			Filling: d.limit(1, 2, 8), HolderCounts: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
 			Asks: d.limit(1, 4, 1<<16), Questions: d.limit(1, 4, 1024), CacheBytes: int64(d.limit(0, 1000, 20000)),
 		}
 	}
@@ -134,7 +134,7 @@ func drawLimits(d chance) (s limitSettings) {
 // orProduction returns the limits, with production's value where none is set. Without a setting
 // nothing is cached.
 func (s limitSettings) orProduction() limitSettings {
-	s.Filling, s.Censuses = cmp.Or(s.Filling, 8), cmp.Or(s.Censuses, 64)
+	s.Filling, s.HolderCounts = cmp.Or(s.Filling, 8), cmp.Or(s.HolderCounts, 64)
 	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
 	return s
 }
