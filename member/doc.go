@@ -34,6 +34,7 @@
 //     again and again to find it; what is known of it.
 //   - mending.go, missing.go, departure.go: what to do about a damaged state, about an instance without a
 //     leader, and if the cluster goes on without this member.
+//   - instances.go: which instances a member has, and in which order they begin and retire.
 //   - register.go, handshakes.go, links.go: who the others are; what follows from that when members meet;
 //     with whom there is a link.
 //   - clock.go: how an event loop reads the time.

@@ -28,6 +28,7 @@ const (
 	MutantSweepReferenced   Mutant = "code-sweep-referenced"
 	MutantRestoreRow        Mutant = "code-restore-row"
 	MutantNoGuests          Mutant = "no-guests"
+	MutantForgetPending     Mutant = "weave-forget-pending"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -58,5 +59,6 @@ var Mutants = [...]MutantInfo{
 	{MutantTrimUncounted, "HolderCount", "a whole copy becomes a row whatever the others hold"},
 	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
+	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
 }

@@ -17,7 +17,7 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	for i := range 4 {
 		all = append(all, &eventLoop{r: r, id: protocol.InstanceID(i + 1), wake: make(chan struct{}, 1)})
 	}
-	r.loops.Store(newLoops(all))
+	r.loops.Store(&eventLoops{all: all})
 	const frame = 1 << 20
 	message := &protocol.Message{}
 	taken, limit := 0, member.NewInboxLimit()

@@ -151,7 +151,9 @@ func (l *eventLoop) shut() {
 
 // leave ends the loop of an instance that is retired.
 func (l *eventLoop) leave() {
-	l.r.forget(l)
+	l.r.imu.Lock()
+	l.r.instances.Drop(l.id)
+	l.r.imu.Unlock()
 	l.abandon()
 }
 

@@ -13,7 +13,7 @@ import (
 // TestAReadGroupThatFailedIsNotAnswered: an answer to it may still be on its way.
 func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r := &Replica{}
-	r.loops.Store(newLoops([]*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}))
+	r.loops.Store(&eventLoops{all: []*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}})
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,18 +44,16 @@ type Replica struct {
 	session  protocol.Session
 	own      member.OwnIdentity
 	acquainted
-	// pending is what the log has of instances that are not in force yet. The apply loop uses it.
-	pending map[protocol.InstanceID]*member.Pending
-	intake  intake
+	intake intake
 
 	pmu   sync.Mutex
 	peers *member.Links // guarded by pmu, as the transport's peers are
 
-	// streams are the snapshots on their way to members, retired the loops of retired instances. lmu
-	// guards them.
+	imu       sync.Mutex
+	instances *member.Instances[*eventLoop] // guarded by imu
+
 	lmu     sync.Mutex
-	streams member.Streams
-	retired []*eventLoop
+	streams member.Streams // snapshots on their way to members; guarded by lmu
 
 	// changes are the membership changes and transfers that wait for a refusal, by context.
 	cmu      sync.Mutex
@@ -91,7 +88,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members), pending: map[protocol.InstanceID]*member.Pending{}, changes: map[uint64]chan protocol.Rejection{},
+		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members), changes: map[uint64]chan protocol.Rejection{},
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.New = func() any { return newWaiter() }
@@ -154,43 +151,23 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
 	}
 	r.disk.health.Passed(r.snaps.Damaged, r.wal.Damaged())
-	logs, err := r.recover(meta)
-	if err != nil {
+	if r.instances, err = member.FindInstances[*eventLoop](r.wal, &meta); err != nil {
 		return err
 	}
-	pending, err := r.findPending(&meta)
-	if err != nil {
-		return err
-	}
-	if err := r.dropRetired(&meta); err != nil {
-		return err
-	}
-	if err := r.openBodies(sm, meta.Cursor.Instances(), append(slices.Clone(logs), pending...)); err != nil {
+	if err := r.openBodies(sm, meta.Cursor.Instances(), r.instances.Logs()); err != nil {
 		return err
 	}
 	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.LeftOut}
 	r.writer = wal.NewWriter(r.wal, r.bodies.store)
-	r.log.Info("recovered", "instances", len(logs), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
-	if err := r.assemble(logs, session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
+	r.log.Info("recovered", "instances", len(meta.Cursor.Points), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
+	if err := r.assemble(session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
 		return err
 	}
-	if err := r.connect(logs); err != nil {
+	if err := r.connect(); err != nil {
 		return err
 	}
 	r.relink(r.now())
 	return nil
-}
-
-// recover reads from the log what the instances in force need to start.
-func (r *Replica) recover(meta member.Meta) (logs []member.InstanceLog, err error) {
-	for _, id := range meta.Cursor.Instances() {
-		rec, err := member.Recover(r.wal, id, meta)
-		if err != nil {
-			return nil, err
-		}
-		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &rec})
-	}
-	return logs, nil
 }
 
 // begin writes the first snapshot of a new cluster. It holds only who the members are. A joining
@@ -210,7 +187,7 @@ func (r *Replica) begin(sm member.StateMachine) error {
 }
 
 // assemble makes the event loops.
-func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, a *member.Applier) error {
+func (r *Replica) assemble(session protocol.Session, a *member.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
@@ -228,16 +205,13 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 		loops := r.loops.Load()
 		loops.Wake(member.Preferred(loops))
 	}, o)
-	var all []*eventLoop
-	var instances []*protocol.Status
-	for _, log := range logs {
-		l, err := r.newLoop(log, session)
-		if err != nil {
-			return err
-		}
-		all, instances = append(all, l), append(instances, l.status.Load())
+	if err := r.instances.Start(instancesHost{r}); err != nil {
+		return err
 	}
-	r.loops.Store(newLoops(all))
+	var instances []*protocol.Status
+	for _, l := range r.all() {
+		instances = append(instances, l.status.Load())
+	}
 	at := a.Cursor()
 	if why := member.Expelled(&at, instances); why != nil {
 		return why
@@ -246,13 +220,13 @@ func (r *Replica) assemble(logs []member.InstanceLog, session protocol.Session, 
 }
 
 // newLoop makes the event loop of an instance from what was on disk.
-func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*eventLoop, error) {
+func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	core, err := r.opt.Core(log.Instance, *log.Recovered)
 	if err != nil {
 		return nil, err
 	}
 	cfg := member.InstanceConfig{
-		Self: r.opt.Self, Instance: log.Instance, Session: session, Depth: r.opt.Depth,
+		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
 		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()),
 	}
 	if r.opt.Begin.Woven() {
@@ -263,7 +237,7 @@ func (r *Replica) newLoop(log member.InstanceLog, session protocol.Session) (*ev
 	return newEventLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
-func (r *Replica) connect(logs []member.InstanceLog) (err error) {
+func (r *Replica) connect() (err error) {
 	emulation, err := transport.ParseEmulation(r.opt.Net)
 	if err != nil {
 		return err
@@ -281,7 +255,7 @@ func (r *Replica) connect(logs []member.InstanceLog) (err error) {
 	}
 	r.links = links
 	r.wmu.Lock()
-	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, logs, r.opt.Members)
+	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, r.instances.Found(), r.opt.Members)
 	r.wmu.Unlock()
 	return nil
 }

@@ -9,19 +9,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoops are the event loops of all instances in force. The set never changes: another one
-// replaces it as a whole. It implements member.Siblings.
+// eventLoops are the event loops of all instances: see member.Instances. The set never changes: another
+// one replaces it as a whole. Of the instances in force it implements member.Siblings.
 type eventLoops struct {
-	all []*eventLoop // ascending by instance; never empty, because the first one is never retired
-	ids []protocol.InstanceID
-}
-
-func newLoops(all []*eventLoop) *eventLoops {
-	s := &eventLoops{all: all}
-	for _, l := range all {
-		s.ids = append(s.ids, l.id)
-	}
-	return s
+	all     []*eventLoop // in force, ascending by instance; never empty, because the first one is never retired
+	ids     []protocol.InstanceID
+	staying []*eventLoop // retired
 }
 
 // IDs implements member.Siblings, as the methods below do.
@@ -46,8 +39,19 @@ func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
 
 // find returns the loop of an instance; nil if the instance is not in force here.
-func (r *Replica) find(id protocol.InstanceID) *eventLoop {
-	for _, l := range r.all() {
+func (r *Replica) find(id protocol.InstanceID) *eventLoop { return loopOf(r.all(), id) }
+
+// hosted returns the loop of an instance that is in force, or is retired and stays for a while.
+func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
+	loops := r.loops.Load()
+	if l := loopOf(loops.all, id); l != nil {
+		return l
+	}
+	return loopOf(loops.staying, id)
+}
+
+func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {
+	for _, l := range loops {
 		if l.id == id {
 			return l
 		}

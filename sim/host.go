@@ -270,15 +270,6 @@ type crew struct {
 	instances []*memberInstance
 }
 
-// muster notes which instances are in force.
-func (r *running) muster(instances []*memberInstance) {
-	r.inForce = instances
-	r.crew = &crew{instances: instances}
-	for _, s := range instances {
-		r.crew.ids = append(r.crew.ids, s.instance)
-	}
-}
-
 // IDs implements member.Siblings, as the methods below do.
 func (c *crew) IDs() []protocol.InstanceID { return c.ids }
 

@@ -86,10 +86,10 @@ type running struct {
 
 	drops []droppedBody
 
-	// retired are instances that are no longer in force. pending is what the log has of instances
-	// that are not in force yet.
-	retired []*memberInstance
-	pending map[protocol.InstanceID]*member.Pending
+	// instances decides which instances there are. retired are those that are no longer in force and
+	// stay for a while.
+	instances *member.Instances[*memberInstance]
+	retired   []*memberInstance
 
 	// proposals are batches that wait for an instance. favorite is the instance for the next batch;
 	// 0: any.

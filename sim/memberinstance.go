@@ -47,45 +47,24 @@ type memberInstance struct {
 
 // open makes the member's parts of all instances from what is on its disk.
 func (m *Member) open(r *running, meta member.Meta) error {
-	var logs []member.InstanceLog
-	for _, id := range meta.Cursor.Instances() {
-		rec, err := member.Recover(r.log, id, meta)
-		if err != nil {
-			return err
-		}
-		if err := m.w.judgesOf(id).ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
-			return err
-		}
-		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &rec})
-	}
-	r.pending = map[protocol.InstanceID]*member.Pending{}
-	for _, id := range r.log.Instances() {
-		if id := protocol.InstanceID(id); meta.Cursor.Woven() && id >= meta.Cursor.Fresh {
-			u, err := member.RecoverPending(r.log, id)
-			if err != nil {
-				return err
-			}
-			r.pending[id] = u
-			logs = append(logs, member.InstanceLog{Instance: id, Recovered: &u.Recovered})
-		}
-	}
-	if err := m.openBodies(r, meta.Cursor.Instances(), logs); err != nil {
+	var err error
+	if r.instances, err = member.FindInstances[*memberInstance](r.log, &meta); err != nil {
 		return err
 	}
-	for _, l := range logs[:len(meta.Cursor.Points)] {
-		s := newMemberInstance(m, l.Instance, m.w.judgesOf(l.Instance))
-		s.noted = l.Recovered.State.Commit
-		if err := s.judgeHeld(r.body.store); err != nil {
+	r.instances.Mutant = m.w.set.mutant()
+	for _, l := range r.instances.Found() {
+		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), foundRecords(l.Recovered)); err != nil {
 			return err
 		}
-		if err := s.begin(r.session, l.Recovered); err != nil {
-			return err
-		}
-		r.inForce = append(r.inForce, s)
 	}
-	r.handshakes.Begin(m.clock(), m.w.set.Election, logs[:len(meta.Cursor.Points)], m.given)
+	if err := m.openBodies(r, meta.Cursor.Instances(), r.instances.Logs()); err != nil {
+		return err
+	}
+	if err := r.instances.Start(instancesHost{m, r}); err != nil {
+		return err
+	}
+	r.handshakes.Begin(m.clock(), m.w.set.Election, r.instances.Found(), m.given)
 	r.silent = r.handshakes.Waits(m.clock()) > 0
-	r.muster(r.inForce)
 	r.memberInstance = r.inForce[0]
 	return m.judgeRetired(r)
 }
@@ -93,7 +72,7 @@ func (m *Member) open(r *running, meta member.Meta) error {
 // judgeRetired tells the judges of retired instances which bodies the member holds of them.
 func (m *Member) judgeRetired(r *running) error {
 	for _, c := range m.w.allJudges {
-		if m.strange() || r.pending[c.instance] != nil || m.among(r.inForce, c.instance) != nil {
+		if m.strange() || r.instances.Pending(c.instance) || m.among(r.inForce, c.instance) != nil {
 			continue
 		}
 		if err := c.bodies.Start(m.judged(), m.found(r.body.store, c.instance)); err != nil {
@@ -207,6 +186,7 @@ func (s *memberInstance) finish() {
 		m.fail(m.condemned)
 	case s.hosted.Ended():
 		s.ended = true
+		m.instances.Drop(s.instance)
 		m.inbox -= s.bytes
 	case due > 0:
 		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // no earlier than it is due

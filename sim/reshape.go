@@ -17,54 +17,20 @@ func (m *Member) hosted() []*memberInstance {
 	if len(m.retired) == 0 {
 		return m.inForce
 	}
-	return append(slices.Clone(m.inForce), slices.DeleteFunc(slices.Clone(m.retired), func(s *memberInstance) bool { return s.ended })...)
-}
-
-// shape lists the instances that the member has in force.
-func (m *Member) shape() (ids []protocol.InstanceID) {
-	for _, s := range m.inForce {
-		ids = append(ids, s.instance)
-	}
-	return ids
+	return slices.Concat(m.inForce, m.retired)
 }
 
 // reshaped begins and retires instances as the global log says at the cursor.
 func (m *Member) reshaped() (begun bool, err error) {
-	cursor := m.applier.Cursor()
-	shape := cursor.Instances()
-	if !m.w.set.woven() || slices.Equal(shape, m.shape()) {
-		return false, nil
+	changed, begun, err := m.instances.Reshape(m.applier)
+	m.w.violate(m.id, m.instances.Check())
+	if changed {
+		cursor := m.applier.Cursor()
+		m.w.events.Reshaped++
+		m.w.tracef("%s   has instances %v from round %d on", m.id, cursor.Instances(), cursor.Next.Round)
+		m.relink()
 	}
-	m.w.events.Reshaped++
-	m.w.tracef("%s   has instances %v from round %d on", m.id, shape, cursor.Next.Round)
-	meta := m.applier.Meta()
-	old := m.inForce
-	var instances []*memberInstance
-	var records []wal.Record
-	for _, id := range shape {
-		s := m.among(old, id)
-		if s == nil {
-			var beginning []wal.Record
-			if s, beginning, err = m.beginInstance(meta.Base(id), id); err != nil {
-				return false, err
-			}
-			records = append(records, beginning...)
-		}
-		instances = append(instances, s)
-	}
-	m.muster(instances)
-	for _, s := range old {
-		if !slices.Contains(m.inForce, s) {
-			m.retire(s)
-		}
-	}
-	m.body.kept.Reshaped(shape)
-	m.relink()
-	if len(records) == 0 {
-		return false, nil
-	}
-	m.writer.Submit(records, m.begun)
-	return true, nil
+	return begun, err
 }
 
 func (m *Member) among(instances []*memberInstance, id protocol.InstanceID) *memberInstance {
@@ -83,41 +49,48 @@ func (m *Member) begun(err error) {
 	m.push(member.ApplyItem{Begun: true})
 }
 
-// beginInstance makes the member's part of an instance that begins at a base. The records must be
-// in the log before the instance's own. It also uses what an earlier life left of the instance on
-// disk.
-func (m *Member) beginInstance(base protocol.Base, id protocol.InstanceID) (s *memberInstance, records []wal.Record, err error) {
-	u := m.pending[id]
-	if delete(m.pending, id); u == nil {
-		if u, err = member.RecoverPending(m.log, id); err != nil {
-			return nil, nil, err
-		}
-	}
-	rec, records, err := u.Begin(base)
-	if err != nil {
-		return nil, nil, err
-	}
-	m.body.kept.Begin(id, base.Index)
-	s = newMemberInstance(m, id, m.w.courtWith(id, &base.Config))
-	s.noted = rec.State.Commit
-	if err := s.judges.ledger.Start(m.judged(), foundRecords(&rec)); err != nil {
-		return nil, nil, err
-	}
-	if err := s.judgeHeld(m.body.store); err != nil {
-		return nil, nil, err
-	}
-	return s, records, s.begin(m.session, &rec)
+// instancesHost is what member.Instances asks of a member in one of its lives.
+type instancesHost struct {
+	m *Member
+	r *running
 }
 
-// retire ends what the member does through an instance. Another instance takes the proposals that
-// took no effect there.
-func (m *Member) retire(s *memberInstance) {
-	m.retired = append(m.retired, s)
-	m.weaver.Forget(s.instance)
-	s.judges.end(m.w.weave.End(uint64(s.instance)))
-	ended := m.applier.Ended(s.instance)
-	s.do(func() { s.hosted.Retire(ended) })
+// Make implements member.InstancesHost, as the methods below do. The judges are told what is on the
+// disk.
+func (h instancesHost) Make(log member.InstanceLog) (*memberInstance, error) {
+	m, rec := h.m, log.Recovered
+	s := newMemberInstance(m, log.Instance, m.w.courtWith(log.Instance, &rec.Base.Config))
+	s.noted = rec.State.Commit
+	if m.up { // else they were told before
+		if err := s.judges.ledger.Start(m.judged(), foundRecords(rec)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.judgeHeld(h.r.body.store); err != nil {
+		return nil, err
+	}
+	return s, s.begin(h.r.session, rec)
 }
+
+func (h instancesHost) Submit(records []wal.Record) { h.m.writer.Submit(records, h.m.begun) }
+
+func (h instancesHost) Known(ids []protocol.InstanceID, inForce, staying []*memberInstance) {
+	h.r.inForce, h.r.retired, h.r.crew = inForce, staying, &crew{ids, inForce}
+}
+
+// Run does nothing: an instance runs when something happens to it.
+func (h instancesHost) Run(*memberInstance) {}
+
+func (h instancesHost) Retire(s *memberInstance, ended protocol.Index) {
+	m := h.m
+	s.judges.end(m.w.weave.End(uint64(s.instance)))
+	s.do(func() {
+		s.hosted.Retire(ended)
+		m.weaver.Forget(s.instance)
+	})
+}
+
+func (h instancesHost) Kept(change func(*member.Kept)) { change(h.r.body.kept) }
 
 // cut cuts the front of the instance's log, up to an index.
 func (s *memberInstance) cut(at protocol.Index) {

@@ -1,0 +1,205 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// A running cluster can weave its log from more or fewer instances. The first instance's log gets an
+// EntryReshape. Where that takes effect in the global log, every member begins the new instances or
+// retires the last ones. A retired instance stays for a while, so that members that are a little
+// behind get the rest of its log. After that they need a snapshot.
+
+// Instances are the instances of a member: those in force, those that are retired and stay for a
+// while, and what the log has of those that are not in force yet. An I runs an instance. Not safe
+// for concurrent use.
+type Instances[I any] struct {
+	host InstancesHost[I]
+	// ids and inForce are the instances in force, ascending by instance. staying are the retired
+	// ones, and behind are their ids. No instance is in both lists.
+	ids, behind      []protocol.InstanceID
+	inForce, staying []I
+	// found is what the log had at the start of the instances in force. pending is what it has of
+	// instances that begin later.
+	found   []InstanceLog
+	pending map[protocol.InstanceID]*Pending
+
+	Mutant Mutant // weave-forget-pending
+}
+
+// InstancesHost is what Instances asks of the member around it.
+type InstancesHost[I any] interface {
+	// Make makes what runs an instance. It does not run yet.
+	Make(log InstanceLog) (I, error)
+	// Submit hands records to the log. Apply is to be told when they are durable: see Begun.
+	Submit(records []wal.Record)
+	// Known makes known which instances are in force, and which retired ones stay. The lists do
+	// not change any more.
+	Known(ids []protocol.InstanceID, inForce, staying []I)
+	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
+	Run(I)
+	Retire(i I, ended protocol.Index)
+	// Kept is called with a change of what is known of bodies.
+	Kept(func(*Kept))
+}
+
+// FindInstances reads from a member's log what its instances need to start after its newest
+// snapshot. It gives up the logs of instances that are retired there: the member stopped before it
+// did, or got a snapshot from after the retirement.
+func FindInstances[I any](log *wal.Log, meta *Meta) (*Instances[I], error) {
+	n := &Instances[I]{pending: map[protocol.InstanceID]*Pending{}}
+	for _, id := range meta.Cursor.Instances() {
+		rec, err := Recover(log, id, *meta)
+		if err != nil {
+			return nil, err
+		}
+		n.found = append(n.found, InstanceLog{Instance: id, Recovered: &rec})
+	}
+	if !meta.Cursor.Woven() {
+		return n, nil
+	}
+	for _, w := range log.Instances() {
+		id := protocol.InstanceID(w)
+		if id < meta.Cursor.Fresh {
+			continue
+		}
+		u, err := RecoverPending(log, id)
+		if err != nil {
+			return nil, err
+		}
+		n.pending[id] = u
+	}
+	for _, id := range log.Instances() {
+		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
+			continue
+		}
+		if err := log.Compact(id, uint64(AllIndexes)); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Found is what the log had at the start of the instances in force.
+func (n *Instances[I]) Found() []InstanceLog { return n.found }
+
+// Logs is all that the log had at the start: of the instances in force, then of those that begin
+// later.
+func (n *Instances[I]) Logs() []InstanceLog {
+	logs := slices.Clone(n.found)
+	var later []protocol.InstanceID
+	for id := range n.pending { // any order: they are sorted
+		later = append(later, id)
+	}
+	slices.Sort(later)
+	for _, id := range later {
+		logs = append(logs, InstanceLog{Instance: id, Recovered: &n.pending[id].Recovered})
+	}
+	return logs
+}
+
+// Start makes the instances in force. They do not run yet.
+func (n *Instances[I]) Start(host InstancesHost[I]) error {
+	n.host = host
+	for _, log := range n.found {
+		i, err := host.Make(log)
+		if err != nil {
+			return err
+		}
+		n.ids, n.inForce = append(n.ids, log.Instance), append(n.inForce, i)
+	}
+	n.known()
+	return nil
+}
+
+func (n *Instances[I]) known() { n.host.Known(n.ids, n.inForce, n.staying) }
+
+// Reshape begins and retires instances as the global log says at this place. changed says that other
+// instances are in force now. begun says that the beginnings of new ones are on their way to the
+// log. Their own records come behind these, because they run only then.
+func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
+	cursor := a.Cursor()
+	shape := cursor.Instances()
+	if slices.Equal(shape, n.ids) {
+		return false, false, nil
+	}
+	meta := a.Meta()
+	var all, born, retired []I
+	var ended []protocol.InstanceID
+	var records []wal.Record
+	for _, id := range shape {
+		if at := slices.Index(n.ids, id); at >= 0 {
+			all = append(all, n.inForce[at])
+			continue
+		}
+		i, beginning, err := n.begin(meta.Base(id), id)
+		if err != nil {
+			return false, false, err
+		}
+		all, born, records = append(all, i), append(born, i), append(records, beginning...)
+	}
+	for at, id := range n.ids {
+		if !slices.Contains(shape, id) {
+			retired, ended = append(retired, n.inForce[at]), append(ended, id)
+		}
+	}
+	if len(records) > 0 {
+		n.host.Submit(records)
+	}
+	n.ids, n.inForce = shape, all
+	n.behind, n.staying = slices.Concat(n.behind, ended), slices.Concat(n.staying, retired)
+	n.known()
+	for _, i := range born {
+		n.host.Run(i)
+	}
+	n.host.Kept(func(k *Kept) { k.Reshaped(shape) })
+	for at, i := range retired {
+		n.host.Retire(i, a.Ended(ended[at]))
+	}
+	return true, len(records) > 0, nil
+}
+
+// begin makes an instance that begins at a base. The log must have records before the instance's
+// own.
+func (n *Instances[I]) begin(base protocol.Base, id protocol.InstanceID) (i I, records []wal.Record, err error) {
+	u := n.pending[id]
+	delete(n.pending, id)
+	if u == nil || n.Mutant == MutantForgetPending {
+		u = NewUnborn(id)
+	}
+	rec, records, err := u.Begin(base)
+	if err != nil {
+		return i, nil, err
+	}
+	if i, err = n.host.Make(InstanceLog{Instance: id, Recovered: &rec}); err != nil {
+		return i, nil, err
+	}
+	n.host.Kept(func(k *Kept) { k.Begin(id, base.Index) })
+	return i, records, nil
+}
+
+// Drop forgets a retired instance that has stayed long enough: see Hosted.Ended.
+func (n *Instances[I]) Drop(id protocol.InstanceID) {
+	at := slices.Index(n.behind, id)
+	if at < 0 {
+		return
+	}
+	n.behind = slices.Concat(n.behind[:at], n.behind[at+1:])
+	n.staying = slices.Concat(n.staying[:at], n.staying[at+1:])
+	n.known()
+}
+
+// Pending reports whether the log has something of an instance that is not in force yet.
+func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[id] != nil }
+
+// Check verifies the invariants.
+func (n *Instances[I]) Check() error {
+	both := slices.ContainsFunc(n.behind, func(id protocol.InstanceID) bool { return slices.Contains(n.ids, id) })
+	if both || !slices.IsSorted(n.ids) || len(n.ids) != len(n.inForce) || len(n.behind) != len(n.staying) {
+		return fmt.Errorf("instances: %v are in force, %v are retired", n.ids, n.behind)
+	}
+	return nil
+}
