@@ -408,7 +408,7 @@ func (l *Log) back(m batchMark) {
 // fillAhead writes zeros behind a small batch that comes to bytes never written, so that
 // the next ones need no change of metadata. Larger batches gain less than it costs.
 func (l *Log) fillAhead(seg *segment) error {
-	if l.end <= seg.filled || seg.file.Fd() == vfs.InvalidFd {
+	if l.end <= seg.filled {
 		return nil
 	}
 	from, n := l.end, l.end-l.start
