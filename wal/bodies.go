@@ -126,18 +126,6 @@ func (b *Bodies) holds(body *Body) bool {
 	return h != nil && h.meta.Term == body.Term
 }
 
-// AppendOf adds the bodies that records bring; see Record.Body.
-func (b *Bodies) AppendOf(records []Record) error {
-	for i := range records {
-		if body := records[i].Body; body != nil {
-			if err := b.Append(*body); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // hold makes h what is held of its entry. It needs mu.
 func (b *Bodies) hold(h *held) {
 	key := bodyKey{h.meta.Instance, h.meta.Index}

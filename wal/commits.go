@@ -370,6 +370,7 @@ func (c *Commits) appendJob(j *job) error {
 	return err
 }
 
+// cutFirst is for a mutant. It cuts the log before the records that came earlier are written.
 func (c *Commits) cutFirst() error {
 	for i := range c.rest[:c.fit] {
 		if j := &c.rest[i]; j.compact {
