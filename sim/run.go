@@ -414,6 +414,9 @@ func (w *World) finalVerdict(alive []*Member) error {
 		if err := m.judgeLogSize(); err != nil {
 			return err
 		}
+		if err := m.judgeBodyFiles(); err != nil {
+			return err
+		}
 	}
 	err := check.Linearizable(w.resolve(), linearTime)
 	var undecided *check.UndecidedError
@@ -465,6 +468,20 @@ func (m *Member) judgeLogSize() error {
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
+	}
+	return nil
+}
+
+// judgeBodyFiles judges that files of bodies that are not needed any more are given back. A file of
+// which most is dead is emptied. Some files may be dead for the moment, or hold a damaged body.
+func (m *Member) judgeBodyFiles() error {
+	store, set := m.body.store, &m.w.set.Bodies
+	live, total := store.Size()
+	if limit := 3*live + 6*(set.SegmentBytes+int64(set.Max)); total > limit {
+		return fmt.Errorf("the bodies of member %s take %d bytes in files of %d; with %d bytes of live ones it should be below %d", m.id, total, set.SegmentBytes, live, limit)
+	}
+	if n := store.Count(); n > 0 && live == 0 {
+		return fmt.Errorf("member %s holds %d bodies in no bytes", m.id, n)
 	}
 	return nil
 }
