@@ -9,11 +9,11 @@ type room struct {
 }
 
 var rooms = []room{
-	{"member", 74},
-	{"order", 92},
-	{"protocol/raft", 92},
-	{"protocol/quorum", 90},
-	{"wal", 86},
+	{"member", 90},
+	{"order", 94},
+	{"protocol/raft", 94},
+	{"protocol/quorum", 91},
+	{"wal", 90},
 	{"datadir", 79},
 }
 
