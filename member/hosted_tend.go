@@ -9,7 +9,7 @@ import (
 
 // tick lets time pass.
 func (h *Hosted) tick(random uint64) {
-	h.Step(protocol.Tick{Random: random})
+	h.Step(protocol.Tick{Random: random, Applied: h.placed()})
 	h.tend()
 	if !h.first() {
 		return
@@ -18,6 +18,20 @@ func (h *Hosted) tick(random uint64) {
 	for _, b := range h.host.Expired(h.clock.Now(), h.cfg.GiveUp) {
 		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
 	}
+}
+
+// placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change
+// of the number of instances counts when it is in force.
+func (h *Hosted) placed() protocol.Index {
+	at, _ := h.host.At()
+	index := at.Point(h.cfg.Instance).Index
+	switch {
+	case !at.Woven():
+		return 0
+	case at.Reshape != 0 && index > 0:
+		return index - 1
+	}
+	return index
 }
 
 // weave tells the other instances how this one stands, and makes it skip what they wait for. It

@@ -24,6 +24,9 @@ type Input interface{ input() }
 type Tick struct {
 	// Random is a fresh random number, the core's only source of chance.
 	Random uint64
+	// Applied is how far the member has applied this instance in a woven log; 0: not known, or the
+	// log is not woven.
+	Applied Index
 }
 
 // Propose asks to append entries: sealed payloads with ids, without index and term. The core

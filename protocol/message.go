@@ -81,7 +81,8 @@ type Message struct {
 	// Hint and HintTerm: AppendResp with Reject: where the follower's log may match.
 	Hint     Index
 	HintTerm Term
-	Commit   Index
+	// Commit is the sender's commit index. HeartbeatResp: as Applied in [Tick].
+	Commit Index
 	// Round numbers the leader's confirmations of its leadership; answers repeat it. Tail: the
 	// round of the global log.
 	Round uint64

@@ -28,6 +28,7 @@ var staged = map[string]struct {
 	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
 	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
 	string(member.MutantNoGuests):         {3, nil, unknownLeader},
+	string(raft.MutantCountStateless):     {1, woven, statelessVoter},
 }
 
 // hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
@@ -46,6 +47,7 @@ var elusive = map[string]bool{
 	string(raft.MutantCommitOldTerm): true, string(raft.MutantLeaseIgnoresDrift): true,
 	string(raft.MutantCodeOldTermAnswers): true, string(raft.MutantForgetAcknowledged): true,
 	"code-restore-row": true, string(raft.MutantCodeWaitForAll): true,
+	string(raft.MutantCountStateless): true,
 }
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant

@@ -491,3 +491,37 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.mustAck(s.putIn(3, 1))
 	s.passes()
 }
+
+// statelessVoter has a learner take the place of the only voter. It gets the first instance's log,
+// but not those of two instances that are retired. So it must not count before it has a snapshot.
+func statelessVoter(s *script) {
+	s.lead(1, 1, 1)
+	s.mustAck(s.putIn(2, 1))
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 })
+	added := s.addMember()
+	change := func(changes ...protocol.Change) {
+		if s.member(1).up && s.member(1).leads() {
+			s.member(1).Change(changes, func(error) {})
+		}
+		s.wait(0.5)
+	}
+	s.until("the learner has the log", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		m := s.member(2)
+		return m.up && m.witness.status.Commit > 0
+	})
+	s.until("it takes the place of the voter", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
+		return s.member(2).witness.status.Config.Voter(2) && s.member(2).role() == protocol.Leader
+	})
+	if op := s.put(2); !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
+		s.violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
+	}
+}
+
+func TestALearnerWithoutTheStateDoesNotTakeThePlaceOfTheVoter(t *testing.T) {
+	s := weaveStage(t, 1)
+	statelessVoter(s)
+	require.Nil(t, s.end())
+}

@@ -54,6 +54,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && (joins(&next) || !slices.Equal(next.Voters(), r.conf.Voters())) {
 		reason = protocol.ReasonInvalidChange
 	}
+	if reason == protocol.ReasonNone && in.Target == nil && !r.keepsState(&next) {
+		reason = protocol.ReasonChangePending
+	}
 	if reason == protocol.ReasonNone && !r.wise(&next, &in) {
 		reason = protocol.ReasonUnsafeChange
 	}
@@ -147,7 +150,7 @@ func (r *Raft) promote() {
 		if !m.Joining || p == nil {
 			continue
 		}
-		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) || r.cfg.Mutant == MutantPromoteAtOnce {
+		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) && p.applied >= r.log.shaped || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
@@ -296,6 +299,28 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		}
 	}
 	return active >= quorum.Size(len(voters))
+}
+
+// keepsState reports whether enough of the next voters have the state, and every new one that was a
+// learner. The first instance's log does not lead to the state by itself where the number of
+// instances has changed: retired ones keep their logs for a while only, and only their members ever
+// had these. So who has not applied the last such change counts as one that may have nothing, although
+// it has the log. A voter that was not a member is not asked for anything.
+func (r *Raft) keepsState(next *protocol.Config) bool {
+	voters := next.Voters()
+	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.conf.Voters(), voters) || r.cfg.Mutant == MutantCountStateless {
+		return true
+	}
+	have := 0
+	for _, id := range voters {
+		switch p := r.peer(id); {
+		case id == r.cfg.Self && r.applied >= r.log.shaped, p != nil && p.applied >= r.log.shaped:
+			have++
+		case p != nil && !r.conf.Voter(id):
+			return false
+		}
+	}
+	return have >= quorum.Size(len(voters)) || len(r.voters.Incoming) == 1 && len(voters) == 2
 }
 
 // appendConfig appends a configuration, which is in force at once.

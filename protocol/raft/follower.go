@@ -160,7 +160,7 @@ func onHeartbeat(r *Raft, m *protocol.Message) {
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)
 	a := &protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
-		Index: match, Hint: hint, Round: m.Round, Context: m.Context,
+		Index: match, Hint: hint, Commit: r.applied, Round: m.Round, Context: m.Context,
 		Holdings: r.holdings(m.Commit, match, true)}
 	r.tellBodies(a)
 	r.answer(a)

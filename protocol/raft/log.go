@@ -22,6 +22,9 @@ type memlog struct {
 	lastT protocol.Term
 	// chunks hold base+1 … last without gap; none is empty.
 	chunks []chunk
+	// shaped is the last EntryReshape; 0: there was none. If entries before the log's first are not
+	// known, it is the base of a woven log; ≤ last.
+	shaped protocol.Index
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
 	// is not durable yet plus two chunks.
@@ -67,10 +70,22 @@ func newLog(base protocol.Index, term protocol.Term, limit int) memlog {
 	return memlog{base: base, baseT: term, last: base, lastT: term, limit: limit}
 }
 
+// logAfter is an empty log after a base.
+func logAfter(base *protocol.Base, limit int) memlog {
+	l := newLog(base.Index, base.Term, limit)
+	if base.Round > 0 {
+		l.shaped = base.Index
+	}
+	return l
+}
+
 // append adds the entry after the last one.
 func (l *memlog) append(e protocol.Entry) {
 	if e.Index != l.last+1 {
 		panic(fmt.Sprintf("raft: append of %d after %d", e.Index, l.last))
+	}
+	if e.Kind == protocol.EntryReshape {
+		l.shaped = e.Index
 	}
 	n := len(l.chunks)
 	if n == 0 || l.chunks[n-1].packed != nil || l.chunks[n-1].n >= chunkEntries || l.chunks[n-1].resident >= max(1, l.limit/chunkShare) {
@@ -207,6 +222,7 @@ func (l *memlog) slice(lo, hi protocol.Index) []protocol.Entry {
 
 // truncate removes the entries from i on.
 func (l *memlog) truncate(i protocol.Index) {
+	l.shaped = min(l.shaped, i-1)
 	for len(l.chunks) > 0 && l.last >= i {
 		k := len(l.chunks) - 1
 		c := &l.chunks[k]

@@ -31,6 +31,7 @@ const (
 	MutantForwardAtOnce         Mutant = "forward-at-once"
 	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         Mutant = "promote-at-once"
+	MutantCountStateless        Mutant = "weave-count-stateless"
 )
 
 // MutantInfo describes a mutant.
@@ -65,6 +66,7 @@ var Mutants = [...]MutantInfo{
 	{MutantHeedLateAnswers, "a leader takes answers to what it gave up for answers to what it sends now"},
 	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
 	{MutantStalledDiskLeads, "a leader stays, and a member stands for election, while its disk stands still"},
+	{MutantCountStateless, "members change although those that remain have no logs of retired instances, and no state"},
 	{MutantPromoteAtOnce, "a member that joins counts at once, whether it comes or not"},
 }
 

@@ -69,6 +69,9 @@ type progress struct {
 	partial   uint8
 	restripes uint32
 
+	// applied is how far it has applied the log, as it said last: see protocol.Tick.
+	applied protocol.Index
+
 	// told is the highest commit index sent in this phase, latest the last Append.
 	told   protocol.Index
 	latest *protocol.Message

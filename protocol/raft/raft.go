@@ -19,7 +19,9 @@ type Raft struct {
 	// conf is the last of configs, and voters who decides under it.
 	conf   *protocol.Config
 	confAt protocol.Index
-	voters quorum.Set
+	// applied is as in [protocol.Tick], and lags by a tick.
+	applied protocol.Index
+	voters  quorum.Set
 
 	// now and out belong to the step under way.
 	now time.Duration
@@ -111,7 +113,7 @@ func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 	}
 	r := &Raft{
 		cfg:    cfg,
-		log:    newLog(rec.Base.Index, rec.Base.Term, cfg.CacheBytes),
+		log:    logAfter(&rec.Base, cfg.CacheBytes),
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
 		seat:   int(cfg.Instance) - 1,
@@ -373,6 +375,7 @@ func (r *Raft) random() uint64 {
 
 func (r *Raft) tick(t protocol.Tick) {
 	r.chance ^= t.Random
+	r.applied = t.Applied
 	r.random()
 	if r.life == 0 {
 		r.life = r.random() | 1

@@ -249,6 +249,7 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 	if p == nil || m.Index > r.log.last || m.Hint > r.log.last {
 		return
 	}
+	p.applied = m.Commit
 	p.measured(r.tripOf(m))
 	switch {
 	case m.Index > p.match:

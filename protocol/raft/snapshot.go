@@ -96,7 +96,7 @@ func (r *Raft) install(base protocol.Base) {
 	base.Config = base.Config.Clone()
 	r.give()
 	r.replaced = r.term
-	r.log = newLog(base.Index, base.Term, r.cfg.CacheBytes)
+	r.log = logAfter(&base, r.cfg.CacheBytes)
 	r.disk.cut(1)
 	r.coded = r.coded[:0]
 	r.lastCoded = max(r.lastCoded, base.Index)
