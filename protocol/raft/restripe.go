@@ -146,7 +146,7 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 
 // relax lets members hold rows again where that lets new bodies be cut into more of them, and
 // rows are enough for those that there are. Nobody gives up a copy because of it unless
-// it has made sure that enough others hold something, see a member's count of holders.
+// it has made sure that enough others hold something, see member.HolderCount.
 func (c *code) relax() {
 	r := c.r
 	bound := int(r.conf.MaxRows())
