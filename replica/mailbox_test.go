@@ -102,7 +102,7 @@ func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 // do not wait in memory. They are read from the log when their turn comes.
 func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 	const limit, size, count = 50_000, 1000, 200
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxBatchBytes = size }}, func(c *cluster) {
 		id := c.leader()
 		r, sm := c.running[id], c.machines[id]
 		l := r.apply
@@ -112,15 +112,32 @@ func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 		busy, open := c.gate()
 		sm.hook(func(m *machine) { m.apply = func(string) error { <-busy; return nil } })
 		a := newAnswers()
-		for i := range count {
-			require.NoError(c.t, a.propose(r, fmt.Sprintf("%0*d", size, i), nil))
-			synctest.Wait() // so that each is an entry of its own
+		waiting := func() int {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.queue.Bytes()
 		}
+		proposed := 0
+		propose := func() {
+			require.NoError(c.t, a.propose(r, fmt.Sprintf("%0*d", size, proposed), nil))
+			proposed++
+			synctest.Wait()
+		}
+		for waiting() <= limit {
+			propose()
+		}
+		full := waiting()
+		c.net.isolate(uint64(id), true)
+		for proposed < count {
+			propose()
+		}
+		c.until("the log has all", func() bool {
+			st := r.first().status.Load()
+			return st.Last >= count && st.Durable == st.Last
+		})
+		c.net.isolate(uint64(id), false)
 		c.until("all are committed", func() bool { return r.metrics.commits.Load() > count })
-		l.mu.Lock()
-		waiting := l.queue.Bytes()
-		l.mu.Unlock()
-		require.LessOrEqual(c.t, waiting, limit+10*size)
+		require.LessOrEqual(c.t, waiting(), full+size/2, "configurations stay, commands do not")
 		open()
 		c.until("everybody is told", a.all)
 		for _, err := range a.complete(c.t) {
