@@ -34,7 +34,7 @@ func TestSeeds(t *testing.T) {
 		{Protocol: ProtocolRS, Nodes: 5, Last: 40},
 		{Protocol: ProtocolRS, Nodes: 7, Last: 20},
 		{Protocol: ProtocolNiagara, Nodes: 1, Last: 20},
-		{Protocol: ProtocolNiagara, Nodes: 3, Last: 60},
+		{Protocol: ProtocolNiagara, Nodes: 3, Last: 100},
 		{Protocol: ProtocolNiagara, Nodes: 3, Instances: 1, Last: 20},
 		{Protocol: ProtocolNiagara, Nodes: 4, Instances: 5, Last: 20},
 		{Protocol: ProtocolNiagara, Nodes: 5, Last: 30},
@@ -56,7 +56,7 @@ func TestEverythingHappens(t *testing.T) {
 	for _, c := range []Campaign{
 		{Protocol: ProtocolRaft, Nodes: 3, Last: 500},
 		{Protocol: ProtocolCRaft, Nodes: 5, Last: 450},
-		{Protocol: ProtocolNiagara, Nodes: 3, Last: 60},
+		{Protocol: ProtocolNiagara, Nodes: 3, Last: 100},
 	} {
 		c.First = 1
 		sum, err := c.Run(nil)
