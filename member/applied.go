@@ -20,8 +20,8 @@ type Applied struct {
 	backlog []int             // how many entries of each wait in the order
 	configs []protocol.Config // of the instances in force; the first is the cluster's
 
-	groups  ReadGroups
-	waiting []*ConfigWait
+	groups   ReadGroups
+	changing []*ConfigWatch
 
 	// Repairing says that the state is damaged, and that another member's state is to take its
 	// place. Needs says what that state must include.
@@ -29,11 +29,43 @@ type Applied struct {
 	Needs     order.Cursor
 }
 
-// ConfigWait is somebody who waits until the memberships of all instances satisfy OK. Done is called
-// then.
-type ConfigWait struct {
-	OK   func([]protocol.Config) bool
-	Done func()
+// ConfigWatch waits until membership changes are in force.
+type ConfigWatch struct {
+	changes []protocol.Change
+	first   bool // only in the first instance
+	seen    bool // they were in force
+}
+
+// Seen reports whether the changes were in force at some moment since the watch began.
+func (w *ConfigWatch) Seen() bool { return w.seen }
+
+func (w *ConfigWatch) look(configs []protocol.Config) {
+	if w.first {
+		configs = configs[:1]
+	}
+	w.seen = w.seen || !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !inForce(&c, w.changes) })
+}
+
+// inForce reports whether a membership is as the changes want it.
+func inForce(c *protocol.Config, changes []protocol.Change) bool {
+	for _, ch := range changes {
+		m := c.Find(ch.Member.ID)
+		switch ch.Kind {
+		case protocol.RemoveMember:
+			if m != nil {
+				return false
+			}
+		case protocol.AddVoter:
+			if m == nil || m.Learner {
+				return false
+			}
+		default:
+			if m == nil || ch.Kind == protocol.UpdateMember && !m.Amended(&ch.Member) {
+				return false
+			}
+		}
+	}
+	return !c.Joint()
 }
 
 // NewApplied is what is known before anything is applied in this life.
@@ -61,37 +93,32 @@ func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup) {
 	return p.groups.Served(p.shape, p.added)
 }
 
-// NoteConfigs notes the memberships. It returns the functions to call for those who waited for
-// them.
-func (p *Applied) NoteConfigs(a *Applier) (done []func()) {
+// NoteConfigs notes the memberships. Those who wait for them see it.
+func (p *Applied) NoteConfigs(a *Applier) {
 	p.configs = a.Configs() // shared with nobody who would change them
 	p.note(a)
-	p.waiting = slices.DeleteFunc(p.waiting, func(w *ConfigWait) bool {
-		over := w.OK(p.configs)
-		if over {
-			done = append(done, w.Done)
-		}
-		return over
+	p.changing = slices.DeleteFunc(p.changing, func(w *ConfigWatch) bool {
+		w.look(p.configs)
+		return w.seen
 	})
-	return done
 }
 
-// AwaitConfigs reports whether the memberships satisfy w already. If not, its Done is among what
-// NoteConfigs returns once they do, unless ForgetConfigs ends the wait before that.
-func (p *Applied) AwaitConfigs(w *ConfigWait) (already bool) {
-	if already = w.OK(p.configs); !already {
-		p.waiting = append(p.waiting, w)
+// Watch waits until changes are in force in all instances, or only in the first one.
+func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
+	w := &ConfigWatch{changes: changes, first: first}
+	if w.look(p.configs); !w.seen {
+		p.changing = append(p.changing, w)
 	}
-	return already
+	return w
 }
 
-// ForgetConfigs ends a wait, if it has not ended.
-func (p *Applied) ForgetConfigs(w *ConfigWait) {
-	p.waiting = slices.DeleteFunc(p.waiting, func(o *ConfigWait) bool { return o == w })
+// Unwatch ends a watch. It may be nil.
+func (p *Applied) Unwatch(w *ConfigWatch) {
+	p.changing = slices.DeleteFunc(p.changing, func(o *ConfigWatch) bool { return o == w })
 }
 
-// AwaitingConfigs is how many wait for memberships.
-func (p *Applied) AwaitingConfigs() int { return len(p.waiting) }
+// Watched is how many watches have not seen their changes.
+func (p *Applied) Watched() int { return len(p.changing) }
 
 // At returns how far the global log is applied, and the memberships of the instances in force.
 func (p *Applied) At() (order.Cursor, []protocol.Config) { return p.cursor, p.configs }

@@ -16,6 +16,8 @@
 //     the place of the state; what others know of how far it has applied, and who waits for that.
 //   - weaver.go: when woven instances skip for each other, and which takes the next batch.
 //   - readvector.go, readgroup.go: the read points of all instances, as one, and who waits for them.
+//   - operation.go, request.go, execution.go: what operators ask for: at the member that is asked, and at the
+//     leader that carries it out.
 //   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and to whom a member hands over
 //     before it stops; memberships that follow the first instance's.
 //   - keep.go, intake.go, streams.go, diskneed.go: how much log is kept for members that catch up; which

@@ -34,15 +34,22 @@ func TestSuccessor(t *testing.T) {
 
 	second := status(2)
 	second.Peers[0].Match = 100 // the most advanced member there
-	var l StopHandover
-	gives, left := l.Next(0, time.Second, true, []*protocol.Status{status(1), second}, all)
+	l := StopHandover{Config: OperationConfig{Heartbeat: time.Second / 2}}
+	give := func(instance protocol.InstanceID, to protocol.MemberID) InstanceInput {
+		return InstanceInput{instance, protocol.Transfer{To: to}}
+	}
+	next := func(now time.Duration, instances ...*protocol.Status) (gives []InstanceInput, left bool) {
+		return l.Next(&MemberView{Now: now, Instances: instances}, all)
+	}
+	gives, left := next(0, status(1), second)
 	require.False(t, left)
-	require.Equal(t, []Handover{{1, 3}, {2, 3}}, gives, "together they stay")
-	gives, left = l.Next(time.Second/2, time.Second, true, []*protocol.Status{follower, second}, all)
+	require.Equal(t, []InstanceInput{give(1, 3), give(2, 3)}, gives, "together they stay")
+	gives, left = next(time.Second/2, follower, second)
 	require.False(t, left)
 	require.Empty(t, gives, "it is on its way")
-	gives, _ = l.Next(time.Second, time.Second, false, []*protocol.Status{follower, second}, all)
-	require.Equal(t, []Handover{{2, 2}}, gives, "again, spread: to whom it suits best")
-	_, left = l.Next(2*time.Second, time.Second, false, []*protocol.Status{follower, silent}, all)
+	l.Config.Leaders = protocol.LeadersSpread
+	gives, _ = next(time.Second, follower, second)
+	require.Equal(t, []InstanceInput{give(2, 2)}, gives, "again, spread: to whom it suits best")
+	_, left = next(2*time.Second, follower, silent)
 	require.True(t, left, "nobody could lead what is left")
 }

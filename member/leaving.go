@@ -34,26 +34,21 @@ func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.M
 // StopHandover hands over all that a member leads, before it stops. Where one member is to lead
 // all instances, they go to the same one. It is a pure rule; not safe for concurrent use.
 type StopHandover struct {
-	asked map[protocol.InstanceID]time.Duration
-}
-
-// Handover is one thing to hand over.
-type Handover struct {
-	Instance protocol.InstanceID
-	To       protocol.MemberID
+	Config OperationConfig
+	asked  map[protocol.InstanceID]time.Duration
 }
 
 // Next lists what to hand over now. left reports that there is nothing any more to wait for:
 // nobody else could lead what is still led here. If an instance is not handed over it is tried
 // again.
-func (l *StopHandover) Next(now, again time.Duration, together bool, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []Handover, left bool) {
+func (l *StopHandover) Next(v *MemberView, up func(protocol.MemberID) bool) (gives []InstanceInput, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}
 	}
 	prefer, left := protocol.MemberID(0), true
-	for i, st := range instances {
+	for i, st := range v.Instances {
 		to := Successor(st, prefer, up)
-		if i == 0 && together {
+		if i == 0 && l.Config.Leaders != protocol.LeadersSpread {
 			if prefer = st.Leader; st.Role == protocol.Leader {
 				prefer = to
 			}
@@ -62,9 +57,9 @@ func (l *StopHandover) Next(now, again time.Duration, together bool, instances [
 			continue
 		}
 		left = false
-		if at, ok := l.asked[st.Instance]; !ok || now-at >= again {
-			l.asked[st.Instance] = now
-			gives = append(gives, Handover{st.Instance, to})
+		if at, ok := l.asked[st.Instance]; !ok || v.Now-at >= 2*l.Config.Heartbeat {
+			l.asked[st.Instance] = v.Now
+			gives = append(gives, InstanceInput{st.Instance, protocol.Transfer{To: to}})
 		}
 	}
 	return gives, left

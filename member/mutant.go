@@ -8,6 +8,7 @@ type Mutant string
 // The mutants; Mutants says what each does.
 const (
 	MutantClientOvertakes   Mutant = "client-overtakes"
+	MutantUnconfirmed       Mutant = "operation-unconfirmed"
 	MutantReleaseEarly      Mutant = "release-before-durable"
 	MutantDurableEarly      Mutant = "durable-when-submitted"
 	MutantReadBeforeApplied Mutant = "read-before-applied"
@@ -40,6 +41,7 @@ type MutantInfo struct {
 // Mutants lists all of them.
 var Mutants = [...]MutantInfo{
 	{MutantClientOvertakes, "ClientQueue", "two batches of a client are unsettled at a time"},
+	{MutantUnconfirmed, "Execution", "an operation counts as done if it is in force as far as the member that was asked knows"},
 	{MutantReleaseEarly, "Instance", "answers leave before the disk is done"},
 	{MutantDurableEarly, "Hosted", "what is handed to the disk counts as durable"},
 	{MutantReadBeforeApplied, "ReadVector", "a read is answered as soon as its points are known, before they are applied"},

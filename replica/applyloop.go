@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,34 +112,6 @@ func (l *applyLoop) drain() {
 func drop(items []member.ApplyItem) {
 	for i := range items {
 		items[i].Drop(member.ErrStopped)
-	}
-}
-
-// whenConfig waits until ok accepts the applied configurations of all instances, or until a refusal of
-// the membership change comes.
-func (l *applyLoop) whenConfig(ctx context.Context, refused <-chan protocol.Rejection, ok func([]protocol.Config) bool) error {
-	done := make(chan struct{})
-	w := &member.ConfigWait{OK: ok, Done: func() { close(done) }}
-	l.amu.Lock()
-	already := l.known.AwaitConfigs(w)
-	l.amu.Unlock()
-	if already {
-		return nil
-	}
-	defer func() {
-		l.amu.Lock()
-		l.known.ForgetConfigs(w)
-		l.amu.Unlock()
-	}()
-	select {
-	case <-done:
-		return nil
-	case ref := <-refused:
-		return &member.RefusedError{What: "membership change", Reason: ref.Reason, Leader: ref.Leader}
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", member.ErrMaybeCommitted, ctx.Err())
-	case <-l.r.stop:
-		return member.ErrStopped
 	}
 }
 

@@ -41,11 +41,8 @@ func (w applyWorld) Publish(a *member.Applier) {
 // PublishConfigs implements member.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *member.Applier) {
 	w.amu.Lock()
-	told := w.known.NoteConfigs(a)
+	w.known.NoteConfigs(a)
 	w.amu.Unlock()
-	for _, tell := range told {
-		tell()
-	}
 	w.r.bodies.obey(a.Instances)
 	w.r.changed()
 }

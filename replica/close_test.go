@@ -26,10 +26,10 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 		forgotten := func() {
 			c.t.Helper()
 			synctest.Wait()
-			r.apply.amu.Lock()
-			defer r.apply.amu.Unlock()
-			require.Zero(c.t, r.apply.known.AwaitingConfigs())
-			require.Empty(c.t, r.changes)
+			r.look(func(v *member.MemberView) {
+				require.Zero(c.t, v.Applied.Watched())
+				require.Zero(c.t, r.operations.Open())
+			})
 		}
 		taken := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: c.members[0].PeerURLs}}}
 		var refused *member.RefusedError

@@ -53,7 +53,7 @@ func (l *eventLoop) Relink(changed bool) {
 
 func (l *eventLoop) Fail(err error)               { l.r.fail(err) }
 func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.condemn(f) }
-func (l *eventLoop) Refused(r protocol.Rejection) { l.r.refused(r) }
+func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
 
 func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }
 func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take() }
@@ -108,7 +108,7 @@ func (l *eventLoop) SendSnapshot(to protocol.MemberID, term protocol.Term) {
 
 func (l *eventLoop) AskMissing(to protocol.MemberID) {
 	l.r.spawn(func(ctx context.Context) {
-		if err := l.r.askLeader(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
+		if err := l.r.ask(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
 			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
 		}
 	})

@@ -66,7 +66,7 @@ func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
 		defer cancel()
-		err = r.askLeader(ctx, to, "link back", append([]byte{askLink}, self...))
+		err = r.ask(ctx, to, "link back", append([]byte{askLink}, self...))
 	}
 	if err != nil && ctx.Err() == nil {
 		r.log.Info("a member could not be told where this one is", "member", to, "err", err)

@@ -48,7 +48,7 @@ func (r *Replica) askStateOf(ctx context.Context, to protocol.MemberID) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
 	defer cancel()
-	return r.askLeader(ctx, to, "state", append([]byte{askState}, needs...))
+	return r.ask(ctx, to, "state", append([]byte{askState}, needs...))
 }
 
 // sendState sends this member's state to a member whose state is damaged.

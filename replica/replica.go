@@ -55,11 +55,8 @@ type Replica struct {
 	lmu     sync.Mutex
 	streams member.Streams // snapshots on their way to members; guarded by lmu
 
-	// changes are the membership changes and transfers that wait for a refusal, by context.
-	cmu      sync.Mutex
-	changes  map[uint64]chan protocol.Rejection
-	contexts atomic.Uint64
-	notify   chan struct{} // holds a token after every change of leader, term or membership
+	operations operations
+	notify     chan struct{} // holds a token after every change of leader, term or membership
 
 	ctx    context.Context // ends when the member stops
 	cancel context.CancelFunc
@@ -88,9 +85,10 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
-		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members), changes: map[uint64]chan protocol.Rejection{},
+		peers:  member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
+	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
 	r.waiters.New = func() any { return newWaiter() }
 	if err := r.open(own.Session(), sm); err != nil {
 		cancel()

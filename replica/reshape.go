@@ -1,56 +1,10 @@
 package replica
 
 import (
-	"context"
-
 	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
-
-// Reshape changes how many instances the log is woven from. It returns when that number of instances
-// is in force on this member.
-func (r *Replica) Reshape(ctx context.Context, instances int) error {
-	err := r.atLeader(ctx, "reshape", askReshape, instances, func(ctx context.Context) error { return r.reshapeHere(ctx, instances) })
-	if err != nil {
-		return err
-	}
-	return r.poll(ctx, "reshape", r.opt.GiveUp(), nil, func() bool { return len(r.all()) == instances })
-}
-
-// reshapeHere proposes to reshape at this member, which leads the first instance, and waits until it
-// has taken effect. It may propose several times: the entry has the number, so a repetition is harmless.
-func (r *Replica) reshapeHere(ctx context.Context, instances int) error {
-	first := r.first()
-	refuse := func(reason protocol.Reason) error {
-		return &member.RefusedError{What: "reshape", Reason: reason, Leader: first.status.Load().Leader}
-	}
-	cursor, configs := r.apply.at()
-	switch {
-	case !cursor.Woven() || instances < 1 || instances > order.MaxInstances:
-		return refuse(protocol.ReasonInvalidChange)
-	case len(cursor.Points) == instances:
-		return nil
-	case cursor.Reshape != 0, !member.Settled(&first.status.Load().Config, configs):
-		return refuse(protocol.ReasonChangePending)
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
-	defer cancel()
-	for {
-		if first.status.Load().Role != protocol.Leader {
-			return refuse(protocol.ReasonNotLeader)
-		}
-		first.input(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(instances)}}, 0)
-		err := r.poll(ctx, "reshape", r.opt.ElectionTimeout, nil, func() bool {
-			cursor, _ := r.apply.at()
-			return len(cursor.Points) == instances
-		})
-		if _, stalled := err.(*member.StalledError); !stalled {
-			return err
-		}
-	}
-}
 
 // instancesHost gives member.Instances what it needs of the member.
 type instancesHost struct{ r *Replica }

@@ -139,9 +139,7 @@ func (w applyWorld) Publish(a *member.Applier) {
 
 // PublishConfigs implements member.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *member.Applier) {
-	for _, tell := range w.m.progress.NoteConfigs(a) {
-		tell()
-	}
+	w.m.progress.NoteConfigs(a)
 	w.m.body.kept.Obey(a.Instances)
 }
 

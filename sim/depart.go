@@ -12,25 +12,16 @@ import (
 // Members that were removed stop by themselves. From time to time links make a handshake. In it the
 // other side may say that it refuses a member for good.
 
-// statuses is the present status of each instance in force.
-func (m *Member) statuses() (all []*protocol.Status) {
-	for _, s := range m.inForce {
-		st := s.inst.Core().Status()
-		all = append(all, &st)
-	}
-	return all
-}
-
 // leave is a stop that the operator asks for. The member hands over what it leads, and goes on
 // meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.events.Stops++
-	leaving, limit := member.StopHandover{}, w.now+w.set.Election
+	leaving, limit := member.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
 	step = func() {
-		gives, left := leaving.Next(m.clock(), 2*w.set.Heartbeat, w.set.Raft.Leaders != protocol.LeadersSpread, m.statuses(), up)
+		gives, left := leaving.Next(m.view(), up)
 		if left || w.now >= limit {
 			w.tracef("%s stops, as it was told", m.id)
 			if w.pauses.yes(0.5) {
@@ -40,10 +31,8 @@ func (w *World) leave(m *Member, back time.Duration) {
 			w.startLater(m, back)
 			return
 		}
-		for _, g := range gives {
-			w.events.Given++
-			m.of(g.Instance).step(protocol.Transfer{To: g.To})
-		}
+		w.events.Given += len(gives)
+		m.tell(gives)
 		m.later(w.set.Tick, step)
 	}
 	m.whenAwake(step)

@@ -27,6 +27,7 @@
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
 //     cases).
 //   - client.go, load.go, pipe.go (clients).
+//   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), bodyfaults.go, rot.go, sick.go
 //     (damage), full.go, ioerror.go, lost.go (disks), reshape.go, depart.go (instances and members
 //     that come and go).

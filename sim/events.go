@@ -76,6 +76,8 @@ type Events struct {
 	Aside      int `json:"messages_aside_of_large_ones"`
 	Overflowed int `json:"messages_that_found_no_room"`
 	Overloads  int `json:"writes_that_found_no_room"`
+	Operations int `json:"operations_asked_for"`
+	Operated   int `json:"operations_answered_as_done"`
 	Piped      int `json:"writes_proposed_without_waiting"`
 	Unproposed int `json:"writes_not_proposed_after_a_failure"`
 
@@ -91,6 +93,7 @@ func (e *Events) fields() []eventField {
 		{"entries that could not be sent", &e.Unreadable},
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
+		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
 		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},

@@ -10,7 +10,6 @@ import (
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // faultKind is a kind of fault, or of what an operator does.
@@ -387,18 +386,20 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 	}
 }
 
+// transfer is the operator who wants another leader. He asks any member. Members tell each other's
+// instances to hand over too: see member.LeaderPreference.
 func (w *World) transfer(m *Member) {
 	instance := w.allJudges[w.among(len(w.allJudges))].instance
-	if leader := w.leaderOf(instance); leader != nil && w.chance(0.8) {
+	if leader := w.leaderOf(instance); leader != nil && w.chance(0.6) {
 		m = leader
 	}
 	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
 	w.tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
-	m.whenAwake(func() {
-		if s := m.of(instance); s != nil {
-			s.step(protocol.Transfer{To: to})
-		}
-	})
+	if instance == firstInstance {
+		w.ask(m, member.Operation{Kind: member.TransferLeader, To: to}, w.between(w.set.Election, 10*w.set.Election), func(error) {})
+		return
+	}
+	m.whenAwake(func() { m.tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
 }
 
 // setRate changes how fast the clock runs from now on; it does not jump.
@@ -412,14 +413,19 @@ func (m *Member) setRate(rate float64) {
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
 // removes members.
 func (w *World) changeMembers() {
-	m := w.leader()
-	if m == nil || w.chance(0.2) {
-		m = w.victim()
+	m, knows := w.asked(), w.leader() // the operator may know more than the member that he asks
+	if knows == nil {
+		knows = m
 	}
-	config := m.witness.status.Config
-	changes, tries := w.drawChange(&config), changeTries
+	config := knows.witness.status.Config
+	changes := []protocol.Change(nil)
 	if w.set.Resize {
-		changes, tries = w.drawResize(&config), resizeTries
+		changes = w.drawResize(&config)
+	} else {
+		changes = w.drawChange(&config)
+	}
+	if undo := w.unknown(m, &config); len(undo) > 0 && !w.set.Resize && w.chance(0.5) {
+		changes = undo
 	}
 	if lost := w.lostOf(&config); len(lost) > 0 {
 		changes = w.replaceLost(&config, lost[0])
@@ -427,8 +433,7 @@ func (w *World) changeMembers() {
 	if len(changes) == 0 {
 		return
 	}
-	changes = config.Joins(changes)
-	w.askChange(m, changes, tries)
+	w.askChange(m, changes)
 	if changes[0].Kind == protocol.AddLearner {
 		w.promoteLater(changes[0].Member.ID)
 	}
@@ -449,18 +454,11 @@ func (w *World) promoteLater(learner protocol.MemberID) {
 				return
 			}
 			some := protocol.Member{ID: voters[w.pick(len(voters))]}
-			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: some}}, 0)
+			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: some}})
 		}
 		w.promoteLater(learner)
 	})
 }
-
-// changeTries is how often the operator asks for a change again where bodies are coded. A leader
-// refuses a change while coded entries are not committed, and codes nothing for a while.
-const changeTries = 6
-
-// resizeTries is the same where bodies may have to be made whole before the change.
-const resizeTries = 30
 
 // drawResize makes the cluster smaller, by one member or several at once, down to three members or
 // fewer. Then it makes the cluster as large as it was. So many members may leave that the rows of
@@ -499,19 +497,38 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 	return changes
 }
 
-func (w *World) askChange(m *Member, changes []protocol.Change, tries int) {
+// askChange asks a member for changes. Where bodies may have to be made whole first, the operator
+// waits for longer.
+func (w *World) askChange(m *Member, changes []protocol.Change) {
+	patience := w.between(w.set.Election, 20*w.set.Election)
+	if w.set.Resize {
+		patience = 30 * w.set.Election
+	}
 	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
-	m.Change(changes, func(err error) {
-		w.tracef("%s   refuses: %v", m.id, err)
-		if tries == 0 || w.set.Raft.Placement == raft.PlacementCopy {
-			return
+	w.ask(m, member.Operation{Kind: member.ChangeMembers, Changes: changes}, patience, func(error) {})
+}
+
+// asked is the member that an operator asks for something: often one that does not know that another
+// leads by now, mostly the leader.
+func (w *World) asked() *Member {
+	if old := w.upAnd(func(m *Member) bool { return m.leadsAny() && m.replaced() }); len(old) > 0 && w.chance(0.5) {
+		return old[w.among(len(old))]
+	}
+	if m := w.leader(); m != nil && !w.chance(0.3) {
+		return m
+	}
+	return w.victim()
+}
+
+// unknown is a change that the member takes for made, if it does not know one that was made.
+func (w *World) unknown(m *Member, config *protocol.Config) (changes []protocol.Change) {
+	behind := m.applier.Config()
+	for _, x := range config.Members {
+		if behind.Find(x.ID) == nil && len(behind.Members) > 0 && len(config.Voters()) > 1 {
+			return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: x.ID}}}
 		}
-		w.after(w.between(0, w.set.Election), func() {
-			if l := w.leader(); l != nil && !w.calm {
-				w.askChange(l, changes, tries-1)
-			}
-		})
-	})
+	}
+	return nil
 }
 
 // maxAdded is how many members may join during one run.

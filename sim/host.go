@@ -86,15 +86,7 @@ func (s *memberInstance) Weave(t member.InstanceRounds, wake []protocol.Instance
 
 func (s *memberInstance) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
 
-func (s *memberInstance) Refused(r protocol.Rejection) {
-	for i := range s.m.changes {
-		if s.m.changes[i].context == r.Context {
-			s.m.changes[i].done(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
-			s.m.changes = slices.Delete(s.m.changes, i, i+1)
-			return
-		}
-	}
-}
+func (s *memberInstance) Refused(r protocol.Rejection) { s.m.operations.Refused(r) }
 
 func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
 	f := member.Framer{Load: member.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}

@@ -97,9 +97,8 @@ type running struct {
 	favorite  protocol.InstanceID
 	inbox     int // bytes of messages that wait for turns
 
-	gathering *readers // the group that new readers join
-	context   uint64
-	changes   []pendingChange
+	gathering  *readers // the group that new readers join
+	operations member.Executions
 
 	greeted   time.Duration // when the member last made handshakes
 	condemned error         // why the member stops as soon as the turn ends
@@ -123,11 +122,6 @@ type reader struct {
 	// floor is how far the global log had been applied by any member when the client asked.
 	floor order.Slot
 	done  func(ok bool)
-}
-
-type pendingChange struct {
-	context uint64
-	done    func(error)
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
@@ -368,19 +362,6 @@ func (m *Member) readDone() {
 	}
 }
 
-// Change asks for a membership change; done is called only if it is refused.
-func (m *Member) Change(changes []protocol.Change, done func(error)) {
-	m.whenAwake(func() {
-		if !m.settled() || !m.w.sane(m, changes) {
-			done(&member.RefusedError{What: "membership change", Reason: protocol.ReasonChangePending, Leader: m.witness.status.Leader})
-			return
-		}
-		m.context++
-		m.changes = append(m.changes, pendingChange{m.context, done})
-		m.step(protocol.ProposeChange{Context: m.context, Changes: changes})
-	})
-}
-
 // syncTime is how long a sync takes that begins now.
 func (m *Member) syncTime() time.Duration {
 	s := &m.w.set
@@ -461,6 +442,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 		m.checkState()
 	}
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
+	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Raft.Leaders, Mutant: s.mutant()}
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())

@@ -28,6 +28,7 @@ func (m *Member) reshaped() (begun bool, err error) {
 		cursor := m.applier.Cursor()
 		m.w.events.Reshaped++
 		m.w.tracef("%s   has instances %v from round %d on", m.id, cursor.Instances(), cursor.Next.Round)
+		m.w.noteShape(len(cursor.Points), cursor.Next.Round)
 		m.relink()
 	}
 	return begun, err
@@ -136,14 +137,10 @@ func (m *Member) overRetired(meta *member.Meta) {
 
 // reshape is the operator who asks for another number of instances.
 func (w *World) reshape() {
-	l := w.leader()
-	if l == nil {
-		return
+	n, m := 1+w.pick(5), w.asked()
+	if l := w.leader(); l != nil && len(l.inForce) != len(m.inForce) && w.chance(0.5) {
+		n = len(m.inForce) // a member that is behind takes it for made
 	}
-	n := 1 + w.pick(5)
-	if at := l.applier.Cursor(); at.Reshape != 0 || !l.settled() || n == len(l.inForce) || n > maxInstances {
-		return
-	}
-	w.tracef("FAULT %s is asked for %d instances", l.id, n)
-	l.whenAwake(func() { l.step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}}) })
+	w.tracef("FAULT %s is asked for %d instances", m.id, n)
+	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
 }

@@ -539,3 +539,13 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 
 // role is the member's role in the first instance.
 func (m *Member) role() protocol.Role { return m.witness.status.Role }
+
+// Change asks the member, which leads, for a membership change. It asks once; refused is called if
+// there is an error.
+func (m *Member) Change(changes []protocol.Change, refused func(error)) {
+	m.execute(member.Operation{Kind: member.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
+		if err != nil {
+			refused(err)
+		}
+	})
+}

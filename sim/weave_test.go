@@ -456,7 +456,7 @@ func TestChangeInSomeInstances(t *testing.T) {
 			require.Equal(t, instance <= done, len(s.known(1, protocol.InstanceID(instance))) == 3)
 		}
 		refused := error(nil)
-		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}, func(err error) { refused = err })
+		s.member(1).Change([]protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
 		s.wait(0.5)
 		if done < 3 {
 			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())

@@ -185,7 +185,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.s.judges.leave(&config)
+		c.s.judges.leave(&config, w.now)
 		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
 	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
@@ -201,6 +201,7 @@ func (c *witness) changed() {
 	w := c.m.w
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		w.events.Elections++
+		c.s.judges.led[c.m.id] = true
 		w.elected(c.m)
 	}
 	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {

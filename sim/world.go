@@ -44,6 +44,7 @@ type World struct {
 	allJudges []*instanceJudges
 	*instanceJudges
 	weave    *check.Weave
+	shapes   []shaped   // from how many instances the global log was woven, one after the other
 	executed order.Slot // the slot up to which the member that is furthest has applied the global log
 	sequence check.Sequence
 	history  check.Recorder
@@ -86,7 +87,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
-	w.instanceJudges = w.judgesOf(firstInstance)
+	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
@@ -103,12 +104,17 @@ type instanceJudges struct {
 	bodies   *check.Bodies
 	ended    bool   // the instance is retired:
 	last     uint64 // entries after this one are void
+	// configs are the decided memberships.
+	configs []decidedConfig
+	// led are the members that led the instance.
+	led map[protocol.MemberID]bool
 	// left are the members that a decided configuration left out for ever.
 	left map[protocol.MemberID]bool
 }
 
-// leave notes the members that a decided configuration leaves out for ever.
-func (c *instanceJudges) leave(config *protocol.Config) {
+// leave notes a decided configuration, and the members that it leaves out for ever.
+func (c *instanceJudges) leave(config *protocol.Config, now time.Duration) {
+	c.configs = append(c.configs, decidedConfig{*config, now})
 	for _, id := range config.Removed {
 		if !config.Voter(id) {
 			c.left[id] = true
@@ -151,10 +157,10 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 	if c := w.judges(instance); c != nil {
 		return c
 	}
-	c := &instanceJudges{left: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
+	c := &instanceJudges{left: map[protocol.MemberID]bool{}, led: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.bodies.Flexible(w.set.Raft.ReadQuorum, w.set.Raft.WriteQuorum)
 	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
-	c.leave(first)
+	c.leave(first, w.now)
 	w.allJudges = append(w.allJudges, c)
 	return c
 }
