@@ -108,10 +108,10 @@ func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 // stays reports whether a member is one of a membership, or leaves it and still counts.
 func stays(c *protocol.Config, id protocol.MemberID) bool { return c.Find(id) != nil || c.Voter(id) }
 
-// Lingers reports whether any link is kept to a member that has left. Then Follow is to be called
-// from time to time.
+// Lingers reports whether any link is kept to a member that has left, or to a guest, who may have been
+// removed before it came. Then Follow is to be called from time to time.
 func (l *Links) Lingers() bool {
-	return slices.ContainsFunc(l.peers, func(p linkedPeer) bool { return p.left > 0 })
+	return slices.ContainsFunc(l.peers, func(p linkedPeer) bool { return p.left > 0 || p.guest })
 }
 
 // Peers lists the members with links, ascending.

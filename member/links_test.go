@@ -45,6 +45,7 @@ func TestLinksFollowTheMembers(t *testing.T) {
 	require.False(t, l.Welcome(&protocol.Member{ID: 2}), "it is known")
 	require.False(t, l.Welcome(&protocol.Member{ID: 1}))
 	require.True(t, l.Welcome(&protocol.Member{ID: 5, PeerURLs: []string{"http://e:1"}}))
+	require.True(t, l.Lingers(), "perhaps it was removed before")
 	follow(time.Hour, of(1, 2, 4))
 	linked(2, 4, 5) // until it is known that it was removed
 	gone := of(1, 2, 4)
