@@ -13,7 +13,7 @@ var rooms = []room{
 	{"order", 94},
 	{"protocol/raft", 94},
 	{"protocol/quorum", 91},
-	{"wal", 90},
+	{"wal", 89},
 	{"datadir", 84},
 }
 
