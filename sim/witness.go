@@ -272,7 +272,7 @@ func (w *World) judgeSaid(m *protocol.Message) {
 		if !m.Reject {
 			err = ledger.SayVote(from, term, to)
 		}
-	case protocol.MsgAppend:
+	case protocol.MsgAppend, protocol.MsgHoldingsResp: // answers to a new leader are bound to its term (docs/craft.md, G2)
 		err = ledger.SayTerm(from, term)
 	case protocol.MsgAppendResp:
 		if !m.Reject {
