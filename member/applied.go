@@ -1,8 +1,6 @@
 package member
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/order"
@@ -22,11 +20,6 @@ type Applied struct {
 
 	groups   ReadGroups
 	changing []*ConfigWatch
-
-	// Repairing says that the state is damaged, and that another member's state is to take its
-	// place. Needs says what that state must include.
-	Repairing bool
-	Needs     order.Cursor
 }
 
 // ConfigWatch waits until membership changes are in force.
@@ -178,15 +171,3 @@ func (p *Applied) Asking() int { return p.groups.Under }
 
 // Break makes a mutant of it.
 func (p *Applied) Break(m Mutant) { p.groups.Mutant = m }
-
-// StateFor returns why this member cannot send its state to a member whose own state is damaged,
-// and which needs this much; nil if it can.
-func (p *Applied) StateFor(needs *order.Cursor) error {
-	switch {
-	case p.Repairing:
-		return errors.New("this member's state is damaged itself")
-	case p.cursor.Before(needs):
-		return fmt.Errorf("this member's state is at %d, which is behind %d", p.cursor.Position, needs.Position)
-	}
-	return nil
-}

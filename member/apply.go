@@ -25,9 +25,11 @@ type ApplyWorld interface {
 	// the memberships too. See Applied.
 	Publish(*Applier)
 	PublishConfigs(*Applier)
-	// Repairing publishes that the state is damaged and that another state is asked for, which
-	// must include so much. nil publishes that this is over.
+	// Repairing says that the state is damaged and what another state must include. nil says that
+	// this is over. Useless says that a snapshot cannot take the place of the damaged state. See
+	// StateExchange.
 	Repairing(needs *order.Cursor)
+	Useless()
 
 	// Reshape begins and retires instances, as the global log says at this place. begun says that
 	// records of their beginnings are on their way to the log. Begun follows when these are
@@ -355,6 +357,7 @@ func (p *Apply) repair() error {
 		return nil
 	}
 	useless := func(err error) error {
+		p.world.Useless()
 		p.world.Tell(ApplyNews{What: StateUseless, Err: err})
 		return nil
 	}

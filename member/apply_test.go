@@ -30,6 +30,7 @@ func (n *notes) Again(it ApplyItem)               { n.again = append(n.again, it
 func (n *notes) Publish(*Applier)                 {}
 func (n *notes) PublishConfigs(*Applier)          {}
 func (n *notes) Repairing(needs *order.Cursor)    { n.needs = needs }
+func (*notes) Useless()                           {}
 func (n *notes) Reshape(*Applier) (bool, error)   { return n.begun, nil }
 func (n *notes) Cut(*Meta, int64)                 { n.cuts++ }
 func (n *notes) Save(m Meta, _ Snapshot, _ int64) { n.saved = append(n.saved, m) }

@@ -73,6 +73,9 @@ const ApplyQueueBytes = 128 << 20
 
 // Push queues one item.
 func (q *ApplyQueue) Push(it ApplyItem) {
+	if it.Install != nil {
+		q.installs++
+	}
 	stored := protocol.Index(0)
 	if q.bytes > q.Limit && it.Commit.Stored != nil {
 		stored = it.Commit.Stored()
@@ -105,8 +108,8 @@ func (q *ApplyQueue) PushInstall(instance protocol.InstanceID, base *protocol.Ba
 		}
 	}
 	clear(q.items[len(keep):])
-	q.items = append(keep, ApplyItem{Install: base, Commit: CommittedEntries{Instance: instance}})
-	q.installs++
+	q.items = keep
+	q.Push(ApplyItem{Install: base, Commit: CommittedEntries{Instance: instance}})
 	return dropped
 }
 

@@ -94,3 +94,9 @@ type StalledError struct {
 }
 
 func (e *StalledError) Error() string { return fmt.Sprintf("braid: %s stalled for %s", e.What, e.For) }
+
+// NoStateError says why a member cannot send its state to one whose state is damaged. Nothing
+// happened. Another member may have it, and this one later.
+type NoStateError struct{ Detail string }
+
+func (e *NoStateError) Error() string { return "braid: the member cannot send its state: " + e.Detail }

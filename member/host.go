@@ -66,8 +66,8 @@ type HostLinks interface {
 	Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool
 	// Unreadable notes that a message could not be framed, and what is done about it.
 	Unreadable(m *protocol.Message, err error, remedy Remedy)
-	// SendSnapshot streams the state to a member, for the leader of a term.
-	SendSnapshot(to protocol.MemberID, term protocol.Term)
+	// SendSnapshot is of the member's [StateExchange], as Ask.
+	SendSnapshot(to protocol.MemberID, o *SnapshotOffer)
 	// AskMissing asks a member for a snapshot because of an instance that may be retired.
 	AskMissing(to protocol.MemberID)
 }
@@ -102,6 +102,8 @@ type HostApply interface {
 	// WantSnapshot asks for a new one.
 	SavedRetired() bool
 	WantSnapshot()
+	// TendState is of the member's [StateExchange], as Tend.
+	TendState(st *protocol.Status)
 }
 
 // HostBodies is what keeps bodies.

@@ -132,6 +132,7 @@ func (h *Hosted) Finish() (due time.Duration) {
 		h.publish()
 		if h.first() {
 			h.depart()
+			h.host.TendState(h.status)
 			h.host.Relink(false)
 		}
 	}
@@ -275,9 +276,9 @@ func (h *Hosted) carryOut(out *Outbox) {
 	if out.Suspect != 0 {
 		h.tell(protocol.Suspect{Member: out.Suspect})
 	}
-	_, term := h.inst.Leader()
 	for _, to := range out.Snapshots {
-		h.host.SendSnapshot(to, term)
+		_, term := h.inst.Leader()
+		h.host.SendSnapshot(to, &SnapshotOffer{Instance: h.cfg.Instance, Term: term, After: h.inst.Core().Status().First - 1})
 	}
 }
 

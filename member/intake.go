@@ -1,9 +1,6 @@
 package member
 
-import (
-	"github.com/braidlog/braid/order"
-	"github.com/braidlog/braid/protocol"
-)
+import "github.com/braidlog/braid/order"
 
 // SnapshotIntake decides which snapshots a member takes of those that other members want to send.
 // A snapshot stands for all instances. If several members lead these, each finds at about the same
@@ -14,15 +11,6 @@ type SnapshotIntake struct {
 	got   order.Cursor // of the newest that was taken and is durable
 	// Taken counts those that were taken.
 	Taken uint64
-}
-
-// SnapshotOffer is what a member is told of a snapshot before it takes it.
-type SnapshotOffer struct {
-	Cursor order.Cursor
-	// Instance is the instance whose leader sends it, 0 if no instance asked. Base is the index
-	// after which the sender has its log, 0 if it did not say.
-	Instance protocol.InstanceID
-	Base     protocol.Index
 }
 
 // SnapshotVerdict is what becomes of a snapshot that is offered.
@@ -52,7 +40,7 @@ func (i *SnapshotIntake) Offer(have *order.Cursor, want bool, o *SnapshotOffer) 
 	case want:
 	case !newest.Before(&o.Cursor):
 		return IntakeKnown
-	case o.Instance != 0 && o.Base > 0 && newest.Point(o.Instance).Index >= o.Base:
+	case o.Instance != 0 && o.After > 0 && newest.Point(o.Instance).Index >= o.After:
 		return IntakeLog
 	}
 	i.under = true

@@ -18,13 +18,13 @@ func TestOneSnapshotIsTakenAtATime(t *testing.T) {
 	}
 	var in SnapshotIntake
 	have := at(10, 12, 12)
-	first := SnapshotOffer{Cursor: at(100, 120, 121), Instance: 1, Base: 90}
-	second := SnapshotOffer{Cursor: at(104, 125, 126), Instance: 2, Base: 95}
+	first := SnapshotOffer{Meta: Meta{Cursor: at(100, 120, 121)}, Instance: 1, After: 90}
+	second := SnapshotOffer{Meta: Meta{Cursor: at(104, 125, 126)}, Instance: 2, After: 95}
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &first))
 	require.Equal(t, IntakeWait, in.Offer(&have, false, &second))
 	in.Done(&first.Cursor)
 	require.Equal(t, IntakeLog, in.Offer(&have, false, &second), "it is durable, though not applied yet")
-	second.Base = 122
+	second.After = 122
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &second), "that log begins later")
 	in.Done(nil)
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &second), "it did not come")
@@ -32,7 +32,7 @@ func TestOneSnapshotIsTakenAtATime(t *testing.T) {
 	require.Equal(t, IntakeKnown, in.Offer(&have, false, &first))
 	require.Equal(t, IntakeTake, in.Offer(&have, true, &first), "the state is damaged")
 	in.Done(nil)
-	unknown := SnapshotOffer{Cursor: at(200, 220, 220), Instance: 1}
+	unknown := SnapshotOffer{Meta: Meta{Cursor: at(200, 220, 220)}, Instance: 1}
 	require.Equal(t, IntakeTake, in.Offer(&have, false, &unknown), "nobody said where the log begins")
 	require.EqualValues(t, 5, in.Taken)
 }

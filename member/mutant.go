@@ -30,6 +30,7 @@ const (
 	MutantRestoreRow        Mutant = "code-restore-row"
 	MutantNoGuests          Mutant = "no-guests"
 	MutantForgetPending     Mutant = "weave-forget-pending"
+	MutantOfferEarly        Mutant = "snapshot-before-durable"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -63,4 +64,5 @@ var Mutants = [...]MutantInfo{
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
+	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

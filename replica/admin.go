@@ -44,15 +44,15 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 		if err := json.Unmarshal(body, &id); err != nil {
 			return nil, err
 		}
-		r.missing(from, id)
+		r.exchange.do(func(m *member.StateExchange) { m.Missing(from, id) })
 	case askState:
-		var needs order.Cursor
-		if err := json.Unmarshal(body, &needs); err != nil {
+		var q member.StateQuestion
+		if err := json.Unmarshal(body, &q); err != nil {
 			return nil, err
 		}
-		if err := r.sendState(from, &needs); err != nil {
-			return nil, err
-		}
+		var err error
+		r.exchange.do(func(m *member.StateExchange) { err = m.StateAsked(from, &q) })
+		return member.EncodeAnswer(err)
 	case askLink:
 		var m protocol.Member
 		if err := json.Unmarshal(body, &m); err != nil {

@@ -23,12 +23,11 @@ type applyLoop struct {
 	reading atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
 	amu     sync.Mutex
 	known   *member.Applied
-	useless chan struct{} // holds a token when a snapshot was not received or could not replace a damaged state
 	opened  time.Duration // when the last snapshot was opened to be read
 }
 
 func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {
-	l := &applyLoop{r: r, wake: make(chan struct{}, 1), useless: make(chan struct{}, 1), known: member.NewApplied(a)}
+	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: member.NewApplied(a)}
 	l.queue.Limit = member.ApplyQueueBytes
 	l.machine = member.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
 	return l
@@ -150,19 +149,4 @@ func (l *applyLoop) backlogOf(instance protocol.InstanceID) int {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Backlog(instance)
-}
-
-// repairing reports whether the state is damaged and another member's state is to replace it.
-// needs says what that state must include.
-func (l *applyLoop) repairing() (needs order.Cursor, yes bool) {
-	l.amu.Lock()
-	defer l.amu.Unlock()
-	return l.known.Needs, l.known.Repairing
-}
-
-// stateFor says why this member cannot send its state to a member that needs so much; nil: it can.
-func (l *applyLoop) stateFor(needs *order.Cursor) error {
-	l.amu.Lock()
-	defer l.amu.Unlock()
-	return l.known.StateFor(needs)
 }

@@ -49,16 +49,11 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 
 // Repairing implements member.ApplyWorld.
 func (w applyWorld) Repairing(needs *order.Cursor) {
-	w.amu.Lock()
-	w.known.Repairing = needs != nil
-	if needs != nil {
-		w.known.Needs = *needs
-	}
-	w.amu.Unlock()
-	if needs != nil {
-		w.r.spawn(w.r.askForState)
-	}
+	w.r.exchange.do(func(m *member.StateExchange) { m.Damaged(needs) })
 }
+
+// Useless implements member.ApplyWorld.
+func (w applyWorld) Useless() { w.r.exchange.do((*member.StateExchange).Useless) }
 
 // Reshape implements member.ApplyWorld.
 func (w applyWorld) Reshape(a *member.Applier) (begun bool, err error) { return w.r.reshaped(a) }
@@ -124,7 +119,6 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 		log.Error("the state is damaged, asking others for theirs", "err", n.Err)
 	case member.StateUseless:
 		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
-		poke(w.useless)
 	case member.StateReplaced:
 		log.Info("the damaged state was replaced", "position", n.Position, "took", w.r.now()-w.opened)
 	}

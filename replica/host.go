@@ -102,8 +102,8 @@ func (l *eventLoop) Unreadable(m *protocol.Message, err error, remedy member.Rem
 	}
 }
 
-func (l *eventLoop) SendSnapshot(to protocol.MemberID, term protocol.Term) {
-	l.r.askSnapshot(l, to, term)
+func (l *eventLoop) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
+	l.r.exchange.do(func(m *member.StateExchange) { m.Ask(to, o) })
 }
 
 func (l *eventLoop) AskMissing(to protocol.MemberID) {
@@ -165,6 +165,10 @@ func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRea
 func (l *eventLoop) SavedRetired() bool { return l.r.saved.Load().Retired(l.id) }
 
 func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
+
+func (l *eventLoop) TendState(st *protocol.Status) {
+	l.r.exchange.do(func(m *member.StateExchange) { m.Tend(st) })
+}
 
 func (l *eventLoop) BodyNews() (in protocol.Bodies, changed bool) {
 	if !l.kept.changed.Swap(false) {

@@ -132,12 +132,11 @@ func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	})
 }
 
-// streaming returns where a snapshot on its way to a member stands in this instance's log. It is
-// 0 if no snapshot is on its way or its view is not taken yet.
-func (l *eventLoop) streaming(to protocol.MemberID) protocol.Index {
-	l.r.lmu.Lock()
-	defer l.r.lmu.Unlock()
-	return l.r.streams.At(to, l.id)
+// streaming returns where a snapshot on its way to a member stands in this instance's log: see
+// member.StateExchange.Streaming.
+func (l *eventLoop) streaming(to protocol.MemberID) (at protocol.Index) {
+	l.r.exchange.do(func(m *member.StateExchange) { at = m.Streaming(to, l.id) })
+	return at
 }
 
 // shut ends the loop when the member stops. Everybody who waits for an answer gets an error.

@@ -205,7 +205,7 @@ func TestOneStreamServesAllThatAsk(t *testing.T) {
 		r := c.running[from]
 		views := c.machines[from].views
 		for range 50 {
-			r.askSnapshot(nil, to, 0)
+			r.exchange.do(func(m *member.StateExchange) { m.Ask(to, &member.SnapshotOffer{}) })
 		}
 		synctest.Wait()
 		require.Equal(c.t, views, c.machines[from].views, "no other view is taken")

@@ -104,7 +104,10 @@ var phases = map[string]phase{
 		c.net.isolate(uint64(id), true)
 		durable{c.machines[id]}.Condemn(errors.New("a flipped bit"))
 		c.running[id].CheckState()
-		c.until("it asks for another state", c.running[id].mending)
+		c.until("it asks for another state", func() (yes bool) {
+			c.running[id].exchange.do(func(m *member.StateExchange) { yes = m.Repairing() })
+			return yes
+		})
 		return id, nil
 	}},
 	"it hands its leadership over": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
@@ -163,10 +166,7 @@ func (c *cluster) stream() (from, to protocol.MemberID) {
 	<-reached
 	c.net.isolate(uint64(to), false)
 	c.until("a stream", func() bool {
-		r := c.running[from]
-		r.lmu.Lock()
-		defer r.lmu.Unlock()
-		return r.streams.At(to, r.first().id) > 0
+		return c.running[from].first().streaming(to) > 0
 	})
 	return from, to
 }
@@ -204,13 +204,7 @@ func (c *cluster) askAll(a *answers, id protocol.MemberID, when string) {
 	for _, ref := range c.bodiesOf(id) {
 		a.ask(name(fmt.Sprint("body at ", ref.Index)), func() error { _, err := r.Body(ctx, ref); return err })
 	}
-	a.ask(name("view"), func() error {
-		v, err := r.apply.requestView(ctx)
-		if v.State != nil {
-			err = errors.Join(err, v.State.Close())
-		}
-		return err
-	})
+	r.exchange.do(func(m *member.StateExchange) { m.Ask(9, &member.SnapshotOffer{}) }) // a view of the state is closed
 	a.ask(name("hand over"), func() error { r.HandOver(ctx); return nil })
 }
 

@@ -44,16 +44,13 @@ type Replica struct {
 	session  protocol.Session
 	own      member.OwnIdentity
 	acquainted
-	intake intake
+	exchange *exchange
 
 	pmu   sync.Mutex
 	peers *member.Links // guarded by pmu, as the transport's peers are
 
 	imu       sync.Mutex
 	instances *member.Instances[*eventLoop] // guarded by imu
-
-	lmu     sync.Mutex
-	streams member.Streams // snapshots on their way to members; guarded by lmu
 
 	operations operations
 	notify     chan struct{} // holds a token after every change of leader, term or membership
@@ -195,6 +192,7 @@ func (r *Replica) assemble(session protocol.Session, a *member.Applier) error {
 		r.proposer.again([]*member.Batch{b})
 	}
 	r.session = session
+	r.exchange = newExchange(r)
 	r.apply = newApplyLoop(r, a, *r.saved.Load())
 	if member.Damaged(a.Machine()) != nil {
 		r.CheckState()

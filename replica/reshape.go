@@ -63,12 +63,3 @@ func (r *Replica) askAgain(groups []*member.ReadGroup) {
 		first.do(func() { first.hosted.BeginRead(g) })
 	}
 }
-
-// missing answers a member that does not have the log of an instance that may be retired. A member
-// that joined after the retirement is not in that instance's membership, so this member cannot send
-// it the log: it sends a snapshot.
-func (r *Replica) missing(from protocol.MemberID, id protocol.InstanceID) {
-	if cursor, _ := r.apply.at(); cursor.Retired(id) {
-		r.askSnapshot(nil, from, 0)
-	}
-}

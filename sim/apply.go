@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -21,8 +22,9 @@ type applying struct {
 	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
 	toApply, toLoops line
 
-	mending member.StateRepair // asks other members for their state
-	asking  bool               // asking for a state goes on
+	exchange *member.StateExchange
+	offers   []func()     // snapshots that wait until another one was received
+	newest   order.Cursor // of the newest durable snapshot that Apply knows of
 
 	base   order.Cursor // of the snapshot that the state came from
 	opened order.Cursor // of the snapshot that was opened last
@@ -36,11 +38,12 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier.Void = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
-	a.base = meta.Cursor
+	a.base, a.newest = meta.Cursor, meta.Cursor
 	a.toApply, a.toLoops = line{m: m}, line{m: m}
 	a.queue.Limit = m.own.ApplyBytes
 	a.progress = member.NewApplied(m.applier)
 	a.progress.Break(m.own.mutant())
+	a.exchange = member.NewStateExchange(exchangeHost{m}, m.w.set.Election, m.own.mutant())
 	a.work = member.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
 }
 
@@ -145,16 +148,11 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 
 // Repairing implements member.ApplyWorld.
 func (w applyWorld) Repairing(needs *order.Cursor) {
-	m := w.m
-	if m.progress.Repairing = needs != nil; needs == nil {
-		return
-	}
-	m.progress.Needs = *needs
-	if !m.asking {
-		m.asking = true
-		m.later(0, m.askForState)
-	}
+	w.m.exchange.Damaged(needs)
 }
+
+// Useless implements member.ApplyWorld.
+func (w applyWorld) Useless() { w.m.exchange.Useless() }
 
 // Reshape implements member.ApplyWorld.
 func (w applyWorld) Reshape(*member.Applier) (begun bool, err error) { return w.m.reshaped() }
@@ -187,18 +185,18 @@ func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 // Save implements member.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	m := w.m
-	s, err := taken(meta, state)
+	b, err := bytesOf(state)
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	m.store(s, m.snaps.Write, func(err error) {
+	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, func(err error) {
 		m.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
 }
 
 // Saved implements member.ApplyWorld.
-func (w applyWorld) Saved(*order.Cursor) {}
+func (w applyWorld) Saved(at *order.Cursor) { w.m.newest = *at }
 
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
@@ -228,10 +226,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 	case member.SnapshotWritten:
 		m.w.events.Snapshots++
 		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
-	case member.StateUseless:
-		m.w.tracef("%s   cannot use a state: %v", m.id, n.Err)
-		m.stateRefused()
-	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged:
+	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged, member.StateUseless:
 		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
 	}
 }
@@ -243,6 +238,6 @@ func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 		upTo = newest
 	}
 	s.do(func() {
-		s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), func(to protocol.MemberID) protocol.Index { return m.streams.At(to, s.instance) })
+		s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), func(to protocol.MemberID) protocol.Index { return m.exchange.Streaming(to, s.instance) })
 	})
 }

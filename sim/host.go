@@ -133,9 +133,9 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy mem
 	}
 }
 
-func (s *memberInstance) SendSnapshot(to protocol.MemberID, _ protocol.Term) {
+func (s *memberInstance) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
 	if s.m.up {
-		s.sendSnapshot(to)
+		s.m.exchange.Ask(to, o)
 	}
 }
 
@@ -222,9 +222,15 @@ func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
 	}
 }
 
-func (s *memberInstance) SavedRetired() bool { return s.m.snapped.Retired(s.instance) }
+func (s *memberInstance) SavedRetired() bool { return s.m.newest.Retired(s.instance) }
 
 func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
+
+func (s *memberInstance) TendState(st *protocol.Status) {
+	if s.m.up {
+		s.m.exchange.Tend(st)
+	}
+}
 
 func (s *memberInstance) BodyNews() (in protocol.Bodies, changed bool) {
 	if !s.news {

@@ -171,7 +171,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 		return true
 	})
 	s.wait(4)
-	t.Logf("%d streams, %d taken", s.events.Streams, s.member(3).intake.Taken)
-	require.EqualValues(t, 1, s.member(3).intake.Taken)
+	t.Logf("%d streams, %d taken", s.events.Streams, s.member(3).exchange.Taken())
+	require.EqualValues(t, 1, s.member(3).exchange.Taken())
 	s.passes()
 }

@@ -105,9 +105,7 @@ type running struct {
 
 	applying
 	// snapshots
-	intake  member.SnapshotIntake // of those from others
-	streams member.Streams        // on their way to others
-	snapped order.Cursor          // the newest that is durable, also if others sent it
+	snapped order.Cursor // the newest that is durable, also if others sent it and Apply has not seen it
 	health  member.DiskHealth
 	scrub   *member.Scrub // nil: nothing is scrubbed
 }

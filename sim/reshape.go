@@ -109,29 +109,8 @@ func (m *Member) askAgain(groups []*member.ReadGroup) {
 
 // AskMissing implements member.Host. The instance calls it when it has no leader.
 func (s *memberInstance) AskMissing(to protocol.MemberID) {
-	m, w := s.m, s.m.w
-	if !m.up || w.severed(m, to) {
-		return
-	}
-	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
-		o := w.member(to)
-		if !o.up || !m.up || !w.linked(m, m.life, o) || !o.up || !m.up {
-			return
-		}
-		if at, _ := o.progress.At(); at.Retired(s.instance) { // the member that asks may never have been a member of that instance
-			o.stream(m.id, nil, 0)
-		}
-	})
-}
-
-// overRetired queues a snapshot for an instance that the snapshot says is retired. No core will do
-// that if this member has everything else.
-func (m *Member) overRetired(meta *member.Meta) {
-	for _, s := range m.inForce {
-		if meta.Cursor.Retired(s.instance) {
-			m.pushInstall(s.instance, &protocol.Base{})
-			return
-		}
+	if s.m.up {
+		s.m.ask(to, func(o *Member) { o.exchange.Missing(s.m.id, s.instance) }, nil)
 	}
 }
 

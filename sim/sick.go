@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
-	"github.com/braidlog/braid/protocol"
 )
 
 // The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
@@ -70,53 +68,3 @@ func (d durableMachine) Condemn(cause error) {
 	d.damage = cause
 	d.member.saved = d.freeze()
 }
-
-// askForState asks other members for their state, one after the other, until the member has one.
-func (m *Member) askForState() {
-	if !m.progress.Repairing {
-		m.asking = false
-		return
-	}
-	if to := m.mending.Next(m.clock(), m.w.set.Election, &m.witness.status); to != 0 {
-		m.askStateOf(to)
-	}
-	m.later(m.w.set.Heartbeat, m.askForState)
-}
-
-func (m *Member) askStateOf(to protocol.MemberID) {
-	w, life, needs := m.w, m.life, m.progress.Needs
-	refused := func() {
-		m.later(w.between(w.set.DelayMin, w.set.DelayMax), m.stateRefused)
-	}
-	if w.severed(m, to) {
-		refused()
-		return
-	}
-	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
-		if !m.up || m.life != life {
-			return
-		}
-		o := w.member(to)
-		if !o.up || !w.linked(m, life, o) || !o.up || !m.up {
-			if m.up {
-				refused()
-			}
-			return
-		}
-		o.whenAwake(func() { o.sendState(m, life, &needs, refused) })
-	})
-}
-
-// sendState sends this member's state to a member whose state is damaged, or refuses.
-func (m *Member) sendState(to *Member, life int, needs *order.Cursor, refused func()) {
-	if err := m.progress.StateFor(needs); err != nil {
-		m.w.tracef("%s   has no state for %s: %v", m.id, to.id, err)
-		if to.up && to.life == life {
-			refused()
-		}
-		return
-	}
-	m.stream(to.id, nil, 0)
-}
-
-func (m *Member) stateRefused() { m.mending.Refused(m.clock(), m.w.set.Election) }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // TestADamagedStateIsReplaced: the member serves nothing until it has the state of another one. It
@@ -50,5 +52,28 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s.wait(1)
 	require.True(t, s.member(1).sick(), "the others are behind")
 	s.until("1 has another state", func() bool { return !s.member(1).sick() })
+	s.passes()
+}
+
+// TestTheMemberThatSendsAStateStops: the member that was asked for its state stops before it has
+// sent it. Another one is asked soon.
+func TestTheMemberThatSendsAStateStops(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.Durable = true })
+	s.settled()
+	s.elect(1)
+	s.mustAck(s.put(1))
+	m := s.member(3)
+	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !m.behind() })
+	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
+		s.member(id).lagging = s.now + 20*stageElection
+	}
+	s.spoilState(m)
+	m.checkState()
+	s.wait(0.5)
+	s.crash(1, 2)
+	s.start(1, 2)
+	if !s.runUntil(s.now+10*stageElection, func() bool { return !m.sick() }) {
+		require.Fail(t, "3 still waits for a member that does not send its state any more")
+	}
 	s.passes()
 }

@@ -21,51 +21,39 @@ const (
 	logDir  = "/data/log"
 )
 
-// snapshot is a snapshot on its way into a file or to another member.
-type snapshot struct {
-	datadir.SnapshotHeader
-	state []byte // nil for a checkpoint of a state machine that keeps its own state
-}
-
-func (s *snapshot) index(instance protocol.InstanceID) protocol.Index {
-	return s.Cursor.Point(instance).Index
-}
-
-// place is the snapshot's place in the log, for the trace.
-func (s *snapshot) place() string {
-	if !s.Cursor.Woven() {
-		return fmt.Sprint(s.index(firstInstance))
+// standsAt is where a cursor stands in the log, for the trace.
+func standsAt(at *order.Cursor) string {
+	if !at.Woven() {
+		return fmt.Sprint(at.Point(firstInstance).Index)
 	}
-	return fmt.Sprintf("%d.%d (position %d)", s.Cursor.Next.Round, s.Cursor.Next.Instance, s.Cursor.Position)
+	return fmt.Sprintf("%d.%d (position %d)", at.Next.Round, at.Next.Instance, at.Position)
 }
 
-// taken is a snapshot with the bytes of its state. Without a state it is a checkpoint.
-func taken(meta member.Meta, state member.Snapshot) (*snapshot, error) {
-	s := &snapshot{SnapshotHeader: datadir.SnapshotHeader{Meta: meta, HasState: state != nil}}
-	if state == nil {
-		return s, nil
+// bytesOf writes and closes a view. No view is no bytes.
+func bytesOf(view member.Snapshot) ([]byte, error) {
+	if view == nil {
+		return nil, nil
 	}
 	var b bytes.Buffer
-	err := errors.Join(state.WriteTo(context.Background(), &b), state.Close())
-	s.state = b.Bytes()
-	return s, err
+	err := errors.Join(view.WriteTo(context.Background(), &b), view.Close())
+	return b.Bytes(), err
 }
 
 // store writes a snapshot to a file. Then it calls done if the process still runs. If the process
 // stops in between, the file may exist or not.
-func (m *Member) store(s *snapshot, write func(datadir.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
-	var state func(io.Writer) error
-	if s.state != nil {
-		state = func(w io.Writer) error { _, err := w.Write(s.state); return err }
+func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadir.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
+	body := func(w io.Writer) error { _, err := w.Write(state); return err }
+	if !h.HasState {
+		body = nil
 	}
 	m.later(m.syncTime(), func() {
-		err := write(s.SnapshotHeader, state)
+		err := write(h, body)
 		switch {
 		case errors.Is(err, errPower):
 			m.fail(err)
 			return
-		case err == nil && m.snapped.Before(&s.Cursor):
-			m.snapped = s.Cursor
+		case err == nil && m.snapped.Before(&h.Cursor):
+			m.snapped = h.Cursor
 		}
 		// The process goes on a little later, because it may stop at this point.
 		m.later(m.w.between(0, m.w.set.Heartbeat), func() { done(err) })
@@ -92,175 +80,183 @@ func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, 
 	return datadir.Restore(r.snaps, r.machine.asStateMachine())
 }
 
-// sendSnapshot streams the present state to a member that is behind the log.
-func (k *memberInstance) sendSnapshot(to protocol.MemberID) {
-	k.m.stream(to, k, protocol.Term(k.witness.status.Term))
+// exchangeHost is what a StateExchange asks of the member around it.
+type exchangeHost struct{ m *Member }
+
+// Now implements member.ExchangeHost, as the methods below do.
+func (h exchangeHost) Now() time.Duration { return h.m.clock() }
+
+func (h exchangeHost) At() (order.Cursor, []protocol.Config) { return h.m.progress.At() }
+
+func (h exchangeHost) InForce() []protocol.InstanceID { return h.m.crew.ids }
+
+func (h exchangeHost) Tell(instance protocol.InstanceID, in protocol.Input) {
+	if s := h.m.of(instance); s != nil {
+		s.step(in)
+	}
 }
 
-// stream sends a snapshot because an instance asked for it. Without an instance, the other member
-// asked: it misses the end of a retired instance, or needs a state. One stream serves all instances
-// that ask while it runs.
-func (m *Member) stream(to protocol.MemberID, asking *memberInstance, term protocol.Term) {
-	offered, of := member.SnapshotOffer{}, ""
-	if asking != nil {
-		of = m.w.named(asking.instance)
-		offered.Instance, offered.Base = asking.instance, asking.inst.Core().Status().First-1
-	}
-	if !m.streams.Ask(to, offered.Instance) {
+func (h exchangeHost) Push(it member.ApplyItem) { h.m.push(it) }
+
+func (h exchangeHost) View(to protocol.MemberID) {
+	x := h.m.exchange
+	h.m.push(member.ApplyItem{View: func(v member.StateView) { x.Viewed(to, v) }})
+}
+
+func (h exchangeHost) Send(to protocol.MemberID, o *member.SnapshotOffer, view member.Snapshot) {
+	m, w := h.m, h.m.w
+	state, err := bytesOf(view)
+	if err != nil {
+		x := m.exchange
+		m.toLoops.post(func() { x.Sent(to, err) })
 		return
 	}
-	m.push(member.ApplyItem{View: func(v member.StateView) {
-		if v.Err != nil {
-			m.toLoops.post(func() { m.streamed(to, order.Cursor{}) })
-			return
-		}
-		s, err := taken(v.Meta, v.State)
-		if err != nil {
-			m.fail(err)
-			return
-		}
-		m.streams.Begun(to, s.Cursor)
-		m.w.events.Streams++
-		m.w.tracef("%s   streams a snapshot at %s to %s%s", m.id, s.place(), to, of)
-		offered.Cursor = s.Cursor
-		m.w.stream(m, to, s, &offered, term)
-	}})
+	w.events.Streams++
+	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, standsAt(&o.Cursor), to, w.named(o.Instance))
+	s := &snapshotStream{w: w, from: m, life: m.life, to: w.member(to), offer: o, state: state, breaks: w.chance(w.set.StreamBreaks)}
+	w.after(w.between(w.set.DelayMin, w.set.DelayMax), s.begin)
 }
 
-// streamed ends a stream. It tells the instances that asked how far the stream brought the member.
-// If the stream broke, that is 0.
-func (m *Member) streamed(to protocol.MemberID, at order.Cursor) {
-	for _, id := range m.streams.End(to) {
-		if s := m.of(id); s != nil {
-			s.step(protocol.SnapshotSent{To: to, Index: at.Point(id).Index})
-		}
+func (h exchangeHost) Ended() {
+	m := h.m
+	waiting := m.offers
+	m.offers = nil
+	for _, again := range waiting {
+		m.later(m.w.hop(), again)
 	}
 }
 
-// stream carries a snapshot from one member to another.
-func (w *World) stream(m *Member, to protocol.MemberID, s *snapshot, o *member.SnapshotOffer, term protocol.Term) {
-	life, ended := m.life, false
-	report := func(at order.Cursor) {
-		if ended {
-			return
+// AskState asks the other member's StateExchange.
+func (h exchangeHost) AskState(to protocol.MemberID, q member.StateQuestion) {
+	m := h.m
+	x, answered := m.exchange, false
+	answer := func(err error) {
+		if !answered {
+			answered = true
+			m.w.tracef("%s   asked %s for its state, again %t: %v", m.id, to, q.Again, err)
+			x.Answered(q, err)
 		}
-		ended = true
-		w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
-			if m.up && m.life == life {
-				m.whenAwake(func() { m.streamed(to, at) })
+	}
+	life := m.life
+	m.ask(to, func(o *Member) {
+		err := o.exchange.StateAsked(m.id, &q)
+		m.w.after(m.w.between(m.w.set.DelayMin, m.w.set.DelayMax), func() { // the answer needs no link of its own
+			if !m.w.link(o.id, m.id).cut {
+				m.sameLife(life, func() { answer(err) })
 			}
 		})
-	}
-	broken := w.chance(w.set.StreamBreaks)
-	w.offer(m, to, o, func(verdict member.SnapshotVerdict) {
-		r := w.member(to)
-		if verdict == member.IntakeLog {
-			report(s.Cursor)
-			return
-		}
-		running, up := r.running, r.up
-		w.after(w.streamTime(len(s.state)), func() {
-			if broken && !w.calm || w.severed(m, to) || !r.up || !up || r.running != running || !w.linked(m, life, r) || !r.up {
-				w.events.BrokenStream++
-				w.tracef("%s   stream of the snapshot at %s breaks", to, s.place())
-				if verdict == member.IntakeTake {
-					running.intake.Done(nil)
-					if r.up && r.running == running {
-						r.stateRefused()
-					}
-				}
-				report(order.Cursor{})
-				return
-			}
-			r.received(m.id, o.Instance, term, s, verdict, func(err error) {
-				if err != nil {
-					report(order.Cursor{})
-				} else {
-					report(s.Cursor)
-				}
-			})
-			w.watchStream(r, &ended, func() { report(order.Cursor{}) })
-		})
-	})
+	}, func() { answer(errNoAnswer) })
+	m.later(q.Within, func() { answer(errNoAnswer) })
 }
 
-// offer asks a member what it does with a snapshot. It asks again while the member receives another
-// snapshot. If the member is down, the stream is sent all the same and breaks.
-func (w *World) offer(from *Member, to protocol.MemberID, o *member.SnapshotOffer, then func(member.SnapshotVerdict)) {
-	r, life := w.member(to), from.life
-	if !r.up {
-		then(member.IntakeKnown)
-		return
-	}
-	have, _ := r.progress.At()
-	verdict := r.intake.Offer(&have, r.progress.Repairing, o)
-	if verdict != member.IntakeWait {
-		then(verdict)
-		return
-	}
-	w.events.Waits++
-	w.after(w.set.Heartbeat, func() {
-		if from.up && from.life == life {
-			w.offer(from, to, o, then)
-		}
-	})
-}
+var errNoAnswer, errBroken = errors.New("no answer"), errors.New("the stream broke")
 
-// streamTime is how long the stream of a snapshot takes.
-func (w *World) streamTime(bytes int) time.Duration {
-	each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
-	return w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat) + time.Duration(bytes)*each
-}
-
-// watchStream reports a failure if the receiver stops before it has answered.
-func (w *World) watchStream(r *Member, ended *bool, report func()) {
-	life := r.life
-	w.after(w.set.Election, func() {
+// ask puts a question to another member. If that is out of reach, it calls failed; nil: nobody
+// waits.
+func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()) {
+	w, life, o := m.w, m.life, m.w.member(to)
+	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
 		switch {
-		case *ended:
-		case r.up && r.life == life:
-			w.watchStream(r, ended, report)
+		case !w.reaches(m, life, o):
+			if failed != nil {
+				m.sameLife(life, failed)
+			}
 		default:
-			report()
+			o.whenAwake(func() { question(o) })
 		}
 	})
 }
 
-// received makes a snapshot durable and offers it to all cores, not only to the core of the
-// instance whose leader sent it. Only an answer tells the sender that the snapshot was received.
-func (m *Member) received(from protocol.MemberID, asking protocol.InstanceID, term protocol.Term, s *snapshot, verdict member.SnapshotVerdict, answer func(error)) {
-	offer := func() {
-		for _, k := range m.inForce {
-			if s.Cursor.Point(k.instance) == (order.Point{Instance: k.instance}) {
-				continue // nothing of this instance, or it is not in force there
-			}
-			in := protocol.SnapshotReceived{From: from, Base: s.Base(k.instance)}
-			if k.instance == asking {
-				in.Term = term
-			}
-			k.step(in)
-		}
+// sameLife runs do, if the process still runs that had this life.
+func (m *Member) sameLife(life int, do func()) {
+	if m.up && m.life == life {
+		m.whenAwake(do)
 	}
-	if verdict != member.IntakeTake {
-		offer()
-		answer(nil)
+}
+
+// reaches reports whether a member, in one of its lives, has a link to another one.
+func (w *World) reaches(m *Member, life int, to *Member) bool {
+	return m.up && m.life == life && !w.severed(m, to.id) && to.up && w.linked(m, life, to) && m.up && to.up
+}
+
+// snapshotStream carries a snapshot from one member to another.
+type snapshotStream struct {
+	w      *World
+	from   *Member
+	life   int // of from
+	to     *Member
+	in     int // life of to
+	offer  *member.SnapshotOffer
+	state  []byte
+	breaks bool // in the middle
+	ended  bool
+}
+
+// begin tells the receiver what comes.
+func (s *snapshotStream) begin() {
+	if !s.w.reaches(s.from, s.life, s.to) {
+		s.end(errBroken)
 		return
 	}
-	m.store(s, m.snaps.Receive, func(err error) {
-		if err != nil {
-			m.stateRefused()
-			m.intake.Done(nil)
-			answer(err)
-			return
+	s.in = s.to.life
+	s.watch()
+	s.to.whenAwake(s.offered)
+}
+
+// offered asks the receiver what it does with the snapshot.
+func (s *snapshotStream) offered() {
+	w, m := s.w, s.to
+	switch verdict, err := m.exchange.Offered(s.from.id, s.offer); {
+	case err != nil:
+		w.violate(m.id, err)
+	case verdict == member.IntakeWait:
+		w.events.Waits++
+		m.offers = append(m.offers, s.offered)
+	case verdict == member.IntakeTake:
+		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
+		w.after(w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
+	default:
+		s.end(nil)
+	}
+}
+
+// arrive brings the last byte to the receiver, unless the stream breaks before.
+func (s *snapshotStream) arrive() {
+	w, m, x := s.w, s.to, s.to.exchange
+	if s.breaks && !w.calm || !w.reaches(s.from, s.life, m) || m.life != s.in {
+		w.events.BrokenStream++
+		w.tracef("%s   stream of the snapshot at %s breaks", m.id, standsAt(&s.offer.Cursor))
+		m.sameLife(s.in, func() { x.Received(s.from.id, s.offer, errBroken) })
+		s.end(errBroken)
+		return
+	}
+	m.store(datadir.SnapshotHeader{Meta: s.offer.Meta, HasState: true}, s.state, m.snaps.Receive, func(err error) {
+		x.Received(s.from.id, s.offer, err)
+		s.end(err)
+	})
+}
+
+// end tells the sender how the stream ended.
+func (s *snapshotStream) end(err error) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	x := s.from.exchange
+	s.w.after(s.w.between(s.w.set.DelayMin, s.w.set.DelayMax), func() {
+		s.from.sameLife(s.life, func() { x.Sent(s.to.id, err) })
+	})
+}
+
+// watch breaks the stream if the receiver stops before it has answered.
+func (s *snapshotStream) watch() {
+	s.w.after(s.w.set.Election, func() {
+		switch {
+		case s.ended:
+		case s.to.up && s.to.life == s.in:
+			s.watch()
+		default:
+			s.end(errBroken)
 		}
-		offer()
-		if m.up {
-			m.overRetired(&s.Meta)
-		}
-		if m.up && m.progress.Repairing {
-			m.push(member.ApplyItem{Repair: true})
-		}
-		m.intake.Done(&s.Cursor)
-		answer(nil)
 	})
 }

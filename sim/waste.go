@@ -137,7 +137,7 @@ func (u *waste) cuts(c *witness, index protocol.Index) error {
 	for i := range st.Peers {
 		p := &st.Peers[i]
 		t := u.sent[p.ID]
-		if at := c.m.streams.At(p.ID, c.s.instance); t != nil && at > t.base {
+		if at := c.m.exchange.Streaming(p.ID, c.s.instance); t != nil && at > t.base {
 			t.base = at // the view was taken only now
 		}
 		from, known := u.costs[max(t.start(), 1)]

@@ -107,6 +107,8 @@ func (a *apply) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(ap
 
 func (a *apply) Repairing(*order.Cursor) {}
 
+func (a *apply) Useless() {}
+
 func (a *apply) Reshape(*member.Applier) (begun bool, err error) { return false, nil }
 
 func (a *apply) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error { return nil }

@@ -90,7 +90,9 @@ func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 
 func (l *loop) Unreadable(_ *protocol.Message, err error, _ member.Remedy) { l.m.w.note(err) }
 
-func (l *loop) SendSnapshot(to protocol.MemberID, _ protocol.Term) { l.m.w.note(&behindError{to}) }
+func (l *loop) SendSnapshot(to protocol.MemberID, _ *member.SnapshotOffer) {
+	l.m.w.note(&behindError{to})
+}
 
 func (l *loop) AskMissing(protocol.MemberID) { l.m.w.note(&behindError{l.m.id}) }
 
@@ -128,6 +130,8 @@ func (l *loop) FailRead(*member.ReadGroup, error) {}
 func (l *loop) SavedRetired() bool { return false }
 
 func (l *loop) WantSnapshot() {}
+
+func (l *loop) TendState(*protocol.Status) {}
 
 func (l *loop) BodyNews() (in protocol.Bodies, changed bool) { return in, false }
 
