@@ -20,9 +20,10 @@
 //     leader that carries it out.
 //   - leaders.go, leaving.go, followconfig.go: who should lead an instance, and to whom a member hands over
 //     before it stops; memberships that follow the first instance's.
-//   - keep.go, intake.go, streams.go, diskneed.go: how much log is kept for members that catch up; which
-//     snapshots are taken of those that others offer, and which are on their way to others; how much space
-//     the disk must have.
+//   - keep.go, diskneed.go: how much log is kept for members that catch up; how much space the disk must
+//     have.
+//   - exchange.go, streams.go, intake.go, mending.go: which snapshots are sent to other members, which are
+//     taken of those that others offer, and whom to ask for a state if this member's is damaged.
 //   - meta.go, recover.go: what a snapshot says; what a member reads from its disk to start.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
@@ -34,8 +35,8 @@
 //     see whether they are damaged; whole bodies in memory; bodies on their way to the disk.
 //   - damage.go, scrub.go, diskhealth.go: what to do about damage; log, snapshots and bodies that are read
 //     again and again to find it; what is known of it.
-//   - mending.go, missing.go, departure.go: what to do about a damaged state, about an instance without a
-//     leader, and if the cluster goes on without this member.
+//   - missing.go, departure.go: what to do about an instance without a leader, and if the cluster goes on
+//     without this member.
 //   - instances.go: which instances a member has, and in which order they begin and retire.
 //   - register.go, handshakes.go, links.go: who the others are; what follows from that when members meet;
 //     with whom there is a link.

@@ -10,7 +10,7 @@
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, client.go and read.go serve clients, admin.go and operate.go operators and other members,
-//   - snapshots.go has the streams of snapshots,
+//   - exchange.go sends and receives snapshots,
 //   - links.go is the way to the transport,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - who.go is member.Handshakes as links and event loops use it.
