@@ -50,7 +50,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-one-session, forget-sessions, weave-mix
+	mutant    Mutant // no-sessions, weave-one-session, forget-sessions, weave-mix, any-state
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -469,7 +469,7 @@ func (a *Applier) Ahead(meta *Meta) bool {
 // behind what is ordered already, because that is not ordered again.
 func (a *Applier) Fits(meta *Meta) bool {
 	at := a.order.Cursor()
-	return !meta.Cursor.Before(&at)
+	return !meta.Cursor.Before(&at) || a.mutant == MutantAnyState
 }
 
 // Install replaces everything by a snapshot: its meta and its state. The snapshot is ahead, or

@@ -44,7 +44,7 @@ type StateExchange struct {
 	repair   StateRepair
 }
 
-// NewStateExchange returns a StateExchange. mutant is for tests: MutantOfferEarly.
+// NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state.
 func NewStateExchange(host ExchangeHost, election time.Duration, mutant Mutant) *StateExchange {
 	return &StateExchange{host: host, election: election, mutant: mutant}
 }
@@ -76,7 +76,7 @@ func (x *StateExchange) StateAsked(from protocol.MemberID, q *StateQuestion) err
 		return &NoStateError{"it sends none any more"}
 	case x.repair.Repairing():
 		return &NoStateError{"its state is damaged itself"}
-	case at.Before(&q.Cursor):
+	case at.Before(&q.Cursor) && x.mutant != MutantAnyState:
 		return &NoStateError{fmt.Sprintf("its state is at %d, which is behind %d", at.Position, q.Position)}
 	}
 	x.Ask(from, &SnapshotOffer{})

@@ -31,6 +31,7 @@ const (
 	MutantNoGuests          Mutant = "no-guests"
 	MutantForgetPending     Mutant = "weave-forget-pending"
 	MutantOfferEarly        Mutant = "snapshot-before-durable"
+	MutantAnyState          Mutant = "any-state"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -64,5 +65,6 @@ var Mutants = [...]MutantInfo{
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
+	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

@@ -38,7 +38,7 @@ var hints = map[string]uint64{
 	"code-free-downgrade": 51, "code-f-answers": 135, "code-no-restripe": 23, "heed-late-answers": 80,
 	"forward-at-once": 26, "stalled-disk-leads": 13, "promote-at-once": 29, "weave-reshape-at-once": 11, "weave-one-session": 160,
 	"weave-depart-any": 10, "keep-nothing": 53, "identity-unchecked": 25, "identity-in-memory": 9, "life-unchecked": 9,
-	"old-clock": 261, "code-trim-uncounted": 16, "no-guests": 20, "weave-forget-pending": 11,
+	"old-clock": 261, "code-trim-uncounted": 16, "no-guests": 20, "weave-forget-pending": 11, "any-state": 49,
 }
 
 // elusive are the mutants that chance does not find within [HuntLimit] seeds. A script finds each

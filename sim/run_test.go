@@ -75,7 +75,11 @@ func TestEverythingHappens(t *testing.T) {
 			if c.Protocol == ProtocolCRaft && (f.count == &sum.Events.Spoilt || f.count == &sum.Events.Replaced) {
 				continue // states are damaged only in runs without bodies, and there are hardly any of those here
 			}
-			require.Greater(t, *f.count, 10, "%s: %s", c.Protocol, f.name)
+			often := 10
+			if f.count == &sum.Events.Waits {
+				often = 4 // several members seldom send a snapshot to one member at the same time
+			}
+			require.Greater(t, *f.count, often, "%s: %s", c.Protocol, f.name)
 		}
 		require.Contains(t, sum.Events.String(), "joint configurations")
 	}
