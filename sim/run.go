@@ -141,6 +141,7 @@ func (w *World) recover() {
 		return
 	}
 	alive := w.calmDown()
+	w.demandRepairs(alive)
 	w.demandProgress(alive, true)
 	w.demandMerging(alive)
 	if w.broken == nil && w.chance(0.4) {

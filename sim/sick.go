@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,4 +68,32 @@ func (d durableMachine) Damaged() error { return d.damage }
 func (d durableMachine) Condemn(cause error) {
 	d.damage = cause
 	d.member.saved = d.freeze()
+}
+
+// repairTime is how many election timeouts it may take to replace a damaged state, while all others
+// could send theirs.
+const repairTime = 25
+
+// demandRepairs judges that damaged states are replaced soon after the last fault.
+func (w *World) demandRepairs(alive []*Member) {
+	since, late := w.now, false
+	w.runUntil(w.now+w.settleTime(), func() bool {
+		serving := w.serving(alive)
+		i := slices.IndexFunc(serving, (*Member).sick)
+		if i < 0 {
+			return len(serving) > 0
+		}
+		needs := serving[i].applier.Cursor()
+		if slices.ContainsFunc(serving, func(o *Member) bool {
+			at, _ := o.progress.At()
+			return o != serving[i] && (o.sick() || at.Before(&needs))
+		}) {
+			since = w.now
+		}
+		late = w.now-since > repairTime*w.set.Election
+		return late
+	})
+	if late {
+		w.violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
+	}
 }
