@@ -42,6 +42,10 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta Meta) (protocol.Re
 		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
 			"instance %d begins after index %d, but the newest snapshot is at %d", instance, r.logBase.Index, r.Base.Index)}
 	}
+	if floor := protocol.Index(log.Floor(uint32(instance))); floor > r.Base.Index {
+		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
+			"instance %d gave up its entries up to %d, but the newest snapshot that can be read is at %d", instance, floor, r.Base.Index)}
+	}
 	restart, err := r.join()
 	if err != nil {
 		return protocol.Recovered{}, err

@@ -68,6 +68,11 @@ func TestRecoverRefusesAGap(t *testing.T) {
 	_, err := Recover(l, 1, metaAt(4, 4, 3))
 	require.ErrorAs(t, err, &corrupt, "the log was cut under a snapshot that is gone")
 
+	l = logOf(t, 3, 1, 9)
+	require.NoError(t, l.Compact(1, 9))
+	_, err = Recover(l, 1, metaAt(4, 4, 3))
+	require.ErrorAs(t, err, &corrupt, "likewise, and nothing came after the cut")
+
 	l = logOf(t, 3, 1, 2)
 	base := protocol.Record{Kind: protocol.RecordBase, Base: &protocol.Base{Index: 8, Term: 3}}
 	require.NoError(t, l.Append([]wal.Record{walRecord(1, &base)}))

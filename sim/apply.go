@@ -235,7 +235,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
 	if m.w.chance(0.5) {
-		upTo = newest
+		upTo, s.asked = newest, max(s.asked, newest)
 	}
 	s.do(func() {
 		s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), func(to protocol.MemberID) protocol.Index { return m.exchange.Streaming(to, s.instance) })

@@ -40,6 +40,7 @@ type memberInstance struct {
 	noting    protocol.Index // the commit index that is being written
 	recorded  uint64         // the last submitted step that had records
 	unwritten time.Duration  // since when records have waited for the disk, or later, by the member's clock; 0: none wait
+	asked     protocol.Index // up to here the log was to be cut at most, or 0
 	ticked    bool           // it has had a tick
 	ended     bool           // it was retired, and now only holds bodies
 

@@ -82,8 +82,8 @@ func (w *World) rotSnapshot(m *Member) {
 		return
 	}
 	for _, k := range m.inForce {
-		if m.writer.busy() || k.inst.Core().Status().First > older.Header.Base(k.instance).Index+1 {
-			return // the log is cut further than the disk shows
+		if base := older.Header.Base(k.instance).Index; m.writer.busy() || k.inst.Core().Status().First > base+1 || k.asked > base {
+			return // the log is cut further than the disk shows, or soon will be
 		}
 	}
 	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)

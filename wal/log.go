@@ -621,6 +621,18 @@ func (l *Log) Spare() int64 {
 	return n
 }
 
+// Floor is the index up to which an instance's entries were given up.
+func (l *Log) Floor(instance uint32) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.index.all {
+		if in.id == instance {
+			return in.floor
+		}
+	}
+	return 0
+}
+
 // Instances returns the ids of all instances that ever wrote here, ascending.
 func (l *Log) Instances() []uint32 {
 	l.mu.Lock()
