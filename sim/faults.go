@@ -334,7 +334,8 @@ func (w *World) cut(k faultKind, victim *Member) {
 		part := w.rng.Uint64()
 		side = func(m *Member) bool { return part>>m.id&1 == 0 }
 	}
-	both := k == faultPartition && w.chance(0.8) || k == faultIsolate && w.chance(0.5)
+	long := k == faultIsolate && w.chance(w.set.Meet.Long)
+	both := k == faultPartition && w.chance(0.8) || k == faultIsolate && w.chance(0.5) || long
 	outward := w.chance(0.5)
 	other := protocol.MemberID(1 + w.pick(len(w.members)))
 	for _, a := range w.members {
@@ -346,7 +347,12 @@ func (w *World) cut(k faultKind, victim *Member) {
 		}
 	}
 	w.tracef("FAULT links are cut:%s", w.describeCuts())
-	if w.chance(0.7) {
+	if k != faultOneWay && alone.leadsAny() {
+		w.clocksAgainst(alone)
+	}
+	if long {
+		w.after(w.election(), w.heal)
+	} else if w.chance(0.7) {
 		w.after(w.between(0, 8*w.set.Election), w.heal)
 	}
 }

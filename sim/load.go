@@ -31,6 +31,9 @@ type loadSettings struct {
 	Chase float64
 	// Pipes is the share of clients that propose without waiting.
 	Pipes float64
+	// Crowd is how often clients come at once where a member leads and another one still believes
+	// that it does. They write at the new leader and read at the old one.
+	Crowd float64
 	// Overwrite is the share of operations that replace the value of a key.
 	Overwrite float64
 }
@@ -63,6 +66,7 @@ func (s *Settings) drawLoad(d chance) {
 	if d.yes(0.7) {
 		l.Chase = d.share()
 	}
+	l.Crowd = d.share()
 	if s.Bodies.Share > 0 { // reads gather all bodies of a value
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)
@@ -135,21 +139,45 @@ func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
 // chase lets clients soon read what was just written, at one member or at all that run. The answers
 // must include the write.
 func (w *World) chase(key string) {
-	if w.calm || !w.chance(w.set.Load.Chase) {
+	if w.calm {
+		return
+	}
+	for _, m := range w.upAnd((*Member).replaced) {
+		if w.chance(w.set.Load.Crowd) {
+			w.comesTo(m, check.Get, key, 0)
+		}
+	}
+	if len(w.ops) >= w.set.Operations || !w.chance(w.set.Load.Chase) {
 		return
 	}
 	all := w.chance(0.3)
 	one := protocol.MemberID(1 + w.pick(len(w.members)))
 	for _, m := range w.members {
 		if all || m.id == one {
-			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
-			w.after(w.between(0, w.set.Heartbeat), func() {
-				if m.up && !w.calm && len(w.ops) < w.set.Operations {
-					op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Get, Key: key}}
-					c.perform(m, op, w.set.Patience, func() {})
-				}
-			})
+			w.comesTo(m, check.Get, key, w.between(0, w.set.Heartbeat))
 		}
+	}
+}
+
+// comesTo lets a client of its own ask a member for something.
+func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Duration) {
+	w.after(when, func() {
+		if m.up && !w.calm {
+			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+			op := &operation{Operation: check.Operation{Client: c.number, Kind: kind, Key: key}}
+			if kind == check.Put {
+				op.Value = fmt.Sprintf("%d,", len(w.ops))
+			}
+			c.perform(m, op, w.set.Patience, func() {})
+		}
+	})
+}
+
+// crowd lets a client write at once at a member that has just been elected, while another one
+// still believes that it leads. Once that is acknowledged, others read it there: see chase.
+func (w *World) crowd(m *Member) {
+	if w.set.Load.Crowd > 0 && len(w.upAnd((*Member).replaced)) > 0 && w.chance(w.set.Load.Crowd) {
+		w.comesTo(m, check.Put, w.drawKey(), 0)
 	}
 }
 

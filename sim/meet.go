@@ -21,12 +21,18 @@ type meetSettings struct {
 	Again, Same float64
 	// Upset is how often a newly elected leader is struck.
 	Upset float64
-	// Long is how often a pause lasts about as long as others take to elect a leader.
+	// Long is how often a pause, or the time in which a leader is cut off, lasts about as long as
+	// others take to elect a leader.
 	Long float64
 	// Edge is how often a clock runs as wrong as the run allows.
 	Edge float64
 	// Overlap is how often links are cut while others are still cut.
 	Overlap float64
+	// Brief is how often a leader is cut off at the moment of its election, or of its first
+	// decision. See [World.cutShort].
+	Brief float64
+	// Against is how often clocks run as wrong as may be against a leader that is cut off.
+	Against float64
 }
 
 // drawMeet chooses how faults come together. It also draws the faults that do no harm alone:
@@ -71,10 +77,31 @@ func (s *Settings) drawMeet(d chance) {
 	}
 }
 
+// briefStream is for leaders whose time is short what stream is for everything else.
+const briefStream = stream + 24
+
+// drawBrief chooses whether leaders follow each other so fast that their logs differ.
+func (s *Settings) drawBrief(d chance) {
+	if s.Meet.Against = d.share(); d.yes(0.85) {
+		return
+	}
+	s.Meet.Brief = 0.5 + 0.5*d.share()
+	s.Chaos += s.Chaos / 2
+	s.Operations = min(s.Operations, 150)
+	s.Think = max(s.Think, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
+	s.timely()
+	if d.yes(0.6) { // what one leader left takes the next one many frames
+		s.Raft.MaxFrameEntries = 1
+	}
+	if d.yes(0.7) { // other faults would keep members from being elected
+		s.Faults = [faultKinds]time.Duration{faultCrash: s.Election * time.Duration(4+d.below(20))}
+	}
+}
+
 func (s *Settings) describeMeet() string {
 	m := &s.Meet
-	return fmt.Sprintf("faults: %.0f%% are followed by others, %.0f%% at the same member; %.0f%% of new leaders are struck, %.0f%% stand still for long, %.0f%% of clocks as wrong as may be, %.0f%% of cuts beside others; streams of %d bytes a second\n",
-		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Overlap, s.StreamRate)
+	return fmt.Sprintf("faults: %.0f%% are followed by others, %.0f%% at the same member; %.0f%% of new leaders are struck, %.0f%% stand still for long, %.0f%% of clocks as wrong as may be, %.0f%% against a leader that is cut off, %.0f%% of cuts beside others; %.0f%% of leaders are cut short; streams of %d bytes a second\n",
+		100*m.Again, 100*m.Same, 100*m.Upset, 100*m.Long, 100*m.Edge, 100*m.Against, 100*m.Overlap, 100*m.Brief, s.StreamRate)
 }
 
 // another sometimes plans a fault that comes soon after this one, perhaps at the same member.
@@ -102,9 +129,19 @@ func (w *World) another(victim *Member) {
 }
 
 // elected sometimes strikes a member that has just been elected, while its first entries are on
-// their way.
-func (w *World) elected(m *Member) {
-	if w.calm || !w.chance(w.set.Meet.Upset) {
+// their way or before they leave.
+func (w *World) elected(s *memberInstance) {
+	m := s.m
+	if s.brief = false; w.calm {
+		return
+	}
+	w.crowd(m)
+	if w.chance(w.set.Meet.Brief) {
+		if s.brief = w.chance(0.5); !s.brief {
+			w.cutShort(m)
+		}
+	}
+	if !w.chance(w.set.Meet.Upset) {
 		return
 	}
 	var kinds []faultKind
@@ -124,13 +161,57 @@ func (w *World) elected(m *Member) {
 	})
 }
 
+// firstDecision strikes a leader whose time is short as soon as it decides anything: what it
+// decided must last, although hardly anybody knows of it.
+func (w *World) firstDecision(s *memberInstance) {
+	if s.brief && !w.calm {
+		s.brief = false
+		w.cutShort(s.m)
+	}
+}
+
+// cutShort cuts a leader off at once, so that what it is about to send is lost, and sometimes lets
+// it lose power. It is alone or with some others, fewer than half.
+func (w *World) cutShort(m *Member) {
+	if !w.chance(w.set.Meet.Overlap / 2) {
+		w.heal()
+	}
+	side := map[protocol.MemberID]bool{m.id: true}
+	for range w.among(max(1, (len(w.members)-1)/2)) {
+		side[protocol.MemberID(1+w.pick(len(w.members)))] = true
+	}
+	for _, a := range w.members {
+		for _, b := range w.members {
+			w.link(a.id, b.id).cut = w.link(a.id, b.id).cut || side[a.id] != side[b.id]
+		}
+	}
+	w.clocksAgainst(m)
+	w.events.CutShort++
+	w.tracef("FAULT %s leads, and links are cut:%s", m.id, w.describeCuts())
+	life := m.life
+	w.after(w.between(0, w.set.Election), func() {
+		if m.up && m.life == life && !w.calm && w.chance(0.3) {
+			w.stop(m)
+		}
+	})
+	if w.chance(0.5) {
+		w.after(w.between(0, 4*w.set.Election), w.heal)
+	}
+}
+
 // still draws how long something stands still: up to most, or up to two and a half election
 // timeouts.
 func (w *World) still(most time.Duration) time.Duration {
-	if e := w.set.Election; w.chance(w.set.Meet.Long) {
-		return e + time.Duration(w.rng.Float64()*1.5*float64(e))
+	if w.chance(w.set.Meet.Long) {
+		return w.election()
 	}
 	return w.between(0, most)
+}
+
+// election draws about how long others take to elect a leader.
+func (w *World) election() time.Duration {
+	e := w.set.Election
+	return e + time.Duration(w.rng.Float64()*1.5*float64(e))
 }
 
 // tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
@@ -157,6 +238,18 @@ func (w *World) wrongRate() float64 {
 		}
 	}
 	return 1 + w.set.Drift*x
+}
+
+// clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
+// off: for the others time passes fast, for the leader slowly.
+func (w *World) clocksAgainst(leader *Member) {
+	if w.set.Drift == 0 || !w.chance(w.set.Meet.Against) {
+		return
+	}
+	for _, m := range w.members {
+		m.setRate(1 + w.set.Drift)
+	}
+	leader.setRate(1 - w.set.Drift)
 }
 
 // lag lets a member apply nothing for a while.

@@ -43,7 +43,7 @@ type memberInstance struct {
 	asked     protocol.Index // up to here the log was to be cut at most, or 0
 	ticked    bool           // it has had a tick
 	ended     bool           // it was retired, and now only holds bodies
-
+	brief     bool           // it leads, and is cut off when it first decides something
 }
 
 // open makes the member's parts of all instances from what is on its disk.

@@ -114,7 +114,9 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	s.drawPipes(chance{rand.New(rand.NewPCG(seed, pipeStream))})
 	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
 	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
-	if s.drawMeet(meet); meet.yes(0.12) {
+	s.drawMeet(meet)
+	s.drawBrief(chance{rand.New(rand.NewPCG(seed, briefStream))})
+	if meet.yes(0.15) {
 		s.isolateLeaders(meet)
 	}
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
@@ -213,15 +215,26 @@ func (s *Settings) churn(d chance) {
 }
 
 // isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
-// others write, and clocks may be as wrong as allowed.
+// others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
+// another leader, while the old one still believes that it leads.
 func (s *Settings) isolateLeaders(d chance) {
+	if d.yes(0.75) {
+		s.Faults = [faultKinds]time.Duration{}
+		s.timely()
+	}
+	s.Chaos = max(s.Chaos, 40*s.Election)
 	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
-	s.Clients, s.Keys, s.Operations, s.Reads, s.Think = 6+d.below(6), 1, 600, 0.3, s.Heartbeat
+	if d.yes(0.6) {
+		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
+	}
+	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.below(6), 1, 400, 0.3
+	s.Think = max(s.Heartbeat, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Patience = s.Election
 	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
-	s.Meet.Edge, s.Meet.Long = 0.5+0.5*d.share(), d.share()
+	s.Load.Crowd = 0.5 + 0.5*d.share()
+	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
 	s.Raft.LeaseReads = d.yes(0.7)
-	s.setDrift(s.mostDrift() * float64(d.below(3)) / 2)
+	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
 }
 
 // newCore makes the protocol's core of a member.

@@ -99,6 +99,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if ledger.Decided() > before {
+			c.m.w.firstDecision(c.s)
 			if err := c.decided(e); err != nil {
 				return err
 			}
@@ -202,7 +203,7 @@ func (c *witness) changed() {
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		w.events.Elections++
 		c.s.judges.led[c.m.id] = true
-		w.elected(c.m)
+		w.elected(c.s)
 	}
 	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
 		w.tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
