@@ -20,6 +20,7 @@ type Events struct {
 	Garbled      int `json:"nonsense_proposed"`
 	Wiped        int `json:"disks_lost"`
 	OldDisks     int `json:"old_disks_put_back"`
+	HotCopies    int `json:"copies_of_running_disks_put_back"`
 	Strangers    int `json:"links_refused"`
 	Unlinked     int `json:"messages_without_link"`
 	Guests       int `json:"links_to_unknown"`
@@ -99,7 +100,7 @@ func (e *Events) fields() []eventField {
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
-		{"leaders cut short", &e.CutShort},
+		{"leaders cut short", &e.CutShort}, {"copies of running disks put back", &e.HotCopies},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp},
 		{"full frames", &e.FullFrames}, {"bytes in flight at their limit", &e.FullFlights}, {"proposals beyond the uncommitted bytes", &e.Uncommitted}, {"reads", &e.Reads}, {"reads asked of a replaced leader", &e.Stranded},

@@ -42,13 +42,14 @@ const (
 	faultAway                       // a member is away until a leader has cut entries that it lacks
 	faultIO                         // a disk fails an operation
 	faultState                      // the state that a state machine keeps on disk is damaged
+	faultHotCopy                    // a copy of a running member's disk is put in its place
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -194,6 +195,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.leaveAway(victim)
 	case faultState:
 		w.spoilState(victim)
+	case faultHotCopy:
+		w.copyHot(victim)
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 		w.tracef("%s → %s %s  (no link)", m.From, m.To, describeMessage(m))
 		return false
 	}
-	lost := l.cut || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
+	lost := l.cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
 	if w.tracing() {
 		w.tracef("%s → %s %s%s", m.From, m.To, describeMessage(m), mark(lost, "  (lost)"))
 	}

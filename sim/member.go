@@ -43,6 +43,7 @@ type Member struct {
 	// copy. lives is how many lives began on the disk.
 	strangers int
 	restored  bool
+	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks
 	lives     uint64
 	backup    *backup
 
@@ -280,7 +281,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if m.w.tracing() {
 		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
 	}
-	if m.fetched(msg) {
+	if !m.hears(msg) || m.fetched(msg) {
 		return
 	}
 	if s := m.of(msg.Instance); s != nil {

@@ -119,6 +119,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 	if meet.yes(0.15) {
 		s.isolateLeaders(meet)
 	}
+	s.drawHotCopies(chance{rand.New(rand.NewPCG(seed, hotStream))})
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s

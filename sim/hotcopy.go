@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// A copy of a disk that was made while its member ran takes the disk's place. The lives on it say
+// nothing: nobody has met a later one. Only a leader can tell, whose heartbeats name more than the
+// copy holds (docs/identity.md, rule 9). So it is only done while such a leader lives, and the
+// member hears nobody else before that leader. If the leader's time ends before, the copy is taken
+// away again: nobody promises to survive that.
+
+// hotStream is for the settings of hot copies what stream is for everything else.
+const hotStream = stream + 25
+
+// runningCopy is a copy of a disk whose member ran.
+type runningCopy struct {
+	disk  *disk
+	saved *frozen
+	life  int
+	// last is an index beyond which the copy's log has nothing.
+	last protocol.Index
+}
+
+// doubt is what concerns a member that runs on a hot copy, until it has heard the leader who knows.
+type doubt struct {
+	leader *Member
+	life   int // of the leader
+	term   protocol.Term
+	last   protocol.Index // of the copy
+}
+
+// drawHotCopies draws whether such copies are put in place.
+func (s *Settings) drawHotCopies(d chance) {
+	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
+		return // see drawLost
+	}
+	if d.yes(0.2) && !s.woven() && s.Bodies.Share == 0 && s.Nodes > 1 {
+		s.Faults[faultHotCopy] = s.Election * time.Duration(2+d.below(8))
+	}
+}
+
+// copyHot copies a member's disk, and puts the copy in place as soon as the copy lacks what the
+// member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
+// this member.
+func (w *World) copyHot(m *Member) {
+	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
+		return
+	}
+	c := &runningCopy{disk: m.disk.crash(w.rng), saved: m.saved, life: m.life, last: m.last()}
+	w.tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
+	var gone *Member
+	if o := w.members[w.pick(len(w.members))]; o != m && o != w.leader() && o.up && w.chance(0.8) {
+		gone = o
+		w.leaveAway(o)
+	}
+	w.awaitLoss(m, c, gone, w.now+4*w.set.Election)
+}
+
+func (w *World) anyAway() bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.away })
+}
+
+func (w *World) doubted() bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.doubt != nil })
+}
+
+// awaitLoss puts the copy in place when that loses something, or gives up.
+func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Duration) {
+	w.after(w.set.Heartbeat/4, func() {
+		l := w.leader()
+		switch {
+		case w.calm || m.life != c.life || !m.up || w.now > most:
+			if gone != nil && gone.away {
+				w.comeBack(gone)
+			}
+		case l == nil || !w.mayForget(m, l, c):
+			w.awaitLoss(m, c, gone, most)
+		default:
+			w.putHot(m, l, c)
+			w.after(w.between(w.set.Election/2, 4*w.set.Election), func() {
+				w.strikeWitness(m, l, gone)
+			})
+		}
+	})
+}
+
+// mayForget reports whether the copy lacks what the leader knows the member to have, the leader can
+// tell it that, and the others can go on without it.
+func (w *World) mayForget(m, l *Member, c *runningCopy) bool {
+	if l == m || l.strange() || l.frozen || l.paused > w.now || w.link(l.id, m.id).cut || w.anySick() || !w.mayLose(m, nil) {
+		return false
+	}
+	st := l.inst.Core().Status()
+	return slices.ContainsFunc(st.Peers, func(p protocol.PeerStatus) bool { return p.ID == m.id && p.Match > c.last })
+}
+
+// putHot starts a member on the copy.
+func (w *World) putHot(m, l *Member, c *runningCopy) {
+	m.crash()
+	m.strangers++
+	m.backup = nil
+	m.disk, m.saved, m.restored = c.disk, c.saved, true
+	m.doubt = &doubt{leader: l, life: l.life, term: l.witness.status.Term, last: c.last}
+	w.events.HotCopies++
+	w.tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.id, c.last, l.id, m.doubt.term)
+	w.startLater(m, w.between(0, w.set.Election/2))
+	w.watchDoubt(m)
+}
+
+// strikeWitness lets the leader lose power that told a member what it lacks, or cuts it off. Whoever
+// was away comes back.
+func (w *World) strikeWitness(m, l, gone *Member) {
+	if !w.calm && m.doubt == nil && l.up && w.chance(0.7) {
+		w.strike([...]faultKind{faultCrash, faultIsolate}[w.pick(2)], l)
+	}
+	if gone != nil && gone.away {
+		w.after(w.between(0, w.set.Election), func() {
+			if gone.away {
+				w.comeBack(gone)
+			}
+		})
+	}
+}
+
+// watchDoubt takes the copy away when the leader's time is over before the member has heard it.
+func (w *World) watchDoubt(m *Member) {
+	w.after(w.set.Heartbeat/4, func() {
+		d := m.doubt
+		switch {
+		case d == nil:
+		case w.calm || !d.leader.up || d.leader.life != d.life || d.leader.witness.status.Term != d.term || !d.leader.leads():
+			w.tracef("FAULT the copy of the disk of %s is taken away", m.id)
+			m.crash()
+			m.strangers++
+			m.doubt, m.disk, m.saved, m.restored = nil, newDisk(), nil, false
+			w.startLater(m, w.between(0, w.set.Election))
+		default:
+			w.watchDoubt(m)
+		}
+	})
+}
+
+// hears reports whether a member may take a message. While it is in doubt, it hears only the leader
+// who knows. A heartbeat that names more than the copy holds ends that.
+func (m *Member) hears(msg *protocol.Message) bool {
+	d := m.doubt
+	if d == nil {
+		return true
+	}
+	if msg.From != d.leader.id || msg.Term != d.term {
+		return false
+	}
+	if msg.Type == protocol.MsgHeartbeat && msg.Index > d.last {
+		m.w.tracef("%s is told that it acknowledged %d", m.id, msg.Index)
+		m.doubt = nil
+	}
+	return true
+}
+
+// mute reports whether what one member sends to another must not arrive, because one of them is in
+// doubt about itself.
+func (w *World) mute(from, to protocol.MemberID) bool {
+	d := w.member(from).doubt
+	return d != nil && d.leader.id != to
+}
