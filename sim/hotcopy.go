@@ -146,7 +146,8 @@ func (w *World) watchDoubt(m *Member) {
 }
 
 // hears reports whether a member may take a message. While it is in doubt, it hears only the leader
-// who knows. A heartbeat that names more than the copy holds ends that.
+// who knows. A heartbeat that names more than the copy holds ends that, unless power is lost before
+// the member has noted it.
 func (m *Member) hears(msg *protocol.Message) bool {
 	d := m.doubt
 	if d == nil {
@@ -157,7 +158,7 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	}
 	if msg.Type == protocol.MsgHeartbeat && msg.Index > d.last {
 		m.w.tracef("%s is told that it acknowledged %d", m.id, msg.Index)
-		m.doubt = nil
+		m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() { m.doubt = nil }) // it goes on all the same
 	}
 	return true
 }

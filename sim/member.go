@@ -144,6 +144,9 @@ func (m *Member) fail(err error) {
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case m.strange() && errors.As(err, new(*member.ForgottenError)):
 		m.w.events.Forgotten++
+		if !errors.Is(err, errSync) { // it is noted
+			m.doubt = nil
+		}
 		if m.w.lossy.yes(0.5) { // a supervisor of processes starts it again
 			m.w.startLater(m, m.w.set.Election)
 		}
