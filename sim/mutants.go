@@ -78,9 +78,10 @@ var places = map[string]struct {
 	protocol string
 	nodes    int
 }{
-	string(raft.MutantPromoteAtOnce):  {ProtocolRaft, 1},
-	string(raft.MutantCountStateless): {ProtocolNiagara, 1},
-	string(member.MutantNoGuests):     {ProtocolCRaft, 5},
+	string(raft.MutantPromoteAtOnce):     {ProtocolRaft, 1},
+	string(raft.MutantCountStateless):    {ProtocolNiagara, 1},
+	string(member.MutantNoGuests):        {ProtocolCRaft, 5},
+	string(raft.MutantLeaseIgnoresDrift): {ProtocolRaft, 5},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
