@@ -31,7 +31,7 @@ type linkedPeer struct {
 	Peer
 	// left is when it was first seen to have left, an instant + 1ns; 0: it has not left.
 	left time.Duration
-	// guest: it is not in the memberships here, because this member is behind. left is 0.
+	// guest: it is not in the memberships here, perhaps because this member is behind. left is 0.
 	guest bool
 }
 
@@ -41,12 +41,16 @@ type Peer struct {
 	URLs []string
 }
 
-// NewLinks begins with links to the members that are given at the start. election is the election
-// timeout.
+// NewLinks begins with links to the members that are given at the start. They are guests: a member
+// that joins follows old memberships first, in which some of them are not members yet. election is
+// the election timeout.
 func NewLinks(self protocol.MemberID, election time.Duration, given []protocol.Member) *Links {
 	l := &Links{self: self, linger: linkLinger * election}
 	for i := range given {
 		l.keep(&given[i])
+	}
+	for i := range l.peers {
+		l.peers[i].guest = true // until the memberships here say what became of it
 	}
 	return l
 }

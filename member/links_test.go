@@ -32,7 +32,11 @@ func TestLinksFollowTheMembers(t *testing.T) {
 	joining := of()
 	l.Follow(0, &joining)
 	linked(2, 3) // a member that joins keeps what it was given
+	follow(0, of(1, 2))
+	follow(time.Hour, of(1, 2))
+	linked(2, 3) // also while it follows memberships from before 3 joined
 
+	follow(0, all)
 	follow(0, of(1, 2, 4))
 	linked(2, 3, 4)
 	require.True(t, l.Lingers())
