@@ -74,12 +74,12 @@ func (d durableMachine) Condemn(cause error) {
 // could send theirs.
 const repairTime = 25
 
-// demandRepairs judges that damaged states are replaced soon after the last fault.
+// demandRepairs judges that states which were found damaged are replaced soon after the last fault.
 func (w *World) demandRepairs(alive []*Member) {
 	since, late := w.now, false
 	w.runUntil(w.now+w.settleTime(), func() bool {
 		serving := w.serving(alive)
-		i := slices.IndexFunc(serving, (*Member).sick)
+		i := slices.IndexFunc(serving, func(m *Member) bool { return m.exchange.Repairing() })
 		if i < 0 {
 			return len(serving) > 0
 		}
