@@ -307,6 +307,10 @@ func (l *Ledger) members() []uint64 { return slices.Sorted(maps.Keys(l.copies)) 
 
 // DurableTerm is the term of the entry at an index of a member's disk; 0 if it has none.
 func (l *Ledger) DurableTerm(member, index uint64) uint64 {
-	t, _ := l.copies[member].disk.termAt(index)
+	c := l.copies[member]
+	if c == nil {
+		return 0
+	}
+	t, _ := c.disk.termAt(index)
 	return t
 }

@@ -44,6 +44,7 @@ type memberInstance struct {
 	ticked    bool           // it has had a tick
 	ended     bool           // it was retired, and now only holds bodies
 	brief     bool           // it leads, and is cut off when it first decides something
+	prompt    prompt         // on a leader: what it is to commit next
 }
 
 // open makes the member's parts of all instances from what is on its disk.

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A leader waits for nobody whom it does not need. Once a majority holds an entry, that majority
+// alone is enough to commit it, also where others are late, and where the entry is coded
+// (docs/craft.md, "When a member is behind").
+
+// prompt follows, on a leader, the first entry that is not committed.
+type prompt struct {
+	term  protocol.Term
+	index protocol.Index
+	// holds is, for each voter, since when it has held that entry and nothing has gone wrong
+	// between it and the leader.
+	holds map[protocol.MemberID]holding
+}
+
+// holding is since when a member holds an entry. wrongs is what had gone wrong by then.
+type holding struct {
+	since  time.Duration
+	wrongs int
+}
+
+// judgePrompt judges, at a tick, that what a majority holds is committed in bounded time.
+func (s *memberInstance) judgePrompt() {
+	w, st, p := s.m.w, &s.witness.status, &s.prompt
+	now := s.inst.Core().Status()
+	i := now.Commit + 1
+	if p.term != st.Term || p.index != i {
+		*p = prompt{term: st.Term, index: i, holds: map[protocol.MemberID]holding{}}
+	}
+	if i > now.Last || now.Config.Joint() || len(now.Config.Voters()) < 3 {
+		return
+	}
+	var since []time.Duration
+	for _, id := range now.Config.Voters() {
+		if at, ok := s.holdsSince(w.member(id)); ok {
+			since = append(since, at)
+		}
+	}
+	need := max(len(now.Config.Voters())/2+1, w.set.Raft.WriteQuorum)
+	if len(since) < need {
+		return
+	}
+	slices.Sort(since)
+	if d := w.now - since[need-1]; d > w.promptness() {
+		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after %d members held it", i, s.instance, d, need))
+	}
+}
+
+// holdsSince is since when a member has held the first uncommitted entry while nothing went wrong;
+// false if it does not hold it, or something goes wrong now.
+func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
+	w, m, p := s.m.w, s.m, &s.prompt
+	there, back := w.link(m.id, o.id), w.link(o.id, m.id)
+	wrongs := w.wrongs(m, o, s.instance) + int(s.inst.HeldUp())
+	h, ok := p.holds[o.id]
+	if !ok || h.wrongs != wrongs {
+		h = holding{w.now, wrongs}
+	}
+	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.cut || back.cut || there.rate > 0 || back.rate > 0 {
+		delete(p.holds, o.id)
+		return 0, false
+	}
+	p.holds[o.id] = h
+	return h.since, true
+}
+
+// promptness is how long it may take to commit what a majority holds.
+func (w *World) promptness() time.Duration {
+	s := &w.set
+	return 3 * (s.Election + 2*(s.DelayMax+s.SyncMax+s.Tick) + 8*s.HopMax)
+}
