@@ -8,25 +8,33 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// damage flips a bit of a body on a member's disk, if the other members can make it whole. It only
-// takes bodies that the member knows to be committed: what the member acknowledged before that, it
-// must keep.
+// damage flips a bit of a body on a member's disk.
 func (w *World) damage(m *Member) {
 	s := m.inForce[w.among(len(m.inForce))]
-	live := slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
+	if live := w.damageable(m, s); len(live) > 0 {
+		w.spoilBody(m, s, live[w.pick(len(live))])
+	}
+}
+
+// damageable lists the bodies on a member's disk that the other members can make whole. It only
+// takes bodies that the member knows to be committed: what the member acknowledged before that, it
+// must keep.
+func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
+	return slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
 		return i > uint64(s.noted) || s.judges.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
 	})
-	if len(live) == 0 {
-		return
-	}
-	index := live[w.pick(len(live))]
+}
+
+// spoilBody flips a bit of one of these bodies, and reports whether it could.
+func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	b, err := m.body.store.Read(uint32(s.instance), index)
 	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
-		return
+		return false
 	}
 	w.events.Damages++
 	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
 	s.judges.bodies.Damage(m.judged(), index)
+	return true
 }
 
 // twice reports whether a body stands in two places, because it was proposed twice.

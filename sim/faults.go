@@ -43,13 +43,14 @@ const (
 	faultIO                         // a disk fails an operation
 	faultState                      // the state that a state machine keeps on disk is damaged
 	faultHotCopy                    // a copy of a running member's disk is put in its place
+	faultLate                       // a member misses entries and catches up over narrow links
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -197,6 +198,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.spoilState(victim)
 	case faultHotCopy:
 		w.copyHot(victim)
+	case faultLate:
+		w.beLate(victim)
 	}
 }
 

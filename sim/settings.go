@@ -64,6 +64,7 @@ type Settings struct {
 	Weave  weaveSettings
 
 	Meet meetSettings
+	Aim  aimSettings
 
 	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
 	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
@@ -120,6 +121,7 @@ func draw(seed uint64, nodes, instances int, mutant string, placement raft.Place
 		s.isolateLeaders(meet)
 	}
 	s.drawHotCopies(chance{rand.New(rand.NewPCG(seed, hotStream))})
+	s.drawAim(chance{rand.New(rand.NewPCG(seed, aimStream))})
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
@@ -264,7 +266,7 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Raft
-	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet()
+	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)

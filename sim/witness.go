@@ -144,6 +144,9 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
 		body := bodyOf(&r.Entry)
+		if r.Entry.Coded() && c.status.Role == protocol.Leader {
+			m.w.sentCoded(m)
+		}
 		note = func() error { return bodies.Entry(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
 		m.w.events.Upgrades++
@@ -169,6 +172,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
 	if e.Coded() {
 		w.events.Coded++
+		w.decidedCoded(c.m, c.s.judges, e.Index)
 	}
 	if w.set.woven() {
 		slot := slotOf(e)

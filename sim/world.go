@@ -53,6 +53,8 @@ type World struct {
 	acked   int
 	ackedAt protocol.Position
 	calm    bool // no more faults: the second phase
+	rests   rests
+	late    bool // a member is late: see beLate
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
 
