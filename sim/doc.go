@@ -28,8 +28,9 @@
 //     cases).
 //   - client.go, load.go, pipe.go (clients).
 //   - operate.go (operators, and how members answer them).
-//   - faults.go, meet.go (faults, and how they come together), bodyfaults.go, rot.go, sick.go
-//     (damage), full.go, ioerror.go, lost.go, hotcopy.go (disks), reshape.go, depart.go (instances and members
+//   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
+//     members hold), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
+//     hotcopy.go (disks), reshape.go, depart.go (instances and members
 //     that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
 //     bodyworld.go, writer.go (a member), disk.go, link.go (what it stands on).
