@@ -177,6 +177,7 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 // Cut implements member.ApplyWorld.
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	w.m.releaseUpTo(meta.Command)
+	w.m.between, w.m.cutAt = max(w.m.between, bytes-w.m.cutAt), bytes
 	for _, s := range w.m.inForce {
 		s.snapshotWritten(meta, bytes)
 	}

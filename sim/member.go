@@ -46,6 +46,8 @@ type Member struct {
 	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks
 	lives     uint64
 	backup    *backup
+	// between is the most that the member applied between two snapshots of a life.
+	between int64
 
 	// The clock: local time is offset + rate·global time.
 	offset time.Duration
@@ -107,6 +109,7 @@ type running struct {
 	applying
 	// snapshots
 	snapped order.Cursor // the newest that is durable, also if others sent it and Apply has not seen it
+	cutAt   int64        // how much had been applied in this life when the newest snapshot was written
 	health  member.DiskHealth
 	scrub   *member.Scrub // nil: nothing is scrubbed
 }

@@ -463,10 +463,11 @@ func (s *memberInstance) judge() {
 }
 
 // judgeLogSize judges that snapshots keep the log short. The log may go back to the snapshot before
-// the last one, in whole segments, and have some segments more.
+// the last one, in whole segments, and have some segments more. What is applied at once lies between
+// two snapshots, however much it is.
 func (m *Member) judgeLogSize() error {
 	s := m.own
-	limit := 8*int64(s.SnapshotBytes) + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
+	limit := 8*int64(s.SnapshotBytes) + 2*m.between + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
