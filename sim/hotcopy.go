@@ -145,18 +145,19 @@ func (w *World) watchDoubt(m *Member) {
 	})
 }
 
-// hears reports whether a member may take a message. While it is in doubt, it hears only the leader
-// who knows. A heartbeat that names more than the copy holds ends that, unless power is lost before
-// the member has noted it.
+// hears reports whether a member may take a message. While it is in doubt, it hears only the
+// heartbeats of the leader who knows: what that leader sends again could make the copy whole before.
+// A heartbeat that names more than the copy holds ends that, unless power is lost before the member
+// has noted it.
 func (m *Member) hears(msg *protocol.Message) bool {
 	d := m.doubt
 	if d == nil {
 		return true
 	}
-	if msg.From != d.leader.id || msg.Term != d.term {
+	if msg.From != d.leader.id || msg.Term != d.term || msg.Type != protocol.MsgHeartbeat {
 		return false
 	}
-	if msg.Type == protocol.MsgHeartbeat && msg.Index > d.last {
+	if msg.Index > d.last {
 		m.w.tracef("%s is told that it acknowledged %d", m.id, msg.Index)
 		m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() { m.doubt = nil }) // it goes on all the same
 	}
