@@ -452,9 +452,9 @@ func (w *World) changeMembers() {
 }
 
 // promoteLater is the operator who added a learner. He comes back until the learner has taken the
-// place of a voter.
+// place of a voter, of one that is down if there is one.
 func (w *World) promoteLater(learner protocol.MemberID) {
-	w.after(w.between(w.set.Election, 6*w.set.Election), func() {
+	w.after(w.between(w.set.Election/4, w.set.Election), func() {
 		m := w.leader()
 		if w.calm {
 			return
@@ -465,8 +465,11 @@ func (w *World) promoteLater(learner protocol.MemberID) {
 			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner || x == nil && slices.Contains(config.Removed, learner) {
 				return
 			}
-			some := protocol.Member{ID: voters[w.pick(len(voters))]}
-			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: some}})
+			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.member(id).up })
+			if i < 0 {
+				i = w.pick(len(voters))
+			}
+			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
 		}
 		w.promoteLater(learner)
 	})
