@@ -152,7 +152,10 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
-	if e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); e.watch.Seen() {
+	switch e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); {
+	case e.watch.Seen() && !inForce(first, e.Op.Changes): // a change that is not applied yet undoes them
+		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
+	case e.watch.Seen():
 		return e.already()
 	}
 	return e.tell(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
