@@ -51,7 +51,7 @@ func (w *World) copyHot(m *Member) {
 	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
 		return
 	}
-	c := &runningCopy{disk: m.disk.crash(w.rng), saved: m.saved, life: m.life, last: m.last()}
+	c := &runningCopy{disk: m.disk.crash(w.rng), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
 	w.tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
 	var gone *Member
 	if o := w.members[w.pick(len(w.members))]; o != m && o != w.leader() && o.up && w.chance(0.8) {
