@@ -81,6 +81,7 @@ var places = map[string]struct {
 	string(raft.MutantPromoteAtOnce):     {ProtocolRaft, 1},
 	string(raft.MutantCountStateless):    {ProtocolNiagara, 1},
 	string(member.MutantNoGuests):        {ProtocolCRaft, 5},
+	string(member.MutantUnconfirmed):     {ProtocolNiagara, 3},
 	string(raft.MutantLeaseIgnoresDrift): {ProtocolRaft, 5},
 }
 

@@ -34,7 +34,7 @@ var staged = map[string]struct {
 // hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
 // test begins there. After a change of the simulator they are seeds like any others.
 var hints = map[string]uint64{
-	"client-overtakes": 2, "operation-unconfirmed": 20, "read-without-confirm": 27, "no-prev-check": 44, "single-quorum-joint": 8, "snapshot-ignores-commit": 53, "take-malformed": 6,
+	"client-overtakes": 2, "operation-unconfirmed": 120, "read-without-confirm": 27, "no-prev-check": 44, "single-quorum-joint": 8, "snapshot-ignores-commit": 53, "take-malformed": 6,
 	"code-free-downgrade": 10, "code-f-answers": 6, "code-no-restripe": 34, "heed-late-answers": 80,
 	"forward-at-once": 26, "stalled-disk-leads": 13, "promote-at-once": 29, "weave-reshape-at-once": 11, "weave-one-session": 43,
 	"weave-depart-any": 10, "keep-nothing": 53, "identity-unchecked": 25, "identity-in-memory": 9, "life-unchecked": 9,
