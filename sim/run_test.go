@@ -54,7 +54,7 @@ func TestSeeds(t *testing.T) {
 // TestEverythingHappens counts events, because what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
 	for _, c := range []Campaign{
-		{Protocol: ProtocolRaft, Nodes: 3, Last: 500},
+		{Protocol: ProtocolRaft, Nodes: 3, Last: 700},
 		{Protocol: ProtocolCRaft, Nodes: 5, Last: 450},
 		{Protocol: ProtocolNiagara, Nodes: 3, Last: 100},
 	} {
