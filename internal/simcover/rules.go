@@ -3,18 +3,18 @@ package main
 // room is a package whose decisions must run in the simulator.
 type room struct {
 	path string
-	// least is the share of statements, in percent, that must run. It is the share reached so far,
-	// rounded down. The aim is 90 in every room.
+	// least is the share of statements, in percent, that must run. It is the share reached so far, less
+	// one, because every change of the simulator moves it a little. The aim is 90 in every room.
 	least float64
 }
 
 var rooms = []room{
 	{"member", 90},
-	{"order", 94},
-	{"protocol/raft", 94},
-	{"protocol/quorum", 91},
-	{"wal", 89},
-	{"datadir", 84},
+	{"order", 93},
+	{"protocol/raft", 93},
+	{"protocol/quorum", 90},
+	{"wal", 88},
+	{"datadir", 83},
 }
 
 // apart are files that do not count, with the reason.
