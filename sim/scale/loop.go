@@ -83,9 +83,6 @@ func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, e
 	return l, nil
 }
 
-// leads reports whether the member leads the instance.
-func (l *loop) leads() bool { return l.inst.Role() == protocol.Leader }
-
 // input adds something that happened to the next turn.
 func (l *loop) input(in protocol.Input) {
 	l.inputs = append(l.inputs, in)
