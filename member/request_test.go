@@ -1,0 +1,36 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestAnotherChangeTakesThePlaceOfOne: before the leader's answer comes, the change is in force at
+// the member that was asked, and another change takes its place.
+func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
+	named := func(name string) []protocol.Config {
+		return []protocol.Config{{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Name: name}}}}
+	}
+	applied := &Applied{configs: named("old")}
+	follower := &protocol.Status{Self: 1, Leader: 2, Config: named("old")[0]}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{follower}, Applied: applied}
+	op := Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "new"}}}}
+	q := NewRequest(OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}, op, v)
+
+	ask, done, err := q.Next(v)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.EqualValues(t, 2, ask)
+	for _, w := range applied.changing {
+		w.look(named("new"))
+	}
+	applied.configs = named("another")
+	q.Answered(v, nil)
+	_, done, err = q.Next(v)
+	require.NoError(t, err)
+	require.True(t, done)
+}
