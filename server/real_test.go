@@ -272,6 +272,10 @@ func TestRealMembership(t *testing.T) {
 		list, err := all.MemberList(ctx)
 		require.NoError(t, err)
 		require.Len(t, list.Members, 3)
+		eventually(t, "the removed member to stop by itself", func() bool {
+			return errors.As(c.servers[m.ID].Err(), new(*braid.ExpelledError))
+		})
+		delete(c.servers, m.ID)
 	})
 }
 
