@@ -37,7 +37,7 @@ var hints = map[string]uint64{
 	"commit-old-term": 28, "read-without-confirm": 27, "no-prev-check": 27,
 	"single-quorum-joint": 105, "lease-ignores-drift": 27, "snapshot-ignores-commit": 32,
 	"take-malformed": 6, "code-free-downgrade": 10, "code-f-answers": 52, "code-old-term-answers": 33,
-	"forget-acknowledged": 19, "code-no-restripe": 105, "code-wait-for-all": 66,
+	"forget-acknowledged": 19, "code-no-restripe": 105, "code-wait-for-all": 196,
 	"heed-late-answers": 72, "forward-at-once": 29, "stalled-disk-leads": 305, "promote-at-once": 129,
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 120, "old-clock": 246,
 	"weave-depart-any": 22, "keep-nothing": 53, "identity-unchecked": 9, "identity-in-memory": 122,
