@@ -59,7 +59,7 @@ type Execution struct {
 	asked time.Duration // when it was told last
 	led   time.Duration // when this member was last seen to lead
 	// confirmed: since the operation began it was confirmed that this member leads, and all that
-	// was decided before is applied.
+	// was executed anywhere before is applied here. A woven instance may have decided more.
 	confirmed bool
 	// watch waits until a membership change is in force. made is when it was; 0: it is not.
 	watch *ConfigWatch
