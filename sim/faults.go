@@ -665,10 +665,10 @@ func (w *World) core() []*Member {
 	return alive
 }
 
-// joins reports whether a leader may make a member a voter at any moment, because it has just heard
-// of it.
+// joins reports whether a leader may make a member a voter at any moment. It may do so because it has
+// just heard of the member, even if that one has stopped since or what it sent is still on the way.
 func (w *World) joins(m *Member) bool {
-	return m.up && slices.ContainsFunc(w.members, func(o *Member) bool {
+	return slices.ContainsFunc(w.members, func(o *Member) bool {
 		return o.up && slices.ContainsFunc(o.inForce, func(s *memberInstance) bool {
 			x := s.witness.status.Config.Find(m.id)
 			return x != nil && x.Joining

@@ -206,10 +206,10 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 }
 
 // mayLose reports whether the cluster promises to survive the loss. The others must be able to go
-// on without the member. And each of them must know the member, or a life of it after the copy was
-// made.
+// on without the member, also if a leader is about to make it a voter. And each of them must know the
+// member, or a life of it after the copy was made.
 func (w *World) mayLose(m *Member, old *backup) bool {
-	if w.calm || m.strange() || m.gone || m.retiring || !m.up {
+	if w.calm || m.strange() || m.gone || m.retiring || !m.up || w.joins(m) {
 		return false
 	}
 	left := slices.DeleteFunc(w.except(m), (*Member).strange)
