@@ -36,6 +36,11 @@ func (b *bodies) hooks() member.KeptHooks {
 			}
 		},
 		Wanting: func() { poke(b.wake) },
+		Released: func(protocol.InstanceID, member.BodyKey) {
+			if w := b.r.writer; w != nil {
+				w.Tidy()
+			}
+		},
 	}
 }
 

@@ -70,10 +70,13 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 	}
 }
 
-// released tells the judge that a body was released.
+// released tells the writer and the judge that a body was released.
 func (m *Member) released(instance protocol.InstanceID, key member.BodyKey) {
 	m.w.events.Released++
 	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
+	if m.up { // else it is only starting, and its log is not idle yet
+		m.writer.Tidy()
+	}
 }
 
 // judgeHeld tells the judge what the store holds of the instance. It is called when the member

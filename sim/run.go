@@ -150,6 +150,7 @@ func (w *World) recover() {
 	}
 	w.demandDepartures(alive)
 	w.demandSameState(alive)
+	w.awaitTidy(alive)
 	if w.broken == nil {
 		w.violate(0, w.finalVerdict(alive))
 	}
@@ -473,6 +474,17 @@ func (m *Member) judgeLogSize() error {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
 	}
 	return nil
+}
+
+// tidyTime is how long it may take at most until the files of bodies are given back that were released.
+const tidyTime = time.Second
+
+// awaitTidy lets members release what they soon release, and give back the files. Whether they do is
+// judged at the end.
+func (w *World) awaitTidy(alive []*Member) {
+	w.runUntil(w.now+w.set.Bodies.Release+tidyTime, func() bool {
+		return !slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return m.judgeBodyFiles() != nil })
+	})
 }
 
 // judgeBodyFiles judges that files of bodies that are not needed any more are given back. A file of

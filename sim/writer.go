@@ -63,6 +63,13 @@ func (w *writer) Rewrite(instance uint32, done func(error)) {
 	w.wake()
 }
 
+// Tidy does what wal.Writer's does.
+func (w *writer) Tidy() {
+	if w.steps.Tidy(); w.steps.Pause() < 0 {
+		w.wake()
+	}
+}
+
 func (w *writer) alive(done func(error)) func(error) {
 	life := w.m.life
 	return func(err error) {

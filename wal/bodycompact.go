@@ -10,7 +10,7 @@ import (
 const compactStep = 4 << 20
 
 // Release says that an entry's body is not needed any more. It is safe beside everything;
-// the next Sync and Compact give back the space.
+// the next Sync and Compact give back the space. Writer.Tidy sees to it that there are such calls.
 func (b *Bodies) Release(instance uint32, index uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

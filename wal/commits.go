@@ -9,7 +9,7 @@ const (
 	tidyAfter = 5 * time.Millisecond
 	// roomAfter is the pause between two attempts to find space on a full disk.
 	roomAfter = 50 * time.Millisecond
-	// forever is a pause that ends only when something is submitted.
+	// forever is a pause that ends only when something is submitted, or bodies are released.
 	forever time.Duration = -1
 )
 
@@ -25,7 +25,7 @@ type Beside func(func()) (wait func())
 //
 // The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
 //
-// Submit, Compact, Rewrite, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and
+// Submit, Compact, Rewrite, Tidy, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and
 // Stats use what is under way. Gather uses both. An executor that lets several goroutines submit holds
 // a lock around the methods that use what waits.
 type Commits struct {
@@ -37,6 +37,7 @@ type Commits struct {
 	queue  []job
 	spare  []job // the other of two buffers; begin swaps them
 	queued int64 // bytes in queue
+	tidies bool  // Tidy was called
 	closed bool
 
 	// What is under way. rest is the end of batch: the jobs that were not told yet. The first fit jobs of
@@ -134,6 +135,10 @@ func (c *Commits) Rewrite(instance uint32, done func(error)) bool {
 	return c.add(job{rewrite: true, instance: instance, done: done})
 }
 
+// Tidy says that bodies were released, after Bodies.Release. An idle log gives back their files then: it
+// may have done its last step before, and perhaps nothing is submitted for long.
+func (c *Commits) Tidy() { c.tidies = true }
+
 func (c *Commits) add(j job) bool {
 	if c.closed {
 		return false
@@ -166,8 +171,13 @@ func (c *Commits) Gather() bool {
 		c.earlier = earlyCuts(c.unwritten(), c.queue)
 	case c.stage == StageIdle && len(c.queue) > 0:
 		c.begin()
+	case c.stage == StageIdle && c.tidies && c.pause == forever && c.log.err == nil:
+		c.pause = 0
 	}
-	return c.stage != StageIdle && c.pause == 0
+	if c.stage == StageIdle {
+		c.tidies = false // the next step comes after the release
+	}
+	return c.pause == 0
 }
 
 // Busy reports whether something is under way that does not wait for space.
@@ -191,7 +201,7 @@ func (c *Commits) Syncs() bool {
 }
 
 // Pause is how long the executor waits before the next Step if Gather returns false. If it is negative,
-// the executor waits until something is submitted.
+// the executor waits until something is submitted or bodies are released.
 func (c *Commits) Pause() time.Duration { return c.pause }
 
 // Stats returns the counts up to now.

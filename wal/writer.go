@@ -87,6 +87,15 @@ func (w *Writer) Rewrite(instance uint32, done func(error)) {
 	w.submitted(ok, done)
 }
 
+// Tidy says that bodies were released, so that their files are given back also if nothing is submitted
+// for long. It never blocks.
+func (w *Writer) Tidy() {
+	w.mu.Lock()
+	w.steps.Tidy()
+	w.mu.Unlock()
+	w.wakeUp()
+}
+
 // submitted unlocks mu, which the caller holds. It wakes the goroutine if that may be waiting.
 func (w *Writer) submitted(ok bool, done func(error)) {
 	jobs, _ := w.steps.Queued()

@@ -362,3 +362,62 @@ func TestWriterTidiesWhenIdle(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, l.Close())
 }
+
+// TestReleasedBodiesGiveSpaceBackWhenIdle: bodies are released after an idle writer has done its last
+// step, and nothing is submitted any more.
+func TestReleasedBodiesGiveSpaceBackWhenIdle(t *testing.T) {
+	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
+	c := NewCommits(l, b, atOnce)
+	for i := uint64(1); i <= 60; i++ {
+		require.True(t, c.Submit([]Record{withBody(entry(1, i, []byte("e")), 1, payload(1, i, 8000))}, nil))
+	}
+	drain(c)
+	for c.Pause() >= 0 {
+		c.Step()
+	}
+	_, before := b.Size()
+	require.Greater(t, before, int64(5*testBodies))
+	for i := uint64(1); i <= 60; i++ {
+		if i%10 != 0 {
+			b.Release(1, i)
+			c.Tidy()
+		}
+	}
+	for steps := 0; c.Gather() || c.Pause() >= 0; steps++ {
+		require.Less(t, steps, 20)
+		c.Step()
+	}
+	live, total := b.Size()
+	require.Equal(t, 6*bodyRecordSize(8000), live)
+	require.LessOrEqual(t, total, int64(2*testBodies))
+	c.Tidy()
+	require.True(t, c.Gather(), "it says so again")
+	c.Step()
+	require.False(t, c.Gather(), "once")
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+}
+
+// TestWriterTidiesAgain: the same in a goroutine.
+func TestWriterTidiesAgain(t *testing.T) {
+	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
+	w := NewWriter(l, b)
+	answers := make(chan error, 1)
+	var records []Record
+	for i := uint64(1); i <= 60; i++ {
+		records = append(records, withBody(entry(1, i, []byte("e")), 1, payload(1, i, 8000)))
+	}
+	w.Submit(records, func(err error) { answers <- err })
+	require.NoError(t, receive(t, answers))
+	total := func() int64 {
+		_, total := b.Size()
+		return total
+	}
+	for last := uint64(60); last > 0; last -= 20 { // it may be idle already, or not yet
+		for i := last - 19; i <= last; i++ {
+			b.Release(1, i)
+			w.Tidy()
+		}
+		require.Eventually(t, func() bool { return total() <= int64(last/10)*testBodies }, 30*time.Second, time.Millisecond)
+	}
+	require.NoError(t, errors.Join(w.Close(), b.Close(), l.Close()))
+}
