@@ -38,6 +38,14 @@ func (v *Voters) halves() [][]uint64 {
 	return [][]uint64{v.Incoming}
 }
 
+// Void notes that nobody applies the entry (index, term), because its instance ended before it.
+// Members may give up its body before it is decided.
+func (b *Bodies) Void(index, term uint64) {
+	if f := b.facts[slot{index, term}]; f != nil {
+		f.whole, f.dropped = nil, true
+	}
+}
+
 // Drop notes that nothing refers to the body at an index any more.
 func (b *Bodies) Drop(index uint64) {
 	if l := b.live[index]; l != nil {

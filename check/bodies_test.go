@@ -116,6 +116,20 @@ func TestBodiesStayDurable(t *testing.T) {
 	require.Empty(t, b.Live())
 }
 
+// TestBodiesOfVoidEntries: after the end of its instance nobody needs the body of an entry, whether
+// it was decided before or not.
+func TestBodiesOfVoidEntries(t *testing.T) {
+	b := newBench(t)
+	b.spread(1, 1, 3, 1, 2, 3)
+	b.Release(2, 1, 1)
+	b.Release(3, 1, 1)
+	b.Void(1, 1)
+	require.NoError(t, b.Check())
+	require.Empty(t, b.Live())
+	b.seq++
+	require.NoError(t, b.Body(1, b.seq, held(1, 1, 1, NoBody)), "the last copy")
+}
+
 // TestBodiesReplacedByAnEntry: what is replaced by another entry is not held any more.
 func TestBodiesReplacedByAnEntry(t *testing.T) {
 	b := newBench(t)
