@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -95,6 +96,18 @@ func (w *Weave) reshape(after uint64, instances int) {
 	}
 	n.instances = n.instances[:instances]
 	w.shapes = append(w.shapes, n)
+}
+
+// Shapes are the numbers of instances that were decided, in order, each with the round from which it
+// is in force.
+func (w *Weave) Shapes() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i := range w.shapes {
+			if !yield(len(w.shapes[i].instances), w.shapes[i].start) {
+				return
+			}
+		}
+	}
 }
 
 // End is the last entry of a retired instance that is part of the global log. Later entries of it

@@ -75,5 +75,10 @@ func TestWeaveOfOtherInstances(t *testing.T) {
 	at, err = w.At(4, []uint64{4}, []uint64{0})
 	require.NoError(t, err)
 	require.Equal(t, Cut{Round: 5, Instance: 1, Position: 7, Instances: []uint64{1}, Points: []uint64{4}}, at, "what 2 and 3 decided later is void")
+	var shapes []int
+	for n, start := range w.Shapes() {
+		shapes = append(shapes, n, int(start))
+	}
+	require.Equal(t, []int{2, 1, 3, 3, 1, 4}, shapes)
 	require.EqualValues(t, 4, w.Wanted(1))
 }

@@ -248,9 +248,12 @@ type shaped struct {
 	at        time.Duration
 }
 
-// noteShape notes that a member has so many instances from a round on.
-func (w *World) noteShape(n int, round protocol.Round) {
-	if last := w.shapes[len(w.shapes)-1]; round > last.round && n != last.instances {
-		w.shapes = append(w.shapes, shaped{n, round, w.now})
+// noteShapes notes the numbers of instances in force up to a round, which a member has reached. A
+// member may pass several at once.
+func (w *World) noteShapes(round protocol.Round) {
+	for n, start := range w.weave.Shapes() {
+		if last := w.shapes[len(w.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
+			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.now})
+		}
 	}
 }

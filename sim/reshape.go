@@ -28,7 +28,7 @@ func (m *Member) reshaped() (begun bool, err error) {
 		cursor := m.applier.Cursor()
 		m.w.events.Reshaped++
 		m.w.tracef("%s   has instances %v from round %d on", m.id, cursor.Instances(), cursor.Next.Round)
-		m.w.noteShape(len(cursor.Points), cursor.Next.Round)
+		m.w.noteShapes(cursor.Next.Round)
 		m.relink()
 	}
 	return begun, err
