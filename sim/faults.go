@@ -676,8 +676,8 @@ func (w *World) joins(m *Member) bool {
 	})
 }
 
-// decisive reports two things: the members are a quorum of every configuration in some log, and
-// they hold enough of every live body.
+// decisive reports two things: the members are a quorum of every configuration that may come into
+// force, and they hold enough of every live body.
 func (w *World) decisive(members []*Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
 		return false
@@ -686,11 +686,28 @@ func (w *World) decisive(members []*Member) bool {
 		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
 	}
 	for _, c := range w.allJudges {
-		if slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool { return !v.Quorum(lives) }) {
+		voters := append(c.ledger.Configurations(), w.yetToFollow(c)...)
+		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !v.Quorum(lives) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// yetToFollow returns the voters of the first instance's decided memberships that another instance
+// has not followed yet. It may follow each of them: removals do not wait for one another.
+func (w *World) yetToFollow(c *instanceJudges) (voters []*check.Voters) {
+	if c.ended || c == w.instanceJudges {
+		return nil
+	}
+	has := &c.configs[len(c.configs)-1].config
+	for _, d := range slices.Backward(w.instanceJudges.configs) {
+		if d.config.SameMembers(has) {
+			break
+		}
+		voters = append(voters, votersOf(&d.config))
+	}
+	return voters
 }
 
 // leadsAny reports whether the member believes that it leads some instance.
