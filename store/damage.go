@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -122,25 +123,42 @@ func markDamaged(dir string, cause error) error {
 	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
 }
 
-// markedDamaged returns what is noted of the database's damage; nil: nothing.
-func markedDamaged(dir string) error {
-	why, err := os.ReadFile(filepath.Join(dir, damagedMark))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// markedDamaged returns what is noted of the database's damage; why is nil if nothing is noted.
+func markedDamaged(dir string) (why, err error) {
+	noted, err := os.ReadFile(filepath.Join(dir, damagedMark))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, &ReadError{"what is noted of damage", err}
 	}
-	if err != nil {
-		return err
+	return fmt.Errorf("noted when it was found: %s", noted), nil
+}
+
+// exists reports whether there is a file in the store's directory.
+func (s *Store) exists(name string) (bool, error) {
+	_, err := os.Stat(filepath.Join(s.opts.Dir, name))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
 	}
-	return fmt.Errorf("noted when it was found: %s", why)
+	return false, &ReadError{"the directory", err}
 }
 
 // openOrSetAside opens the database. If it is damaged and the state can be taken from another
 // member, it is set aside, and an empty one is opened that only waits for Restore.
 func (s *Store) openOrSetAside() (db *database, err error) {
-	if _, err := os.Stat(filepath.Join(s.opts.Dir, repairedMark)); err == nil {
-		s.damage.repaired.Store(true)
+	repaired, err := s.exists(repairedMark)
+	if err != nil {
+		return nil, err
 	}
-	why := markedDamaged(s.opts.Dir)
+	s.damage.repaired.Store(repaired)
+	why, err := markedDamaged(s.opts.Dir)
+	if err != nil {
+		return nil, err
+	}
 	if why == nil {
 		db, err = openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
 		var damaged *DamageError
@@ -153,16 +171,27 @@ func (s *Store) openOrSetAside() (db *database, err error) {
 		return nil, &DamageError{s.opts.Dir, why}
 	}
 	s.Condemn(why)
-	aside := filepath.Join(s.opts.Dir, setAside)
-	if _, err = os.Stat(aside); err == nil { // since an earlier start: this one is empty
-		err = os.Remove(s.path())
-	} else {
-		err = os.Rename(s.path(), aside)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.setAside(); err != nil {
 		return nil, err
 	}
 	return openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+}
+
+// setAside makes place for an empty database.
+func (s *Store) setAside() error {
+	before, err := s.exists(setAside)
+	if err != nil {
+		return err
+	}
+	if before { // since an earlier start: this one is empty
+		err = os.Remove(s.path())
+	} else {
+		err = os.Rename(s.path(), filepath.Join(s.opts.Dir, setAside))
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // inspect reads a database file before anything else does and returns its sums; nil if there
@@ -182,12 +211,17 @@ func inspect(path, dir string) (s *sums, adopted bool, err error) {
 	if err := lockShared(f); err != nil {
 		return nil, false, err
 	}
+	return sumsOf(f, dir)
+}
+
+// sumsOf reads a whole database file and returns its sums.
+func sumsOf(f io.ReaderAt, dir string) (s *sums, adopted bool, err error) {
 	meta, err := newestMeta(f)
 	if err == nil {
 		s, adopted, err = sumFile(&pages{f: f, meta: meta})
 	}
 	if err != nil {
-		return nil, false, &DamageError{dir, err}
+		return nil, false, damageOr(dir, err)
 	}
 	return s, adopted, nil
 }
@@ -220,6 +254,5 @@ func (v *view) inspect() error {
 	if err == nil {
 		return nil
 	}
-	v.guarded.report(err)
-	return &DamageError{v.store.opts.Dir, err}
+	return v.guarded.judge(v.store.opts.Dir, err)
 }

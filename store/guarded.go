@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +20,7 @@ type guarded struct {
 	backend.Backend
 	sums *sums
 	// file is the database's, for reading its pages.
-	file *os.File
+	file databaseFile
 	// found is told of damage, from any goroutine, unless the database is replaced already.
 	found    func(error)
 	replaced atomic.Bool
@@ -29,7 +30,13 @@ type guarded struct {
 	read   guardedRead
 }
 
-func guard(be backend.Backend, s *sums, file *os.File, found func(error)) *guarded {
+// databaseFile is an open database file.
+type databaseFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
+func guard(be backend.Backend, s *sums, file databaseFile, found func(error)) *guarded {
 	g := &guarded{Backend: be, sums: s, file: file, found: found}
 	g.batch = guardedBatch{be.BatchTx(), g}
 	g.read = guardedRead{be.ReadTx(), g}
@@ -80,6 +87,15 @@ func (g *guarded) report(err error) {
 	if !g.replaced.Load() {
 		g.found(err)
 	}
+}
+
+// judge reports damage, and returns what reading the database in a directory came to.
+func (g *guarded) judge(dir string, err error) error {
+	err = damageOr(dir, err)
+	if damaged := (*DamageError)(nil); errors.As(err, &damaged) {
+		g.report(damaged.Cause)
+	}
+	return err
 }
 
 // rescue turns a panic, or a fault in the map of the file, into damage that was found.
@@ -245,8 +261,8 @@ func (f *firstPage) Write(p []byte) (int, error) {
 // pagesOf reads the pages of a database as an open view shows them.
 func (g *guarded) pagesOf(v backend.Snapshot) (*pages, error) {
 	first := new(firstPage)
-	if _, err := v.WriteTo(first); err == nil || len(first.data) == 0 {
-		return nil, &PageError{0, "cannot be read"}
+	if _, err := v.WriteTo(first); len(first.data) == 0 {
+		return nil, &ReadError{"the database", err}
 	}
 	meta, ok := parseMeta(first.data)
 	if !ok {

@@ -26,6 +26,8 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	target := filepath.Join(dir, "db")
 	if _, err := os.Stat(target); err == nil {
 		return fmt.Errorf("store: import: %s exists", target)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("store: import: %w", &ReadError{"the directory", err})
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("store: import: %w", err)

@@ -66,11 +66,11 @@ func parseMeta(b []byte) (m boltMeta, ok bool) {
 // newestMeta finds out with which meta page bbolt would open a file.
 func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
 	b := make([]byte, 4096)
-	if n, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	if n, err := readAt(f, b, 0); err != nil {
 		return m, err
 	} else if m, ok := parseMeta(b[:n]); ok {
 		second := make([]byte, pageHeader+metaSize)
-		if _, err := f.ReadAt(second, int64(m.pageSize)); err != nil && err != io.EOF {
+		if _, err := readAt(f, second, int64(m.pageSize)); err != nil {
 			return m, err
 		}
 		if o, ok := parseMeta(second); ok && o.tx > m.tx {
@@ -79,7 +79,7 @@ func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
 		return m, nil
 	}
 	for size := int64(1024); size <= 64<<10; size *= 2 {
-		if n, err := f.ReadAt(b, size); err != nil && err != io.EOF {
+		if n, err := readAt(f, b, size); err != nil {
 			return m, err
 		} else if m, ok := parseMeta(b[:n]); ok && int64(m.pageSize) == size {
 			return m, nil
@@ -151,10 +151,11 @@ func (p *pages) fetch(id uint64, into []byte) ([]byte, error) {
 
 func (p *pages) readAt(b []byte, at int64) error {
 	p.read += int64(len(b))
-	if _, err := p.f.ReadAt(b, at); err != nil {
-		return fmt.Errorf("read %d bytes at %d of the database: %w", len(b), at, err)
+	n, err := readAt(p.f, b, at)
+	if err == nil && n < len(b) {
+		return &PageError{uint64(at) / uint64(p.meta.pageSize), "the file ends before it"}
 	}
-	return nil
+	return err
 }
 
 // parse checks a page's head and that its elements lie in it.

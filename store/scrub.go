@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
@@ -25,6 +27,9 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 		read, at, err := s.scrubPiece(next, scrubPiece)
 		next = at
 		left -= read
+		if errors.As(err, new(*ReadError)) {
+			s.lg.Warn("the database cannot be checked, the next round tries again", zap.Error(err))
+		}
 		if err != nil || next == (mvcc.Revision{}) { // the end of a round
 			next, read, left = mvcc.Revision{}, max(read, left), scrubAtLeast
 		}
@@ -70,8 +75,7 @@ func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mv
 		read = p.read
 	}
 	if err != nil {
-		v.guarded.report(err)
-		return read, mvcc.Revision{}, &DamageError{s.opts.Dir, err}
+		return read, mvcc.Revision{}, v.guarded.judge(s.opts.Dir, err)
 	}
 	return read, next, nil
 }

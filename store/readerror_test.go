@@ -1,0 +1,100 @@
+package store
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// failing is a database file of which some reads fail.
+type failing struct {
+	databaseFile
+	after int // this many reads succeed before
+	err   error
+}
+
+func (f *failing) ReadAt(b []byte, at int64) (int, error) {
+	if f.after--; f.after < 0 {
+		return 0, f.err
+	}
+	return f.databaseFile.ReadAt(b, at)
+}
+
+// TestAFailedReadAtStartIsNoDamage: a disk that fails to read does not say what is there. The start
+// fails, nothing is set aside, and a later start finds everything.
+func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
+	o := testOptions(t.TempDir())
+	n := varied(t, o)
+	want := mustValues(t, n)
+	require.NoError(t, n.Close())
+	for _, cause := range []error{syscall.EIO, syscall.EMFILE} {
+		for after := range 8 {
+			f, err := os.Open(n.path())
+			require.NoError(t, err)
+			_, _, err = sumsOf(&failing{f, after, cause}, o.Dir)
+			require.ErrorIs(t, err, cause)
+			require.ErrorAs(t, err, new(*ReadError))
+			require.NotErrorAs(t, err, new(*DamageError))
+			require.NoError(t, f.Close())
+		}
+	}
+
+	o.Repairable = true
+	aside := n.path() + ".not"
+	require.NoError(t, os.Rename(n.path(), aside))
+	require.NoError(t, os.Mkdir(n.path(), 0o700)) // its reads fail
+	_, err := Open(o)
+	require.Error(t, err)
+	require.NotErrorAs(t, err, new(*DamageError))
+	require.NoFileExists(t, filepath.Join(o.Dir, damagedMark))
+	require.NoDirExists(t, filepath.Join(o.Dir, setAside))
+	require.NoError(t, os.Remove(n.path()))
+	require.NoError(t, os.Rename(aside, n.path()))
+
+	require.NoError(t, os.Mkdir(filepath.Join(o.Dir, damagedMark), 0o700))
+	_, err = Open(o)
+	require.ErrorIs(t, err, syscall.EISDIR)
+	require.NotErrorAs(t, err, new(*DamageError))
+	require.NoFileExists(t, filepath.Join(o.Dir, setAside))
+	require.NoError(t, os.Remove(filepath.Join(o.Dir, damagedMark)))
+
+	s, err := Open(o)
+	require.NoError(t, err)
+	n = &node{Store: s, t: t}
+	require.NoError(t, n.Damaged())
+	require.Equal(t, want, mustValues(t, n))
+	require.NoError(t, n.Close())
+}
+
+// TestAFailedReadWhileRunningIsNoDamage: neither the scrub nor a snapshot takes a failed read for
+// damage. The store goes on, and a later read succeeds.
+func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
+	n := varied(t, testOptions(t.TempDir()))
+	defer n.Close()
+	good := n.db.guarded.file
+	for after := range 8 {
+		n.db.guarded.file = &failing{good, after, syscall.EIO}
+		err := n.ScrubOnce()
+		require.ErrorIs(t, err, syscall.EIO)
+		require.ErrorAs(t, err, new(*ReadError))
+		require.NotErrorAs(t, err, new(*DamageError))
+		require.NoError(t, n.Damaged())
+
+		n.db.guarded.file = &failing{good, after, syscall.EIO}
+		snap, err := n.Snapshot()
+		require.NoError(t, err)
+		err = snap.WriteTo(t.Context(), io.Discard)
+		require.ErrorIs(t, err, syscall.EIO)
+		require.NotErrorAs(t, err, new(*DamageError))
+		require.NoError(t, snap.Close())
+		require.NoError(t, n.Damaged())
+	}
+	n.db.guarded.file = good
+	require.NoError(t, n.ScrubOnce())
+	require.NoFileExists(t, filepath.Join(n.opts.Dir, damagedMark))
+	n.must(put("goes", "on"))
+}
