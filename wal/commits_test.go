@@ -96,44 +96,59 @@ func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 }
 
 // TestFullDiskUsesNoFreeFile: on some disks a write to a file that is used again needs new space. If such
-// a disk is full, the log and the bodies wait for space.
+// a disk is full just when the log or the bodies go on to the next file, they wait for space. The file
+// stays free, for the time when there is space.
 func TestFullDiskUsesNoFreeFile(t *testing.T) {
-	full, refused := false, 0
+	full, reused, made := false, 0, 0
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
-		if full && (o.Kind == errorfs.OpFileWriteAt || o.Kind == errorfs.OpFilePreallocate || o.Kind == errorfs.OpCreate) {
-			refused++
-			return syscall.ENOSPC
+		switch {
+		case !full:
+			return nil
+		case o.Kind == errorfs.OpFilePreallocate, o.Kind == errorfs.OpCreate:
+			made++
+		case o.Kind == errorfs.OpFileWriteAt && o.Offset == 0 && !strings.HasSuffix(o.Path, markName): // a file's first page
+			reused++
+		default:
+			return nil
 		}
-		return nil
+		return syscall.ENOSPC
 	})
 	l, b := openMem(t, fs), openBodiesMem(t, fs)
 	c := NewCommits(l, b, atOnce)
 	var told []error
 	done := func(err error) { told = append(told, err) }
 	i := uint64(0)
-	write := func(n int) {
-		for range n {
-			i++
-			c.Submit([]Record{withBody(entry(1, i, payload(1, i, 3000)), 1, payload(1, i, 3000))}, done)
-			drain(c)
-		}
+	write := func(payloadBytes, bodyBytes int) {
+		i++
+		c.Submit([]Record{withBody(entry(1, i, payload(1, i, payloadBytes)), 1, payload(1, i, bodyBytes))}, done)
+		drain(c)
 	}
 	for len(l.free) == 0 || len(b.free) == 0 {
-		write(10)
+		for range 10 {
+			write(3000, 3000)
+		}
 		c.Compact(1, i-1)
 		for k := range i {
 			b.Release(1, k)
 		}
 		drain(c)
 	}
-	full = true
-	write(20)
-	require.NotNil(t, c.Stats().Full)
-	require.Positive(t, refused)
-	full = false
-	for range 5 {
+	for _, bytes := range [][2]int{{3000, 9}, {9, 3000}} { // first the log meets the full disk, then the bodies
+		files := []int{len(l.free), len(b.free)}
+		require.Positive(t, min(files[0], files[1]))
+		full, reused, made = true, 0, 0
+		for n := 0; c.Stats().Full == nil; n++ {
+			require.Less(t, n, 100)
+			require.NoError(t, c.Stats().Failed)
+			write(bytes[0], bytes[1])
+		}
+		require.Positive(t, reused)
+		require.Zero(t, made, "there is a free file")
+		require.Equal(t, files, []int{len(l.free), len(b.free)})
+		full = false
 		c.Step()
 		drain(c)
+		require.Nil(t, c.Stats().Full)
 	}
 	require.Len(t, told, int(i))
 	for _, err := range told {
