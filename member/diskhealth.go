@@ -74,7 +74,7 @@ func (d *DiskHealth) noteLog(found *wal.Damage) LogRemedy {
 	return d.book.NoteLog(found)
 }
 
-// noteSnapshot takes in that a snapshot is damaged or cannot be read, and whether it is needed.
+// noteSnapshot takes in that a snapshot is damaged, and whether it is needed.
 func (d *DiskHealth) noteSnapshot(p protocol.Position, err error, needed bool) (news bool) {
 	if needed {
 		d.stats.Failing = err

@@ -51,7 +51,7 @@ func (h *Hosted) unreadable(m *protocol.Message, err error) (helped bool) {
 		return false
 	}
 	fault := FaultOf(load.Err)
-	if fault.Sick() {
+	if fault == FaultDamaged {
 		h.host.Harmed(load)
 	}
 	cursor, _ := h.host.At()

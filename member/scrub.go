@@ -13,7 +13,7 @@ const ScrubAtLeast = 64 << 20
 
 // ScrubFiles is what a Scrub reads.
 type ScrubFiles struct {
-	Log       interface{ Next() (int64, *wal.Damage) } // a wal.Scrubber
+	Log       interface{ Next() (int64, *wal.Damage, error) } // a wal.Scrubber
 	Snapshots SnapshotFiles
 	Bodies    *BodyAccess
 }
@@ -39,14 +39,15 @@ type ScrubWorld interface {
 	WantSnapshot()
 	// Found tells of damage that was not known.
 	Found(err error, needed bool)
-	// Trouble tells that the files cannot be listed or removed. The next round tries again.
+	// Trouble tells that something cannot be read, listed or removed. The next round tries again.
 	Trouble(err error)
 }
 
 // Scrub reads the log, the snapshots and the bodies of a member again and again, and does what it
 // can about damage. For damaged entries a snapshot is taken once they are applied, and the log is
 // compacted up to it. A damaged hard state is written again. A damaged snapshot is taken anew if it
-// is the newest, or removed.
+// is the newest, or removed. What cannot be read may be undamaged: it is left alone, and the newest
+// snapshot is taken anew.
 //
 // It is for one goroutine.
 type Scrub struct {
@@ -113,10 +114,13 @@ func (s *Scrub) Close() error {
 }
 
 func (s *Scrub) stepLog() int64 {
-	n, damage := s.files.Log.Next()
+	n, damage, err := s.files.Log.Next()
 	s.read(n)
 	if damage != nil {
 		s.mendLog(damage)
+	}
+	if err != nil {
+		s.world.Trouble(err)
 	}
 	if n > 0 {
 		return n
@@ -195,11 +199,7 @@ func (s *Scrub) mendSnapshot(p protocol.Position, why error) {
 		return
 	}
 	retake, remove := SnapshotRemedy(p, all, why)
-	news := false
-	s.world.Health(func(d *DiskHealth) { news = d.noteSnapshot(p, why, !remove) })
-	if news {
-		s.world.Found(why, !remove)
-	}
+	s.noteSnapshot(p, why, !remove)
 	if remove {
 		if err := s.files.Snapshots.Remove(p); err != nil {
 			s.world.Trouble(err)
@@ -207,5 +207,17 @@ func (s *Scrub) mendSnapshot(p protocol.Position, why error) {
 	}
 	if retake {
 		s.world.WantSnapshot()
+	}
+}
+
+func (s *Scrub) noteSnapshot(p protocol.Position, why error, needed bool) {
+	if !IsDamage(why) {
+		s.world.Trouble(why)
+		return
+	}
+	news := false
+	s.world.Health(func(d *DiskHealth) { news = d.noteSnapshot(p, why, needed) })
+	if news {
+		s.world.Found(why, needed)
 	}
 }

@@ -19,18 +19,23 @@ import (
 type scrubbed struct {
 	DiskHealth
 	damage    []*wal.Damage // what the log finds next
+	unread    error         // why some of the log cannot be read
 	snapshots map[protocol.Position]error
 	at        order.Cursor
 	did       []string
 }
 
-func (s *scrubbed) Next() (int64, *wal.Damage) {
+func (s *scrubbed) Next() (int64, *wal.Damage, error) {
+	if err := s.unread; err != nil {
+		s.unread = nil
+		return 10, nil, err
+	}
 	if len(s.damage) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	d := s.damage[0]
 	s.damage = s.damage[1:]
-	return 10, d
+	return 10, d, nil
 }
 
 func (s *scrubbed) Positions() (all []protocol.Position, err error) {
@@ -109,6 +114,20 @@ func TestScrubMendsWhatItFinds(t *testing.T) {
 	s.snapshots[5], s.snapshots[9] = bad, bad
 	require.Equal(t, []string{"found", "remove", "found", "snapshot"}, s.round(t, scrub))
 	s.snapshots[9], s.snapshots[12] = errors.New("input/output error"), nil
-	require.Empty(t, s.round(t, scrub), "it may be undamaged, and it is known already")
+	require.Equal(t, []string{"input/output error"}, s.round(t, scrub), "it may be undamaged")
 	require.Contains(t, s.snapshots, protocol.Position(9))
+}
+
+// TestScrubLeavesAloneWhatItCannotRead: a failed read is told, and is no damage.
+func TestScrubLeavesAloneWhatItCannotRead(t *testing.T) {
+	store, err := wal.OpenBodies(wal.BodiesOptions{FS: vfs.NewMem(), Dir: "bodies"})
+	require.NoError(t, err)
+	s := &scrubbed{snapshots: map[protocol.Position]error{9: errors.New("no snapshot")}, at: order.Begin(1, false)}
+	scrub := NewScrub(s, ScrubFiles{Log: s, Snapshots: s, Bodies: NewBodyAccess(BodyConfig{}, store, nil)})
+	s.unread = &wal.ReadError{Op: "read", File: "f", Err: errors.New("no log")}
+	require.Equal(t, []string{"wal: read f: no log", "no snapshot", "snapshot"}, s.round(t, scrub))
+	stats := s.Stats()
+	require.Zero(t, stats.Damaged)
+	require.NoError(t, stats.Failing)
+	require.Zero(t, s.Harmed(1))
 }

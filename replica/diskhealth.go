@@ -68,11 +68,11 @@ func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
 func (w scrubWorld) WantSnapshot() { w.r.apply.push(member.ApplyItem{Due: true}) }
 
 func (w scrubWorld) Found(err error, needed bool) {
-	w.r.log.Error("something on disk is damaged or cannot be read", "err", err, "needed", needed)
+	w.r.log.Error("something on disk is damaged", "err", err, "needed", needed)
 }
 
 func (w scrubWorld) Trouble(err error) {
-	w.r.log.Warn("files on disk cannot be listed or removed", "err", err)
+	w.r.log.Warn("something on disk cannot be read, listed or removed", "err", err)
 }
 
 // harm notes that an entry cannot be read from the log.

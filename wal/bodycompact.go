@@ -2,7 +2,6 @@ package wal
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -226,7 +225,7 @@ func (b *Bodies) verifyHeld(h *held) error {
 	for _, at := range []int64{h.offset, want.tailAt()} {
 		var page [bodyHeadSize]byte
 		if _, err := readFull(h.file.file, page[:], at); err != nil {
-			return fmt.Errorf("wal: read %s: %w", b.path(h.file.seq, bodySuffix), err)
+			return &ReadError{"read", b.path(h.file.seq, bodySuffix), err}
 		}
 		got, ok := decodeBodyHead(page[:], h.file.salt, at, h.file.capacity)
 		if !ok || got.number != h.number {

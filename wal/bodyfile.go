@@ -234,7 +234,7 @@ func (b *Bodies) readHeld(h *held, buf []byte) ([]byte, error) {
 	buf = buf[:h.length]
 	at := h.offset + bodyHeadSize
 	if n, err := readFull(h.file.file, buf, at); err != nil {
-		return nil, fmt.Errorf("wal: read %s: %w", b.path(h.file.seq, bodySuffix), err)
+		return nil, &ReadError{"read", b.path(h.file.seq, bodySuffix), err}
 	} else if n < len(buf) {
 		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the file ends after %d of %d bytes", h.meta.Index, h.meta.Instance, n, len(buf))
 	}

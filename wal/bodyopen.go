@@ -54,7 +54,7 @@ func (b *Bodies) open() error {
 	}
 	names, err := b.fs.List(b.dir)
 	if err != nil {
-		return fmt.Errorf("wal: list %s: %w", b.dir, err)
+		return &ReadError{"list", b.dir, err}
 	}
 	sort.Strings(names)
 	if err := b.openFiles(names); err != nil {
@@ -79,7 +79,7 @@ func (b *Bodies) openFiles(names []string) error {
 		}
 		f, err := b.fs.OpenReadWrite(b.fs.PathJoin(b.dir, name), category)
 		if err != nil {
-			return fmt.Errorf("wal: open %s: %w", name, err)
+			return &ReadError{"open", name, err}
 		}
 		file := &bodyFile{seq: seq, file: f, salt: salt(b.identity, seq, 0)}
 		b.files = append(b.files, file)
@@ -97,13 +97,13 @@ func (b *Bodies) header(f *bodyFile) error {
 	name := b.path(f.seq, bodySuffix)
 	info, err := f.file.Stat()
 	if err != nil {
-		return fmt.Errorf("wal: stat %s: %w", name, err)
+		return &ReadError{"stat", name, err}
 	}
 	f.capacity = min(info.Size(), maxSegmentBytes)
 	page := make([]byte, segmentHeaderSize)
 	n, err := readFull(f.file, page, 0)
 	if err != nil {
-		return fmt.Errorf("wal: read %s: %w", name, err)
+		return &ReadError{"read", name, err}
 	}
 	h, err := decodePage(page[:n], bodyFileMagic)
 	var version *VersionError
@@ -181,7 +181,7 @@ func (b *Bodies) scan(w *readBuffer, f *bodyFile) (items []bodyItem, end int64, 
 		return nil
 	})
 	if err != nil {
-		return nil, 0, false, fmt.Errorf("wal: read %s: %w", b.path(f.seq, bodySuffix), err)
+		return nil, 0, false, &ReadError{"read", b.path(f.seq, bodySuffix), err}
 	}
 	f.durable = s.durable
 	return items, end, closed, nil

@@ -64,6 +64,17 @@ func (e *FailedError) Error() string {
 }
 func (e *FailedError) Unwrap() error { return e.Err }
 
+// ReadError says that the disk failed to read something. Nothing is known of what is there: it is not
+// taken for damaged, nothing was changed, and a retry is safe.
+type ReadError struct {
+	Op   string // what failed: read, open, stat, list
+	File string
+	Err  error
+}
+
+func (e *ReadError) Error() string { return fmt.Sprintf("wal: %s %s: %v", e.Op, e.File, e.Err) }
+func (e *ReadError) Unwrap() error { return e.Err }
+
 // FullError says that the disk had no space. The log is not shut: the caller repeats the call,
 // which goes on where it stopped once there is space. Open may return it too.
 type FullError struct {

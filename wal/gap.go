@@ -194,7 +194,7 @@ func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) 
 	for from < s.capacity {
 		b, err := r.buffer.bytes(s.file, from, int(min(step+batchHeaderSize, s.capacity-from)))
 		if err != nil {
-			return 0, fmt.Errorf("wal: read %s: %w", r.l.path(s.seq, liveSuffix), err)
+			return 0, &ReadError{"read", r.l.path(s.seq, liveSuffix), err}
 		}
 		for at := 0; at < len(b); at++ {
 			k := bytes.Index(b[at:], batchMagic)

@@ -55,16 +55,16 @@ func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *Co
 	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {
 		return m, nil, nil
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("wal: stat %s: %w", m.path, err)
+		return nil, nil, &ReadError{"stat", m.path, err}
 	}
 	if m.file, err = fsys.OpenReadWrite(m.path, category); err != nil {
-		return nil, nil, fmt.Errorf("wal: open %s: %w", m.path, err)
+		return nil, nil, &ReadError{"open", m.path, err}
 	}
 	page := make([]byte, 2*markSlotSize)
 	n, err := readFull(m.file, page, 0)
 	if err != nil { // what it says is not known, so neither is where the log ends
 		m.close()
-		return nil, nil, fmt.Errorf("wal: read %s: %w", m.path, err)
+		return nil, nil, &ReadError{"read", m.path, err}
 	}
 	bad := n < len(page)
 	for slot := range 2 {

@@ -41,7 +41,7 @@ func (l *Log) ReadEntry(instance uint32, index uint64) ([]byte, error) {
 		seg.file.Close()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("wal: read %s: %w", l.path(seg.seq, liveSuffix), err)
+		return nil, &ReadError{"read", l.path(seg.seq, liveSuffix), err}
 	}
 	return l.checked(seg, at, seed, b, recordHeader{kind: KindEntry, instance: instance, index: index})
 }
@@ -129,7 +129,7 @@ func (l *Log) readPlace(w *readBuffer, at place, want recordHeader) ([]byte, err
 	seg := l.segment(at)
 	b, err := w.bytes(seg.file, int64(at.off), recordHeaderSize+int(at.len))
 	if err != nil {
-		return nil, fmt.Errorf("wal: read %s: %w", l.path(seg.seq, liveSuffix), err)
+		return nil, &ReadError{"read", l.path(seg.seq, liveSuffix), err}
 	}
 	return l.checked(seg, at, seg.saltAt(int64(at.off)), b, want)
 }

@@ -158,7 +158,7 @@ func (r *recovery) list() ([]*segment, error) {
 	l := r.l
 	names, err := l.fs.List(l.dir)
 	if err != nil {
-		return nil, fmt.Errorf("wal: list %s: %w", l.dir, err)
+		return nil, &ReadError{"list", l.dir, err}
 	}
 	sort.Strings(names)
 	r.names = names
@@ -173,7 +173,7 @@ func (r *recovery) list() ([]*segment, error) {
 			for _, s := range segs {
 				s.file.Close()
 			}
-			return nil, fmt.Errorf("wal: open %s: %w", name, err)
+			return nil, &ReadError{"open", name, err}
 		}
 		segs = append(segs, &segment{seq: seq, file: f})
 	}
@@ -236,7 +236,7 @@ func (r *recovery) header(s *segment) error {
 	b := make([]byte, segmentHeaderSize)
 	n, err := readFull(s.file, b, 0)
 	if err != nil {
-		return fmt.Errorf("wal: read %s: %w", name, err)
+		return &ReadError{"read", name, err}
 	}
 	h, err := decodeSegmentHeader(b[:n])
 	var version *VersionError
@@ -246,7 +246,7 @@ func (r *recovery) header(s *segment) error {
 	}
 	info, serr := s.file.Stat()
 	if serr != nil {
-		return fmt.Errorf("wal: stat %s: %w", name, serr)
+		return &ReadError{"stat", name, serr}
 	}
 	s.capacity = min(info.Size(), maxSegmentBytes)
 	switch {
@@ -481,7 +481,7 @@ func (s *scanner) run(offset int64, expect uint64, visit func(recordHeader, plac
 func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte, err error) {
 	b, err := s.buffer.bytes(s.seg.file, offset, batchHeaderSize)
 	if err != nil {
-		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
+		return h, nil, &ReadError{"read", segmentName(s.seg.seq, liveSuffix), err}
 	}
 	h, ok := decodeBatchHeader(b, s.identity, s.seg.seq, offset)
 	if !ok || expect > 0 && h.number != expect || h.life < s.life || h.end() > s.seg.capacity {
@@ -489,7 +489,7 @@ func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte
 	}
 	b, err = s.buffer.bytes(s.seg.file, offset, batchHeaderSize+int(h.length))
 	if err != nil {
-		return h, nil, fmt.Errorf("wal: read segment %d: %w", s.seg.seq, err)
+		return h, nil, &ReadError{"read", segmentName(s.seg.seq, liveSuffix), err}
 	}
 	if len(b) < batchHeaderSize+int(h.length) || !goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.life)) {
 		return batchHeader{}, nil, nil

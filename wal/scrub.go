@@ -1,9 +1,6 @@
 package wal
 
-import (
-	"fmt"
-	"sort"
-)
+import "sort"
 
 // Damage is a place of a log that is not what was written. When a log is opened a batch counts
 // whole or not at all. So everything in a damaged batch is in danger, although parts of it may
@@ -38,33 +35,34 @@ func (l *Log) NewScrubber() *Scrubber {
 }
 
 // Next reads some batches and returns how many bytes that were; 0: the round is over, and the
-// next call begins another one. damage is nil if they are what was written.
-func (s *Scrubber) Next() (read int64, damage *Damage) {
+// next call begins another one. damage is nil if they are what was written. err is a *ReadError: then
+// this round leaves out the rest of the segment.
+func (s *Scrubber) Next() (read int64, damage *Damage, err error) {
 	seg, end := s.segment()
 	if seg == nil {
 		s.seq, s.offset = 0, 0
-		return 0, nil
+		return 0, nil, nil
 	}
 	defer s.release(seg)
 	s.buffer.file = nil // the file has grown since
 	from := s.offset
-	for s.offset < end && s.offset-from < scrubStep {
-		last, err := s.batch(seg, end)
-		if err != nil {
-			return max(s.offset-from, 1), s.damage(seg, end, err)
-		}
-		if last {
-			s.offset = end
+	for s.offset < end && s.offset-from < scrubStep && damage == nil {
+		if damage, err = s.batch(seg, end); err != nil {
+			read = max(s.offset-from, 1)
+			s.seq, s.offset = seg.seq+1, segmentHeaderSize
+			return read, nil, err
 		}
 	}
 	read = max(s.offset-from, 1)
-	if s.offset >= end && seg != s.l.last() {
+	switch {
+	case s.offset < end:
+	case damage != nil || seg != s.l.last():
 		s.seq, s.offset = seg.seq+1, segmentHeaderSize
-	} else if s.offset >= end {
+	default:
 		s.seq, s.offset = 0, 0
-		return 0, nil
+		return 0, nil, nil
 	}
-	return read, nil
+	return read, damage, nil
 }
 
 // last is the segment that is being written; nil if the log is closed.
@@ -111,50 +109,55 @@ func (s *Scrubber) release(seg *segment) {
 	}
 }
 
-// batch checks the next one; last says that the segment has no more.
-func (s *Scrubber) batch(seg *segment, end int64) (last bool, err error) {
+// batch checks the next one. It returns damage if no good one is there.
+func (s *Scrubber) batch(seg *segment, end int64) (*Damage, error) {
 	sc := scanner{buffer: &s.buffer, seg: &segment{seq: seg.seq, file: seg.file, capacity: end}, identity: s.l.identity}
 	h, body, err := sc.batch(s.offset, 0)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if h.number == 0 {
-		return false, fmt.Errorf("no good batch is here")
-	}
-	for len(body) > 0 {
-		r := decodeRecordHeader(body)
-		last = r.kind == KindMark && r.flag == markNext
-		body = body[recordHeaderSize+r.length:]
+		return s.damage(seg, end)
 	}
 	s.offset = h.end()
-	return last, nil
+	for len(body) > 0 {
+		r := decodeRecordHeader(body)
+		if r.kind == KindMark && r.flag == markNext {
+			s.offset = end // the segment has no more
+		}
+		body = body[recordHeaderSize+r.length:]
+	}
+	return nil, nil
 }
 
 // damage describes the bytes from offset up to the next good batch, and goes on there.
-func (s *Scrubber) damage(seg *segment, end int64, err error) *Damage {
+func (s *Scrubber) damage(seg *segment, end int64) (*Damage, error) {
 	from := s.offset
-	s.offset = s.behind(seg, end)
-	d := &Damage{Where: &CorruptError{File: s.l.path(seg.seq, liveSuffix), Offset: from, Detail: err.Error()}}
-	d.Lost = s.l.within(seg, from, s.offset)
-	if s.offset >= end {
-		s.seq, s.offset = seg.seq+1, segmentHeaderSize
+	to, err := s.behind(seg, end)
+	if err != nil {
+		return nil, err
 	}
-	return d
+	s.offset = to
+	where := &CorruptError{File: s.l.path(seg.seq, liveSuffix), Offset: from, Detail: "no good batch is here"}
+	return &Damage{Where: where, Lost: s.l.within(seg, from, to)}, nil
 }
 
 // behind finds the next good batch of a segment behind the offset.
-func (s *Scrubber) behind(seg *segment, end int64) int64 {
+func (s *Scrubber) behind(seg *segment, end int64) (int64, error) {
 	r := recovery{l: s.l, buffer: readBuffer{step: scrubStep}}
 	part := &segment{seq: seg.seq, file: seg.file, capacity: end}
 	at := s.offset + 1
 	for {
 		found, err := r.search(part, at, func(*batchHeader) bool { return true })
-		if err != nil || found < 0 {
-			return end
+		if err != nil {
+			return 0, err
+		}
+		if found < 0 {
+			return end, nil
 		}
 		sc := scanner{buffer: &r.buffer, seg: part, identity: s.l.identity}
-		if h, _, err := sc.batch(found, 0); err == nil && h.number > 0 {
-			return found
+		if h, _, err := sc.batch(found, 0); err != nil || h.number > 0 {
+			return found, err
 		}
 		at = found + 1
 	}

@@ -3,6 +3,7 @@ package wal
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,7 +14,7 @@ import (
 // scrubbed is a round of scrubbing: how much was read, and what was found.
 func scrubbed(s *Scrubber) (bytes int64, found []*Damage) {
 	for {
-		n, d := s.Next()
+		n, d, _ := s.Next()
 		if bytes += n; d != nil {
 			found = append(found, d)
 		}
@@ -73,27 +74,65 @@ func TestScrub(t *testing.T) {
 	require.Equal(t, "040", stateOf(t, l, 1))
 }
 
-// TestScrubReadError: what the disk does not give is damage like any other.
+// TestScrubReadError: what the disk fails to read is not damaged, and nothing of it is in danger. The
+// scrub goes on with the next segment, and the next round tries again.
 func TestScrubReadError(t *testing.T) {
-	broken := false
-	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {
-		if broken && o.Kind == errorfs.OpFileReadAt && strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
-			return errorfs.ErrInjected
+	broken := int64(0) // from here on the first segment cannot be read; 0: it can
+	fs := vfs.NewMem()
+	l := openMem(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if broken > 0 && o.Kind == errorfs.OpFileReadAt && o.Offset >= broken && strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
+			return syscall.EIO
 		}
 		return nil
 	})))
 	defer l.Close()
+	var at []int64
 	for i := uint64(1); l.current().seq < 3; i++ {
 		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000))}))
 		require.NoError(t, l.Sync())
+		at = append(at, l.start)
 	}
+	flip(t, fs, l.path(2, liveSuffix), segmentHeaderSize+batchHeaderSize+recordHeaderSize+9, 0)
 	s := l.NewScrubber()
-	broken = true
+	round := func(failures int) {
+		t.Helper()
+		var found []*Damage
+		var failed []error
+		for n := int64(1); n > 0; {
+			var d *Damage
+			var err error
+			if n, d, err = s.Next(); d != nil {
+				found = append(found, d)
+			}
+			if err != nil {
+				failed = append(failed, err)
+			}
+		}
+		require.Len(t, failed, failures)
+		for _, err := range failed {
+			require.ErrorIs(t, err, syscall.EIO)
+			require.ErrorAs(t, err, new(*ReadError))
+			require.NotErrorAs(t, err, new(*CorruptError))
+		}
+		require.NotEmpty(t, found)
+		require.Equal(t, l.path(2, liveSuffix), found[len(found)-1].Where.File, "the damage behind it")
+		require.Len(t, found, 1)
+	}
+	for _, broken = range []int64{1, segmentHeaderSize + 1} {
+		s.buffer = readBuffer{step: 512} // so that some of it is read before
+		round(1)
+	}
+	broken = 0
+	round(0)
+
+	// How far damage reaches is not known if what is behind it cannot be read.
+	flip(t, fs, l.path(1, liveSuffix), at[2]+batchHeaderSize+recordHeaderSize+9, 0)
+	broken = at[2] + 1
+	round(1)
+	broken = 0
 	_, found := scrubbed(s)
-	require.Len(t, found, 1)
-	require.Contains(t, found[0].Where.Error(), "injected")
-	require.Len(t, found[0].Lost, 1)
-	require.Positive(t, found[0].Lost[0].Last)
+	require.Len(t, found, 2)
+	require.Equal(t, at[2], found[0].Where.Offset)
 }
 
 // TestCompactOverDamage: a state and a base that must be written forward are damaged. The state
