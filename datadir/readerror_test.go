@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
 )
 
 var errUnreadable = errors.New("input/output error")
@@ -45,4 +47,26 @@ func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	require.True(t, ok)
 	require.EqualValues(t, 2, h.Cursor.Position)
 	require.Empty(t, s.Damaged)
+}
+
+// TestASnapshotThatCannotBeReadIsNotReplaced: with woven instances a snapshot at the same position may go
+// further. A member may have given up its log for it, so one that goes less far must not take its place
+// because the disk fails to read.
+func TestASnapshotThatCannotBeReadIsNotReplaced(t *testing.T) {
+	fs := &unreadable{FS: vfs.NewMem(), name: "none"}
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	at := func(round protocol.Round) SnapshotHeader {
+		cursor := order.Begin(2, true)
+		cursor.Position, cursor.Next.Round = 5, round
+		return SnapshotHeader{Meta: member.Meta{Cursor: cursor}, HasState: true}
+	}
+	require.NoError(t, s.Write(at(9), writeState("further")))
+	fs.name = s.path(5)
+	require.ErrorIs(t, s.Write(at(7), writeState("less far")), errUnreadable)
+	fs.name = "none"
+	h, ok, err := s.Newest()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 9, h.Cursor.Next.Round)
 }

@@ -175,7 +175,11 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.behind(&h.Cursor) {
+	behind, err := s.behind(&h.Cursor)
+	if err != nil {
+		return err
+	}
+	if behind {
 		return s.fs.Remove(tmp)
 	}
 	s.proven.Store(nil)
@@ -208,17 +212,20 @@ func (s *Snapshots) discard(path string) error {
 	return nil
 }
 
-// behind reports whether there already is a snapshot of the same position that goes further.
-func (s *Snapshots) behind(c *order.Cursor) bool {
+// behind reports whether there already is a snapshot of the same position that goes further. One that
+// is damaged should be replaced.
+func (s *Snapshots) behind(c *order.Cursor) (bool, error) {
 	if !c.Woven() {
-		return false
+		return false, nil
 	}
 	f, err := s.Open(c.Position)
-	if err != nil {
-		return false // there is none, or it is damaged and should be replaced
+	switch {
+	case errors.Is(err, os.ErrNotExist) || member.IsDamage(err):
+		return false, nil
+	case err != nil:
+		return false, err
 	}
-	defer f.Close()
-	return c.Before(&f.Header.Cursor)
+	return c.Before(&f.Header.Cursor), f.Close()
 }
 
 func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) error {
