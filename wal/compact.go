@@ -1,5 +1,7 @@
 package wal
 
+import "errors"
+
 // Compact says that an instance's entries up to and including index are not needed. The
 // space of segments that nobody needs is free again after the next Sync: segments are
 // given up from the oldest on, and what is live in them besides entries (states, bases) is
@@ -48,7 +50,10 @@ func (l *Log) giveUp() error {
 		return nil
 	}
 	for _, in := range l.index.all {
-		if err := l.carry(&w, in, need); err != nil {
+		if err := l.carry(&w, in, need); errors.As(err, new(*ReadError)) {
+			l.dirty, l.sealed = true, false
+			return nil // it may succeed at the next compaction
+		} else if err != nil {
 			return err
 		}
 	}
@@ -105,7 +110,7 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 }
 
 // carry writes forward what an instance has in segments before need, besides entries. A base that
-// cannot be read is given up, because a snapshot says the same.
+// is damaged is given up, because a snapshot says the same.
 func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
 	if in.state.seg != 0 && old(in.state) {
@@ -118,6 +123,9 @@ func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	if in.base.seg != 0 && old(in.base) {
 		h := recordHeader{kind: KindBase, instance: in.id, index: in.baseIndex}
 		data, err := l.readPlace(w, in.base, h)
+		if errors.As(err, new(*ReadError)) {
+			return err
+		}
 		at := place{}
 		if err == nil {
 			h.flag = flagCarried

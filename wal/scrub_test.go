@@ -165,3 +165,34 @@ func TestCompactOverDamage(t *testing.T) {
 	require.NoError(t, l.Append([]Record{entry(1, last+1, nil)}), "it goes on where it was")
 	require.NoError(t, l.Close())
 }
+
+// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now.
+// Nothing is given up, and the next compaction goes on.
+func TestCompactKeepsABaseThatCannotBeRead(t *testing.T) {
+	broken := false
+	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if broken && o.Kind == errorfs.OpFileReadAt && strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
+			return syscall.EIO
+		}
+		return nil
+	})))
+	require.NoError(t, l.Append([]Record{
+		state(1, "vote", 4), {Instance: 1, Kind: KindBase, Index: 7, Parts: [2][]byte{[]byte("base")}}, entry(1, 8, nil)}))
+	last := uint64(8)
+	for ; l.current().seq < 3; last++ {
+		require.NoError(t, l.Append([]Record{entry(1, last+1, payload(1, last+1, 3000))}))
+		require.NoError(t, l.Sync())
+	}
+	broken = true
+	require.NoError(t, l.Compact(1, last))
+	require.NoError(t, l.Sync())
+	require.EqualValues(t, 7, l.index.find(1).baseIndex)
+	require.EqualValues(t, 1, l.first)
+	broken = false
+	require.NoError(t, l.Compact(1, last))
+	require.NoError(t, l.Sync())
+	require.EqualValues(t, 3, l.first)
+	require.Equal(t, []string{"state 0 vote", "base 7 base"}, replayAll(t, l, 1))
+	require.NoError(t, l.check())
+	require.NoError(t, l.Close())
+}
