@@ -1,6 +1,8 @@
 package member
 
 import (
+	"errors"
+
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -22,14 +24,21 @@ func NewBodyAccess(cfg BodyConfig, store BodyStore, world BodyWorld) *BodyAccess
 // Local reads what this member holds of a body. Damage counts as holding nothing, and is
 // repaired.
 func (a *BodyAccess) Local(ref protocol.BodyRef) Fragment {
-	have, err := ReadBody(ref, a.store)
-	if err != nil {
-		if IsDamage(err) {
-			a.damaged(ref, err)
-		}
-		return Fragment{}
-	}
+	have, _ := a.read(ref)
 	return have
+}
+
+// read is Local. unread says why something is held that could not be read.
+func (a *BodyAccess) read(ref protocol.BodyRef) (have Fragment, unread error) {
+	have, err := ReadBody(ref, a.store)
+	switch {
+	case err == nil:
+		return have, nil
+	case IsDamage(err):
+		a.damaged(ref, err)
+		return Fragment{}, nil
+	}
+	return Fragment{}, err
 }
 
 func (a *BodyAccess) damaged(ref protocol.BodyRef, err error) {
@@ -51,7 +60,7 @@ func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
 // Fetch makes a body whole for a reader. If this member holds all of it, nobody else is asked.
 // done is called once.
 func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
-	have := a.Local(ref)
+	have, unread := a.read(ref)
 	if have.Form == protocol.FormWhole {
 		done(Answer{Ref: ref, Body: have.Bytes})
 		return
@@ -60,16 +69,28 @@ func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
 	if have.Form != protocol.FormNone {
 		q.Have = &have
 	}
+	answer := func(got Answer) {
+		if lost := (*BodyError)(nil); unread != nil && errors.As(got.Err, &lost) {
+			own := *lost // others may wait for the same answer
+			own.Unread = unread
+			got.Err = &own
+		}
+		done(got)
+	}
 	var err error
-	if a.world.Inbox(func(i *BodyInbox) { err = i.Ask(q, done) }); err != nil {
+	if a.world.Inbox(func(i *BodyInbox) { err = i.Ask(q, answer) }); err != nil {
 		done(Answer{Ref: ref, Err: err})
 	}
 }
 
-// Serve answers another member's question about a body from the disk.
+// Serve answers another member's question about a body from the disk. It gives no answer if the disk
+// fails to read: this member may hold the body, and is asked again.
 func (a *BodyAccess) Serve(m *protocol.Message) {
 	answer, err := AnswerFetch(m, a.cfg.Self, a.store)
-	if err != nil && IsDamage(err) {
+	if err != nil && !IsDamage(err) {
+		return
+	}
+	if err != nil {
 		if held, ok := a.store.Find(uint32(m.Instance), uint64(m.Holdings[0].Index)); ok {
 			a.damaged(RefOf(&held), err)
 		}

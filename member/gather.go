@@ -54,6 +54,8 @@ type BodyError struct {
 	Found, Need     int
 	Asked, Answered int // members
 	Bad             int // fragments that do not fit the body's digest
+	// Unread is why this member could not read what it holds of the body; nil: it holds nothing more.
+	Unread error
 }
 
 func (e *BodyError) Error() string {
@@ -61,9 +63,12 @@ func (e *BodyError) Error() string {
 		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
 }
 
+// Unwrap returns Unread.
+func (e *BodyError) Unwrap() error { return e.Unread }
+
 // Certain reports that all members answered, again and again, and together hold too little. Only a
 // member that is not part of the cluster now can help, or a repair of a disk.
-func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked }
+func (e *BodyError) Certain() bool { return e.Asked > 0 && e.Answered == e.Asked && e.Unread == nil }
 
 // GatherConfig sets up a Gatherer.
 type GatherConfig struct {

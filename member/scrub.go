@@ -13,7 +13,9 @@ const ScrubAtLeast = 64 << 20
 
 // ScrubFiles is what a Scrub reads.
 type ScrubFiles struct {
-	Log       interface{ Next() (int64, *wal.Damage, error) } // a wal.Scrubber
+	Log interface {
+		Next() (int64, *wal.Damage, error)
+	} // a wal.Scrubber
 	Snapshots SnapshotFiles
 	Bodies    *BodyAccess
 }
