@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -36,7 +38,8 @@ type bodies struct {
 	// questions are those of other members. When it is full, more questions are dropped. The other
 	// members ask them again.
 	questions chan *protocol.Message
-	readers   chan struct{} // holds a token for each body that this member reads for itself now
+	// reads are the bytes of the bodies that this member reads for itself now; ≤ bodyReadBytes.
+	reads *semaphore.Weighted
 }
 
 // flight is a body that several callers wait for together.
@@ -55,8 +58,10 @@ const (
 	bodyAsks = 1 << 16
 	// bodyTimeout is how long a body is gathered at most.
 	bodyTimeout = 10 * time.Second
-	// bodyReaders is how many bodies this member reads for itself from its disk at the same time.
-	bodyReaders = 8
+	// bodyReadBytes bounds the bytes of the bodies that this member reads for itself from its disk at
+	// the same time. One body alone may be larger. bodyReaders bounds how many these are.
+	bodyReadBytes = 32 << 20
+	bodyReaders   = 8
 	// bodyServers is how many goroutines answer questions of other members.
 	bodyServers = 2
 	// bodyQuestions is how many of these questions may wait. bodyQuestionBytes bounds each of them.
@@ -73,7 +78,7 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 		r: r, store: store, cache: member.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
 		inbox:     member.NewBodyInbox(member.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
-		questions: make(chan *protocol.Message, bodyQuestions), readers: make(chan struct{}, bodyReaders),
+		questions: make(chan *protocol.Message, bodyQuestions), reads: semaphore.NewWeighted(bodyReadBytes),
 	}
 	b.BodyAccess = member.NewBodyAccess(member.BodyConfig{
 		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,

@@ -19,23 +19,43 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	if body := r.bodies.cached(ref); body != nil {
 		return body, nil
 	}
-	select {
-	case r.bodies.readers <- struct{}{}:
-	case <-ctx.Done():
-		return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
-	case <-r.stop:
+	f := r.bodies.flying(ref)
+	if f == nil {
+		f = r.bodies.begin(ctx, ref)
+	}
+	if f != nil {
+		select {
+		case <-f.done:
+			return f.body, f.err
+		case <-ctx.Done():
+		case <-r.stop:
+		}
+	}
+	if r.ctx.Err() != nil {
 		return nil, r.stopped()
 	}
-	f := r.bodies.join(ref)
-	<-r.bodies.readers
-	select {
-	case <-f.done:
-		return f.body, f.err
-	case <-ctx.Done():
-		return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
-	case <-r.stop:
-		return nil, r.stopped()
+	return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+}
+
+// flying returns what waits for a body already; nil: nobody does.
+func (b *bodies) flying(ref protocol.BodyRef) *flight {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.flights[ref]
+}
+
+// begin reads a body as soon as the bytes of those that are being read allow it; nil: ctx or the
+// member ended before.
+func (b *bodies) begin(ctx context.Context, ref protocol.BodyRef) *flight {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.r.ctx, cancel)()
+	bytes := min(max(int64(ref.Size), bodyReadBytes/bodyReaders), bodyReadBytes)
+	if b.reads.Acquire(ctx, bytes) != nil {
+		return nil
 	}
+	defer b.reads.Release(bytes)
+	return b.join(ref)
 }
 
 // join adds a caller to those that wait for a body. The first caller starts the read.
