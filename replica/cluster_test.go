@@ -219,6 +219,7 @@ type cluster struct {
 	machines map[protocol.MemberID]*machine
 	running  map[protocol.MemberID]*Replica
 	faults   map[protocol.MemberID]*diskFault
+	serving  chan struct{} // closed when nothing may hold up the members any more
 	setting
 }
 
@@ -238,7 +239,7 @@ func inBubble(t *testing.T, s setting, test func(*cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
 			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
-			faults: map[protocol.MemberID]*diskFault{},
+			faults: map[protocol.MemberID]*diskFault{}, serving: make(chan struct{}),
 		}
 		for i := range s.size {
 			id := protocol.MemberID(i + 1)

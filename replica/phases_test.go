@@ -123,15 +123,19 @@ func woven(instances int) func(*Options) {
 
 func keepLittle(o *Options) { o.KeepLogBytes = 1 }
 
-// blockWrites has a snapshot taken, which is not written until the member stops. The channel is closed when the
-// first one is being written.
+// blockWrites has a snapshot taken, which is not written until the member stops or all members are to
+// serve. The channel is closed when the first one is being written.
 func (c *cluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 	reached, once := make(chan struct{}), sync.Once{}
 	c.machines[id].hook(func(m *machine) {
 		m.write = func(ctx context.Context) error {
 			once.Do(func() { close(reached) })
-			<-ctx.Done()
-			return ctx.Err()
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-c.serving:
+				return nil
+			}
 		}
 	})
 	c.running[id].apply.push(member.ApplyItem{Due: true})
@@ -267,6 +271,7 @@ func (c *cluster) serves() {
 	for _, m := range c.members {
 		c.machines[m.ID].hook(func(m *machine) { m.apply, m.write, m.restore, m.close, m.take = nil, nil, nil, nil, nil })
 	}
+	close(c.serving)
 	c.leader()
 	for _, m := range c.members {
 		require.NoError(c.t, c.running[m.ID].ReadBarrier(c.t.Context()))
