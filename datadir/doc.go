@@ -3,6 +3,7 @@
 // that it is given, so that production and the simulator run it alike. It starts no goroutine and
 // reads no clock.
 //
+//   - open.go: the steps of a start, in their order, and what they find.
 //   - identity.go: to whom the directory belongs, and the lives of that member.
 //   - registerfile.go: whom the member has met (member.Register).
 //   - snapshots.go: the snapshot files; each is complete or does not count.

@@ -46,20 +46,27 @@ type InstancesHost[I any] interface {
 	Kept(func(*Kept))
 }
 
+// FoundInstances is what a member's log had of its instances when it started.
+type FoundInstances struct {
+	// InForce are those in force. pending is what the log has of instances that begin later.
+	InForce []InstanceLog
+	pending map[protocol.InstanceID]*Pending
+}
+
 // FindInstances reads from a member's log what its instances need to start after its newest
 // snapshot. It gives up the logs of instances that are retired there: the member stopped before it
 // did, or got a snapshot from after the retirement.
-func FindInstances[I any](log *wal.Log, meta *Meta) (*Instances[I], error) {
-	n := &Instances[I]{pending: map[protocol.InstanceID]*Pending{}}
+func FindInstances(log *wal.Log, meta *Meta) (*FoundInstances, error) {
+	f := &FoundInstances{pending: map[protocol.InstanceID]*Pending{}}
 	for _, id := range meta.Cursor.Instances() {
 		rec, err := Recover(log, id, *meta)
 		if err != nil {
 			return nil, err
 		}
-		n.found = append(n.found, InstanceLog{Instance: id, Recovered: &rec})
+		f.InForce = append(f.InForce, InstanceLog{Instance: id, Recovered: &rec})
 	}
 	if !meta.Cursor.Woven() {
-		return n, nil
+		return f, nil
 	}
 	for _, w := range log.Instances() {
 		id := protocol.InstanceID(w)
@@ -70,7 +77,7 @@ func FindInstances[I any](log *wal.Log, meta *Meta) (*Instances[I], error) {
 		if err != nil {
 			return nil, err
 		}
-		n.pending[id] = u
+		f.pending[id] = u
 	}
 	for _, id := range log.Instances() {
 		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
@@ -80,25 +87,26 @@ func FindInstances[I any](log *wal.Log, meta *Meta) (*Instances[I], error) {
 			return nil, err
 		}
 	}
-	return n, nil
+	return f, nil
 }
 
-// Found is what the log had at the start of the instances in force.
-func (n *Instances[I]) Found() []InstanceLog { return n.found }
-
-// Logs is all that the log had at the start: of the instances in force, then of those that begin
-// later.
-func (n *Instances[I]) Logs() []InstanceLog {
-	logs := slices.Clone(n.found)
+// Logs is all that the log had: of the instances in force, then of those that begin later.
+func (f *FoundInstances) Logs() []InstanceLog {
+	logs := slices.Clone(f.InForce)
 	var later []protocol.InstanceID
-	for id := range n.pending { // any order: they are sorted
+	for id := range f.pending { // any order: they are sorted
 		later = append(later, id)
 	}
 	slices.Sort(later)
 	for _, id := range later {
-		logs = append(logs, InstanceLog{Instance: id, Recovered: &n.pending[id].Recovered})
+		logs = append(logs, InstanceLog{Instance: id, Recovered: &f.pending[id].Recovered})
 	}
 	return logs
+}
+
+// NewInstances returns the instances that a log had. Start makes them.
+func NewInstances[I any](found *FoundInstances) *Instances[I] {
+	return &Instances[I]{found: found.InForce, pending: found.pending}
 }
 
 // Start makes the instances in force. They do not run yet.

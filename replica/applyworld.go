@@ -78,9 +78,9 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	w.r.spawn(func(ctx context.Context) {
 		h, err := datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
 		if state == nil {
-			err = w.r.snaps.Write(h, nil)
+			err = w.r.dir.Snapshots.Write(h, nil)
 		} else {
-			err = errors.Join(w.r.snaps.Write(h, writeView(ctx, state)), state.Close())
+			err = errors.Join(w.r.dir.Snapshots.Write(h, writeView(ctx, state)), state.Close())
 		}
 		w.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
@@ -92,7 +92,7 @@ func (w applyWorld) Saved(at *order.Cursor) { w.r.saved.Store(at) }
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
 	w.opened = w.r.now()
-	f, err := w.r.snaps.At(protocol.Base{Index: index}, instance)
+	f, err := w.r.dir.Snapshots.At(protocol.Base{Index: index}, instance)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 }
 
 // Prune implements member.ApplyWorld.
-func (w applyWorld) Prune(p protocol.Position) error { return w.r.snaps.Prune(p) }
+func (w applyWorld) Prune(p protocol.Position) error { return w.r.dir.Snapshots.Prune(p) }
 
 // Tell implements member.ApplyWorld.
 func (w applyWorld) Tell(n member.ApplyNews) {

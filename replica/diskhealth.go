@@ -34,7 +34,7 @@ func (d *diskHealth) Stats() (s member.DiskStats) {
 func (r *Replica) scrub(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	s := member.NewScrub(scrubWorld{&r.disk, r}, member.ScrubFiles{Log: r.wal.NewScrubber(), Snapshots: r.snaps, Bodies: r.bodies.BodyAccess})
+	s := member.NewScrub(scrubWorld{&r.disk, r}, member.ScrubFiles{Log: r.dir.Log.NewScrubber(), Snapshots: r.dir.Snapshots, Bodies: r.bodies.BodyAccess})
 	for {
 		select {
 		case <-timer.C:

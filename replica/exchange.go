@@ -110,7 +110,7 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	if verdict, err := x.admit(id, o); err != nil || verdict != member.IntakeTake {
 		return err
 	}
-	err := r.snaps.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
+	err := r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
 	})

@@ -52,7 +52,7 @@ func (l *eventLoop) Relink(changed bool) {
 }
 
 func (l *eventLoop) Fail(err error)               { l.r.fail(err) }
-func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.condemn(f) }
+func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.fail(l.r.dir.Condemn(f)) }
 func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
 
 func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }

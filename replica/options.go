@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/datadir"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -92,4 +94,17 @@ func (o *Options) identity() []byte {
 	binary.BigEndian.PutUint64(b[10:], o.Cluster)
 	binary.BigEndian.PutUint64(b[18:], uint64(o.Self))
 	return b
+}
+
+// directory says what is opened of the member's directory.
+func (o *Options) directory(sm member.StateMachine) datadir.Config {
+	members := o.Members
+	if o.Join {
+		members = nil
+	}
+	segment := member.SegmentBytes(o.SnapshotBytes)
+	return datadir.Config{
+		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
+		Identity: o.identity(), LogSegment: segment, BodySegment: segment,
+	}
 }

@@ -3,9 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,11 +23,9 @@ type Replica struct {
 	log *slog.Logger
 
 	began    time.Time
-	lock     interface{ Close() error }
-	wal      *wal.Log
+	dir      *datadir.Opened
 	bodies   *bodies
 	writer   *wal.Writer
-	snaps    *datadir.Snapshots
 	saved    atomic.Pointer[order.Cursor] // up to where the newest snapshot goes
 	links    links
 	framer   member.Framer
@@ -42,7 +38,6 @@ type Replica struct {
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
-	own      member.OwnIdentity
 	acquainted
 	exchange *exchange
 
@@ -72,27 +67,22 @@ type counters struct {
 // disk must be as it was when the member stopped. A state machine in memory must be empty.
 func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	o.outside()
-	if err := datadir.DropBallast(o.FS, o.Dir); err != nil {
-		return nil, err
-	}
-	own, lock, err := datadir.Enter(o.FS, o.Dir, o.Cluster, o.Self, o.chance)
+	dir, err := datadir.Open(o.directory(sm))
 	if err != nil {
 		return nil, err
 	}
+	o.Begin = dir.Begin
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
-		opt: o, log: o.Logger, began: time.Now(), lock: lock, own: own,
+		opt: o, log: o.Logger, began: time.Now(), dir: dir,
 		peers:  member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
 	r.waiters.New = func() any { return newWaiter() }
-	if err := r.open(own.Session(), sm); err != nil {
+	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
-	}
-	if err := datadir.KeepBallast(o.FS, o.Dir); err != nil {
-		r.log.Warn("the disk has no room for what a start on a full disk needs", "err", err)
 	}
 	r.done.Add(2)
 	go r.takePart()
@@ -105,57 +95,23 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	return r, nil
 }
 
-func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err error) {
-	o := &r.opt
-	register, err := datadir.LoadRegister(o.FS, o.Dir, r.own)
-	if err != nil {
+// open puts the member together from what was in its directory.
+func (r *Replica) open(sm member.StateMachine) (err error) {
+	dir := r.dir
+	r.reportDamage()
+	r.handshakes, r.heard = member.NewHandshakes(dir.Register, handshakeWorld{r}), make(chan struct{}, 1)
+	r.saved.Store(&dir.Meta.Cursor)
+	r.instances = member.NewInstances[*eventLoop](dir.Instances)
+	r.bodies = newBodies(r, dir.Bodies)
+	if r.bodies.kept, err = dir.Kept(r.bodies.hooks()); err != nil {
 		return err
 	}
-	r.handshakes, r.heard = member.NewHandshakes(register, handshakeWorld{r}), make(chan struct{}, 1)
-	if r.snaps, err = datadir.OpenSnapshots(o.FS, filepath.Join(o.Dir, "snapshots")); err != nil {
-		return err
-	}
-	if o.Begin.Woven() {
-		begun, err := datadir.Begin(o.FS, o.Dir, o.Cluster, o.Self, len(o.Begin.Points))
-		if err != nil {
-			return err
-		}
-		o.Begin = order.Begin(begun, true)
-	}
-	if err := r.begin(sm); err != nil {
-		return err
-	}
-	meta, skip, err := datadir.Restore(r.snaps, sm)
-	if err != nil {
-		if member.IsDamage(err) {
-			err = &member.LostError{Err: err}
-		}
-		return err
-	}
-	for _, damage := range r.snaps.Damaged {
-		r.log.Error("a snapshot is damaged; the log goes on from the one before", "err", damage)
-	}
-	r.saved.Store(&meta.Cursor)
-	if r.wal, err = wal.Open(wal.Options{FS: o.FS, Dir: filepath.Join(o.Dir, "log"), Identity: o.identity(), Cover: member.CoverOf(&meta), SegmentBytes: member.SegmentBytes(o.SnapshotBytes)}); err != nil {
-		if member.IsDamage(err) {
-			err = &member.LostError{Err: err}
-		}
-		return err
-	}
-	for _, damage := range r.wal.Damaged() {
-		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
-	}
-	r.disk.health.Passed(r.snaps.Damaged, r.wal.Damaged())
-	if r.instances, err = member.FindInstances[*eventLoop](r.wal, &meta); err != nil {
-		return err
-	}
-	if err := r.openBodies(sm, meta.Cursor.Instances(), r.instances.Logs()); err != nil {
-		return err
-	}
-	r.framer = member.Framer{Load: member.LoadFrom(r.wal), Bodies: r.bodies.store, LeftOut: r.bodies.LeftOut}
-	r.writer = wal.NewWriter(r.wal, r.bodies.store)
-	r.log.Info("recovered", "instances", len(meta.Cursor.Points), "position", meta.Cursor.Position, "applied", max(skip, meta.Cursor.Position), "log", r.own.Log, "life", r.own.Life)
-	if err := r.assemble(session, member.NewApplier(sm, meta, session, skip, r.framer.Load)); err != nil {
+	r.framer = member.Framer{Load: member.LoadFrom(dir.Log), Bodies: dir.Bodies, LeftOut: r.bodies.LeftOut}
+	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
+	at := &dir.Meta.Cursor
+	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
+	r.session = dir.Own.Session()
+	if err := r.assemble(member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)); err != nil {
 		return err
 	}
 	if err := r.connect(); err != nil {
@@ -165,24 +121,22 @@ func (r *Replica) open(session protocol.Session, sm member.StateMachine) (err er
 	return nil
 }
 
-// begin writes the first snapshot of a new cluster. It holds only who the members are. A joining
-// member begins without members, and the cluster tells it later.
-func (r *Replica) begin(sm member.StateMachine) error {
-	if ok, err := r.snaps.Any(); ok || err != nil {
-		return err
+// reportDamage tells what the start found and passed over.
+func (r *Replica) reportDamage() {
+	for _, damage := range r.dir.Snapshots.Damaged {
+		r.log.Error("a snapshot is damaged; the log goes on from the one before", "err", damage)
 	}
-	if d, ok := sm.(member.DurableStateMachine); ok && d.Applied() > 0 {
-		return &member.DirError{Dir: r.opt.Dir, Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
+	for _, damage := range r.dir.Log.Damaged() {
+		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
 	}
-	members := r.opt.Members
-	if r.opt.Join {
-		members = nil
+	r.disk.health.Passed(r.dir.Snapshots.Damaged, r.dir.Log.Damaged())
+	if err := r.dir.Ballast; err != nil {
+		r.log.Warn("the disk has no space for what a start on a full disk needs", "err", err)
 	}
-	return r.snaps.Write(datadir.SnapshotHeader{Meta: member.Bootstrap(r.opt.Begin, members)}, nil)
 }
 
 // assemble makes the event loops.
-func (r *Replica) assemble(session protocol.Session, a *member.Applier) error {
+func (r *Replica) assemble(a *member.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
@@ -191,7 +145,6 @@ func (r *Replica) assemble(session protocol.Session, a *member.Applier) error {
 	a.Void = func(b *member.Batch) {
 		r.proposer.again([]*member.Batch{b})
 	}
-	r.session = session
 	r.exchange = newExchange(r)
 	r.apply = newApplyLoop(r, a, *r.saved.Load())
 	if member.Damaged(a.Machine()) != nil {
@@ -244,27 +197,16 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit,
-		Who: onLink(r.own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met,
+		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met,
 	})
 	if err != nil {
 		return err
 	}
 	r.links = links
 	r.wmu.Lock()
-	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, r.instances.Found(), r.opt.Members)
+	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, r.dir.Instances.InForce, r.opt.Members)
 	r.wmu.Unlock()
 	return nil
-}
-
-// openBodies opens the store of bodies and finds out which of them are live.
-func (r *Replica) openBodies(sm member.StateMachine, shape []protocol.InstanceID, logs []member.InstanceLog) error {
-	store, err := wal.OpenBodies(wal.BodiesOptions{FS: r.opt.FS, Dir: filepath.Join(r.opt.Dir, "bodies"), Identity: r.opt.identity(), SegmentBytes: member.SegmentBytes(r.opt.SnapshotBytes)})
-	if err != nil {
-		return err
-	}
-	r.bodies = newBodies(r, store)
-	r.bodies.kept, err = member.OpenKept(r.opt.Self, store, r.bodies.hooks(), sm, shape, logs)
-	return err
 }
 
 // admit returns why a member that has no link may not connect; 0: it may.
@@ -331,25 +273,9 @@ func (r *Replica) release() error {
 		errs = append(errs, r.links.Close())
 	}
 	if r.writer != nil {
-		errs = append(errs, ignoreFailed(r.writer.Close()))
+		errs = append(errs, wal.IgnoreFailed(r.writer.Close()))
 	}
-	if r.bodies != nil {
-		errs = append(errs, ignoreFailed(r.bodies.store.Close()))
-	}
-	if r.wal != nil {
-		errs = append(errs, ignoreFailed(r.wal.Close()))
-	}
-	errs = append(errs, r.lock.Close())
-	return errors.Join(errs...)
-}
-
-// ignoreFailed drops the error that stopped the log: it was reported at that time.
-func ignoreFailed(err error) error {
-	var failed *wal.FailedError
-	if errors.As(err, &failed) {
-		return nil
-	}
-	return err
+	return errors.Join(append(errs, r.dir.Close())...)
 }
 
 // Done returns a channel that is closed when the member has stopped completely.

@@ -12,7 +12,7 @@ const checkpointBytes = 1 << 20
 func (r *Replica) DiskNeed() int64 {
 	n := member.DiskNeed{
 		Segment: member.SegmentBytes(r.opt.SnapshotBytes), Command: int64(r.opt.MaxCommandBytes), Snapshot: checkpointBytes,
-		SpareLog: r.wal.Spare(), SpareBodies: r.bodies.store.Spare(),
+		SpareLog: r.dir.Log.Spare(), SpareBodies: r.bodies.store.Spare(),
 	}
 	return n.Bytes()
 }

@@ -3,11 +3,9 @@ package replica
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -27,7 +25,7 @@ type handshakeWorld struct{ r *Replica }
 
 // Save implements member.HandshakeWorld, as Fail does.
 func (w handshakeWorld) Save(register *member.Register) error {
-	return datadir.SaveRegister(w.r.opt.FS, w.r.opt.Dir, register)
+	return w.r.dir.SaveRegister(register)
 }
 
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
@@ -80,12 +78,6 @@ func (r *Replica) learn(c *protocol.Config) {
 			r.links.Drop(uint64(id))
 		}
 	}
-}
-
-// condemn stops the member for ever, because it lost what it acknowledged.
-func (r *Replica) condemn(f *protocol.Forgot) {
-	err := datadir.Condemn(r.opt.FS, r.opt.Dir, r.opt.Cluster, r.opt.Self, f)
-	r.fail(errors.Join(member.Forgotten(r.opt.Self, f), err))
 }
 
 // answered notes that a member has a link now, or that the reason is known why it has none.

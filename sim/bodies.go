@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -35,14 +36,10 @@ type droppedBody struct {
 	ref protocol.BodyRef
 }
 
-// openBodies opens the store. There is one store for all instances. Bodies to which neither the
-// logs nor the state refers are forgotten.
-func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []member.InstanceLog) (err error) {
+// openBodies makes what the member does with its bodies. There is one store for all instances.
+func (m *Member) openBodies(r *running, dir *datadir.Opened) (err error) {
 	set, b := &m.w.set.Bodies, &r.body
-	options := wal.BodiesOptions{FS: m.disk, Dir: bodyDir, SegmentBytes: set.SegmentBytes, Identity: []byte{byte(m.id)}}
-	if b.store, err = wal.OpenBodies(options); err != nil {
-		return err
-	}
+	b.store = dir.Bodies
 	b.cache = member.NewBodyCache(set.CacheBytes)
 	b.inbox = member.NewBodyInbox(member.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
 	b.access = member.NewBodyAccess(member.BodyConfig{
@@ -53,7 +50,7 @@ func (m *Member) openBodies(r *running, shape []protocol.InstanceID, logs []memb
 	b.machine = member.NewBodies(b.access)
 	b.flights = map[protocol.BodyRef][]func(member.Answer){}
 	hooks := member.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
-	if b.kept, err = member.OpenKept(m.id, b.store, hooks, r.machine.asStateMachine(), shape, logs); err == nil {
+	if b.kept, err = dir.Kept(hooks); err == nil {
 		b.kept.Mutant = m.w.set.mutant()
 	}
 	return err

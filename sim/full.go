@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/braidlog/braid/datadir"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -63,9 +61,10 @@ func (d *disk) began() bool {
 	return slices.ContainsFunc(d.children(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
-// keepBallast keeps space for the next start. On a full disk others take the rest.
-func (m *Member) keepBallast() error {
-	if err := datadir.KeepBallast(m.disk, dataDir); errors.Is(err, errPower) {
+// keptBallast takes in why there is no space for the next start, if so. On a full disk others take the
+// rest.
+func (m *Member) keptBallast(err error) error {
+	if errors.Is(err, errPower) {
 		return err
 	} else if err != nil {
 		m.w.tracef("%s   has no space for its next start: %v", m.id, err)

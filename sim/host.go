@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -48,7 +47,7 @@ func (s *memberInstance) Fail(err error) {
 
 // Condemn implements member.Host: the member stops when the turn ends.
 func (s *memberInstance) Condemn(f *protocol.Forgot) {
-	s.m.condemned = errors.Join(datadir.Condemn(s.m.disk, dataDir, cluster, s.m.id, f), member.Forgotten(s.m.id, f))
+	s.m.condemned = s.m.dir.Condemn(f)
 }
 
 func (s *memberInstance) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }

@@ -109,11 +109,14 @@ func (m *Member) acquainted(other *Member) {
 }
 
 // handshakeWorld gives member.Handshakes what it needs of the member.
-type handshakeWorld struct{ m *Member }
+type handshakeWorld struct {
+	m   *Member
+	dir *datadir.Opened
+}
 
 // Save implements member.HandshakeWorld, as Fail does.
 func (h handshakeWorld) Save(register *member.Register) error {
-	return datadir.SaveRegister(h.m.disk, dataDir, register)
+	return h.dir.SaveRegister(register)
 }
 
 func (h handshakeWorld) Fail(err error) {

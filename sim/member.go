@@ -74,6 +74,7 @@ type running struct {
 	*memberInstance
 	crew    *crew // instances, as they know each other
 	weaver  member.Weaver
+	dir     *datadir.Opened
 	log     *wal.Log
 	writer  *writer
 	snaps   *datadir.Snapshots
@@ -380,43 +381,29 @@ func (m *Member) syncTime() time.Duration {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
-	if err := datadir.DropBallast(m.disk, dataDir); err != nil {
-		return err
-	}
-	own, _, err := datadir.Enter(m.disk, dataDir, cluster, m.id, m.w.births.Uint64)
+	machine := newMachine(m)
+	dir, err := datadir.Open(m.directory(machine.asStateMachine()))
 	if err != nil {
 		return err
 	}
-	m.lives = own.Life
-	r := &running{session: own.Session(), machine: newMachine(m)}
-	register, err := datadir.LoadRegister(m.disk, dataDir, own)
-	if err != nil {
+	if err := m.keptBallast(dir.Ballast); err != nil {
 		return err
 	}
-	register.Mutant = m.w.set.mutant()
-	r.who, r.handshakes = own.Who(), member.NewHandshakes(register, handshakeWorld{m})
+	m.lives = dir.Own.Life
+	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Own.Session()}
+	dir.Register.Mutant = m.w.set.mutant()
+	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
 	if m.given == nil {
 		m.given = m.w.given(m)
 	}
 	r.links = member.NewLinks(m.id, m.own.Election, m.given)
 	r.links.Mutant = m.w.set.mutant()
-	meta, skip, err := m.restore(r)
-	if err != nil {
-		return err
-	}
-	r.log, err = wal.Open(m.logOptions(m.disk, &meta))
-	if err != nil {
-		return err
-	}
-	if err := m.open(r, meta); err != nil {
-		return err
-	}
-	if err := m.keepBallast(); err != nil {
+	if err := m.open(r, dir); err != nil {
 		return err
 	}
 	m.running, m.up = r, true
 	m.w.events.Starts++
-	m.build(meta, skip)
+	m.build(dir.Meta, dir.Skip)
 	if m.relink(); !m.up {
 		return nil
 	}
@@ -428,6 +415,18 @@ func (m *Member) start() error {
 	m.hear()
 	m.tickLater(m.w.between(0, m.own.Tick))
 	return nil
+}
+
+// directory says what is opened of the member's disk.
+func (m *Member) directory(sm member.StateMachine) datadir.Config {
+	first := m.w.set.firstConfig()
+	if m.join {
+		first.Members = nil
+	}
+	return datadir.Config{
+		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: m.w.set.begin(), Members: first.Members, Machine: sm,
+		Identity: []byte{byte(m.id)}, LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
+	}
 }
 
 // logOptions are the options with which the member's log is opened.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
@@ -48,24 +49,21 @@ type memberInstance struct {
 }
 
 // open makes the member's parts of all instances from what is on its disk.
-func (m *Member) open(r *running, meta member.Meta) error {
-	var err error
-	if r.instances, err = member.FindInstances[*memberInstance](r.log, &meta); err != nil {
-		return err
-	}
+func (m *Member) open(r *running, dir *datadir.Opened) error {
+	r.instances = member.NewInstances[*memberInstance](dir.Instances)
 	r.instances.Mutant = m.w.set.mutant()
-	for _, l := range r.instances.Found() {
+	for _, l := range dir.Instances.InForce {
 		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), foundRecords(l.Recovered)); err != nil {
 			return err
 		}
 	}
-	if err := m.openBodies(r, meta.Cursor.Instances(), r.instances.Logs()); err != nil {
+	if err := m.openBodies(r, dir); err != nil {
 		return err
 	}
 	if err := r.instances.Start(instancesHost{m, r}); err != nil {
 		return err
 	}
-	r.handshakes.Begin(m.clock(), m.w.set.Election, r.instances.Found(), m.given)
+	r.handshakes.Begin(m.clock(), m.w.set.Election, dir.Instances.InForce, m.given)
 	r.silent = r.handshakes.Waits(m.clock()) > 0
 	r.memberInstance = r.inForce[0]
 	return m.judgeRetired(r)

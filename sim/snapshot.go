@@ -60,26 +60,6 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 	})
 }
 
-// restore opens the snapshots and brings the state machine to the newest one. A new member first
-// writes a snapshot of an empty state, with the members that it knows of.
-func (m *Member) restore(r *running) (meta member.Meta, skip protocol.Position, err error) {
-	if r.snaps, err = datadir.OpenSnapshots(m.disk, snapDir); err != nil {
-		return meta, 0, err
-	}
-	if ok, err := r.snaps.Any(); err != nil {
-		return meta, 0, err
-	} else if !ok {
-		first := m.w.set.firstConfig()
-		if m.join {
-			first.Members = nil
-		}
-		if err := r.snaps.Write(datadir.SnapshotHeader{Meta: member.Bootstrap(m.w.set.begin(), first.Members)}, nil); err != nil {
-			return meta, 0, err
-		}
-	}
-	return datadir.Restore(r.snaps, r.machine.asStateMachine())
-}
-
 // exchangeHost is what a StateExchange asks of the member around it.
 type exchangeHost struct{ m *Member }
 

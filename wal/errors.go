@@ -64,6 +64,14 @@ func (e *FailedError) Error() string {
 }
 func (e *FailedError) Unwrap() error { return e.Err }
 
+// IgnoreFailed is for closing: it drops the error that shut the log, which was reported at that time.
+func IgnoreFailed(err error) error {
+	if errors.As(err, new(*FailedError)) {
+		return nil
+	}
+	return err
+}
+
 // ReadError says that the disk failed to read something. Nothing is known of what is there: it is not
 // taken for damaged, nothing was changed, and a retry is safe.
 type ReadError struct {

@@ -1,0 +1,155 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/wal"
+)
+
+// Config says whose directory is opened, and with what.
+type Config struct {
+	FS      vfs.FS
+	Dir     string
+	Cluster uint64
+	Self    protocol.MemberID
+	Chance  func() uint64 // see Enter
+	// Begin and Members are what a new cluster begins with. A member that joins has no Members: the
+	// cluster tells it later.
+	Begin   order.Cursor
+	Members []protocol.Member
+	Machine member.StateMachine
+	// Identity is what the files of log and bodies say about whom they belong to.
+	Identity []byte
+	// LogSegment and BodySegment are how many bytes these files have.
+	LogSegment, BodySegment int64
+}
+
+// Opened is a member's directory after a start has read it.
+type Opened struct {
+	Own      member.OwnIdentity
+	Register *member.Register
+	// Begin is with which instances the cluster began, or begins.
+	Begin     order.Cursor
+	Snapshots *Snapshots
+	// Meta is of the snapshot with which the member starts. Skip is up to where the state machine has
+	// applied already.
+	Meta      member.Meta
+	Skip      protocol.Position
+	Log       *wal.Log
+	Instances *member.FoundInstances
+	Bodies    *wal.Bodies
+	// Ballast is why there is no space kept for the next start; nil: there is.
+	Ballast error
+
+	config Config
+	lock   io.Closer
+}
+
+// Open begins a life in a member's directory, and brings the state machine to the newest snapshot. The
+// order of its steps is that of every start. A state machine on disk must be as it was when the
+// member stopped. A state machine in memory must be empty.
+func Open(c Config) (*Opened, error) {
+	if err := DropBallast(c.FS, c.Dir); err != nil {
+		return nil, err
+	}
+	own, lock, err := Enter(c.FS, c.Dir, c.Cluster, c.Self, c.Chance)
+	if err != nil {
+		return nil, err
+	}
+	o := &Opened{Own: own, Begin: c.Begin, config: c, lock: lock}
+	if err := o.read(&c); err != nil {
+		return nil, errors.Join(lost(err), o.Close())
+	}
+	o.Ballast = KeepBallast(c.FS, c.Dir)
+	return o, nil
+}
+
+func (o *Opened) read(c *Config) (err error) {
+	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
+		return err
+	}
+	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, "snapshots")); err != nil {
+		return err
+	}
+	if err := o.begin(c); err != nil {
+		return err
+	}
+	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine); err != nil {
+		return err
+	}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, "log"), Identity: c.Identity, Cover: member.CoverOf(&o.Meta), SegmentBytes: c.LogSegment}
+	if o.Log, err = wal.Open(log); err != nil {
+		return err
+	}
+	if o.Instances, err = member.FindInstances(o.Log, &o.Meta); err != nil {
+		return err
+	}
+	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, "bodies"), Identity: c.Identity, SegmentBytes: c.BodySegment}
+	o.Bodies, err = wal.OpenBodies(bodies)
+	return err
+}
+
+// begin finds out with which instances the cluster began. In a new directory it writes the first
+// snapshot, which holds only who the members are.
+func (o *Opened) begin(c *Config) error {
+	if c.Begin.Woven() {
+		begun, err := Begin(c.FS, c.Dir, c.Cluster, c.Self, len(c.Begin.Points))
+		if err != nil {
+			return err
+		}
+		o.Begin = order.Begin(begun, true)
+	}
+	if ok, err := o.Snapshots.Any(); ok || err != nil {
+		return err
+	}
+	if d, ok := c.Machine.(member.DurableStateMachine); ok && d.Applied() > 0 {
+		return &member.DirError{Dir: c.Dir, Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
+	}
+	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members)}, nil)
+}
+
+// lost names the remedy if the disk has lost what the member needs.
+func lost(err error) error {
+	if member.IsDamage(err) {
+		return &member.LostError{Err: err}
+	}
+	return err
+}
+
+// Kept is what is known of the bodies to which log and state refer. The others are given up.
+func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
+	k, err := member.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), o.Instances.Logs())
+	return k, lost(err)
+}
+
+// SaveRegister makes durable what the register must keep.
+func (o *Opened) SaveRegister(r *member.Register) error {
+	return SaveRegister(o.config.FS, o.config.Dir, r)
+}
+
+// Condemn answers that the member lost what it acknowledged. No life may begin in the directory any
+// more, and the member stops with the error that is returned.
+func (o *Opened) Condemn(f *protocol.Forgot) error {
+	c := &o.config
+	return errors.Join(member.Forgotten(c.Self, f), Condemn(c.FS, c.Dir, c.Cluster, c.Self, f))
+}
+
+// Close closes what was opened, in reverse order.
+func (o *Opened) Close() error {
+	var errs []error
+	if o.Bodies != nil {
+		errs = append(errs, wal.IgnoreFailed(o.Bodies.Close()))
+	}
+	if o.Log != nil {
+		errs = append(errs, wal.IgnoreFailed(o.Log.Close()))
+	}
+	return errors.Join(append(errs, o.lock.Close())...)
+}
