@@ -73,3 +73,33 @@ func TestAWipedMemberElectsIfNobodyComparesWhoItIs(t *testing.T) {
 	wiped(s)
 	require.NotNil(t, s.end())
 }
+
+// TestWhoIsAboutToVoteIsNotLost: a member that was added as a voter counts for the world before it is
+// one, also while it is down. Its leader makes it a voter when it has heard of it, and what it heard may
+// be old.
+func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
+	s := newStage(t, 1, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	added := s.addMember()
+	m := s.member(added.ID)
+	s.until("it joins", func() bool {
+		s.member(1).Change([]protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
+		x := s.member(1).witness.status.Config.Find(added.ID)
+		return x != nil && x.Joining && m.up
+	})
+	alone := s.except(m)
+	require.True(t, s.decisive(alone), "it does not vote yet")
+	require.True(t, s.joins(m))
+	require.False(t, s.mayLose(m, nil))
+	s.crash(added.ID)
+	require.True(t, s.joins(m), "the leader may have heard of it just before")
+	s.start(added.ID)
+	s.until("it votes", func() bool {
+		c := s.member(1).applier.Config()
+		return c.Voter(added.ID)
+	})
+	require.False(t, s.joins(m))
+	require.False(t, s.decisive(alone))
+	s.passes()
+}
