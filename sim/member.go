@@ -54,6 +54,9 @@ type Member struct {
 	rate   float64
 	// paused is until when the process stands still. stalled is until when its disk does.
 	paused, stalled time.Duration
+	// delayed is until when something waits that was to happen while the process stood still. It waits
+	// until then also if the process goes on before.
+	delayed time.Duration
 	// lagging is until when the member applies nothing. away: it is down or cut off until a leader
 	// has cut entries that it lacks.
 	lagging time.Duration
@@ -175,7 +178,7 @@ func (m *Member) crash() {
 	if m.machine.durable && m.w.chance(0.5) {
 		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
 	}
-	m.paused, m.stalled, m.lagging = 0, 0, 0
+	m.paused, m.stalled, m.delayed, m.lagging = 0, 0, 0, 0
 	m.frozen = false
 }
 
@@ -192,11 +195,15 @@ func (m *Member) later(d time.Duration, do func()) {
 
 func (m *Member) whenAwake(do func()) {
 	if m.paused > m.w.now {
+		m.delayed = max(m.delayed, m.paused)
 		m.later(m.paused-m.w.now, do)
 		return
 	}
 	do()
 }
+
+// still is until when the process stands still, or something waits because it did.
+func (m *Member) still() time.Duration { return max(m.paused, m.delayed) }
 
 // freeze lets the process stand still in the middle of a turn of each instance. The turns begin
 // just before.
@@ -272,6 +279,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 		return
 	}
 	if m.paused > m.w.now {
+		m.delayed = max(m.delayed, m.paused)
 		m.later(m.paused-m.w.now, func() { m.receive(from, life, frame, damaged) })
 		return
 	}

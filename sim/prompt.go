@@ -73,7 +73,7 @@ func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 		return 0, false
 	}
 	p.holds[o.id] = h
-	return max(h.since, m.paused, o.paused), true // nobody looked while they stood still
+	return max(h.since, m.still(), o.still()), true // nobody looked while they stood still
 }
 
 // promptness is how long it may take to commit what a majority holds.

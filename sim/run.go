@@ -448,7 +448,7 @@ func (s *memberInstance) judge() {
 		return
 	}
 	s.judgePrompt()
-	awake := time.Duration(float64(w.now-m.paused) * m.rate) // since the process itself last stood still
+	awake := time.Duration(float64(w.now-m.still()) * m.rate) // since the process itself last stood still
 	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
