@@ -525,3 +525,39 @@ func TestALearnerWithoutTheStateDoesNotTakeThePlaceOfTheVoter(t *testing.T) {
 	statelessVoter(s)
 	require.Nil(t, s.end())
 }
+
+// TestASoleVoterWithoutTheStateAsksALearner: the same by a broken rule, while another learner has the
+// state. The only voter asks it.
+func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
+	s := newStage(t, 1, string(raft.MutantCountStateless), woven)
+	s.lead(1, 1, 1)
+	s.mustAck(s.putIn(2, 1))
+	change := func(changes ...protocol.Change) {
+		if s.member(1).up && s.member(1).leads() {
+			s.member(1).Change(changes, func(error) {})
+		}
+		s.wait(0.5)
+	}
+	learner := s.addMember()
+	s.until("a learner has the state", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: learner})
+		return s.member(2).up && s.member(2).applied(1) > 0
+	})
+	s.mustAck(s.putIn(3, 1))
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 && len(s.member(2).inForce) == 1 })
+	added := s.addMember()
+	s.until("a new learner has the log", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		m := s.member(3)
+		return m.up && m.witness.status.Commit > 0
+	})
+	s.until("it takes the place of the voter", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
+		return s.member(3).witness.status.Config.Voter(3) && s.member(3).role() == protocol.Leader
+	})
+	require.Len(t, s.member(3).inForce, 3, "it has not got the state")
+	s.until("it has got the state of the learner", func() bool { return len(s.member(3).inForce) == 1 })
+	s.mustAck(s.put(3))
+	s.passes()
+}
