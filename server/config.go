@@ -105,7 +105,7 @@ func (c *Config) complete() error {
 	if c.Store.LargeValueBytes == 0 && c.Node.Placement != braid.PlacementCode {
 		c.Store.LargeValueBytes = largeWholeBytes
 	}
-	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.RoomFor(c.MaxRequestBytes))
+	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.SpaceFor(c.MaxRequestBytes))
 	c.Store.LeaseExtension = cmp.Or(c.Store.LeaseExtension, c.electionTimeout())
 	return nil
 }

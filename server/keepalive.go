@@ -18,7 +18,7 @@ type keepAlives struct {
 	l      *leaseService
 	stream pb.Lease_LeaseKeepAliveServer
 	cancel context.CancelCauseFunc
-	room   chan struct{} // holds a token for each lease that is being renewed
+	tokens chan struct{} // holds a token for each lease that is being renewed
 	busy   sync.WaitGroup
 
 	sending sync.Mutex // one answer at a time
@@ -34,7 +34,7 @@ type keepAlives struct {
 func (l *leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	k := &keepAlives{l: l, stream: stream, cancel: cancel, room: make(chan struct{}, renewalsAtOnce), asked: map[int64]int{}}
+	k := &keepAlives{l: l, stream: stream, cancel: cancel, tokens: make(chan struct{}, renewalsAtOnce), asked: map[int64]int{}}
 	go k.receive(ctx)
 	<-ctx.Done()
 	k.end()
@@ -59,7 +59,7 @@ func (k *keepAlives) receive(ctx context.Context) {
 			continue
 		}
 		select {
-		case k.room <- struct{}{}:
+		case k.tokens <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
@@ -75,7 +75,7 @@ func (k *keepAlives) begin(renew func()) bool {
 	defer k.mu.Unlock()
 	if !k.ended {
 		k.busy.Go(func() {
-			defer func() { <-k.room }()
+			defer func() { <-k.tokens }()
 			renew()
 		})
 	}
@@ -94,7 +94,7 @@ func (k *keepAlives) end() {
 func (k *keepAlives) drain(ctx context.Context) {
 	for range renewalsAtOnce {
 		select {
-		case k.room <- struct{}{}:
+		case k.tokens <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}

@@ -50,7 +50,7 @@ type Result struct {
 func (s *Store) Apply(commands []Command) error {
 	err := s.Damaged()
 	if err == nil {
-		err = s.awaitRoom(commands)
+		err = s.awaitSpace(commands)
 	}
 	if err == nil {
 		err = s.latch.guard(func() error { return s.applyEntries(commands) })

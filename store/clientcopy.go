@@ -102,9 +102,9 @@ func (c *ClientSnapshot) Close() (err error) {
 
 // wholeCopy makes a file of the view with its large values.
 func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) {
-	free, reserve := s.room()
+	free, reserve := s.freeSpace()
 	if need := v.size + s.database().refs.size() + max(0, reserve); free < need {
-		return nil, &RoomError{Op: "copy the database for a client", Need: need, Free: free}
+		return nil, &SpaceError{Op: "copy the database for a client", Need: need, Free: free}
 	}
 	if f, err = os.CreateTemp(s.opts.Dir, copyPattern); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ type database struct {
 	guarded *guarded
 	index   cindex.ConsistentIndexer
 	refs    *refs
-	room    *fileRoom
+	space   *fileSpace
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so
@@ -62,16 +62,16 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.BackendFreelistType = bolt.FreelistMapType
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
-	room := &fileRoom{path: path}
-	config.Hooks = roomHooks{&sealing{Hooks: storage.NewBackendHooks(lg, index), sums: known}, room}
+	space := &fileSpace{path: path}
+	config.Hooks = spaceHooks{&sealing{Hooks: storage.NewBackendHooks(lg, index), sums: known}, space}
 	be := backend.New(config)
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, errors.Join(err, be.Close())
 	}
-	db := &database{guarded: guard(be, known, file, found), index: index, room: room}
+	db := &database{guarded: guard(be, known, file, found), index: index, space: space}
 	db.be = db.guarded
-	room.size = be.Size
+	space.size = be.Size
 	index.SetBackend(db.be)
 	if err := db.prepare(lg); err != nil {
 		return nil, errors.Join(err, db.be.Close())

@@ -58,7 +58,7 @@ type fullDisk struct {
 }
 
 // TestFullDisk runs a process whose files must not grow: the store says so and stops, and
-// what was durable is there when it starts again with more room.
+// what was durable is there when it starts again with more space.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("STORE_FULL_DISK"); dir != "" {
 		childOfFullDisk(t, dir)

@@ -88,18 +88,18 @@ func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
 }
 
 // Defragment rewrites the database file without its holes. Meanwhile nothing is read or
-// applied. It waits for open snapshots first, until ctx is done. It answers *RoomError if the
-// disk has no room for the new file beside the old one.
+// applied. It waits for open snapshots first, until ctx is done. It answers *SpaceError if the
+// disk has no space for the new file beside the old one.
 func (s *Store) Defragment(ctx context.Context) error {
 	if err := s.frozen.exclude(ctx); err != nil {
 		return err
 	}
 	defer s.frozen.admit()
 	return s.using(func(be backend.Backend) error {
-		if free, need := freeBytes(s.opts.Dir), be.SizeInUse()+roomSlack; free < need {
-			return &RoomError{Op: "defragment", Need: need, Free: free}
+		if free, need := freeBytes(s.opts.Dir), be.SizeInUse()+spaceSlack; free < need {
+			return &SpaceError{Op: "defragment", Need: need, Free: free}
 		}
-		defer s.db.room.moved()
+		defer s.db.space.moved()
 		err := be.Defrag()
 		return errors.Join(err, s.db.guarded.reopen(s.path()), removeLeftovers(s.opts.Dir, defragPattern))
 	})

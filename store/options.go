@@ -25,7 +25,7 @@ type Options struct {
 	QuotaBytes int64
 	// ReserveBytes of disk space must stay free, and as many more as Reserve says (nil: none).
 	// With less this member raises its alarm, and writes are refused as above the quota, before
-	// the disk is full. 0: 32 MiB; negative: no limit. See [RoomFor].
+	// the disk is full. 0: 32 MiB; negative: no limit. See [SpaceFor].
 	ReserveBytes int64
 	Reserve      func() int64
 

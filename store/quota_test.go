@@ -42,7 +42,7 @@ func TestQuota(t *testing.T) {
 }
 
 // TestQuotaAtApply lets a put through that was ordered before the alarm: it is applied, on
-// every member, and the one that has no room raises its alarm.
+// every member, and the one that has no space raises its alarm.
 func TestQuotaAtApply(t *testing.T) {
 	o := testOptions(t.TempDir())
 	o.QuotaBytes = 1

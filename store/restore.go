@@ -23,7 +23,7 @@ const restorePattern = "db.restore.*"
 
 // Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what
 // happened in between, or are told that it is compacted. The state is unchanged if the
-// stream is bad; another error is fatal. Where the disk has no room, it waits; see [Store.Interrupt].
+// stream is bad; another error is fatal. Where the disk has no space, it waits; see [Store.Interrupt].
 func (s *Store) Restore(r io.Reader) error {
 	if err := s.latch.get(); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (s *Store) receive(r io.Reader) (name string, err error) {
 }
 
 // copySnapshot copies the database out of a snapshot and checks the snapshot's digest. Before
-// the first byte room makes room for all of them.
-func copySnapshot(w io.Writer, r io.Reader, room func(size int64) error) error {
+// the first byte space makes space for all of them.
+func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error {
 	digest := sha256.New()
 	in := io.TeeReader(r, digest)
 	header := make([]byte, snapshotHeader)
@@ -75,7 +75,7 @@ func copySnapshot(w io.Writer, r io.Reader, room func(size int64) error) error {
 	if size > 1<<62 {
 		return fmt.Errorf("%w: a database of %d bytes", ErrBadSnapshot, size)
 	}
-	if err := room(int64(size)); err != nil {
+	if err := space(int64(size)); err != nil {
 		return err
 	}
 	n, err := io.CopyN(w, in, int64(size))

@@ -32,12 +32,12 @@ type space struct {
 }
 
 // isLow reports whether there is less free than must be left, or was and is hardly more.
-func (p *space) isLow(room func() (free, reserve int64)) bool {
+func (p *space) isLow(tell func() (free, reserve int64)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.asked) > spaceInterval {
 		p.asked = time.Now()
-		free, reserve := room()
+		free, reserve := tell()
 		p.low = lowSpace(p.low, free, reserve)
 	}
 	return p.low
@@ -55,8 +55,8 @@ func lowSpace(low bool, free, reserve int64) bool {
 	return free <= reserve
 }
 
-// room tells how much is free, and how much must be left.
-func (s *Store) room() (free, reserve int64) {
+// freeSpace tells how much is free, and how much must be left.
+func (s *Store) freeSpace() (free, reserve int64) {
 	reserve = s.opts.ReserveBytes
 	if reserve >= 0 && s.opts.Reserve != nil {
 		reserve += s.opts.Reserve()
@@ -64,7 +64,7 @@ func (s *Store) room() (free, reserve int64) {
 	return freeBytes(s.opts.Dir), reserve
 }
 
-func (s *Store) lowSpace() bool { return s.space.isLow(s.room) }
+func (s *Store) lowSpace() bool { return s.space.isLow(s.freeSpace) }
 
 // freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
 func freeBytes(dir string) int64 {
@@ -75,18 +75,18 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
-// RoomError says that the disk has too little space for something, which was not begun. A retry is
+// SpaceError says that the disk has too little space for something, which was not begun. A retry is
 // safe, and useful when there is space.
-type RoomError struct {
+type SpaceError struct {
 	Op         string
 	Need, Free int64 // bytes
 }
 
-func (e *RoomError) Error() string {
-	return fmt.Sprintf("store: no room to %s: that takes %d bytes, %d are free", e.Op, e.Need, e.Free)
+func (e *SpaceError) Error() string {
+	return fmt.Sprintf("store: no space to %s: that takes %d bytes, %d are free", e.Op, e.Need, e.Free)
 }
 
-func (e *RoomError) Unwrap() error { return unix.ENOSPC }
+func (e *SpaceError) Unwrap() error { return unix.ENOSPC }
 
 // spaceView is what a member knows when it decides about its alarm.
 type spaceView struct {
@@ -137,11 +137,11 @@ func (s *Store) lookAfterSpace() {
 		s.markSpace(marked)
 	}
 	if raise && s.wantAlarm(pb.AlarmRequest_ACTIVATE) {
-		free, reserve := s.room()
-		s.lg.Warn("the disk is nearly full, writes are refused until there is room", zap.Int64("free", free), zap.Int64("reserve", reserve))
+		free, reserve := s.freeSpace()
+		s.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free), zap.Int64("reserve", reserve))
 	}
 	if disarm && s.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
-		s.lg.Warn("the disk has room again, the alarm is disarmed")
+		s.lg.Warn("the disk has space again, the alarm is disarmed")
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *Store) overQuota() bool {
 }
 
 // diskAlarm is the file that says that this member's alarm is for its disk. It is empty: it
-// takes no room.
+// takes no space.
 const diskAlarm = "nospace"
 
 func (s *Store) markSpace(marked bool) {

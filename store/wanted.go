@@ -34,7 +34,7 @@ func (w *wanted) init() {
 	go w.run()
 }
 
-// add puts a command in, and reports whether there was room for it.
+// add puts a command in, and reports whether there was space for it.
 func (w *wanted) add(data []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ func WriteFile(fs vfs.FS, name string, data []byte) error {
 	if err := writeTemp(fs, temp, data); err != nil {
 		// Best effort: the next WriteFile of this name replaces it.
 		_ = fs.Remove(temp)
-		return fmt.Errorf("wal: write %s: %w", name, noRoom(fs.PathDir(name), err, int64(len(data))))
+		return fmt.Errorf("wal: write %s: %w", name, noSpace(fs.PathDir(name), err, int64(len(data))))
 	}
 	if err := fs.Rename(temp, name); err != nil {
 		return fmt.Errorf("wal: write %s: %w", name, err)

@@ -188,7 +188,7 @@ func (b *Bodies) LogDurable() {
 // put writes a record, or gathers it if it is small. The result is not held yet.
 func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	size := bodyRecordSize(len(body.Bytes))
-	if err := b.makeRoom(size); err != nil {
+	if err := b.makeSpace(size); err != nil {
 		return nil, err
 	}
 	meta := *body
@@ -211,8 +211,8 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	return h, nil
 }
 
-// makeRoom begins another file if a record of so many bytes does not fit into the current one.
-func (b *Bodies) makeRoom(size int64) error {
+// makeSpace begins another file if a record of so many bytes does not fit into the current one.
+func (b *Bodies) makeSpace(size int64) error {
 	if b.current != nil && !b.ended && b.end+size+bodyEndSize <= b.current.capacity {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (b *Bodies) write(h *bodyHead, data []byte) error {
 	}
 	pieces = append(pieces, head[:bodyHeadSize], data, tail[:pad+bodyHeadSize])
 	if err := gather(b.current.file, pieces, b.start); err != nil {
-		return noRoom(b.dir, &FailedError{Op: "write", Err: err}, int64(len(data)))
+		return noSpace(b.dir, &FailedError{Op: "write", Err: err}, int64(len(data)))
 	}
 	b.written(h.end())
 	return nil
@@ -315,7 +315,7 @@ func (b *Bodies) flush() error {
 		return nil
 	}
 	if err := writeAt(b.current.file, b.buf, b.start); err != nil {
-		return noRoom(b.dir, &FailedError{Op: "write", Err: err}, int64(len(b.buf)))
+		return noSpace(b.dir, &FailedError{Op: "write", Err: err}, int64(len(b.buf)))
 	}
 	b.written(b.end)
 	return nil
@@ -330,7 +330,7 @@ func (b *Bodies) written(end int64) {
 
 // fail shuts the store. If the disk had no space it does not, because the call can be repeated.
 func (b *Bodies) fail(op string, err error) error {
-	if full := roomMissing(err); full != nil {
+	if full := spaceMissing(err); full != nil {
 		return full
 	}
 	if b.err == nil {
@@ -384,7 +384,7 @@ func (b *Bodies) seal() error {
 	if err == nil {
 		err = b.flush()
 	}
-	if roomMissing(err) != nil {
+	if spaceMissing(err) != nil {
 		return nil // it is not needed
 	}
 	if err != nil {

@@ -123,8 +123,8 @@ func (b *Bodies) Compact() (more bool, err error) {
 		}
 		copied += h.size()
 		if err := b.move(h); err != nil {
-			b.victim = nil // where there is no room, it is tried again later
-			if err = b.fail("compact", err); roomMissing(err) != nil {
+			b.victim = nil // where there is no space, it is tried again later
+			if err = b.fail("compact", err); spaceMissing(err) != nil {
 				err = nil
 			}
 			return false, err

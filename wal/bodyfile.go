@@ -63,7 +63,7 @@ func (b *Bodies) path(seq uint64, suffix string) string {
 	return b.fs.PathJoin(b.dir, segmentName(seq, suffix))
 }
 
-// takeNext returns an empty file in which a record of need bytes has room.
+// takeNext returns an empty file in which a record of need bytes has space.
 func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
 	capacity := max(b.segmentBytes, alignBody(segmentHeaderSize+need+bodyEndSize))
 	if capacity > maxSegmentBytes {
@@ -109,7 +109,7 @@ func (b *Bodies) awaitPrepared() (*bodyFile, error) {
 	b.preparing = nil
 	var full *FullError
 	if errors.As(p.err, &full) {
-		return nil, nil // nothing was written, and there may be room by now
+		return nil, nil // nothing was written, and there may be space by now
 	}
 	return p.file, p.err
 }
@@ -133,7 +133,7 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 		err = b.reuse(old, seq, h.page(bodyFileMagic), unsynced)
 	} else {
 		f.file, err = createFile(b.fs, b.path(seq, tempSuffix), b.path(seq, bodySuffix), h.page(bodyFileMagic), capacity)
-		err = noRoom(b.dir, err, capacity)
+		err = noSpace(b.dir, err, capacity)
 	}
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 		b.mu.Lock()
 		b.free = append(b.free, old)
 		b.mu.Unlock()
-		return noRoom(b.dir, err, segmentHeaderSize)
+		return noSpace(b.dir, err, segmentHeaderSize)
 	}
 	if err != nil {
 		old.file.Close()

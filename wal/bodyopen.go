@@ -233,7 +233,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 		return items, nil
 	}
 	if end+bodyEndSize > f.capacity {
-		return items, &CorruptError{File: b.path(f.seq, bodySuffix), Offset: end, Detail: "no room for the record that closes the file"}
+		return items, &CorruptError{File: b.path(f.seq, bodySuffix), Offset: end, Detail: "no space for the record that closes the file"}
 	}
 	record := make([]byte, bodyEndSize)
 	h := bodyHead{kind: bodyEnd, offset: uint32(end), durable: uint32(end)}

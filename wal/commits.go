@@ -7,8 +7,8 @@ const (
 	sealAfter = 100 * time.Millisecond
 	// tidyAfter is the pause between two pieces of the work that is done while a log is idle.
 	tidyAfter = 5 * time.Millisecond
-	// roomAfter is the pause between two attempts to find space on a full disk.
-	roomAfter = 50 * time.Millisecond
+	// spaceAfter is the pause between two attempts to find space on a full disk.
+	spaceAfter = 50 * time.Millisecond
 	// forever is a pause that ends only when something is submitted, or bodies are released.
 	forever time.Duration = -1
 )
@@ -247,10 +247,10 @@ func (c *Commits) write() {
 	case waited:
 		err = c.relieve()
 	}
-	if err == nil || roomMissing(err) != nil {
+	if err == nil || spaceMissing(err) != nil {
 		err = c.writeStage()
 	}
-	full := roomMissing(err)
+	full := spaceMissing(err)
 	switch {
 	case full != nil && c.ending:
 		c.giveUp(ErrClosed)
@@ -269,7 +269,7 @@ func (c *Commits) write() {
 func (c *Commits) wait(full *FullError, again bool) {
 	c.full, c.completed.Full = full, full
 	if c.pause = 0; again {
-		c.pause = roomAfter
+		c.pause = spaceAfter
 	}
 	if full == nil {
 		c.earlier = nil
@@ -338,7 +338,7 @@ func (c *Commits) appendBodies() error {
 			if c.bodies == nil {
 				return c.log.fail("append of a body", &NotFoundError{Instance: body.Instance, Index: body.Index})
 			}
-			if err := c.bodies.Append(*body); roomMissing(err) != nil && c.at > 0 {
+			if err := c.bodies.Append(*body); spaceMissing(err) != nil && c.at > 0 {
 				c.fit = c.at
 				return nil
 			} else if err != nil {
@@ -358,7 +358,7 @@ func (c *Commits) appendRecords() error {
 		}
 	}
 	for ; c.at < c.fit; c.at, c.part = c.at+1, 0 {
-		if err := c.appendJob(&c.rest[c.at]); roomMissing(err) != nil && c.at > 0 {
+		if err := c.appendJob(&c.rest[c.at]); spaceMissing(err) != nil && c.at > 0 {
 			c.fit = c.at
 			return nil
 		} else if err != nil {
@@ -476,8 +476,8 @@ func (c *Commits) seal() {
 		}
 	}
 	switch {
-	case roomMissing(err) != nil:
-		c.pause = roomAfter
+	case spaceMissing(err) != nil:
+		c.pause = spaceAfter
 	case err != nil:
 		c.failed(err)
 		c.pause = forever
@@ -490,7 +490,7 @@ func (c *Commits) seal() {
 
 // failed shuts the log, so that what is submitted next fails, unless the error is only a full disk.
 func (c *Commits) failed(err error) {
-	if err = c.log.fail("tidy", err); roomMissing(err) == nil {
+	if err = c.log.fail("tidy", err); spaceMissing(err) == nil {
 		c.completed.Failed = err
 	}
 }

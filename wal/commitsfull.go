@@ -18,7 +18,7 @@ func (c *Commits) unwritten() []job {
 // that are named by compactions that wait behind a job that cannot be written. If the bodies find no
 // space for this, relieve still goes on with the log.
 func (c *Commits) relieve() error {
-	if err := c.relieveBodies(); err != nil && roomMissing(err) == nil {
+	if err := c.relieveBodies(); err != nil && spaceMissing(err) == nil {
 		return err
 	}
 	for _, cut := range c.earlier {

@@ -35,8 +35,8 @@ func (l *Log) giveUp() error {
 	w := l.newReadBuffer()
 	l.relieving = false // not for entries
 	for _, in := range l.index.all {
-		if err := l.moveForward(&w, in); err != nil && roomMissing(err) == nil {
-			return err // where there is no room, they stay where they are
+		if err := l.moveForward(&w, in); err != nil && spaceMissing(err) == nil {
+			return err // where there is no space, they stay where they are
 		}
 	}
 	l.relieving = true
@@ -98,7 +98,7 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 		}
 		data[i] = append([]byte(nil), d...)
 	}
-	if err := l.makeRoom(int64(total)); err != nil {
+	if err := l.makeSpace(int64(total)); err != nil {
 		return err
 	}
 	for i := range data {

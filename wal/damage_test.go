@@ -201,29 +201,29 @@ func TestDiskFull(t *testing.T) {
 				err = l.Sync()
 			}
 		}
-		var noRoom *FullError
-		require.IsType(t, noRoom, err, "the log is not shut")
-		require.ErrorAs(t, err, &noRoom)
+		var noSpace *FullError
+		require.IsType(t, noSpace, err, "the log is not shut")
+		require.ErrorAs(t, err, &noSpace)
 		require.ErrorIs(t, err, syscall.ENOSPC)
-		require.Equal(t, "/d/log", noRoom.Dir)
-		require.Positive(t, noRoom.Need)
+		require.Equal(t, "/d/log", noSpace.Dir)
+		require.Positive(t, noSpace.Need)
 		full = false
 		require.NoError(t, l.Append([]Record{state(1, "goes on", 0)}))
 		require.NoError(t, l.Close())
 		require.NoError(t, open(mem, "me"))
 	}
 	mem := vfs.NewMem()
-	var noRoom *FullError
+	var noSpace *FullError
 	require.ErrorAs(t, open(hooked(mem, func(o errorfs.Op) error {
 		if o.Kind == errorfs.OpFilePreallocate {
 			return syscall.ENOSPC
 		}
 		return nil
-	}), "me"), &noRoom)
-	require.EqualValues(t, testSegment, noRoom.Need)
+	}), "me"), &noSpace)
+	require.EqualValues(t, testSegment, noSpace.Need)
 }
 
-// TestPrepareFull: the background did not find room for the next segment, but later there is.
+// TestPrepareFull: the background did not find space for the next segment, but later there is.
 func TestPrepareFull(t *testing.T) {
 	mem := vfs.NewMem()
 	full := false
@@ -263,7 +263,7 @@ func TestErrorTexts(t *testing.T) {
 		`wal: /d belongs to "a", not to "b"`:                      &IdentityError{Dir: "/d", Have: []byte("a"), Want: []byte("b")},
 		"wal: /d/f is damaged at offset 7: x":                     &CorruptError{File: "/d/f", Offset: 7, Detail: "x"},
 		"wal: the log is shut after a failed sync: boom":          &FailedError{Op: "sync", Err: errors.New("boom")},
-		"wal: no room for 9 bytes in /d: boom":                    &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
+		"wal: no space for 9 bytes in /d: boom":                   &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
 		"wal: entry 3 of instance 1 was compacted (up to 4)":      &CompactedError{Instance: 1, Index: 3, Floor: 4},
 		"wal: instance 1 has no entry 3":                          &NotFoundError{Instance: 1, Index: 3},
 		"wal: a record of 5 bytes is larger than 4":               &TooLargeError{Bytes: 5, Limit: 4},

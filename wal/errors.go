@@ -92,7 +92,7 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("wal: no room for %d bytes in %s: %v", e.Need, e.Dir, e.Err)
+	return fmt.Sprintf("wal: no space for %d bytes in %s: %v", e.Need, e.Dir, e.Err)
 }
 func (e *FullError) Unwrap() error { return e.Err }
 

@@ -182,7 +182,7 @@ func (k *tightWork) await(t testing.TB, what string, ok func() bool) {
 func (k *tightWork) allDurable() bool { done, _ := k.at(); return done == k.next }
 
 // TestFullDiskIsWaitedFor fills the disk: what does not fit waits, nothing fails, and it goes
-// on once there is room.
+// on once there is space.
 func TestFullDiskIsWaitedFor(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestFullDiskIsWaitedFor(t *testing.T) {
 			require.Less(t, k.done, k.next)
 			require.False(t, k.w.Metrics().SyncStart.IsZero(), "it shows as a disk that stands still")
 			d.give(100 * tightSegment)
-			k.await(t, "everything is durable once there is room", k.allDurable)
+			k.await(t, "everything is durable once there is space", k.allDurable)
 			require.Nil(t, k.w.Metrics().Full)
 			require.NoError(t, k.w.Close())
 			require.NoError(t, b.Close())
@@ -211,7 +211,7 @@ func TestFullDiskIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsRelievedByCompaction lets the log itself make the room that a waiting write
+// TestFullDiskIsRelievedByCompaction lets the log itself make the space that a waiting write
 // needs: what is given up behind it counts at once.
 func TestFullDiskIsRelievedByCompaction(t *testing.T) {
 	d := newTight(6 * tightSegment)
@@ -254,7 +254,7 @@ func TestFullDiskIsRelievedByRelease(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestFullDiskEndsWithClose closes a writer that waits for room.
+// TestFullDiskEndsWithClose closes a writer that waits for space.
 func TestFullDiskEndsWithClose(t *testing.T) {
 	d := newTight(3 * tightSegment)
 	l, b := openTight(t, d)
@@ -305,7 +305,7 @@ func TestFullEverywhere(t *testing.T) {
 	}
 }
 
-// TestStartOnFullDisk opens a log and bodies again and again while there is no room at all.
+// TestStartOnFullDisk opens a log and bodies again and again while there is no space at all.
 func TestStartOnFullDisk(t *testing.T) {
 	d := newTight(6 * tightSegment)
 	l, b := openTight(t, d)

@@ -44,14 +44,14 @@ func gather(f vfs.File, pieces [][]byte, offset int64) error {
 // first appends to vector the first maxWrite bytes of the pieces, none of which is empty,
 // or less if the vector is full.
 func first(vector, pieces [][]byte) [][]byte {
-	room := maxWrite
+	left := maxWrite
 	for _, p := range pieces {
-		if room == 0 || len(vector) == cap(vector) {
+		if left == 0 || len(vector) == cap(vector) {
 			break
 		}
-		p = p[:min(len(p), room)]
+		p = p[:min(len(p), left)]
 		vector = append(vector, p)
-		room -= len(p)
+		left -= len(p)
 	}
 	return vector
 }

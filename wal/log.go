@@ -69,7 +69,7 @@ type Log struct {
 	// maxFree is how many: the footprint stays what it was before the last Compact.
 	maxFree int
 	// The open batch: pieces are its bytes, to be written at start of the current segment.
-	// The first piece begins with room for the batch's header.
+	// The first piece begins with space for the batch's header.
 	pieces [][]byte
 	buf    []byte // of fixed capacity; pieces of small parts lie in it
 	start  int64
@@ -90,7 +90,7 @@ type Log struct {
 	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
 	// was full before that mark was written. nil: there is none such.
 	turning *segment
-	// relieving: what is put makes room, so that it may use half of what is kept of the current
+	// relieving: what is put makes space, so that it may use half of what is kept of the current
 	// segment; starting: it is what a start takes, and may use all.
 	relieving, starting bool
 	closed              bool
@@ -112,7 +112,7 @@ func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 // fail shuts the log for ever. If the disk had no space it does not: nothing is lost or in doubt,
 // and the call can be repeated.
 func (l *Log) fail(op string, err error) error {
-	if full := roomMissing(err); full != nil {
+	if full := spaceMissing(err); full != nil {
 		return full
 	}
 	if l.err == nil {
@@ -242,7 +242,7 @@ func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 			return place{}, err
 		}
 	}
-	if err := l.makeRoom(int64(recordHeaderSize + n)); err != nil {
+	if err := l.makeSpace(int64(recordHeaderSize + n)); err != nil {
 		return place{}, err
 	}
 	return l.putHere(h, parts), nil
@@ -252,9 +252,9 @@ func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 // at a segment's start.
 const slack = batchHeaderSize + recordHeaderSize + batchAlign
 
-// makeRoom goes on to another segment if the current one has no room for n bytes of
+// makeSpace goes on to another segment if the current one has no space for n bytes of
 // records in the open batch.
-func (l *Log) makeRoom(n int64) error {
+func (l *Log) makeSpace(n int64) error {
 	need := n + slack + nextMarkSize
 	for l.turning != nil || l.end+need > l.current().capacity-l.kept() {
 		if err := l.rotate(need); err != nil {
@@ -279,7 +279,7 @@ func (l *Log) kept() int64 {
 // headroom is what every segment has besides the records for which it was made.
 func (l *Log) headroom() int64 { return min(64<<10, l.segmentBytes/16) }
 
-// putHere adds a record to the open batch, which has room for it.
+// putHere adds a record to the open batch, which has space for it.
 func (l *Log) putHere(h recordHeader, parts [2][]byte) place {
 	seg := l.current()
 	if len(l.pieces) == 0 {
@@ -379,7 +379,7 @@ func (l *Log) flushLocked() error {
 	if err != nil {
 		need := l.end - l.start
 		l.back(unpad) // it may be written again, with more behind it
-		return noRoom(l.dir, &FailedError{Op: "write", Err: err}, need)
+		return noSpace(l.dir, &FailedError{Op: "write", Err: err}, need)
 	}
 	l.number++
 	clear(l.pieces)
@@ -475,7 +475,7 @@ func (l *Log) synced() error {
 	return l.marks.put(mark{l.number, l.current().seq, l.start, l.life})
 }
 
-// rotate makes the current segment durable and goes on to the next, which has room for
+// rotate makes the current segment durable and goes on to the next, which has space for
 // need bytes. The mark at the end says that there is a next one. If the disk is full, it can be
 // called again.
 func (l *Log) rotate(need int64) error {
@@ -512,7 +512,7 @@ func (l *Log) use(s *segment) {
 	l.start, l.end = segmentHeaderSize, segmentHeaderSize
 }
 
-// takeNext returns segment seq, empty and with room for need bytes.
+// takeNext returns segment seq, empty and with space for need bytes.
 func (l *Log) takeNext(seq uint64, need int64) (*segment, error) {
 	capacity := max(l.segmentBytes, align(segmentHeaderSize+need+l.headroom()))
 	if capacity > maxSegmentBytes {
@@ -551,7 +551,7 @@ func (l *Log) awaitPrepared() error {
 	l.next = p.seg
 	var full *FullError
 	if errors.As(p.err, &full) {
-		return nil // nothing was written, and there may be room by now
+		return nil // nothing was written, and there may be space by now
 	}
 	return p.err
 }
@@ -574,7 +574,7 @@ func (l *Log) seal() error {
 		err = l.flushLocked()
 	}
 	l.mu.Unlock()
-	if roomMissing(err) != nil {
+	if spaceMissing(err) != nil {
 		return nil // it is not needed
 	}
 	if err != nil {

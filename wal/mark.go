@@ -107,7 +107,7 @@ func (m *markFile) create(fsys vfs.FS, dir string) (err error) {
 	}
 	page := make([]byte, 2*markSlotSize)
 	if m.file, err = createFile(fsys, m.path+tempSuffix, m.path, page[:markSize], int64(len(page))); err != nil {
-		if err = noRoom(dir, err, int64(len(page))); isFull(err) {
+		if err = noSpace(dir, err, int64(len(page))); isFull(err) {
 			return nil // the log is the more important; the next Open tries again
 		}
 		return err

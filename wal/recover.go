@@ -90,11 +90,11 @@ func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 		return err
 	}
 	l.durable = l.number
-	if err := cleanUp(); err != nil { // it may make the room that is needed now
+	if err := cleanUp(); err != nil { // it may make the space that is needed now
 		return err
 	}
 	l.mu.Lock()
-	l.starting = true // a start needs no room
+	l.starting = true // a start needs no space
 	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
 	if err == nil {
 		err = l.heal()

@@ -79,7 +79,7 @@ func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	s, err := l.takeFree(seq, capacity)
 	if err == nil && s == nil {
 		s, err = l.newFile(seq, capacity)
-		err = noRoom(l.dir, err, capacity)
+		err = noSpace(l.dir, err, capacity)
 	}
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
 		l.mu.Lock()
 		l.free = append(l.free, old)
 		l.mu.Unlock()
-		return nil, noRoom(l.dir, err, segmentHeaderSize)
+		return nil, noSpace(l.dir, err, segmentHeaderSize)
 	}
 	if err != nil {
 		s.file.Close()
@@ -177,10 +177,10 @@ func preallocate(f vfs.File, capacity int64) error {
 	return err
 }
 
-// noRoom makes a *FullError of a failure to make a file or to write into one, if the disk is
+// noSpace makes a *FullError of a failure to make a file or to write into one, if the disk is
 // full: nobody was told that anything is there, and it can be done again. It is not for what
 // was synced.
-func noRoom(dir string, err error, need int64) error {
+func noSpace(dir string, err error, need int64) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
@@ -191,8 +191,8 @@ func noRoom(dir string, err error, need int64) error {
 	return &FullError{Dir: dir, Need: need, Err: err}
 }
 
-// roomMissing returns err if all that it says is that the disk has no room.
-func roomMissing(err error) *FullError {
+// spaceMissing returns err if all that it says is that the disk has no space.
+func spaceMissing(err error) *FullError {
 	full, _ := err.(*FullError)
 	return full
 }

@@ -146,8 +146,8 @@ func (a *told) submitLate(t *testing.T, w *Writer, accepted int) {
 	require.Equal(t, ErrClosed, a.errs[last])
 }
 
-// TestWriterIsClosedWhileItWaitsForRoom closes a writer on a full disk: nobody waits for ever.
-func TestWriterIsClosedWhileItWaitsForRoom(t *testing.T) {
+// TestWriterIsClosedWhileItWaitsForSpace closes a writer on a full disk: nobody waits for ever.
+func TestWriterIsClosedWhileItWaitsForSpace(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,9 +213,9 @@ func TestWriterIsClosedIdle(t *testing.T) {
 	}
 }
 
-// TestWriterGoesOnWhenThereIsRoom submits to a writer on a full disk. The writer looks for space after
+// TestWriterGoesOnWhenThereIsSpace submits to a writer on a full disk. The writer looks for space after
 // each submission, and again after a while.
-func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
+func TestWriterGoesOnWhenThereIsSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTight(4 * tightSegment)
 		l, b := openTight(t, d)
@@ -226,7 +226,7 @@ func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 		synctest.Wait()
 		require.NotNil(t, w.Metrics().Full)
 		d.give(100 * tightSegment)
-		<-time.After(2 * roomAfter)
+		<-time.After(2 * spaceAfter)
 		synctest.Wait()
 		require.Nil(t, w.Metrics().Full)
 		for _, err := range a.all(t) {

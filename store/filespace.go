@@ -12,10 +12,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
-// fileRoom allocates disk space before a database file grows. A full disk is fatal for the
+// fileSpace allocates disk space before a database file grows. A full disk is fatal for the
 // database: a commit that finds no space fails. So the blocks are allocated before the commands
 // that need them are applied. If that is not possible, applying waits.
-type fileRoom struct {
+type fileSpace struct {
 	path string
 	size func() int64 // of what the file has durably
 
@@ -30,40 +30,40 @@ type fileRoom struct {
 }
 
 const (
-	// roomSlack is for what is not applied: leases, alarms, the removal of old revisions.
-	roomSlack = 2 << 20
-	// roomStep is how much more is allocated than is needed now.
-	roomStep = 8 << 20
-	// roomPerCommand is how many bytes of pages a command may change besides its own.
-	roomPerCommand = 16 << 10
-	// roomExpected is from how much on a commit is wanted: commands that are refused write nothing.
-	roomExpected = 64 << 20
-	// roomPause is how long applying waits before it looks for room again.
-	roomPause = 100 * time.Millisecond
+	// spaceSlack is for what is not applied: leases, alarms, the removal of old revisions.
+	spaceSlack = 2 << 20
+	// spaceStep is how much more is allocated than is needed now.
+	spaceStep = 8 << 20
+	// spacePerCommand is how many bytes of pages a command may change besides its own.
+	spacePerCommand = 16 << 10
+	// spaceExpected is from how much on a commit is wanted: commands that are refused write nothing.
+	spaceExpected = 64 << 20
+	// spacePause is how long applying waits before it looks for space again.
+	spacePause = 100 * time.Millisecond
 )
 
-// RoomFor is how many bytes of disk the database may take while what is under way is applied, if
+// SpaceFor is how many bytes of disk the database may take while what is under way is applied, if
 // requests have at most so many bytes: the commands of one commit, or one of the largest.
-func RoomFor(requestBytes int) int64 {
-	return 2*int64(requestBytes) + defaultBatchLimit*roomPerCommand + roomStep + roomSlack
+func SpaceFor(requestBytes int) int64 {
+	return 2*int64(requestBytes) + defaultBatchLimit*spacePerCommand + spaceStep + spaceSlack
 }
 
 // expect adds what is about to be applied. It reports whether the expected sum is so large that a
 // commit should tell how much was really used.
-func (r *fileRoom) expect(commands, bytes int) (commit bool) {
+func (r *fileSpace) expect(commands, bytes int) (commit bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	commit = r.growing+r.committing > roomExpected
-	r.next = 2*int64(bytes) + roomPerCommand*int64(commands)
+	commit = r.growing+r.committing > spaceExpected
+	r.next = 2*int64(bytes) + spacePerCommand*int64(commands)
 	return commit
 }
 
 // reserve allocates what is expected and some more. An error says that the disk is full, and not
-// even what is expected has room.
-func (r *fileRoom) reserve() error {
+// even what is expected has space.
+func (r *fileSpace) reserve() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	need := r.size() + r.growing + r.committing + r.next + roomSlack
+	need := r.size() + r.growing + r.committing + r.next + spaceSlack
 	err := r.allocate(need)
 	if err == nil {
 		r.growing, r.next = r.growing+r.next, 0
@@ -71,11 +71,11 @@ func (r *fileRoom) reserve() error {
 	return err
 }
 
-func (r *fileRoom) allocate(need int64) (err error) {
+func (r *fileSpace) allocate(need int64) (err error) {
 	if need <= r.allocated {
 		return nil
 	}
-	for _, size := range []int64{need + roomStep, need} {
+	for _, size := range []int64{need + spaceStep, need} {
 		switch err = allocate(r.path, size); {
 		case err == nil:
 			r.allocated = size
@@ -86,21 +86,21 @@ func (r *fileRoom) allocate(need int64) (err error) {
 		}
 	}
 	r.allocated = max(r.allocated, blocks(r.path))
-	if need <= r.allocated+roomSlack/2 {
+	if need <= r.allocated+spaceSlack/2 {
 		return nil
 	}
 	return err
 }
 
 // begun says that a commit begins.
-func (r *fileRoom) begun() {
+func (r *fileSpace) begun() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.committing, r.growing = r.growing, 0
 }
 
 // moved says that the file is another one.
-func (r *fileRoom) moved() {
+func (r *fileSpace) moved() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.allocated = 0
@@ -115,40 +115,40 @@ func blocks(path string) int64 {
 	return allocatedBytes(info)
 }
 
-// roomHooks tells the room when a commit begins.
-type roomHooks struct {
+// spaceHooks tells the space when a commit begins.
+type spaceHooks struct {
 	backend.Hooks
-	room *fileRoom
+	space *fileSpace
 }
 
-func (h roomHooks) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
-	h.room.begun()
+func (h spaceHooks) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
+	h.space.begun()
 	h.Hooks.OnPreCommitUnsafe(tx)
 }
 
-// awaitRoom waits until commands can be applied without meeting a full disk.
-func (s *Store) awaitRoom(commands []Command) error {
+// awaitSpace waits until commands can be applied without meeting a full disk.
+func (s *Store) awaitSpace(commands []Command) error {
 	bytes := 0
 	for i := range commands {
 		bytes += len(commands[i].Data)
 	}
 	db := s.database()
-	if db.room.expect(len(commands), bytes) {
+	if db.space.expect(len(commands), bytes) {
 		if err := s.commitNow(db); err != nil {
 			return err
 		}
 	}
-	err := db.room.reserve()
+	err := db.space.reserve()
 	if err == nil {
 		return nil
 	}
 	if err := s.commitNow(db); err != nil { // perhaps nothing of what was expected came
 		return err
 	}
-	return s.whileFull("applying", db.room.reserve)
+	return s.whileFull("applying", db.space.reserve)
 }
 
-// whileFull repeats a step until the disk has room for it.
+// whileFull repeats a step until the disk has space for it.
 func (s *Store) whileFull(what string, step func() error) error {
 	for waited := false; ; waited = true {
 		err := step()
@@ -156,10 +156,10 @@ func (s *Store) whileFull(what string, step func() error) error {
 			return err
 		}
 		if !waited {
-			s.lg.Warn("the disk is full, "+what+" waits for room", zap.Error(err))
+			s.lg.Warn("the disk is full, "+what+" waits for space", zap.Error(err))
 		}
 		select {
-		case <-time.After(roomPause):
+		case <-time.After(spacePause):
 		case <-s.interrupted:
 			return ErrClosed
 		case <-s.latch.failed:
@@ -168,12 +168,12 @@ func (s *Store) whileFull(what string, step func() error) error {
 	}
 }
 
-// awaitFile waits until a file that is to hold a database has room for it.
+// awaitFile waits until a file that is to hold a database has space for it.
 func (s *Store) awaitFile(f *os.File, size int64) error {
 	return s.whileFull("a snapshot", func() error {
-		err := allocate(f.Name(), size+roomSlack)
+		err := allocate(f.Name(), size+spaceSlack)
 		if !isFull(err) {
-			return nil // there is room, or it cannot be told in advance
+			return nil // there is space, or it cannot be told in advance
 		}
 		return errors.Join(err, f.Truncate(0)) // what was allocated of it
 	})

@@ -41,7 +41,7 @@ func fillDisk(t *testing.T, dir string) (free func()) {
 }
 
 // TestApplyOnFullDisk goes on applying when others fill the disk: at first in what is allocated,
-// then it waits, and goes on once there is room. It opens on the full disk, too.
+// then it waits, and goes on once there is space. It opens on the full disk, too.
 func TestApplyOnFullDisk(t *testing.T) {
 	dir, ok := smallDisk(t, 64<<20)
 	if !ok {
@@ -63,7 +63,7 @@ func TestApplyOnFullDisk(t *testing.T) {
 		}
 		done <- i
 	}()
-	require.Never(t, func() bool { return len(done) > 0 }, time.Second, 10*time.Millisecond, "there is no room for 30 MB")
+	require.Never(t, func() bool { return len(done) > 0 }, time.Second, 10*time.Millisecond, "there is no space for 30 MB")
 	require.NoError(t, n.Err())
 	require.Equal(t, value, n.get("before"), "reads are served")
 	free()
@@ -81,23 +81,23 @@ func TestApplyOnFullDisk(t *testing.T) {
 	free()
 }
 
-// TestRoomCannotBeTold: where nothing can be allocated in advance, nothing waits for it.
-func TestRoomCannotBeTold(t *testing.T) {
+// TestSpaceCannotBeTold: where nothing can be allocated in advance, nothing waits for it.
+func TestSpaceCannotBeTold(t *testing.T) {
 	n := open(t, testOptions(t.TempDir()))
 	defer n.Close()
 	db := n.database()
-	db.room.path = "/dev/full/none"
-	require.NoError(t, db.room.reserve())
+	db.space.path = "/dev/full/none"
+	require.NoError(t, db.space.reserve())
 }
 
-func TestRoomIsFoundOut(t *testing.T) {
+func TestSpaceIsFoundOut(t *testing.T) {
 	full := unix.ENOSPC
 	require.True(t, isFull(fmt.Errorf("allocate: %w", full)))
 	require.True(t, isFull(errors.Join(unix.EDQUOT, nil)))
 	require.False(t, isFull(unix.EOPNOTSUPP))
 
 	size := int64(0)
-	r := &fileRoom{path: filepath.Join(t.TempDir(), "db"), size: func() int64 { return size }}
+	r := &fileSpace{path: filepath.Join(t.TempDir(), "db"), size: func() int64 { return size }}
 	require.NoError(t, os.WriteFile(r.path, nil, 0o600))
 	for range 5000 {
 		if r.expect(1000, 1<<20) {
@@ -109,7 +109,7 @@ func TestRoomIsFoundOut(t *testing.T) {
 	require.Less(t, r.allocated, int64(200<<20), "what came to nothing is not expected for ever")
 }
 
-// TestRestoreOnFullDisk receives a snapshot for which there is no room: it waits, and takes it
+// TestRestoreOnFullDisk receives a snapshot for which there is no space: it waits, and takes it
 // once there is.
 func TestRestoreOnFullDisk(t *testing.T) {
 	dir, ok := smallDisk(t, 64<<20)
@@ -144,7 +144,7 @@ func TestDefragmentOnFullDisk(t *testing.T) {
 	defer n.Close()
 	n.must(put("a", "1"))
 	free := fillDisk(t, dir)
-	var full *RoomError
+	var full *SpaceError
 	require.ErrorAs(t, n.Defragment(t.Context()), &full)
 	require.Positive(t, full.Need)
 	free()
