@@ -37,6 +37,9 @@ const (
 type gaps struct {
 	first error // why the first gap is one; nil: there is none
 	ids   map[uint32]lost
+	// before[id] is the first entry of an instance that came after the gap, while entries before it may
+	// be missing that are needed. They are not needed if it was replaced later.
+	before map[uint32]uint64
 }
 
 // lose notes a gap: everything known so far of any instance may be out of date. It returns the
@@ -55,7 +58,7 @@ func (r *recovery) lose(why error) error {
 	for _, id := range r.cover.Instances {
 		r.l.index.get(id)
 	}
-	r.gaps.ids = map[uint32]lost{}
+	r.gaps.ids, r.gaps.before = map[uint32]lost{}, map[uint32]uint64{}
 	for _, in := range r.l.index.all {
 		r.gaps.ids[in.id] = lostState | lostEntries
 	}
@@ -69,19 +72,29 @@ func (r *recovery) found(in *instance, what lost) {
 	}
 }
 
-// foundEntry notes that an entry comes after the gap. It is the gap's error if entries before it
-// may be missing that are needed.
+// foundEntry notes that an entry comes after the gap. If entries before it may be missing that are
+// needed, another one must come that replaces it.
 func (r *recovery) foundEntry(in *instance, index uint64) error {
 	if r.gaps.first == nil || r.gaps.ids[in.id]&lostEntries == 0 {
 		return nil
 	}
-	if index <= in.marked || index-1 > max(in.marked, r.cover.upto(in.id)) {
-		return r.needed(in.id, fmt.Sprintf("entries before %d of instance %d were perhaps in it", index, in.id))
+	if index <= in.marked {
+		return r.needsBefore(in.id, index)
 	}
 	in.entries.truncate(0)
 	in.floor = index - 1
+	if in.floor > max(in.marked, r.cover.upto(in.id)) {
+		if r.gaps.before[in.id] == 0 {
+			r.gaps.before[in.id] = index
+		}
+		return nil
+	}
 	r.found(in, lostEntries)
 	return nil
+}
+
+func (r *recovery) needsBefore(instance uint32, index uint64) error {
+	return r.needed(instance, fmt.Sprintf("entries before %d of instance %d were perhaps in it", index, instance))
 }
 
 // seen returns an instance of which a record was met.
@@ -115,6 +128,8 @@ func (r *recovery) complete() error {
 			in.floor = in.marked
 		case left&lostState != 0:
 			return r.needed(in.id, fmt.Sprintf("the last state of instance %d was perhaps in it", in.id))
+		case left&lostEntries != 0 && r.gaps.before[in.id] > 0:
+			return r.needsBefore(in.id, r.gaps.before[in.id])
 		case left&lostEntries != 0:
 			return r.needed(in.id, fmt.Sprintf("the last entries of instance %d were perhaps in it", in.id))
 		case in.floor > in.marked && in.floor > upto:

@@ -234,3 +234,42 @@ func requireUncovered(t *testing.T, l *Log, want *model, upto []uint64) {
 		}
 	}
 }
+
+// TestDamageAndEntriesThatWereReplaced: a batch with an entry that a snapshot stands for is damaged. The
+// mark that gives up older segments comes after it in the same segment, so that a start misses these
+// segments. What it finds first are entries that were replaced: entries before them are missing, and
+// nobody needs them.
+func TestDamageAndEntriesThatWereReplaced(t *testing.T) {
+	fs := vfs.NewMem()
+	l := openMem(t, fs)
+	write := func(index uint64, data string) {
+		require.NoError(t, l.Append([]Record{entry(1, index, append([]byte(data), make([]byte, 1000)...)), state(1, data, 3)}))
+		require.NoError(t, l.Sync())
+	}
+	n := uint64(0)
+	for l.current().seq < 2 {
+		n++
+		write(n, "old")
+	}
+	require.Greater(t, n, uint64(5))
+	write(n+1, "old")
+	at := l.end
+	write(3, "new")
+	write(4, "new")
+	require.NoError(t, l.Compact(1, 3))
+	require.NoError(t, l.Sync())
+	require.Equal(t, uint64(2), l.first)
+	abandon(l)
+	flip(t, fs, "/d/log/0000000000000002.wal", at+batchHeaderSize+recordHeaderSize+1, 2)
+	for range 2 { // and again
+		l, err := openCovered(fs, covering(0, 3))
+		require.NoError(t, err)
+		require.Equal(t, uint64(3), l.Floor(1))
+		data, err := l.ReadEntry(1, 4)
+		require.NoError(t, err)
+		require.Equal(t, "new", string(data[:3]))
+		_, err = l.ReadEntry(1, 5)
+		require.Error(t, err, "it was replaced")
+		abandon(l)
+	}
+}
