@@ -51,8 +51,12 @@ func (w *World) rotLog(m *Member) {
 		return
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
-	image := m.disk.durable()
-	if !image.decay(logDir, record, at, bit) || !m.opens(image, nil, true) || !m.disk.decay(logDir, record, at, bit) {
+	for _, image := range m.disk.images() {
+		if !image.decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
+			return
+		}
+	}
+	if !m.disk.decay(logDir, record, at, bit) {
 		return
 	}
 	w.events.Rotten++
@@ -77,9 +81,10 @@ func (w *World) rotSnapshot(m *Member) {
 	names := m.disk.children(snapDir)
 	newest := path.Join(snapDir, names[len(names)-1])
 	n := m.disk.names[newest]
-	image := m.disk.durable()
-	if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
-		return
+	for _, image := range m.disk.images() {
+		if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
+			return
+		}
 	}
 	for _, k := range m.inForce {
 		if base := older.Header.Base(k.instance).Index; m.writer.busy() || k.inst.Core().Status().First > base+1 || k.asked > base {
@@ -125,12 +130,20 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 	return true
 }
 
-// durable is the disk with only what was synced.
-func (d *disk) durable() *disk {
-	out := newDisk()
-	for name, n := range d.without(0) {
+// images are what a loss of power may leave: only what was synced, and all that was written. The note
+// of how far a log is durable need not be synced, and files that were given up may keep their names.
+func (d *disk) images() []*disk { return []*disk{d.image(false), d.image(true)} }
+
+func (d *disk) image(all bool) *disk {
+	out, keep := newDisk(), 0
+	if all {
+		keep = len(d.journal)
+	}
+	for name, n := range d.without(keep) {
 		c := &inode{dir: n.dir, data: bytes.Clone(n.data), held: n.held, fresh: n.fresh}
-		c.revert(n.undo, 0)
+		if !all {
+			c.revert(n.undo, 0)
+		}
 		out.names[name] = c
 	}
 	return out
