@@ -147,8 +147,8 @@ func (r *Raft) promote() {
 	for i := range r.conf.Members {
 		m := &r.conf.Members[i]
 		p := r.peer(m.ID)
-		if !m.Joining || p == nil {
-			continue
+		if !m.Joining || p == nil || p.lacking && r.maxK() > 0 {
+			continue // without its rows it would be refused; others need not wait for it
 		}
 		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) && p.applied >= r.log.shaped || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
