@@ -39,8 +39,9 @@ type progress struct {
 	// heartbeat is answered that left after resume (an instant + 1ns).
 	paused bool
 	resume uint64
-	// asked: a snapshot was asked for and SnapshotSent has not come.
-	asked bool
+	// asked: a snapshot was asked for and SnapshotSent has not come. unsent: the last one could not
+	// be sent.
+	asked, unsent bool
 
 	// forgot: it lost what it had acknowledged in this term, and counts for nothing any more.
 	forgot bool

@@ -34,7 +34,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 	prev := p.next - 1
 	prevTerm, ok := r.log.term(prev)
 	if !ok {
-		r.askSnapshot(p)
+		r.bringBase(p)
 		return false
 	}
 	if p.phase == stream && p.next > r.log.last {
@@ -224,7 +224,8 @@ func (r *Raft) refused(p *progress, m *protocol.Message) {
 	}
 	at, term := r.log.back(min(m.Hint, m.Index-1), m.HintTerm)
 	if base := r.log.base; base > 0 && at == base && (m.Hint < base || m.Index <= base || term > m.HintTerm) {
-		at = base - 1 // they part before our log begins: a snapshot
+		r.askSnapshot(p) // they part before our log begins
+		return
 	}
 	p.become(probe, at+1, r.now)
 	r.replicate(p)

@@ -19,6 +19,21 @@ func (r *Raft) compact(to protocol.Index) {
 	r.configChanged()
 }
 
+// bringBase brings a member what our log does not have any more. That is a snapshot. If the last one
+// could not be sent, the member is asked first whether it has all that already. It may have more than
+// it said, because after a restart it knows only what was committed. Without the question, a leader
+// whose state is damaged would try for ever to send a snapshot to the member whose state it waits for.
+func (r *Raft) bringBase(p *progress) {
+	if !p.unsent {
+		r.askSnapshot(p)
+		return
+	}
+	p.become(probe, r.log.base+1, r.now)
+	p.unsent = false
+	p.pause(r.now + r.cfg.Heartbeat)
+	r.sendAppend(p, r.log.base, r.log.baseT, nil, true)
+}
+
 // askSnapshot asks for a snapshot for a member that needs entries we no longer have.
 func (r *Raft) askSnapshot(p *progress) {
 	p.become(behind, p.next, r.now)
@@ -45,6 +60,7 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 		return
 	}
 	// After a failure the next answered heartbeat tries again.
+	p.unsent = in.Index == 0
 	p.become(probe, max(r.log.base, in.Index)+1, r.now)
 	if (in.Index > r.log.last || in.Index < r.log.base) && p.match < r.log.base {
 		p.next = r.log.base // unknown to our log: asks for another
