@@ -80,7 +80,6 @@ var places = map[string]struct {
 }{
 	string(raft.MutantPromoteAtOnce):     {ProtocolRaft, 1},
 	string(raft.MutantCountStateless):    {ProtocolNiagara, 1},
-	string(member.MutantNoGuests):        {ProtocolRaft, 2},
 	string(member.MutantUnconfirmed):     {ProtocolNiagara, 3},
 	string(raft.MutantLeaseIgnoresDrift): {ProtocolRaft, 5},
 }

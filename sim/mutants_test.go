@@ -42,7 +42,7 @@ var hints = map[string]uint64{
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 120, "old-clock": 246,
 	"weave-depart-any": 22, "keep-nothing": 53, "identity-unchecked": 9, "identity-in-memory": 122,
 	"life-unchecked": 55, "code-trim-uncounted": 8, "code-restore-row": 10,
-	"weave-forget-pending": 31, "no-guests": 141, "any-state": 201, "cut-before-records": 32,
+	"weave-forget-pending": 31, "no-guests": 444, "any-state": 201, "cut-before-records": 32,
 }
 
 // elusive are the mutants that chance does not find within [HuntLimit] seeds. A script finds each
