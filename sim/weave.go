@@ -169,13 +169,35 @@ func (s *Settings) mergeTime() time.Duration {
 	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
-// judgeMerging judges that all members soon apply an entry that was just decided (N7).
+// stands notes that a member stands for election. A term in which nobody led was in vain.
+func (c *witness) stands() {
+	j := c.s.judges
+	if c.status.Role != protocol.Candidate || c.status.Term <= j.stood {
+		return
+	}
+	if j.stood > j.won {
+		c.m.w.vain++
+	}
+	j.stood = c.status.Term
+}
+
+// judgeMerging judges that all members soon apply an entry that was just decided (N7). Elections
+// collide by chance. Each one in vain takes a timeout more, which is at most twice the setting.
 func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
 	if w.merging == 0 {
 		return
 	}
-	limit := w.merging
-	w.after(limit, func() {
+	w.judgeMerged(instance, index, w.now, w.merging, w.vain)
+}
+
+// judgeMerged judges an entry that was decided at an instant, a while after that, or later if
+// there were elections in vain: vain says how many there had been by then.
+func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit time.Duration, vain int) {
+	w.after(decided+limit-w.now, func() {
+		if more := time.Duration(w.vain-vain) * 2 * w.set.Election; more > 0 {
+			w.judgeMerged(instance, index, decided, limit+more, w.vain)
+			return
+		}
 		for _, m := range w.serving(w.members) {
 			if m.up && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
 				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
@@ -197,6 +219,9 @@ func (w *World) demandMerging(alive []*Member) {
 		return
 	}
 	w.merging = w.set.mergeTime()
+	for _, m := range w.members {
+		m.own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
+	}
 	if victim := w.someLeader(); victim != nil && w.chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
 		w.tracef("FAULT %s loses power while the others write", victim.id)
 		w.merging += 4 * w.set.Election

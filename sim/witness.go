@@ -204,7 +204,9 @@ func (c *witness) changed() {
 	was := c.status
 	c.status = c.Core.Status()
 	w := c.m.w
+	c.stands()
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
+		c.s.judges.won = c.status.Term
 		w.events.Elections++
 		c.s.judges.led[c.m.id] = true
 		w.elected(c.s)

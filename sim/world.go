@@ -38,6 +38,8 @@ type World struct {
 	route protocol.InstanceID
 	// merging, if set, is how long it may take until a decided slot is applied (N7).
 	merging time.Duration
+	// vain is in how many terms nobody led, of all instances.
+	vain int
 
 	// allJudges judge the instances. The first one is embedded too, because it is often the only
 	// one.
@@ -110,6 +112,8 @@ type instanceJudges struct {
 	configs []decidedConfig
 	// led are the members that led the instance.
 	led map[protocol.MemberID]bool
+	// stood is the latest term in which a member stood for election, won the latest in which one leads.
+	stood, won protocol.Term
 	// left are the members that a decided configuration left out for ever.
 	left map[protocol.MemberID]bool
 }
