@@ -193,11 +193,10 @@ func (c *witness) decided(e *protocol.Entry) error {
 		c.s.judges.leave(&config, w.now)
 		return bodies.Configure(votersOf(&config), firstSlots(&config))
 	}
-	err := bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
-		bodies.Drop(uint64(e.Index)) // the entry is void
+		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	return err
+	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 }
 
 func (c *witness) changed() {
