@@ -64,7 +64,8 @@ func (r *Raft) alone() bool {
 	return r.role == protocol.Follower && !r.sticky() && !r.conf.Joint() && len(r.voters.Incoming) == 1 && r.voters.Incoming[0] == r.cfg.Self
 }
 
-// campaign stands for election. With force it does not ask first whether it would win.
+// campaign stands for election. With force it does not ask first whether it would win. A member that
+// may not stand, as a learner, forgets the leader instead: who waits for one must see that there is none.
 func (r *Raft) campaign(force bool) {
 	may := r.mayStand() && !r.diskStalled()
 	if may {
@@ -72,6 +73,9 @@ func (r *Raft) campaign(force bool) {
 	}
 	r.rest()
 	if !may {
+		if !force && r.role == protocol.Follower {
+			r.leader = 0 // it was not heard for long
+		}
 		return
 	}
 	if force {
