@@ -215,6 +215,9 @@ func (w *World) mayLose(m *Member, old *backup) bool {
 	if w.calm || m.strange() || m.gone || m.retiring || !m.up || w.joins(m) {
 		return false
 	}
+	if w.set.Nodes == 1 && !m.join {
+		return false // its command names no other member that could know it
+	}
 	left := slices.DeleteFunc(w.except(m), (*Member).strange)
 	for _, o := range left {
 		if life := w.acquainted[linkKey{o.id, m.id}]; life == 0 || old != nil && life <= old.life {
