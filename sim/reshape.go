@@ -121,5 +121,20 @@ func (w *World) reshape() {
 		n = len(m.inForce) // a member that is behind takes it for made
 	}
 	w.tracef("FAULT %s is asked for %d instances", m.id, n)
-	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
+	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
+		if err == nil && !w.calm && w.chance(w.set.Weave.Move) {
+			w.move()
+		}
+	})
+}
+
+// move is the operator who moves a member to another machine, as soon as the number of instances
+// has changed. The new member never takes part in instances that were retired before it joined.
+func (w *World) move() {
+	if w.set.Faults[faultChange] == 0 || w.set.Resize || len(w.members) >= w.set.Nodes+maxAdded {
+		return
+	}
+	added := w.addMember()
+	w.askChange(w.asked(), []protocol.Change{{Kind: protocol.AddLearner, Member: added}})
+	w.promoteLater(added.ID)
 }

@@ -19,6 +19,9 @@ type weaveSettings struct {
 	Scatter float64
 	// Lazy is how often a leader sees late that a sibling waits for it.
 	Lazy float64
+	// Move is how often a member is moved to another machine after the number of instances has
+	// changed.
+	Move float64
 }
 
 // woven reports whether the global log is woven from instances, even from a single one.
@@ -45,14 +48,22 @@ func (s *Settings) drawWeave(d chance) {
 	if d.yes(0.3) {
 		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(15))
 	}
+	if d.yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
+		w.Move = 0.5 + 0.5*d.share()
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(8))
+		s.Faults[faultChange] = s.Election * time.Duration(4+d.below(20))
+		if d.yes(0.5) { // the log goes back to the change, so a new member gets no snapshot with it
+			s.SnapshotBytes = 1 << 30
+		}
+	}
 }
 
 func (s *Settings) describeWeave() string {
 	if !s.woven() {
 		return ""
 	}
-	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late\n",
-		s.Instances, s.Raft.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy)
+	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",
+		s.Instances, s.Raft.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
 }
 
 // named is the instance's name for the trace, where the log is woven.
