@@ -20,6 +20,7 @@ type DiskNeed struct {
 	Snapshot int64
 	// SpareLog and SpareBodies are bytes of files that are ready for use.
 	SpareLog, SpareBodies int64
+	Mutant                Mutant // needs-no-file
 }
 
 // Bytes is the need. The log takes the segment that it writes now and the one that is made beside
@@ -27,5 +28,8 @@ type DiskNeed struct {
 // file that is to go.
 func (n DiskNeed) Bytes() int64 {
 	each := 2*n.Segment + n.Command
+	if n.Mutant == MutantNeedsNoFile {
+		each = 0
+	}
 	return max(0, each-n.SpareLog) + max(0, each-n.SpareBodies) + n.Snapshot
 }

@@ -32,6 +32,7 @@ const (
 	MutantForgetPending     Mutant = "weave-forget-pending"
 	MutantOfferEarly        Mutant = "snapshot-before-durable"
 	MutantAnyState          Mutant = "any-state"
+	MutantNeedsNoFile       Mutant = "needs-no-file"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -66,5 +67,6 @@ var Mutants = [...]MutantInfo{
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
 	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
+	{MutantNeedsNoFile, "DiskNeed", "a member needs no more of the disk for files of its log and bodies than these have"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

@@ -33,6 +33,7 @@ type disk struct {
 	// full: files take no more than so many bytes together.
 	full     bool
 	capacity int
+	short    shortage
 	// copies: then writes to files of the log and of the bodies fail too.
 	copies bool
 	// power, if > 0, says at which of the next writes and syncs the power fails; 1 is the next.

@@ -29,6 +29,7 @@ type Events struct {
 	Newborn      int `json:"members_that_heard_others_first"`
 	Away         int `json:"members_back_after_the_logs_were_cut"`
 	FullDisks    int `json:"full_disks"`
+	LowDisks     int `json:"low_disks"`
 	Elections    int `json:"elections"`
 	CutShort     int `json:"leaders_cut_short"`
 	Lost         int `json:"messages_lost"`
@@ -98,7 +99,7 @@ func (e *Events) fields() []eventField {
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
 		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
-		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
+		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"disks nearly full", &e.LowDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"leaders cut short", &e.CutShort}, {"copies of running disks put back", &e.HotCopies},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},

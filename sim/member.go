@@ -318,6 +318,10 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 // puts the command. done is called once, unless the member stops before that.
 func (m *Member) Propose(to commands, bytes, body []byte, done member.Done) {
 	m.admit(func() {
+		if m.w.set.Shortage > 0 && m.refuses() {
+			done(nil, errLowDisk)
+			return
+		}
 		fresh, err := false, m.proposals.Fits(bytes, body)
 		if err == nil && body != nil {
 			fresh, err = to.AddBody(m.clock, member.NewBodyBatch(bytes, body, done))

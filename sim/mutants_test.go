@@ -43,7 +43,7 @@ var hints = map[string]uint64{
 	"weave-depart-any": 22, "keep-nothing": 53, "identity-unchecked": 9, "identity-in-memory": 122,
 	"life-unchecked": 55, "code-trim-uncounted": 8, "code-restore-row": 10,
 	"weave-forget-pending": 31, "no-guests": 444, "any-state": 201, "cut-before-records": 32,
-	"weave-count-stateless": 60,
+	"weave-count-stateless": 60, "needs-no-file": 55,
 }
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant.

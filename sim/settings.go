@@ -49,6 +49,8 @@ type Settings struct {
 
 	// CopyOnWrite: while a disk is full, files of the log and of the bodies cannot be overwritten.
 	CopyOnWrite bool
+	// Shortage is how often a disk is not full at once, but has about what the member needs.
+	Shortage float64
 
 	ApplyBytes int           // bytes of payloads that may wait to be applied
 	ApplyMax   time.Duration // the longest that applying a commitment takes

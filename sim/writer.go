@@ -146,6 +146,7 @@ func (w *writer) goOn() {
 
 func (w *writer) step() {
 	m := w.m
+	m.looksAtDisk()
 	w.steps.Step()
 	st := w.steps.Stats()
 	switch {
@@ -156,6 +157,7 @@ func (w *writer) step() {
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
 	case st.Full != nil:
 		m.w.events.FullDisks++
+		m.judgeFull(st.Full)
 	}
 }
 
