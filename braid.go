@@ -122,10 +122,10 @@ func listen(addrs []string) ([]net.Listener, error) {
 
 // core makes this member's part of an instance of Raft from what the disk held.
 func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
-	c := raft.Config{
+	c := protocol.Settings{
 		Self: o.Self, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
-		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: raft.Placement(o.Placement),
+		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
 		Leaders: protocol.Leaders(o.Leaders),
 	}
 	if o.NoBatching {

@@ -227,7 +227,7 @@ type cluster struct {
 type setting struct {
 	size      int
 	tune      func(*Options)
-	placement raft.Placement
+	placement protocol.Placement
 	durable   bool // state machines keep their states on disks
 	waits     bool // the test starts the members
 }
@@ -275,7 +275,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 		c.tune(&o)
 	}
 	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
-		return raft.New(raft.Config{
+		return raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,
 		}, rec)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // phase is something that a member is in the midst of when it is closed.
@@ -69,7 +68,7 @@ var phases = map[string]phase{
 		<-reached
 		return to, open
 	}},
-	"a body is gathered": {setting{size: 3, placement: raft.PlacementCode}, func(c *cluster) (protocol.MemberID, func()) {
+	"a body is gathered": {setting{size: 3, placement: protocol.PlacementCode}, func(c *cluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		_, err := c.running[id].Propose(c.t.Context(), []byte("with a body"), make([]byte, 100_000))
 		require.NoError(c.t, err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Faults that are aimed at coded entries. A coded entry is in danger only while few members hold
@@ -31,7 +30,7 @@ type aimSettings struct {
 
 // drawAim chooses how faults are aimed.
 func (s *Settings) drawAim(d chance) {
-	if s.Raft.Placement == raft.PlacementCopy || s.Bodies.Share == 0 {
+	if s.Core.Placement == protocol.PlacementCopy || s.Bodies.Share == 0 {
 		return
 	}
 	a := &s.Aim
@@ -64,7 +63,7 @@ func (s *Settings) lateMembers(d chance) {
 	if d.yes(0.8) {
 		s.Faults[faultCrash] = s.Election * 100
 	}
-	s.Raft.MaxFrameEntries, s.Raft.MaxFrameBytes = 1+d.below(2), max(s.Raft.MaxFrameBytes, 2000)
+	s.Core.MaxFrameEntries, s.Core.MaxFrameBytes = 1+d.below(2), max(s.Core.MaxFrameBytes, 2000)
 	s.KeepLogBytes = 1 << 20
 	s.Bodies.Share, s.Reads, s.Load.Bursts, s.Load.Chase = 0.7+0.3*d.share(), 0.05, 0, 0
 	s.Clients, s.Operations, s.Think = 6+d.below(8), 600, s.Heartbeat/2
@@ -86,8 +85,8 @@ func (s *Settings) aimOnly(d chance) {
 	} else if s.Resize = false; d.yes(0.8) {
 		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
 	}
-	if q := s.Nodes/2 + 1; s.Raft.Placement == raft.PlacementCode && q > 1 {
-		s.Raft.MaxK = 2 + d.below(q-1)
+	if q := s.Nodes/2 + 1; s.Core.Placement == protocol.PlacementCode && q > 1 {
+		s.Core.MaxK = 2 + d.below(q-1)
 	}
 	s.Bodies.Share = 0.5 + 0.5*d.share()
 	s.Reads = 0.4 * d.share()

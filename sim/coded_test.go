@@ -10,7 +10,6 @@ import (
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -19,7 +18,7 @@ import (
 // coded makes a stage of members that code bodies of 300 bytes, with k at most as given.
 func coded(k int) func(*Settings) {
 	return func(s *Settings) {
-		s.Raft.Placement, s.Raft.MaxK = raft.PlacementCode, k
+		s.Core.Placement, s.Core.MaxK = protocol.PlacementCode, k
 		s.Bodies = bodySettings{Share: 1, Min: 300, Max: 300, SegmentBytes: 32 << 10, Hedge: 20 * time.Millisecond, Retry: 50 * time.Millisecond, GatherBytes: 1 << 20}
 	}
 }

@@ -78,7 +78,7 @@ func (s *Settings) drawTurns(d chance) {
 	if d.yes(0.3) {
 		s.Faults = [faultKinds]time.Duration{faultFreeze: s.Election * time.Duration(3+d.below(4))}
 		s.Clients, s.Keys, s.Operations, s.Reads, s.Think, s.Patience = 6, 1, 300, 0.5, s.Heartbeat, s.Election
-		s.Raft.LeaseReads = true
+		s.Core.LeaseReads = true
 		s.setDrift(min(s.Drift, s.mostDrift()))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // A copy of a disk that was made while its member ran takes the disk's place. The lives on it say
@@ -36,7 +35,7 @@ type doubt struct {
 
 // drawHotCopies draws whether such copies are put in place.
 func (s *Settings) drawHotCopies(d chance) {
-	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
+	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return // see drawLost
 	}
 	if d.yes(0.2) && !s.woven() && s.Bodies.Share == 0 && s.Nodes > 1 {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Tests of a member that has much to catch up with over a narrow link: what happens to that member,
@@ -21,8 +20,8 @@ const (
 
 func narrowFrames(set *Settings) {
 	coded(0)(set)
-	set.Raft.Placement, set.Bodies.Min, set.Bodies.Max = raft.PlacementCopy, narrowFrame, narrowFrame
-	set.Raft.MaxFrameBytes, set.Raft.MaxInflightBytes = narrowFrame, 32<<10
+	set.Core.Placement, set.Bodies.Min, set.Bodies.Max = protocol.PlacementCopy, narrowFrame, narrowFrame
+	set.Core.MaxFrameBytes, set.Core.MaxInflightBytes = narrowFrame, 32<<10
 }
 
 // late lets a member miss so many entries. Then it may catch up over a narrow link.
@@ -41,13 +40,13 @@ func (s *script) late(id protocol.MemberID, entries int) {
 	s.pass = func(m *protocol.Message) bool {
 		return m.From == 1 || m.Type != protocol.MsgPreVote && m.Type != protocol.MsgVote
 	}
-	s.narrow(1, id, narrowRate, 2*s.set.Raft.MaxInflightBytes)
+	s.narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
 	s.heal()
 }
 
 func lateCoded(set *Settings) {
 	narrowFrames(set)
-	set.Raft.Placement = raft.PlacementCode
+	set.Core.Placement = protocol.PlacementCode
 }
 
 // laggard: of five members one is down and one is far behind. The one that is behind answers and
@@ -144,7 +143,7 @@ func TestSnapshotsEnd(t *testing.T) {
 func spreadKeepsLog(set *Settings) {
 	woven(set)
 	keepsLog(set)
-	set.Raft.Leaders = protocol.LeadersSpread
+	set.Core.Leaders = protocol.LeadersSpread
 }
 
 // TestOneSnapshotForAllInstances: a member is behind the logs of three instances, which two others

@@ -16,5 +16,5 @@ func (s *Settings) drawLarge(d chance) {
 	if b := &s.Bodies; b.Share > 0 {
 		b.Min, b.Max = 30<<10, 40<<10
 	}
-	s.Raft.MaxUncommittedBytes += s.Clients * (s.Padding + s.Bodies.Max + 500)
+	s.Core.MaxUncommittedBytes += s.Clients * (s.Padding + s.Bodies.Max + 500)
 }

@@ -74,7 +74,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	if m.Type == protocol.MsgTimeoutNow {
 		w.events.Moved++
 	}
-	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Raft.MaxFrameBytes, 1<<20)))
+	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	if from := w.member(m.From); from.up && !from.links.Has(m.To) {
 		w.events.Unlinked++

@@ -71,7 +71,7 @@ func (s *Settings) drawLoad(d chance) {
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)
 	}
-	s.Raft.MaxUncommittedBytes = max(s.Raft.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+pipeline)*(s.Padding+500)))
+	s.Core.MaxUncommittedBytes = max(s.Core.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+pipeline)*(s.Padding+500)))
 }
 
 func (s *Settings) describeLoad() string {

@@ -10,7 +10,6 @@ import (
 	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Members that lose their disk, or get an old copy of it, and are started again as if nothing had
@@ -25,7 +24,7 @@ const lostStream = stream + 14
 // drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
 // the protocol survives.
 func (s *Settings) drawLost(d chance) {
-	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Raft.Placement == raft.PlacementRS {
+	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return
 	}
 	if d.yes(0.3) {

@@ -25,7 +25,7 @@ func hotCopy(s *script) {
 	m.strangers++
 	s.start(2)
 	s.wait(3)
-	if s.set.Raft.Mutant == "" {
+	if s.set.Core.Mutant == "" {
 		require.False(s.t, m.up, "it must not go on")
 		require.Equal(s.t, 1, s.events.Forgotten)
 		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")

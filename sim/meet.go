@@ -47,7 +47,7 @@ func (s *Settings) drawMeet(d chance) {
 		}
 	case 1: // all of them
 		for k := range faultDamage {
-			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.Raft.ReadQuorum == 0 && s.Faults[faultDamage] == 0) {
+			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.Core.ReadQuorum == 0 && s.Faults[faultDamage] == 0) {
 				s.Faults[k] = s.Election * time.Duration(4+d.below(20))
 			}
 		}
@@ -91,7 +91,7 @@ func (s *Settings) drawBrief(d chance) {
 	s.Think = max(s.Think, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.timely()
 	if d.yes(0.6) { // what one leader left takes the next one many frames
-		s.Raft.MaxFrameEntries = 1
+		s.Core.MaxFrameEntries = 1
 	}
 	if d.yes(0.7) { // other faults would keep members from being elected
 		s.Faults = [faultKinds]time.Duration{faultCrash: s.Election * time.Duration(4+d.below(20))}

@@ -458,7 +458,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 		m.checkState()
 	}
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
-	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Raft.Leaders, Mutant: s.mutant()}
+	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())

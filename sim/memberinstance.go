@@ -96,7 +96,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	s.witness = newWitness(s, core)
 	config := member.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
-		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Raft.MaxInflightBytes, Backlog: set.Backlog,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog,
 		Mutant: set.mutant(),
 	}
 	if set.woven() {
@@ -104,7 +104,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	}
 	s.inst = member.NewInstance(config, s.witness)
 	s.hosted = member.NewHosted(member.HostedConfig{
-		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Raft.Leaders,
+		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Core.Leaders,
 		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, member.LargeMessage), LargeFor: member.LargeFor,
 		Mutant: set.mutant(),
 	}, s, s.inst)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/wal"
 )
@@ -46,9 +47,9 @@ func Mutants() (names []string) {
 }
 
 // protocolMutant is the mutant if it belongs to the protocol, else none.
-func (s *Settings) protocolMutant() raft.Mutant {
-	m := raft.Mutant(s.Mutant)
-	if !slices.ContainsFunc(raft.Mutants[:], func(i raft.MutantInfo) bool { return i.Name == m }) {
+func (s *Settings) protocolMutant() protocol.Mutant {
+	m := protocol.Mutant(s.Mutant)
+	if !slices.ContainsFunc(raft.Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m }) {
 		return ""
 	}
 	return m

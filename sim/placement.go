@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Protocols lists the protocols that can be simulated.
@@ -71,10 +70,10 @@ func instancesOf(proto, order string, wish int) (int, error) {
 
 // placementOf says where the protocol puts values. wish is a placement, or "" for the protocol's
 // own.
-func placementOf(proto, wish string) (raft.Placement, error) {
-	may := map[string][]raft.Placement{
-		ProtocolRaft: {raft.PlacementCopy, raft.PlacementCode}, ProtocolCRaft: {raft.PlacementCode}, ProtocolRS: {raft.PlacementRS},
-		ProtocolNiagara: {raft.PlacementCopy, raft.PlacementCode},
+func placementOf(proto, wish string) (protocol.Placement, error) {
+	may := map[string][]protocol.Placement{
+		ProtocolRaft: {protocol.PlacementCopy, protocol.PlacementCode}, ProtocolCRaft: {protocol.PlacementCode}, ProtocolRS: {protocol.PlacementRS},
+		ProtocolNiagara: {protocol.PlacementCopy, protocol.PlacementCode},
 	}[proto]
 	if wish == "" {
 		return may[0], nil
@@ -143,7 +142,7 @@ func (s limitSettings) orProduction() limitSettings {
 // the same as before bodies existed.
 func (s *Settings) drawBodies(d chance) {
 	often := 0.35
-	if s.Raft.Placement != raft.PlacementCopy {
+	if s.Core.Placement != protocol.PlacementCopy {
 		often = 0.95
 	}
 	if !d.yes(often) {
@@ -168,15 +167,15 @@ func (s *Settings) drawBodies(d chance) {
 	if s.Faults[faultChange] == 0 && d.yes(0.5) {
 		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
 	}
-	s.Raft.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.limit(1, 4, 100)
-	if s.Raft.Placement != raft.PlacementCode {
+	s.Core.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.limit(1, 4, 100)
+	if s.Core.Placement != protocol.PlacementCode {
 		return
 	}
 	// A larger k than the default may need all members. Smaller ones are drawn too.
 	if q := s.Nodes/2 + 1; d.yes(0.6) {
-		s.Raft.MaxK = 1 + d.below(q)
+		s.Core.MaxK = 1 + d.below(q)
 	}
-	s.Raft.ExtraWhole = d.limit(0, 0, 1)
+	s.Core.ExtraWhole = d.limit(0, 0, 1)
 	if d.yes(0.4) {
 		s.Resize = true
 		s.Faults[faultChange] = s.Election * time.Duration(1+d.below(8))
@@ -184,23 +183,23 @@ func (s *Settings) drawBodies(d chance) {
 }
 
 // place sets where the protocol puts bodies.
-func (s *Settings) place(placement raft.Placement) {
-	s.Raft.Placement = placement
-	if placement == raft.PlacementRS {
+func (s *Settings) place(placement protocol.Placement) {
+	s.Core.Placement = placement
+	if placement == protocol.PlacementRS {
 		q := rsQuorums[s.Nodes]
-		s.Raft.ReadQuorum, s.Raft.WriteQuorum, s.Raft.MaxK = q.read, q.write, q.k
+		s.Core.ReadQuorum, s.Core.WriteQuorum, s.Core.MaxK = q.read, q.write, q.k
 		s.Faults[faultChange] = 0
 	}
 }
 
 // decides is how many members can decide and elect without the others, where quorums are fixed;
 // else 0.
-func (s *Settings) decides() int { return max(s.Raft.ReadQuorum, s.Raft.WriteQuorum) }
+func (s *Settings) decides() int { return max(s.Core.ReadQuorum, s.Core.WriteQuorum) }
 
 func (s *Settings) describeBodies() string {
-	r, b := &s.Raft, &s.Bodies
+	r, b := &s.Core, &s.Bodies
 	text := fmt.Sprintf("placement %s", r.Placement)
-	if r.Placement != raft.PlacementCopy {
+	if r.Placement != protocol.PlacementCopy {
 		text += fmt.Sprintf(", k ≤ %d (0: default), extra whole %d", r.MaxK, r.ExtraWhole)
 	}
 	if b.Share == 0 {

@@ -44,13 +44,13 @@ func (s *memberInstance) judgePrompt() {
 			since = append(since, at)
 		}
 	}
-	need := max(len(now.Config.Voters())/2+1, w.set.Raft.WriteQuorum)
+	need := max(len(now.Config.Voters())/2+1, w.set.Core.WriteQuorum)
 	if len(since) < need {
 		return
 	}
 	slices.Sort(since)
 	limit := w.promptness()
-	if s.m.own.Raft.MaxFrameEntries > 0 {
+	if s.m.own.Core.MaxFrameEntries > 0 {
 		limit += limit / 2 // bytes tell who is far behind: one that is near may need a message for each entry
 	}
 	if d := w.now - since[need-1]; d > limit {

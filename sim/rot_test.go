@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // spoilRecord damages the record of an entry on a member's disk.
@@ -18,7 +17,7 @@ func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	require.True(s.t, m.disk.decay(logDir, record, len(record)-1, 1))
 }
 
-func tinyCache(set *Settings) { set.Raft.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
+func tinyCache(set *Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
 
 // TestLeaderCannotRead: a follower comes back, and the leader cannot read from its log an entry
 // that the follower lacks. The follower gets a snapshot. The leader's log is cut behind the damage.
@@ -49,7 +48,7 @@ func TestLeaderCannotRead(t *testing.T) {
 // TestScrubCutsBehindDamage: a record is damaged that every member has applied, and no snapshot
 // stands for it yet. The scrub finds it. The member can still start afterwards.
 func TestScrubCutsBehindDamage(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Raft.Placement = raft.PlacementCopy })
+	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Core.Placement = protocol.PlacementCopy })
 	s.elect(1)
 	for range 600 {
 		s.mustAck(s.put(1))

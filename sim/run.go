@@ -13,7 +13,6 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // Options says which world to run.
@@ -449,12 +448,12 @@ func (s *memberInstance) judge() {
 	}
 	s.judgePrompt()
 	awake := time.Duration(float64(w.now-m.still()) * m.rate) // since the process itself last stood still
-	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (raft.StallTimeouts+1)*w.set.Election {
+	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
-	limit := max(m.own.Raft.MaxInflightBytes, m.own.Raft.MaxFrameBytes) + maxEntryBytes
+	limit := max(m.own.Core.MaxInflightBytes, m.own.Core.MaxFrameBytes) + maxEntryBytes
 	for _, p := range s.inst.Core().Status().Peers {
-		if p.InflightBytes >= cmp.Or(m.own.Raft.MaxInflightBytes, limit) {
+		if p.InflightBytes >= cmp.Or(m.own.Core.MaxInflightBytes, limit) {
 			w.events.FullFlights++
 		}
 		if p.InflightBytes > limit {

@@ -13,7 +13,6 @@ import (
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 // script is a world without chance, in which a scenario is played step by step. Links take a
@@ -37,8 +36,8 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
 		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
 	}
-	set.Raft = raft.Config{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
-	set.Raft.Mutant = set.protocolMutant()
+	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
+	set.Core.Mutant = set.protocolMutant()
 	if tweak != nil {
 		tweak(&set)
 	}
@@ -378,8 +377,8 @@ func TestJointChangeNeedsBothHalves(t *testing.T) {
 
 func leases(drift float64) func(*Settings) {
 	return func(s *Settings) {
-		s.Raft.LeaseReads = true
-		s.Raft.MaxClockDrift = time.Duration(drift * float64(stageElection))
+		s.Core.LeaseReads = true
+		s.Core.MaxClockDrift = time.Duration(drift * float64(stageElection))
 	}
 }
 

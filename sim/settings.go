@@ -61,7 +61,7 @@ type Settings struct {
 	Depth, BatchCommands, BatchBytes int
 
 	Drift  float64 // the most by which a clock runs fast or slow, as a share
-	Raft   raft.Config
+	Core   protocol.Settings
 	Bodies bodySettings
 	Weave  weaveSettings
 
@@ -83,7 +83,7 @@ type Settings struct {
 }
 
 // draw makes the settings of a seed.
-func draw(seed uint64, nodes, instances int, mutant string, placement raft.Placement, rng *rand.Rand) Settings {
+func draw(seed uint64, nodes, instances int, mutant string, placement protocol.Placement, rng *rand.Rand) Settings {
 	d := chance{rng}
 	s := Settings{Seed: seed, Nodes: nodes, Instances: instances, Mutant: mutant}
 	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
@@ -168,7 +168,7 @@ func (s *Settings) drawDisks(d chance) {
 }
 
 func (s *Settings) drawRaft(d chance) {
-	s.Raft = raft.Config{
+	s.Core = protocol.Settings{
 		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
 		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
 		MaxFrameEntries:     d.limit(0, 1, 3),
@@ -181,7 +181,7 @@ func (s *Settings) drawRaft(d chance) {
 		LeaseReads:          d.yes(0.3),
 	}
 	s.drawClocks(d)
-	s.Raft.Mutant = s.protocolMutant()
+	s.Core.Mutant = s.protocolMutant()
 }
 
 // drawClocks draws how wrong clocks may run.
@@ -194,7 +194,7 @@ func (s *Settings) drawClocks(d chance) {
 // mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
 // members know. Without leases clocks may be more wrong.
 func (s *Settings) mostDrift() float64 {
-	if s.Raft.LeaseReads {
+	if s.Core.LeaseReads {
 		return 0.3
 	}
 	return 0.6
@@ -202,10 +202,10 @@ func (s *Settings) mostDrift() float64 {
 
 func (s *Settings) setDrift(drift float64) {
 	s.Drift = drift
-	if s.Raft.LeaseReads {
+	if s.Core.LeaseReads {
 		// While the slowest clock runs through an election timeout, the fastest runs further by
 		// this much.
-		s.Raft.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
+		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
 	}
 }
 
@@ -214,7 +214,7 @@ func (s *Settings) churn(d chance) {
 	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
 	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
 	s.DelayMax = s.DelayMin + 2*s.Heartbeat
-	s.Raft.MaxFrameEntries, s.Raft.NoPipeline = 1, true
+	s.Core.MaxFrameEntries, s.Core.NoPipeline = 1, true
 	s.Think = s.Heartbeat
 	s.Chaos *= 2
 }
@@ -238,13 +238,13 @@ func (s *Settings) isolateLeaders(d chance) {
 	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
 	s.Load.Crowd = 0.5 + 0.5*d.share()
 	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
-	s.Raft.LeaseReads = d.yes(0.7)
+	s.Core.LeaseReads = d.yes(0.7)
 	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
 }
 
 // newCore makes the protocol's core of a member.
 func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
-	c := s.Raft
+	c := s.Core
 	c.Self, c.Instance = self, instance
 	return raft.New(c, rec)
 }
@@ -267,7 +267,7 @@ func (s *Settings) String() string {
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
-	r := &s.Raft
+	r := &s.Core
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

@@ -26,14 +26,14 @@ func (w *World) settingsOf(id protocol.MemberID) *Settings {
 	d := chance{rand.New(rand.NewPCG(s.Seed^uint64(id)<<32, unequalStream))}
 	s.differ(d)
 	w.tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
-		id, s.Raft.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
-		s.Raft.MaxFrameBytes, s.Raft.MaxFrameEntries, s.Raft.PipelineDepth, s.Raft.MaxInflightBytes, s.Raft.CacheBytes, s.Bodies.Scrub)
+		id, s.Core.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
+		s.Core.MaxFrameBytes, s.Core.MaxFrameEntries, s.Core.PipelineDepth, s.Core.MaxInflightBytes, s.Core.CacheBytes, s.Bodies.Scrub)
 	return &s
 }
 
 // differ draws again, for one member, some of the settings in which members may differ.
 func (s *Settings) differ(d chance) {
-	r := &s.Raft
+	r := &s.Core
 	for _, draw := range []func(){
 		func() { r.Heartbeat = d.duration(s.Heartbeat/2, s.Heartbeat) },
 		func() { s.Tick = s.Heartbeat / time.Duration(2+d.below(7)) },

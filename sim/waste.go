@@ -88,7 +88,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
 	}
-	if bytes >= c.m.own.Raft.MaxFrameBytes {
+	if bytes >= c.m.own.Core.MaxFrameBytes {
 		w.events.FullFrames++
 	}
 	if w.set.Reorder {

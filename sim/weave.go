@@ -38,7 +38,7 @@ func (s *Settings) drawWeave(d chance) {
 		return
 	}
 	w := &s.Weave
-	s.Raft.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
+	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
 	if d.yes(0.6) {
 		w.Scatter = d.share()
 	}
@@ -63,7 +63,7 @@ func (s *Settings) describeWeave() string {
 		return ""
 	}
 	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",
-		s.Instances, s.Raft.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
+		s.Instances, s.Core.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
 }
 
 // named is the instance's name for the trace, where the log is woven.

@@ -242,7 +242,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 // then the leaders are again as they should be.
 func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
-		s := weaveStage(t, 3, func(set *Settings) { set.Raft.Leaders = leaders })
+		s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = leaders })
 		s.until("all instances have leaders", func() bool { return s.leaderOf(1) != nil && s.leaderOf(2) != nil && s.leaderOf(3) != nil })
 		first := s.leaderOf(1).id
 		if leaders == protocol.LeadersTogether {
@@ -402,7 +402,7 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 // That holds for fragments and whole bodies, when they are read, when they are released, and when a
 // snapshot brings them.
 func TestBodiesOfSeveralInstances(t *testing.T) {
-	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Raft.Placement, s.Raft.MaxK = raft.PlacementCopy, 0 }} {
+	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Core.Placement, s.Core.MaxK = protocol.PlacementCopy, 0 }} {
 		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
 		s.lead(1, 2, 3)
 		put := func(instance protocol.InstanceID) {

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-func benchConfig(self protocol.MemberID) Config {
-	return Config{Self: self, Instance: 1, Heartbeat: 100 * time.Millisecond, ElectionTimeout: time.Second, CacheBytes: 1 << 20}
+func benchConfig(self protocol.MemberID) protocol.Settings {
+	return protocol.Settings{Self: self, Instance: 1, Heartbeat: 100 * time.Millisecond, ElectionTimeout: time.Second, CacheBytes: 1 << 20}
 }
 
 func benchCore(b *testing.B, self protocol.MemberID, members int) *Raft {

@@ -18,7 +18,7 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	entry := func(i protocol.Index, form protocol.Form) protocol.Entry {
 		return protocol.Entry{Index: i, Term: 1, Kind: protocol.EntryBatch, Count: 1, K: 2, BodySize: 100, Form: form}
 	}
-	r, err := raft.New(raft.Config{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, Placement: raft.PlacementCode},
+	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, Placement: protocol.PlacementCode},
 		protocol.Recovered{
 			Base:    protocol.Base{Config: config},
 			State:   protocol.HardState{Term: 1, Commit: 2},

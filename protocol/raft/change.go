@@ -51,7 +51,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.conf)) {
 		reason = protocol.ReasonTooLarge
 	}
-	if reason == protocol.ReasonNone && r.cfg.Placement == PlacementRS && (joins(&next) || !slices.Equal(next.Voters(), r.conf.Voters())) {
+	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS && (joins(&next) || !slices.Equal(next.Voters(), r.conf.Voters())) {
 		reason = protocol.ReasonInvalidChange
 	}
 	if reason == protocol.ReasonNone && in.Target == nil && !r.keepsState(&next) {

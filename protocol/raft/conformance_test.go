@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-func factory(change func(*raft.Config)) conformance.Factory {
+func factory(change func(*protocol.Settings)) conformance.Factory {
 	return func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
-		c := raft.Config{
+		c := protocol.Settings{
 			Self: self, Instance: 1,
 			Heartbeat: 10 * conformance.Pace, ElectionTimeout: 100 * conformance.Pace,
 		}
@@ -23,15 +23,15 @@ func factory(change func(*raft.Config)) conformance.Factory {
 }
 
 func TestConformance(t *testing.T) {
-	for name, change := range map[string]func(*raft.Config){
+	for name, change := range map[string]func(*protocol.Settings){
 		"default": nil,
 		// Tiny limits: full queues and dropped payloads all the time.
-		"tiny": func(c *raft.Config) {
+		"tiny": func(c *protocol.Settings) {
 			c.MaxFrameBytes, c.MaxInflightBytes, c.MaxUncommittedBytes, c.CacheBytes = 300, 700, 3000, 500
 		},
-		"no batching": func(c *raft.Config) { c.MaxFrameEntries = 1 },
-		"one by one":  func(c *raft.Config) { c.NoPipeline, c.NoParallelAppend = true, true },
-		"lease":       func(c *raft.Config) { c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace },
+		"no batching": func(c *protocol.Settings) { c.MaxFrameEntries = 1 },
+		"one by one":  func(c *protocol.Settings) { c.NoPipeline, c.NoParallelAppend = true, true },
+		"lease":       func(c *protocol.Settings) { c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,17 +41,17 @@ func TestConformance(t *testing.T) {
 }
 
 // coded is placement code with limits that make whole copies and full frames common.
-func coded(k int) func(*raft.Config) {
-	return func(c *raft.Config) { c.Placement, c.MaxK = raft.PlacementCode, k }
+func coded(k int) func(*protocol.Settings) {
+	return func(c *protocol.Settings) { c.Placement, c.MaxK = protocol.PlacementCode, k }
 }
 
 // Placements with bodies; the net watches over who holds them.
 func TestConformanceWithBodies(t *testing.T) {
-	for name, change := range map[string]func(*raft.Config){
+	for name, change := range map[string]func(*protocol.Settings){
 		"copy":   nil,
 		"code":   coded(0),
 		"code 3": coded(3),
-		"code tiny": func(c *raft.Config) {
+		"code tiny": func(c *protocol.Settings) {
 			tiny(c)
 			coded(3)(c)
 		},
@@ -64,8 +64,8 @@ func TestConformanceWithBodies(t *testing.T) {
 }
 
 // rs5 is RS-Raft for five members.
-func rs5(c *raft.Config) {
-	c.Placement, c.MaxK, c.ReadQuorum, c.WriteQuorum = raft.PlacementRS, 3, 4, 4
+func rs5(c *protocol.Settings) {
+	c.Placement, c.MaxK, c.ReadQuorum, c.WriteQuorum = protocol.PlacementRS, 3, 4, 4
 }
 
 // Five members code with every k there is; RS-Raft knows no other number.
@@ -74,7 +74,7 @@ func TestFiveWithBodies(t *testing.T) {
 	four := five
 	four.ReadQuorum, four.WriteQuorum = 4, 4
 	for name, s := range map[string]struct {
-		change  func(*raft.Config)
+		change  func(*protocol.Settings)
 		options conformance.Options
 	}{"code": {coded(0), five}, "code 3": {coded(3), five}, "rs": {rs5, four}} {
 		t.Run(name, func(t *testing.T) {
@@ -89,35 +89,35 @@ func TestFiveWithBodies(t *testing.T) {
 }
 
 func TestConfigOfPlacements(t *testing.T) {
-	base := raft.Config{Self: 1, Instance: 1, Heartbeat: 1, ElectionTimeout: 10}
+	base := protocol.Settings{Self: 1, Instance: 1, Heartbeat: 1, ElectionTimeout: 10}
 	var voters protocol.Config
 	for id := range protocol.MemberID(5) {
 		voters.Members = append(voters.Members, protocol.Member{ID: id + 1})
 	}
 	voters.Number()
 	for _, c := range []struct {
-		change func(*raft.Config)
+		change func(*protocol.Settings)
 		ok     bool
 	}{
 		{coded(0), true},
 		{coded(3), true},
-		{func(c *raft.Config) { c.Placement, c.ExtraWhole = raft.PlacementCode, 2 }, true},
+		{func(c *protocol.Settings) { c.Placement, c.ExtraWhole = protocol.PlacementCode, 2 }, true},
 		{rs5, true},
 		{coded(-1), false},
 		{coded(300), false},
-		{func(c *raft.Config) { c.MaxK = 2 }, false},
-		{func(c *raft.Config) { c.ExtraWhole = 1 }, false},
-		{func(c *raft.Config) { c.Placement = "confirm" }, false},
-		{func(c *raft.Config) { coded(2)(c); c.ReadQuorum = 3 }, false},
-		{func(c *raft.Config) { rs5(c); c.MaxK = 0 }, false},
-		{func(c *raft.Config) { rs5(c); c.MaxK = 4 }, false},
-		{func(c *raft.Config) { rs5(c); c.WriteQuorum = 6 }, false},
-		{func(c *raft.Config) { rs5(c); c.ReadQuorum, c.WriteQuorum, c.MaxK = 2, 5, 2 }, false},
+		{func(c *protocol.Settings) { c.MaxK = 2 }, false},
+		{func(c *protocol.Settings) { c.ExtraWhole = 1 }, false},
+		{func(c *protocol.Settings) { c.Placement = "confirm" }, false},
+		{func(c *protocol.Settings) { coded(2)(c); c.ReadQuorum = 3 }, false},
+		{func(c *protocol.Settings) { rs5(c); c.MaxK = 0 }, false},
+		{func(c *protocol.Settings) { rs5(c); c.MaxK = 4 }, false},
+		{func(c *protocol.Settings) { rs5(c); c.WriteQuorum = 6 }, false},
+		{func(c *protocol.Settings) { rs5(c); c.ReadQuorum, c.WriteQuorum, c.MaxK = 2, 5, 2 }, false},
 	} {
 		config := base
 		c.change(&config)
 		_, err := raft.New(config, protocol.Recovered{Base: protocol.Base{Config: voters}})
-		var refused *raft.ConfigError
+		var refused *protocol.SettingsError
 		if c.ok != (err == nil) || !c.ok && !errors.As(err, &refused) {
 			t.Errorf("%+v: %v", config, err)
 		}
@@ -126,20 +126,20 @@ func TestConfigOfPlacements(t *testing.T) {
 
 // One of several instances: ranked elections, skips, and what other instances do to it.
 func TestConformanceWoven(t *testing.T) {
-	ranked := func(l protocol.Leaders, more func(*raft.Config)) func(*raft.Config) {
-		return func(c *raft.Config) {
+	ranked := func(l protocol.Leaders, more func(*protocol.Settings)) func(*protocol.Settings) {
+		return func(c *protocol.Settings) {
 			c.Leaders = l
 			if more != nil {
 				more(c)
 			}
 		}
 	}
-	for name, change := range map[string]func(*raft.Config){
+	for name, change := range map[string]func(*protocol.Settings){
 		"any":      nil,
 		"together": ranked(protocol.LeadersTogether, nil),
 		"spread":   ranked(protocol.LeadersSpread, coded(0)),
 		"tiny":     ranked(protocol.LeadersSpread, tiny),
-		"lease": ranked(protocol.LeadersTogether, func(c *raft.Config) {
+		"lease": ranked(protocol.LeadersTogether, func(c *protocol.Settings) {
 			c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace
 		}),
 	} {

@@ -126,13 +126,8 @@ func (d *disk) stalled(now, limit time.Duration) bool {
 	return len(d.pending) > 0 && now-d.pending[0].at > limit
 }
 
-// StallTimeouts is after how many election timeouts without a completion a disk counts
-// as stalled: its leader steps down, its followers do not stand. Heartbeats that outlive
-// a disk would keep a cluster waiting for ever.
-const StallTimeouts = 4
-
 func (r *Raft) diskStalled() bool {
-	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.stalled(r.now, StallTimeouts*r.cfg.ElectionTimeout)
+	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.stalled(r.now, protocol.StallTimeouts*r.cfg.ElectionTimeout)
 }
 
 func (r *Raft) record(rec protocol.Record) {

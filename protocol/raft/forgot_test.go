@@ -19,7 +19,7 @@ func oneOfThree(t *testing.T, self protocol.MemberID, entries int) *raft.Raft {
 		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
 		rec.Entries = append(rec.Entries, e)
 	}
-	r, err := raft.New(raft.Config{Self: self, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
+	r, err := raft.New(protocol.Settings{Self: self, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
 	require.NoError(t, err)
 	return r
 }

@@ -14,7 +14,7 @@ import (
 // TestWhatNoFrameTakesIsRefused: once it is in the log it would be sent for ever.
 func TestWhatNoFrameTakesIsRefused(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
-	r, err := raft.New(raft.Config{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, MaxUncommittedBytes: 1 << 30},
+	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, MaxUncommittedBytes: 1 << 30},
 		protocol.Recovered{Base: protocol.Base{Config: config}})
 	require.NoError(t, err)
 	var out protocol.Effects

@@ -42,7 +42,7 @@ func malformed() map[string]protocol.Entry {
 // passed over by each.
 func TestMalformedProposalsAreRefused(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
-	r, err := raft.New(raft.Config{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second},
+	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second},
 		protocol.Recovered{Base: protocol.Base{Config: config}})
 	require.NoError(t, err)
 	var out protocol.Effects

@@ -1,76 +1,68 @@
 package raft
 
-// Mutant names a deliberately unsafe variant of one rule. Tests must catch each of them.
-// Production leaves it empty.
-type Mutant string
+import "github.com/braidlog/braid/protocol"
 
 // The mutants.
 const (
-	MutantCommitOldTerm         Mutant = "commit-old-term"
-	MutantForgetVote            Mutant = "forget-vote"
-	MutantAckBeforeFsync        Mutant = "ack-before-fsync"
-	MutantReadWithoutOwnTerm    Mutant = "read-without-own-term"
-	MutantReadWithoutConfirm    Mutant = "read-without-confirm"
-	MutantNoPrevCheck           Mutant = "no-prev-check"
-	MutantTruncateAlways        Mutant = "truncate-always"
-	MutantSingleQuorumJoint     Mutant = "single-quorum-joint"
-	MutantCommitUnverified      Mutant = "commit-unverified"
-	MutantLeaseIgnoresDrift     Mutant = "lease-ignores-drift"
-	MutantVoteIgnoresLog        Mutant = "vote-ignores-log"
-	MutantSnapshotIgnoresCommit Mutant = "snapshot-ignores-commit"
-	MutantTakeMalformed         Mutant = "take-malformed"
-	MutantCodePaperPrefix       Mutant = "code-paper-prefix"
-	MutantCodeFreeDowngrade     Mutant = "code-free-downgrade"
-	MutantCodeFAnswers          Mutant = "code-f-answers"
-	MutantCodeNaiveMix          Mutant = "code-naive-mix"
-	MutantCodeOldTermAnswers    Mutant = "code-old-term-answers"
-	MutantCodeNoRestripe        Mutant = "code-no-restripe"
-	MutantCodeWaitForAll        Mutant = "code-wait-for-all"
-	MutantHeedLateAnswers       Mutant = "heed-late-answers"
-	MutantForgetAcknowledged    Mutant = "forget-acknowledged"
-	MutantForwardAtOnce         Mutant = "forward-at-once"
-	MutantStalledDiskLeads      Mutant = "stalled-disk-leads"
-	MutantPromoteAtOnce         Mutant = "promote-at-once"
-	MutantCountStateless        Mutant = "weave-count-stateless"
+	MutantCommitOldTerm         protocol.Mutant = "commit-old-term"
+	MutantForgetVote            protocol.Mutant = "forget-vote"
+	MutantAckBeforeFsync        protocol.Mutant = "ack-before-fsync"
+	MutantReadWithoutOwnTerm    protocol.Mutant = "read-without-own-term"
+	MutantReadWithoutConfirm    protocol.Mutant = "read-without-confirm"
+	MutantNoPrevCheck           protocol.Mutant = "no-prev-check"
+	MutantTruncateAlways        protocol.Mutant = "truncate-always"
+	MutantSingleQuorumJoint     protocol.Mutant = "single-quorum-joint"
+	MutantCommitUnverified      protocol.Mutant = "commit-unverified"
+	MutantLeaseIgnoresDrift     protocol.Mutant = "lease-ignores-drift"
+	MutantVoteIgnoresLog        protocol.Mutant = "vote-ignores-log"
+	MutantSnapshotIgnoresCommit protocol.Mutant = "snapshot-ignores-commit"
+	MutantTakeMalformed         protocol.Mutant = "take-malformed"
+	MutantCodePaperPrefix       protocol.Mutant = "code-paper-prefix"
+	MutantCodeFreeDowngrade     protocol.Mutant = "code-free-downgrade"
+	MutantCodeFAnswers          protocol.Mutant = "code-f-answers"
+	MutantCodeNaiveMix          protocol.Mutant = "code-naive-mix"
+	MutantCodeOldTermAnswers    protocol.Mutant = "code-old-term-answers"
+	MutantCodeNoRestripe        protocol.Mutant = "code-no-restripe"
+	MutantCodeWaitForAll        protocol.Mutant = "code-wait-for-all"
+	MutantHeedLateAnswers       protocol.Mutant = "heed-late-answers"
+	MutantForgetAcknowledged    protocol.Mutant = "forget-acknowledged"
+	MutantForwardAtOnce         protocol.Mutant = "forward-at-once"
+	MutantStalledDiskLeads      protocol.Mutant = "stalled-disk-leads"
+	MutantPromoteAtOnce         protocol.Mutant = "promote-at-once"
+	MutantCountStateless        protocol.Mutant = "weave-count-stateless"
 )
 
-// MutantInfo describes a mutant.
-type MutantInfo struct {
-	Name Mutant
-	Does string
-}
-
 // Mutants lists all of them.
-var Mutants = [...]MutantInfo{
-	{MutantCommitOldTerm, "a leader commits an earlier term's entry by counting its holders (Raft §5.4.2, figure 8)"},
-	{MutantForgetVote, "a vote is not made durable: after a restart a member may vote twice in a term"},
-	{MutantAckBeforeFsync, "a follower acknowledges entries before its disk holds them"},
-	{MutantReadWithoutOwnTerm, "a leader gives read points before an entry of its own term is committed"},
-	{MutantReadWithoutConfirm, "a leader gives read points without asking a quorum whether it still leads"},
-	{MutantNoPrevCheck, "a follower appends without checking the entry before (log matching)"},
-	{MutantTruncateAlways, "a follower cuts its log at every append, also where the entries match"},
-	{MutantSingleQuorumJoint, "while joint, only the incoming voters decide"},
-	{MutantCommitUnverified, "a follower takes over the leader's commit index beyond what it knows to match"},
-	{MutantLeaseIgnoresDrift, "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
-	{MutantVoteIgnoresLog, "a member votes for candidates whose log is behind its own"},
-	{MutantSnapshotIgnoresCommit, "a member installs snapshots that are behind what it committed"},
-	{MutantTakeMalformed, "a leader appends what it is asked to without looking whether all members can apply it"},
-	{MutantCodePaperPrefix, "an entry that is durable is committed although a coded one before it is not (docs/craft.md, G1)"},
-	{MutantCodeFreeDowngrade, "a member replaces a whole body by a row of it (G3)"},
-	{MutantCodeFAnswers, "a new leader gives entries up when F members hold too little of them, itself included"},
-	{MutantCodeNaiveMix, "a coded entry is committed by any majority that holds anything of it"},
-	{MutantCodeOldTermAnswers, "a member tells a new leader what it holds without entering its term (G2)"},
-	{MutantForgetAcknowledged, "a member goes on that holds less than it acknowledged in the term (docs/identity.md)"},
-	{MutantCodeNoRestripe, "members change whatever becomes of the bodies that are alive (docs/craft.md, 2.7)"},
-	{MutantCodeWaitForAll, "who answers and acknowledges counts as one that will soon have its row, however far it is behind"},
-	{MutantHeedLateAnswers, "a leader takes answers to what it gave up for answers to what it sends now"},
-	{MutantForwardAtOnce, "a follower forwards everything that waits in one message, however long it is"},
-	{MutantStalledDiskLeads, "a leader stays, and a member stands for election, while its disk stands still"},
-	{MutantCountStateless, "members change although those that remain have no logs of retired instances, and no state"},
-	{MutantPromoteAtOnce, "a member that joins counts at once, whether it comes or not"},
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantCommitOldTerm, Does: "a leader commits an earlier term's entry by counting its holders (Raft §5.4.2, figure 8)"},
+	{Name: MutantForgetVote, Does: "a vote is not made durable: after a restart a member may vote twice in a term"},
+	{Name: MutantAckBeforeFsync, Does: "a follower acknowledges entries before its disk holds them"},
+	{Name: MutantReadWithoutOwnTerm, Does: "a leader gives read points before an entry of its own term is committed"},
+	{Name: MutantReadWithoutConfirm, Does: "a leader gives read points without asking a quorum whether it still leads"},
+	{Name: MutantNoPrevCheck, Does: "a follower appends without checking the entry before (log matching)"},
+	{Name: MutantTruncateAlways, Does: "a follower cuts its log at every append, also where the entries match"},
+	{Name: MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
+	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
+	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
+	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},
+	{Name: MutantSnapshotIgnoresCommit, Does: "a member installs snapshots that are behind what it committed"},
+	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all members can apply it"},
+	{Name: MutantCodePaperPrefix, Does: "an entry that is durable is committed although a coded one before it is not (docs/craft.md, G1)"},
+	{Name: MutantCodeFreeDowngrade, Does: "a member replaces a whole body by a row of it (G3)"},
+	{Name: MutantCodeFAnswers, Does: "a new leader gives entries up when F members hold too little of them, itself included"},
+	{Name: MutantCodeNaiveMix, Does: "a coded entry is committed by any majority that holds anything of it"},
+	{Name: MutantCodeOldTermAnswers, Does: "a member tells a new leader what it holds without entering its term (G2)"},
+	{Name: MutantForgetAcknowledged, Does: "a member goes on that holds less than it acknowledged in the term (docs/identity.md)"},
+	{Name: MutantCodeNoRestripe, Does: "members change whatever becomes of the bodies that are alive (docs/craft.md, 2.7)"},
+	{Name: MutantCodeWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, however far it is behind"},
+	{Name: MutantHeedLateAnswers, Does: "a leader takes answers to what it gave up for answers to what it sends now"},
+	{Name: MutantForwardAtOnce, Does: "a follower forwards everything that waits in one message, however long it is"},
+	{Name: MutantStalledDiskLeads, Does: "a leader stays, and a member stands for election, while its disk stands still"},
+	{Name: MutantCountStateless, Does: "members change although those that remain have no logs of retired instances, and no state"},
+	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not"},
 }
 
-func knownMutant(m Mutant) bool {
+func knownMutant(m protocol.Mutant) bool {
 	for i := range Mutants {
 		if Mutants[i].Name == m {
 			return true

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/raft"
 )
@@ -14,11 +15,11 @@ var (
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
-func tiny(c *raft.Config) {
+func tiny(c *protocol.Settings) {
 	c.MaxFrameBytes, c.MaxInflightBytes, c.MaxUncommittedBytes, c.CacheBytes = 300, 700, 3000, 500
 }
 
-func lease(c *raft.Config) { c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace }
+func lease(c *protocol.Settings) { c.LeaseReads, c.MaxClockDrift = true, 10*conformance.Pace }
 
 // TestHunt runs seeds beyond those of the suite, with several settings.
 func TestHunt(t *testing.T) {
@@ -27,12 +28,12 @@ func TestHunt(t *testing.T) {
 		trace = func(line string) { t.Log(line) }
 	}
 	for seed := *huntFrom; seed < *huntTo; seed++ {
-		for name, change := range map[string]func(*raft.Config){"default": nil, "tiny": tiny, "lease": lease} {
+		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny, "lease": lease} {
 			if what := conformance.Hunt(factory(change), seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)
 			}
 		}
-		for name, change := range map[string]func(*raft.Config){"copy": nil, "code": coded(0), "code 3": coded(3)} {
+		for name, change := range map[string]func(*protocol.Settings){"copy": nil, "code": coded(0), "code 3": coded(3)} {
 			o := conformance.Options{Bodies: 500, Members: int(seed%2) * 5}
 			if what := conformance.HuntWith(factory(change), o, seed, trace); what != "" {
 				t.Errorf("%s with bodies, seed %d: %s", name, seed, what)
@@ -44,9 +45,9 @@ func TestHunt(t *testing.T) {
 // TestMutantsAreSeen: the suite's random clusters notice these. The others need a script:
 // testdata/mutants.txt, testdata/code_mutants.txt.
 func TestMutantsAreSeen(t *testing.T) {
-	notice := func(m raft.Mutant, change func(*raft.Config), o conformance.Options, seed uint64) {
+	notice := func(m protocol.Mutant, change func(*protocol.Settings), o conformance.Options, seed uint64) {
 		for s := seed; s < seed+400; s++ {
-			if conformance.HuntWith(factory(func(c *raft.Config) {
+			if conformance.HuntWith(factory(func(c *protocol.Settings) {
 				if change != nil {
 					change(c)
 				}
@@ -57,7 +58,7 @@ func TestMutantsAreSeen(t *testing.T) {
 		}
 		t.Errorf("%s was not noticed", m)
 	}
-	for m, seed := range map[raft.Mutant]uint64{
+	for m, seed := range map[protocol.Mutant]uint64{
 		raft.MutantAckBeforeFsync:        1027,
 		raft.MutantReadWithoutOwnTerm:    1022,
 		raft.MutantNoPrevCheck:           1051,
@@ -67,7 +68,7 @@ func TestMutantsAreSeen(t *testing.T) {
 	} {
 		notice(m, nil, conformance.Options{}, seed)
 	}
-	for m, seed := range map[raft.Mutant]uint64{
+	for m, seed := range map[protocol.Mutant]uint64{
 		raft.MutantCodePaperPrefix:   0,
 		raft.MutantCodeFreeDowngrade: 3,
 		raft.MutantCodeFAnswers:      40,

@@ -31,9 +31,9 @@ type placement interface {
 
 func (r *Raft) newPlacement() placement {
 	switch r.cfg.Placement {
-	case PlacementCode:
+	case protocol.PlacementCode:
 		return &code{r: r, most: r.cfg.MaxK}
-	case PlacementRS:
+	case protocol.PlacementRS:
 		return &rs{code{r: r, most: r.cfg.MaxK}}
 	}
 	return copies(r)

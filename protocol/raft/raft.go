@@ -10,7 +10,7 @@ import (
 
 // Raft is one instance of Raft on one member. See protocol.Core for how to use it.
 type Raft struct {
-	cfg   Config
+	cfg   protocol.Settings
 	place placement
 	log   memlog
 	// configs are the configurations in force from an index on: the base's, and one for
@@ -105,9 +105,9 @@ type leading struct {
 
 // New starts an instance from what its disk holds. A new cluster's first members start from
 // Recovered.Base.Config and a base index of 0; a member that joins starts from the zero Recovered
-// and waits for a leader. It returns a [*ConfigError] or a [*protocol.CorruptError].
-func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
-	cfg, err := cfg.withDefaults()
+// and waits for a leader. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
+func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
+	cfg, err := withDefaults(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func New(cfg Config, rec protocol.Recovered) (*Raft, error) {
 	if r.term == rec.State.Term {
 		r.vote = rec.State.Vote
 	}
-	if err := r.cfg.checkVoters(len(rec.Base.Config.Voters())); err != nil {
+	if err := checkVoters(&r.cfg, len(rec.Base.Config.Voters())); err != nil {
 		return nil, err
 	}
 	r.configs = append(r.configs, configAt{rec.Base.Index, rec.Base.Config.Clone()})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
-	"github.com/braidlog/braid/protocol/raft"
 )
 
 const (
@@ -23,7 +22,7 @@ const (
 // TestScripts runs the scripts under testdata; their output is the cluster's whole
 // conversation. -rewrite writes it anew.
 //
-//	cluster n=3 [OPTION…]     members 1 … n; options are fields of raft.Config
+//	cluster n=3 [OPTION…]     members 1 … n; options are fields of protocol.Settings
 //	elect id                  id's election timeout passes; all messages are delivered
 //	expire id                 only id's election timeout passes
 //	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
@@ -119,7 +118,7 @@ func (a args) text(key string) string {
 	return v
 }
 
-func (a args) config() (c raft.Config) {
+func (a args) config() (c protocol.Settings) {
 	c.MaxFrameBytes = a.num("frame", 0)
 	c.MaxFrameEntries = a.num("entries", 0)
 	c.PipelineDepth = a.num("depth", 0)
@@ -133,8 +132,8 @@ func (a args) config() (c raft.Config) {
 	c.Instance = protocol.InstanceID(a.num("instance", 1))
 	c.Leaders = protocol.Leaders(a.text("leaders"))
 	c.Stagger = time.Duration(a.num("stagger", 0)) * time.Millisecond
-	c.Mutant = raft.Mutant(a.text("mutant"))
-	c.Placement = raft.Placement(a.text("placement"))
+	c.Mutant = protocol.Mutant(a.text("mutant"))
+	c.Placement = protocol.Placement(a.text("placement"))
 	c.MaxK, c.ExtraWhole = a.num("maxk", 0), a.num("extra", 0)
 	c.ReadQuorum, c.WriteQuorum = a.num("read", 0), a.num("write", 0)
 	return c
@@ -143,7 +142,7 @@ func (a args) config() (c raft.Config) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		config := a.config()
-		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, factory(func(c *raft.Config) {
+		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, factory(func(c *protocol.Settings) {
 			self := *c
 			*c = config
 			c.Self, c.Heartbeat, c.ElectionTimeout = self.Self, self.Heartbeat, self.ElectionTimeout

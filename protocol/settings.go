@@ -1,0 +1,158 @@
+package protocol
+
+import (
+	"fmt"
+	"time"
+)
+
+// Placement says where entries' bodies are kept.
+type Placement string
+
+const (
+	// PlacementCopy gives every member every body whole.
+	PlacementCopy Placement = "copy"
+	// PlacementCode gives every member a row of a body's Reed–Solomon code, or the whole where too
+	// few members take rows (docs/craft.md).
+	PlacementCode Placement = "code"
+	// PlacementRS gives every member a row, always, for comparison. It survives fewer crashes than
+	// a majority, and its voters never change.
+	PlacementRS Placement = "rs"
+)
+
+// Settings set up one instance on one member. The zero value of an optional field means its
+// default. A protocol has no use for some of them. It refuses what it cannot obey, and says so.
+type Settings struct {
+	// Self and Instance are required.
+	Self     MemberID
+	Instance InstanceID
+
+	// Heartbeat is how often a leader makes itself heard; > 0.
+	Heartbeat time.Duration
+	// ElectionTimeout is how long a member does without a leader before it stands for
+	// election; the timeout is drawn between it and twice it. At least 2 Heartbeat.
+	ElectionTimeout time.Duration
+	// Leaders says who should lead this instance, one of several. Members then stand one after
+	// the other, Stagger apart, when a leader is gone: long enough for one of them to be elected.
+	// Default of Stagger: an eighth of ElectionTimeout.
+	Leaders Leaders
+	Stagger time.Duration
+
+	// MaxFrameBytes bounds the entries of one message, envelopes included; a message holds
+	// at least one entry. Default 1 MiB.
+	MaxFrameBytes int
+	// MaxFrameEntries bounds their number; 0: no bound, 1: batching off.
+	MaxFrameEntries int
+	// PipelineDepth is how many frames may be in flight to a follower; 0: adaptive.
+	PipelineDepth int
+	// MaxInflightBytes bounds the bytes in flight to a follower. Default 32 MiB.
+	MaxInflightBytes int
+	// MaxUncommittedBytes bounds what a leader accepts ahead of commitment; beyond it
+	// proposals are refused with ReasonOverloaded. Default 256 MiB.
+	MaxUncommittedBytes int
+	// CacheBytes bounds the entries kept in memory: beyond it, payloads of entries that are
+	// durable here are dropped and their envelopes packed to a dozen bytes each, oldest
+	// first. Default 64 MiB.
+	CacheBytes int
+
+	// NoParallelAppend makes a leader write its log before it sends, for comparison.
+	NoParallelAppend bool
+	// NoPipeline allows one frame in flight, for comparison.
+	NoPipeline bool
+
+	// LeaseReads lets a leader answer reads by its clock instead of asking a quorum. It
+	// must be set on all members or none. MaxClockDrift is how much another member's clock
+	// may gain on ours in one ElectionTimeout; < ElectionTimeout, default a tenth of it.
+	LeaseReads    bool
+	MaxClockDrift time.Duration
+
+	// Placement is where bodies are kept. Default PlacementCopy. Members with different ones
+	// understand each other, but for PlacementRS.
+	Placement Placement
+	// MaxK is the most fragments that make a body whole. PlacementCode: 0 for one that leaves
+	// room for a member to be slow, a majority less one; never more than a majority is
+	// used. PlacementRS: always used, required.
+	MaxK int
+	// ExtraWhole is how many whole copies PlacementCode makes beyond those that are needed,
+	// where it makes any.
+	ExtraWhole int
+	// ReadQuorum and WriteQuorum are how many voters elect and how many commit, where these are
+	// no majorities. With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and
+	// 2·ReadQuorum > voters.
+	ReadQuorum, WriteQuorum int
+
+	// Mutant breaks a rule on purpose; only for tests.
+	Mutant Mutant
+}
+
+// StallTimeouts is after how many election timeouts without a completion a disk counts
+// as stalled: its leader steps down, its followers do not stand. Heartbeats that outlive
+// a disk would keep a cluster waiting for ever.
+const StallTimeouts = 4
+
+// SettingsError says what is wrong with Settings. Nothing was started.
+type SettingsError struct{ Detail string }
+
+func (e *SettingsError) Error() string { return "protocol: settings: " + e.Detail }
+
+// WithDefaults returns the settings with defaults for what is not set. It returns a
+// [*SettingsError] for what makes no sense under any protocol.
+func (s Settings) WithDefaults() (Settings, error) {
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{
+		{&s.MaxFrameBytes, 1 << 20}, {&s.MaxInflightBytes, 32 << 20},
+		{&s.MaxUncommittedBytes, 256 << 20}, {&s.CacheBytes, 64 << 20},
+	} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+		if *d.v < 0 {
+			return s, &SettingsError{Detail: "negative limit"}
+		}
+	}
+	if s.NoPipeline {
+		s.PipelineDepth = 1
+	}
+	if s.MaxClockDrift == 0 {
+		s.MaxClockDrift = s.ElectionTimeout / 10
+	}
+	if s.Stagger == 0 {
+		s.Stagger = s.ElectionTimeout / 8
+	}
+	if s.Placement == "" {
+		s.Placement = PlacementCopy
+	}
+	return s, s.check()
+}
+
+func (s *Settings) check() error {
+	switch {
+	case s.Self == 0:
+		return &SettingsError{Detail: "Self is 0"}
+	case s.Heartbeat <= 0 || s.ElectionTimeout < 2*s.Heartbeat:
+		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
+	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0:
+		return &SettingsError{Detail: "negative limit"}
+	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
+		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
+	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread:
+		return &SettingsError{Detail: fmt.Sprintf("unknown leaders %q", s.Leaders)}
+	case s.Stagger < 0 || s.Stagger > s.ElectionTimeout:
+		return &SettingsError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", s.Stagger)}
+	}
+	return s.checkPlacement()
+}
+
+func (s *Settings) checkPlacement() error {
+	refuse := func(format string, args ...any) error { return &SettingsError{Detail: fmt.Sprintf(format, args...)} }
+	switch {
+	case s.Placement != PlacementCopy && s.Placement != PlacementCode && s.Placement != PlacementRS:
+		return refuse("unknown placement %q", s.Placement)
+	case s.MaxK < 0 || s.MaxK > Rows || s.ExtraWhole < 0:
+		return refuse("MaxK %d, ExtraWhole %d", s.MaxK, s.ExtraWhole)
+	case s.Placement != PlacementCode && s.ExtraWhole > 0, s.Placement == PlacementCopy && s.MaxK > 0:
+		return refuse("MaxK %d and ExtraWhole %d mean nothing with placement %s", s.MaxK, s.ExtraWhole, s.Placement)
+	}
+	return nil
+}
