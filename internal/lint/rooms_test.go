@@ -30,12 +30,14 @@ var rooms = []room{
 	{folder: "datadir", may: []string{"member", "protocol", "order", "wal"}},
 	{folder: "replica", may: []string{"member", "datadir", "protocol", "order", "wal", "transport", "erasure"}},
 	{folder: "server", may: []string{"", "store"}},
-	{folder: "sim", may: []string{"member", "datadir", "protocol", "order", "wal", "check", "erasure"}},
-	{folder: "bench", may: []string{"", "check", "protocol", "sim/scale", "internal/ports"}},
+	{folder: "registry", may: []string{"protocol", "order"}},
+	{folder: "sim", may: []string{"member", "datadir", "registry", "protocol", "order", "wal", "check", "erasure"}},
+	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
+	{folder: "internal/settings", may: []string{"registry", "protocol", "order"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
-	{folder: ".", may: []string{"member", "replica", "order", "protocol", "protocol/raft"}},
+	{folder: ".", may: []string{"member", "replica", "registry", "order", "protocol"}},
 }
 
 func roomOf(f *file) *room {

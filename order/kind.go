@@ -1,0 +1,10 @@
+package order
+
+// Kind names a way to make one log of instances.
+type Kind string
+
+// The kinds of orders.
+const (
+	KindSingle  Kind = "single"  // one instance, whose log is the global log
+	KindNiagara Kind = "niagara" // several instances, which take turns (docs/niagara.md)
+)

@@ -1,0 +1,14 @@
+// Package registry lists the protocols: what makes their cores, in which orders and placements they
+// run, whether they serve etcd's API, how many crashes they survive, and which of their rules can be
+// broken on purpose. Everybody who needs a protocol by its name finds it here: the library, the
+// server's flags, the simulator and the benchmarks.
+//
+// What it decides: which combinations of protocol, order and placement there are.
+//
+// How to read it:
+//
+//	protocol.go  what is to be said of a protocol, and what follows from it
+//	list.go      the protocols
+//
+// May import: protocol, the folders of the protocols, order.
+package registry

@@ -1,0 +1,54 @@
+package registry
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+)
+
+// raftCore is Raft with its placements.
+var raftCore = &Core{
+	Name:    "raft",
+	Mutants: raft.Mutants[:],
+	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
+}
+
+// list has the protocols in the order in which help and errors name them.
+var list = []*Protocol{
+	{
+		Name: "raft", Does: "one leader, whole copies", Core: raftCore,
+		Orders:     []order.Kind{order.KindSingle, order.KindNiagara},
+		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
+	},
+	{
+		Name: "craft", Does: "raft with placement code", Core: raftCore,
+		Orders:     []order.Kind{order.KindSingle, order.KindNiagara},
+		Placements: []protocol.Placement{protocol.PlacementCode},
+	},
+	{
+		Name: "rs-raft", Does: "raft that always keeps fragments, with fixed quorums", Core: raftCore,
+		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementRS},
+		OnlyFor:    "comparison, as it stands fewer crashes",
+		Quorums:    rsQuorums,
+	},
+	{
+		Name: "niagara", Does: "several instances of raft, woven into one log", Core: raftCore,
+		Orders:     []order.Kind{order.KindNiagara},
+		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
+	},
+}
+
+// RSFragments is how many fragments make a body whole in the paper's comparison with RS-Raft.
+const RSFragments = 3
+
+// rsQuorums are those of the paper: equal, and as small as they can be if any two meet in k members
+// (docs/craft.md, 2.7).
+func rsQuorums(voters, k int) (quorum int, err error) {
+	if quorum = (voters + k + 1) / 2; quorum > voters {
+		return 0, fmt.Errorf("quorums of %d voters cannot meet in %d", voters, k)
+	}
+	return quorum, nil
+}

@@ -1,0 +1,145 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Core makes instances of a protocol. Protocols that differ only in order and placement have the
+// same core.
+type Core struct {
+	// Name is compared when members connect: members with different cores do not understand each
+	// other.
+	Name string
+	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
+	// [*protocol.CorruptError].
+	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
+	// Mutants are rules that can be broken on purpose. The simulator must catch each.
+	Mutants []protocol.MutantInfo
+}
+
+// Protocol is what can be chosen by a name.
+type Protocol struct {
+	Name string // as the flag --protocol has it
+	Does string // a few words for help
+	Core *Core
+	// Orders and Placements are those in which it runs, its own first. Both have at least one.
+	Orders     []order.Kind
+	Placements []protocol.Placement
+	// OnlyFor says for what alone the protocol is there, and why, if it does not serve etcd's API;
+	// else it is empty.
+	OnlyFor string
+	// Quorums returns how many voters elect, and how many commit a body of k fragments. nil:
+	// majorities.
+	Quorums func(voters, k int) (quorum int, err error)
+}
+
+// All returns the protocols in the order in which help names them. The caller must not change them.
+func All() []*Protocol { return list }
+
+// Find returns the protocol with that name, or nil.
+func Find(name string) *Protocol {
+	i := slices.IndexFunc(list, func(p *Protocol) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// Cores returns the cores of all protocols, each once.
+func Cores() (cores []*Core) {
+	for _, p := range list {
+		if !slices.Contains(cores, p.Core) {
+			cores = append(cores, p.Core)
+		}
+	}
+	return cores
+}
+
+// Names returns the names of all protocols.
+func Names() []string { return names(func(*Protocol) bool { return true }) }
+
+// Serving returns the names of the protocols that serve etcd's API.
+func Serving() []string { return names((*Protocol).Serves) }
+
+func names(keep func(*Protocol) bool) (names []string) {
+	for _, p := range list {
+		if keep(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Serves reports whether the protocol serves etcd's API.
+func (p *Protocol) Serves() bool { return p.OnlyFor == "" }
+
+// Order returns the order that is wished for, or with "" the protocol's own. An order in which the
+// protocol does not run is a [*ChoiceError].
+func (p *Protocol) Order(wish order.Kind) (order.Kind, error) {
+	return choose(p, "order", wish, p.Orders)
+}
+
+// Placement returns the placement that is wished for, or with "" the protocol's own. A placement in
+// which the protocol does not run is a [*ChoiceError].
+func (p *Protocol) Placement(wish protocol.Placement) (protocol.Placement, error) {
+	return choose(p, "placement", wish, p.Placements)
+}
+
+func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
+	switch {
+	case wish == "":
+		return may[0], nil
+	case slices.Contains(may, wish):
+		return wish, nil
+	}
+	e := &ChoiceError{Protocol: p.Name, What: what, Wish: string(wish)}
+	for _, m := range may {
+		e.May = append(e.May, string(m))
+	}
+	return "", e
+}
+
+// Weaves reports whether the protocol's own order makes one log of several instances.
+func (p *Protocol) Weaves() bool { return p.Orders[0] == order.KindNiagara }
+
+// Canonical returns the protocol that is named after this order and placement with p's core, or p
+// if none is: raft with placement code is craft.
+func (p *Protocol) Canonical(o order.Kind, place protocol.Placement) *Protocol {
+	if p.Orders[0] == o && p.Placements[0] == place {
+		return p
+	}
+	for _, q := range list {
+		if q.Core == p.Core && q.Orders[0] == o && q.Placements[0] == place {
+			return q
+		}
+	}
+	return p
+}
+
+// Tolerates is how many of the voters may crash without an acknowledged write being lost, and with
+// the others still serving. k is how many fragments make a body whole, where quorums depend on it.
+func (p *Protocol) Tolerates(voters, k int) int {
+	if p.Quorums == nil {
+		return (voters - 1) / 2
+	}
+	q, err := p.Quorums(voters, k)
+	if err != nil {
+		return 0
+	}
+	return voters - q
+}
+
+// ChoiceError is an order or a placement in which a protocol does not run. Nothing was started.
+type ChoiceError struct {
+	Protocol, What, Wish string
+	May                  []string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%s %q is not for protocol %s; there is: %s", e.What, e.Wish, e.Protocol, strings.Join(e.May, ", "))
+}
