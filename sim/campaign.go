@@ -66,19 +66,20 @@ func (e *OptionError) Error() string { return "sim: " + e.Detail }
 
 // Validate reports what is wrong with a campaign.
 func (c *Campaign) Validate() error {
-	if !slices.Contains(Protocols, c.Protocol) {
-		return &OptionError{fmt.Sprintf("protocol %q cannot be simulated; there is: %v", c.Protocol, Protocols)}
+	p, err := protocolOf(c.Protocol)
+	if err != nil {
+		return err
 	}
 	if c.Nodes < 1 || c.Nodes > 9 {
 		return &OptionError{fmt.Sprintf("%d nodes: want 1 … 9", c.Nodes)}
 	}
-	if _, err := placementOf(c.Protocol, c.Placement); err != nil {
+	if _, err := placementOf(p, c.Placement); err != nil {
 		return err
 	}
-	if _, ok := rsQuorums[c.Nodes]; c.Protocol == ProtocolRS && !ok {
-		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", c.Nodes, ProtocolRS)}
+	if err := checkNodes(p, c.Nodes); err != nil {
+		return err
 	}
-	if _, err := instancesOf(c.Protocol, c.Order, c.Instances); err != nil {
+	if _, err := instancesOf(p, c.Order, c.Instances); err != nil {
 		return err
 	}
 	if c.First > c.Last {

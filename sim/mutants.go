@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -23,8 +24,10 @@ type Mutant struct {
 
 // mutants lists all mutants.
 func mutants() (all []Mutant) {
-	for _, m := range raft.Mutants {
-		all = append(all, Mutant{string(m.Name), "raft.Core", m.Does})
+	for _, c := range registry.Cores() {
+		for _, m := range c.Mutants {
+			all = append(all, Mutant{string(m.Name), c.Name + ".Core", m.Does})
+		}
 	}
 	for _, m := range order.Mutants {
 		all = append(all, Mutant{string(m.Name), "order." + m.Where, m.Does})
@@ -49,7 +52,7 @@ func Mutants() (names []string) {
 // protocolMutant is the mutant if it belongs to the protocol, else none.
 func (s *Settings) protocolMutant() protocol.Mutant {
 	m := protocol.Mutant(s.Mutant)
-	if !slices.ContainsFunc(raft.Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m }) {
+	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i protocol.MutantInfo) bool { return i.Name == m }) {
 		return ""
 	}
 	return m
@@ -79,25 +82,35 @@ var places = map[string]struct {
 	protocol string
 	nodes    int
 }{
-	string(raft.MutantPromoteAtOnce):     {ProtocolRaft, 1},
-	string(raft.MutantCountStateless):    {ProtocolNiagara, 1},
-	string(member.MutantUnconfirmed):     {ProtocolNiagara, 3},
-	string(raft.MutantLeaseIgnoresDrift): {ProtocolRaft, 5},
+	string(raft.MutantPromoteAtOnce):     {defaultProtocol, 1},
+	string(raft.MutantCountStateless):    {niagara, 1},
+	string(member.MutantUnconfirmed):     {niagara, 3},
+	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
-	h := Hunt{Mutant: m, Protocol: ProtocolRaft, Nodes: 3, Limit: HuntLimit}
+	h := Hunt{Mutant: m, Protocol: whose(m.Name), Nodes: 3, Limit: HuntLimit}
 	switch prefix, _, _ := strings.Cut(m.Name, "-"); prefix {
 	case "code":
-		h.Protocol, h.Nodes = ProtocolCRaft, 5
+		h.Protocol, h.Nodes = craft, 5
 	case "weave":
-		h.Protocol = ProtocolNiagara
+		h.Protocol = niagara
 	}
 	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes
 	}
 	return h
+}
+
+// whose is the first protocol that has the mutant in its core, or else raft.
+func whose(mutant string) string {
+	for _, p := range registry.All() {
+		if slices.ContainsFunc(p.Core.Mutants, func(m protocol.MutantInfo) bool { return string(m.Name) == mutant }) {
+			return p.Name
+		}
+	}
+	return defaultProtocol
 }
 
 // Hunts are the searches for all mutants.

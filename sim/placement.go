@@ -7,26 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 )
 
-// Protocols lists the protocols that can be simulated.
-var Protocols = []string{ProtocolRaft, ProtocolCRaft, ProtocolRS, ProtocolNiagara}
-
-// The protocols. CRaft is Raft that places large values in coded form. RS-Raft is the same with
-// fixed quorums larger than majorities, for five and seven members (docs/craft.md, 2.7). NIAGARA
-// weaves several instances of Raft, with whole values or coded ones.
+// The protocols in which most mutants are looked for.
 const (
-	ProtocolRaft    = "raft"
-	ProtocolCRaft   = "craft"
-	ProtocolRS      = "rs-raft"
-	ProtocolNiagara = "niagara"
-)
-
-// How instances make one log.
-const (
-	OrderSingle  = "single"
-	OrderNiagara = "niagara"
+	defaultProtocol = "raft"
+	craft           = "craft"
+	niagara         = "niagara"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how
@@ -36,61 +26,52 @@ const (
 	maxInstances     = 16
 )
 
-// orderOf says how the protocol makes one log. wish is an order, or "" for the protocol's own.
-func orderOf(proto, wish string) (string, error) {
-	may := map[string][]string{
-		ProtocolRaft: {OrderSingle, OrderNiagara}, ProtocolCRaft: {OrderSingle, OrderNiagara},
-		ProtocolRS: {OrderSingle}, ProtocolNiagara: {OrderNiagara},
-	}[proto]
-	if wish == "" {
-		return may[0], nil
+// protocolOf finds a protocol by its name; "" is raft.
+func protocolOf(name string) (*registry.Protocol, error) {
+	p := registry.Find(cmp.Or(name, defaultProtocol))
+	if p == nil {
+		return nil, &OptionError{fmt.Sprintf("protocol %q cannot be simulated; there is: %v", name, registry.Names())}
 	}
-	if !slices.Contains(may, wish) {
-		return "", &OptionError{fmt.Sprintf("order %q cannot be simulated with %s; there is: %v", wish, proto, may)}
-	}
-	return wish, nil
+	return p, nil
 }
 
 // instancesOf says how many instances are woven; 0: there is only one, and its log is the global
 // log. wish is a number, or 0 for the default.
-func instancesOf(proto, order string, wish int) (int, error) {
-	order, err := orderOf(proto, order)
+func instancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
+	kind, err := p.Order(order.Kind(wished))
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, &OptionError{err.Error()}
 	case wish < 0 || wish > maxInstances:
 		return 0, &OptionError{fmt.Sprintf("%d instances: want 1 … %d", wish, maxInstances)}
-	case order == OrderNiagara:
+	case kind == order.KindNiagara:
 		return cmp.Or(wish, defaultInstances), nil
 	case wish > 1:
-		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, order)}
+		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, kind)}
 	}
 	return 0, nil
 }
 
 // placementOf says where the protocol puts values. wish is a placement, or "" for the protocol's
 // own.
-func placementOf(proto, wish string) (protocol.Placement, error) {
-	may := map[string][]protocol.Placement{
-		ProtocolRaft: {protocol.PlacementCopy, protocol.PlacementCode}, ProtocolCRaft: {protocol.PlacementCode}, ProtocolRS: {protocol.PlacementRS},
-		ProtocolNiagara: {protocol.PlacementCopy, protocol.PlacementCode},
-	}[proto]
-	if wish == "" {
-		return may[0], nil
+func placementOf(p *registry.Protocol, wish string) (protocol.Placement, error) {
+	place, err := p.Placement(protocol.Placement(wish))
+	if err != nil {
+		return "", &OptionError{err.Error()}
 	}
-	for _, p := range may {
-		if string(p) == wish {
-			return p, nil
-		}
-	}
-	return "", &OptionError{fmt.Sprintf("placement %q cannot be simulated with %s; there is: %v", wish, proto, may)}
+	return place, nil
 }
 
-// rsQuorums are the read quorum, the write quorum and k of RS-Raft, by the number of members.
-var rsQuorums = map[int]struct {
-	read, write int
-	k           int
-}{5: {4, 4, 3}, 7: {5, 5, 3}}
+// rsVoters are the clusters for which the paper has fixed quorums.
+var rsVoters = []int{5, 7}
+
+// checkNodes: a protocol with fixed quorums runs in the paper's clusters only.
+func checkNodes(p *registry.Protocol, nodes int) error {
+	if p.Quorums != nil && !slices.Contains(rsVoters, nodes) {
+		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", nodes, p.Name)}
+	}
+	return nil
+}
 
 // bodySettings are a run's settings for bodies.
 type bodySettings struct {
@@ -185,11 +166,16 @@ func (s *Settings) drawBodies(d chance) {
 // place sets where the protocol puts bodies.
 func (s *Settings) place(placement protocol.Placement) {
 	s.Core.Placement = placement
-	if placement == protocol.PlacementRS {
-		q := rsQuorums[s.Nodes]
-		s.Core.ReadQuorum, s.Core.WriteQuorum, s.Core.MaxK = q.read, q.write, q.k
-		s.Faults[faultChange] = 0
+	if s.protocol.Quorums == nil {
+		return
 	}
+	s.Core.MaxK = registry.RSFragments
+	q, err := s.protocol.Quorums(s.Nodes, s.Core.MaxK)
+	if err != nil {
+		panic(err) // Campaign.Validate gives a better error
+	}
+	s.Core.ReadQuorum, s.Core.WriteQuorum = q, q
+	s.Faults[faultChange] = 0
 }
 
 // decides is how many members can decide and elect without the others, where quorums are fixed;

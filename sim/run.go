@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Seed  uint64
 	Nodes int // voters at the beginning, 1 … 9
-	// Protocol is one of Protocols ("": raft). Placement is where it puts values ("": the
+	// Protocol is one of the registry's ("": raft). Placement is where it puts values ("": the
 	// protocol's own).
 	Protocol, Placement string
 	// Order is how instances make one log ("": the protocol's own). Instances is how many there
@@ -75,13 +75,7 @@ func Run(o Options) (res Result) {
 // open makes the world that the options describe.
 func open(o Options) *World {
 	rng := rand.New(rand.NewPCG(o.Seed, stream))
-	proto := cmp.Or(o.Protocol, ProtocolRaft)
-	placement, err := placementOf(proto, o.Placement)
-	instances, err2 := instancesOf(proto, o.Order, o.Instances)
-	if err := errors.Join(err, err2); err != nil {
-		panic(err) // Campaign.Validate gives a better error
-	}
-	set := draw(o.Seed, o.Nodes, instances, o.Mutant, placement, rng)
+	set := draw(&o, rng)
 	for _, name := range o.Without {
 		if k := slices.Index(faultNames[:], name); k >= 0 {
 			set.Faults[k] = 0

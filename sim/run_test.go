@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/registry"
 )
 
 func TestMain(m *testing.M) {
@@ -21,24 +24,24 @@ func TestMain(m *testing.M) {
 // TestSeeds runs the clusters that TestEverythingHappens does not.
 func TestSeeds(t *testing.T) {
 	for _, c := range []Campaign{
-		{Protocol: ProtocolRaft, Nodes: 1, Last: 40},
-		{Protocol: ProtocolRaft, Nodes: 2, Last: 40},
-		{Protocol: ProtocolRaft, Nodes: 4, Last: 40},
-		{Protocol: ProtocolRaft, Nodes: 5, Last: 60},
-		{Protocol: ProtocolRaft, Nodes: 7, Last: 30},
-		{Protocol: ProtocolCRaft, Nodes: 1, Last: 10},
-		{Protocol: ProtocolCRaft, Nodes: 2, Last: 20},
-		{Protocol: ProtocolCRaft, Nodes: 3, Last: 60},
-		{Protocol: ProtocolCRaft, Nodes: 4, Last: 30},
-		{Protocol: ProtocolCRaft, Nodes: 7, Last: 20},
-		{Protocol: ProtocolRS, Nodes: 5, Last: 40},
-		{Protocol: ProtocolRS, Nodes: 7, Last: 20},
-		{Protocol: ProtocolNiagara, Nodes: 1, Last: 20},
-		{Protocol: ProtocolNiagara, Nodes: 3, Last: 100},
-		{Protocol: ProtocolNiagara, Nodes: 3, Instances: 1, Last: 20},
-		{Protocol: ProtocolNiagara, Nodes: 4, Instances: 5, Last: 20},
-		{Protocol: ProtocolNiagara, Nodes: 5, Last: 30},
-		{Protocol: ProtocolCRaft, Order: OrderNiagara, Nodes: 3, Last: 30},
+		{Protocol: defaultProtocol, Nodes: 1, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 2, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 4, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 5, Last: 60},
+		{Protocol: defaultProtocol, Nodes: 7, Last: 30},
+		{Protocol: craft, Nodes: 1, Last: 10},
+		{Protocol: craft, Nodes: 2, Last: 20},
+		{Protocol: craft, Nodes: 3, Last: 60},
+		{Protocol: craft, Nodes: 4, Last: 30},
+		{Protocol: craft, Nodes: 7, Last: 20},
+		{Protocol: "rs-raft", Nodes: 5, Last: 40},
+		{Protocol: "rs-raft", Nodes: 7, Last: 20},
+		{Protocol: niagara, Nodes: 1, Last: 20},
+		{Protocol: niagara, Nodes: 3, Last: 100},
+		{Protocol: niagara, Nodes: 3, Instances: 1, Last: 20},
+		{Protocol: niagara, Nodes: 4, Instances: 5, Last: 20},
+		{Protocol: niagara, Nodes: 5, Last: 30},
+		{Protocol: craft, Order: string(order.KindNiagara), Nodes: 3, Last: 30},
 	} {
 		c.First, c.Failures = 1, 5
 		sum, err := c.Run(nil)
@@ -54,29 +57,29 @@ func TestSeeds(t *testing.T) {
 // TestEverythingHappens counts events, because what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
 	for _, c := range []Campaign{
-		{Protocol: ProtocolRaft, Nodes: 3, Last: 700},
-		{Protocol: ProtocolCRaft, Nodes: 5, Last: 450},
-		{Protocol: ProtocolNiagara, Nodes: 3, Last: 100},
+		{Protocol: defaultProtocol, Nodes: 3, Last: 700},
+		{Protocol: craft, Nodes: 5, Last: 450},
+		{Protocol: niagara, Nodes: 3, Last: 100},
 	} {
 		c.First = 1
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		require.Empty(t, sum.Failed)
 		fields := sum.Events.fields()
-		if c.Protocol == ProtocolNiagara {
+		if c.Protocol == niagara {
 			fields = fields[len(fields)-wovenFields:]
 		} else {
 			fields = fields[stagedFields : len(fields)-wovenFields]
 		}
-		if c.Protocol == ProtocolRaft {
+		if c.Protocol == defaultProtocol {
 			fields = fields[:len(fields)-codedFields]
 		}
 		for _, f := range fields {
-			if e := &sum.Events; c.Protocol == ProtocolCRaft && (f.count == &e.Spoilt || f.count == &e.Replaced || f.count == &e.HotCopies) {
+			if e := &sum.Events; c.Protocol == craft && (f.count == &e.Spoilt || f.count == &e.Replaced || f.count == &e.HotCopies) {
 				continue // these happen only in runs without bodies, and there are hardly any of those here
 			}
 			often := 10
-			if e := &sum.Events; f.count == &e.Waits || c.Protocol == ProtocolCRaft && f.count == &e.RotFound {
+			if e := &sum.Events; f.count == &e.Waits || c.Protocol == craft && f.count == &e.RotFound {
 				often = 4 // seldom several members send one member a snapshot, and few runs with bodies have rot
 			}
 			require.Greater(t, *f.count, often, "%s: %s", c.Protocol, f.name)
@@ -117,7 +120,7 @@ func TestSavedSeeds(t *testing.T) {
 func TestSameSeedSameRun(t *testing.T) {
 	seen := map[uint64]bool{}
 	for seed := uint64(1); seed <= 20; seed++ {
-		proto := Protocols[seed%2]
+		proto := registry.Names()[seed%2]
 		var first, second bytes.Buffer
 		a := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
 		b := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &second})
@@ -151,11 +154,11 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" cannot be simulated with raft; there is: [copy code]`},
-		{func(c *Campaign) { c.Protocol, c.Placement = ProtocolCRaft, "copy" }, "there is: [code]"},
-		{func(c *Campaign) { c.Protocol = ProtocolRS }, "3 nodes: rs-raft has quorums for 5 and 7"},
+		{func(c *Campaign) { c.Protocol, c.Placement = craft, "copy" }, "there is: code"},
+		{func(c *Campaign) { c.Protocol = "rs-raft" }, "3 nodes: rs-raft has quorums for 5 and 7"},
 		{func(c *Campaign) { c.Order = "iss" }, "there is: [single niagara]"},
-		{func(c *Campaign) { c.Protocol, c.Order = ProtocolNiagara, OrderSingle }, "there is: [niagara]"},
-		{func(c *Campaign) { c.Protocol, c.Instances = ProtocolNiagara, 17 }, "17 instances: want 1 … 16"},
+		{func(c *Campaign) { c.Protocol, c.Order = niagara, string(order.KindSingle) }, "there is: niagara"},
+		{func(c *Campaign) { c.Protocol, c.Instances = niagara, 17 }, "17 instances: want 1 … 16"},
 		{func(c *Campaign) { c.Instances = 2 }, "order single has one"},
 		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
 		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},

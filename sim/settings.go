@@ -1,20 +1,22 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 )
 
 // Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
 // This is swarm testing: each run has its own mix, and many features are off.
 type Settings struct {
-	Seed   uint64
-	Nodes  int
-	Mutant string
+	protocol *registry.Protocol
+	Seed     uint64
+	Nodes    int
+	Mutant   string
 	// Instances is how many instances are woven into the global log; 0: one instance's log is the
 	// global log.
 	Instances int
@@ -60,8 +62,8 @@ type Settings struct {
 
 	Depth, BatchCommands, BatchBytes int
 
-	Drift  float64 // the most by which a clock runs fast or slow, as a share
-	Core   protocol.Settings
+	Drift  float64           // the most by which a clock runs fast or slow, as a share
+	Core   protocol.Settings // of every instance, without Self and Instance
 	Bodies bodySettings
 	Weave  weaveSettings
 
@@ -82,10 +84,24 @@ type Settings struct {
 	Faults [faultKinds]time.Duration
 }
 
+// choose returns the settings that the options decide, and the placement.
+func choose(o *Options) (s Settings, placement protocol.Placement) {
+	p, err := protocolOf(o.Protocol)
+	if err != nil {
+		panic(err) // Campaign.Validate gives a better error
+	}
+	placement, err = placementOf(p, o.Placement)
+	instances, err2 := instancesOf(p, o.Order, o.Instances)
+	if err := errors.Join(err, err2); err != nil {
+		panic(err) // as above
+	}
+	return Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, protocol: p}, placement
+}
+
 // draw makes the settings of a seed.
-func draw(seed uint64, nodes, instances int, mutant string, placement protocol.Placement, rng *rand.Rand) Settings {
-	d := chance{rng}
-	s := Settings{Seed: seed, Nodes: nodes, Instances: instances, Mutant: mutant}
+func draw(o *Options, rng *rand.Rand) Settings {
+	d, seed := chance{rng}, o.Seed
+	s, placement := choose(o)
 	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
 	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
 	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
@@ -246,7 +262,7 @@ func (s *Settings) isolateLeaders(d chance) {
 func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	c := s.Core
 	c.Self, c.Instance = self, instance
-	return raft.New(c, rec)
+	return s.protocol.Core.New(c, rec)
 }
 
 // firstConfig is the membership that the cluster begins with.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/sim"
 )
 
@@ -54,7 +55,7 @@ conversation. The exit code is 1 if any seed failed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(sim.Protocols, ", "))
+	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(registry.Names(), ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single or niagara (default: the protocol's own)")
@@ -106,7 +107,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 
 func listSim(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "protocols: %s\nmutants:   %s\nfaults:    links %s\n",
-		strings.Join(sim.Protocols, " "), strings.Join(sim.Mutants(), " "), strings.Join(sim.FaultKinds(), " "))
+		strings.Join(registry.Names(), " "), strings.Join(sim.Mutants(), " "), strings.Join(sim.FaultKinds(), " "))
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -52,6 +52,9 @@ type logWork struct {
 	cut     protocol.Index
 }
 
+// protocolCore makes the instances whose work is billed: the costs are those of Raft.
+var protocolCore = registry.Find("raft").Core
+
 // The times of Raft, as in braid.Options.
 const (
 	heartbeat       = 100 * time.Millisecond
@@ -62,7 +65,7 @@ const (
 
 func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
 	rec := protocol.Recovered{Base: meta.Base(instance)}
-	core, err := raft.New(protocol.Settings{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
+	core, err := protocolCore.New(protocol.Settings{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
