@@ -22,7 +22,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/replica"
 )
 
@@ -120,7 +120,7 @@ func listen(addrs []string) ([]net.Listener, error) {
 	return out, nil
 }
 
-// core makes this member's part of an instance of Raft from what the disk held.
+// core makes this member's part of an instance from what the disk held.
 func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	c := protocol.Settings{
 		Self: o.Self, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
@@ -134,12 +134,18 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 	switch o.Placement {
 	case PlacementCode:
 		c.MaxK, c.ExtraWhole = o.CodeK, o.ExtraWhole
-	case PlacementRS: // quorums that meet in CodeK members, as in the paper
+	case PlacementRS:
 		c.MaxK = o.CodeK
-		c.WriteQuorum = (len(o.Members) + o.CodeK + 1) / 2
-		c.ReadQuorum = c.WriteQuorum
 	}
-	return raft.New(c, rec)
+	p := registry.Find(o.Protocol)
+	if p.Quorums != nil {
+		q, err := p.Quorums(len(o.Members), o.CodeK)
+		if err != nil {
+			return nil, &OptionError{"CodeK", err.Error()}
+		}
+		c.ReadQuorum, c.WriteQuorum = q, q
+	}
+	return p.Core.New(c, rec)
 }
 
 // replica translates the options for package replica.

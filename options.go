@@ -9,12 +9,14 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/replica"
 )
 
@@ -51,7 +53,11 @@ type Options struct {
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches under way; default adaptive
 
-	// Order says how the global log is made. "single" (the default) is one instance of Raft.
+	// Protocol is one of [Protocols], by default "raft". It must be the same on all members. It
+	// brings its own Order and Placement, which are the defaults of these options.
+	Protocol string
+
+	// Order says how the global log is made. "single" is one instance.
 	// "niagara" weaves several instances into one log (docs/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
 	// must be the same on all members. Instances (default 4) is the number with which a new
@@ -67,7 +73,7 @@ type Options struct {
 	Leaders string
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
-	// (the default) every member keeps everything. With "code" each member keeps a fragment, as in
+	// every member keeps everything. With "code" each member keeps a fragment, as in
 	// CRaft (docs/craft.md). That takes a quarter to a half of the bytes on disks and links, and
 	// tolerates the same crashes. It must be the same on all members.
 	Placement string
@@ -101,16 +107,22 @@ type Options struct {
 // for comparison only: it always keeps fragments, so it needs larger quorums and survives fewer
 // crashes (one of five, two of seven). Its members never change.
 const (
-	PlacementCopy = "copy"
-	PlacementCode = "code"
-	PlacementRS   = "rs"
+	PlacementCopy = string(protocol.PlacementCopy)
+	PlacementCode = string(protocol.PlacementCode)
+	PlacementRS   = string(protocol.PlacementRS)
 )
 
 // What Options.Order can be.
 const (
-	OrderSingle  = "single"
-	OrderNiagara = "niagara"
+	OrderSingle  = string(order.KindSingle)
+	OrderNiagara = string(order.KindNiagara)
 )
+
+// Protocols returns what Options.Protocol can be, those included that are for comparison only.
+func Protocols() []string { return registry.Names() }
+
+// defaultProtocol is Options.Protocol if nothing else asks for another.
+const defaultProtocol = "raft"
 
 // What Options.Leaders can be.
 const (
@@ -124,9 +136,6 @@ const MaxInstances = order.MaxInstances
 // defaultInstances is Options.Instances with OrderNiagara, as many as the paper's network
 // cards.
 const defaultInstances = 4
-
-// defaultRSK is CodeK with PlacementRS, as in the paper.
-const defaultRSK = 3
 
 // maxCodeK bounds Options.CodeK: more fragments than members make no sense.
 const maxCodeK = 64
@@ -146,10 +155,12 @@ func (o *Options) complete() error {
 	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
 	o.KeepLogBytes = cmp.Or(o.KeepLogBytes, 4*o.SnapshotBytes)
-	o.Placement = cmp.Or(o.Placement, PlacementCopy)
+	if err := o.choose(); err != nil {
+		return err
+	}
 	o.weave()
 	if o.Placement == PlacementRS {
-		o.CodeK = cmp.Or(o.CodeK, defaultRSK)
+		o.CodeK = cmp.Or(o.CodeK, registry.RSFragments)
 	}
 	o.BodyCacheBytes = cmp.Or(o.BodyCacheBytes, 64<<20)
 	o.ScrubBytesPerSecond = cmp.Or(o.ScrubBytesPerSecond, 4<<20)
@@ -162,9 +173,30 @@ func (o *Options) complete() error {
 	return o.check()
 }
 
+// choose completes protocol, order and placement. Placement "rs" alone asks for its protocol.
+func (o *Options) choose() error {
+	if o.Protocol == "" && o.Placement == PlacementRS {
+		o.Protocol = "rs-raft"
+	}
+	o.Protocol = cmp.Or(o.Protocol, defaultProtocol)
+	p := registry.Find(o.Protocol)
+	if p == nil {
+		return &OptionError{"Protocol", fmt.Sprintf("%q is none of %s", o.Protocol, strings.Join(Protocols(), ", "))}
+	}
+	kind, err := p.Order(order.Kind(o.Order))
+	if err != nil {
+		return &OptionError{"Order", err.Error()}
+	}
+	place, err := p.Placement(protocol.Placement(o.Placement))
+	if err != nil {
+		return &OptionError{"Placement", err.Error()}
+	}
+	o.Order, o.Placement = string(kind), string(place)
+	return nil
+}
+
 // weave fills in what concerns the order of instances.
 func (o *Options) weave() {
-	o.Order = cmp.Or(o.Order, OrderSingle)
 	if o.Order != OrderNiagara {
 		return
 	}
@@ -180,7 +212,7 @@ func (o *Options) weave() {
 // why not.
 func (o *Options) settings() []replica.Setting {
 	return []replica.Setting{
-		{Name: "protocol", Value: "braid/1 raft"},
+		{Name: "protocol", Value: "braid/1 " + registry.Find(o.Protocol).Core.Name},
 		{Name: "order", Value: o.Order},
 		{Name: "leaders", Value: o.Leaders},
 		{Name: "placement", Value: o.Placement},
@@ -193,12 +225,8 @@ func (o *Options) settings() []replica.Setting {
 func (o *Options) checkOrder() error {
 	niagara := o.Order == OrderNiagara
 	switch {
-	case o.Order != OrderSingle && !niagara:
-		return &OptionError{"Order", fmt.Sprintf("%q is neither %q nor %q", o.Order, OrderSingle, OrderNiagara)}
 	case !niagara && (o.Instances > 1 || o.Leaders != ""):
 		return &OptionError{"Order", fmt.Sprintf("%q has one instance and one leader", o.Order)}
-	case niagara && o.Placement == PlacementRS:
-		return &OptionError{"Order", fmt.Sprintf("%q is not for placement %q", o.Order, o.Placement)}
 	case o.Instances < 0 || o.Instances > MaxInstances:
 		return &OptionError{"Instances", fmt.Sprintf("%d is not in 1…%d", o.Instances, MaxInstances)}
 	case niagara && o.Leaders != LeadersTogether && o.Leaders != LeadersSpread:
@@ -225,8 +253,6 @@ func (o *Options) check() error {
 		return &OptionError{"limits", "must not be negative"}
 	case o.MaxBatchBytes > protocol.MaxEntryBytes/2 || o.MaxFrameBytes > protocol.MaxEntryBytes/2:
 		return &OptionError{"limits", fmt.Sprintf("MaxBatchBytes %d and MaxFrameBytes %d are at most %d", o.MaxBatchBytes, o.MaxFrameBytes, protocol.MaxEntryBytes/2)}
-	case o.Placement != PlacementCopy && o.Placement != PlacementCode && o.Placement != PlacementRS:
-		return &OptionError{"Placement", fmt.Sprintf("%q is neither %q nor %q", o.Placement, PlacementCopy, PlacementCode)}
 	case o.Placement != PlacementCode && o.ExtraWhole > 0, o.Placement == PlacementCopy && o.CodeK > 0:
 		return &OptionError{"Placement", fmt.Sprintf("%q has no use for CodeK %d and ExtraWhole %d", o.Placement, o.CodeK, o.ExtraWhole)}
 	case o.Placement == PlacementRS && (o.Join || o.CodeK > len(o.Members)):

@@ -12,6 +12,7 @@ import (
 // compared are the options that members compare when they connect, each with another value
 // than the default. Instances is compared too, by replica, while a cluster is new.
 var compared = map[string]func(*Options){
+	"Protocol":        func(o *Options) { o.Protocol = "craft" },
 	"Order":           func(o *Options) { o.Order = OrderNiagara },
 	"Leaders":         func(o *Options) { o.Leaders = LeadersSpread },
 	"Placement":       func(o *Options) { o.Placement = PlacementCode },

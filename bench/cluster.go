@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/registry"
 )
 
 // Cluster is a contestant of the log benchmark: a replicated log with all its members in
@@ -154,18 +155,24 @@ const (
 // opener starts a contestant's cluster; members may still be without a leader.
 type opener func(ClusterConfig) (Cluster, error)
 
-// contestants are the protocols that the log benchmark can run.
-var contestants = map[string]struct {
-	open opener
-	peer bool // not braid's own
-}{
-	"raft":             {open: openBraid("raft")},
-	"craft":            {open: openBraid("craft")},
-	"rs-raft":          {open: openBraid("rs-raft")},
-	"niagara":          {open: openBraid("niagara")},
+// contestants are the protocols that the log benchmark can run: braid's own, and the peers.
+var contestants = ownContestants(map[string]contestant{
 	"etcd-raft":        {open: openEtcdRaft, peer: true},
 	"etcd-raft-packed": {open: openEtcdRaftPacked, peer: true},
 	"hashicorp-raft":   {open: openHashicorp, peer: true},
+})
+
+type contestant struct {
+	open opener
+	peer bool // not braid's own
+}
+
+// ownContestants adds braid's own protocols.
+func ownContestants(all map[string]contestant) map[string]contestant {
+	for _, name := range registry.Names() {
+		all[name] = contestant{open: openBraid(name)}
+	}
+	return all
 }
 
 // Protocols returns the names that the log benchmark knows, sorted: braid's own protocols

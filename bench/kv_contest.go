@@ -11,17 +11,20 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/registry"
 )
 
 // serverKinds are the servers that the benchmark can start, by their names.
-var serverKinds = map[string]ServerKind{
-	"raft":        serving("raft"),
-	"craft":       serving("craft"),
-	"niagara":     serving("niagara"),
-	"raft-map":    mapServing("raft"),
-	"craft-map":   mapServing("craft"),
-	"niagara-map": mapServing("niagara"),
-	"etcd":        {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+var serverKinds = ownServers(map[string]ServerKind{
+	"etcd": {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+})
+
+// ownServers adds a server and a map service for each of braid's protocols that can serve.
+func ownServers(all map[string]ServerKind) map[string]ServerKind {
+	for _, name := range registry.Serving() {
+		all[name], all[name+"-map"] = serving(name), mapServing(name)
+	}
+	return all
 }
 
 // serving is braid's own server over one of its protocols, mapServing the map service.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/registry"
 )
 
 // Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one
@@ -23,53 +25,49 @@ type Shape struct {
 	Placement string // braid.PlacementCopy or braid.PlacementCode
 }
 
-// shapes are braid's own protocols by their names.
-var shapes = map[string]struct{ order, placement string }{
-	"raft":    {braid.OrderSingle, braid.PlacementCopy},
-	"craft":   {braid.OrderSingle, braid.PlacementCode},
-	"rs-raft": {braid.OrderSingle, braid.PlacementRS},
-	"niagara": {braid.OrderNiagara, braid.PlacementCopy},
-}
-
 // Own reports whether a protocol is one of braid's own.
-func Own(protocol string) bool {
-	_, ok := shapes[protocol]
-	return ok
-}
+func Own(protocol string) bool { return registry.Find(protocol) != nil }
 
 // Apply sets a node's options.
 func (s Shape) Apply(o *braid.Options) error {
-	p, ok := shapes[s.Protocol]
-	if !ok {
-		return fmt.Errorf("protocol %q is none of braid's own: raft, craft, rs-raft or niagara", s.Protocol)
+	p := registry.Find(s.Protocol)
+	if p == nil {
+		return fmt.Errorf("protocol %q is none of braid's own: %s", s.Protocol, strings.Join(registry.Names(), ", "))
 	}
-	own := p.placement
-	if p.order == braid.OrderNiagara {
-		p.placement = cmp.Or(s.Placement, own)
-	}
+	own := string(p.Placements[0])
+	placement := s.placement(p)
 	switch {
-	case p.order != braid.OrderNiagara && s.Instances != 0:
+	case !p.Weaves() && s.Instances != 0:
 		return fmt.Errorf("%d instances: protocol %s has one; niagara has more", s.Instances, s.Protocol)
 	case s.Instances < 0 || s.Instances > braid.MaxInstances:
 		return fmt.Errorf("%d instances: must be between 1 and %d", s.Instances, braid.MaxInstances)
-	case p.order != braid.OrderNiagara && s.Leaders != "":
+	case !p.Weaves() && s.Leaders != "":
 		return fmt.Errorf("leaders %s: protocol %s has one leader; niagara has more", s.Leaders, s.Protocol)
 	case !oneOf(s.Leaders, "", braid.LeadersTogether, braid.LeadersSpread):
 		return fmt.Errorf("leaders %q: must be %s or %s", s.Leaders, braid.LeadersTogether, braid.LeadersSpread)
 	case !oneOf(s.Placement, "", braid.PlacementCopy, braid.PlacementCode, own):
 		return fmt.Errorf("placement %q: must be %s or %s", s.Placement, braid.PlacementCopy, braid.PlacementCode)
-	case s.Placement != "" && s.Placement != p.placement:
-		return fmt.Errorf("placement %s: protocol %s is placement %s", s.Placement, s.Protocol, p.placement)
-	case s.CodeK < 0 || s.CodeK != 0 && p.placement == braid.PlacementCopy:
-		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, s.unlessCoded(p.order))
+	case s.Placement != "" && s.Placement != placement:
+		return fmt.Errorf("placement %s: protocol %s is placement %s", s.Placement, s.Protocol, placement)
+	case s.CodeK < 0 || s.CodeK != 0 && placement == braid.PlacementCopy:
+		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, unlessCoded(p))
 	}
-	o.Order, o.Placement, o.CodeK = p.order, p.placement, s.CodeK
+	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders = s.Instances, s.Leaders
 	return nil
 }
 
-func (s Shape) unlessCoded(order string) string {
-	if order == braid.OrderNiagara {
+// placement is the one that is chosen. Only a protocol that weaves leaves the choice: the others
+// are named after theirs.
+func (s Shape) placement(p *registry.Protocol) string {
+	if p.Weaves() {
+		return cmp.Or(s.Placement, string(p.Placements[0]))
+	}
+	return string(p.Placements[0])
+}
+
+func unlessCoded(p *registry.Protocol) string {
+	if p.Weaves() {
 		return " with placement " + braid.PlacementCopy
 	}
 	return ""
@@ -77,13 +75,11 @@ func (s Shape) unlessCoded(order string) string {
 
 // Only returns the shape without what the protocol does not have.
 func (s Shape) Only() Shape {
-	p := shapes[s.Protocol]
-	if p.order != braid.OrderNiagara {
+	p := registry.Find(s.Protocol)
+	if p == nil || !p.Weaves() {
 		s.Instances, s.Leaders, s.Placement = 0, "", ""
-	} else {
-		p.placement = cmp.Or(s.Placement, p.placement)
 	}
-	if !oneOf(p.placement, braid.PlacementCode, braid.PlacementRS) {
+	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
 	}
 	return s
@@ -109,7 +105,8 @@ func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }
 // all of them: each finds a leader beside it. Otherwise one member leads all instances.
 func (s Shape) Spread() bool {
 	if s.Leaders == "" { // as braid.Options has it
-		return shapes[s.Protocol].order == braid.OrderNiagara && s.Placement == braid.PlacementCode
+		p := registry.Find(s.Protocol)
+		return p != nil && p.Weaves() && s.Placement == braid.PlacementCode
 	}
 	return s.Leaders == braid.LeadersSpread
 }

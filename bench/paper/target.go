@@ -35,16 +35,12 @@ type Target interface {
 // Opener starts a cluster in an empty directory and returns when it is ready.
 type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 
-// openers are the protocols that experiments can name.
-var openers = map[string]Opener{"": openBraid, "raft": openBraid, "craft": openBraid, "rs-raft": openBraid, "niagara": openBraid}
-
 // Open starts a cluster as its setup says.
 func Open(ctx context.Context, dir string, s Setup) (Target, error) {
-	open, ok := openers[s.Protocol]
-	if !ok {
+	if s.Protocol != "" && !bench.Own(s.Protocol) {
 		return nil, fmt.Errorf("unknown protocol %q", s.Protocol)
 	}
-	return open(ctx, dir, s)
+	return openBraid(ctx, dir, s)
 }
 
 const (

@@ -78,16 +78,16 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 }
 
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
-	order, instances := braid.OrderSingle, 0
-	if s.Protocol == settings.ProtocolNiagara {
-		order, instances = braid.OrderNiagara, cmp.Or(who.begun, s.Instances)
+	instances := 0
+	if s.Weaves() {
+		instances = cmp.Or(who.begun, s.Instances)
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
 		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS,
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, Net: s.Net,
-		Order: order, Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
+		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole,
 		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
 	}
 	if s.ScrubRate == 0 {
@@ -240,7 +240,7 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 	if who.self == 0 {
 		return identity{}, fmt.Errorf("the cluster at %v has no member with the peer URLs %v: first run \"braid ctl member add %s --peer-urls …\"", s.Join, s.AdvertisePeer, s.Name)
 	}
-	if s.Protocol == settings.ProtocolNiagara {
+	if s.Weaves() {
 		who.begun, err = askBegun(ctx, s, clientTLS)
 	}
 	return who, err

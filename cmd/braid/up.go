@@ -137,7 +137,7 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("nodes") {
 		f.nodes = len(m.Members)
 	}
-	if !given("protocol") && (!given("placement") || m.Protocol == settings.ProtocolNiagara) {
+	if !given("protocol") && (!given("placement") || (&settings.Log{Protocol: m.Protocol}).Weaves()) {
 		f.log.Protocol = m.Protocol
 	}
 	if f.log.Protocol == m.Protocol {

@@ -43,10 +43,10 @@ func printEvents(w io.Writer) func(launch.Event) {
 
 // protocolOf tells in words what the log is.
 func protocolOf(m *launch.Manifest) string {
-	if m.Protocol != settings.ProtocolNiagara {
+	if l := (settings.Log{Protocol: m.Protocol}); !l.Weaves() {
 		return m.Protocol
 	}
-	return fmt.Sprintf("niagara begun with %d instances", m.Instances)
+	return fmt.Sprintf("%s begun with %d instances", m.Protocol, m.Instances)
 }
 
 // placementOf tells in words what becomes of large values.

@@ -4,22 +4,25 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 )
 
-// Protocols that a member can serve with, and placements.
+// What the flags --placement and --leaders can say.
 const (
-	ProtocolRaft    = "raft"
-	ProtocolCraft   = "craft"   // raft with placement code
-	ProtocolNiagara = "niagara" // several instances of raft, woven into one log
+	PlacementCopy = string(protocol.PlacementCopy)
+	PlacementCode = string(protocol.PlacementCode)
 
-	PlacementCopy = "copy"
-	PlacementCode = "code"
-
-	LeadersTogether = "together"
-	LeadersSpread   = "spread"
+	LeadersTogether = string(protocol.LeadersTogether)
+	LeadersSpread   = string(protocol.LeadersSpread)
 )
+
+// defaultProtocol is the protocol if none is given.
+const defaultProtocol = "raft"
 
 // Log is how a cluster keeps its log. Protocol, Placement and CodeK are the same on all
 // members, and so are Instances and Leaders as long as the cluster is new; the rest may
@@ -43,7 +46,7 @@ type Log struct {
 
 // Flags registers the flags; parsing them fills in l.
 func (l *Log) Flags(f *pflag.FlagSet) {
-	f.StringVar(&l.Protocol, "protocol", ProtocolRaft, "protocol of the log: raft; craft, which is raft with placement code; or niagara, several instances of raft woven into one log")
+	f.StringVar(&l.Protocol, "protocol", defaultProtocol, "protocol of the log: "+served())
 	f.StringVar(&l.Placement, "placement", "", "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)")
 	f.IntVar(&l.Instances, "instances", 0, "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)")
 	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
@@ -57,53 +60,83 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
 }
 
+// served tells what each protocol does that can serve.
+func served() string {
+	var all []string
+	for _, p := range registry.All() {
+		if p.Serves() {
+			all = append(all, p.Name+", "+p.Does)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
 // Cuts reports whether placement code is asked for, by its name or the protocol's.
 func (l *Log) Cuts() bool {
-	return l.Placement == PlacementCode || l.Placement == "" && l.Protocol == ProtocolCraft
+	p := l.protocol()
+	return l.Placement == PlacementCode || l.Placement == "" && p != nil && p.Placements[0] == protocol.PlacementCode
 }
+
+// Weaves reports whether the protocol makes one log of several instances.
+func (l *Log) Weaves() bool {
+	p := l.protocol()
+	return p != nil && p.Weaves()
+}
+
+// Order is the order in which the protocol runs. The protocol must be a known one.
+func (l *Log) Order() string { return string(l.protocol().Orders[0]) }
+
+func (l *Log) protocol() *registry.Protocol { return registry.Find(l.Protocol) }
 
 // Complete fills in protocol and placement, and says what is wrong.
 func (l *Log) Complete() error {
-	if err := l.settle(); err != nil {
+	if err := l.choose(); err != nil {
 		return err
 	}
+	l.weave()
 	return errors.Join(l.checkInstances(), l.checkCode(), l.checkBytes())
 }
 
-// settle fills in the protocol's own placement, instances and leaders. Raft with placement code
-// gets the name craft, so both ways to ask for it give the same protocol.
-func (l *Log) settle() error {
-	const has = "this version has raft, craft and niagara"
-	switch l.Protocol {
-	case ProtocolRaft, ProtocolCraft, ProtocolNiagara:
-	case "rs-raft":
-		return errors.New(`--protocol "rs-raft" is for "braid bench" and "braid sim" alone, as it stands fewer crashes: ` + has)
-	default:
-		return fmt.Errorf("--protocol %q: %s", l.Protocol, has)
-	}
+// choose checks protocol and placement, and fills in the protocol's own placement. Two ways to ask
+// for one thing give the same protocol: raft with placement code is craft.
+func (l *Log) choose() error {
+	p, has := l.protocol(), "this version has "+list(registry.Serving())
 	switch {
-	case l.Cuts():
-		l.Placement = PlacementCode
-		if l.Protocol == ProtocolRaft {
-			l.Protocol = ProtocolCraft
-		}
-	case l.Placement == PlacementCopy && l.Protocol == ProtocolCraft:
-		return errors.New("--protocol craft keeps fragments and --placement copy keeps everything whole: leave one of them out")
-	case l.Placement == "", l.Placement == PlacementCopy:
-		l.Placement = PlacementCopy
-	default:
+	case p == nil:
+		return fmt.Errorf("--protocol %q: %s", l.Protocol, has)
+	case !p.Serves():
+		return fmt.Errorf(`--protocol %q is for "braid bench" and "braid sim" alone, for %s: %s`, l.Protocol, p.OnlyFor, has)
+	case l.Placement != "" && l.Placement != PlacementCopy && l.Placement != PlacementCode:
 		return fmt.Errorf("--placement %q: this version has copy and code", l.Placement)
 	}
-	if l.Protocol != ProtocolNiagara {
+	place, err := p.Placement(protocol.Placement(l.Placement))
+	if err != nil {
+		return fmt.Errorf("--protocol %s is placement %s, and not --placement %s: leave one of them out", p.Name, p.Placements[0], l.Placement)
+	}
+	l.Protocol, l.Placement = p.Canonical(p.Orders[0], place).Name, string(place)
+	return nil
+}
+
+// list joins names as a sentence does.
+func list(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// weave fills in instances and leaders.
+func (l *Log) weave() {
+	if !l.Weaves() {
 		l.Instances = cmp.Or(l.Instances, 1)
-		return nil
+		return
 	}
 	l.Instances = cmp.Or(l.Instances, defaultInstances)
 	if l.Leaders == "" && l.Placement == PlacementCode {
 		l.Leaders = LeadersSpread
 	}
 	l.Leaders = cmp.Or(l.Leaders, LeadersTogether)
-	return nil
 }
 
 // Also the library's default and bound.
@@ -111,7 +144,7 @@ const defaultInstances, maxInstances = 4, 64
 
 func (l *Log) checkInstances() error {
 	var errs []error
-	if l.Protocol == ProtocolNiagara {
+	if l.Weaves() {
 		if l.Instances < 1 || l.Instances > maxInstances {
 			errs = append(errs, fmt.Errorf("--instances %d: it is 1 to %d", l.Instances, maxInstances))
 		}

@@ -121,13 +121,13 @@ func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 
 func TestPlacementFollowsProtocol(t *testing.T) {
 	for _, c := range []struct{ args, protocol, placement string }{
-		{"", ProtocolRaft, PlacementCopy},
-		{"--protocol=raft", ProtocolRaft, PlacementCopy},
-		{"--placement=copy", ProtocolRaft, PlacementCopy},
-		{"--protocol=craft", ProtocolCraft, PlacementCode},
-		{"--placement=code", ProtocolCraft, PlacementCode},
-		{"--protocol=raft --placement=code", ProtocolCraft, PlacementCode},
-		{"--protocol=craft --placement=code", ProtocolCraft, PlacementCode},
+		{"", "raft", PlacementCopy},
+		{"--protocol=raft", "raft", PlacementCopy},
+		{"--placement=copy", "raft", PlacementCopy},
+		{"--protocol=craft", "craft", PlacementCode},
+		{"--placement=code", "craft", PlacementCode},
+		{"--protocol=raft --placement=code", "craft", PlacementCode},
+		{"--protocol=craft --placement=code", "craft", PlacementCode},
 	} {
 		s, err := load(strings.Fields(c.args))
 		require.NoError(t, err, c.args)
@@ -152,7 +152,7 @@ func TestInstancesAndLeadersOfNiagara(t *testing.T) {
 	} {
 		s, err := load(append(strings.Fields(c.args), "--protocol=niagara"))
 		require.NoError(t, err, c.args)
-		require.Equal(t, ProtocolNiagara, s.Protocol, c.args)
+		require.Equal(t, "niagara", s.Protocol, c.args)
 		require.Equal(t, c.placement, s.Placement, c.args)
 		require.Equal(t, c.leaders, s.Leaders, c.args)
 		require.Equal(t, c.instances, s.Instances, c.args)
@@ -170,7 +170,7 @@ listen-peer-urls: [http://127.0.0.1:1, http://127.0.0.2:1]
 	s, err := load([]string{"--config-file=" + file}, "ETCD_INSTANCES=8", "ETCD_PLACEMENT=code")
 	require.NoError(t, err)
 	require.Equal(t, Log{
-		Protocol: ProtocolNiagara, Placement: PlacementCode, Instances: 2, Leaders: LeadersSpread,
+		Protocol: "niagara", Placement: PlacementCode, Instances: 2, Leaders: LeadersSpread,
 		MaxRequestBytes: 32 << 20, BodyCacheBytes: 64 << 20, ScrubRate: 4 << 20,
 	}, s.Log)
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, s.AdvertisePeer)
@@ -236,7 +236,7 @@ peer-transport-security:
 	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
 	require.True(t, s.LeaseReads)
 	require.Equal(t, Log{
-		Protocol: ProtocolCraft, Placement: PlacementCode, Instances: 1, CodeK: 3, ExtraWhole: 1, LargeValueBytes: 64 << 10,
+		Protocol: "craft", Placement: PlacementCode, Instances: 1, CodeK: 3, ExtraWhole: 1, LargeValueBytes: 64 << 10,
 		BodyCacheBytes: 1 << 20, ScrubRate: 1000000, TrimWhole: true, MaxRequestBytes: 64 << 20,
 	}, s.Log)
 
