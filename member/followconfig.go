@@ -79,6 +79,13 @@ func Union(configs []protocol.Config) protocol.Config {
 	return out
 }
 
+// Linked is the membership that a member's links follow. latest are the memberships in the logs of
+// its instances, applied are those that it has applied. A member that was removed stays until the
+// removal is applied. One that is only in a log may be undone, and the removed member may lead then.
+func Linked(latest, applied []protocol.Config) protocol.Config {
+	return Union(slices.Concat(latest, applied))
+}
+
 // goneFrom reports whether all memberships have removed a member. While one is joint, the voters
 // that it is leaving still count.
 func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {

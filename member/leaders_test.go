@@ -80,4 +80,10 @@ func TestInstancesFollowTheFirst(t *testing.T) {
 	u = Union([]protocol.Config{changed, changed})
 	require.Equal(t, []protocol.MemberID{2}, u.Removed)
 	require.Nil(t, u.Find(2))
+
+	removes := []protocol.Config{changed}
+	undecided, decided := Linked(removes, []protocol.Config{old}), Linked(removes, removes)
+	require.NotNil(t, undecided.Find(2), "its removal is not applied")
+	require.Empty(t, undecided.Removed)
+	require.Equal(t, changed, decided)
 }

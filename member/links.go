@@ -86,7 +86,7 @@ func (l *Links) Welcome(m *protocol.Member) bool {
 	return true
 }
 
-// Follow makes the links follow all members of the instances in force: see Union. A member that
+// Follow makes the links follow all members of the instances in force: see Linked. A member that
 // joins knows no members yet. It keeps the links that were given at the start.
 func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 	if len(c.Members) == 0 {

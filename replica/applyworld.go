@@ -44,6 +44,7 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	w.known.NoteConfigs(a)
 	w.amu.Unlock()
 	w.r.bodies.obey(a.Instances)
+	w.r.relink(w.r.now())
 	w.r.changed()
 }
 

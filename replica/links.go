@@ -102,11 +102,12 @@ func (r *Replica) PeerDown(id uint64, err error) {
 func (r *Replica) relink(now time.Duration) {
 	r.pmu.Lock()
 	defer r.pmu.Unlock()
-	var configs []protocol.Config
+	var latest []protocol.Config
 	for _, l := range r.all() {
-		configs = append(configs, l.status.Load().Config)
+		latest = append(latest, l.status.Load().Config)
 	}
-	c := member.Union(configs)
+	_, applied := r.apply.at()
+	c := member.Linked(latest, applied)
 	r.bodies.follow(&c)
 	r.learn(&c)
 	r.peers.Follow(now, &c)

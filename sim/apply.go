@@ -142,8 +142,12 @@ func (w applyWorld) Publish(a *member.Applier) {
 
 // PublishConfigs implements member.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *member.Applier) {
-	w.m.progress.NoteConfigs(a)
-	w.m.body.kept.Obey(a.Instances)
+	m := w.m
+	m.progress.NoteConfigs(a)
+	linked := m.linked()
+	m.links.Follow(m.clock(), &linked)
+	m.w.violate(m.id, m.links.Check())
+	m.body.kept.Obey(a.Instances)
 }
 
 // Repairing implements member.ApplyWorld.

@@ -184,11 +184,7 @@ func (m *Member) memberships() []protocol.Config {
 
 // relink makes the links, and what depends on them, follow the members of all instances in force.
 func (m *Member) relink() {
-	var configs []protocol.Config
-	for _, s := range m.inForce {
-		configs = append(configs, s.status.Config)
-	}
-	union := member.Union(configs)
+	union := m.linked()
 	m.body.inbox.Follow(&union)
 	m.wakeBodies()
 	for _, id := range m.handshakes.Learn(&union) {
@@ -197,6 +193,15 @@ func (m *Member) relink() {
 	}
 	m.links.Follow(m.clock(), &union)
 	m.w.violate(m.id, m.links.Check())
+}
+
+// linked is the membership that the links follow.
+func (m *Member) linked() protocol.Config {
+	var latest []protocol.Config
+	for _, s := range m.inForce {
+		latest = append(latest, s.status.Config)
+	}
+	return member.Linked(latest, m.memberships())
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its

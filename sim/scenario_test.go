@@ -118,6 +118,28 @@ func TestAMemberAnswersALeaderThatItDoesNotKnow(t *testing.T) {
 	s.passes()
 }
 
+// TestAnUndecidedRemovalEndsNoLink: a leader that is cut off removes another member, which leads later. It
+// must answer that one, because its removal never happened.
+func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.wait(2)
+	s.split(2)
+	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}}}
+	s.member(2).Change(remove, func(err error) { s.tracef("refused: %v", err) })
+	s.until("2 has the change in its log", func() bool { return s.member(2).witness.status.Config.Find(1) == nil })
+	s.elect(1)
+	s.wait(10) // far longer than a link to a removed member stays
+	s.heal()
+	op := s.put(1)
+	s.mustAck(op)
+	if !s.runUntil(s.now+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
+		s.violate(2, fmt.Errorf("it does not answer member 1, which was never removed"))
+	}
+	s.passes()
+}
+
 // TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
 // Operations that were asked for before the stop take effect.
 func TestAPlannedStopIsNotNoticed(t *testing.T) {
