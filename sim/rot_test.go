@@ -86,3 +86,33 @@ func TestSnapshotGoesBad(t *testing.T) {
 	require.Greater(t, fell, 2)
 	s.passes()
 }
+
+// TestDamageIsCutWhileASnapshotIsSent: a member is sent a snapshot, and the leader finds that it cannot
+// read an entry that comes after it. The leader cuts its log there all the same, because what is left
+// of it up to there is no use to that member.
+func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { keepsLog(set); set.BatchBytes = 100 })
+	s.elect(1)
+	s.split(1, 2)
+	for range 60 {
+		s.mustAck(s.put(1))
+	}
+	s.heal()
+	sends := func() protocol.Index { return s.member(1).exchange.Streaming(3, firstInstance) }
+	s.until("member 3 is sent a snapshot", func() bool { return sends() > 0 })
+	for range 5 {
+		s.mustAck(s.put(1))
+	}
+	bad := s.commit(1)
+	require.Greater(t, bad, sends())
+	s.spoilRecord(1, bad)
+	s.member(1).scrubLater(s.set.Election)
+	first := func() protocol.Index { return s.member(1).inst.Core().Status().First }
+	for first() <= bad && s.broken == nil {
+		s.mustAck(s.put(1))
+	}
+	require.Positive(t, sends(), "the snapshot is still under way")
+	require.Less(t, sends(), first()-1, "the log is cut beyond it")
+	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
+	s.passes()
+}

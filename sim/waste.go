@@ -126,10 +126,11 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 
 // cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.
 // The member must be active, and the entries since the snapshot within what may be kept for it. The
-// slack is for marks, which come with snapshots.
+// slack is for marks, which come with snapshots. Entries that the leader cannot read are no use to
+// the member: it may cut behind them.
 func (u *waste) cuts(c *witness, index protocol.Index) error {
 	s := c.m.own
-	if c.status.Role != protocol.Leader || s.woven() || s.Durable {
+	if c.status.Role != protocol.Leader || s.woven() || s.Durable || index <= c.m.health.Harmed(c.s.instance) {
 		return nil
 	}
 	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
