@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 )
 
 // script is a world without chance, in which a scenario is played step by step. Links take a
@@ -32,7 +33,7 @@ const (
 func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
 	t.Helper()
 	set := Settings{
-		Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
+		protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
 		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
 		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
 	}
