@@ -174,3 +174,24 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 	require.EqualValues(t, 1, s.member(3).exchange.Taken())
 	s.passes()
 }
+
+// TestWhatWaitedGoesFirst: answers wait for a narrow link, and they still come first when it is wide
+// again. The judge of promptness must not take the leader for slow.
+func TestWhatWaitedGoesFirst(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	rate := (&protocol.Message{Type: protocol.MsgHeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
+	for _, id := range []protocol.MemberID{2, 3} {
+		s.narrow(id, 1, rate, 1<<20)
+	}
+	s.wait(10)
+	for _, id := range []protocol.MemberID{2, 3} {
+		s.narrow(id, 1, 0, 0)
+	}
+	began, op := s.now, s.put(1)
+	s.mustAck(op)
+	require.Greater(t, s.now-began, s.promptness(), "the answer waited")
+	s.passes()
+}

@@ -48,6 +48,20 @@ func (l *link) leaves(now time.Duration, bytes int) (time.Duration, bool) {
 	return l.free, true
 }
 
+// backed reports whether frames take longer than a trip: the link is narrow, or was a moment ago, and
+// what waited then still goes first.
+func (l *link) backed(w *World) bool {
+	if l.rate > 0 {
+		return true
+	}
+	for _, last := range l.last { // any order: one is enough
+		if last > w.now+w.set.DelayMax {
+			return true
+		}
+	}
+	return false
+}
+
 type linkKey struct{ from, to protocol.MemberID }
 
 func (w *World) link(from, to protocol.MemberID) *link {

@@ -68,7 +68,7 @@ func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 	if !ok || h.wrongs != wrongs {
 		h = holding{w.now, wrongs}
 	}
-	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.cut || back.cut || there.rate > 0 || back.rate > 0 {
+	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.cut || back.cut || there.backed(w) || back.backed(w) {
 		delete(p.holds, o.id)
 		return 0, false
 	}
