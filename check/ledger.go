@@ -90,7 +90,7 @@ func (l *Ledger) Write(member, seq uint64, r Record) error {
 }
 
 func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
-	if held := l.match(&c.memory); r.Index <= held {
+	if held := l.match(&c.memory); r.Index <= held && l.decidedIn(r.Index, held) <= max(c.memory.term, r.Term) {
 		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index, r.Term)
 	}
 	before, ok := c.memory.termAt(r.Index - 1)
@@ -104,6 +104,17 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	}
 	l.written[key] = f
 	return nil
+}
+
+// decidedIn is the first term in which one of these entries was decided. A member that has not
+// entered that term was not counted. So it may still obey a leader of an earlier one, who never had
+// the entry.
+func (l *Ledger) decidedIn(first, last uint64) uint64 {
+	in := l.decided[first-1].in
+	for _, d := range l.decided[first:last] {
+		in = min(in, d.in)
+	}
+	return in
 }
 
 // Cut notes that a new leader, which has not written anything in its term yet, deletes what

@@ -86,6 +86,23 @@ func TestLedgerDecidedIsNeverErased(t *testing.T) {
 	require.NoError(t, l.Write(3, 3, entry(1, 1, 7)), "what was not decided may go")
 }
 
+// TestLedgerNotCounted: a member that is behind in terms may obey an earlier leader, who never had an
+// entry that a later one has decided without it.
+func TestLedgerNotCounted(t *testing.T) {
+	l := cluster(t)
+	put(t, l, entry(1, 1, 7), 1, 2, 3)
+	for _, m := range []uint64{1, 2} {
+		require.NoError(t, l.Write(m, 3, Record{Kind: StateRecord, Term: 3, Vote: 1}))
+		require.NoError(t, l.Durable(m, 3))
+	}
+	require.NoError(t, l.Lead(1, 3))
+	require.NoError(t, l.Decide(1, 3, 1, 1, 7))
+	require.NoError(t, l.Write(3, 3, Record{Kind: StateRecord, Term: 2}))
+	require.NoError(t, l.Write(3, 3, entry(1, 2, 8)), "of the leader of term 2")
+	require.NoError(t, l.Retained())
+	require.ErrorContains(t, l.Write(2, 4, entry(1, 2, 8)), "erases decided", "it was counted")
+}
+
 func TestLedgerVotes(t *testing.T) {
 	l := cluster(t)
 	require.NoError(t, l.Write(1, 2, Record{Kind: StateRecord, Term: 1, Vote: 3}))
