@@ -93,6 +93,9 @@ type bodyDisk struct {
 	// ever is everything that was written here; it may appear again after a crash. True: it was
 	// once on the disk.
 	ever map[uint64]map[heldBody]bool
+	// restored are the terms of bodies, by index, that came for the state and not with an entry:
+	// they did not help to decide it.
+	restored map[uint64]uint64
 	// lost is the term in which the disk lost what it held at an index. released: the member gave
 	// it up.
 	lost map[uint64]uint64
@@ -121,7 +124,7 @@ func (b *Bodies) Flexible(read, write int) { b.read, b.write = read, write }
 func (b *Bodies) of(member uint64) *bodyDisk {
 	d := b.disks[member]
 	if d == nil {
-		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}}
+		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}, restored: map[uint64]uint64{}}
 		b.disks[member] = d
 	}
 	return d
@@ -129,10 +132,25 @@ func (b *Bodies) of(member uint64) *bodyDisk {
 
 // Entry notes that a member has handed an entry to its disk in step seq: everything from
 // its index on is replaced. Entries without a body count too (K 0).
-func (b *Bodies) Entry(member, seq uint64, e Body) error { return b.put(member, seq, e, false) }
+func (b *Bodies) Entry(member, seq uint64, e Body) error {
+	delete(b.of(member).restored, e.Index)
+	return b.put(member, seq, e, false)
+}
 
 // Body notes that a member replaces, in step seq, what it holds of an entry's body.
-func (b *Bodies) Body(member, seq uint64, e Body) error { return b.put(member, seq, e, true) }
+func (b *Bodies) Body(member, seq uint64, e Body) error {
+	delete(b.of(member).restored, e.Index)
+	return b.put(member, seq, e, true)
+}
+
+// Restore is Body for what the member's state needs. The member's log may not know of it.
+func (b *Bodies) Restore(member, seq uint64, e Body) error {
+	d := b.of(member)
+	if h := d.memory[e.Index]; h.term != e.Term || h.form == NoBody {
+		d.restored[e.Index] = e.Term
+	}
+	return b.put(member, seq, e, true)
+}
 
 func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	if err := b.same(member, &e); err != nil {
@@ -355,9 +373,10 @@ func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
 }
 
 // AnswerHolds notes that a member answers a new leader what it holds. If it said less than it
-// holds, that leader could delete what was decided (C2).
+// holds, that leader could delete what was decided (C2). What was only restored it need not name:
+// its log, which answers, may not know of that yet.
 func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
-	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) {
+	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) && b.of(member).restored[index] != term {
 		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 	}
 	return b.SayHolds(member, in, index, term, form)

@@ -229,6 +229,13 @@ func TestBodiesSaid(t *testing.T) {
 	require.ErrorContains(t, b.AnswerHolds(3, 1, 1, 1, NoBody), "C2")
 	require.ErrorContains(t, b.AnswerHolds(2, 1, 1, 1, RowForm(1)), "C2")
 	require.NoError(t, b.SayHolds(2, 1, 1, 1, RowForm(1)), "may have been said before the disk had more")
+
+	b.seq = 101
+	require.NoError(t, b.Restore(6, 101, held(1, 1, 2, RowForm(5))))
+	b.Durable(6, 101)
+	require.NoError(t, b.AnswerHolds(6, 1, 1, 1, NoBody), "its log does not know of it")
+	b.store(6, held(1, 1, 2, RowForm(5)))
+	require.ErrorContains(t, b.AnswerHolds(6, 1, 1, 1, NoBody), "C2")
 }
 
 func TestBodiesPrune(t *testing.T) {

@@ -68,7 +68,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	nth := m.writer.count + 1
 	for _, r := range records {
 		ref := member.RefOf(r.Body)
-		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Body(m.judged(), nth, judged(r.Body)))
+		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), nth, judged(r.Body)))
 		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):

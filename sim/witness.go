@@ -302,11 +302,7 @@ func (w *World) judgeHoldings(m *protocol.Message) {
 	default:
 		return
 	}
-	last := w.member(m.From).inst.Core().Status().Last
 	for _, h := range m.Holdings {
-		if h.Form == protocol.FormNone && h.Index > last {
-			continue // restored for a state that is ahead of the log: it did not help to commit the entry
-		}
 		if h.Form != protocol.FormCommitted {
 			w.violate(m.From, say(uint64(m.From), uint64(m.Term), uint64(h.Index), uint64(h.Term), check.Form(h.Form)))
 		} else if uint64(h.Index) > ledger.Decided() {
