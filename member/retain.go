@@ -215,13 +215,13 @@ func (t *Retention) Trim(ref protocol.BodyRef) bool {
 	return true
 }
 
-// passOver reports whether a logged body is one that the state never uses: the state has the
-// command without having been given it, and does not refer to the body.
+// passOver reports whether a logged body is one that the state never uses. Either the state has the
+// command without having been given it, and does not refer to the body. Or it came with a snapshot
+// that referred to the body, and gave it up before the entry came.
 func (t *Retention) passOver(ref protocol.BodyRef) bool {
-	if ref.Index > t.covered {
-		return false
+	if ref.Index <= t.covered {
+		t.Passed(ref)
 	}
-	t.Passed(ref)
 	return t.unused[KeyOf(ref)]
 }
 

@@ -118,6 +118,18 @@ func TestDamageIsALoss(t *testing.T) {
 	require.False(t, r.Lost(other))
 }
 
+// A snapshot brings a state that refers to a body. The state gives it up before the entry comes to the
+// log: nobody uses the body then, so it does not count as missing.
+func TestWhatTheStateGaveUpIsNotMissedWhenItsEntryComes(t *testing.T) {
+	r := NewRetention(1, newHeld(), true)
+	r.Renew(0, 0, []protocol.BodyRef{someRef(5, 2)})
+	require.False(t, r.Release(someRef(5, 2)), "the log may still bring it")
+	r.Committed([]protocol.Entry{committedEntry(someRef(5, 2), protocol.FormNone), committedEntry(someRef(6, 3), protocol.FormNone)})
+	require.NoError(t, r.Check())
+	require.Equal(t, []protocol.BodyRef{someRef(6, 3)}, r.Due(0, 9))
+	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3, Partial: 3})
+}
+
 func TestASnapshotBringsItsOwnReferences(t *testing.T) {
 	held := newHeld()
 	for i := protocol.Index(1); i <= 3; i++ {
