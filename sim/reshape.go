@@ -85,6 +85,7 @@ func (h instancesHost) Run(*memberInstance) {}
 func (h instancesHost) Retire(s *memberInstance, ended protocol.Index) {
 	m := h.m
 	s.judges.end(m.w.weave.End(uint64(s.instance)))
+	m.w.violate(m.id, m.w.configureEnded(m.w.instanceJudges))
 	s.do(func() {
 		s.hosted.Retire(ended)
 		m.weaver.Forget(s.instance)

@@ -191,7 +191,10 @@ func (c *witness) decided(e *protocol.Entry) error {
 			return err
 		}
 		c.s.judges.leave(&config, w.now)
-		return bodies.Configure(votersOf(&config), firstSlots(&config))
+		if c.s.judges.ended {
+			return nil // it obeys the first instance
+		}
+		return errors.Join(bodies.Configure(votersOf(&config), firstSlots(&config)), w.configureEnded(c.s.judges))
 	}
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
 		bodies.Void(uint64(e.Index), uint64(e.Term))

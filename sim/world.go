@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -126,6 +127,22 @@ func (c *instanceJudges) leave(config *protocol.Config, now time.Duration) {
 			c.left[id] = true
 		}
 	}
+}
+
+// configureEnded tells the judges of retired instances which membership the first instance has
+// decided, if these are the first instance's judges. A retired instance changes no more: members keep
+// its bodies as the first instance says.
+func (w *World) configureEnded(by *instanceJudges) (err error) {
+	if by != w.instanceJudges {
+		return nil
+	}
+	config := &by.configs[len(by.configs)-1].config
+	for _, c := range w.allJudges {
+		if c.ended {
+			err = errors.Join(err, c.bodies.Configure(votersOf(config), firstSlots(config)))
+		}
+	}
+	return err
 }
 
 // end notes that the instance is retired. Nobody needs the bodies of void entries.
