@@ -268,7 +268,7 @@ func (w *World) serving(alive []*Member) []*Member {
 		return nil
 	}
 	configs := last.applier.Configs()
-	if configs[0].Joint() || !last.settled() && !w.lacksMember(&configs[0]) {
+	if configs[0].Joint() || !last.settled() && !w.lacksMember(&configs[0]) && !slices.ContainsFunc(alive, (*Member).owes) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool {
@@ -289,11 +289,13 @@ func (w *World) waitsToVote(alive []*Member) bool {
 	return false
 }
 
-// owes reports whether bodies are missing on the member. Other code judges that the bodies to which
-// its state refers arrive. Some others may exist on no member any more. The member forgets these
-// with its next snapshot, and without writes there may be none.
+// owes reports whether bodies are missing on the member, or held in part where it is to hold them
+// whole. Other code judges that the bodies to which its state refers arrive. Some others may exist on no
+// member any more: the state dropped them, and others have a snapshot that says so. The member forgets
+// these with its next snapshot, and without writes there may be none. Until then an instance may wait
+// with a change of its members.
 func (m *Member) owes() bool {
-	return m.body.kept.Lacking() > 0
+	return m.up && m.body.kept.Lacking()+m.body.kept.Short() > 0
 }
 
 // lacksMember reports whether some member of a configuration is down. Instances may wait for it
