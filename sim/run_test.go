@@ -153,7 +153,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
-		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" cannot be simulated with raft; there is: [copy code]`},
+		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},
 		{func(c *Campaign) { c.Protocol, c.Placement = craft, "copy" }, "there is: code"},
 		{func(c *Campaign) { c.Protocol = "rs-raft" }, "3 nodes: rs-raft has quorums for 5 and 7"},
 		{func(c *Campaign) { c.Order = "iss" }, "there is: [single niagara]"},
