@@ -141,6 +141,39 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.passes()
 }
 
+// TestALearnerThatIsAheadIsNoObstacle: a member that is cut off has an undecided change that makes a learner
+// a voter. The learner alone has what a later leader wrote, and that leader is lost. The first one needs
+// the learner's vote and has less than it. The others must go on all the same.
+func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(3)
+	s.mustAck(s.put(3))
+	s.wait(2)
+	added := s.addMember()
+	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
+	s.member(3).Change(learns, func(err error) { s.violate(3, err) })
+	s.until("4 is a learner", func() bool {
+		m := s.member(4)
+		return m.up && m.witness.status.Config.Find(4) != nil && s.commit(4) == s.commit(3)
+	})
+	s.wait(2)
+	s.split(3)
+	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
+	s.member(3).Change(counts, func(err error) { s.tracef("refused: %v", err) })
+	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
+	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgAppend || m.To == 4 }
+	s.elect(2)
+	s.until("only 4 has the entry of 2", func() bool { return s.last(4) == s.last(2) && s.last(4) > s.last(1) })
+	s.crash(2)
+	s.member(2).gone = true
+	s.pass = nil
+	s.heal()
+	require.False(t, s.member(4).witness.status.Config.Voter(4))
+	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.id != 2 && l.id != 4 })
+	s.mustAck(s.put(1))
+	s.passes()
+}
+
 // TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
 // Operations that were asked for before the stop take effect.
 func TestAPlannedStopIsNotNoticed(t *testing.T) {

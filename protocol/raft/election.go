@@ -106,9 +106,15 @@ func (r *Raft) elect(force bool) {
 
 // mayStand reports whether this member may lead. A member that is not in the newest configuration
 // may still lead until it knows that this configuration is committed. It may be the only one that
-// has the entry, and then nobody else can be elected (Raft §4.2.2).
+// has the entry, and then nobody else can be elected (Raft §4.2.2). A learner may stand too while
+// somebody needs its vote who can never have it. An undecided change elsewhere may make the learner a
+// voter, and a leader that is lost may have sent an entry to it alone. Only the voters elect it. It
+// resigns when it has committed that entry.
 func (r *Raft) mayStand() bool {
 	n := len(r.configs)
+	if m := r.conf.Find(r.cfg.Self); r.needed && m != nil && m.Learner {
+		return true
+	}
 	return r.voters.Has(r.cfg.Self) || r.confAt > r.commit && n > 1 && r.configs[n-2].config.Voter(r.cfg.Self)
 }
 
@@ -200,6 +206,7 @@ func onVoteResp(r *Raft, m *protocol.Message) {
 func onVote(r *Raft, m *protocol.Message) {
 	pre := m.Type == protocol.MsgPreVote
 	grant := r.upToDate(m)
+	r.needed = r.needed || !grant
 	if pre {
 		grant = grant && m.Term > r.term && !r.sticky()
 		resp := &protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: !grant}
@@ -259,7 +266,7 @@ func (r *Raft) heardLeader(m *protocol.Message) {
 
 // hear puts off the election, for the leader is well.
 func (r *Raft) hear() {
-	r.heard, r.tries = r.now, 0
+	r.heard, r.tries, r.needed = r.now, 0, false
 	r.rest()
 }
 

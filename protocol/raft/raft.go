@@ -64,7 +64,10 @@ type Raft struct {
 	// leader is known, not before heard + ElectionTimeout.
 	heard, stand time.Duration
 	// tries counts how often this member stood since it last heard of a leader or voted.
-	tries   int
+	tries int
+	// needed: since the leader was last heard of, a member that counts this one as a voter has asked
+	// for its vote, and has less in its log.
+	needed  bool
 	ballots []ballot // of the election under way
 
 	lead leading
