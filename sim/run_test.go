@@ -156,7 +156,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},
 		{func(c *Campaign) { c.Protocol, c.Placement = craft, "copy" }, "there is: code"},
 		{func(c *Campaign) { c.Protocol = "rs-raft" }, "3 nodes: rs-raft has quorums for 5 and 7"},
-		{func(c *Campaign) { c.Order = "iss" }, "there is: [single niagara]"},
+		{func(c *Campaign) { c.Order = "iss" }, "there is: single, niagara"},
 		{func(c *Campaign) { c.Protocol, c.Order = niagara, string(order.KindSingle) }, "there is: niagara"},
 		{func(c *Campaign) { c.Protocol, c.Instances = niagara, 17 }, "17 instances: want 1 … 16"},
 		{func(c *Campaign) { c.Instances = 2 }, "order single has one"},
