@@ -80,8 +80,21 @@ func (id *identity) live(chance func() uint64) {
 }
 
 // Condemn notes durably that no life may begin in the directory any more, because the member lost
-// what it had there.
+// what it had there. On a full disk the ballast makes space for the note. If the note cannot be written,
+// the identity is removed, which takes no space: a directory that gets another identity is linked to by
+// nobody. The error says why there is no note.
 func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
+	err := noteForgot(fs, dir, cluster, self, f)
+	if err == nil {
+		return nil
+	}
+	if fs.Remove(filepath.Join(dir, ballastFile)) == nil && noteForgot(fs, dir, cluster, self, f) == nil {
+		return nil
+	}
+	return errors.Join(err, fs.Remove(filepath.Join(dir, identityFile)), syncDir(fs, dir))
+}
+
+func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil || id.Forgot != nil {
 		return err
