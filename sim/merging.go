@@ -20,33 +20,45 @@ func (s *Settings) mergeTime() time.Duration {
 	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
-// stands notes that a member stands for election. A term in which nobody led was in vain.
+// electionTime is how long an election takes at most. Its timeout is at most twice the setting.
+func (s *Settings) electionTime() time.Duration { return 2 * s.Election }
+
+// stands notes that a member stands for election. A term in which nobody led was in vain: elections
+// collide by chance, and each such term takes an election more.
 func (c *witness) stands() {
 	j := c.s.judges
 	if c.status.Role != protocol.Candidate || c.status.Term <= j.stood {
 		return
 	}
 	if j.stood > j.won {
-		c.m.w.vain++
+		c.m.w.detours += c.m.w.set.electionTime()
 	}
 	j.stood = c.status.Term
 }
 
-// judgeMerging judges that all members soon apply an entry that was just decided (N7). Elections
-// collide by chance. Each one in vain takes a timeout more, which is at most twice the setting.
+// unled reports whether an instance in force has never had a leader.
+func (w *World) unled() bool {
+	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool { return !c.ended && c.won == 0 })
+}
+
+// judgeMerging judges that all members soon apply an entry that was just decided (N7).
 func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
 	if w.merging == 0 {
 		return
 	}
-	w.judgeMerged(instance, index, w.now, w.merging, w.vain)
+	limit := w.merging
+	if w.unled() {
+		limit += w.set.electionTime()
+	}
+	w.judgeMerged(instance, index, w.now, limit, w.detours)
 }
 
 // judgeMerged judges an entry that was decided at an instant, a while after that, or later if
-// there were elections in vain: vain says how many there had been by then.
-func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit time.Duration, vain int) {
+// there were detours since then: before says how long they had been by then.
+func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
 	w.after(decided+limit-w.now, func() {
-		if more := time.Duration(w.vain-vain) * 2 * w.set.Election; more > 0 {
-			w.judgeMerged(instance, index, decided, limit+more, w.vain)
+		if w.detours > before {
+			w.judgeMerged(instance, index, decided, limit+w.detours-before, w.detours)
 			return
 		}
 		for _, m := range w.serving(w.members) {

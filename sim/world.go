@@ -39,8 +39,9 @@ type World struct {
 	route protocol.InstanceID
 	// merging, if set, is how long it may take until a decided slot is applied (N7).
 	merging time.Duration
-	// vain is in how many terms nobody led, of all instances.
-	vain int
+	// detours is how long elections have taken that are no part of merging, all in all: in terms in
+	// which nobody led, and of new instances.
+	detours time.Duration
 
 	// allJudges judge the instances. The first one is embedded too, because it is often the only
 	// one.
