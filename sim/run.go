@@ -244,7 +244,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 // the whole log again in the smallest pieces.
 func (w *World) settleTime() time.Duration {
 	s := &w.set
-	piece := 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
+	piece := s.pieceTime()
 	timeout := 80*s.Election + 100*piece
 	for _, c := range w.allJudges {
 		timeout += time.Duration(c.ledger.Decided()) * piece
@@ -253,6 +253,11 @@ func (w *World) settleTime() time.Duration {
 		}
 	}
 	return timeout
+}
+
+// pieceTime is how long it takes at most to send and write one entry alone.
+func (s *Settings) pieceTime() time.Duration {
+	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
 }
 
 // serving returns the living members that must make progress: those in the last configuration that
