@@ -142,6 +142,7 @@ func (m *Member) clock() time.Duration {
 // fail stops the member: its disk failed, or it found something that must not be.
 func (m *Member) fail(err error) {
 	m.w.tracef("%s stops: %v", m.id, err)
+	m.w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
 	case errors.Is(err, errIO):
 		m.w.events.IOErrors++
