@@ -35,10 +35,10 @@ func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *prot
 		return first.Leader
 	}
 	// This member leads the first instance, and has not come to where this instance is retired. So
-	// it asks another member, from time to time a different one.
+	// it asks the other members in turn. Some of them may be down.
 	members := first.Config.Members
 	for i := range members {
-		at := (int(now/election) + i) % len(members)
+		at := (int(now/(searchAfter*election)) + i) % len(members)
 		if id := members[at].ID; id != first.Self {
 			return id
 		}

@@ -31,3 +31,21 @@ func TestSearchAsksTheFirstInstancesLeader(t *testing.T) {
 	first.Config.Members = first.Config.Members[:1]
 	require.Zero(t, s.Next(90*time.Second, election, false, &first), "alone")
 }
+
+// TestSearchAsksEachMember: as many members as the election timeouts between two questions. The
+// others are asked one after the other all the same.
+func TestSearchAsksEachMember(t *testing.T) {
+	const election, tick = 400 * time.Millisecond, 20 * time.Millisecond
+	first := protocol.Status{Self: 4, Leader: 4}
+	for id := range protocol.MemberID(searchAfter) {
+		first.Config.Members = append(first.Config.Members, protocol.Member{ID: id + 1})
+	}
+	var s SnapshotSearch
+	asked := map[protocol.MemberID]bool{}
+	for now := tick; now < 2*searchAfter*searchAfter*election; now += tick {
+		if to := s.Next(now, election, false, &first); to != 0 {
+			asked[to] = true
+		}
+	}
+	require.Len(t, asked, searchAfter-1)
+}
