@@ -54,3 +54,26 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 		})
 	}
 }
+
+// A note that was written and not synced is not taken for durable.
+func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	_, lock, err := Enter(mem, "/d", 7, 1, func() uint64 { return 5 })
+	require.NoError(t, err)
+	require.NoError(t, lock.Close())
+	require.NoError(t, KeepBallast(mem, "/d"))
+	syncs := 0
+	failing := errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if o.Kind == errorfs.OpFileSync && o.Path == "/d" {
+			if syncs++; syncs == 1 {
+				return syscall.EIO
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, Condemn(failing, "/d", 7, 1, &protocol.Forgot{Leader: 2, Term: 3, Acked: 9, Last: 8}))
+	require.Equal(t, 2, syncs)
+	_, _, err = Enter(mem.CrashClone(vfs.CrashCloneCfg{}), "/d", 7, 1, func() uint64 { return 6 })
+	var forgotten *member.ForgottenError
+	require.ErrorAs(t, err, &forgotten)
+}

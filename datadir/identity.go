@@ -94,9 +94,10 @@ func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *p
 	return errors.Join(err, fs.Remove(filepath.Join(dir, identityFile)), syncDir(fs, dir))
 }
 
+// noteForgot writes the note, also if it is there: it may be there and not be durable.
 func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
 	id, err := readIdentity(fs, dir, cluster, self)
-	if err != nil || id.Forgot != nil {
+	if err != nil {
 		return err
 	}
 	id.Forgot = f
