@@ -251,6 +251,11 @@ func (w *World) settleTime() time.Duration {
 		if s.Bodies.Share > 0 {
 			timeout += time.Duration(len(c.bodies.Live())+20) * s.gatherTime()
 		}
+		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
+			// One body is gathered at a time. A member that comes back with an old snapshot looks for
+			// bodies that nobody has any more, and gives up on each before the next.
+			timeout += time.Duration(c.ledger.Decided()) * s.bodyTimeout()
+		}
 	}
 	return timeout
 }
