@@ -153,7 +153,7 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
 	switch e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); {
-	case e.watch.Seen() && !inForce(first, e.Op.Changes): // a change that is not applied yet undoes them
+	case e.watch.Seen() && (!inForce(first, e.Op.Changes) || e.stillThere(v)): // a change that is not applied yet undoes them
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	case e.watch.Seen():
 		return e.already()
@@ -169,7 +169,7 @@ func (e *Execution) change(v *MemberView) ExecutionStep {
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
 	case !e.watch.Seen():
 		return ExecutionStep{}
-	case !leaves || !slices.ContainsFunc(v.Instances[1:], e.needed):
+	case !leaves && !e.stillThere(v), leaves && !slices.ContainsFunc(v.Instances[1:], e.needed):
 		return e.done()
 	}
 	if limit := 5 * e.cfg.Election; e.made == 0 {
@@ -178,6 +178,16 @@ func (e *Execution) change(v *MemberView) ExecutionStep {
 		return e.stalled("removal from all instances", limit)
 	}
 	return ExecutionStep{}
+}
+
+// stillThere reports whether another instance's log has a member that the operation removes. It may be
+// applied without that member because it has just been added there, and follow the removal later.
+func (e *Execution) stillThere(v *MemberView) bool {
+	return slices.ContainsFunc(v.Instances[1:], func(st *protocol.Status) bool {
+		return slices.ContainsFunc(e.Op.Changes, func(c protocol.Change) bool {
+			return c.Kind == protocol.RemoveMember && st.Config.Find(c.Member.ID) != nil
+		})
+	})
 }
 
 // needed reports whether an instance may not go on without this member. As long as one does not,

@@ -32,3 +32,24 @@ func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	e.Confirmed(nil)
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }
+
+// TestARemovalThatAnInstanceHasYetToFollowIsNotMade: another instance has just added the member, and
+// has not applied that. So no applied membership has it, and yet the removal is not made there.
+func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
+	without := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	with := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
+	other := &protocol.Status{Instance: 2, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
+	applied := &Applied{configs: []protocol.Config{with, without}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader, other}, Applied: applied}
+	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+	require.Len(t, e.Next(v).Tell, 1)
+
+	leader.Config = without
+	applied.configs = []protocol.Config{without, without}
+	e.watch.look(applied.configs)
+	require.False(t, e.Next(v).Done, "instance 2 has it still")
+	other.Config = without
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
