@@ -29,6 +29,10 @@ type Tick struct {
 	Applied Index
 }
 
+// Wake says that the instant has come for which the core asked last (Effects.WakeAt). It may come
+// later than that, and not before.
+type Wake struct{}
+
 // Propose asks to append entries: sealed payloads with ids, without index and term. The core
 // appends them (leader), forwards them (follower that knows a leader) or rejects them. The
 // proposing member keeps them until they are applied, and may propose them again. An entry without
@@ -130,6 +134,7 @@ type Transfer struct {
 
 func (*Message) input()         {}
 func (Tick) input()             {}
+func (Wake) input()             {}
 func (Propose) input()          {}
 func (ProposeChange) input()    {}
 func (Read) input()             {}
@@ -181,6 +186,9 @@ type Effects struct {
 	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
 	// instances on this member are to be told.
 	Suspect MemberID
+	// WakeAt is the instant at which the core wants a Wake; 0: it wants none. The wish of the last
+	// step counts, and takes the place of those before it.
+	WakeAt time.Duration
 	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
 	// not vote or count any more: the member stops (docs/identity.md).
 	Forgot *Forgot
@@ -220,7 +228,18 @@ const (
 	RecordBase
 	// RecordBody replaces what is held of the body of an entry in the log, which stays.
 	RecordBody
+	// RecordCell writes a cell. RecordDrop empties one.
+	RecordCell
+	RecordDrop
 )
+
+// Cell is a numbered place beside an instance's entries, which holds the bytes that were written to
+// it last. Neither an entry nor a base touches it. Only the core understands what is in it: an
+// acceptor keeps there what it promised and accepted, of slots that are decided in any order.
+type Cell struct {
+	Number uint64
+	Data   []byte // shared and never written to after the step; nil in a RecordDrop
+}
 
 // Record is one thing to make durable.
 type Record struct {
@@ -228,6 +247,7 @@ type Record struct {
 	Entry Entry     // RecordEntry, RecordBody: with its body in its form
 	State HardState // RecordState
 	Base  *Base     // RecordBase
+	Cell  Cell      // RecordCell, RecordDrop
 }
 
 // HardState is what an instance must remember over a crash besides its log.
@@ -250,11 +270,12 @@ type Base struct {
 
 // Recovered is what a core is started from: hard state, base and the entries after the
 // base, contiguous. Payloads and bodies of batches need not be resident; Form says what the
-// disk holds of each body.
+// disk holds of each body. Cells are those that are not empty, in the order of their numbers.
 type Recovered struct {
 	State   HardState
 	Base    Base
 	Entries []Entry
+	Cells   []Cell
 }
 
 // ReadPoint answers a Read: a member that has applied everything up to Index serves a
