@@ -17,6 +17,8 @@ type Status struct {
 	Order string
 	// Begun is the number of instances with which the cluster began; see Options.Instances.
 	Begun int
+	// Lead says who leads the global log: to clients there is one leader and one term.
+	Lead Lead
 	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []protocol.Status
 	// Progress says for each of Instances how much of it is in the global log here.
@@ -39,6 +41,17 @@ type Status struct {
 	Dropped      uint64            // messages dropped because the inbox was full
 	Snapshots    uint64            // snapshots written in this life
 	At           time.Time
+}
+
+// Lead says who leads the global log.
+type Lead struct {
+	// Instance is the one whose leader it is.
+	Instance InstanceID
+	Leader   MemberID // 0: none is known
+	// Term is the one in which it leads. Two members never lead in the same term.
+	Term protocol.Term
+	// Open: every instance has a leader. While one has none, nothing new gets into the global log.
+	Open bool
 }
 
 // Slot is the place of an instance in a round of the global log.
@@ -70,7 +83,7 @@ type InstanceProgress struct {
 func (n *Node) Status() Status {
 	s := n.r.Status()
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Instances: s.Instances, Progress: progress(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
@@ -99,24 +112,12 @@ func progress(s *replica.Status) []InstanceProgress {
 	return out
 }
 
-// Leader returns the leader of the first instance, 0 if none is known.
-func (s *Status) Leader() MemberID {
-	if len(s.Instances) == 0 {
-		return 0
-	}
-	return s.Instances[0].Leader
-}
+// Leader returns the member that leads the global log, 0 if none is known.
+func (s *Status) Leader() MemberID { return s.Lead.Leader }
 
-// IsLeader reports whether this member leads the first instance.
+// IsLeader reports whether this member leads the global log.
 func (s *Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
 
 // HasLeaders reports whether a leader is known for every instance. While one has none, nothing new
 // gets into the global log.
-func (s *Status) HasLeaders() bool {
-	for i := range s.Instances {
-		if s.Instances[i].Leader == 0 {
-			return false
-		}
-	}
-	return len(s.Instances) > 0
-}
+func (s *Status) HasLeaders() bool { return s.Lead.Open }

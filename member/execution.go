@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Executions are the operations that a member carries out because it leads the first instance. Not
+// Executions are the operations that a member carries out because it leads the global log. Not
 // safe for concurrent use.
 type Executions struct {
 	Config  OperationConfig
@@ -46,7 +46,7 @@ func (x *Executions) Refused(ref protocol.Rejection) {
 	}
 }
 
-// Execution is an operation at the member that leads the first instance. It is a pure rule; not
+// Execution is an operation at the member that leads the global log. It is a pure rule; not
 // safe for concurrent use.
 type Execution struct {
 	Op      Operation
@@ -88,7 +88,7 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 	if e.begun == 0 {
 		e.begun = max(v.Now, 1)
 	}
-	first := v.Instances[0]
+	first := v.first()
 	if first.Role == protocol.Leader {
 		e.led = v.Now
 	}
@@ -138,7 +138,7 @@ func (e *Execution) stalled(what string, limit time.Duration) ExecutionStep {
 // tell gives the first instance an input.
 func (e *Execution) tell(v *MemberView, in protocol.Input) ExecutionStep {
 	e.told, e.asked = true, v.Now
-	return ExecutionStep{Tell: []InstanceInput{{v.Instances[0].Instance, in}}}
+	return ExecutionStep{Tell: []InstanceInput{{v.Lead().Instance, in}}}
 }
 
 // beginChange proposes a membership change. The other instances follow. Until all have followed,
@@ -146,7 +146,7 @@ func (e *Execution) tell(v *MemberView, in protocol.Input) ExecutionStep {
 // wait for instances that cannot follow: perhaps they cannot because of the member that is to be
 // removed.
 func (e *Execution) beginChange(v *MemberView) ExecutionStep {
-	first := &v.Instances[0].Config
+	first := &v.first().Config
 	e.Op.Changes = first.Joins(e.Op.Changes)
 	if at, configs := v.Applied.At(); at.Reshape != 0 || !e.Op.onlyRemoves() && !Settled(first, configs[1:]) {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
@@ -198,7 +198,7 @@ func (e *Execution) needed(st *protocol.Status) bool {
 
 // beginTransfer asks the core to hand leadership of the first instance over.
 func (e *Execution) beginTransfer(v *MemberView) ExecutionStep {
-	switch first, to := v.Instances[0], e.Op.To; {
+	switch first, to := v.first(), e.Op.To; {
 	case to != 0 && !first.Config.Voter(to):
 		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
 	case to == e.cfg.Self:
@@ -212,7 +212,7 @@ func (e *Execution) beginTransfer(v *MemberView) ExecutionStep {
 // Then the new leader is told that an operator chose it. Otherwise leadership of the first instance
 // might move again.
 func (e *Execution) transfer(v *MemberView) (step ExecutionStep) {
-	leader := v.Instances[0].Leader
+	leader := v.Lead().Leader
 	if leader == 0 || leader == e.cfg.Self || e.Op.To != 0 && leader != e.Op.To {
 		if limit := 3 * e.cfg.Election; v.Now-e.begun >= limit {
 			return e.stalled(e.Op.Kind.String(), limit)
@@ -233,7 +233,7 @@ func (e *Execution) transfer(v *MemberView) (step ExecutionStep) {
 // reshape proposes to weave the log from another number of instances, and waits until that has
 // taken effect. It may propose several times: the entry has the number, so a repetition is harmless.
 func (e *Execution) reshape(v *MemberView) ExecutionStep {
-	first, n := v.Instances[0], e.Op.Instances
+	first, n := v.first(), e.Op.Instances
 	at, configs := v.Applied.At()
 	switch {
 	case !at.Woven() || n < 1 || n > order.MaxInstances:

@@ -2,8 +2,10 @@ package member
 
 import (
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,6 +14,19 @@ type MemberView struct {
 	Now       time.Duration
 	Instances []*protocol.Status // of the instances in force
 	Applied   *Applied
+}
+
+// Lead says who leads the global log, as this member knows it.
+func (v *MemberView) Lead() order.Lead {
+	at, _ := v.Applied.At()
+	return at.Lead(v.Instances)
+}
+
+// first is how the instance stands whose leader leads the global log.
+func (v *MemberView) first() *protocol.Status {
+	id := v.Lead().Instance
+	i := slices.IndexFunc(v.Instances, func(st *protocol.Status) bool { return st.Instance == id })
+	return v.Instances[i]
 }
 
 // OperationConfig says how a member carries out operations.
@@ -42,16 +57,16 @@ type Request struct {
 
 // NewRequest begins an operation. Members that are added as voters join first.
 func NewRequest(cfg OperationConfig, op Operation, v *MemberView) *Request {
-	op.Changes = v.Instances[0].Config.Joins(op.Changes)
+	op.Changes = v.first().Config.Joins(op.Changes)
 	q := &Request{Op: op, cfg: cfg}
-	q.ended = op.Kind == TransferLeader && op.To != 0 && v.Instances[0].Leader == op.To
+	q.ended = op.Kind == TransferLeader && op.To != 0 && v.Lead().Leader == op.To
 	return q
 }
 
 // Next says what to do now. ask is the member to ask, which may be this one: its answer is for
 // Answered. 0: nobody.
 func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err error) {
-	switch leader := v.Instances[0].Leader; {
+	switch leader := v.Lead().Leader; {
 	case q.ended:
 	case q.agreed > 0:
 		q.show(v)

@@ -94,6 +94,8 @@ type (
 // Status is what a member knows of itself and its cluster.
 type Status struct {
 	Instances []protocol.Status
+	// Lead says who leads the global log.
+	Lead order.Lead
 	// Begun is the number of instances with which the cluster began.
 	Begun int
 	// Weave says where each of Instances is in the global log; nil unless they are woven.
@@ -114,10 +116,12 @@ type Status struct {
 
 // Status describes the member.
 func (r *Replica) Status() Status {
+	var known []*protocol.Status
 	var instances []protocol.Status
 	var weave []member.WeaveStatus
 	for _, l := range r.all() {
-		instances = append(instances, *l.status.Load())
+		st := l.status.Load()
+		known, instances = append(known, st), append(instances, *st)
 		if w := l.woven.Load(); w != nil {
 			w := *w
 			w.Waiting = r.apply.backlogOf(l.id)
@@ -126,7 +130,7 @@ func (r *Replica) Status() Status {
 	}
 	cursor, configs := r.apply.at()
 	return Status{
-		Begun:     len(r.opt.Begin.Points),
+		Begun: len(r.opt.Begin.Points), Lead: cursor.Lead(known),
 		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
 		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(), Disk: r.disk.Stats(),
 		PendingBytes: r.proposer.pendingBytes(),

@@ -12,8 +12,8 @@ import (
 // selfView is what this member knew about itself and the leader at the last change. It
 // is never changed, only replaced, so requests read it without a lock.
 //
-// The leader, as etcd knows one, is the leader of the first instance. It keeps the time of leases
-// and compacts automatically, and its term is the API's.
+// The leader, as etcd knows one, is who leads the global log ([braid.Status.Lead]). It keeps the time
+// of leases and compacts automatically, and its term is the API's.
 type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
@@ -31,10 +31,7 @@ const leaderlessTimeouts = 3
 // look takes a new view.
 func (s *Server) look() (old, now *selfView) {
 	st := s.log.Status()
-	now = &selfView{id: s.id, leader: st.Leader(), led: st.HasLeaders()}
-	if len(st.Instances) > 0 {
-		now.term = uint64(st.Instances[0].Term)
-	}
+	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
 	for i := range st.Members {
 		if st.Members[i].ID == s.id {
 			now.learner = st.Members[i].Learner && !st.Members[i].Joining
