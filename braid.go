@@ -152,8 +152,8 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Settings: o.settings(),
-		Begin:    order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
+		Codec: registry.Find(o.Protocol).Core.Codec, Settings: o.settings(),
+		Begin: order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes), KeepLogBytes: int64(o.KeepLogBytes),

@@ -68,9 +68,15 @@ func (b *backlog) beyond(done protocol.Index) bool {
 
 // holdUp reports whether a message has to wait until more is applied. It is dropped then, and
 // comes again.
-func (b *backlog) holdUp(m *protocol.Message) bool {
-	hold := m.Type == protocol.MsgAppend && len(m.Entries) > 0 && b.beyond(b.added) ||
-		m.Type == protocol.MsgPropose && len(m.Entries) > 0 && m.Entries[0].Kind == protocol.EntryBatch && b.beyond(b.applied)
+func (b *backlog) holdUp(m *protocol.Message, brings protocol.Brings) bool {
+	hold := false
+	switch {
+	case len(m.Entries) == 0:
+	case brings == protocol.BringsLog:
+		hold = b.beyond(b.added)
+	case brings == protocol.BringsProposals:
+		hold = m.Entries[0].Kind == protocol.EntryBatch && b.beyond(b.applied)
+	}
 	if hold {
 		b.heldUp++
 	}

@@ -14,7 +14,7 @@ import (
 // moves the cluster on.
 func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: 1, Term: 1, First: 1}}
-	in := NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: life, RetryAfter: time.Second, GiveUp: time.Minute, Backlog: 2}, c)
+	in := NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: life, RetryAfter: time.Second, GiveUp: time.Minute, Backlog: 2, Codec: toyCodec}, c)
 	var out Outbox
 	commit := func(kind protocol.EntryKind, index protocol.Index) {
 		c.then(func(e *protocol.Effects) { e.Commit = []protocol.Entry{{Kind: kind, Index: index}} })
@@ -25,9 +25,9 @@ func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 		in.Step(0, m, &out)
 		return len(c.inputs) > before
 	}
-	entries := &protocol.Message{Type: protocol.MsgAppend, Entries: []protocol.Entry{{Kind: protocol.EntryBatch}}}
-	batch := &protocol.Message{Type: protocol.MsgPropose, Entries: []protocol.Entry{{Kind: protocol.EntryBatch}}}
-	config := &protocol.Message{Type: protocol.MsgPropose, Entries: []protocol.Entry{{Kind: protocol.EntryConfig}}}
+	entries := &protocol.Message{Type: msgLog, Entries: []protocol.Entry{{Kind: protocol.EntryBatch}}}
+	batch := &protocol.Message{Type: msgProposals, Entries: []protocol.Entry{{Kind: protocol.EntryBatch}}}
+	config := &protocol.Message{Type: msgProposals, Entries: []protocol.Entry{{Kind: protocol.EntryConfig}}}
 	room := func() bool { ok, _ := in.Room(0, 1, false); return ok }
 
 	commit(protocol.EntryBatch, 1)
@@ -40,7 +40,7 @@ func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 	require.False(t, takes(batch), "batches of others")
 	require.False(t, room(), "batches of its own")
 	require.True(t, takes(config), "memberships")
-	require.True(t, takes(&protocol.Message{Type: protocol.MsgAppend}), "what brings nothing")
+	require.True(t, takes(&protocol.Message{Type: msgLog}), "what brings nothing")
 	require.EqualValues(t, 2, in.HeldUp())
 
 	in.Applied(10, 2) // the rest waits for other instances

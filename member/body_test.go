@@ -15,10 +15,10 @@ func noLoad(protocol.InstanceID, *protocol.Entry) error { return nil }
 // sent encodes an entry as it is sent, and decodes it again.
 func sent(t *testing.T, e protocol.Entry) protocol.Entry {
 	e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
-	m := &protocol.Message{Type: protocol.MsgAppend, Entries: []protocol.Entry{e}}
+	m := &protocol.Message{Type: msgLog, Entries: []protocol.Entry{e}}
 	frame := append(append(m.AppendHead(nil), e.Head()...), e.Payload...)
 	frame = append(e.AppendBodyHead(frame), e.Body...)
-	got, err := protocol.DecodeMessage(frame)
+	got, err := protocol.DecodeMessage(frame, toyCodec)
 	require.NoError(t, err)
 	return got.Entries[0]
 }

@@ -110,7 +110,7 @@ func (w *table) hold(ref protocol.BodyRef, body []byte, members ...protocol.Memb
 
 func overTheWire(t *testing.T, m *protocol.Message) *protocol.Message {
 	frame := append(m.AppendHoldings(m.AppendHead(nil)), m.Blob...)
-	got, err := protocol.DecodeMessage(frame)
+	got, err := protocol.DecodeMessage(frame, nil)
 	require.NoError(t, err)
 	return got
 }

@@ -80,24 +80,22 @@ func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
 	}
 }
 
-// sendUrgent sends some messages beside the stream: those that say who lives and who leads, and
-// reads. It does so as long as bodies on the stream may take longer than an election timeout. A
-// heartbeat goes both ways. The one on the stream also tells what of the stream has arrived. The
-// one beside it has no Context, and does not tell that.
+// sendUrgent sends some messages beside the stream, as long as bodies on the stream may take longer
+// than an election timeout: see protocol.Way.
 func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
-	if m.Type == protocol.MsgAppend || m.Type == protocol.MsgAppendResp {
-		return false // almost all messages are of these types
+	way := h.inst.cfg.Codec.Of(m.Type).Way
+	if way == protocol.InStream {
+		return false // as almost all messages
 	}
 	at, large := h.large[m.To]
 	large = large && h.host.Now()-at < h.cfg.LargeFor
 	apart := m
-	switch m.Type {
-	case protocol.MsgPreVote, protocol.MsgPreVoteResp, protocol.MsgVote, protocol.MsgVoteResp, protocol.MsgTimeoutNow,
-		protocol.MsgRead, protocol.MsgReadResp:
+	switch way {
+	case protocol.Urgent:
 		instead = large
-	case protocol.MsgHeartbeatResp:
-		instead = m.Context == 0 // it is answered where it was asked
-	case protocol.MsgHeartbeat:
+	case protocol.SameWay:
+		instead = m.Context == 0
+	case protocol.BothWays:
 		if large {
 			copied := *m
 			copied.Context = 0

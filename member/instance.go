@@ -31,7 +31,9 @@ type InstanceConfig struct {
 	// Backlog is how many entries may be committed and not applied before the instance takes no
 	// more in, see [Backlog]. 0: any number.
 	Backlog int
-	Mutant  Mutant // release-before-durable, weave-hasty
+	// Codec is what is known of the core's messages.
+	Codec  *protocol.Codec
+	Mutant Mutant // release-before-durable, weave-hasty
 }
 
 // Instance is the pure half of an instance's event loop. It is a core, the messages that wait for
@@ -158,7 +160,7 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 			in.tell(order.Slot{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
 			return
 		}
-		if in.backlog.holdUp(input) {
+		if in.backlog.holdUp(input, in.cfg.Codec.Of(input.Type).Brings) {
 			return
 		}
 	}

@@ -61,13 +61,13 @@ func proposals(c *scriptedCore) (out [][]uint64) {
 func TestAnswersWaitForTheDisk(t *testing.T) {
 	c, in := newScripted(2)
 	var out Outbox
-	ack := &protocol.Message{Type: protocol.MsgAppendResp, To: 2}
+	ack := &protocol.Message{Type: msgAck, To: 2}
 	c.then(func(e *protocol.Effects) {
 		e.Persist = append(e.Persist, protocol.Record{Kind: protocol.RecordState})
 		e.Release = append(e.Release, ack)
 		e.Seq = 1
 	})
-	in.Step(0, &protocol.Message{Type: protocol.MsgAppend}, &out)
+	in.Step(0, &protocol.Message{Type: msgLog}, &out)
 	require.Empty(t, out.Send)
 	require.Len(t, out.Persist, 1)
 	require.NoError(t, in.Check())
@@ -76,14 +76,14 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		e.Release = append(e.Release, ack)
 		e.Seq = 2
 	})
-	in.Step(0, &protocol.Message{Type: protocol.MsgAppend}, &out)
+	in.Step(0, &protocol.Message{Type: msgLog}, &out)
 	require.Empty(t, out.Send)
 
 	in.Step(0, protocol.Persisted{Seq: 1}, &out)
 	require.Len(t, out.Send, 2, "both asserted only what record 1 made durable")
 
 	c.then(func(e *protocol.Effects) { e.Release = append(e.Release, ack); e.Seq = 3 })
-	in.Step(0, &protocol.Message{Type: protocol.MsgAppend}, &out)
+	in.Step(0, &protocol.Message{Type: msgLog}, &out)
 	require.Len(t, out.Send, 3, "everything is durable already")
 }
 

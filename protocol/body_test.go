@@ -32,13 +32,13 @@ func TestMessageWithBodies(t *testing.T) {
 	body := bytes.Repeat([]byte("abcdefg"), 100)
 	part := body[:300]
 	m := &Message{
-		Type: MsgAppend, Instance: 1, From: 1, To: 2, Term: 7, Lacking: true,
+		Type: toyTalk, Instance: 1, From: 1, To: 2, Term: 7, Lacking: true, Part: toyPart("part"),
 		Entries:  []Entry{entryWith(1, 1, FormWhole, body), entryWith(2, 3, RowForm(4), body), entryWith(3, 3, FormNone, body)},
 		Holdings: []Holding{{Index: 9, Term: 8, Form: RowForm(252), Digest: Digest(part)}},
 		Blob:     part,
 	}
 	b := wire(m)
-	got, err := DecodeMessage(b)
+	got, err := DecodeMessage(b, toy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,16 +48,16 @@ func TestMessageWithBodies(t *testing.T) {
 			t.Errorf("entry %d: got %+v, want %+v", i, g, w)
 		}
 	}
-	if !got.Lacking || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] || !bytes.Equal(got.Blob, part) {
+	if got.Part != m.Part || !got.Lacking || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] || !bytes.Equal(got.Blob, part) {
 		t.Errorf("got %+v", got)
 	}
 	for i := range b {
 		bad := bytes.Clone(b)
 		bad[i] ^= 0x10
-		if _, err := DecodeMessage(bad); !errors.As(err, new(*CorruptError)) {
+		if _, err := DecodeMessage(bad, toy); !errors.As(err, new(*CorruptError)) {
 			t.Fatalf("byte %d of %d flipped: %v", i, len(b), err)
 		}
-		if _, err := DecodeMessage(b[:i]); !errors.As(err, new(*CorruptError)) {
+		if _, err := DecodeMessage(b[:i], toy); !errors.As(err, new(*CorruptError)) {
 			t.Fatalf("cut at %d of %d: %v", i, len(b), err)
 		}
 	}

@@ -15,8 +15,8 @@
 // the global log and counts commands, so an entry with n commands covers n positions
 // (an entry without commands covers one).
 //
-// How to read: ids.go, entry.go, batch.go, config.go (what is agreed on), message.go
-// (what members tell each other), core.go (the contract itself), errors.go.
+// How to read: ids.go, entry.go, batch.go, config.go (what is agreed on), message.go,
+// codec.go (what members tell each other), core.go (the contract itself), errors.go.
 //
 // May import: the standard library only, and nothing of it that waits or reads the world.
 package protocol

@@ -10,16 +10,21 @@ const (
 	MaxConfigBytes = 256 << 10
 	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024
+	// MaxPartBytes bounds what only the protocol understands of a message.
+	MaxPartBytes = 64 << 10
 	// MaxInstances is how many instances the global log can be woven from.
 	MaxInstances = 64
 	// MaxMessageBytes bounds an encoded message. A message has one entry of any permitted size, or
-	// several entries that are together at most half of this limit, and Holdings or a Blob.
+	// several entries that are together at most half of this limit, a Part, and Holdings or a Blob.
 	MaxMessageBytes = MaxEntryBytes + 1<<20
 )
 
 // Size is the length in bytes of the message when it is encoded.
 func (m *Message) Size() int {
 	n := MessageHeadSize + len(m.Blob)
+	if m.Part != nil {
+		n += 4 + len(m.Part.Append(nil))
+	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if n += e.Bytes(); e.BodySize > 0 {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,9 +43,16 @@ func largest(t MessageType) []*Message {
 	return nil
 }
 
+func sequence(from, to MessageType) (types []MessageType) {
+	for typ := from; typ < to; typ++ {
+		types = append(types, typ)
+	}
+	return types
+}
+
 // TestEveryMessageFitsAFrame: a message that no link takes would be dropped and repeated for ever.
 func TestEveryMessageFitsAFrame(t *testing.T) {
-	for typ := MessageType(1); typ < messageTypes; typ++ {
+	for _, typ := range slices.Concat(sequence(1, commonTypes), sequence(FirstOwnType, MsgBodies+1)) {
 		messages := largest(typ)
 		require.NotEmpty(t, messages, "say what the longest %s is", typ)
 		for _, m := range messages {

@@ -5,12 +5,9 @@ import (
 	"fmt"
 )
 
-// MessageType says what a message asks or answers.
-type MessageType uint8
-
 // The messages of Raft and its placements. An answer has the type after its question.
 const (
-	MsgPreVote MessageType = 1 + iota
+	MsgPreVote = FirstOwnType + iota
 	MsgPreVoteResp
 	MsgVote
 	MsgVoteResp
@@ -33,30 +30,7 @@ const (
 	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
 	// a row. It is answered by MsgAppendResp.
 	MsgBodies
-	// MsgFetch asks any member for what it holds of a body: Holdings[0]. It concerns no
-	// core: members answer it from their disks.
-	MsgFetch
-	MsgFetchResp
-	// MsgTail tells an instance's leader that another instance waits for it to fill the rounds
-	// up to Round. It concerns no core: members answer it by proposing to skip.
-	MsgTail
-	messageTypes
 )
-
-var messageNames = [messageTypes]string{
-	MsgPreVote: "PreVote", MsgPreVoteResp: "PreVoteResp", MsgVote: "Vote", MsgVoteResp: "VoteResp",
-	MsgAppend: "Append", MsgAppendResp: "AppendResp", MsgHeartbeat: "Heartbeat", MsgHeartbeatResp: "HeartbeatResp",
-	MsgPropose: "Propose", MsgProposeResp: "ProposeResp", MsgRead: "Read", MsgReadResp: "ReadResp",
-	MsgTimeoutNow: "TimeoutNow", MsgHoldings: "Holdings", MsgHoldingsResp: "HoldingsResp", MsgBodies: "Bodies",
-	MsgFetch: "Fetch", MsgFetchResp: "FetchResp", MsgTail: "Tail",
-}
-
-func (t MessageType) String() string {
-	if t < messageTypes && messageNames[t] != "" {
-		return messageNames[t]
-	}
-	return fmt.Sprintf("message(%d)", uint8(t))
-}
 
 // Message is what one member's instance tells the same instance on another member.
 // Which fields mean something depends on the type; unused ones are zero.
@@ -89,7 +63,9 @@ type Message struct {
 	// Context names the question in the sender's own terms; answers repeat it.
 	Context uint64
 	// ID is the refused proposal's id (ProposeResp).
-	ID      ProposalID
+	ID ProposalID
+	// Part is what only the protocol understands; nil: nothing.
+	Part    Part
 	Entries []Entry
 	// Holdings: AppendResp: in which form the disk holds the coded entries that it acknowledges.
 	// Holdings, HoldingsResp: the entries asked about. Fetch, FetchResp: the body.
@@ -101,7 +77,7 @@ type Message struct {
 // MessageHeadSize is the length in bytes of an encoded message before its entries.
 const MessageHeadSize = 132
 
-// AppendHead appends the message's encoded head to dst. The caller writes the rest from where it
+// AppendHead appends the message's encoded head to dst, and its part. The caller writes the rest from where it
 // is, without a copy: for each entry its head, its payload and, if it has a body,
 // [Entry.AppendBodyHead] and the body; then [Message.AppendHoldings]; then Blob.
 func (m *Message) AppendHead(dst []byte) []byte {
@@ -110,7 +86,7 @@ func (m *Message) AppendHead(dst []byte) []byte {
 	b := dst[at:]
 	le := binary.LittleEndian
 	b[4] = byte(m.Type)
-	b[5] = bit(m.Reject) | bit(m.Force)<<1 | bit(m.Lacking)<<2
+	b[5] = bit(m.Reject) | bit(m.Force)<<1 | bit(m.Lacking)<<2 | bit(m.Part != nil)<<3
 	b[6], b[7] = byte(m.Reason), m.Partial
 	le.PutUint32(b[8:], uint32(m.Instance))
 	le.PutUint32(b[12:], uint32(len(m.Entries)))
@@ -124,6 +100,11 @@ func (m *Message) AppendHead(dst []byte) []byte {
 	le.PutUint32(b[120:], uint32(len(m.Holdings)))
 	le.PutUint32(b[124:], uint32(len(m.Blob)))
 	le.PutUint32(b[128:], m.Restripes)
+	if m.Part != nil {
+		dst = m.Part.Append(append(dst, 0, 0, 0, 0))
+		b = dst[at:]
+		le.PutUint32(b[MessageHeadSize:], uint32(len(b)-MessageHeadSize-4))
+	}
 	le.PutUint32(b, Digest(b[4:]))
 	return dst
 }
@@ -181,37 +162,68 @@ func bit(b bool) byte {
 	return 0
 }
 
-// DecodeMessage reads a message; its entries alias b and their payloads are verified. It returns a
-// [CorruptError] if b is not what a member would send.
-func DecodeMessage(b []byte) (*Message, error) {
+// splitHead returns the part of a message, nil if it has none, and what follows it. The head and the
+// part are verified.
+func splitHead(b []byte) (part, rest []byte, err error) {
 	if len(b) < MessageHeadSize {
-		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), MessageHeadSize)}
+		return nil, nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), MessageHeadSize)}
 	}
 	le := binary.LittleEndian
-	if le.Uint32(b) != Digest(b[4:MessageHeadSize]) {
-		return nil, &CorruptError{What: "message head", Detail: "checksum mismatch"}
+	end := MessageHeadSize
+	if b[5]&8 != 0 {
+		if len(b) < end+4 {
+			return nil, nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), end+4)}
+		}
+		n := le.Uint32(b[end:])
+		if n > MaxPartBytes || int(n) > len(b)-end-4 {
+			return nil, nil, &CorruptError{What: "message", Detail: fmt.Sprintf("a part of %d bytes in %d", n, len(b))}
+		}
+		part = b[end+4 : end+4+int(n)]
+		end += 4 + int(n)
 	}
+	if le.Uint32(b) != Digest(b[4:end]) {
+		return nil, nil, &CorruptError{What: "message head", Detail: "checksum mismatch"}
+	}
+	return part, b[end:], nil
+}
+
+// DecodeMessage reads a message of a protocol; with nil only of the common types. Its entries alias b
+// and their payloads are verified. It returns a [CorruptError] if b is not what a member would send.
+func DecodeMessage(b []byte, c *Codec) (*Message, error) {
+	part, rest, err := splitHead(b)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.decode(MessageType(b[4]), part)
+	if err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
 	u := func(i int) uint64 { return le.Uint64(b[16+8*i:]) }
-	m := &Message{
-		Type: MessageType(b[4]), Reject: b[5]&1 != 0, Force: b[5]&2 != 0, Lacking: b[5]&4 != 0, Reason: Reason(b[6]),
-		Partial: b[7], Restripes: le.Uint32(b[128:]),
-		Instance: InstanceID(le.Uint32(b[8:])),
-		From:     MemberID(u(0)), To: MemberID(u(1)), Term: Term(u(2)), Index: Index(u(3)), LogTerm: Term(u(4)),
-		Hint: Index(u(5)), HintTerm: Term(u(6)), Commit: Index(u(7)), Round: u(8), Context: u(9),
-		ID: ProposalID{Session: Session{Member: MemberID(u(10)), Incarnation: u(11)}, Seq: u(12)},
+	m.Type, m.Reject, m.Force, m.Lacking, m.Reason = MessageType(b[4]), b[5]&1 != 0, b[5]&2 != 0, b[5]&4 != 0, Reason(b[6])
+	m.Partial, m.Restripes, m.Instance = b[7], le.Uint32(b[128:]), InstanceID(le.Uint32(b[8:]))
+	m.From, m.To, m.Term, m.Index, m.LogTerm = MemberID(u(0)), MemberID(u(1)), Term(u(2)), Index(u(3)), Term(u(4))
+	m.Hint, m.HintTerm, m.Commit, m.Round, m.Context = Index(u(5)), Term(u(6)), Index(u(7)), u(8), u(9)
+	m.ID = ProposalID{Session: Session{Member: MemberID(u(10)), Incarnation: u(11)}, Seq: u(12)}
+	if rest, err = m.decodeEntries(rest, int(le.Uint32(b[12:]))); err != nil {
+		return nil, err
 	}
-	if m.Type == 0 || m.Type >= messageTypes {
-		return nil, &CorruptError{What: "message", Detail: "unknown type " + m.Type.String()}
+	if rest, err = m.decodeHoldings(rest, int(le.Uint32(b[120:]))); err != nil {
+		return nil, err
 	}
-	count := int(le.Uint32(b[12:]))
-	rest := b[MessageHeadSize:]
+	if err := m.decodeBlob(rest, int(le.Uint32(b[124:]))); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Message) decodeEntries(rest []byte, count int) (_ []byte, err error) {
 	if count > len(rest)/HeadSize {
 		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d entries in %d bytes", count, len(rest))}
 	}
 	if count > 0 {
 		m.Entries = make([]Entry, count)
 	}
-	var err error
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if *e, rest, err = DecodeEntry(rest, true); err != nil {
@@ -223,11 +235,5 @@ func DecodeMessage(b []byte) (*Message, error) {
 			}
 		}
 	}
-	if rest, err = m.decodeHoldings(rest, int(le.Uint32(b[120:]))); err != nil {
-		return nil, err
-	}
-	if err := m.decodeBlob(rest, int(le.Uint32(b[124:]))); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return rest, nil
 }

@@ -11,6 +11,7 @@ import (
 // raftCore is Raft with its placements.
 var raftCore = &Core{
 	Name:    "raft",
+	Codec:   raft.Codec,
 	Mutants: raft.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
 }

@@ -18,6 +18,8 @@ type Core struct {
 	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
 	// [*protocol.CorruptError].
 	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
+	// Codec is what members know of the core's messages.
+	Codec *protocol.Codec
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }

@@ -274,6 +274,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 	if c.tune != nil {
 		c.tune(&o)
 	}
+	o.Codec = raft.Codec
 	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 		return raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,

@@ -28,7 +28,7 @@ type links interface {
 // HandleFrame implements transport.Handler. It drops a frame that no member would send. Nothing more
 // is needed: links may lose frames, and the protocol repeats its messages.
 func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
-	m, err := protocol.DecodeMessage(frame)
+	m, err := protocol.DecodeMessage(frame, r.opt.Codec)
 	switch {
 	case err != nil:
 		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)

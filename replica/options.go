@@ -35,6 +35,8 @@ type Options struct {
 	Leaders protocol.Leaders
 	// Core makes an instance's core from what was on disk.
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
+	// Codec is what is known of the core's messages.
+	Codec *protocol.Codec
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 

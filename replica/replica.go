@@ -176,7 +176,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	}
 	cfg := member.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()),
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()), Codec: r.opt.Codec,
 	}
 	if r.opt.Begin.Woven() {
 		cfg.Woven = log.Recovered

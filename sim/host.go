@@ -99,7 +99,7 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 		return true
 	}
 	frame := slices.Concat(parts...)
-	msg, err := protocol.DecodeMessage(frame)
+	msg, err := protocol.DecodeMessage(frame, w.set.codec())
 	if err != nil {
 		w.violate(s.m.id, err)
 		return false

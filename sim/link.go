@@ -88,16 +88,16 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	if m.Type == protocol.MsgTimeoutNow {
 		w.events.Moved++
 	}
-	w.violate(m.From, judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
+	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	if from := w.member(m.From); from.up && !from.links.Has(m.To) {
 		w.events.Unlinked++
-		w.tracef("%s → %s %s  (no link)", m.From, m.To, describeMessage(m))
+		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
 	lost := l.cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
 	if w.tracing() {
-		w.tracef("%s → %s %s%s", m.From, m.To, describeMessage(m), mark(lost, "  (lost)"))
+		w.tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}
 	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Index), uint64(len(frame)))
 	if lost {
@@ -126,17 +126,17 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 // judgeFrame judges that a link would take a message. It has one entry of any size, or no more
 // bytes of entries than the setting allows, and it is as long as it was counted. Production drops a
 // message that is too long.
-func judgeFrame(m *protocol.Message, length, most int) error {
+func (w *World) judgeFrame(m *protocol.Message, length, most int) error {
 	bytes := 0
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
 	}
 	switch {
 	case length != m.Size():
-		return fmt.Errorf("%s of %d bytes was counted as %d", m.Type, length, m.Size())
+		return fmt.Errorf("%s of %d bytes was counted as %d", w.set.codec().Name(m.Type), length, m.Size())
 	case len(m.Entries) > 1 && bytes > most, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
 		return fmt.Errorf("%s with %d entries of %d bytes and %d holdings; its entries may be %d bytes",
-			m.Type, len(m.Entries), bytes, len(m.Holdings), most)
+			w.set.codec().Name(m.Type), len(m.Entries), bytes, len(m.Holdings), most)
 	}
 	return nil
 }

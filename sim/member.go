@@ -287,7 +287,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.w.linked(from, life, m) || !m.up {
 		return
 	}
-	msg, err := protocol.DecodeMessage(frame)
+	msg, err := protocol.DecodeMessage(frame, m.w.set.codec())
 	if damaged != (err != nil) {
 		m.w.violate(m.id, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
 	}
@@ -295,7 +295,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 		return
 	}
 	if m.w.tracing() {
-		m.w.tracef("%s ← %s %s", m.id, msg.From, describeMessage(msg))
+		m.w.tracef("%s ← %s %s", m.id, msg.From, m.w.describe(msg))
 	}
 	if !m.hears(msg) || m.fetched(msg) {
 		return

@@ -96,7 +96,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	s.witness = newWitness(s, core)
 	config := member.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
-		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.w.set.codec(),
 		Mutant: set.mutant(),
 	}
 	if set.woven() {

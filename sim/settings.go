@@ -265,6 +265,9 @@ func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID,
 	return s.protocol.Core.New(c, rec)
 }
 
+// codec is what is known of the messages of the protocol's core.
+func (s *Settings) codec() *protocol.Codec { return s.protocol.Core.Codec }
+
 // firstConfig is the membership that the cluster begins with.
 func (s *Settings) firstConfig() protocol.Config {
 	var c protocol.Config

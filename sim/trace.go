@@ -31,13 +31,13 @@ func mark(on bool, text string) string {
 	return ""
 }
 
-// describeMessage writes what matters in a message.
-func describeMessage(m *protocol.Message) string {
+// describe writes what matters in a message.
+func (w *World) describe(m *protocol.Message) string {
 	var b strings.Builder
 	if m.Instance > firstInstance {
 		fmt.Fprintf(&b, "i%d ", m.Instance)
 	}
-	fmt.Fprintf(&b, "%s term %d", m.Type, m.Term)
+	fmt.Fprintf(&b, "%s term %d", w.set.codec().Name(m.Type), m.Term)
 	switch m.Type {
 	case protocol.MsgAppend:
 		fmt.Fprintf(&b, " after (%d, %d) commit %d", m.Index, m.LogTerm, m.Commit)

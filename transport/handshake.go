@@ -10,7 +10,7 @@ import (
 )
 
 // version of the links' formats. Members of different versions do not talk.
-const version = 2
+const version = 3
 
 // Who says on which data directory a member runs: the directory's log identity, and the number of
 // this life. Copies of a directory can have lives with the same number; Mark tells them apart. The

@@ -3,6 +3,8 @@ package conformance
 import (
 	"fmt"
 	"testing"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // caught stops a run where a test would stop.
@@ -19,12 +21,12 @@ func (h hunter) Fatalf(format string, a ...any) { panic(caught{fmt.Sprintf(forma
 // Hunt runs the cluster under faults that a seed describes and returns what a test would
 // have said, or how the core panicked; "" if nothing is wrong. It finds out whether the
 // suite notices a core that is broken on purpose. trace may be nil.
-func Hunt(start Factory, seed uint64, trace func(line string)) (what string) {
-	return HuntWith(start, Options{}, seed, trace)
+func Hunt(codec *protocol.Codec, start Factory, seed uint64, trace func(line string)) (what string) {
+	return HuntWith(codec, start, Options{}, seed, trace)
 }
 
 // HuntWith is Hunt with options.
-func HuntWith(start Factory, o Options, seed uint64, trace func(line string)) (what string) {
+func HuntWith(codec *protocol.Codec, start Factory, o Options, seed uint64, trace func(line string)) (what string) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -34,6 +36,6 @@ func HuntWith(start Factory, o Options, seed uint64, trace func(line string)) (w
 			what = fmt.Sprintf("panic: %v", p)
 		}
 	}()
-	runFaults(hunter{}, suite{start, o}, seed, trace)
+	runFaults(hunter{}, suite{codec, start, o}, seed, trace)
 	return ""
 }

@@ -16,6 +16,7 @@ type Factory func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core
 // deliver messages and complete writes one by one, or let Settle do it.
 type Net struct {
 	t     testing.TB
+	codec *protocol.Codec
 	start Factory
 	rng   *rand.Rand
 	// Nodes are sorted by id, those that were started at any time.
@@ -75,9 +76,9 @@ type write struct {
 	release []*protocol.Message
 }
 
-// NewNet starts a cluster of voters 1 … n.
-func NewNet(t testing.TB, n int, seed uint64, start Factory) *Net {
-	net := &Net{t: t, start: start, rng: rand.New(rand.NewPCG(seed, 99))}
+// NewNet starts a cluster of voters 1 … n, whose cores send messages of a codec.
+func NewNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Factory) *Net {
+	net := &Net{t: t, codec: codec, start: start, rng: rand.New(rand.NewPCG(seed, 99))}
 	net.judge.init(t)
 	var c protocol.Config
 	for id := 1; id <= n; id++ {
@@ -241,9 +242,9 @@ func (net *Net) send(n *Node, m *protocol.Message) {
 		}
 	}
 	b = m.AppendHoldings(b)
-	decoded, err := protocol.DecodeMessage(b)
+	decoded, err := protocol.DecodeMessage(b, net.codec)
 	if err != nil {
-		net.t.Fatalf("member %s sends %s: %v", n.ID, m.Type, err)
+		net.t.Fatalf("member %s sends %s: %v", n.ID, net.codec.Name(m.Type), err)
 	}
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: m.To, Message: decoded})
 }

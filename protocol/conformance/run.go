@@ -29,22 +29,24 @@ type Options struct {
 
 // suite is what is under test.
 type suite struct {
+	codec *protocol.Codec
 	start Factory
 	Options
 }
 
 func (s suite) net(t testing.TB, n int, seed uint64) *Net {
-	net := NewNet(t, n, seed, s.start)
+	net := NewNet(t, n, seed, s.codec, s.start)
 	net.Options = s.Options
 	return net
 }
 
-// Run runs the suite. start must start a core with the same settings on every member.
-func Run(t *testing.T, start Factory) { RunWith(t, start, Options{}) }
+// Run runs the suite. start must start a core with the same settings on every member. codec is of
+// its messages.
+func Run(t *testing.T, codec *protocol.Codec, start Factory) { RunWith(t, codec, start, Options{}) }
 
 // RunWith runs the suite with options.
-func RunWith(t *testing.T, start Factory, o Options) {
-	s := suite{start, o}
+func RunWith(t *testing.T, codec *protocol.Codec, start Factory, o Options) {
+	s := suite{codec, start, o}
 	t.Run("one member", func(t *testing.T) { oneMember(t, s) })
 	t.Run("replication", func(t *testing.T) { replication(t, s) })
 	t.Run("restart from records", func(t *testing.T) { restart(t, s) })

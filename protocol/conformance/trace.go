@@ -25,7 +25,7 @@ func (net *Net) traceParcel(how string, p Parcel) {
 		net.tracef("%s%s→%s Snapshot t%d base %s", how, p.From, p.To, p.Term, describeBase(p.Base))
 		return
 	}
-	net.tracef("%s%s", how, Describe(p.Message))
+	net.tracef("%s%s", how, net.Describe(p.Message))
 }
 
 // traceEffects writes what a member wants, but for messages, which are seen on arrival.
@@ -155,8 +155,8 @@ func describeEntries(es []protocol.Entry) string {
 
 // Describe writes a message as scripts show it: entries and places in the log as
 // index/term.
-func Describe(m *protocol.Message) string {
-	s := fmt.Sprintf("%s→%s %s", m.From, m.To, m.Type)
+func (net *Net) Describe(m *protocol.Message) string {
+	s := fmt.Sprintf("%s→%s %s", m.From, m.To, net.codec.Name(m.Type))
 	if m.Term != 0 {
 		s += fmt.Sprintf(" t%d", m.Term)
 	}

@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, factory(change))
+			conformance.Run(t, raft.Codec, factory(change))
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, factory(change), conformance.Options{Bodies: 500})
+			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Bodies: 500})
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestFiveWithBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(25) {
-				if what := conformance.HuntWith(factory(s.change), s.options, seed, nil); what != "" {
+				if what := conformance.HuntWith(raft.Codec, factory(s.change), s.options, seed, nil); what != "" {
 					t.Errorf("seed %d: %s", seed, what)
 				}
 			}
@@ -145,7 +145,7 @@ func TestConformanceWoven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, factory(change), conformance.Options{Woven: true, Bodies: 300, Leases: name == "lease"})
+			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Woven: true, Bodies: 300, Leases: name == "lease"})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 // pass lets time pass in a cluster whose messages take one to two of its milliseconds, until
@@ -50,7 +51,7 @@ func follows(net *conformance.Net) bool {
 // rank as more says. It returns how long the others are without a leader, how many terms
 // they needed, and who leads.
 func failover(t *testing.T, leaders protocol.Leaders, instance protocol.InstanceID, more int, seed uint64) (time.Duration, int, int) {
-	net := conformance.NewNet(t, 5, seed, factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
+	net := conformance.NewNet(t, 5, seed, raft.Codec, factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
 	pass(t, net, 20*timeout, func() bool { return follows(net) })
 	settle := time.Duration(seed%20) * conformance.Pace
 	pass(t, net, 20*timeout, func() bool { settle -= conformance.Pace; return settle < 0 })

@@ -29,13 +29,13 @@ func TestHunt(t *testing.T) {
 	}
 	for seed := *huntFrom; seed < *huntTo; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny, "lease": lease} {
-			if what := conformance.Hunt(factory(change), seed, trace); what != "" {
+			if what := conformance.Hunt(raft.Codec, factory(change), seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)
 			}
 		}
 		for name, change := range map[string]func(*protocol.Settings){"copy": nil, "code": coded(0), "code 3": coded(3)} {
 			o := conformance.Options{Bodies: 500, Members: int(seed%2) * 5}
-			if what := conformance.HuntWith(factory(change), o, seed, trace); what != "" {
+			if what := conformance.HuntWith(raft.Codec, factory(change), o, seed, trace); what != "" {
 				t.Errorf("%s with bodies, seed %d: %s", name, seed, what)
 			}
 		}
@@ -47,7 +47,7 @@ func TestHunt(t *testing.T) {
 func TestMutantsAreSeen(t *testing.T) {
 	notice := func(m protocol.Mutant, change func(*protocol.Settings), o conformance.Options, seed uint64) {
 		for s := seed; s < seed+400; s++ {
-			if conformance.HuntWith(factory(func(c *protocol.Settings) {
+			if conformance.HuntWith(raft.Codec, factory(func(c *protocol.Settings) {
 				if change != nil {
 					change(c)
 				}

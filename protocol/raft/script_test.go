@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 const (
@@ -142,7 +143,7 @@ func (a args) config() (c protocol.Settings) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		config := a.config()
-		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, factory(func(c *protocol.Settings) {
+		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, raft.Codec, factory(func(c *protocol.Settings) {
 			self := *c
 			*c = config
 			c.Self, c.Heartbeat, c.ElectionTimeout = self.Self, self.Heartbeat, self.ElectionTimeout
@@ -205,7 +206,7 @@ var commands = map[string]func(*script, args){
 		for _, p := range s.net.Queue {
 			switch {
 			case p.Message != nil:
-				fmt.Fprintln(&s.out, conformance.Describe(p.Message))
+				fmt.Fprintln(&s.out, s.net.Describe(p.Message))
 			case p.Want != nil:
 				fmt.Fprintf(&s.out, "%s's wish for the body of %d/%d\n", p.To, p.Want.Index, p.Want.Term)
 			default:
@@ -316,7 +317,7 @@ func (s *script) each(a args, f func(i int)) {
 		kind := "Snapshot"
 		switch {
 		case p.Message != nil:
-			kind = p.Message.Type.String()
+			kind = raft.Codec.Name(p.Message.Type)
 		case p.Want != nil:
 			kind = "Want"
 		}

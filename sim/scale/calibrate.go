@@ -152,7 +152,7 @@ func (c *Costs) messages() {
 		return typical(times, nil, func() {
 			came := make([]byte, len(wire))
 			copy(came, wire)
-			if _, err := protocol.DecodeMessage(came); err != nil {
+			if _, err := protocol.DecodeMessage(came, protocolCore.Codec); err != nil {
 				panic(err) // our own message
 			}
 		})

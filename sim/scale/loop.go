@@ -71,7 +71,7 @@ func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, e
 	}
 	config := member.InstanceConfig{
 		Self: m.id, Instance: instance, Session: m.session,
-		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances),
+		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: protocolCore.Codec,
 	}
 	if !m.w.cfg.Single {
 		config.Woven = &rec
