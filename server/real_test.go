@@ -347,7 +347,8 @@ func TestRealWithoutQuorum(t *testing.T) {
 // gets another name: every change is made, and none undoes what another one changed.
 func TestConcurrentUpdates(t *testing.T) {
 	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order)
+		// Changes go one after another through all instances, so on a busy machine the last one waits long.
+		c := startReal(t, 3, order, func(c *Config) { c.RequestTimeout = time.Minute })
 		ctx := testContext(t)
 		c.leader()
 		moved := c.follower()
