@@ -4,7 +4,7 @@ import "errors"
 
 // Compact says that an instance's entries up to and including index are not needed. The
 // space of segments that nobody needs is free again after the next Sync: segments are
-// given up from the oldest on, and what is live in them besides entries (states, bases) is
+// given up from the oldest on, and what is live in them besides entries (states, bases, cells) is
 // written again at the log's end first. If the disk is full (*FullError), it can be called again.
 func (l *Log) Compact(instance uint32, index uint64) error {
 	if l.err != nil {
@@ -39,16 +39,17 @@ func (l *Log) giveUp() error {
 			return err // where there is no space, they stay where they are
 		}
 	}
-	l.relieving = true
 	need := l.current().seq
 	for _, in := range l.index.all {
 		if in.entries.n > 0 {
 			need = min(need, l.segment(*in.entries.at(0)).seq)
 		}
 	}
-	if need <= l.first {
-		return nil
+	need, err := l.moveCells(need)
+	if err != nil || need <= l.first {
+		return err
 	}
+	l.relieving = true
 	for _, in := range l.index.all {
 		if err := l.carry(&w, in, need); errors.As(err, new(*ReadError)) {
 			l.dirty, l.sealed = true, false

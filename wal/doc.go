@@ -15,6 +15,7 @@
 //	gap.go       which damage is passed over, because a snapshot stands for what was there
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
+//	cells.go     numbered places beside an instance's entries
 //	compact.go   giving space back
 //	scrub.go     reading it all again, to find damage in time
 //	commits.go   group commit, as a sequence of steps (no goroutine, lock or clock)
@@ -73,6 +74,18 @@
 // in, with the same bytes up to there. So a write that is torn within a sector leaves them as they
 // were. A disk that loses a whole sector answers with a read error, which stops recovery.
 //
+// # Cells
+//
+// Not every protocol decides in the order of its log. Beside its entries an instance may have cells.
+// Each has a number, and holds what was written to it last, until it is emptied. Entries and bases
+// leave cells alone, and one sync covers all of them.
+//
+// Only their owner knows what is in them. So nothing that follows a damaged batch tells which cells
+// were in it, and no snapshot stands for them. A log that may have cells (Cover.Cells) does not open
+// with such a batch, as if the last state had been in it. A member that runs mends this, as it
+// mends a damaged state: all cells are in memory too, and Rewrite writes them again, and then a mark
+// that says from where on they stand. Damage before that place costs no cell.
+//
 // # Bodies
 //
 // The large bytes of entries lie beside the log, so that they can be replaced by another form, and
@@ -112,7 +125,8 @@
 //
 // Hence: small batches write zeros ahead of themselves in new files, and files are used
 // again, as many as the log had at its largest. A record costs about 60 ns of CPU besides
-// copying and its checksum, and no memory but 12 bytes of index.
+// copying and its checksum, and no memory but 12 bytes of index. A cell also takes the memory of its
+// bytes, which it shares with its owner.
 //
 // May import: nothing of braid.
 package wal

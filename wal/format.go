@@ -23,6 +23,11 @@ const (
 	KindMark
 	// KindBody replaces what is held of an entry's body. Nothing of it is in the log.
 	KindBody
+	// KindCell sets the instance's cell Index. What is written later under the same number
+	// replaces it, and nothing else does.
+	KindCell
+	// KindDrop empties the instance's cell Index.
+	KindDrop
 )
 
 func (k Kind) String() string {
@@ -37,15 +42,20 @@ func (k Kind) String() string {
 		return "mark"
 	case KindBody:
 		return "body"
+	case KindCell:
+		return "cell"
+	case KindDrop:
+		return "drop"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Record is one thing to make durable. Its parts are written one after the other.
+// Record is one thing to make durable. Its parts are written one after the other. The log keeps the
+// parts of a cell in memory as long as the cell is not empty: nobody may write to them.
 type Record struct {
 	Instance uint32
 	Kind     Kind
-	Index    uint64 // of an entry, a base or a body; a state has none
+	Index    uint64 // of an entry, a base, a body or a cell; a state has none
 	Parts    [2][]byte
 	// Body, with an entry or alone, is for the Bodies beside the log, and durable before the
 	// record is written: see Writer. The log itself passes it over.
@@ -54,7 +64,7 @@ type Record struct {
 
 func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }
 
-// The flag of a record: for marks what kind of mark, for a state or base whether it is a
+// The flag of a record: for marks what kind of mark, for a state, base or cell whether it is a
 // copy carried forward out of a segment that is given up.
 const (
 	flagCarried = 1 // the record repeats an older one and voids nothing
@@ -64,6 +74,7 @@ const (
 	markNext  = 3 // the log goes on in segment Index
 	markFirst = 4 // segments before Index are given up
 	markFloor = 5 // entries of Instance up to and including Index are given up
+	markCells = 6 // Instance has no cells but those written from Index on, see cellsFrom
 )
 
 const (

@@ -53,7 +53,7 @@ func FuzzSegment(f *testing.F) {
 	l := openMem(f, fs)
 	require.NoError(f, l.Append([]Record{entry(1, 1, []byte("one")), {Instance: 1, Kind: KindState, Parts: [2][]byte{[]byte("s")}}}))
 	require.NoError(f, l.Sync())
-	require.NoError(f, l.Append([]Record{{Instance: 2, Kind: KindBase, Index: 4}, entry(2, 5, []byte("five"))}))
+	require.NoError(f, l.Append([]Record{{Instance: 2, Kind: KindBase, Index: 4}, entry(2, 5, []byte("five")), cellOf(1, 3, "cell"), dropOf(1, 4)}))
 	require.NoError(f, l.Close())
 	b, err := ReadFile(fs, "/d/log/"+segmentName(1, liveSuffix), 1<<20)
 	require.NoError(f, err)
@@ -71,6 +71,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte{1, 0, 1, 1, 3, 0, 1, 0, 1, 2, 9, 1, 2, 0, 1, 0, 4, 0})
 	f.Add([]byte{3, 0, 1, 7, 2, 0, 1, 0, 1, 8, 1, 1, 4, 5, 1, 9, 0, 0})
 	f.Add([]byte{4, 3, 0, 2, 0, 1, 4, 4, 0, 9, 0, 1})
+	f.Add([]byte{6, 0, 1, 7, 2, 0, 6, 1, 1, 8, 1, 1, 7, 0, 1, 7, 0, 0, 4, 6, 1, 0, 0, 0, 6, 0, 1, 7, 2, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		openAny(t, putSegment(t, forge(input)))
 	})

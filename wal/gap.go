@@ -11,6 +11,8 @@ import (
 type Cover struct {
 	// Instances are all instances that the snapshot knows of.
 	Instances []uint32
+	// Cells: instances may have cells, for which no snapshot stands.
+	Cells bool
 	// Upto is the last of an instance's entries for which the snapshot stands; 0: none.
 	Upto func(instance uint32) uint64
 }
@@ -25,12 +27,14 @@ func (c *Cover) upto(instance uint32) uint64 {
 // lost says what of an instance may have been in a gap, that is in damaged batches. Nobody knows
 // what was in the gap, but what comes after it tells. A later state replaces the one that may be
 // lost; a later entry x replaces those from x on, and shows that all before x had been written. So
-// nothing is missing if a snapshot stands for all entries before x.
+// nothing is missing if a snapshot stands for all entries before x. A later mark says that all cells
+// were written again behind the gap.
 type lost uint8
 
 const (
 	lostState lost = 1 << iota
 	lostEntries
+	lostCells
 )
 
 // gaps is what recovery found to be damaged.
@@ -40,6 +44,8 @@ type gaps struct {
 	// before[id] is the first entry of an instance that came after the gap, while entries before it may
 	// be missing that are needed. They are not needed if it was replaced later.
 	before map[uint32]uint64
+	// end is where the first record behind the last gap stands; nowhere: it was not met yet.
+	end place
 }
 
 // lose notes a gap: everything known so far of any instance may be out of date. It returns the
@@ -58,11 +64,26 @@ func (r *recovery) lose(why error) error {
 	for _, id := range r.cover.Instances {
 		r.l.index.get(id)
 	}
-	r.gaps.ids, r.gaps.before = map[uint32]lost{}, map[uint32]uint64{}
+	r.gaps.ids, r.gaps.before, r.gaps.end = map[uint32]lost{}, map[uint32]uint64{}, place{}
 	for _, in := range r.l.index.all {
-		r.gaps.ids[in.id] = lostState | lostEntries
+		r.gaps.ids[in.id] = r.all()
 	}
 	return nil
+}
+
+// all is what of any instance may have been in a gap.
+func (r *recovery) all() lost {
+	if r.l.cells {
+		return lostState | lostEntries | lostCells
+	}
+	return lostState | lostEntries
+}
+
+// passed notes that there is a record at a place.
+func (r *recovery) passed(at place) {
+	if r.gaps.first != nil && r.gaps.end.seg == 0 {
+		r.gaps.end = at
+	}
 }
 
 // found notes that a state, or a new beginning, of an instance comes after the gap.
@@ -103,7 +124,7 @@ func (r *recovery) seen(id uint32) *instance {
 	if in == nil {
 		in = r.l.index.get(id)
 		if r.gaps.first != nil {
-			r.gaps.ids[id] = lostState | lostEntries
+			r.gaps.ids[id] = r.all()
 		}
 	}
 	return in
@@ -126,12 +147,15 @@ func (r *recovery) complete() error {
 		case left != 0 && upto == ^uint64(0): // it is retired
 			in.entries.truncate(0)
 			in.floor = in.marked
+			in.cells = nil
 		case left&lostState != 0:
 			return r.needed(in.id, fmt.Sprintf("the last state of instance %d was perhaps in it", in.id))
 		case left&lostEntries != 0 && r.gaps.before[in.id] > 0:
 			return r.needsBefore(in.id, r.gaps.before[in.id])
 		case left&lostEntries != 0:
 			return r.needed(in.id, fmt.Sprintf("the last entries of instance %d were perhaps in it", in.id))
+		case left&lostCells != 0:
+			return r.needed(in.id, fmt.Sprintf("cells of instance %d were perhaps in it", in.id))
 		case in.floor > in.marked && in.floor > upto:
 			return &CorruptError{File: r.l.path(r.l.first, liveSuffix), Detail: fmt.Sprintf(
 				"entries %d to %d of instance %d are missing", in.marked+1, in.floor, in.id)}

@@ -74,6 +74,11 @@ type instance struct {
 	floorAt   place
 	entries   places
 	baseIndex uint64
+	// cells are those that are not empty, by their numbers; nil: there was never one.
+	cells map[uint64]cell
+	// cellsFrom is the place from which on all cells stand, as a mark in the log says; nowhere if
+	// none does.
+	cellsFrom place
 	// marked is the floor that the log says. It is less than floor only in recovery, while
 	// entries are missing of which the reason (they were given up) is still to come.
 	marked uint64
@@ -143,6 +148,9 @@ func (x *index) get(id uint32) *instance {
 	return in
 }
 
+// before reports whether a place is in front of another one.
+func (p place) before(o place) bool { return p.seg < o.seg || p.seg == o.seg && p.off < o.off }
+
 // check proves what must hold of the index of a log.
 func (l *Log) check() error {
 	oldest, newest := l.segs[0].seq, l.current().seq
@@ -157,10 +165,13 @@ func (l *Log) check() error {
 		if in.state.seg != 0 && !inLog(in.state) || in.base.seg != 0 && !inLog(in.base) {
 			return fmt.Errorf("instance %d: state at %v, base at %v, the log has %d to %d", in.id, in.state, in.base, oldest, newest)
 		}
+		if err := in.checkCells(inLog); err != nil {
+			return err
+		}
 		last := place{}
 		for i := 0; i < in.entries.n; i++ {
 			at := *in.entries.at(i)
-			if !inLog(at) || at.seg < last.seg || at.seg == last.seg && at.off <= last.off {
+			if !inLog(at) || !last.before(at) {
 				return fmt.Errorf("instance %d: entry %d at %v after %v", in.id, in.floor+1+uint64(i), at, last)
 			}
 			last = at

@@ -174,6 +174,8 @@ func markText(r recordHeader) string {
 		return "first"
 	case markFloor:
 		return "floor"
+	case markCells:
+		return "cells"
 	}
 	return fmt.Sprint(r.flag)
 }

@@ -61,6 +61,7 @@ type Log struct {
 	// mu guards what ReadEntry looks at: everything below up to the blank line.
 	mu    sync.Mutex
 	index index
+	cells bool // instances may have cells
 	// segs are the live segments, numbered without gaps; the last is being written.
 	segs []*segment
 	// next is the segment after the last one of segs, prepared and empty; or nil.
@@ -191,7 +192,7 @@ func (l *Log) appendRecord(r *Record) error {
 		if r.Index <= in.floor || r.Index > in.next() {
 			return &OrderError{Instance: r.Instance, Kind: r.Kind, Index: r.Index, First: in.floor + 1, Next: in.next()}
 		}
-	} else if r.Kind != KindState && r.Kind != KindBase {
+	} else if r.Kind != KindState && r.Kind != KindBase && r.Kind != KindCell && r.Kind != KindDrop {
 		return &OrderError{Instance: r.Instance, Kind: r.Kind, Index: r.Index}
 	}
 	h := recordHeader{instance: r.Instance, kind: r.Kind, index: r.Index}
@@ -210,6 +211,10 @@ func (l *Log) appendRecord(r *Record) error {
 		in.saved = append(append(in.saved[:0], r.Parts[0]...), r.Parts[1]...)
 	case KindBase:
 		in.startAt(r.Index, at)
+	case KindCell:
+		in.setCell(r.Index, cell{at, r.Parts})
+	case KindDrop:
+		in.dropCell(r.Index)
 	}
 	l.dirty, l.sealed = true, false
 	return nil

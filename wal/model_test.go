@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,13 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// op is one record or one Compact: what can be there or not after a crash.
+// op is one record, one Compact or one Rewrite: what can be there or not after a crash.
 type op struct {
 	record  Record
 	compact bool
+	rewrite bool
 }
 
 func (o op) String() string {
+	if o.rewrite {
+		return fmt.Sprintf("rewrite %d", o.record.Instance)
+	}
 	if o.compact {
 		return fmt.Sprintf("compact %d to %d", o.record.Instance, o.record.Index)
 	}
@@ -33,6 +38,7 @@ type model struct {
 	baseIndex   [modelInstances]uint64
 	floor       [modelInstances]uint64
 	entries     [modelInstances][]string
+	cells       [modelInstances]map[uint64]string
 }
 
 const modelInstances = 3
@@ -46,6 +52,7 @@ func (m *model) clone() *model {
 	c := *m
 	for i := range c.entries {
 		c.entries[i] = slices.Clone(c.entries[i])
+		c.cells[i] = maps.Clone(c.cells[i])
 	}
 	return &c
 }
@@ -54,6 +61,14 @@ func (m *model) apply(o op) {
 	i, x := o.record.Instance, o.record.Index
 	data := short(append(slices.Clone(o.record.Parts[0]), o.record.Parts[1]...))
 	switch {
+	case o.rewrite:
+	case o.record.Kind == KindCell:
+		if m.cells[i] == nil {
+			m.cells[i] = map[uint64]string{}
+		}
+		m.cells[i][x] = data
+	case o.record.Kind == KindDrop:
+		delete(m.cells[i], x)
 	case o.compact:
 		if x > m.floor[i] {
 			m.entries[i] = m.entries[i][min(x-m.floor[i], uint64(len(m.entries[i]))):]
@@ -77,6 +92,9 @@ func (m *model) replay(i uint32) (all []string) {
 	}
 	for k, e := range m.entries[i] {
 		all = append(all, fmt.Sprintf("entry %d %s", m.floor[i]+1+uint64(k), e))
+	}
+	for _, x := range slices.Sorted(maps.Keys(m.cells[i])) {
+		all = append(all, fmt.Sprintf("cell %d %s", x, m.cells[i][x]))
 	}
 	return all
 }
@@ -114,6 +132,7 @@ type workload struct {
 	// trying is how many ops may be on disk, counting the call that runs.
 	trying int
 	sizes  []int
+	cells  bool // with cells
 }
 
 func newWorkload(seed uint64) *workload {
@@ -125,6 +144,7 @@ func newWorkload(seed uint64) *workload {
 // from makes the workload go on from what a crash left.
 func (w *workload) from(seed uint64, m *model) *workload {
 	n := newWorkload(seed)
+	n.cells = w.cells
 	n.last = m.clone()
 	n.states = []string{m.text()}
 	return n
@@ -133,6 +153,15 @@ func (w *workload) from(seed uint64, m *model) *workload {
 func (w *workload) draw(m *model) op {
 	i := uint32(w.rng.IntN(modelInstances))
 	size := w.sizes[w.rng.IntN(len(w.sizes))]
+	if w.cells && w.rng.IntN(4) == 0 {
+		r := Record{Instance: i, Kind: KindCell, Index: w.rng.Uint64N(6) * 1000}
+		if w.rng.IntN(3) == 0 {
+			r.Kind = KindDrop
+		} else {
+			r.Parts[0] = payload(i, r.Index+w.rng.Uint64N(31), min(size, 700))
+		}
+		return op{record: r}
+	}
 	next := m.floor[i] + uint64(len(m.entries[i])) + 1
 	switch r := w.rng.IntN(100); {
 	case r < 10 && len(m.entries[i]) > 0: // replace
@@ -144,8 +173,10 @@ func (w *workload) draw(m *model) op {
 		return op{record: Record{Instance: i, Kind: KindState, Parts: [2][]byte{payload(i, w.rng.Uint64N(1000), size+1)}}}
 	case r < 84:
 		return op{record: Record{Instance: i, Kind: KindBase, Index: next + uint64(w.rng.IntN(9)), Parts: [2][]byte{payload(i, next, 9)}}}
-	default:
+	case r < 97 || !w.cells:
 		return op{compact: true, record: Record{Instance: i, Index: next - 1 - uint64(w.rng.IntN(3))%next}}
+	default:
+		return op{rewrite: true, record: Record{Instance: i}}
 	}
 }
 
@@ -170,13 +201,16 @@ func (w *workload) call(l *Log) error {
 	var records []Record
 	for n := w.rng.IntN(4) + 1; n > 0; n-- {
 		o := w.draw(w.last)
-		if o.compact && len(records) > 0 {
+		if (o.compact || o.rewrite) && len(records) > 0 {
 			break
 		}
 		w.last.apply(o)
 		w.states = append(w.states, w.last.text())
 		w.trying = len(w.states) - 1
-		if o.compact {
+		switch {
+		case o.rewrite:
+			return l.Rewrite(o.record.Instance)
+		case o.compact:
 			return l.Compact(o.record.Instance, o.record.Index)
 		}
 		records = append(records, o.record)
@@ -229,18 +263,23 @@ func hooked(fs vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
 func TestCrashEverywhere(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			crashEverywhere(t, seed, 40, 1)
+			crashEverywhere(t, seed, 40, 1, false)
 		})
 	}
 	t.Run("long", func(t *testing.T) {
-		crashEverywhere(t, 11, 400, 9)
+		crashEverywhere(t, 11, 400, 9, false)
+	})
+	t.Run("cells", func(t *testing.T) {
+		crashEverywhere(t, 3, 40, 1, true)
+		crashEverywhere(t, 12, 400, 9, true)
 	})
 }
 
 // crashEverywhere crashes at every so many-th operation.
-func crashEverywhere(t *testing.T, seed uint64, steps, every int) {
+func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	mem := vfs.NewCrashableMem()
 	w := newWorkload(seed)
+	w.cells = cells
 	crash := rand.New(rand.NewPCG(seed, 2))
 	crashes, reused, ops := 0, 0, 0
 	fs := hooked(mem, func(o errorfs.Op) error {
@@ -301,6 +340,11 @@ func modelOf(t testing.TB, l *Log) *model {
 				m.base[i], m.baseIndex[i] = short(data), index
 			case KindEntry:
 				m.entries[i] = append(m.entries[i], short(data))
+			case KindCell:
+				if m.cells[i] == nil {
+					m.cells[i] = map[uint64]string{}
+				}
+				m.cells[i][index] = short(data)
 			}
 			return nil
 		}))
@@ -316,6 +360,7 @@ func TestFailEverywhere(t *testing.T) {
 	for at := 0; ; at++ {
 		mem := vfs.NewCrashableMem()
 		w := newWorkload(uint64(100 + at%7))
+		w.cells = at%2 == 0
 		n, hit := 0, false
 		fs := hooked(mem, func(o errorfs.Op) error {
 			n++

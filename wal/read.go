@@ -84,9 +84,10 @@ func (l *Log) checked(seg *segment, at place, seed uint32, b []byte, want record
 	return data, nil
 }
 
-// Replay calls f for what is live of an instance: the last state, the last base, and the
-// entries in ascending order, each if there is one. data is valid during the call only. An
-// error of f ends it and is returned.
+// Replay calls f for what is live of an instance: the last state, the last base, the entries in
+// ascending order, and the cells in ascending order, each if there is one. data is valid during the
+// call only, but that of a cell stays as it is, and f must not write to it. An error of f ends it and
+// is returned.
 func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byte) error) error {
 	if err := l.flush(); err != nil {
 		return err
@@ -118,6 +119,11 @@ func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byt
 	for i := 0; i < in.entries.n; i++ {
 		want := recordHeader{kind: KindEntry, instance: instance, index: in.floor + 1 + uint64(i)}
 		if err := read(*in.entries.at(i), want); err != nil {
+			return err
+		}
+	}
+	for _, number := range in.numbers() {
+		if err := f(KindCell, number, in.cells[number].bytes()); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,7 @@ func (l *Log) open(o *Options) error {
 	if l.marks = mark; damage != nil {
 		l.damage = append(l.damage, damage)
 	}
+	l.cells = o.Cover != nil && o.Cover.Cells
 	r := recovery{l: l, buffer: l.newReadBuffer(), cover: o.Cover}
 	if err := r.run(); err != nil {
 		return err
@@ -391,10 +392,14 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 	wrong := func(format string, args ...any) error {
 		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: int64(at.off), Detail: fmt.Sprintf(format, args...)}
 	}
-	if h.kind == KindMark && h.flag != markFloor {
+	r.passed(at)
+	if h.kind == KindMark && h.flag != markFloor && h.flag != markCells {
 		return nil
 	}
 	in := r.seen(h.instance)
+	if h.kind == KindCell || h.kind == KindDrop || h.kind == KindMark && h.flag == markCells {
+		return r.cell(s, in, h, at)
+	}
 	carried := h.kind == KindBase && h.flag == flagCarried || h.kind == KindMark
 	switch {
 	case h.kind == KindState && h.index == 0:

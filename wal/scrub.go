@@ -15,6 +15,7 @@ type Lost struct {
 	Instance uint32
 	State    bool   // its last state: see Rewrite
 	Last     uint64 // the last of its entries; 0: none
+	Cells    bool   // perhaps cells: see Rewrite
 }
 
 // Scrubber reads a log in order, to find damage before somebody needs what is damaged. It is
@@ -172,6 +173,9 @@ func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 	}
 	for _, inst := range l.index.all {
 		lost := Lost{Instance: inst.id, State: in(inst.state)}
+		// Nobody knows which cells were there, but for those that still stand there.
+		at := place{seg: uint32(seg.seq), off: uint32(from)}
+		lost.Cells = (l.cells || inst.cells != nil) && !at.before(inst.cellsFrom)
 		n := sort.Search(inst.entries.n, func(i int) bool {
 			at := inst.entries.at(i)
 			return at.seg > uint32(seg.seq) || at.seg == uint32(seg.seq) && int64(at.off) >= to
@@ -179,14 +183,14 @@ func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 		if n > 0 && in(*inst.entries.at(n - 1)) {
 			lost.Last = inst.floor + uint64(n)
 		}
-		if lost.State || lost.Last > 0 {
+		if lost.State || lost.Last > 0 || lost.Cells {
 			all = append(all, lost)
 		}
 	}
 	return all
 }
 
-// remember reads the last states.
+// remember reads the last states, and the cells.
 func (l *Log) remember() error {
 	w := l.newReadBuffer()
 	for _, in := range l.index.all {
@@ -199,11 +203,11 @@ func (l *Log) remember() error {
 		}
 		in.saved = append([]byte(nil), data...)
 	}
-	return nil
+	return l.rememberCells(&w)
 }
 
-// Rewrite writes an instance's last state again, from memory, because the place where it
-// stands is damaged.
+// Rewrite writes an instance's last state and its cells again, from memory, because a place where
+// some of them stand is damaged.
 func (l *Log) Rewrite(instance uint32) error {
 	if l.err != nil {
 		return l.err
@@ -211,9 +215,14 @@ func (l *Log) Rewrite(instance uint32) error {
 	l.mu.Lock()
 	in := l.index.find(instance)
 	l.mu.Unlock()
-	if in == nil || in.state.seg == 0 {
+	if in == nil {
 		return nil
 	}
-	_, err := l.gatherRecords([]Record{{Instance: instance, Kind: KindState, Parts: [2][]byte{append([]byte(nil), in.saved...)}}})
-	return err
+	if in.state.seg != 0 {
+		state := Record{Instance: instance, Kind: KindState, Parts: [2][]byte{append([]byte(nil), in.saved...)}}
+		if _, err := l.gatherRecords([]Record{state}); err != nil {
+			return err
+		}
+	}
+	return l.rewriteCells(in)
 }

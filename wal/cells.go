@@ -1,0 +1,222 @@
+package wal
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Cells are beside an instance's entries: numbered places, each of which holds the bytes that were
+// written to it last. Neither an entry nor a base touches them. Acceptors of a protocol that decides
+// out of order keep in them what they promised and accepted. Like the last states, they are in memory
+// too: their owner has them there anyway, and it is the same memory.
+//
+// A cell that is written again, or emptied, is void from then on. Whatever made it void stands behind it in
+// the log. So segments can go from the oldest on, as with entries: a segment that goes takes with it
+// only what was void, and what was written again before.
+
+// cell is where a cell stands, and what it says.
+type cell struct {
+	at   place
+	data [2][]byte // never written to; empty only in recovery, before rememberCells
+}
+
+// bytes returns what the cell says, in one piece.
+func (c cell) bytes() []byte {
+	if len(c.data[1]) == 0 {
+		return c.data[0]
+	}
+	return slices.Concat(c.data[0], c.data[1])
+}
+
+func (in *instance) setCell(number uint64, c cell) {
+	if in.cells == nil {
+		in.cells = map[uint64]cell{}
+	}
+	in.cells[number] = c
+}
+
+func (in *instance) dropCell(number uint64) {
+	if in.cells == nil {
+		in.cells = map[uint64]cell{} // the instance has had cells
+	}
+	delete(in.cells, number)
+}
+
+// numbers are those of the instance's cells, ascending.
+func (in *instance) numbers() []uint64 { return slices.Sorted(maps.Keys(in.cells)) }
+
+// oldCell is a cell in a segment that may go.
+type oldCell struct {
+	in     *instance
+	number uint64
+	at     place
+}
+
+// cellsBefore lists the cells in segments before need, the oldest first.
+func (l *Log) cellsBefore(need uint64) (old []oldCell) {
+	for _, in := range l.index.all {
+		for number, c := range in.cells { // any order: they are sorted
+			if l.segment(c.at).seq < need {
+				old = append(old, oldCell{in, number, c.at})
+			}
+		}
+	}
+	slices.SortFunc(old, func(a, b oldCell) int {
+		return cmp.Or(cmp.Compare(a.at.seg, b.at.seg), cmp.Compare(a.at.off, b.at.off))
+	})
+	return old
+}
+
+// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of a
+// segment. So it does not take long. Where there are more, the segments wait for the next compactions.
+const carriedCells = 8
+
+// moveCells writes cells in segments before need again, at the log's end, the oldest first. It
+// returns the first segment that is needed then. If the disk is full, only as much is written as what
+// every segment keeps for this, and only if it frees a segment.
+func (l *Log) moveCells(need uint64) (uint64, error) {
+	old := l.cellsBefore(need)
+	l.relieving = false
+	old, err := l.carryCells(old, upTo(old, l.segmentBytes/carriedCells))
+	if l.relieving = true; spaceMissing(err) != nil {
+		old, err = l.carryCells(old, wholeSegments(old, upTo(old, l.headroom()/4)))
+	}
+	if err != nil && spaceMissing(err) == nil {
+		return 0, err
+	}
+	if len(old) > 0 { // they stay where they are
+		need = l.segment(old[0].at).seq
+	}
+	return need, nil
+}
+
+// upTo is how many of the cells have no more than so many bytes together. A single one may always be
+// moved.
+func upTo(old []oldCell, bytes int64) (n int) {
+	for ; n < len(old); n++ {
+		bytes -= recordHeaderSize + int64(old[n].at.len)
+		if n > 0 && bytes < 0 {
+			break
+		}
+	}
+	return n
+}
+
+// wholeSegments is how many of the first n cells are in segments without others.
+func wholeSegments(old []oldCell, n int) int {
+	for n > 0 && n < len(old) && old[n-1].at.seg == old[n].at.seg {
+		n--
+	}
+	return n
+}
+
+// carryCells writes the first n cells again, and returns those that are still where they were.
+func (l *Log) carryCells(old []oldCell, n int) ([]oldCell, error) {
+	for i := range n {
+		if err := l.carryCell(old[i].in, old[i].number); err != nil {
+			return old[i:], err
+		}
+	}
+	return old[n:], nil
+}
+
+// carryCell writes a cell again, from memory.
+func (l *Log) carryCell(in *instance, number uint64) error {
+	c := in.cells[number]
+	at, err := l.put(recordHeader{kind: KindCell, flag: flagCarried, instance: in.id, index: number}, c.data)
+	if err != nil {
+		return err
+	}
+	c.at = at
+	in.cells[number] = c
+	l.dirty, l.sealed = true, false
+	return nil
+}
+
+// rewriteCells writes all cells of an instance again, and then a mark that says from where on they
+// stand. Before that place there may be damage, of which nobody knows which cells were in it.
+func (l *Log) rewriteCells(in *instance) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.cells && in.cells == nil {
+		return nil
+	}
+	from := place{}
+	for _, number := range in.numbers() {
+		if err := l.carryCell(in, number); err != nil {
+			return l.fail("rewrite", err)
+		}
+		if from.seg == 0 {
+			from = in.cells[number].at
+		}
+	}
+	h := recordHeader{kind: KindMark, flag: markCells, instance: in.id, index: uint64(from.seg)<<32 | uint64(from.off)}
+	at, err := l.put(h, [2][]byte{})
+	if err != nil {
+		return l.fail("rewrite", err)
+	}
+	in.beginCells(from, at)
+	l.dirty, l.sealed = true, false
+	return nil
+}
+
+// beginCells takes in that a mark says from where on the instance's cells stand; nowhere: it has none.
+func (in *instance) beginCells(from, mark place) {
+	for number, c := range in.cells { // any order: they are judged one by one
+		if from.seg == 0 || c.at.before(from) {
+			in.dropCell(number)
+		}
+	}
+	if in.cellsFrom = from; from.seg == 0 {
+		in.cellsFrom = mark
+	}
+}
+
+// cell takes in a record about cells.
+func (r *recovery) cell(s *segment, in *instance, h recordHeader, at place) error {
+	if r.gaps.first != nil && !r.l.cells {
+		return r.needed(in.id, fmt.Sprintf("cells of instance %d were perhaps in it", in.id))
+	}
+	r.l.cells = true
+	switch {
+	case h.kind == KindCell:
+		in.setCell(h.index, cell{at: at})
+	case h.kind == KindDrop:
+		in.dropCell(h.index)
+	default:
+		from := place{seg: uint32(h.index >> 32), off: uint32(h.index)}
+		if from.seg != 0 && !from.before(at) {
+			return &CorruptError{File: r.l.path(s.seq, liveSuffix), Offset: int64(at.off), Detail: fmt.Sprintf("cells from %v on", from)}
+		}
+		in.beginCells(from, at)
+		if from.seg == 0 || !from.before(r.gaps.end) {
+			r.found(in, lostCells)
+		}
+	}
+	return nil
+}
+
+// rememberCells reads what the cells say.
+func (l *Log) rememberCells(w *readBuffer) error {
+	for _, old := range l.cellsBefore(math.MaxUint64) {
+		data, err := l.readPlace(w, old.at, recordHeader{kind: KindCell, instance: old.in.id, index: old.number})
+		if err != nil {
+			return err
+		}
+		old.in.setCell(old.number, cell{old.at, [2][]byte{slices.Clone(data)}})
+	}
+	return nil
+}
+
+// checkCells proves what must hold of an instance's cells.
+func (in *instance) checkCells(inLog func(place) bool) error {
+	for number, c := range in.cells { // any order: each is checked alone
+		if !inLog(c.at) || c.at.before(in.cellsFrom) || int(c.at.len) != len(c.data[0])+len(c.data[1]) {
+			return fmt.Errorf("instance %d: cell %d of %d bytes at %v, all are from %v on", in.id, number, len(c.data[0])+len(c.data[1]), c.at, in.cellsFrom)
+		}
+	}
+	return nil
+}
