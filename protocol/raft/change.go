@@ -110,7 +110,7 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 // nextConfig returns the configuration that is asked for, and sets in.Changes to the differences.
 func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol.Reason) {
 	if in.Target == nil {
-		return changed(r.conf, in.Changes)
+		return r.conf.Changed(in.Changes)
 	}
 	next, ok := r.conf.Follow(in.Target)
 	r.joinFirst(&next)
@@ -157,78 +157,8 @@ func (r *Raft) promote() {
 	}
 }
 
-// changed returns the configuration after the changes.
-func changed(old *protocol.Config, changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	next := old.Clone()
-	next.Number()
-	if len(changes) == 0 {
-		return next, protocol.ReasonInvalidChange
-	}
-	for i := range changes {
-		for j := range i {
-			if changes[j].Member.ID == changes[i].Member.ID {
-				return next, protocol.ReasonInvalidChange
-			}
-		}
-		if !apply(&next, &changes[i]) {
-			return next, protocol.ReasonInvalidChange
-		}
-	}
-	if next.Validate() != nil {
-		return next, protocol.ReasonInvalidChange
-	}
-	if next.PeerURLTaken(changes) {
-		return next, protocol.ReasonPeerURLTaken
-	}
-	return next, protocol.ReasonNone
-}
-
 func joins(c *protocol.Config) bool {
 	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Joining })
-}
-
-// apply makes one change and reports whether it makes sense.
-func apply(c *protocol.Config, ch *protocol.Change) bool {
-	m := ch.Member
-	have := c.Find(m.ID)
-	switch ch.Kind {
-	case protocol.AddVoter, protocol.AddLearner, protocol.AddJoining:
-		m.Learner, m.Joining = ch.Kind != protocol.AddVoter, ch.Kind == protocol.AddJoining
-		if have == nil {
-			if c.Slots == protocol.Rows {
-				return false
-			}
-			m.Slot = uint8(c.Slots)
-			c.Slots++
-			i := 0
-			for i < len(c.Members) && c.Members[i].ID < m.ID {
-				i++
-			}
-			c.Members = slices.Insert(c.Members, i, m)
-			return true // ids that were removed are caught by Validate
-		}
-		if !have.Learner || m.Learner {
-			return false
-		}
-		have.Learner, have.Joining = false, false
-		have.Amend(&m)
-		return true
-	case protocol.RemoveMember:
-		if have == nil {
-			return false
-		}
-		c.Members = slices.DeleteFunc(c.Members, func(x protocol.Member) bool { return x.ID == m.ID })
-		i, _ := slices.BinarySearch(c.Removed, m.ID)
-		c.Removed = slices.Insert(c.Removed, i, m.ID)
-		return true
-	case protocol.UpdateMember:
-		if have == nil {
-			return false
-		}
-		have.Amend(&m)
-		return true
-	}
-	return false
 }
 
 // oneApart reports whether two sets of voters differ by one member at most: then every
