@@ -76,6 +76,11 @@ func (r *Raft) judgeLag(agreed protocol.Index) {
 	}
 }
 
+// distant reports whether the entry at i comes late to p, because p is far behind.
+func (r *Raft) distant(p *progress, i protocol.Index) bool {
+	return p.far.is && p.match < i && r.cfg.Mutant != MutantCodeWaitForAll
+}
+
 // farFrames is by how many frames more than a majority a member has to lack to be far.
 const farFrames = 4
 

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -87,6 +88,7 @@ func (c *code) tick() {
 	late := c.watch(i)
 	if late {
 		r.spare(i)
+		c.relieve(i)
 	}
 	switch {
 	case i == 0 || r.hopeful(i):
@@ -119,9 +121,9 @@ func (c *code) stallTimeout(i protocol.Index) time.Duration {
 // needed, and ExtraWhole more.
 func (c *code) upgrade() {
 	r := c.r
-	extra := r.cfg.ExtraWhole
+	extra, i := r.cfg.ExtraWhole, r.fragile()
 	for range r.lead.peers {
-		if r.hopeful(r.fragile()) {
+		if r.hopeful(i) {
 			if extra == 0 {
 				return
 			}
@@ -129,7 +131,7 @@ func (c *code) upgrade() {
 		}
 		var best *progress
 		for _, p := range r.lead.peers {
-			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.last && (best == nil || r.rather(p, best)) {
+			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.last && (best == nil || r.rather(p, best, i)) {
 				best = p
 			}
 		}
@@ -140,13 +142,35 @@ func (c *code) upgrade() {
 	}
 }
 
-// rather reports whether a is a better choice for whole bodies than b. It prefers a member that
-// moves, then one that was chosen before, then one that has more of the log.
-func (r *Raft) rather(a, b *progress) bool {
+// rather reports whether a is a better choice than b for whole bodies, so that the entry at i
+// becomes durable. It prefers a member that moves, then one that gets the entry soon, then one that
+// was chosen before for entries that are not committed yet, then one that has more of the log.
+func (r *Raft) rather(a, b *progress, i protocol.Index) bool {
 	if ma, mb := r.moving(a), r.moving(b); ma != mb {
 		return ma
 	}
-	return a.whole > b.whole || a.whole == b.whole && a.match > b.match
+	if da, db := r.distant(a, i), r.distant(b, i); da != db {
+		return db
+	}
+	ca, cb := max(a.whole, r.commit), max(b.whole, r.commit)
+	return ca > cb || ca == cb && a.match > b.match
+}
+
+// relieve ends the choice of members to which the entry at i comes late, if another one can take
+// their place. upgrade chooses them again where they are needed nevertheless.
+func (c *code) relieve(i protocol.Index) {
+	r := c.r
+	instead := func(p *progress) bool {
+		return r.voters.Has(p.id) && r.moving(p) && p.whole < i && !r.distant(p, i)
+	}
+	if !slices.ContainsFunc(r.lead.peers, instead) {
+		return
+	}
+	for _, p := range r.lead.peers {
+		if r.distant(p, i) {
+			p.whole, p.filling = 0, filling{}
+		}
+	}
 }
 
 // fill sends whole bodies to a peer that was chosen for them: those of entries that it already
