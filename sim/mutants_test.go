@@ -37,7 +37,7 @@ var hints = map[string]uint64{
 	"commit-old-term": 28, "read-without-confirm": 11, "no-prev-check": 27, "single-quorum-joint": 72,
 	"lease-ignores-drift": 27, "snapshot-ignores-commit": 32, "take-malformed": 6, "code-free-downgrade": 10,
 	"code-f-answers": 52, "code-old-term-answers": 16, "forget-acknowledged": 19, "code-no-restripe": 12,
-	"code-wait-for-all": 377, "heed-late-answers": 55, "forward-at-once": 29, "stalled-disk-leads": 305,
+	"code-wait-for-all": 66, "heed-late-answers": 55, "forward-at-once": 29, "stalled-disk-leads": 305,
 	"weave-count-stateless": 60, "promote-at-once": 221, "weave-reshape-at-once": 8, "operation-unconfirmed": 43,
 	"old-clock": 246, "weave-depart-any": 22, "keep-nothing": 53, "identity-unchecked": 9,
 	"identity-in-memory": 208, "life-unchecked": 69, "code-trim-uncounted": 6, "code-restore-row": 10,

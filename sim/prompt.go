@@ -49,11 +49,7 @@ func (s *memberInstance) judgePrompt() {
 		return
 	}
 	slices.Sort(since)
-	limit := w.promptness()
-	if s.m.own.Core.MaxFrameEntries > 0 {
-		limit += limit / 2 // bytes tell who is far behind: one that is near may need a message for each entry
-	}
-	if d := w.now - since[need-1]; d > limit {
+	if d := w.now - since[need-1]; d > w.promptness() {
 		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after %d members held it", i, s.instance, d, need))
 	}
 }
