@@ -1,6 +1,9 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // RecordKind says what a [Record] does to a member's log.
 type RecordKind uint8
@@ -12,14 +15,17 @@ const (
 	StateRecord
 	// BaseRecord says that a snapshot stands for everything up to its index.
 	BaseRecord
+	// CellRecord writes cell Index. DropRecord empties it.
+	CellRecord
+	DropRecord
 )
 
 // Record is one thing that a member makes durable.
 type Record struct {
 	Kind  RecordKind
-	Index uint64 // Entry, Base
+	Index uint64 // Entry, Base, Cell, Drop
 	Term  uint64
-	// Digest identifies an entry's content.
+	// Digest identifies an entry's or a cell's content.
 	Digest uint64
 	Vote   uint64 // State: whom the member voted for in Term
 	// Voters is set for entries that change the membership, and for bases.
@@ -53,6 +59,7 @@ type image struct {
 	// matched is an index up to which the image is known to agree with what was decided;
 	// see Ledger.match.
 	matched uint64
+	cells   map[uint64]uint64 // number → digest, of those that are not empty
 }
 
 func (m *image) last() uint64 { return m.base + uint64(len(m.entries)) }
@@ -105,6 +112,13 @@ func (m *image) apply(r *Record) error {
 		m.matched = min(m.matched, r.Index-1)
 	case BaseRecord:
 		m.rebase(r)
+	case CellRecord:
+		if m.cells == nil {
+			m.cells = map[uint64]uint64{}
+		}
+		m.cells[r.Index] = r.Digest
+	case DropRecord:
+		delete(m.cells, r.Index)
 	}
 	return nil
 }
@@ -130,6 +144,8 @@ func (m *image) same(o *image) string {
 		return fmt.Sprintf("base %d of term %d, not %d of term %d", o.base, o.baseTerm, m.base, m.baseTerm)
 	case m.last() != o.last():
 		return fmt.Sprintf("last index %d, not %d", o.last(), m.last())
+	case !maps.Equal(m.cells, o.cells):
+		return fmt.Sprintf("other cells: %d of them, not %d", len(o.cells), len(m.cells))
 	}
 	for i := range m.entries {
 		if a, b := &m.entries[i], &o.entries[i]; a.Term != b.Term || a.Digest != b.Digest {
@@ -142,6 +158,7 @@ func (m *image) same(o *image) string {
 func (m *image) clone() image {
 	c := *m
 	c.entries = append([]Record(nil), m.entries...)
+	c.cells = maps.Clone(m.cells)
 	return c
 }
 

@@ -38,8 +38,8 @@ func NewLedger() *Ledger {
 	return &Ledger{leaders: map[uint64]uint64{}, votes: map[ballot]uint64{}, written: map[slot]fact{}, copies: map[uint64]*copyOf{}}
 }
 
-// Start notes that a member starts from what it found on its disk: state, base and
-// entries, as records. A member seen before must find all that was durable there.
+// Start notes that a member starts from what it found on its disk: state, base,
+// entries and cells, as records. A member seen before must find all that was durable there.
 func (l *Ledger) Start(member uint64, found []Record) error {
 	var img image
 	for i := range found {

@@ -208,3 +208,21 @@ func TestConfigurations(t *testing.T) {
 	require.NoError(t, l.Decide(1, 1, 1, 1, 7), "1 and 2 are a majority of both")
 	require.Equal(t, []*Voters{joint}, l.Configurations())
 }
+
+func TestLedgerCells(t *testing.T) {
+	l := cluster(t)
+	found := []Record{{Kind: BaseRecord, Voters: three}, {Kind: StateRecord, Term: 1, Vote: 1}}
+	cell := func(number, digest uint64) Record { return Record{Kind: CellRecord, Index: number, Digest: digest} }
+	put(t, l, cell(7, 70), 1)
+	put(t, l, cell(8, 80), 1)
+	put(t, l, Record{Kind: DropRecord, Index: 8}, 1)
+	require.NoError(t, l.Write(1, 3, cell(7, 71)))
+	require.NoError(t, l.Write(1, 4, cell(9, 90)))
+	require.ErrorContains(t, l.Start(1, found), "other cells: 0 of them, not 1")
+	require.ErrorContains(t, l.Start(1, append(found, cell(7, 70), cell(8, 80))), "other cells")
+	require.ErrorContains(t, l.Start(1, append(found, cell(7, 70), cell(9, 90))), "other cells", "in order")
+	require.NoError(t, l.Write(2, 3, cell(7, 71)))
+	require.NoError(t, l.Start(2, append(found, cell(7, 71))), "what was not durable may be there")
+	require.NoError(t, l.Write(3, 3, cell(7, 71)))
+	require.NoError(t, l.Start(3, found), "or not")
+}

@@ -28,6 +28,8 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is what the files of log and bodies say about whom they belong to.
 	Identity []byte
+	// Cells says that instances keep cells.
+	Cells bool
 	// LogSegment and BodySegment are how many bytes these files have.
 	LogSegment, BodySegment int64
 }
@@ -85,7 +87,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine); err != nil {
 		return err
 	}
-	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, "log"), Identity: c.Identity, Cover: member.CoverOf(&o.Meta), SegmentBytes: c.LogSegment}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, "log"), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}

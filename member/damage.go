@@ -124,7 +124,7 @@ func SnapshotRemedy(at protocol.Position, all []protocol.Position, err error) (r
 
 // LogRemedy is what to do about damage in a log.
 type LogRemedy struct {
-	Rewrite []protocol.InstanceID // their hard states are to be written again
+	Rewrite []protocol.InstanceID // their hard states and cells are to be written again
 	Harmed  []Harm
 	News    bool // the damage was not known
 }
@@ -141,7 +141,7 @@ func (b *DamageBook) NoteLog(d *wal.Damage) (r LogRemedy) {
 	r.News = b.Note(d.Where.File, d.Where.Offset, len(d.Lost) > 0)
 	for _, lost := range d.Lost {
 		id := protocol.InstanceID(lost.Instance)
-		if lost.State {
+		if lost.State || lost.Cells {
 			r.Rewrite = append(r.Rewrite, id)
 		}
 		if lost.Last > 0 {

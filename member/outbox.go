@@ -86,6 +86,10 @@ func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 		w.Kind, w.Parts[0] = wal.KindState, encodeState(r.State)
 	case protocol.RecordBase:
 		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
+	case protocol.RecordCell:
+		w.Kind, w.Index, w.Parts[0] = wal.KindCell, r.Cell.Number, r.Cell.Data
+	case protocol.RecordDrop:
+		w.Kind, w.Index = wal.KindDrop, r.Cell.Number
 	}
 	return w
 }

@@ -13,9 +13,10 @@ import (
 const recoverResident = 64 << 20
 
 // CoverOf says for which part of a member's log its newest snapshot stands. Damage there does not
-// keep the log from opening.
-func CoverOf(meta *Meta) *wal.Cover {
-	c := &wal.Cover{}
+// keep the log from opening. cells says that instances may have cells. No snapshot stands for these,
+// because they hold what the member promised.
+func CoverOf(meta *Meta, cells bool) *wal.Cover {
+	c := &wal.Cover{Cells: cells}
 	for _, id := range meta.Cursor.Instances() {
 		c.Instances = append(c.Instances, uint32(id))
 	}
@@ -133,6 +134,8 @@ func (r *recovery) record(kind wal.Kind, index uint64, data []byte) (err error) 
 		r.logBase, err = decodeBase(data)
 	case wal.KindEntry:
 		err = r.entry(protocol.Index(index), data)
+	case wal.KindCell:
+		r.Cells = append(r.Cells, protocol.Cell{Number: index, Data: data})
 	}
 	return err
 }

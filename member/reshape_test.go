@@ -124,7 +124,7 @@ func TestAnInstanceThatIsNewerThanDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	meta := wovenMeta(2)
 	meta.Cursor.Points[0].Index = 2
-	options := wal.Options{FS: fs, Dir: "log", Identity: []byte("x"), Cover: CoverOf(&meta)}
+	options := wal.Options{FS: fs, Dir: "log", Identity: []byte("x"), Cover: CoverOf(&meta, false)}
 	log, err := wal.Open(options)
 	require.NoError(t, err)
 	write := func(records ...wal.Record) {

@@ -35,7 +35,7 @@ type ScrubWorld interface {
 	Health(use func(*DiskHealth))
 	// Harm does what follows from DiskHealth.Harm.
 	Harm(err *LoadError)
-	// Rewrite has an instance's hard state written to the log again.
+	// Rewrite has an instance's hard state and its cells written to the log again.
 	Rewrite(instance protocol.InstanceID)
 	// WantSnapshot asks for a new snapshot.
 	WantSnapshot()
@@ -47,7 +47,7 @@ type ScrubWorld interface {
 
 // Scrub reads the log, the snapshots and the bodies of a member again and again, and does what it
 // can about damage. For damaged entries a snapshot is taken once they are applied, and the log is
-// compacted up to it. A damaged hard state is written again. A damaged snapshot is taken anew if it
+// compacted up to it. A damaged hard state is written again, and so are cells. A damaged snapshot is taken anew if it
 // is the newest, or removed. What cannot be read may be undamaged: it is left alone, and the newest
 // snapshot is taken anew.
 //

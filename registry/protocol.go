@@ -20,6 +20,8 @@ type Core struct {
 	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
 	// Codec is what members know of the core's messages.
 	Codec *protocol.Codec
+	// Cells says that instances keep cells (see [protocol.Cell]).
+	Cells bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }

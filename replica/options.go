@@ -37,6 +37,8 @@ type Options struct {
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Codec is what is known of the core's messages.
 	Codec *protocol.Codec
+	// Cells says that cores keep cells.
+	Cells bool
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
@@ -107,6 +109,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, LogSegment: segment, BodySegment: segment,
 	}
 }

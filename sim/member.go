@@ -438,13 +438,13 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	}
 	return datadir.Config{
 		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: m.w.set.begin(), Members: first.Members, Machine: sm,
-		Identity: []byte{byte(m.id)}, LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.id)}, Cells: m.w.set.protocol.Core.Cells, LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }
 
 // logOptions are the options with which the member's log is opened.
 func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta)}
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta, m.w.set.protocol.Core.Cells)}
 }
 
 // settled frees what a batch takes of the limit on proposals.

@@ -241,6 +241,10 @@ func recordOf(r *protocol.Record) check.Record {
 		return entryRecord(&r.Entry)
 	case protocol.RecordBody:
 		return check.Record{}
+	case protocol.RecordCell:
+		return check.Record{Kind: check.CellRecord, Index: r.Cell.Number, Digest: uint64(protocol.Digest(r.Cell.Data))}
+	case protocol.RecordDrop:
+		return check.Record{Kind: check.DropRecord, Index: r.Cell.Number}
 	case protocol.RecordState:
 		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
 	}
@@ -265,6 +269,9 @@ func foundRecords(rec *protocol.Recovered) []check.Record {
 	}
 	for i := range rec.Entries {
 		out = append(out, entryRecord(&rec.Entries[i]))
+	}
+	for _, c := range rec.Cells {
+		out = append(out, recordOf(&protocol.Record{Kind: protocol.RecordCell, Cell: c}))
 	}
 	return out
 }

@@ -79,8 +79,8 @@ func (w *Writer) Compact(instance uint32, index uint64) {
 	w.submitted(ok, nil)
 }
 
-// Rewrite writes an instance's last hard state again, because the place on disk where it stands is
-// damaged; see Scrubber. It never blocks. done is called as by Submit.
+// Rewrite writes an instance's last hard state and its cells again, because a place on disk where they
+// stand is damaged; see Scrubber. It never blocks. done is called as by Submit.
 func (w *Writer) Rewrite(instance uint32, done func(error)) {
 	w.mu.Lock()
 	ok := w.steps.Rewrite(instance, done)

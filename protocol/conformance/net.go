@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -114,10 +115,10 @@ func (net *Net) boot(n *Node) {
 	net.lookAtBodies(n)
 }
 
-// recovered is what a member finds on its disk: a snapshot, and the entries after it.
+// recovered is what a member finds on its disk: a snapshot, the entries after it, and cells.
 // Payloads of every other batch are left on the disk.
 func (n *Node) recovered() protocol.Recovered {
-	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap}
+	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap, Cells: slices.Clone(n.disk.Cells)}
 	for i, e := range n.disk.Entries {
 		if e.Index == n.Snap.Index && e.Term != n.Snap.Term {
 			// The log that goes with the snapshot did not reach the disk: what is there is void.
@@ -372,6 +373,8 @@ func (n *Node) store(r *protocol.Record) {
 		}
 	case protocol.RecordBody:
 		n.storeBody(&r.Entry)
+	case protocol.RecordCell, protocol.RecordDrop:
+		n.storeCell(r)
 	case protocol.RecordEntry:
 		if k := len(d.Entries); k > 0 {
 			n.cutBodies(r.Entry.Index, d.Entries[k-1].Index)
@@ -379,6 +382,21 @@ func (n *Node) store(r *protocol.Record) {
 		n.storeBody(&r.Entry)
 		i, _ := slices.BinarySearchFunc(d.Entries, r.Entry.Index, func(e protocol.Entry, i protocol.Index) int { return int(e.Index) - int(i) })
 		d.Entries = append(slices.Clip(d.Entries[:i]), r.Entry)
+	}
+}
+
+// storeCell writes or empties a cell.
+func (n *Node) storeCell(r *protocol.Record) {
+	cells := n.disk.Cells
+	i, found := slices.BinarySearchFunc(cells, r.Cell.Number, func(c protocol.Cell, number uint64) int { return cmp.Compare(c.Number, number) })
+	switch {
+	case r.Kind == protocol.RecordDrop && found:
+		n.disk.Cells = slices.Delete(cells, i, i+1)
+	case r.Kind == protocol.RecordDrop:
+	case found:
+		cells[i] = r.Cell
+	default:
+		n.disk.Cells = slices.Insert(cells, i, r.Cell)
 	}
 }
 

@@ -84,6 +84,10 @@ func describeRecord(r *protocol.Record) string {
 		return fmt.Sprintf("base(%s)", describeBase(r.Base))
 	case protocol.RecordBody:
 		return fmt.Sprintf("body(%s)", describeEntry(&r.Entry))
+	case protocol.RecordCell:
+		return fmt.Sprintf("cell(%d, %d bytes)", r.Cell.Number, len(r.Cell.Data))
+	case protocol.RecordDrop:
+		return fmt.Sprintf("drop(%d)", r.Cell.Number)
 	}
 	return describeEntry(&r.Entry)
 }
