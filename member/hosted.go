@@ -49,12 +49,14 @@ type Hosted struct {
 	unread    UnreadableEntries
 	following MembershipFollower
 	search    SnapshotSearch
-	departure Departure     // the first instance's
-	looked    time.Duration // when tend last looked whether all is as it should be
-	published time.Duration // when noteLogs last looked whose logs the membership does not name
-	endsAt    time.Duration // when the instance may end, because it is retired; 0: it is not retired
-	stays     bool          // an operator wanted it to be led here
-	ended     bool          // it was retired, and its log is given up
+	departure Departure           // the first instance's
+	others    []protocol.MemberID // that the other instances have, as the core was told; not changed
+	scratch   []protocol.MemberID // of retain
+	looked    time.Duration       // when tend last looked whether all is as it should be
+	published time.Duration       // when noteLogs last looked whose logs the membership does not name
+	endsAt    time.Duration       // when the instance may end, because it is retired; 0: it is not retired
+	stays     bool                // an operator wanted it to be led here
+	ended     bool                // it was retired, and its log is given up
 	status    *protocol.Status
 }
 

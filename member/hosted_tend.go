@@ -64,11 +64,14 @@ func (h *Hosted) weave() {
 }
 
 // tend looks once in a heartbeat whether another member should lead the instance, whether its
-// members are those of the first one, and whether its leader has heard of the instances that wait
-// for it.
+// members are those of the first one, whether others still have members that it removed, and whether
+// its leader has heard of the instances that wait for it.
 func (h *Hosted) tend() {
 	siblings, now := h.host.Siblings(), h.clock.Now()
-	if len(siblings.IDs()) == 1 || h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
+	if h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
+		return
+	}
+	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
 	}
 	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
@@ -101,6 +104,32 @@ func (h *Hosted) tend() {
 	_, configs := h.host.At()
 	if target := h.following.Next(now, timeout, &configs[0], st); target != nil {
 		h.Step(protocol.ProposeChange{Target: target})
+	}
+}
+
+// retain tells the core which members the other instances have, if that has changed.
+func (h *Hosted) retain(siblings Siblings) {
+	h.scratch = h.scratch[:0]
+	add := func(id protocol.MemberID) {
+		if i, known := slices.BinarySearch(h.scratch, id); !known {
+			h.scratch = slices.Insert(h.scratch, i, id)
+		}
+	}
+	for i, id := range siblings.IDs() {
+		if id == h.cfg.Instance {
+			continue
+		}
+		c := &siblings.Status(i).Config
+		for j := range c.Members {
+			add(c.Members[j].ID)
+		}
+		for _, id := range c.Outgoing {
+			add(id)
+		}
+	}
+	if !slices.Equal(h.scratch, h.others) {
+		h.others = slices.Clone(h.scratch)
+		h.Step(protocol.Retain{Members: h.others})
 	}
 }
 

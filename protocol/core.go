@@ -125,6 +125,10 @@ type Stand struct{}
 // who should stand first when its leader is gone. Before the first Place an instance uses its id.
 type Place struct{ At int }
 
+// Retain says which members the other instances have, ascending. While they have a member, a leader
+// that has removed it goes on to send it entries (docs/niagara.md, 3.5).
+type Retain struct{ Members []MemberID }
+
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
 // advanced one. Context returns in a Rejection; 0: none is wanted.
 type Transfer struct {
@@ -149,6 +153,7 @@ func (Unsendable) input()       {}
 func (Suspect) input()          {}
 func (Stand) input()            {}
 func (Place) input()            {}
+func (Retain) input()           {}
 func (Transfer) input()         {}
 
 // Effects is what a core wants. It is reused: the owner carries out everything, calls

@@ -492,6 +492,57 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.passes()
 }
 
+// leftOut has the first instance shrink to one member before the others do. A member that it left out lacks
+// its last entries, and one of these began an instance. That instance needs the member for a majority.
+func leftOut(s *script) {
+	s.lead(5, 2, 2)
+	s.mustAck(s.putIn(1, 5))
+	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 1 })
+	s.member(5).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
+	s.until("the others have begun instance 4", func() bool {
+		return !slices.ContainsFunc(s.members[1:], func(m *Member) bool { return len(m.inForce) < 4 || m.of(4).inst.Core().Status().Leader == 0 })
+	})
+	s.electIn(4, 2)
+	s.wait(2)
+	require.Len(s.t, s.member(1).inForce, 3)
+	s.pass = func(m *protocol.Message) bool { // the other instances do not follow
+		config := slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryConfig })
+		return m.Instance == 1 && m.To != 1 || m.Instance != 1 && !config
+	}
+	var removals []protocol.Change
+	for id := range protocol.MemberID(4) {
+		removals = append(removals, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id + 1}})
+	}
+	s.member(5).Change(removals, func(err error) { s.violate(5, err) })
+	s.until("the first instance has one member", func() bool {
+		return len(s.known(5, 1)) == 1 && slices.Equal(s.member(3).witness.status.Config.All(), []protocol.MemberID{5})
+	})
+	s.wait(3)
+	for _, id := range []protocol.InstanceID{2, 3, 4} {
+		require.Len(s.t, s.known(5, id), 5)
+	}
+	s.crash(2, 4)
+	s.member(2).gone, s.member(4).gone = true, true
+	s.pass = nil
+}
+
+// TestAMemberThatOneInstanceLeftOut: it goes on to get that instance's entries, because the others still have
+// it. So the change is finished.
+func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
+	for _, tweak := range []func(*Settings){
+		func(*Settings) {},
+		coded(2),
+		func(set *Settings) { set.SnapshotBytes = 500 }, // it gets a snapshot
+	} {
+		s := weaveStage(t, 5, tweak)
+		leftOut(s)
+		s.mustAck(s.put(5))
+		s.until("all follow", func() bool { return s.member(5).settled() && len(s.known(5, 4)) == 1 })
+		s.mustAck(s.put(5))
+		s.passes()
+	}
+}
+
 // statelessVoter has a learner take the place of the only voter. It gets the first instance's log,
 // but not those of two instances that are retired. So it must not count before it has a snapshot.
 func statelessVoter(s *script) {

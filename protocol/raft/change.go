@@ -269,11 +269,7 @@ func (r *Raft) settleConfig() {
 	if r.confAt > r.commit {
 		return
 	}
-	for _, p := range r.lead.peers {
-		if p.leaving != 0 && p.leaveBy == 0 {
-			p.leaveBy = r.now + r.cfg.ElectionTimeout
-		}
-	}
+	r.dismiss()
 	if r.conf.Joint() && r.commit >= r.lead.first {
 		next := r.conf.Clone()
 		next.Outgoing = nil

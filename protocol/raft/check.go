@@ -137,6 +137,14 @@ func checkPeers(r *Raft) error {
 		if p.leaving == 0 != slices.Contains(r.conf.All(), p.id) {
 			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.id, p.leaving)
 		}
+		if p.leaveBy != 0 && (p.leaving == 0 || r.retains(p.id)) {
+			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.id, p.leaveBy, p.leaving, r.others)
+		}
+	}
+	for _, id := range r.others {
+		if r.role == protocol.Leader && id != r.cfg.Self && r.retains(id) && r.peer(id) == nil {
+			return fmt.Errorf("other instances have %s, which is removed here and gets no entries", id)
+		}
 	}
 	return nil
 }

@@ -323,11 +323,7 @@ func (r *Raft) tickLeader() {
 	if h := &r.lead.hand; h.to != 0 && r.now >= h.until {
 		*h = handover{sent: h.sent}
 	}
-	for i := len(r.lead.peers) - 1; i >= 0; i-- {
-		if p := r.lead.peers[i]; p.leaveBy != 0 && r.now >= p.leaveBy {
-			r.forget(p)
-		}
-	}
+	r.letLateGo()
 	if r.now >= r.lead.beat {
 		r.lead.beat = r.now + r.cfg.Heartbeat
 		r.heartbeats()

@@ -88,7 +88,7 @@ type progress struct {
 	trip time.Duration
 	// leaving is the index of the configuration that no longer has this member, 0 if it is a
 	// member. It gets entries until it knows that this configuration is committed, at most until
-	// leaveBy (0: not committed yet).
+	// leaveBy (0: not committed yet). While other instances have it, it goes on to get them.
 	leaving protocol.Index
 	leaveBy time.Duration
 }

@@ -31,6 +31,9 @@ type Raft struct {
 	chance  uint64 // state of the generator that ticks feed
 	// seat is the place of this instance among those in force, from 0; see protocol.Place.
 	seat int
+	// others are the members that other instances have, ascending; see protocol.Retain. A leader has
+	// each of them as a peer that is removed here, and gives it no deadline to leave.
+	others []protocol.MemberID
 	// life is drawn at the first tick; 0 before. It marks the questions of this life of the
 	// member, so that answers to an earlier life's questions are recognised.
 	life uint64
@@ -216,6 +219,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.suspect(in.Member)
 	case protocol.Place:
 		r.seat = in.At
+	case protocol.Retain:
+		r.retain(in.Members)
 	case protocol.Stand:
 		if r.term == 0 && r.role != protocol.Leader && r.leader == 0 {
 			r.campaign(false)

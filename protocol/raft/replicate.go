@@ -206,13 +206,6 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 	r.letGo(p)
 }
 
-// letGo stops sending to a removed member once it can know of its removal.
-func (r *Raft) letGo(p *progress) {
-	if p.leaving != 0 && p.told >= p.leaving && p.match >= p.leaving {
-		r.forget(p)
-	}
-}
-
 // refused backs up to where the logs may match: the follower skipped terms later than
 // ours at the refused index, we skip terms later than its.
 func (r *Raft) refused(p *progress, m *protocol.Message) {
@@ -339,7 +332,8 @@ func (r *Raft) active(p *progress) bool {
 	return p.heard != 0 && stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
 }
 
-// trackPeers sets peers to the members of the configuration, and keeps those that just left it.
+// trackPeers sets peers to the members of the configuration. It keeps those that just left it, and
+// adds those that it retains.
 func (r *Raft) trackPeers() {
 	all := r.conf.All()
 	for _, p := range r.lead.peers {
@@ -355,9 +349,11 @@ func (r *Raft) trackPeers() {
 			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.last + 1, since: r.now})
 		}
 	}
+	for _, id := range r.others {
+		if id != r.cfg.Self && r.peer(id) == nil && r.retains(id) {
+			left := max(1, r.confAt) // an instance that begins may be without it from the start
+			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.last + 1, since: r.now, leaving: left})
+		}
+	}
 	slices.SortFunc(r.lead.peers, func(a, b *progress) int { return cmp.Compare(a.id, b.id) })
-}
-
-func (r *Raft) forget(p *progress) {
-	r.lead.peers = slices.DeleteFunc(r.lead.peers, func(q *progress) bool { return q == p })
 }

@@ -40,6 +40,7 @@ const (
 //	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
 //	gift from to              another instance on from sends its snapshot to another's on to
 //	suspect id of             other instances on id have lost their leader
+//	retain id [members=(…)]   the members that other instances have
 //	isolate id | heal | status id
 //	holders index             who holds the body of a committed entry, and in what form
 //	fill id                   id makes up for bodies of committed entries that it lacks
@@ -237,6 +238,9 @@ var commands = map[string]func(*script, args){
 	"gift": func(s *script, a args) { s.net.Gift(a.id("from"), a.id("to")) },
 	"suspect": func(s *script, a args) {
 		a.each(func(id protocol.MemberID) { s.net.Step(id, protocol.Suspect{Member: a.id("of")}) })
+	},
+	"retain": func(s *script, a args) {
+		a.each(func(id protocol.MemberID) { s.net.Step(id, protocol.Retain{Members: a.ids("members")}) })
 	},
 	"isolate": func(s *script, a args) {
 		alone := a.ids("id")
