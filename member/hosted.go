@@ -120,6 +120,9 @@ func (h *Hosted) Take(t Happened) {
 	for _, job := range t.Jobs {
 		job()
 	}
+	if at := h.inst.WakeAt(); at > 0 && h.clock.Now() >= at {
+		h.Step(protocol.Wake{})
+	}
 	if h.ticked = t.Tick; t.Tick {
 		h.tick(t.Random)
 	}
@@ -140,6 +143,14 @@ func (h *Hosted) Finish() (due time.Duration) {
 	}
 	if h.endsAt > 0 && h.clock.Now() >= h.endsAt {
 		h.endRetired()
+	}
+	return h.due()
+}
+
+// due is when the next turn is due, because a batch may leave or the core wants to be woken.
+func (h *Hosted) due() time.Duration {
+	if at := h.inst.WakeAt(); at > 0 && (h.room == 0 || at < h.room) {
+		return at
 	}
 	return h.room
 }

@@ -43,6 +43,7 @@ type Instance struct {
 	cfg    InstanceConfig
 	core   protocol.Core
 	eff    protocol.Effects
+	wakeAt time.Duration
 	leader protocol.MemberID
 	term   protocol.Term
 	role   protocol.Role
@@ -164,8 +165,18 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 			return
 		}
 	}
-	in.core.Step(now, input, &in.eff)
+	in.stepCore(now, input)
 }
+
+// stepCore steps the core, and notes when it wants to be woken.
+func (in *Instance) stepCore(now time.Duration, input protocol.Input) {
+	in.eff.WakeAt = 0
+	in.core.Step(now, input, &in.eff)
+	in.wakeAt = in.eff.WakeAt
+}
+
+// WakeAt is the instant at which the core wants a Wake; 0: it wants none.
+func (in *Instance) WakeAt() time.Duration { return in.wakeAt }
 
 // Propose seals a batch of this member, hands it to the core and keeps it until it is
 // committed or given up.
@@ -256,7 +267,7 @@ func (in *Instance) Weave(now time.Duration, want order.Slot, out *Outbox) {
 		return
 	}
 	in.skips++
-	in.core.Step(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}}, &in.eff)
+	in.stepCore(now, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}})
 	in.collect(now, out)
 }
 
@@ -391,7 +402,7 @@ func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 		}
 		b.at, b.to, b.term, b.refused = now, in.leader, in.term, false
 	}
-	in.core.Step(now, protocol.Propose{Entries: entries}, &in.eff)
+	in.stepCore(now, protocol.Propose{Entries: entries})
 	// What the core refuses right here went no further. A refusal that comes later may be of
 	// another copy, or an old one. Then only time tells whether the proposal took effect.
 	for _, r := range in.eff.Reject {
@@ -644,7 +655,7 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 		}
 	}
 	for _, c := range contexts {
-		in.core.Step(now, protocol.Read{Context: c}, &in.eff)
+		in.stepCore(now, protocol.Read{Context: c})
 		in.collect(now, out)
 	}
 }

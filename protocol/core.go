@@ -191,8 +191,9 @@ type Effects struct {
 	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
 	// instances on this member are to be told.
 	Suspect MemberID
-	// WakeAt is the instant at which the core wants a Wake; 0: it wants none. The wish of the last
-	// step counts, and takes the place of those before it.
+	// WakeAt is the instant at which the core wants a Wake; 0: it wants none. It is 0 before each
+	// step, and the wish of the last step counts: a core that still waits says so again. An instant
+	// that has come already is taken for the next one.
 	WakeAt time.Duration
 	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
 	// not vote or count any more: the member stops (docs/identity.md).

@@ -230,6 +230,7 @@ type setting struct {
 	placement protocol.Placement
 	durable   bool // state machines keep their states on disks
 	waits     bool // the test starts the members
+	around    func(protocol.Core) protocol.Core
 }
 
 // inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if none of
@@ -276,9 +277,13 @@ func (c *cluster) options(id protocol.MemberID) Options {
 	}
 	o.Codec = raft.Codec
 	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
-		return raft.New(protocol.Settings{
+		core, err := raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,
 		}, rec)
+		if err == nil && c.around != nil {
+			return c.around(core), nil
+		}
+		return core, err
 	}
 	return o
 }

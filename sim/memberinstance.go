@@ -45,6 +45,7 @@ type memberInstance struct {
 	ticked    bool           // it has had a tick
 	ended     bool           // it was retired, and now only holds bodies
 	brief     bool           // it leads, and is cut off when it first decides something
+	wish      time.Duration  // when the core is woken, by the member's clock; 0: no such turn is planned
 	prompt    prompt         // on a leader: what it is to commit next
 }
 
@@ -189,8 +190,29 @@ func (s *memberInstance) finish() {
 		m.instances.Drop(s.instance)
 		m.inbox -= s.bytes
 	case due > 0:
-		m.later(time.Duration(float64(due-m.clock())/m.rate)+1, s.wake) // no earlier than it is due
+		s.alarm(due)
 	}
+}
+
+// alarm has a turn begin when it is due, and no earlier. A core's wish to be woken takes the place of
+// the one before.
+func (s *memberInstance) alarm(due time.Duration) {
+	m := s.m
+	wish := due == s.inst.WakeAt()
+	if wish && due == s.wish {
+		return // it is planned
+	}
+	ring := s.wake
+	if wish {
+		s.wish = due
+		ring = func() {
+			if s.wish == due {
+				s.wish = 0 // if it is early, because the clock became slower, another one is planned
+				s.wake()
+			}
+		}
+	}
+	m.later(time.Duration(max(0, float64(due-m.clock()))/m.rate)+1, ring)
 }
 
 // leads reports whether the member leads the instance.

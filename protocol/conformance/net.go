@@ -61,6 +61,7 @@ type Node struct {
 	Snap protocol.Base
 
 	eff     protocol.Effects
+	wakeAt  time.Duration      // when the core wants to be woken; 0: it does not
 	disk    protocol.Recovered // what is durable
 	writes  []write            // what is not, oldest first
 	offered []protocol.Base    // snapshots that arrived, durable but perhaps not in use
@@ -111,7 +112,7 @@ func (net *Net) boot(n *Node) {
 	}
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
-	n.eff = protocol.Effects{}
+	n.eff, n.wakeAt = protocol.Effects{}, 0
 	net.lookAtBodies(n)
 }
 
@@ -162,7 +163,9 @@ func (net *Net) StepLazily(id protocol.MemberID, in protocol.Input) {
 	if n.Core == nil {
 		return
 	}
+	n.eff.WakeAt = 0
 	n.Core.Step(n.Now, in, &n.eff)
+	n.wakeAt = n.eff.WakeAt
 	if err := n.Core.Check(); err != nil {
 		net.t.Fatalf("after %T: %v", in, err)
 	}
@@ -435,12 +438,24 @@ func (net *Net) Restart(id protocol.MemberID) {
 	net.boot(net.Node(id))
 }
 
-// Tick moves a member's clock and tells it.
+// Tick moves a member's clock and tells it. If the core wants to be woken before that, it is.
 func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 	n := net.Node(id)
-	n.Now += d
+	until := n.Now + d
+	for wakes := 0; n.Core != nil && n.wakeAt > 0 && n.wakeAt <= until; wakes++ {
+		if wakes == mostWakes {
+			net.t.Fatalf("member %s wants to be woken again and again: now at %s, it is %s", n.ID, n.wakeAt, n.Now)
+		}
+		n.Now = max(n.Now, n.wakeAt)
+		net.tracef("%s is woken", id)
+		net.Step(id, protocol.Wake{})
+	}
+	n.Now = until
 	net.Step(id, protocol.Tick{Random: net.rng.Uint64()})
 }
+
+// mostWakes is how often a core may want to be woken between two ticks.
+const mostWakes = 1000
 
 // Settle delivers and completes until nothing is under way.
 func (net *Net) Settle() {

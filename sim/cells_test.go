@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// celled is a core that also keeps cells and wants to be woken, more often than it is ticked. Each time
+// it is woken it writes a cell, and now and then it empties one, together with what the core inside
+// writes next.
+type celled struct {
+	protocol.Core
+	counts *cellCounts
+	every  time.Duration
+	wakeAt time.Duration
+	due    bool
+}
+
+type cellCounts struct{ woken, written, found uint64 }
+
+func (c *celled) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	seq := out.Seq
+	if _, ok := in.(protocol.Wake); ok {
+		if c.wakeAt == 0 || now < c.wakeAt {
+			panic(fmt.Sprintf("woken at %s, and not at %s", now, c.wakeAt))
+		}
+		c.due, c.wakeAt = true, 0
+		c.counts.woken++
+	} else {
+		c.Core.Step(now, in, out)
+	}
+	if c.due && out.Seq > seq {
+		c.due = false
+		c.counts.written++
+		n := c.counts.written
+		out.Persist = append(out.Persist, protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: n % 7, Data: make([]byte, n*31%500)}})
+		if n%3 == 0 {
+			out.Persist = append(out.Persist, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: n % 5}})
+		}
+	}
+	if c.wakeAt == 0 {
+		c.wakeAt = now + c.every
+	}
+	out.WakeAt = c.wakeAt
+}
+
+// Members keep cells through everything that happens to them, and are never woken too early. The judge
+// of what is on disks knows the cells too.
+func TestCellsAndWakes(t *testing.T) {
+	for _, c := range []Options{{Protocol: "raft", Nodes: 3}, {Protocol: "niagara", Nodes: 3}} {
+		var counts cellCounts
+		for c.Seed = 1; c.Seed <= 12; c.Seed++ {
+			w := open(c)
+			celling(w, &counts)
+			w.begin()
+			w.run(w.set.Chaos)
+			w.recover()
+			require.Nil(t, w.result().Violation, "seed %d of %s", c.Seed, c.Protocol)
+		}
+		t.Logf("%+v", counts)
+		require.Greater(t, counts.woken, uint64(10_000))
+		require.Greater(t, counts.written, uint64(500))
+		require.Greater(t, counts.found, uint64(100))
+	}
+}
+
+// celling makes the cores of a world keep cells.
+func celling(w *World, counts *cellCounts) {
+	p, core := *w.set.protocol, *w.set.protocol.Core
+	p.Core, core.Cells = &core, true
+	inner := w.set.protocol.Core.New
+	core.New = func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
+		c, err := inner(s, rec)
+		counts.found += uint64(len(rec.Cells))
+		return &celled{Core: c, counts: counts, every: s.Heartbeat / 7}, err
+	}
+	w.set.protocol = &p
+	for _, m := range w.members {
+		m.own.protocol = &p
+	}
+}
