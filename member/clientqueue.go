@@ -41,10 +41,13 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 	if err := q.admit(CommandCost(command)); err != nil {
 		return false, err
 	}
-	if q.waiting.room(q.Proposals, command) == nil {
-		q.waiting.begin(q.Proposals, 0, command).Free = q.Free
+	b := q.waiting.room(q.Proposals, command)
+	if b == nil {
+		b = q.waiting.begin(q.Proposals, 0, command)
+		b.Free = q.Free
 	}
-	q.waiting.add(q.Proposals, command, done)
+	b.Add(command, done)
+	q.waiting.added(q.Proposals)
 	return q.propose(now), nil
 }
 

@@ -22,7 +22,12 @@ func (r *Replica) NewClient() *Client {
 
 // Propose is Replica.Propose; commands of this client keep their order.
 func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error) {
-	return c.r.propose(ctx, &c.queue, command, body)
+	w := c.r.waiters.Get().(*waiter)
+	if err := c.r.proposer.propose(&c.queue, command, body, w.done); err != nil {
+		c.r.waiters.Put(w)
+		return nil, err
+	}
+	return c.r.await(ctx, w)
 }
 
 // ProposeAsync is Replica.ProposeAsync; commands of this client keep their order.

@@ -32,19 +32,25 @@ type commands interface {
 
 // propose takes a command, with a body if there is one.
 func (p *proposer) propose(to commands, command, body []byte, done member.Done) error {
-	err := p.queue.Fits(command, body)
-	if err != nil {
+	if err := p.queue.Fits(command, body); err != nil {
 		return err
 	}
-	fresh := false
-	if len(body) == 0 {
-		p.mu.Lock()
-		fresh, err = to.Add(p.clock, command, done)
-	} else {
-		b := member.NewBodyBatch(command, body, done) // it reads the whole body
-		p.mu.Lock()
-		fresh, err = to.AddBody(p.clock, b)
+	if len(body) > 0 {
+		return p.proposeBody(to, command, body, done)
 	}
+	p.mu.Lock()
+	fresh, err := to.Add(p.clock, command, done)
+	p.mu.Unlock()
+	if fresh {
+		p.wake()
+	}
+	return err
+}
+
+func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done) error {
+	b := member.NewBodyBatch(command, body, done) // it reads the whole body
+	p.mu.Lock()
+	fresh, err := to.AddBody(p.clock, b)
 	p.mu.Unlock()
 	if fresh {
 		p.wake()
@@ -126,28 +132,41 @@ func newWaiter() *waiter {
 // Propose replicates a command, and a body if there is one. It returns the result of applying the
 // command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's.
 func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
-	return r.propose(ctx, &r.proposer.queue, command, body)
-}
-
-func (r *Replica) propose(ctx context.Context, to commands, command, body []byte) (any, error) {
 	w := r.waiters.Get().(*waiter)
-	if err := r.proposer.propose(to, command, body, w.done); err != nil {
+	if err := r.proposer.propose(&r.proposer.queue, command, body, w.done); err != nil {
 		r.waiters.Put(w)
 		return nil, err
 	}
+	return r.await(ctx, w)
+}
+
+// await waits for the answer to a command. It is apart from Propose, so that proposing and waiting use
+// the same part of the stack: see Proposals.Add. What is rare has a function of its own for that, too.
+func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 	select {
 	case <-w.ready:
+		return r.resultOf(w)
 	case <-ctx.Done():
-		select {
-		case <-w.ready:
-		default: // the late answer still goes to this waiter
-			return nil, errors.Join(member.ErrMaybeCommitted, ctx.Err())
-		}
+		return r.giveUp(ctx, w)
 	}
+}
+
+// resultOf returns the answer that has come to a waiter, and gives back the waiter.
+func (r *Replica) resultOf(w *waiter) (any, error) {
 	result, err := w.result, w.err
 	w.result, w.err = nil, nil
 	r.waiters.Put(w)
 	return result, err
+}
+
+// giveUp is for a command whose ctx has ended. Its answer may have come at the same time.
+func (r *Replica) giveUp(ctx context.Context, w *waiter) (any, error) {
+	select {
+	case <-w.ready:
+		return r.resultOf(w)
+	default: // the late answer still goes to this waiter
+		return nil, errors.Join(member.ErrMaybeCommitted, ctx.Err())
+	}
 }
 
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
