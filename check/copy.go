@@ -28,6 +28,8 @@ type Record struct {
 	// Digest identifies an entry's or a cell's content.
 	Digest uint64
 	Vote   uint64 // State: whom the member voted for in Term
+	// Holds is, for a cell, the entry that the member has accepted there; nil: none.
+	Holds *Record
 	// Voters is set for entries that change the membership, and for bases.
 	Voters *Voters
 }
@@ -59,7 +61,22 @@ type image struct {
 	// matched is an index up to which the image is known to agree with what was decided;
 	// see Ledger.match.
 	matched uint64
-	cells   map[uint64]uint64 // number → digest, of those that are not empty
+	cells   map[uint64]cellOf // by number, of those that are not empty
+}
+
+type cellOf struct {
+	digest uint64
+	holds  *Record
+}
+
+// accepted is the entry at an index that a cell holds, nil if none does.
+func (m *image) accepted(index uint64) *Record {
+	for _, c := range m.cells {
+		if c.holds != nil && c.holds.Index == index {
+			return c.holds
+		}
+	}
+	return nil
 }
 
 func (m *image) last() uint64 { return m.base + uint64(len(m.entries)) }
@@ -114,9 +131,9 @@ func (m *image) apply(r *Record) error {
 		m.rebase(r)
 	case CellRecord:
 		if m.cells == nil {
-			m.cells = map[uint64]uint64{}
+			m.cells = map[uint64]cellOf{}
 		}
-		m.cells[r.Index] = r.Digest
+		m.cells[r.Index] = cellOf{r.Digest, r.Holds}
 	case DropRecord:
 		delete(m.cells, r.Index)
 	}
@@ -144,7 +161,7 @@ func (m *image) same(o *image) string {
 		return fmt.Sprintf("base %d of term %d, not %d of term %d", o.base, o.baseTerm, m.base, m.baseTerm)
 	case m.last() != o.last():
 		return fmt.Sprintf("last index %d, not %d", o.last(), m.last())
-	case !maps.Equal(m.cells, o.cells):
+	case !maps.EqualFunc(m.cells, o.cells, func(a, b cellOf) bool { return a.digest == b.digest }):
 		return fmt.Sprintf("other cells: %d of them, not %d", len(o.cells), len(m.cells))
 	}
 	for i := range m.entries {

@@ -12,6 +12,9 @@ import (
 //
 // All its methods return an error at the first fact that must not be.
 type Ledger struct {
+	// Hints: a leader is a hint. It may lack entries that are decided.
+	Hints bool
+
 	leaders map[uint64]uint64 // term → leader
 	votes   map[ballot]uint64 // → candidate
 	written map[slot]fact
@@ -205,6 +208,9 @@ func (l *Ledger) Lead(member, term uint64) error {
 		return nil
 	}
 	l.leaders[term] = member
+	if l.Hints {
+		return nil
+	}
 	m := &l.copies[member].memory
 	for i := l.match(m); i < uint64(len(l.decided)); i++ {
 		if l.decided[i].in < term {
@@ -251,11 +257,24 @@ func (l *Ledger) held(index uint64, how string) error {
 	by := l.decided[index-1].by
 	if by == nil || !by.Quorum(func(m uint64) bool {
 		c := l.copies[m]
-		return c != nil && l.match(&c.disk) >= index
+		return c != nil && l.holds(&c.disk, index)
 	}) {
 		return fmt.Errorf("entry %d, %s, is not on the disks of a quorum of %v: %s", index, how, by, l.disks())
 	}
 	return nil
+}
+
+// holds reports whether an image has all that was decided up to an index. The last entry may be in a
+// cell: the member has accepted it there, and does not know that it is decided.
+func (l *Ledger) holds(m *image, index uint64) bool {
+	switch at := l.match(m); {
+	case at >= index:
+		return true
+	case at+1 < index:
+		return false
+	}
+	e, d := m.accepted(index), &l.decided[index-1]
+	return e != nil && e.Term == d.term && e.Digest == d.digest
 }
 
 func (l *Ledger) disks() string {
@@ -308,6 +327,9 @@ func (l *Ledger) Configurations() []*Voters {
 		for _, m := range [...]*image{&c.disk, &c.memory} {
 			if v, index := m.configuration(); v != nil && index >= l.config && !slices.Contains(out, v) {
 				out = append(out, v)
+			}
+			if e := m.accepted(m.last() + 1); e != nil && e.Voters != nil && !slices.Contains(out, e.Voters) {
+				out = append(out, e.Voters) // it may be decided
 			}
 		}
 	}

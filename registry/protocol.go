@@ -22,6 +22,12 @@ type Core struct {
 	Codec *protocol.Codec
 	// Cells says that instances keep cells (see [protocol.Cell]).
 	Cells bool
+	// Accepted is the entry that an acceptor's cell holds, false if there is none. Judges count it
+	// as stored. nil: cells hold none.
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Hints says that no promise rests on there being one leader: who calls itself that may lack
+	// entries that are decided. Judges ask.
+	Hints bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }

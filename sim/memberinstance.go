@@ -54,7 +54,7 @@ func (m *Member) open(r *running, dir *datadir.Opened) error {
 	r.instances = member.NewInstances[*memberInstance](dir.Instances)
 	r.instances.Mutant = m.w.set.mutant()
 	for _, l := range dir.Instances.InForce {
-		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), foundRecords(l.Recovered)); err != nil {
+		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), m.w.set.foundRecords(l.Recovered)); err != nil {
 			return err
 		}
 	}

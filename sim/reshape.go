@@ -63,7 +63,7 @@ func (h instancesHost) Make(log member.InstanceLog) (*memberInstance, error) {
 	s := newMemberInstance(m, log.Instance, m.w.courtWith(log.Instance, &rec.Base.Config))
 	s.noted = rec.State.Commit
 	if m.up { // else they were told before
-		if err := s.judges.ledger.Start(m.judged(), foundRecords(rec)); err != nil {
+		if err := s.judges.ledger.Start(m.judged(), m.w.set.foundRecords(rec)); err != nil {
 			return nil, err
 		}
 	}

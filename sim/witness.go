@@ -64,7 +64,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 	}
 	id, ledger := c.m.judged(), c.s.judges.ledger
 	for i := range out.Persist {
-		r := recordOf(&out.Persist[i])
+		r := c.m.w.set.recordOf(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
@@ -235,20 +235,31 @@ func votersOf(c *protocol.Config) *check.Voters {
 }
 
 // recordOf is a record in the ledger's type. A record of a body alone says nothing about the log.
-func recordOf(r *protocol.Record) check.Record {
+func (s *Settings) recordOf(r *protocol.Record) check.Record {
 	switch r.Kind {
 	case protocol.RecordEntry:
 		return entryRecord(&r.Entry)
 	case protocol.RecordBody:
 		return check.Record{}
 	case protocol.RecordCell:
-		return check.Record{Kind: check.CellRecord, Index: r.Cell.Number, Digest: uint64(protocol.Digest(r.Cell.Data))}
+		return s.cellRecord(r.Cell)
 	case protocol.RecordDrop:
 		return check.Record{Kind: check.DropRecord, Index: r.Cell.Number}
 	case protocol.RecordState:
 		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
 	}
 	return check.Record{Kind: check.BaseRecord, Index: uint64(r.Base.Index), Term: uint64(r.Base.Term), Voters: votersOf(&r.Base.Config)}
+}
+
+func (s *Settings) cellRecord(c protocol.Cell) check.Record {
+	r := check.Record{Kind: check.CellRecord, Index: c.Number, Digest: uint64(protocol.Digest(c.Data))}
+	if accepted := s.protocol.Core.Accepted; accepted != nil {
+		if e, ok := accepted(c); ok {
+			holds := entryRecord(&e)
+			r.Holds = &holds
+		}
+	}
+	return r
 }
 
 func entryRecord(e *protocol.Entry) check.Record {
@@ -262,16 +273,16 @@ func entryRecord(e *protocol.Entry) check.Record {
 }
 
 // foundRecords is what a member found on its disk, as records for the ledger.
-func foundRecords(rec *protocol.Recovered) []check.Record {
+func (s *Settings) foundRecords(rec *protocol.Recovered) []check.Record {
 	out := []check.Record{
-		recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
-		recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
+		s.recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
+		s.recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
 	}
 	for i := range rec.Entries {
 		out = append(out, entryRecord(&rec.Entries[i]))
 	}
 	for _, c := range rec.Cells {
-		out = append(out, recordOf(&protocol.Record{Kind: protocol.RecordCell, Cell: c}))
+		out = append(out, s.cellRecord(c))
 	}
 	return out
 }
