@@ -29,6 +29,31 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 	return nil
 }
 
+// Remove gives up everything of an instance for good: its state, its base, its entries and its cells.
+// Afterwards the log does not know that there was one. So nobody may need to know it: what the
+// instance had promised is forgotten. If the disk is full (*FullError), it can be called again.
+func (l *Log) Remove(instance uint32) error {
+	if l.err != nil {
+		return l.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.index.find(instance) == nil {
+		return nil
+	}
+	l.relieving = true
+	defer func() { l.relieving = false }()
+	if _, err := l.put(recordHeader{kind: KindMark, flag: markGone, instance: instance}, [2][]byte{}); err != nil {
+		return l.fail("remove", err)
+	}
+	l.index.remove(instance)
+	l.dirty, l.sealed = true, false
+	if err := l.giveUp(); err != nil {
+		return l.fail("remove", err)
+	}
+	return nil
+}
+
 // giveUp finds the segments that no entry needs, writes forward what else is live in them,
 // and marks the rest as what is needed. Sync frees them when the mark is durable.
 func (l *Log) giveUp() error {

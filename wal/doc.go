@@ -16,7 +16,7 @@
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
 //	cells.go     numbered places beside an instance's entries
-//	compact.go   giving space back
+//	compact.go   giving space back, removing an instance
 //	scrub.go     reading it all again, to find damage in time
 //	commits.go   group commit, as a sequence of steps (no goroutine, lock or clock)
 //	commitsfull.go  what it does while the disk is full
@@ -85,6 +85,12 @@
 // with such a batch, as if the last state had been in it. A member that runs mends this, as it
 // mends a damaged state: all cells are in memory too, and Rewrite writes them again, and then a mark
 // that says from where on they stand. Damage before that place costs no cell.
+//
+// # Removed instances
+//
+// Of an instance whose entries are all given up its last state and its base remain, and are written
+// again with every segment that goes. Remove gives these up too. Nothing of it is left then, so
+// only who knows that nobody needs the instance's word any more may call it.
 //
 // # Bodies
 //

@@ -75,6 +75,7 @@ const (
 	markFirst = 4 // segments before Index are given up
 	markFloor = 5 // entries of Instance up to and including Index are given up
 	markCells = 6 // Instance has no cells but those written from Index on, see cellsFrom
+	markGone  = 7 // everything of Instance is given up
 )
 
 const (

@@ -130,6 +130,13 @@ func (r *recovery) seen(id uint32) *instance {
 	return in
 }
 
+// gone takes in that an instance was given up: whatever a gap has of it is not needed.
+func (r *recovery) gone(instance uint32) {
+	r.l.index.remove(instance)
+	delete(r.gaps.ids, instance)
+	delete(r.gaps.before, instance)
+}
+
 // needed is the first gap's error, with what makes it one that cannot be passed over.
 func (r *recovery) needed(instance uint32, what string) error {
 	return fmt.Errorf("%w (%s; the newest snapshot stands for those up to %d)", r.gaps.first, what, r.cover.upto(instance))

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -146,6 +147,12 @@ func (x *index) get(id uint32) *instance {
 	}
 	x.last = in
 	return in
+}
+
+// remove forgets an instance.
+func (x *index) remove(id uint32) {
+	x.last = nil
+	x.all = slices.DeleteFunc(x.all, func(in *instance) bool { return in.id == id })
 }
 
 // before reports whether a place is in front of another one.

@@ -176,6 +176,8 @@ func markText(r recordHeader) string {
 		return "floor"
 	case markCells:
 		return "cells"
+	case markGone:
+		return "gone"
 	}
 	return fmt.Sprint(r.flag)
 }

@@ -15,14 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// op is one record, one Compact or one Rewrite: what can be there or not after a crash.
+// op is one record, one Compact, one Rewrite or one Remove: what can be there or not after a crash.
 type op struct {
 	record  Record
 	compact bool
 	rewrite bool
+	remove  bool
 }
 
 func (o op) String() string {
+	if o.remove {
+		return fmt.Sprintf("remove %d", o.record.Instance)
+	}
 	if o.rewrite {
 		return fmt.Sprintf("rewrite %d", o.record.Instance)
 	}
@@ -62,6 +66,8 @@ func (m *model) apply(o op) {
 	data := short(append(slices.Clone(o.record.Parts[0]), o.record.Parts[1]...))
 	switch {
 	case o.rewrite:
+	case o.remove:
+		m.state[i], m.base[i], m.baseIndex[i], m.floor[i], m.entries[i], m.cells[i] = "", "", 0, 0, nil, nil
 	case o.record.Kind == KindCell:
 		if m.cells[i] == nil {
 			m.cells[i] = map[uint64]string{}
@@ -132,7 +138,7 @@ type workload struct {
 	// trying is how many ops may be on disk, counting the call that runs.
 	trying int
 	sizes  []int
-	cells  bool // with cells
+	cells  bool // with cells, and instances that are removed
 }
 
 func newWorkload(seed uint64) *workload {
@@ -176,7 +182,7 @@ func (w *workload) draw(m *model) op {
 	case r < 97 || !w.cells:
 		return op{compact: true, record: Record{Instance: i, Index: next - 1 - uint64(w.rng.IntN(3))%next}}
 	default:
-		return op{rewrite: true, record: Record{Instance: i}}
+		return op{rewrite: r == 97, remove: r > 97, record: Record{Instance: i}}
 	}
 }
 
@@ -201,7 +207,7 @@ func (w *workload) call(l *Log) error {
 	var records []Record
 	for n := w.rng.IntN(4) + 1; n > 0; n-- {
 		o := w.draw(w.last)
-		if (o.compact || o.rewrite) && len(records) > 0 {
+		if (o.compact || o.rewrite || o.remove) && len(records) > 0 {
 			break
 		}
 		w.last.apply(o)
@@ -210,6 +216,8 @@ func (w *workload) call(l *Log) error {
 		switch {
 		case o.rewrite:
 			return l.Rewrite(o.record.Instance)
+		case o.remove:
+			return l.Remove(o.record.Instance)
 		case o.compact:
 			return l.Compact(o.record.Instance, o.record.Index)
 		}

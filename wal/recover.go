@@ -393,7 +393,11 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 		return &CorruptError{File: l.path(s.seq, liveSuffix), Offset: int64(at.off), Detail: fmt.Sprintf(format, args...)}
 	}
 	r.passed(at)
-	if h.kind == KindMark && h.flag != markFloor && h.flag != markCells {
+	switch {
+	case h.kind == KindMark && h.flag == markGone:
+		r.gone(h.instance)
+		return nil
+	case h.kind == KindMark && h.flag != markFloor && h.flag != markCells:
 		return nil
 	}
 	in := r.seen(h.instance)
