@@ -94,9 +94,25 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Instances, err = member.FindInstances(o.Log, &o.Meta); err != nil {
 		return err
 	}
+	if err := o.forget(); err != nil {
+		return err
+	}
 	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, "bodies"), Identity: c.Identity, SegmentBytes: c.BodySegment}
 	o.Bodies, err = wal.OpenBodies(bodies)
 	return err
+}
+
+// forget removes what the log still knows of retired instances. That is not urgent: if it is not known
+// whether it may be done, the next start tries again.
+func (o *Opened) forget() error {
+	if len(o.Instances.Retired()) == 0 {
+		return nil
+	}
+	oldest, err := o.Snapshots.Settled()
+	if err != nil {
+		return nil
+	}
+	return o.Instances.Forget(o.Log, &oldest)
 }
 
 // begin finds out with which instances the cluster began. In a new directory it writes the first

@@ -128,6 +128,23 @@ func (s *Snapshots) Newest() (h SnapshotHeader, ok bool, err error) {
 	return f.Header, true, nil
 }
 
+// Settled is where the oldest snapshot stands that a start may ever go back to. It returns an error
+// if that is not known.
+func (s *Snapshots) Settled() (order.Cursor, error) {
+	if err := syncDir(s.fs, s.dir); err != nil { // so that none that was removed comes back
+		return order.Cursor{}, err
+	}
+	all, err := s.Positions()
+	if err != nil || len(all) == 0 {
+		return order.Cursor{}, err
+	}
+	f, err := s.Open(all[0])
+	if err != nil {
+		return order.Cursor{}, err
+	}
+	return f.Header.Cursor, f.Close()
+}
+
 // Prune removes all snapshots older than p.
 func (s *Snapshots) Prune(p protocol.Position) error {
 	all, err := s.Positions()

@@ -1,9 +1,11 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
@@ -51,6 +53,7 @@ type FoundInstances struct {
 	// InForce are those in force. pending is what the log has of instances that begin later.
 	InForce []InstanceLog
 	pending map[protocol.InstanceID]*Pending
+	retired []protocol.InstanceID // those of which the log still knows something
 }
 
 // FindInstances reads from a member's log what its instances need to start after its newest
@@ -83,11 +86,33 @@ func FindInstances(log *wal.Log, meta *Meta) (*FoundInstances, error) {
 		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
 			continue
 		}
+		f.retired = append(f.retired, protocol.InstanceID(id))
 		if err := log.Compact(id, uint64(AllIndexes)); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
+}
+
+// Retired lists the retired instances of which the log still knows something.
+func (f *FoundInstances) Retired() []protocol.InstanceID { return f.retired }
+
+// Forget removes from the log what it still knows of retired instances, if the oldest snapshot on the
+// disk says that they are retired. Before that, a start may have to go back to a snapshot in which
+// they are in force, because the newer one is damaged. Such a start must find out that their
+// logs are given up. Otherwise the member would break its word as a voter.
+func (f *FoundInstances) Forget(log *wal.Log, oldest *order.Cursor) error {
+	for _, id := range f.retired {
+		if !oldest.Retired(id) {
+			continue
+		}
+		if err := log.Remove(uint32(id)); errors.As(err, new(*wal.FullError)) {
+			return nil // the next start tries again
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Logs is all that the log had: of the instances in force, then of those that begin later.
