@@ -290,3 +290,39 @@ func TestLogFromBeforeCells(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 }
+
+// What was written again is damaged too, before the mark that says so was written. The mark proves
+// nothing then.
+func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		fs := vfs.NewMem()
+		cover := covering(0, 5)
+		cover.Cells = true
+		l, err := openCovered(fs, cover)
+		require.NoError(t, err)
+		for i := range uint64(8) {
+			require.NoError(t, l.Append([]Record{{Instance: 1, Kind: KindCell, Index: i, Parts: [2][]byte{payload(1, i, 3000)}}}))
+		}
+		require.NoError(t, l.Rewrite(1))
+		require.NoError(t, l.Append([]Record{base(1, 5), state(1, "s", 1), entry(1, 6, nil)}))
+		require.NoError(t, l.Sync())
+		require.NoError(t, l.Append([]Record{entry(1, 7, nil)}))
+		require.NoError(t, l.Sync())
+		first, third := l.index.find(1).cells[0].at, l.index.find(1).cells[3].at
+		require.Less(t, first.seg, third.seg, "they are in several batches")
+		abandon(l)
+		if damaged {
+			flip(t, fs, l.path(uint64(third.seg), liveSuffix), int64(third.off)+recordHeaderSize+9, 1)
+		} else {
+			flip(t, fs, l.path(1, liveSuffix), segmentHeaderSize+batchHeaderSize+2*recordHeaderSize+9, 1)
+		}
+		l, err = openCovered(fs, cover)
+		if damaged {
+			require.ErrorContains(t, err, "cells of instance 1 were perhaps in it")
+			continue
+		}
+		require.NoError(t, err)
+		require.Len(t, replayAll(t, l, 1), 1+1+2+8)
+		require.NoError(t, l.Close())
+	}
+}
