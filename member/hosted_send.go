@@ -19,6 +19,8 @@ const (
 	// link. LargeFor is for how long after it that counts.
 	LargeMessage = 256 << 10
 	LargeFor     = 10 * time.Second
+	// partRoom is as much as most parts of messages take.
+	partRoom = 32
 )
 
 // StreamOf is the stream of an instance. No other instance has it, unless the cluster was reshaped
@@ -122,7 +124,7 @@ type Framer struct {
 // to hold. Frame does not change the message, because the core shares its entries.
 func (f *Framer) Frame(m *protocol.Message) ([][]byte, error) {
 	parts := make([][]byte, 1, 3+2*len(m.Entries))
-	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize))
+	parts[0] = m.AppendHead(make([]byte, 0, protocol.MessageHeadSize+partRoom))
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.BodySize > 0 || !e.Applicable() {

@@ -157,8 +157,8 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 	case protocol.Unreachable:
 		in.cutOff(input.Member)
 	case *protocol.Message:
-		if input.Type == protocol.MsgTail {
-			in.tell(order.Slot{Round: protocol.Round(input.Round), Instance: protocol.InstanceID(input.Context)})
+		if want, ok := input.Part.(protocol.Wanted); ok && input.Type == protocol.MsgTail {
+			in.tell(order.Slot(want))
 			return
 		}
 		if in.backlog.holdUp(input, in.cfg.Codec.Of(input.Type).Brings) {
@@ -296,7 +296,7 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 	in.behindAt = now
 	out.Send = append(out.Send, &protocol.Message{
 		Type: protocol.MsgTail, Instance: in.cfg.Instance, From: in.cfg.Self, To: in.leader, Term: in.term,
-		Round: uint64(want.Round), Context: uint64(want.Instance),
+		Part: protocol.Wanted(want),
 	})
 }
 

@@ -32,7 +32,7 @@ func TestMessageWithBodies(t *testing.T) {
 	body := bytes.Repeat([]byte("abcdefg"), 100)
 	part := body[:300]
 	m := &Message{
-		Type: toyTalk, Instance: 1, From: 1, To: 2, Term: 7, Lacking: true, Part: toyPart("part"),
+		Type: toyTalk, Instance: 1, From: 1, To: 2, Term: 7, Reject: true, Part: toyPart("part"),
 		Entries:  []Entry{entryWith(1, 1, FormWhole, body), entryWith(2, 3, RowForm(4), body), entryWith(3, 3, FormNone, body)},
 		Holdings: []Holding{{Index: 9, Term: 8, Form: RowForm(252), Digest: Digest(part)}},
 		Blob:     part,
@@ -48,7 +48,7 @@ func TestMessageWithBodies(t *testing.T) {
 			t.Errorf("entry %d: got %+v, want %+v", i, g, w)
 		}
 	}
-	if got.Part != m.Part || !got.Lacking || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] || !bytes.Equal(got.Blob, part) {
+	if got.Part != m.Part || !got.Reject || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] || !bytes.Equal(got.Blob, part) {
 		t.Errorf("got %+v", got)
 	}
 	for i := range b {

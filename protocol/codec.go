@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -15,7 +16,7 @@ const (
 	MsgFetch MessageType = 1 + iota
 	MsgFetchResp
 	// MsgTail tells an instance's leader that another instance waits for it to fill the rounds
-	// up to Round. Members answer it by proposing to skip.
+	// up to a slot: its part is a [Wanted]. Members answer it by proposing to skip.
 	MsgTail
 	commonTypes
 
@@ -43,10 +44,14 @@ type Part interface {
 type Codec struct {
 	// Types are the protocol's own, the first one being FirstOwnType.
 	Types []Traits
-	// Decode reads a part of a type of Types, of which it keeps nothing. It returns a message that
-	// has only that part, so that both can be one piece of memory. What no member would send is an
-	// error. nil: there are no parts.
+	// Decode reads the part, perhaps an empty one, of a message of a type of Types. It keeps nothing
+	// of it. It returns a message that has only that part, so that both can be one piece of memory.
+	// What no member would send is a [CorruptError]. nil: there are no parts.
 	Decode func(t MessageType, part []byte) (*Message, error)
+	// Describe says for a person what is in a message of Types, beside the common things. Claims
+	// says for judges what must be so if a member sends it. Both may be nil.
+	Describe func(*Message) string
+	Claims   func(*Message) Claims
 }
 
 // Traits are what members must know of a type without knowing what its messages mean.
@@ -86,6 +91,40 @@ const (
 	BringsProposals
 )
 
+// Claims is what a message says that judges can find to be wrong. Members do not need it. Most
+// messages claim nothing.
+type Claims struct {
+	// Term: the sender has the message's term, durably.
+	Term bool
+	// Vote is whom the sender has voted for in the term, durably; 0: it does not say.
+	Vote MemberID
+	// Stored: the sender's disk holds the log of the term's leader up to here.
+	Stored Index
+	// Holds: the sender's disk holds the bodies that Holdings names, in these forms. Asked: a new
+	// leader asked in the message's term.
+	Holds, Asked bool
+	// Moves: the receiver is to lead in the sender's place.
+	Moves bool
+	// Acked: the receiver acknowledged, in this term, the log up to here.
+	Acked Index
+}
+
+// ClaimsOf is what a message claims.
+func (c *Codec) ClaimsOf(m *Message) Claims {
+	if !c.own(m.Type) || c.Claims == nil {
+		return Claims{}
+	}
+	return c.Claims(m)
+}
+
+// PartOf is what a message says that only its protocol understands, for a person.
+func (c *Codec) PartOf(m *Message) string {
+	if !c.own(m.Type) || c.Describe == nil {
+		return ""
+	}
+	return c.Describe(m)
+}
+
 // Of is what is known of a type. Nothing is known of what is not one of the protocol's types. The
 // caller must not change it.
 func (c *Codec) Of(t MessageType) *Traits {
@@ -110,15 +149,37 @@ func (c *Codec) Name(t MessageType) string {
 	return t.String()
 }
 
-// decode reads a message's part, nil if it has none.
+// decode reads a message's part.
 func (c *Codec) decode(t MessageType, part []byte) (*Message, error) {
 	switch {
 	case (t == 0 || t >= commonTypes) && !c.own(t):
 		return nil, &CorruptError{What: "message", Detail: "unknown type " + t.String()}
-	case part == nil:
-		return &Message{}, nil
-	case t < commonTypes || c.Decode == nil:
+	case t == MsgTail:
+		return decodeTail(part)
+	case t >= FirstOwnType && c.Decode != nil:
+		return c.Decode(t, slices.Clip(part))
+	case len(part) > 0:
 		return nil, &CorruptError{What: "message", Detail: c.Name(t) + " with a part"}
 	}
-	return c.Decode(t, slices.Clip(part))
+	return &Message{}, nil
+}
+
+// Wanted is the part of a MsgTail: the slot of the global log that is waited for.
+type Wanted struct {
+	Round    Round
+	Instance InstanceID
+}
+
+// Append implements Part.
+func (w Wanted) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(w.Round))
+	return binary.LittleEndian.AppendUint32(dst, uint32(w.Instance))
+}
+
+func decodeTail(b []byte) (*Message, error) {
+	if len(b) != 12 {
+		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("a tail of %d bytes", len(b))}
+	}
+	le := binary.LittleEndian
+	return &Message{Part: Wanted{Round(le.Uint64(b)), InstanceID(le.Uint32(b[8:]))}}, nil
 }

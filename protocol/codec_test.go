@@ -36,7 +36,7 @@ func TestPartsOfMessages(t *testing.T) {
 		_, err := DecodeMessage(wire(m), c)
 		require.ErrorAs(t, err, new(*CorruptError))
 	}
-	for _, part := range []Part{nil, toyPart(""), toyPart("x"), toyPart(bytes.Repeat([]byte{7}, MaxPartBytes))} {
+	for _, part := range []Part{toyPart(""), toyPart("x"), toyPart(bytes.Repeat([]byte{7}, MaxPartBytes))} {
 		m := &Message{Type: toyTalk, Instance: 3, From: 1, To: 2, Term: 5, Part: part, Holdings: []Holding{{Index: 1}}}
 		require.Equal(t, m.Size(), len(wire(m)))
 		got, err := DecodeMessage(wire(m), toy)
@@ -44,11 +44,13 @@ func TestPartsOfMessages(t *testing.T) {
 		require.Equal(t, m, got)
 		refused(m, nil)
 		refused(m, &Codec{})
+		if m.Part != toyPart("") {
+			refused(m, &Codec{Types: toy.Types})
+		}
 	}
-	refused(&Message{Type: toyTalk, Part: toyPart(bytes.Repeat([]byte{7}, MaxPartBytes+1))}, toy)
 	refused(&Message{Type: toyMute, Part: toyPart("word")}, toy)
-	refused(&Message{Type: MsgTail, Part: toyPart("a common type has none")}, toy)
-	refused(&Message{Type: toyTalk, Part: toyPart("without a decoder")}, &Codec{Types: toy.Types})
+	refused(&Message{Type: MsgFetch, Part: toyPart("it has none")}, toy)
+	refused(&Message{Type: MsgTail, Part: toyPart("not a slot")}, toy)
 	for _, typ := range []MessageType{0, commonTypes, FirstOwnType - 1, toyTypes, 255} {
 		refused(&Message{Type: typ}, toy)
 	}

@@ -38,9 +38,9 @@ func TestImpossibleEntries(t *testing.T) {
 }
 
 func TestTailMessage(t *testing.T) {
-	m := &Message{Type: MsgTail, Instance: 3, From: 1, To: 2, Round: 1 << 40, Context: 7}
+	m := &Message{Type: MsgTail, Instance: 3, From: 1, To: 2, Part: Wanted{1 << 40, 7}}
 	got, err := DecodeMessage(wire(m), nil)
-	if err != nil || got.Type != m.Type || got.Instance != 3 || got.From != 1 || got.To != 2 || got.Round != m.Round || got.Context != 7 {
+	if err != nil || got.Type != m.Type || got.Instance != 3 || got.From != 1 || got.To != 2 || got.Part != m.Part {
 		t.Errorf("%+v came back as %+v: %v", m, got, err)
 	}
 }

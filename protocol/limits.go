@@ -11,7 +11,7 @@ const (
 	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024
 	// MaxPartBytes bounds what only the protocol understands of a message.
-	MaxPartBytes = 64 << 10
+	MaxPartBytes = 1<<16 - 1
 	// MaxInstances is how many instances the global log can be woven from.
 	MaxInstances = 64
 	// MaxMessageBytes bounds an encoded message. A message has one entry of any permitted size, or
@@ -23,7 +23,7 @@ const (
 func (m *Message) Size() int {
 	n := MessageHeadSize + len(m.Blob)
 	if m.Part != nil {
-		n += 4 + len(m.Part.Append(nil))
+		n += len(m.Part.Append(nil))
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]

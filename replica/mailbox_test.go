@@ -43,7 +43,7 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 			r, from := c.running[id], c.leader()
 			release := c.hold(r.first())
 			limit := member.NewInboxLimit()
-			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id}, 1, limit.All/8)
+			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id, Part: protocol.Wanted{}}, 1, limit.All/8)
 			for range 12 {
 				r.HandleFrame(uint64(from), 0, large)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 // spoil damages what a member's disk holds at an index.
@@ -289,7 +290,7 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.mustAck(s.putBody(1))
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
-	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgAppendResp || m.From == 2 } // nothing more is committed
+	s.pass = func(m *protocol.Message) bool { return m.Type != raft.MsgAppendResp || m.From == 2 } // nothing more is committed
 	s.member(1).Change([]protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.tracef("refused: %v", err) })
@@ -345,7 +346,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
 	s.split(1, 2, 3)
-	s.without(protocol.MsgBodies)
+	s.without(raft.MsgBodies)
 	var ops []*operation
 	for range 3 {
 		ops = append(ops, s.putBody(1))

@@ -153,11 +153,12 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	if d == nil {
 		return true
 	}
-	if msg.From != d.leader.id || msg.Term != d.term || msg.Type != protocol.MsgHeartbeat {
+	codec := m.w.set.codec()
+	if msg.From != d.leader.id || msg.Term != d.term || codec.Of(msg.Type).Way != protocol.BothWays {
 		return false
 	}
-	if msg.Index > d.last {
-		m.w.tracef("%s is told that it acknowledged %d", m.id, msg.Index)
+	if acked := codec.ClaimsOf(msg).Acked; acked > d.last {
+		m.w.tracef("%s is told that it acknowledged %d", m.id, acked)
 		m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() { m.doubt = nil }) // it goes on all the same
 	}
 	return true

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -85,7 +86,7 @@ func (w *World) send(m *protocol.Message) {
 // link's queue is full.
 func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
-	if m.Type == protocol.MsgTimeoutNow {
+	if w.set.codec().ClaimsOf(m).Moves {
 		w.events.Moved++
 	}
 	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
@@ -99,7 +100,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	if w.tracing() {
 		w.tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}
-	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Index), uint64(len(frame)))
+	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
 	if lost {
 		w.events.Lost++
 		l.wrongs++

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
 )
 
 // spoilRecord damages the record of an entry on a member's disk.
@@ -33,7 +34,7 @@ func TestLeaderCannotRead(t *testing.T) {
 	bad := s.commit(3) + 10
 	s.wait(1)
 	s.spoilRecord(1, bad)
-	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != protocol.MsgPreVote }
+	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != raft.MsgPreVote }
 	s.heal()
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
 	require.Positive(t, s.events.Unreadable)

@@ -38,38 +38,23 @@ func (w *World) describe(m *protocol.Message) string {
 		fmt.Fprintf(&b, "i%d ", m.Instance)
 	}
 	fmt.Fprintf(&b, "%s term %d", w.set.codec().Name(m.Type), m.Term)
-	switch m.Type {
-	case protocol.MsgAppend:
-		fmt.Fprintf(&b, " after (%d, %d) commit %d", m.Index, m.LogTerm, m.Commit)
-	case protocol.MsgVote, protocol.MsgPreVote:
-		fmt.Fprintf(&b, " log (%d, %d)%s", m.Index, m.LogTerm, mark(m.Force, " force"))
-	case protocol.MsgAppendResp:
-		fmt.Fprintf(&b, " index %d", m.Index)
-		if m.Reject {
-			fmt.Fprintf(&b, " hint (%d, %d)", m.Hint, m.HintTerm)
-		}
-	default:
-		for _, f := range []struct {
-			name  string
-			value uint64
-		}{{"index", uint64(m.Index)}, {"commit", uint64(m.Commit)}, {"round", m.Round}, {"context", m.Context}} {
-			if f.value != 0 {
-				fmt.Fprintf(&b, " %s %d", f.name, f.value)
-			}
+	if part := w.set.codec().PartOf(m); part != "" {
+		b.WriteString(" " + part)
+	}
+	for _, f := range []struct {
+		name  string
+		value uint64
+	}{{"commit", uint64(m.Commit)}, {"context", m.Context}} {
+		if f.value != 0 {
+			fmt.Fprintf(&b, " %s %d", f.name, f.value)
 		}
 	}
 	if m.Reject {
 		b.WriteString(" reject")
 	}
-	if m.Reason != protocol.ReasonNone {
-		fmt.Fprintf(&b, " (%s)", m.Reason)
-	}
 	for i := range m.Holdings {
 		h := &m.Holdings[i]
 		fmt.Fprintf(&b, " {(%d, %d) %s}", h.Index, h.Term, h.Form)
-	}
-	if m.Lacking {
-		b.WriteString(" lacking")
 	}
 	if n := len(m.Entries); n > 0 {
 		b.WriteString(" [")

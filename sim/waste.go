@@ -81,7 +81,7 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 // sends judges that entries are not sent often while nothing is lost.
 func (u *waste) sends(c *witness, m *protocol.Message) error {
 	w := c.m.w
-	if m.Type != protocol.MsgAppend || len(m.Entries) == 0 {
+	if w.set.codec().Of(m.Type).Brings != protocol.BringsLog {
 		return nil
 	}
 	bytes := 0

@@ -55,7 +55,7 @@ func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
-		if m.Instance == instance && (m.Type == protocol.MsgPreVote || m.Type == protocol.MsgVote) && m.From != id {
+		if m.Instance == instance && (m.Type == raft.MsgPreVote || m.Type == raft.MsgVote) && m.From != id {
 			return false
 		}
 		return before == nil || before(m)

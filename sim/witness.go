@@ -289,38 +289,32 @@ func (s *Settings) foundRecords(rec *protocol.Recovered) []check.Record {
 
 // judgeSaid judges a message that leaves a member. What the message says must be durable.
 func (w *World) judgeSaid(m *protocol.Message) {
-	from, to, term := w.member(m.From).judged(), uint64(m.To), uint64(m.Term)
+	from, term := w.member(m.From).judged(), uint64(m.Term)
 	ledger := w.judgesOf(m.Instance).ledger
+	claims := w.set.codec().ClaimsOf(m)
 	var err error
-	switch m.Type {
-	case protocol.MsgVote:
-		err = ledger.SayVote(from, term, uint64(m.From))
-	case protocol.MsgVoteResp:
-		if !m.Reject {
-			err = ledger.SayVote(from, term, to)
-		}
-	case protocol.MsgAppend, protocol.MsgHoldingsResp: // answers to a new leader are bound to its term (docs/craft.md, G2)
+	switch {
+	case claims.Vote != 0:
+		err = ledger.SayVote(from, term, uint64(claims.Vote))
+	case claims.Stored != 0:
+		err = ledger.SayStored(from, term, uint64(claims.Stored))
+	case claims.Term:
 		err = ledger.SayTerm(from, term)
-	case protocol.MsgAppendResp:
-		if !m.Reject {
-			err = ledger.SayStored(from, term, uint64(m.Index))
-		}
 	}
 	w.violate(m.From, err)
 	if !w.member(m.From).strange() {
-		w.judgeHoldings(m)
+		w.judgeHoldings(m, &claims)
 	}
 }
 
 // judgeHoldings judges what a member says about its bodies.
-func (w *World) judgeHoldings(m *protocol.Message) {
+func (w *World) judgeHoldings(m *protocol.Message, claims *protocol.Claims) {
 	bodies, ledger := w.judgesOf(m.Instance).bodies, w.judgesOf(m.Instance).ledger
 	say := bodies.SayHolds
-	switch m.Type {
-	case protocol.MsgHoldingsResp:
+	switch {
+	case claims.Asked:
 		say = bodies.AnswerHolds
-	case protocol.MsgAppendResp:
-	default:
+	case !claims.Holds:
 		return
 	}
 	for _, h := range m.Holdings {

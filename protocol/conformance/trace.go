@@ -164,47 +164,20 @@ func (net *Net) Describe(m *protocol.Message) string {
 	if m.Term != 0 {
 		s += fmt.Sprintf(" t%d", m.Term)
 	}
-	if m.Force {
-		s += " forced"
+	if part := net.codec.PartOf(m); part != "" {
+		s += " " + part
 	}
-	switch m.Type {
-	case protocol.MsgPreVote, protocol.MsgVote:
-		s += fmt.Sprintf(" last %d/%d", m.Index, m.LogTerm)
-	case protocol.MsgAppend:
-		s += fmt.Sprintf(" after %d/%d [%s] commit %d", m.Index, m.LogTerm, describeEntries(m.Entries), m.Commit)
-	case protocol.MsgAppendResp:
-		if m.Reject {
-			s += fmt.Sprintf(" refused %d, perhaps %d/%d", m.Index, m.Hint, m.HintTerm)
-			return s
-		}
-		s += fmt.Sprintf(" match %d", m.Index)
-	case protocol.MsgHeartbeat:
-		s += fmt.Sprintf(" commit %d", m.Commit)
-	case protocol.MsgHeartbeatResp:
-		s += fmt.Sprintf(" match %d seen %d", m.Index, m.Hint)
-	case protocol.MsgBodies:
-		s += fmt.Sprintf(" [%s] commit %d", describeEntries(m.Entries), m.Commit)
-	case protocol.MsgHoldings, protocol.MsgTimeoutNow:
-		if m.Commit > 0 {
-			s += fmt.Sprintf(" commit %d", m.Commit)
-		}
-	case protocol.MsgPropose:
+	if len(m.Entries) > 0 || net.codec.Of(m.Type).Brings != protocol.BringsNothing {
 		s += fmt.Sprintf(" [%s]", describeEntries(m.Entries))
-	case protocol.MsgRead:
-		s += fmt.Sprintf(" %d", m.Context)
-	case protocol.MsgReadResp:
-		s += fmt.Sprintf(" %d at %d", m.Context, m.Index)
+	}
+	if m.Commit > 0 {
+		s += fmt.Sprintf(" commit %d", m.Commit)
 	}
 	if len(m.Holdings) > 0 {
-		s += describeHoldings(m.Holdings, m.Type == protocol.MsgHoldings)
+		s += describeHoldings(m.Holdings, !net.codec.ClaimsOf(m).Holds)
 	}
-	if m.Reject && m.Reason != protocol.ReasonNone {
-		s += ": " + m.Reason.String()
-	} else if m.Reject {
-		s += " no"
-	}
-	if (m.Type == protocol.MsgHeartbeat || m.Type == protocol.MsgHeartbeatResp) && m.Round > 0 {
-		s += fmt.Sprintf(" round %d", m.Round)
+	if m.Reject {
+		s += ": no"
 	}
 	return s
 }

@@ -31,11 +31,11 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 	r.campaign2(out)
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(&protocol.Message{Type: protocol.MsgVoteResp, Instance: 1, From: id, To: 1, Term: 1})
+		step(msg(protocol.Message{Type: MsgVoteResp, Instance: 1, From: id, To: 1, Term: 1}, Part{}).Message)
 	}
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(&protocol.Message{Type: protocol.MsgAppendResp, Instance: 1, From: id, To: 1, Term: 1, Index: 1, Context: 1})
+		step(msg(protocol.Message{Type: MsgAppendResp, Instance: 1, From: id, To: 1, Term: 1, Context: 1}, Part{Index: 1}).Message)
 	}
 	if r.commit != 1 {
 		b.Fatalf("no leader: %+v", r.Status())
@@ -77,9 +77,9 @@ func BenchmarkLeaderAppend(b *testing.B) {
 				now += time.Microsecond
 				r.Step(now, protocol.Propose{Entries: entries}, out)
 				for _, m := range out.Send {
-					if m.Type == protocol.MsgAppend && m.Context != 0 {
-						ack := protocol.Message{Type: protocol.MsgAppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Index: r.log.last, Context: m.Context}
-						r.Step(now, &ack, out)
+					if m.Type == MsgAppend && m.Context != 0 {
+						ack := msg(protocol.Message{Type: MsgAppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, Part{Index: r.log.last})
+						r.Step(now, ack.Message, out)
 					}
 				}
 				r.Step(now, protocol.Persisted{Seq: out.Seq}, out)
@@ -109,7 +109,7 @@ func BenchmarkFollowerAppend(b *testing.B) {
 			frame[k] = entries[k]
 			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
 		}
-		m := &protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Index: last, LogTerm: r.log.lastT, Commit: last, Entries: frame, Context: 1}
+		m := msg(protocol.Message{Type: MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, Part{Index: last, LogTerm: r.log.lastT}).Message
 		r.Step(0, m, out)
 		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
 		out.Reset()
@@ -128,7 +128,7 @@ func BenchmarkReads(b *testing.B) {
 			r.Step(0, protocol.Read{Context: uint64(k + 1)}, out)
 		}
 		for _, m := range out.Send {
-			r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Round: m.Round, Context: m.Context}, out)
+			r.Step(0, msg(protocol.Message{Type: MsgHeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, Part{Round: withPart(m).Round}).Message, out)
 		}
 		if len(out.Reads) != 64 {
 			b.Fatalf("%d reads served", len(out.Reads))

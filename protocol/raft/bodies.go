@@ -53,7 +53,7 @@ func (r *Raft) weighBodies() {
 }
 
 // tellBodies tells the leader the state of this member's bodies.
-func (r *Raft) tellBodies(m *protocol.Message) {
+func (r *Raft) tellBodies(m message) {
 	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
 }
 

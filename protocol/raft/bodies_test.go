@@ -26,13 +26,13 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 		})
 	require.NoError(t, err)
 	var out protocol.Effects
-	says := func(in protocol.Bodies) *protocol.Message {
+	says := func(in protocol.Bodies) *raft.Part {
 		r.Step(time.Minute, in, &out)
 		out.Reset()
-		r.Step(time.Minute, &protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 2, To: 1, Term: 1}, &out)
+		r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 2, To: 1, Term: 1}, raft.Part{}), &out)
 		require.Len(t, out.Send, 1)
 		require.NoError(t, r.Check())
-		return out.Send[0]
+		return out.Send[0].Part.(*raft.Part)
 	}
 	first := says(protocol.Bodies{})
 	require.True(t, first.Lacking, "the log has an entry without its body")
@@ -45,10 +45,10 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	noop := protocol.Entry{Index: 3, Term: 2, Kind: protocol.EntryNoop}
 	noop.Seal(3, 2, make([]byte, protocol.HeadSize))
 	out.Reset()
-	r.Step(time.Minute, &protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 3, To: 1, Term: 2, Index: 2, LogTerm: 1, Context: 1, Entries: []protocol.Entry{noop}}, &out)
+	r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 3, To: 1, Term: 2, Context: 1, Entries: []protocol.Entry{noop}}, raft.Part{Index: 2, LogTerm: 1}), &out)
 	r.Step(time.Minute, protocol.Persisted{Seq: out.Seq}, &out)
 	require.EqualValues(t, 2, r.Status().Term)
 	last := out.Release[len(out.Release)-1]
-	require.Equal(t, protocol.MsgAppendResp, last.Type)
-	require.EqualValues(t, 1, last.Partial)
+	require.Equal(t, raft.MsgAppendResp, last.Type)
+	require.EqualValues(t, 1, last.Part.(*raft.Part).Partial)
 }

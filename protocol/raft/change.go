@@ -91,7 +91,7 @@ func (r *Raft) forwardTarget(in *protocol.ProposeChange) {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: []protocol.Entry{e}})
+	r.send(msg(protocol.Message{Type: MsgPropose, To: r.leader, Entries: []protocol.Entry{e}}, Part{}))
 }
 
 // onTarget changes to a configuration that another member sent, if it has other members. Whether
@@ -289,7 +289,7 @@ func (r *Raft) resign() {
 		return
 	}
 	if p := r.mostAdvanced(); p != nil {
-		r.send(&protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id})
+		r.send(msg(protocol.Message{Type: MsgTimeoutNow, To: p.id}, Part{}))
 	}
 	r.follow(r.term, 0)
 }

@@ -84,7 +84,7 @@ func (r *Raft) campaign(force bool) {
 	}
 	r.role, r.leader = protocol.PreCandidate, 0
 	r.ballots = r.ballots[:0]
-	r.askVotes(protocol.MsgPreVote, r.term+1, false)
+	r.askVotes(MsgPreVote, r.term+1, false)
 	r.ballot(r.cfg.Self, true)
 	r.tally()
 }
@@ -101,7 +101,7 @@ func (r *Raft) elect(force bool) {
 		r.rest() // votes take longer than asking for them
 	}
 	r.writeVote()
-	r.askVotes(protocol.MsgVote, r.term, force)
+	r.askVotes(MsgVote, r.term, force)
 }
 
 // mayStand reports whether this member may lead. A member that is not in the newest configuration
@@ -123,8 +123,8 @@ func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) 
 		if id == r.cfg.Self || !r.voters.Has(id) {
 			continue
 		}
-		m := &protocol.Message{Type: t, To: id, Term: term, Force: force, Index: r.log.last, LogTerm: r.log.lastT}
-		if t == protocol.MsgVote {
+		m := msg(protocol.Message{Type: t, To: id, Term: term}, Part{Force: force, Index: r.log.last, LogTerm: r.log.lastT})
+		if t == MsgVote {
 			r.release(m)
 		} else {
 			r.answer(m)
@@ -185,7 +185,7 @@ func (r *Raft) confirmers(s quorum.Set) quorum.Set {
 	return s
 }
 
-func onPreVoteResp(r *Raft, m *protocol.Message) {
+func onPreVoteResp(r *Raft, m message) {
 	if m.Term == r.term && !m.Reject {
 		return // an answer about a term that has come since
 	}
@@ -196,20 +196,20 @@ func onPreVoteResp(r *Raft, m *protocol.Message) {
 	r.tally()
 }
 
-func onVoteResp(r *Raft, m *protocol.Message) {
+func onVoteResp(r *Raft, m message) {
 	r.ballot(m.From, !m.Reject)
 	r.tally()
 }
 
 // onVote answers a candidate (Raft §5.2, §5.4.1) or one that asks whether it should be one. The
 // candidate need not be in our configuration: ours may be the older one.
-func onVote(r *Raft, m *protocol.Message) {
-	pre := m.Type == protocol.MsgPreVote
+func onVote(r *Raft, m message) {
+	pre := m.Type == MsgPreVote
 	grant := r.upToDate(m)
 	r.needed = r.needed || !grant
 	if pre {
 		grant = grant && m.Term > r.term && !r.sticky()
-		resp := &protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: !grant}
+		resp := msg(protocol.Message{Type: MsgPreVoteResp, To: m.From, Reject: !grant}, Part{})
 		if grant {
 			resp.Term = m.Term
 		}
@@ -218,7 +218,7 @@ func onVote(r *Raft, m *protocol.Message) {
 	}
 	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0)
 	if !grant {
-		r.answer(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From, Reject: true})
+		r.answer(msg(protocol.Message{Type: MsgVoteResp, To: m.From, Reject: true}, Part{}))
 		return
 	}
 	if r.vote != m.From {
@@ -227,10 +227,10 @@ func onVote(r *Raft, m *protocol.Message) {
 	}
 	r.tries = 0
 	r.rest()
-	r.release(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From})
+	r.release(msg(protocol.Message{Type: MsgVoteResp, To: m.From}, Part{}))
 }
 
-func (r *Raft) upToDate(m *protocol.Message) bool {
+func (r *Raft) upToDate(m message) bool {
 	if r.cfg.Mutant == MutantVoteIgnoresLog {
 		return true
 	}
@@ -259,7 +259,7 @@ func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
 }
 
 // heardLeader notes a message of this term's leader.
-func (r *Raft) heardLeader(m *protocol.Message) {
+func (r *Raft) heardLeader(m message) {
 	r.follow(m.Term, m.From)
 	r.hear()
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // onAppend is the follower's part of log matching (Raft §5.3).
-func onAppend(r *Raft, m *protocol.Message) {
+func onAppend(r *Raft, m message) {
 	r.heardLeader(m)
 	for i := range m.Entries {
 		e := &m.Entries[i]
@@ -26,8 +26,8 @@ func onAppend(r *Raft, m *protocol.Message) {
 	}
 	if !r.log.matches(prev, prevTerm) && (r.cfg.Mutant != MutantNoPrevCheck || prev > r.log.last) {
 		hint, hintTerm := r.log.back(prev, prevTerm)
-		r.answer(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Reject: true,
-			Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round, Context: m.Context})
+		r.answer(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Reject: true, Context: m.Context},
+			Part{Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round}))
 		return
 	}
 	if !r.store(prev, entries) {
@@ -113,15 +113,15 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 
 // acknowledge says how far our disk will match once everything written is durable. Frames
 // that were taken in together are acknowledged together.
-func (r *Raft) acknowledge(m *protocol.Message) {
+func (r *Raft) acknowledge(m message) {
 	match := max(r.verified, r.commit)
 	if r.cfg.Mutant == MutantAckBeforeFsync {
-		r.send(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
-			Holdings: r.holdings(m.Commit, match, false)})
+		r.send(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+			Part{Index: match, Round: m.Round}))
 		return
 	}
 	if n := len(r.out.Release); n > 0 {
-		if a := r.out.Release[n-1]; a.Type == protocol.MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
+		if a := withPart(r.out.Release[n-1]); a.Type == MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
 			a.Holdings = r.holdings(m.Commit, a.Index, false)
@@ -129,8 +129,8 @@ func (r *Raft) acknowledge(m *protocol.Message) {
 			return
 		}
 	}
-	a := &protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Index: match, Round: m.Round, Context: m.Context,
-		Holdings: r.holdings(m.Commit, match, false)}
+	a := msg(protocol.Message{Type: MsgAppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+		Part{Index: match, Round: m.Round})
 	r.tellBodies(a)
 	r.release(a)
 }
@@ -139,11 +139,11 @@ func (r *Raft) acknowledge(m *protocol.Message) {
 // term. In a term only its leader cuts the log, and only after what was acknowledged. So if a
 // heartbeat names more than the log has, entries and votes were lost, however late that heartbeat
 // comes.
-func (r *Raft) remembers(m *protocol.Message) bool {
+func (r *Raft) remembers(m message) bool {
 	if m.Index <= r.log.last || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true
 	}
-	r.answer(&protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From, Reject: true, Index: r.log.last, Round: m.Round, Context: m.Context})
+	r.answer(msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Reject: true, Context: m.Context}, Part{Index: r.log.last, Round: m.Round}))
 	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: r.log.last}
 	r.forgot = true
 	return false
@@ -151,7 +151,7 @@ func (r *Raft) remembers(m *protocol.Message) bool {
 
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
 // what our memory holds.
-func onHeartbeat(r *Raft, m *protocol.Message) {
+func onHeartbeat(r *Raft, m message) {
 	r.heardLeader(m)
 	if !r.remembers(m) {
 		return
@@ -159,9 +159,8 @@ func onHeartbeat(r *Raft, m *protocol.Message) {
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)
-	a := &protocol.Message{Type: protocol.MsgHeartbeatResp, To: m.From,
-		Index: match, Hint: hint, Commit: r.applied, Round: m.Round, Context: m.Context,
-		Holdings: r.holdings(m.Commit, match, true)}
+	a := msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
+		Part{Index: match, Hint: hint, Round: m.Round})
 	r.tellBodies(a)
 	r.answer(a)
 }

@@ -28,20 +28,21 @@ func oneOfThree(t *testing.T, self protocol.MemberID, entries int) *raft.Raft {
 func TestAMemberFindsOutThatItForgot(t *testing.T) {
 	r := oneOfThree(t, 2, 3)
 	var out protocol.Effects
-	beat := protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Index: 3, Round: 4, Context: 5}
-	r.Step(0, &beat, &out)
+	part := raft.Part{Index: 3, Round: 4}
+	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Context: 5}
+	r.Step(0, raft.NewMessage(beat, part), &out)
 	require.Nil(t, out.Forgot, "it has all that it acknowledged")
 	require.False(t, out.Send[0].Reject)
 	out.Reset()
-	beat.Index = 7
-	r.Step(0, &beat, &out)
+	part.Index = 7
+	r.Step(0, raft.NewMessage(beat, part), &out)
 	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 1, Acked: 7, Last: 3}, out.Forgot)
 	require.Len(t, out.Send, 1)
 	require.True(t, out.Send[0].Reject)
-	require.EqualValues(t, 3, out.Send[0].Index)
+	require.EqualValues(t, 3, out.Send[0].Part.(*raft.Part).Index)
 	out.Reset()
 	r.Step(time.Hour, protocol.Tick{Random: 1}, &out)
-	r.Step(time.Hour, &protocol.Message{Type: protocol.MsgVote, Instance: 1, From: 3, To: 2, Term: 9, Index: 99, LogTerm: 8, Force: true}, &out)
+	r.Step(time.Hour, raft.NewMessage(protocol.Message{Type: raft.MsgVote, Instance: 1, From: 3, To: 2, Term: 9}, raft.Part{Index: 99, LogTerm: 8, Force: true}), &out)
 	require.Empty(t, out.Send)
 	require.Empty(t, out.Release, "no vote, no word")
 }
@@ -50,8 +51,8 @@ func TestAMemberFindsOutThatItForgot(t *testing.T) {
 func TestALateHeartbeatOfAnotherTermAccusesNobody(t *testing.T) {
 	r := oneOfThree(t, 2, 3)
 	var out protocol.Effects
-	r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 3, To: 2, Term: 2}, &out)
-	r.Step(0, &protocol.Message{Type: protocol.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Index: 7}, &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 3, To: 2, Term: 2}, raft.Part{}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1}, raft.Part{Index: 7}), &out)
 	require.Nil(t, out.Forgot)
 }
 
@@ -62,22 +63,22 @@ func TestALeaderDoesNotCountWhoForgot(t *testing.T) {
 	r.Step(0, protocol.Tick{Random: 1}, &out)
 	r.Step(0, protocol.Stand{}, &out) // no effect after term 0
 	r.Step(30*time.Second, protocol.Tick{Random: 1}, &out)
-	say := func(m protocol.Message) {
-		m.Instance, m.To = 1, 1
-		r.Step(30*time.Second, &m, &out)
+	say := func(m protocol.Message, p raft.Part) {
+		m.Instance, m.From, m.To, m.Term = 1, 2, 1, 2
+		r.Step(30*time.Second, raft.NewMessage(m, p), &out)
 		r.Step(30*time.Second, protocol.Persisted{Seq: out.Seq}, &out)
 	}
-	say(protocol.Message{Type: protocol.MsgPreVoteResp, From: 2, Term: 2})
-	say(protocol.Message{Type: protocol.MsgVoteResp, From: 2, Term: 2})
+	say(protocol.Message{Type: raft.MsgPreVoteResp}, raft.Part{})
+	say(protocol.Message{Type: raft.MsgVoteResp}, raft.Part{})
 	st := r.Status()
 	require.Equal(t, protocol.Leader, st.Role)
-	say(protocol.Message{Type: protocol.MsgAppendResp, From: 2, Term: 2, Index: st.Last, Context: 1})
+	say(protocol.Message{Type: raft.MsgAppendResp, Context: 1}, raft.Part{Index: st.Last})
 	require.Equal(t, st.Last, r.Status().Commit)
-	say(protocol.Message{Type: protocol.MsgHeartbeatResp, From: 2, Term: 2, Reject: true, Index: 0, Context: 1})
+	say(protocol.Message{Type: raft.MsgHeartbeatResp, Reject: true, Context: 1}, raft.Part{})
 	p := r.Status().Peers[0]
 	require.Zero(t, p.Match)
 	require.False(t, p.Active)
-	say(protocol.Message{Type: protocol.MsgAppendResp, From: 2, Term: 2, Index: st.Last, Context: 1})
+	say(protocol.Message{Type: raft.MsgAppendResp, Context: 1}, raft.Part{Index: st.Last})
 	require.Zero(t, r.Status().Peers[0].Match, "a late word is no word")
 	require.NoError(t, r.Check())
 }

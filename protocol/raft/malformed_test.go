@@ -62,11 +62,11 @@ func TestMalformedProposalsAreRefused(t *testing.T) {
 		if e.Kind == protocol.EntryBatch {
 			require.Equal(t, []protocol.Rejection{{ID: e.ID, Reason: protocol.ReasonMalformed, Leader: 1}}, out.Reject, name)
 		}
-		step(&protocol.Message{Type: protocol.MsgPropose, Instance: 1, From: 2, To: 1, Entries: []protocol.Entry{e}})
+		step(raft.NewMessage(protocol.Message{Type: raft.MsgPropose, Instance: 1, From: 2, To: 1, Entries: []protocol.Entry{e}}, raft.Part{}))
 		require.Equal(t, last, r.Status().Last, "%s, forwarded", name)
 		if e.Kind == protocol.EntryBatch {
 			require.Len(t, out.Send, 1, name)
-			require.Equal(t, protocol.ReasonMalformed, out.Send[0].Reason, name)
+			require.Equal(t, protocol.ReasonMalformed, out.Send[0].Part.(*raft.Part).Reason, name)
 		}
 	}
 }

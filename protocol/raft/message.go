@@ -1,26 +1,166 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"fmt"
+	"strings"
 
-// Codec is what members know of Raft's messages.
-var Codec = &protocol.Codec{Types: types[:]}
+	"github.com/braidlog/braid/protocol"
+)
 
-// types are the messages of Raft and its placements.
-var types = [...]protocol.Traits{
-	protocol.MsgPreVote - protocol.FirstOwnType:       {Name: "PreVote", Way: protocol.Urgent},
-	protocol.MsgPreVoteResp - protocol.FirstOwnType:   {Name: "PreVoteResp", Way: protocol.Urgent},
-	protocol.MsgVote - protocol.FirstOwnType:          {Name: "Vote", Way: protocol.Urgent},
-	protocol.MsgVoteResp - protocol.FirstOwnType:      {Name: "VoteResp", Way: protocol.Urgent},
-	protocol.MsgAppend - protocol.FirstOwnType:        {Name: "Append", Brings: protocol.BringsLog},
-	protocol.MsgAppendResp - protocol.FirstOwnType:    {Name: "AppendResp"},
-	protocol.MsgHeartbeat - protocol.FirstOwnType:     {Name: "Heartbeat", Way: protocol.BothWays},
-	protocol.MsgHeartbeatResp - protocol.FirstOwnType: {Name: "HeartbeatResp", Way: protocol.SameWay},
-	protocol.MsgPropose - protocol.FirstOwnType:       {Name: "Propose", Brings: protocol.BringsProposals},
-	protocol.MsgProposeResp - protocol.FirstOwnType:   {Name: "ProposeResp"},
-	protocol.MsgRead - protocol.FirstOwnType:          {Name: "Read", Way: protocol.Urgent},
-	protocol.MsgReadResp - protocol.FirstOwnType:      {Name: "ReadResp", Way: protocol.Urgent},
-	protocol.MsgTimeoutNow - protocol.FirstOwnType:    {Name: "TimeoutNow", Way: protocol.Urgent},
-	protocol.MsgHoldings - protocol.FirstOwnType:      {Name: "Holdings"},
-	protocol.MsgHoldingsResp - protocol.FirstOwnType:  {Name: "HoldingsResp"},
-	protocol.MsgBodies - protocol.FirstOwnType:        {Name: "Bodies"},
+// The messages of Raft and its placements. An answer has the type after its question.
+const (
+	MsgPreVote = protocol.FirstOwnType + iota
+	MsgPreVoteResp
+	MsgVote
+	MsgVoteResp
+	MsgAppend
+	MsgAppendResp
+	MsgHeartbeat
+	MsgHeartbeatResp
+	// MsgPropose forwards sealed batches to the leader. It is answered only when refused.
+	MsgPropose
+	MsgProposeResp
+	// MsgRead asks the leader for a read point on behalf of a follower.
+	MsgRead
+	MsgReadResp
+	// MsgTimeoutNow tells a member to stand for election at once (leadership transfer).
+	MsgTimeoutNow
+	// MsgHoldings: a leader that was just elected asks in what form each member holds the
+	// bodies of the Holdings' entries (docs/craft.md, 2.5).
+	MsgHoldings
+	MsgHoldingsResp
+	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
+	// a row. It is answered by MsgAppendResp.
+	MsgBodies
+	messageTypes
+)
+
+// Codec is what is known of Raft's messages.
+var Codec = &protocol.Codec{Types: types[:], Decode: decodePart, Describe: describe, Claims: claims}
+
+const own = protocol.FirstOwnType
+
+var types = [messageTypes - own]protocol.Traits{
+	MsgPreVote - own:       {Name: "PreVote", Way: protocol.Urgent},
+	MsgPreVoteResp - own:   {Name: "PreVoteResp", Way: protocol.Urgent},
+	MsgVote - own:          {Name: "Vote", Way: protocol.Urgent},
+	MsgVoteResp - own:      {Name: "VoteResp", Way: protocol.Urgent},
+	MsgAppend - own:        {Name: "Append", Brings: protocol.BringsLog},
+	MsgAppendResp - own:    {Name: "AppendResp"},
+	MsgHeartbeat - own:     {Name: "Heartbeat", Way: protocol.BothWays},
+	MsgHeartbeatResp - own: {Name: "HeartbeatResp", Way: protocol.SameWay},
+	MsgPropose - own:       {Name: "Propose", Brings: protocol.BringsProposals},
+	MsgProposeResp - own:   {Name: "ProposeResp"},
+	MsgRead - own:          {Name: "Read", Way: protocol.Urgent},
+	MsgReadResp - own:      {Name: "ReadResp", Way: protocol.Urgent},
+	MsgTimeoutNow - own:    {Name: "TimeoutNow", Way: protocol.Urgent},
+	MsgHoldings - own:      {Name: "Holdings"},
+	MsgHoldingsResp - own:  {Name: "HoldingsResp"},
+	MsgBodies - own:        {Name: "Bodies"},
+}
+
+// Part is what Raft's messages have beside what all protocols' messages have. Which fields mean
+// something depends on the type; unused ones are zero. Of the common ones, Commit is the sender's
+// commit index, in a HeartbeatResp Applied of [protocol.Tick].
+type Part struct {
+	Force   bool // a vote asked for by a leadership transfer: stickiness does not apply
+	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
+	Reason  protocol.Reason
+	// Partial and Restripes: AppendResp, HeartbeatResp: as in [protocol.Bodies].
+	Partial   uint8
+	Restripes uint32
+	// Index and LogTerm: Append: the entry before Entries. AppendResp: the highest index
+	// known to match, or, if Reject, the refused Index. Votes: the candidate's last entry.
+	// ReadResp: the read point. Heartbeat: up to where the receiver acknowledged in this term.
+	Index   protocol.Index
+	LogTerm protocol.Term
+	// Hint and HintTerm: AppendResp with Reject: where the follower's log may match.
+	Hint     protocol.Index
+	HintTerm protocol.Term
+	// Round numbers the leader's confirmations of its leadership; answers repeat it.
+	Round uint64
+	// ID is the refused proposal's id (ProposeResp).
+	ID protocol.ProposalID
+}
+
+// message is a message with its part.
+type message struct {
+	*protocol.Message
+	*Part
+}
+
+// msg makes a message and its part in one piece of memory.
+func msg(m protocol.Message, p Part) message {
+	both := &struct {
+		m protocol.Message
+		p Part
+	}{m, p}
+	both.m.Part = &both.p
+	return message{&both.m, &both.p}
+}
+
+// withPart is a message that this member or another one made with msg.
+func withPart(m *protocol.Message) message { return message{m, m.Part.(*Part)} }
+
+// describe is what the part says, for a person.
+func describe(in *protocol.Message) string {
+	m := withPart(in)
+	text := ""
+	switch m.Type {
+	case MsgPreVote, MsgVote:
+		text = fmt.Sprintf("last %d/%d", m.Index, m.LogTerm)
+	case MsgAppend:
+		text = fmt.Sprintf("after %d/%d", m.Index, m.LogTerm)
+	case MsgAppendResp:
+		text = fmt.Sprintf("match %d", m.Index)
+		if m.Reject {
+			text = fmt.Sprintf("refused %d, perhaps %d/%d", m.Index, m.Hint, m.HintTerm)
+		}
+	case MsgHeartbeatResp:
+		text = fmt.Sprintf("match %d seen %d", m.Index, m.Hint)
+	case MsgRead:
+		text = fmt.Sprint(m.Context)
+	case MsgReadResp:
+		text = fmt.Sprintf("%d at %d", m.Context, m.Index)
+	}
+	if m.Force {
+		text = "forced " + text
+	}
+	if m.Reason != protocol.ReasonNone {
+		text += fmt.Sprintf(" (%s)", m.Reason)
+	}
+	if m.Round > 0 && (m.Type == MsgHeartbeat || m.Type == MsgHeartbeatResp) {
+		text += fmt.Sprintf(" round %d", m.Round)
+	}
+	if m.Lacking {
+		text += " lacking"
+	}
+	return strings.TrimSpace(text)
+}
+
+// claims is what a message says that must be so.
+func claims(in *protocol.Message) (c protocol.Claims) {
+	m := withPart(in)
+	switch m.Type {
+	case MsgVote:
+		c.Vote = m.From
+	case MsgVoteResp:
+		if !m.Reject {
+			c.Vote = m.To
+		}
+	case MsgAppend:
+		c.Term = true
+	case MsgAppendResp, MsgHeartbeatResp:
+		c.Holds = true
+		if c.Term = !m.Reject; c.Term {
+			c.Stored = m.Index
+		}
+	case MsgHeartbeat:
+		c.Acked = m.Index
+	case MsgTimeoutNow:
+		c.Moves = true
+	case MsgHoldingsResp: // it is bound to the new leader's term (docs/craft.md, G2)
+		c.Term, c.Holds, c.Asked = true, true, true
+	}
+	return c
 }

@@ -158,8 +158,7 @@ func (r *Raft) askHoldings() {
 		ask = append(ask, protocol.Holding{Index: i, Term: r.log.at(i).Term})
 	}
 	for _, p := range r.lead.peers {
-		r.send(&protocol.Message{Type: protocol.MsgHoldings, To: p.id, Commit: r.commit,
-			Round: r.lead.round, Context: stamp(r.now), Holdings: ask})
+		r.send(msg(protocol.Message{Type: MsgHoldings, To: p.id, Commit: r.commit, Context: stamp(r.now), Holdings: ask}, Part{Round: r.lead.round}))
 	}
 }
 
@@ -184,7 +183,7 @@ func (r *Raft) fetchBodies(again bool) {
 	}
 }
 
-func onHoldingsResp(r *Raft, m *protocol.Message) {
+func onHoldingsResp(r *Raft, m message) {
 	p := r.heardPeer(m)
 	if p == nil || r.lead.ready {
 		return

@@ -75,7 +75,7 @@ type progress struct {
 
 	// told is the highest commit index sent in this phase, latest the last Append.
 	told   protocol.Index
-	latest *protocol.Message
+	latest message
 	// round is the highest round of leadership it confirmed.
 	round uint64
 	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard of, and

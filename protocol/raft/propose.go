@@ -24,7 +24,7 @@ func (r *Raft) forward(entries []protocol.Entry) {
 	}
 	for len(entries) > 0 {
 		n := protocol.Fitting(entries, most)
-		r.send(&protocol.Message{Type: protocol.MsgPropose, To: r.leader, Entries: entries[:n:n]})
+		r.send(msg(protocol.Message{Type: MsgPropose, To: r.leader, Entries: entries[:n:n]}, Part{}))
 		entries = entries[n:]
 	}
 }
@@ -37,7 +37,7 @@ func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader pro
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: leader})
 }
 
-func onPropose(r *Raft, m *protocol.Message) {
+func onPropose(r *Raft, m message) {
 	if len(m.Entries) == 1 && m.Entries[0].Kind == protocol.EntryConfig {
 		r.onTarget(&m.Entries[0])
 		return
@@ -46,11 +46,11 @@ func onPropose(r *Raft, m *protocol.Message) {
 		if id == (protocol.ProposalID{}) {
 			return
 		}
-		r.send(&protocol.Message{Type: protocol.MsgProposeResp, To: m.From, Reject: true, Reason: reason, ID: id})
+		r.send(msg(protocol.Message{Type: MsgProposeResp, To: m.From, Reject: true}, Part{Reason: reason, ID: id}))
 	})
 }
 
-func onProposeResp(r *Raft, m *protocol.Message) { r.reject(m.ID, m.Reason, r.leader) }
+func onProposeResp(r *Raft, m message) { r.reject(m.ID, m.Reason, r.leader) }
 
 // accept appends the proposals that this member, as the leader, takes, and refuses each of
 // the others by its own id.

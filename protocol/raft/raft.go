@@ -248,33 +248,35 @@ func (r *Raft) give() {
 }
 
 // handler handles one type of message in one role.
-type handler func(r *Raft, m *protocol.Message)
+type handler func(r *Raft, m message)
 
 const roles = int(protocol.Leader) + 1
 
 // handlers is found by type, then role; nil: nothing to do. A message that arrives here has this
 // member's term, or its term does not matter.
 var handlers = [...][roles]handler{
-	protocol.MsgPreVote:       {onVote, onVote, onVote, onVote},
-	protocol.MsgVote:          {onVote, onVote, onVote, onVote},
-	protocol.MsgPreVoteResp:   {nil, onPreVoteResp, nil, nil},
-	protocol.MsgVoteResp:      {nil, nil, onVoteResp, nil},
-	protocol.MsgAppend:        {onAppend, onAppend, onAppend, nil},
-	protocol.MsgAppendResp:    {nil, nil, nil, onAppendResp},
-	protocol.MsgHeartbeat:     {onHeartbeat, onHeartbeat, onHeartbeat, nil},
-	protocol.MsgHeartbeatResp: {nil, nil, nil, onHeartbeatResp},
-	protocol.MsgPropose:       {onPropose, onPropose, onPropose, onPropose},
-	protocol.MsgProposeResp:   {onProposeResp, onProposeResp, onProposeResp, onProposeResp},
-	protocol.MsgRead:          {onRead, onRead, onRead, onRead},
-	protocol.MsgReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
-	protocol.MsgTimeoutNow:    {onTimeoutNow, nil, nil, nil},
-	protocol.MsgHoldings:      {onHoldings, onHoldings, onHoldings, nil},
-	protocol.MsgHoldingsResp:  {nil, nil, nil, onHoldingsResp},
-	protocol.MsgBodies:        {onBodies, onBodies, onBodies, nil},
+	MsgPreVote:       {onVote, onVote, onVote, onVote},
+	MsgVote:          {onVote, onVote, onVote, onVote},
+	MsgPreVoteResp:   {nil, onPreVoteResp, nil, nil},
+	MsgVoteResp:      {nil, nil, onVoteResp, nil},
+	MsgAppend:        {onAppend, onAppend, onAppend, nil},
+	MsgAppendResp:    {nil, nil, nil, onAppendResp},
+	MsgHeartbeat:     {onHeartbeat, onHeartbeat, onHeartbeat, nil},
+	MsgHeartbeatResp: {nil, nil, nil, onHeartbeatResp},
+	MsgPropose:       {onPropose, onPropose, onPropose, onPropose},
+	MsgProposeResp:   {onProposeResp, onProposeResp, onProposeResp, onProposeResp},
+	MsgRead:          {onRead, onRead, onRead, onRead},
+	MsgReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
+	MsgTimeoutNow:    {onTimeoutNow, nil, nil, nil},
+	MsgHoldings:      {onHoldings, onHoldings, onHoldings, nil},
+	MsgHoldingsResp:  {nil, nil, nil, onHoldingsResp},
+	MsgBodies:        {onBodies, onBodies, onBodies, nil},
 }
 
-func (r *Raft) receive(m *protocol.Message) {
-	if m.Instance != r.cfg.Instance || m.To != r.cfg.Self || m.From == r.cfg.Self || int(m.Type) >= len(handlers) {
+func (r *Raft) receive(in *protocol.Message) {
+	p, ok := in.Part.(*Part)
+	m := message{in, p}
+	if !ok || m.Instance != r.cfg.Instance || m.To != r.cfg.Self || m.From == r.cfg.Self || int(m.Type) >= len(handlers) {
 		return
 	}
 	if !termless(m.Type) && !r.termAgrees(m) {
@@ -289,7 +291,7 @@ func (r *Raft) receive(m *protocol.Message) {
 // and their answers.
 func termless(t protocol.MessageType) bool {
 	switch t {
-	case protocol.MsgPropose, protocol.MsgProposeResp, protocol.MsgRead, protocol.MsgReadResp:
+	case MsgPropose, MsgProposeResp, MsgRead, MsgReadResp:
 		return true
 	}
 	return false
@@ -297,7 +299,7 @@ func termless(t protocol.MessageType) bool {
 
 // termAgrees compares the message's term with this member's, and enters a higher one (Raft §5.1).
 // It reports whether to handle the message.
-func (r *Raft) termAgrees(m *protocol.Message) bool {
+func (r *Raft) termAgrees(m message) bool {
 	switch {
 	case m.Term < r.term:
 		r.answerStale(m)
@@ -306,24 +308,24 @@ func (r *Raft) termAgrees(m *protocol.Message) bool {
 		return true
 	}
 	switch m.Type {
-	case protocol.MsgPreVote:
+	case MsgPreVote:
 		return true // asks about a term that nobody entered yet
-	case protocol.MsgPreVoteResp:
+	case MsgPreVoteResp:
 		if !m.Reject {
 			return true // repeats the term that we asked about
 		}
 		r.follow(m.Term, 0)
-	case protocol.MsgVote:
+	case MsgVote:
 		if !m.Force && r.sticky() {
 			return false
 		}
 		r.follow(m.Term, 0)
-	case protocol.MsgHoldings:
+	case MsgHoldings:
 		if r.cfg.Mutant == MutantCodeOldTermAnswers {
 			return true
 		}
 		r.follow(m.Term, m.From)
-	case protocol.MsgAppend, protocol.MsgHeartbeat, protocol.MsgBodies:
+	case MsgAppend, MsgHeartbeat, MsgBodies:
 		r.follow(m.Term, m.From)
 	default:
 		r.follow(m.Term, 0)
@@ -333,38 +335,38 @@ func (r *Raft) termAgrees(m *protocol.Message) bool {
 
 // answerStale tells a member that waits for an answer that its term is over. So a leader steps
 // down that this member cannot follow, because this member's term is higher.
-func (r *Raft) answerStale(m *protocol.Message) {
+func (r *Raft) answerStale(m message) {
 	switch m.Type {
-	case protocol.MsgPreVote:
-		r.answer(&protocol.Message{Type: protocol.MsgPreVoteResp, To: m.From, Reject: true})
-	case protocol.MsgVote:
-		r.answer(&protocol.Message{Type: protocol.MsgVoteResp, To: m.From, Reject: true})
-	case protocol.MsgAppend, protocol.MsgHeartbeat, protocol.MsgHoldings, protocol.MsgBodies:
-		r.answer(&protocol.Message{Type: protocol.MsgAppendResp, To: m.From, Reject: true})
+	case MsgPreVote:
+		r.answer(msg(protocol.Message{Type: MsgPreVoteResp, To: m.From, Reject: true}, Part{}))
+	case MsgVote:
+		r.answer(msg(protocol.Message{Type: MsgVoteResp, To: m.From, Reject: true}, Part{}))
+	case MsgAppend, MsgHeartbeat, MsgHoldings, MsgBodies:
+		r.answer(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Reject: true}, Part{}))
 	}
 }
 
 // stampOn fills in what all messages have. Termless ones have no term.
-func (r *Raft) stampOn(m *protocol.Message) *protocol.Message {
+func (r *Raft) stampOn(m message) *protocol.Message {
 	m.Instance, m.From = r.cfg.Instance, r.cfg.Self
 	if m.Term == 0 && !termless(m.Type) {
 		m.Term = r.term
 	}
-	return m
+	return m.Message
 }
 
 // send lets a message leave now.
-func (r *Raft) send(m *protocol.Message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
+func (r *Raft) send(m message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
 
 // release lets a message leave when everything written so far is durable.
-func (r *Raft) release(m *protocol.Message) {
+func (r *Raft) release(m message) {
 	r.out.Seq = r.disk.touch()
 	r.out.Release = append(r.out.Release, r.stampOn(m))
 }
 
 // answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
 // term or vote that is not durable yet.
-func (r *Raft) answer(m *protocol.Message) {
+func (r *Raft) answer(m message) {
 	if r.disk.stateDurable() {
 		r.send(m)
 		return

@@ -42,7 +42,7 @@ func (r *Raft) read(in protocol.Read) {
 	case r.leader == 0 || r.life == 0:
 		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
-		r.send(&protocol.Message{Type: protocol.MsgRead, To: r.leader, Context: in.Context, Round: r.life})
+		r.send(msg(protocol.Message{Type: MsgRead, To: r.leader, Context: in.Context}, Part{Round: r.life}))
 	}
 }
 
@@ -54,7 +54,7 @@ func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.Me
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: leader})
 }
 
-func onRead(r *Raft, m *protocol.Message) {
+func onRead(r *Raft, m message) {
 	q := query{context: m.Context, from: m.From, life: m.Round}
 	if r.role != protocol.Leader {
 		r.failRead(q, protocol.ReasonNotLeader, r.leader)
@@ -64,7 +64,7 @@ func onRead(r *Raft, m *protocol.Message) {
 }
 
 // onReadResp passes the leader's answer on, unless an earlier life of this member asked.
-func onReadResp(r *Raft, m *protocol.Message) {
+func onReadResp(r *Raft, m message) {
 	switch {
 	case m.Round != r.life:
 	case m.Reject:
@@ -168,7 +168,7 @@ func (r *Raft) serve(q query, index protocol.Index) {
 		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
 		return
 	}
-	r.send(&protocol.Message{Type: protocol.MsgReadResp, To: q.from, Context: q.context, Round: q.life, Index: index})
+	r.send(msg(protocol.Message{Type: MsgReadResp, To: q.from, Context: q.context}, Part{Round: q.life, Index: index}))
 }
 
 func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberID) {
@@ -176,7 +176,7 @@ func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberI
 		r.refuse(q.context, reason, leader)
 		return
 	}
-	r.send(&protocol.Message{Type: protocol.MsgReadResp, To: q.from, Context: q.context, Round: q.life, Reject: true, Reason: reason})
+	r.send(msg(protocol.Message{Type: MsgReadResp, To: q.from, Context: q.context, Reject: true}, Part{Round: q.life, Reason: reason}))
 }
 
 // failReads refuses all reads that wait.

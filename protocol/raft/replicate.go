@@ -94,10 +94,8 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, stamp(r.now)
 		return
 	}
-	m = &protocol.Message{
-		Type: protocol.MsgAppend, To: p.id, Index: prev, LogTerm: prevTerm,
-		Commit: r.commit, Round: r.lead.round, Entries: entries,
-	}
+	m = msg(protocol.Message{Type: MsgAppend, To: p.id, Commit: r.commit, Entries: entries},
+		Part{Index: prev, LogTerm: prevTerm, Round: r.lead.round})
 	if answer {
 		m.Context = stamp(r.now)
 	}
@@ -110,10 +108,10 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 }
 
 // unsent reports whether a message still waits to be sent.
-func (r *Raft) unsent(m *protocol.Message) bool {
+func (r *Raft) unsent(m message) bool {
 	const far = 16 // more messages than that came after it only if there are many peers
-	for i := len(r.out.Send) - 1; m != nil && i >= max(0, len(r.out.Send)-far); i-- {
-		if r.out.Send[i] == m {
+	for i := len(r.out.Send) - 1; m.Message != nil && i >= max(0, len(r.out.Send)-far); i-- {
+		if r.out.Send[i] == m.Message {
 			return true
 		}
 	}
@@ -127,19 +125,19 @@ func (r *Raft) heartbeats() {
 }
 
 func (r *Raft) heartbeat(p *progress) *protocol.Message {
-	m := &protocol.Message{Type: protocol.MsgHeartbeat, To: p.id, Index: p.match, Commit: r.commit, Round: r.lead.round, Context: stamp(r.now)}
+	m := msg(protocol.Message{Type: MsgHeartbeat, To: p.id, Commit: r.commit, Context: stamp(r.now)}, Part{Index: p.match, Round: r.lead.round})
 	r.send(m)
-	return m
+	return m.Message
 }
 
 // heardPeer notes what every answer tells, and returns the member that gave it.
-func (r *Raft) heardPeer(m *protocol.Message) *progress {
+func (r *Raft) heardPeer(m message) *progress {
 	p := r.peer(m.From)
 	if p == nil || p.forgot {
 		return nil
 	}
 	p.heard = stamp(r.now)
-	if m.Type == protocol.MsgAppendResp && !m.Reject || m.Type == protocol.MsgHeartbeatResp {
+	if m.Type == MsgAppendResp && !m.Reject || m.Type == MsgHeartbeatResp {
 		// What it said before it had all that it acknowledged since says less.
 		p.lacking = m.Lacking || p.lacking && m.Index < p.match
 		p.partial, p.restripes = m.Partial, m.Restripes
@@ -154,7 +152,7 @@ func (r *Raft) heardPeer(m *protocol.Message) *progress {
 	return p
 }
 
-func onAppendResp(r *Raft, m *protocol.Message) {
+func onAppendResp(r *Raft, m message) {
 	p := r.heardPeer(m)
 	switch {
 	case p == nil || m.Index > r.log.last:
@@ -169,7 +167,7 @@ func onAppendResp(r *Raft, m *protocol.Message) {
 }
 
 // tripOf is how long ago the question was sent that m answers; negative if not known.
-func (r *Raft) tripOf(m *protocol.Message) (trip time.Duration) {
+func (r *Raft) tripOf(m message) (trip time.Duration) {
 	if m.Context == 0 {
 		return -1
 	}
@@ -177,7 +175,7 @@ func (r *Raft) tripOf(m *protocol.Message) (trip time.Duration) {
 }
 
 // matched notes that p's disk matches up to m.Index, and goes on sending.
-func (r *Raft) matched(p *progress, m *protocol.Message) {
+func (r *Raft) matched(p *progress, m message) {
 	grew := m.Index > p.match
 	if grew {
 		p.match, p.grown = m.Index, r.now
@@ -208,7 +206,7 @@ func (r *Raft) matched(p *progress, m *protocol.Message) {
 
 // refused backs up to where the logs may match: the follower skipped terms later than
 // ours at the refused index, we skip terms later than its.
-func (r *Raft) refused(p *progress, m *protocol.Message) {
+func (r *Raft) refused(p *progress, m message) {
 	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
 		return // late
 	}
@@ -232,7 +230,7 @@ func (r *Raft) disown(p *progress) {
 	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
 }
 
-func onHeartbeatResp(r *Raft, m *protocol.Message) {
+func onHeartbeatResp(r *Raft, m message) {
 	if m.Reject {
 		if p := r.peer(m.From); p != nil && m.Index < p.match {
 			r.disown(p)
@@ -272,13 +270,13 @@ func onHeartbeatResp(r *Raft, m *protocol.Message) {
 
 // late reports whether p answers something that was sent before its phase began. An answer to a
 // snapshot has no Context.
-func (r *Raft) late(p *progress, m *protocol.Message) bool {
+func (r *Raft) late(p *progress, m message) bool {
 	return m.Context != 0 && m.Context < p.began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
 // lost reports whether the oldest frame in flight never arrived: the follower answers a question
 // that left well after that frame, and has not seen it.
-func (r *Raft) lost(p *progress, m *protocol.Message) bool {
+func (r *Raft) lost(p *progress, m message) bool {
 	return len(p.frames) > 0 && m.Hint < p.frames[0].last &&
 		m.Context > stamp(p.frames[0].sent+r.cfg.Heartbeat)
 }

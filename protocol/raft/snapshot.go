@@ -99,7 +99,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 		r.install(in.Base)
 	}
 	if in.Term != 0 {
-		a := &protocol.Message{Type: protocol.MsgAppendResp, To: in.From, Index: r.commit}
+		a := msg(protocol.Message{Type: MsgAppendResp, To: in.From}, Part{Index: r.commit})
 		r.tellBodies(a)
 		r.release(a)
 	}

@@ -77,14 +77,14 @@ func (r *Raft) handOver(p *progress) {
 		return
 	}
 	h.sent = true
-	m := &protocol.Message{Type: protocol.MsgTimeoutNow, To: p.id}
+	m := msg(protocol.Message{Type: MsgTimeoutNow, To: p.id}, Part{})
 	if r.lastCoded > 0 {
 		m.Commit = r.commit
 	}
 	r.send(m)
 }
 
-func onTimeoutNow(r *Raft, m *protocol.Message) {
+func onTimeoutNow(r *Raft, m message) {
 	if r.leader == m.From {
 		r.learnCommit(m.Commit, max(r.verified, r.commit))
 		r.campaign(true)

@@ -205,6 +205,5 @@ func (c *code) fill(p *progress) {
 		return
 	}
 	*f = filling{last: entries[len(entries)-1].Index, sent: r.now}
-	r.send(&protocol.Message{Type: protocol.MsgBodies, To: p.id, Commit: r.commit, Round: r.lead.round,
-		Context: stamp(r.now), Entries: entries})
+	r.send(msg(protocol.Message{Type: MsgBodies, To: p.id, Commit: r.commit, Context: stamp(r.now), Entries: entries}, Part{Round: r.lead.round}))
 }

@@ -21,7 +21,7 @@ func (b *billed) Step(now time.Duration, in protocol.Input, eff *protocol.Effect
 	commits := len(eff.Commit) - before
 	switch in := in.(type) {
 	case *protocol.Message:
-		if in.Type == protocol.MsgAppend {
+		if protocolCore.Codec.Of(in.Type).Brings == protocol.BringsLog {
 			cost.on(c.Append, len(in.Entries), 0)
 		} else {
 			cost.on(c.Ack, commits, 0)
@@ -52,7 +52,7 @@ func (l *loop) measure() {
 	}
 	for i := range t.Inputs {
 		kind := meterAck
-		if msg, ok := t.Inputs[i].(*protocol.Message); ok && msg.Type == protocol.MsgAppend {
+		if msg, ok := t.Inputs[i].(*protocol.Message); ok && protocolCore.Codec.Of(msg.Type).Brings == protocol.BringsLog {
 			kind = meterAppend
 		}
 		l.measured(m, kind, member.Happened{Durable: t.Durable, Inputs: t.Inputs[i : i+1]})

@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -141,7 +142,7 @@ func (c *Costs) messages() {
 	done := member.Done(func(any, error) {})
 	buffer := make([]byte, 0, 2*large)
 	message := func(entries, bytes int) (m protocol.Message, frame float64) {
-		m = protocol.Message{Type: protocol.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1}
+		m = protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Part: &raft.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
 		for range entries {
 			m.Entries = append(m.Entries, sealed(1, bytes, done).Entry)
 		}

@@ -1,0 +1,99 @@
+package raft
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A part is encoded as two bytes that say which of its fields are not zero, and those of them that
+// are numbers, in their order.
+const (
+	hasIndex = 1 << iota
+	hasLogTerm
+	hasHint
+	hasHintTerm
+	hasRound
+	hasReason
+	hasPartial
+	hasRestripes
+	hasMember
+	hasIncarnation
+	hasSeq
+	hasForce
+	hasLacking
+	numbers = iota - 2
+)
+
+// fields are those that a type may have.
+var fields = [messageTypes - own]uint16{
+	MsgPreVote - own:       hasIndex | hasLogTerm | hasForce,
+	MsgVote - own:          hasIndex | hasLogTerm | hasForce,
+	MsgAppend - own:        hasIndex | hasLogTerm | hasRound,
+	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
+	MsgHeartbeat - own:     hasIndex | hasRound,
+	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes,
+	MsgProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
+	MsgRead - own:          hasRound,
+	MsgReadResp - own:      hasIndex | hasRound | hasReason,
+	MsgHoldings - own:      hasRound,
+	MsgHoldingsResp - own:  hasRound,
+	MsgBodies - own:        hasRound,
+}
+
+// Append implements protocol.Part.
+func (p *Part) Append(dst []byte) []byte {
+	at, has := len(dst), 0
+	if p.Force {
+		has |= hasForce
+	}
+	if p.Lacking {
+		has |= hasLacking
+	}
+	dst = append(dst, 0, 0)
+	for i, v := range [numbers]uint64{
+		uint64(p.Index), uint64(p.LogTerm), uint64(p.Hint), uint64(p.HintTerm), p.Round, uint64(p.Reason), uint64(p.Partial),
+		uint64(p.Restripes), uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+	} {
+		if v != 0 {
+			has |= 1 << i
+			dst = binary.AppendUvarint(dst, v)
+		}
+	}
+	binary.LittleEndian.PutUint16(dst[at:], uint16(has))
+	return dst
+}
+
+// decodePart reads what Append wrote.
+func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
+	wrong := func(what string) error {
+		return &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("%s: part %x %s", types[t-own].Name, b, what)}
+	}
+	if len(b) < 2 {
+		return nil, wrong("is cut short")
+	}
+	has, rest := binary.LittleEndian.Uint16(b), b[2:]
+	if has&^fields[t-own] != 0 {
+		return nil, wrong("has fields that are not this type's")
+	}
+	var v [numbers]uint64
+	for i := range v {
+		if has>>i&1 == 0 {
+			continue
+		}
+		n := 0
+		if v[i], n = binary.Uvarint(rest); n <= 0 || v[i] == 0 {
+			return nil, wrong("has a number that is none")
+		}
+		rest = rest[n:]
+	}
+	if len(rest) > 0 || v[5] > 0xff || v[6] > 0xff || v[7] > 0xffffffff {
+		return nil, wrong("has too much")
+	}
+	return msg(protocol.Message{}, Part{
+		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
+		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0,
+		ID: protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
+	}).Message, nil
+}
