@@ -28,6 +28,11 @@ type Instances[I any] struct {
 	// instances that begin later.
 	found   []InstanceLog
 	pending map[protocol.InstanceID]*Pending
+	// cursor is the place of the global log at which these instances are in force.
+	cursor order.Cursor
+	early  earlyMessages
+	// Dropped counts the messages that no instance was there for.
+	Dropped uint64
 
 	Mutant Mutant // weave-forget-pending
 }
@@ -44,6 +49,8 @@ type InstancesHost[I any] interface {
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(i I, ended protocol.Index)
+	// Deliver hands an instance that does not run yet a message, whose frame had so many bytes.
+	Deliver(i I, m *protocol.Message, bytes int)
 	// Kept is called with a change of what is known of bodies.
 	Kept(func(*Kept))
 }
@@ -54,13 +61,14 @@ type FoundInstances struct {
 	InForce []InstanceLog
 	pending map[protocol.InstanceID]*Pending
 	retired []protocol.InstanceID // those of which the log still knows something
+	cursor  order.Cursor
 }
 
 // FindInstances reads from a member's log what its instances need to start after its newest
 // snapshot. It gives up the logs of instances that are retired there: the member stopped before it
 // did, or got a snapshot from after the retirement.
 func FindInstances(log *wal.Log, meta *Meta) (*FoundInstances, error) {
-	f := &FoundInstances{pending: map[protocol.InstanceID]*Pending{}}
+	f := &FoundInstances{pending: map[protocol.InstanceID]*Pending{}, cursor: meta.Cursor.Clone()}
 	for _, id := range meta.Cursor.Instances() {
 		rec, err := Recover(log, id, *meta)
 		if err != nil {
@@ -131,7 +139,7 @@ func (f *FoundInstances) Logs() []InstanceLog {
 
 // NewInstances returns the instances that a log had. Start makes them.
 func NewInstances[I any](found *FoundInstances) *Instances[I] {
-	return &Instances[I]{found: found.InForce, pending: found.pending}
+	return &Instances[I]{found: found.InForce, pending: found.pending, cursor: found.cursor}
 }
 
 // Start makes the instances in force. They do not run yet.
@@ -161,7 +169,7 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 	}
 	meta := a.Meta()
 	var all, born, retired []I
-	var ended []protocol.InstanceID
+	var ids, ended []protocol.InstanceID
 	var records []wal.Record
 	for _, id := range shape {
 		if at := slices.Index(n.ids, id); at >= 0 {
@@ -172,7 +180,7 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		all, born, records = append(all, i), append(born, i), append(records, beginning...)
+		all, born, ids, records = append(all, i), append(born, i), append(ids, id), append(records, beginning...)
 	}
 	for at, id := range n.ids {
 		if !slices.Contains(shape, id) {
@@ -182,8 +190,12 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 	if len(records) > 0 {
 		n.host.Submit(records)
 	}
-	n.ids, n.inForce = shape, all
+	n.ids, n.inForce, n.cursor = shape, all, cursor
 	n.behind, n.staying = slices.Concat(n.behind, ended), slices.Concat(n.staying, retired)
+	for at, i := range born {
+		n.deliver(ids[at], i) // before what comes from now on
+	}
+	n.early.forget(&cursor)
 	n.known()
 	for _, i := range born {
 		n.host.Run(i)
@@ -231,6 +243,9 @@ func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[i
 // Check verifies the invariants.
 func (n *Instances[I]) Check() error {
 	both := slices.ContainsFunc(n.behind, func(id protocol.InstanceID) bool { return slices.Contains(n.ids, id) })
+	if n.early.bytes > earlyBytes || n.early.sum() != n.early.bytes {
+		return fmt.Errorf("instances: %d bytes are kept for those that begin later, at most %d may; counted are %d", n.early.sum(), earlyBytes, n.early.bytes)
+	}
 	if both || !slices.IsSorted(n.ids) || len(n.ids) != len(n.inForce) || len(n.behind) != len(n.staying) {
 		return fmt.Errorf("instances: %v are in force, %v are retired", n.ids, n.behind)
 	}

@@ -142,6 +142,12 @@ func (c *Cursor) Retired(instance protocol.InstanceID) bool {
 	return instance < c.Fresh && !slices.Contains(c.Instances(), instance)
 }
 
+// Expects reports whether an instance may be in force later: it was not yet, and so many instances at
+// most begin at once.
+func (c *Cursor) Expects(instance protocol.InstanceID) bool {
+	return c.Woven() && instance >= c.Fresh && instance-c.Fresh < MaxInstances
+}
+
 // Instances lists the instances in force, ascending.
 func (c *Cursor) Instances() []protocol.InstanceID {
 	out := make([]protocol.InstanceID, len(c.Points))

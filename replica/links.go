@@ -36,10 +36,25 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
 	case r.bodies.handle(m):
 	default:
-		// The member does not host the instance yet, or not any more.
-		if l := r.hosted(m.Instance); l != nil && !l.input(m, len(frame)) {
-			r.metrics.dropped.Add(1)
+		r.deliver(m, len(frame))
+	}
+}
+
+// deliver hands a message to its instance. member.Instances decides what becomes of messages for
+// instances that this member does not host yet, or not any more.
+func (r *Replica) deliver(m *protocol.Message, bytes int) {
+	l := r.hosted(m.Instance)
+	if l == nil {
+		hosted := false
+		r.imu.Lock()
+		l, hosted = r.instances.Receive(m, bytes)
+		r.imu.Unlock()
+		if !hosted {
+			return
 		}
+	}
+	if !l.input(m, bytes) {
+		r.metrics.dropped.Add(1)
 	}
 }
 

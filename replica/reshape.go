@@ -30,6 +30,12 @@ func (h instancesHost) Retire(l *eventLoop, ended protocol.Index) {
 	})
 }
 
+func (h instancesHost) Deliver(l *eventLoop, m *protocol.Message, bytes int) {
+	if !l.input(m, bytes) {
+		h.r.metrics.dropped.Add(1)
+	}
+}
+
 func (h instancesHost) Kept(change func(*member.Kept)) { h.r.bodies.Kept(change) }
 
 // reshaped begins and retires instances, as the global log says at this place. It runs in the apply

@@ -88,6 +88,7 @@ type Events struct {
 	Moved int `json:"leaders_moved"`
 
 	Reshaped int `json:"members_reshaped"`
+	Early    int `json:"early_messages"`
 }
 
 // fields lists the counters with their names. The order matters for the constants below.
@@ -113,6 +114,7 @@ func (e *Events) fields() []eventField {
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
 		{"snapshots that waited for another", &e.Waits}, {"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped},
+		{"messages that waited for their instance", &e.Early},
 	}
 }
 

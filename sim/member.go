@@ -300,7 +300,12 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.hears(msg) || m.fetched(msg) {
 		return
 	}
-	if s := m.of(msg.Instance); s != nil {
+	s := m.of(msg.Instance)
+	if s == nil {
+		s, _ = m.instances.Receive(msg, len(frame))
+		m.w.violate(m.id, m.instances.Check())
+	}
+	if s != nil {
 		s.message(msg, len(frame))
 	}
 }

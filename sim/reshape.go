@@ -92,6 +92,11 @@ func (h instancesHost) Retire(s *memberInstance, ended protocol.Index) {
 	})
 }
 
+func (h instancesHost) Deliver(s *memberInstance, msg *protocol.Message, bytes int) {
+	h.m.w.events.Early++
+	s.message(msg, bytes)
+}
+
 func (h instancesHost) Kept(change func(*member.Kept)) { change(h.r.body.kept) }
 
 // cut cuts the front of the instance's log, up to an index.
