@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -123,15 +124,28 @@ func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol
 
 // joinFirst makes learners of members that are voters in another instance and not known to this
 // one. They count here once they are caught up here. If voters leave at the same time, the new
-// ones may be the only ones that remain, so then they count at once.
+// ones may be the only ones that remain, so then they count at once. But they hold nothing of the
+// bodies that there are. If there are any, the leaving voters stay until the new ones have their
+// parts: else nobody might have enough of them, so that the change could never be made.
 func (r *Raft) joinFirst(next *protocol.Config) {
-	for _, id := range r.conf.Voters() {
-		if next.Find(id) == nil {
+	known := func(m *protocol.Member) bool { return r.conf.Find(m.ID) != nil }
+	if slices.ContainsFunc(r.conf.Voters(), func(id protocol.MemberID) bool { return next.Find(id) == nil }) {
+		joined := r.conf.Clone()
+		for i := range next.Members {
+			if m := &next.Members[i]; !known(m) {
+				joined.Members = append(joined.Members, *m)
+			}
+		}
+		if r.maxK() == 0 || len(joined.Members) == len(r.conf.Members) {
 			return
 		}
+		slices.SortFunc(joined.Members, func(a, b protocol.Member) int { return cmp.Compare(a.ID, b.ID) })
+		joined.Slots = next.Slots
+		joined.Number()
+		*next = joined
 	}
 	for i := range next.Members {
-		if m := &next.Members[i]; r.conf.Find(m.ID) == nil && !m.Learner {
+		if m := &next.Members[i]; !known(m) && !m.Learner {
 			m.Learner, m.Joining = true, true
 		}
 	}
