@@ -27,6 +27,8 @@ type operation struct {
 	// refused is an error that says for certain that the command takes no effect. It must take
 	// none.
 	refused error
+	// told says that the client was told that the command took effect, without a result.
+	told bool
 	// body is the value, where it travels as a body. expect is what a Swap expects, with tokens for
 	// bodies, as state machines have it.
 	body   []byte
@@ -219,6 +221,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 			w.events.Refused++
 			w.judgeRefused(op, number)
 		}
+		op.told = op.told || errors.Is(err, member.ErrResultUnknown)
 		return
 	}
 	if !op.effective {
@@ -260,6 +263,16 @@ func (w *World) judgeRefused(op *operation, number int) {
 	if op.effective && op.refused != nil {
 		w.violate(0, fmt.Errorf("command %d took effect and was answered by: %w", number, op.refused))
 	}
+}
+
+// judgeTold judges, when all is applied, that what was told to have taken effect did.
+func (w *World) judgeTold() error {
+	for _, op := range w.ops {
+		if op.told && !op.effective {
+			return fmt.Errorf("command %d took no effect and was answered by: %w", op.number, member.ErrResultUnknown)
+		}
+	}
+	return nil
 }
 
 // resolve completes the history with the operations that got no answer, because the world knows

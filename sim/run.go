@@ -425,6 +425,9 @@ func (w *World) finalVerdict(alive []*Member) error {
 			return err
 		}
 	}
+	if err := w.judgeTold(); err != nil {
+		return err
+	}
 	err := check.Linearizable(w.resolve(), linearTime)
 	var undecided *check.UndecidedError
 	if errors.As(err, &undecided) {
