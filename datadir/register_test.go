@@ -176,7 +176,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
 	s := member.NewSessions(nil)
 	entry := func(own member.OwnIdentity, seq uint64) *protocol.Entry {
-		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(), Seq: seq}, Count: 1, Low: 1}
+		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(true), Seq: seq}, Count: 1, Low: 1}
 	}
 	require.True(t, s.Admit(1, entry(first, 1)))
 	require.True(t, s.Admit(1, entry(wiped, 1)), "not a repetition")

@@ -24,8 +24,11 @@ func (o *OwnIdentity) Who() protocol.Who {
 	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
 }
 
-// Session is the session of the member's proposals in this life.
-func (o *OwnIdentity) Session() protocol.Session { return protocol.NewSession(o.Member, o.Log, o.Life) }
+// Session is the session of the member's proposals in this life. shared says that there may be
+// several instances, which share its numbers.
+func (o *OwnIdentity) Session(shared bool) protocol.Session {
+	return protocol.NewSession(o.Member, o.Log, o.Life, shared)
+}
 
 // mark is a life's mark; 0 if it is not known.
 func (o *OwnIdentity) mark(life uint64) uint64 {

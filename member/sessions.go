@@ -9,28 +9,38 @@ import (
 )
 
 // Sessions remembers which proposals took effect. So each takes effect at most once, however often
-// it stands in the log. It is a deterministic function of the global log and part of every
-// snapshot. One member has one live session in each instance, with numbers of its own. A batch
-// stays with its instance, however often it is proposed (docs/niagara.md, 3.6). Work and memory
-// are per batch, not per command.
+// it stands in the logs, and through whichever instances. It is a deterministic function of the
+// global log and part of every snapshot (docs/niagara.md, 3.6). Work and memory are per batch, not
+// per command.
+//
+// A session is of its origin: one log of one member. If it is marked as shared, the instances share
+// its numbers, and it stays when an instance is retired. Without the mark it was written by an
+// earlier program, in which each instance had numbers of its own. Such sessions are treated as that
+// program did, until a shared session of the same origin follows.
 type Sessions struct {
-	// states is sorted by instance, member and line, with one state each. A newer life of a log
-	// replaces the older one, whose late proposals are refused from then on. Another log of the
+	// states is sorted by instance, member, line and life, with one state each. Another log of the
 	// same member has a line of its own. It is never taken for an earlier or later life
-	// (docs/identity.md).
+	// (docs/identity.md). A life replaces the earlier ones of its line as soon as it says that they
+	// are over. Their late proposals are refused from then on. So only the first state of a line
+	// says so, and if it is shared no state of the line is of an instance.
 	states []SessionState
 }
 
 // SessionState is what is known of one session.
 type SessionState struct {
+	// Instance is the one whose numbers these are; 0: all instances share them.
 	Instance protocol.InstanceID `json:"instance"`
 	Session  protocol.Session    `json:"session"`
-	// Low is a number. Everything below it took effect or never will.
+	// Low is a number. Everything below it took effect or never will. 0: earlier lives are not
+	// over, if the session is shared.
 	Low uint64 `json:"low"`
 	// Done are the sequence numbers ≥ Low that took effect: sorted, disjoint, not
 	// adjacent, none ending at or below Low.
 	Done []Span `json:"done,omitempty"`
 }
+
+// replaces reports whether the earlier lives of the line are over.
+func (st *SessionState) replaces() bool { return st.Low > 0 || !st.Session.Shared() }
 
 // Span is the sequence numbers From … To−1.
 type Span struct {
@@ -45,16 +55,19 @@ func NewSessions(states []SessionState) *Sessions {
 		st.Done = slices.Clone(st.Done)
 		s.states = append(s.states, st)
 	}
-	slices.SortFunc(s.states, func(a, b SessionState) int { return a.compare(b.Instance, b.Session) })
+	slices.SortFunc(s.states, func(a, b SessionState) int {
+		return cmp.Or(a.compare(b.Instance, b.Session), cmp.Compare(a.Session.Life(), b.Session.Life()))
+	})
 	return s
 }
 
+// compare compares the state's line with that of a session.
 func (st *SessionState) compare(instance protocol.InstanceID, session protocol.Session) int {
 	return cmp.Or(cmp.Compare(st.Instance, instance), cmp.Compare(st.Session.Member, session.Member),
 		cmp.Compare(st.Session.Line(), session.Line()))
 }
 
-// States returns a copy for a snapshot, sorted by instance, member and line.
+// States returns a copy for a snapshot, sorted by instance, member, line and life.
 func (s *Sessions) States() []SessionState { return NewSessions(s.states).states }
 
 // Admit reports whether the commands of an instance's entry take effect here and now. It remembers
@@ -63,33 +76,81 @@ func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 	if e.ID.Session.Member == 0 || e.Count == 0 {
 		return true
 	}
-	st := s.find(instance, e.ID.Session)
-	switch {
-	case e.ID.Session.Life() < st.Session.Life():
+	st := s.of(instance, e)
+	if st == nil {
 		return false
-	case e.ID.Session.Life() > st.Session.Life():
-		*st = SessionState{Instance: instance, Session: e.ID.Session}
 	}
 	st.raise(e.Low)
 	return st.mark(e.ID.Seq, e.ID.Seq+uint64(e.Count))
 }
 
-// find returns the state of the session's line, which is new if there was none.
-func (s *Sessions) find(instance protocol.InstanceID, session protocol.Session) *SessionState {
-	i, ok := slices.BinarySearchFunc(s.states, session, func(st SessionState, of protocol.Session) int {
-		return st.compare(instance, of)
-	})
-	if !ok {
-		s.states = slices.Insert(s.states, i, SessionState{Instance: instance, Session: session})
+// of returns the state of an entry's session, which is new if there was none. It returns nil if a
+// later life has said that this one is over.
+func (s *Sessions) of(instance protocol.InstanceID, e *protocol.Entry) *SessionState {
+	session := e.ID.Session
+	switch {
+	case session.Shared():
+		instance = 0
+	case s.over(session):
+		return nil
 	}
-	return &s.states[i]
+	first, end := s.line(instance, session)
+	at := first
+	for at < end && s.states[at].Session.Life() < session.Life() {
+		at++
+	}
+	switch {
+	case at < end && s.states[at].Session == session:
+	case at == first && first < end && s.states[first].replaces():
+		return nil
+	default:
+		s.states = slices.Insert(s.states, at, SessionState{Instance: instance, Session: session})
+	}
+	if session.Shared() && (e.Low == 0 || s.states[at].Low > 0) {
+		return &s.states[at]
+	}
+	s.states = slices.Delete(s.states, first, at)
+	if instance == 0 {
+		s.forget(session)
+	}
+	return &s.states[first]
 }
 
-// Retire forgets the sessions of the instances that are not in keep, which is ascending.
+// line is where the states of a session's line are.
+func (s *Sessions) line(instance protocol.InstanceID, session protocol.Session) (first, end int) {
+	first, _ = slices.BinarySearchFunc(s.states, session, func(st SessionState, of protocol.Session) int {
+		return st.compare(instance, of)
+	})
+	end = first
+	for end < len(s.states) && s.states[end].compare(instance, session) == 0 {
+		end++
+	}
+	return first, end
+}
+
+// over reports whether a shared session has replaced one whose numbers were of an instance.
+func (s *Sessions) over(session protocol.Session) bool {
+	if len(s.states) == 0 || s.states[0].Instance != 0 {
+		return false // none is shared
+	}
+	first, end := s.line(0, session)
+	return first < end && s.states[first].replaces()
+}
+
+// forget forgets the sessions that instances had of an origin, because a shared one took their
+// place.
+func (s *Sessions) forget(session protocol.Session) {
+	s.states = slices.DeleteFunc(s.states, func(st SessionState) bool {
+		return st.Instance != 0 && st.compare(st.Instance, session) == 0
+	})
+}
+
+// Retire forgets the sessions that instances had which are not in keep. keep is ascending. Shared
+// sessions stay: their proposals may come again through another instance.
 func (s *Sessions) Retire(keep []protocol.InstanceID) {
 	s.states = slices.DeleteFunc(s.states, func(st SessionState) bool {
 		_, ok := slices.BinarySearch(keep, st.Instance)
-		return !ok
+		return !ok && st.Instance != 0
 	})
 }
 
@@ -138,8 +199,8 @@ func (st *SessionState) mark(from, to uint64) bool {
 func (s *Sessions) Check() error {
 	for i := range s.states {
 		st := &s.states[i]
-		if i > 0 && s.states[i-1].compare(st.Instance, st.Session) >= 0 {
-			return fmt.Errorf("sessions: not sorted at instance %d, member %s", st.Instance, st.Session.Member)
+		if err := s.checkLine(i); err != nil {
+			return err
 		}
 		for j, d := range st.Done {
 			if d.From >= d.To || d.To <= st.Low || j > 0 && st.Done[j-1].To >= d.From {
@@ -148,4 +209,28 @@ func (s *Sessions) Check() error {
 		}
 	}
 	return nil
+}
+
+// checkLine verifies that a state has its place.
+func (s *Sessions) checkLine(i int) error {
+	st, wrong := &s.states[i], ""
+	if i > 0 {
+		before := &s.states[i-1]
+		switch c := before.compare(st.Instance, st.Session); {
+		case c > 0, c == 0 && before.Session.Life() >= st.Session.Life():
+			wrong = "not sorted"
+		case c == 0 && st.replaces():
+			wrong = "a life that is over"
+		}
+	}
+	switch {
+	case st.Session.Shared() != (st.Instance == 0):
+		wrong = "another one's numbers"
+	case st.Instance != 0 && s.over(st.Session):
+		wrong = "a session that was replaced"
+	}
+	if wrong == "" {
+		return nil
+	}
+	return fmt.Errorf("sessions: %s at instance %d, member %s", wrong, st.Instance, st.Session.Member)
 }

@@ -51,9 +51,12 @@ type Entry struct {
 	// ID is the first command's id; the others follow with consecutive sequence numbers.
 	// Zero for entries that the leader makes itself.
 	ID ProposalID
-	// Low promises that the session will never again propose a sequence number below it. So a
-	// member may forget which of those took effect. Low ≤ ID.Seq. In an EntrySkip and an
-	// EntryReshape it is their number: see Round and Instances.
+	// Low promises that of the session nothing below it waits to take effect, through whichever
+	// instance. So a member may forget which of those numbers took effect, and refuses what comes
+	// of them later. It promises the same of all earlier lives, except if it is 0 and the
+	// instances share the session's numbers: then something of an earlier life may still take
+	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
+	// Instances.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless Kind is EntryBatch).
 	Count uint32

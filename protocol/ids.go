@@ -29,16 +29,18 @@ type InstanceID uint32
 const FirstInstance InstanceID = 1
 
 // Session names one life of one member as an origin of proposals: the member and its
-// incarnation, which says of which log it is and which of that log's lives (see
-// [NewSession]): a number that the member makes durable and raises at every start.
+// incarnation, a number that the member makes durable and raises at every start. It says of which
+// log it is, which of that log's lives it is, and whether all instances share the numbers of the
+// proposals: see [NewSession].
 type Session struct {
 	Member      MemberID
 	Incarnation uint64
 }
 
 // ProposalID identifies a command for ever: the session that proposed it and its
-// sequence number there, from 1. It is what makes a command take effect at most once,
-// however often it is forwarded or proposed again.
+// sequence number there, from 1. If the session's numbers are not shared, the instance belongs to
+// it too. It is what makes a command take effect at most once, however often it is forwarded or
+// proposed again.
 type ProposalID struct {
 	Session Session
 	Seq     uint64

@@ -53,14 +53,29 @@ func (w Who) String() string {
 	return fmt.Sprintf("life %d of log %.8s", w.Life, w.Log)
 }
 
-// NewSession names the life of a log as an origin of proposals.
-func NewSession(self MemberID, log LogID, life uint64) Session {
-	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | life&(1<<32-1)}
+// NewSession names the life of a log as an origin of proposals. shared says that all instances share
+// the session's numbers.
+func NewSession(self MemberID, log LogID, life uint64, shared bool) Session {
+	number := life & (sharedNumbers - 1)
+	if shared {
+		number |= sharedNumbers
+	}
+	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | number}
 }
+
+// sharedNumbers marks, in an incarnation, a session whose numbers all instances share. Programs
+// before this one had no mark: there each instance had numbers of its own. What they wrote keeps
+// that meaning for ever.
+const sharedNumbers = 1 << 31
+
+// Shared reports whether all instances share the session's numbers. If not, each instance has
+// numbers of its own. It is the same if there is only one instance.
+func (s Session) Shared() bool { return s.Incarnation&sharedNumbers != 0 }
 
 // Line says from which log of its member a session is. Sessions of different lines are
 // independent: neither is an earlier life of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
 
-// Life is the number of the log's life from which a session is.
+// Life orders the sessions of a line: a later life of the log has a higher number. All lives that
+// share their numbers are later than those that do not.
 func (s Session) Life() uint32 { return uint32(s.Incarnation) }

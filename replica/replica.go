@@ -110,7 +110,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
-	r.session = dir.Own.Session()
+	r.session = dir.Own.Session(false)
 	if err := r.assemble(member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)); err != nil {
 		return err
 	}

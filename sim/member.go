@@ -408,7 +408,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.lives = dir.Own.Life
-	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Own.Session()}
+	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Own.Session(false)}
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
 	if m.given == nil {
