@@ -222,6 +222,33 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
+// TestAnEarlierProgramDoesNotOpenAWovenLog: it would take the numbers of sessions for others. The
+// log of a single instance means the same to it.
+func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
+	fs := vfs.NewMem()
+	enter := func() identity {
+		_, lock, err := Enter(fs, "d", 7, 1, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		id, err := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, err)
+		return id
+	}
+	id := enter()
+	require.Equal(t, formatSingle, id.Format)
+	id.Begun = 3 // as an earlier program left it
+	require.NoError(t, writeIdentity(fs, "d", id))
+	begun, err := Begin(fs, "d", 7, 1, 5)
+	require.NoError(t, err)
+	require.Equal(t, 3, begun)
+	id = enter()
+	require.Equal(t, formatWoven, id.Format)
+	id.Format++
+	require.NoError(t, writeIdentity(fs, "d", id))
+	_, _, err = Enter(fs, "d", 7, 1, counter())
+	require.ErrorContains(t, err, "has format 4, this program knows 3")
+}
+
 func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	fs := vfs.NewMem()
 	_, lock, err := Enter(fs, "d", 7, 1, counter())

@@ -38,9 +38,17 @@ type identity struct {
 }
 
 const (
-	identityFile   = "member.json"
-	identityFormat = 2 // 1 had no log identity
-	maxMarks       = 1024
+	identityFile = "member.json"
+	maxMarks     = 1024
+)
+
+// The formats of an identity. A program does not open what has a later format than it knows.
+const (
+	formatBare   = 1 // there was no log identity
+	formatSingle = 2 // the log of one instance
+	// formatWoven: the log may be woven from several instances, which share the numbers of
+	// sessions. Earlier programs would take them for different ones.
+	formatWoven = 3
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
@@ -73,7 +81,7 @@ func (id *identity) live(chance func() uint64) {
 	if id.Log.IsZero() {
 		id.Log = protocol.NewLogID(chance)
 	}
-	id.Format = identityFormat
+	id.Format = max(id.Format, formatSingle)
 	id.Incarnation++
 	id.Marks = append(id.Marks, chance()|1)
 	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
@@ -104,22 +112,26 @@ func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f
 	return writeIdentity(fs, dir, id)
 }
 
-// Begin returns the number of instances with which the cluster began. The first call writes it into
-// the directory. Later calls return what is written there, so that the number does not change if
-// a later call has another one.
+// Begin returns the number of instances with which the cluster began, whose log is woven. The first
+// call writes it into the directory. Later calls return what is written there, so that the number
+// does not change if a later call has another one. From now on an earlier program does not open the
+// directory.
 func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instances int) (begun int, err error) {
 	id, err := readIdentity(fs, dir, cluster, self)
-	if err != nil || id.Begun > 0 {
+	if err != nil || id.Begun > 0 && id.Format >= formatWoven {
 		return id.Begun, err
 	}
-	id.Begun = instances
-	return instances, writeIdentity(fs, dir, id)
+	if id.Begun == 0 {
+		id.Begun = instances
+	}
+	id.Format = formatWoven
+	return id.Begun, writeIdentity(fs, dir, id)
 }
 
 func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if errors.Is(err, os.ErrNotExist) {
-		return identity{Format: identityFormat, Cluster: cluster, Member: self}, nil
+		return identity{Format: formatSingle, Cluster: cluster, Member: self}, nil
 	}
 	if err != nil {
 		return id, err
@@ -128,8 +140,8 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 		return id, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
 	}
 	switch {
-	case id.Format < 1 || id.Format > identityFormat:
-		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, identityFormat)}
+	case id.Format < formatBare || id.Format > formatWoven:
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, formatWoven)}
 	case id.Cluster != cluster:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:

@@ -148,6 +148,10 @@ func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
 	return k, lost(err)
 }
 
+// Session is the session of what the member proposes in this life. The instances share its numbers
+// if there may be several.
+func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
+
 // SaveRegister makes durable what the register must keep.
 func (o *Opened) SaveRegister(r *member.Register) error {
 	return SaveRegister(o.config.FS, o.config.Dir, r)

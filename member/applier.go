@@ -22,9 +22,7 @@ type Applier struct {
 	load     Loader
 	// Instances are those in force, in their order. There are as many as the cursor has points.
 	Instances []InstanceState
-	// ended are the instances of which it is known here that they are not in force any more.
-	ended   []endedInstance
-	session protocol.Session
+	session   protocol.Session
 
 	// skip is the position up to which a state machine on disk had applied before this life.
 	// Commands up to it only update the sessions.
@@ -44,13 +42,14 @@ type Applier struct {
 	// Passed is called with the body of a command that it is not given, usually because the
 	// command was applied before. nil: nobody wants to know.
 	Given, Passed func(protocol.BodyRef)
-	// Void is called with each batch of this member that certainly takes no effect, because its
-	// instance was retired first. nil: such batches fail.
-	Void func(*Batch)
+	// Again is called with each batch of this member whose instance was retired before this member
+	// saw it applied. Perhaps it took effect, behind a snapshot. It is to be proposed again, with
+	// the same numbers. nil: such batches fail.
+	Again func(*Batch)
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-one-session, forget-sessions, weave-mix, any-state
+	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, weave-mix, any-state
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -67,16 +66,6 @@ type InstanceState struct {
 	// the order in which they were committed.
 	own  []ownBatch
 	head int
-	// covered is the index up to which a snapshot stood for entries, whether this member saw them
-	// or not.
-	covered protocol.Index
-}
-
-// endedInstance is an instance that was retired. A snapshot stood for its entries up to index, so
-// these may be in the global log. Later ones that come now are certainly not in it.
-type endedInstance struct {
-	instance protocol.InstanceID
-	index    protocol.Index
 }
 
 type ownBatch struct {
@@ -151,7 +140,7 @@ func (a *Applier) configure(meta *Meta) {
 	a.Instances = nil
 	for _, p := range meta.Cursor.Points {
 		base := meta.Base(p.Instance)
-		in := InstanceState{Instance: p.Instance, Config: base.Config.Clone(), covered: p.Index}
+		in := InstanceState{Instance: p.Instance, Config: base.Config.Clone()}
 		for i := range old {
 			if old[i].Instance == p.Instance {
 				in.own, in.head = old[i].own, old[i].head
@@ -218,10 +207,8 @@ func (a *Applier) collect(c *CommittedEntries) {
 			at++
 		}
 		switch index := c.Entries[at].Index; {
-		case in == nil && index <= a.Ended(c.Instance):
-			b.Fail(ErrMaybeCommitted)
 		case in == nil:
-			a.void(b)
+			a.again(b)
 		case index <= added:
 			b.Fail(ErrResultUnknown)
 		default:
@@ -239,17 +226,6 @@ func (a *Applier) collect(c *CommittedEntries) {
 		}
 	}
 	a.order.Add(c.Instance, c.Entries)
-}
-
-// Ended returns the index up to which entries of a retired instance may have taken effect unseen.
-// All others that were not seen here certainly took none.
-func (a *Applier) Ended(instance protocol.InstanceID) protocol.Index {
-	for _, e := range a.ended {
-		if e.instance == instance {
-			return e.index
-		}
-	}
-	return AllIndexes
 }
 
 // Of finds what is known of an instance; nil if it is not in force.
@@ -270,19 +246,14 @@ func (a *Applier) Waiting(instance protocol.InstanceID) int {
 	return 0
 }
 
-// void settles a batch whose entry takes no effect. If a snapshot stood for earlier entries of
-// its instance, one of them may have been the same batch, and have taken effect.
-func (a *Applier) void(b *Batch) {
-	if b.unsure {
+// again has a batch proposed through another instance.
+func (a *Applier) again(b *Batch) {
+	if a.Again == nil {
 		b.Fail(ErrMaybeCommitted)
 		return
 	}
-	if a.Void == nil {
-		b.Fail(ErrNoLeader)
-		return
-	}
 	b.renew()
-	a.Void(b)
+	a.Again(b)
 }
 
 func (a *Applier) place(p *order.Placed) error {
@@ -335,8 +306,7 @@ func (a *Applier) reshape(p *order.Placed) {
 	a.Changes++
 	for i := range old {
 		if in := &old[i]; a.Of(in.Instance) == nil {
-			a.ended = append(a.ended, endedInstance{in.Instance, in.covered})
-			in.settle(AllIndexes, a.void)
+			in.settle(AllIndexes, a.again)
 		}
 	}
 }
@@ -349,11 +319,7 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		tell(a.Passed, body)
 		return nil
 	}
-	session := p.Instance
-	if a.mutant == MutantOneSession {
-		session = a.Instances[0].Instance
-	}
-	if !a.sessions.Admit(session, e) && a.mutant != MutantNoSessions {
+	if !a.sessions.Admit(p.Instance, e) && a.mutant != MutantNoSessions {
 		if own != nil {
 			own.Fail(ErrResultUnknown)
 		}
@@ -474,9 +440,8 @@ func (a *Applier) Fits(meta *Meta) bool {
 
 // Install replaces everything by a snapshot: its meta and its state. The snapshot is ahead, or
 // takes the place of a damaged state. Batches of this member for which it stands are told that
-// their result is not known. Those of an instance that is retired there are told that they may
-// have been committed. Install then applies what was added beyond the snapshot and follows it at
-// once.
+// their result is not known. Those of an instance that is retired there are proposed again. Install
+// then applies what was added beyond the snapshot and follows it at once.
 func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
@@ -488,8 +453,8 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	}
 	a.order.Install(meta.Cursor)
 	a.sessions = NewSessions(meta.Sessions)
+	a.sessions.Mutant = a.mutant
 	unknown := func(b *Batch) { b.Fail(ErrResultUnknown) }
-	unsure := func(b *Batch) { b.Fail(ErrMaybeCommitted) }
 	a.failPlaced(ErrResultUnknown)
 	for i := range a.Instances {
 		in := &a.Instances[i]
@@ -497,8 +462,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 			in.settle(meta.Cursor.Point(in.Instance).Index, unknown)
 			continue
 		}
-		a.ended = append(a.ended, endedInstance{in.Instance, AllIndexes})
-		in.settle(AllIndexes, unsure)
+		in.settle(AllIndexes, a.again)
 	}
 	a.configure(&meta)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
@@ -561,7 +525,7 @@ func (a *Applier) Meta() Meta {
 
 // Break makes a mutant of the applier and of its order.
 func (a *Applier) Break(m Mutant) {
-	a.mutant = m
+	a.mutant, a.sessions.Mutant = m, m
 	if n, ok := a.order.(*order.Niagara); ok {
 		n.Mutant = order.Mutant(m)
 	}

@@ -193,21 +193,3 @@ func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	require.Equal(t, []string{"1:a", "4:b"}, sm.lines, "what can be read of it is applied, on all members alike")
 	require.NoError(t, a.Check())
 }
-
-// TestABatchBehindASnapshotIsNotVoid: its entry comes too late for a retired instance, but an
-// earlier copy of it may be among those for which a snapshot stood.
-func TestABatchBehindASnapshotIsNotVoid(t *testing.T) {
-	a := newTestApplier(&history{}, Meta{}, 0, nil)
-	again := 0
-	a.Void = func(*Batch) { again++ }
-	for _, unsure := range []bool{false, true} {
-		b := sealed(1, "a")
-		var answer error
-		b.Done[0] = func(_ any, err error) { answer = err }
-		b.unsure = unsure
-		a.Instances[0].own = []ownBatch{{9, b}}
-		a.Instances[0].settle(AllIndexes, a.void) // as when its instance is retired
-		require.Equal(t, unsure, errors.Is(answer, ErrMaybeCommitted))
-	}
-	require.Equal(t, 1, again, "what is certain is proposed anew")
-}

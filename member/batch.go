@@ -24,6 +24,8 @@ type Batch struct {
 	Free func(*Batch)
 	// Born is when the first command came. The batch is given up GiveUp later.
 	Born time.Duration
+	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.
+	turn uint64
 
 	// proposed counts how often the batch was handed to the core and not refused on the spot. 0
 	// means that its commands certainly did not take effect.
@@ -34,8 +36,6 @@ type Batch struct {
 	term protocol.Term
 	// repeats counts how often this leader got it again in this term.
 	repeats int
-	// unsure means that a snapshot took the place of entries of which this may be one.
-	unsure bool
 	// failed is why a command of the batch has no result, if it may not have taken effect.
 	failed error
 	// refused means that the leader said no, for this reason: propose again at the next tick.
@@ -43,10 +43,10 @@ type Batch struct {
 	reason  protocol.Reason
 }
 
-// renew makes a sealed batch as if it had never been proposed. The batch certainly takes no
-// effect.
+// renew makes a batch ready for another instance. It keeps its numbers, and what is known of
+// whether it may have taken effect.
 func (b *Batch) renew() {
-	b.proposed, b.to, b.term, b.repeats, b.refused, b.reason = 0, 0, 0, 0, false, protocol.ReasonNone
+	b.to, b.term, b.repeats, b.refused, b.reason = 0, 0, 0, false, protocol.ReasonNone
 }
 
 // GivenUp is the error for the commands of a batch that was tried for long enough.

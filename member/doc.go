@@ -4,7 +4,7 @@
 // lock, clock, file or socket. Package replica runs it in production and package sim in the simulator.
 //
 //   - batch.go: the commands of one entry on the member that proposed them.
-//   - sessions.go: at most once: which proposals took effect already.
+//   - numbers.go, sessions.go: at most once: the numbers of proposals, and which took effect already.
 //   - instance.go, outbox.go, backlog.go: a core with what surrounds it: messages that are held back until
 //     the disk is done, this member's pending proposals and reads, and their repetition.
 //   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: an instance from turn to turn;

@@ -19,7 +19,7 @@ func (m *mail) Make(log InstanceLog) (protocol.InstanceID, error) { return log.I
 func (m *mail) Submit([]wal.Record)                               {}
 func (m *mail) Known(_, _, _ []protocol.InstanceID)               {}
 func (m *mail) Run(protocol.InstanceID)                           {}
-func (m *mail) Retire(protocol.InstanceID, protocol.Index)        {}
+func (m *mail) Retire(protocol.InstanceID)                        {}
 func (m *mail) Kept(func(*Kept))                                  {}
 func (m *mail) Deliver(i protocol.InstanceID, msg *protocol.Message, _ int) {
 	m.got[i] = append(m.got[i], msg.Context)

@@ -3,8 +3,6 @@ package member
 import (
 	"maps"
 	"slices"
-
-	"github.com/braidlog/braid/protocol"
 )
 
 // read asks for a read point on behalf of the readers of a group. The first instance begins, and
@@ -66,15 +64,10 @@ func (h *Hosted) takeGroups() (groups []*ReadGroup) {
 	return groups
 }
 
-// Retire ends what this member does through the instance, which is not in force any more after an
-// index. Another instance takes what was proposed here and took no effect. It is called within a
-// turn.
-func (h *Hosted) Retire(ended protocol.Index) {
-	void, unsure := h.inst.Retire(ended)
-	h.host.Again(void)
-	for _, b := range unsure {
-		b.Fail(ErrMaybeCommitted)
-	}
+// Retire ends what this member does through the instance, which is not in force any more. Another
+// instance takes what was proposed here. It is called within a turn.
+func (h *Hosted) Retire() {
+	h.host.Again(h.inst.Retire())
 	h.host.AskAgain(append(h.host.RetireReads(), h.takeGroups()...))
 	h.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
 }

@@ -57,7 +57,6 @@ type Instance struct {
 	// pending are batches that were proposed and are not committed as far as is known here,
 	// ascending by sequence number.
 	pending []*Batch
-	next    uint64 // sequence number of the next batch; above all of pending
 	reads   []pendingRead
 	lastAt  time.Duration // when a batch was last taken
 	// crowded says that a batch waits until the leader has settled others. Those after it wait
@@ -93,7 +92,7 @@ type pendingRead struct {
 // NewInstance wraps a core.
 func NewInstance(cfg InstanceConfig, core protocol.Core) *Instance {
 	cfg.ForwardBytes = cmp.Or(cfg.ForwardBytes, forwardBytes)
-	in := &Instance{cfg: cfg, core: core, next: 1}
+	in := &Instance{cfg: cfg, core: core}
 	base := max(core.Status().First, 1) - 1
 	in.backlog = backlog{given: base, added: base, applied: base, limit: protocol.Index(cfg.Backlog)}
 	if rec := cfg.Woven; rec != nil {
@@ -178,17 +177,27 @@ func (in *Instance) stepCore(now time.Duration, input protocol.Input) {
 // WakeAt is the instant at which the core wants a Wake; 0: it wants none.
 func (in *Instance) WakeAt() time.Duration { return in.wakeAt }
 
-// Propose seals a batch of this member, hands it to the core and keeps it until it is
-// committed or given up.
+// Propose seals a batch of this member, hands it to the core and keeps it until it is committed or
+// given up. The batch has its numbers: see Proposals.Take.
 func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
-	b.Seal(in.cfg.Session, in.next, in.low())
-	in.next += uint64(b.Entry.Count)
+	b.Seal(in.cfg.Session, b.Entry.ID.Seq, b.Entry.Low)
 	in.lastAt = now
 	forwarded := in.forwarded()
-	in.pending = append(in.pending, b)
+	in.await(b)
 	if in.leader != 0 && in.admits(b, &forwarded) {
 		in.propose(now, out, b)
 	}
+}
+
+// await puts a batch among the pending ones. Usually it is the last one. It is not if another
+// instance brought it before.
+func (in *Instance) await(b *Batch) {
+	if n := len(in.pending); n == 0 || in.pending[n-1].Entry.ID.Seq < b.Entry.ID.Seq {
+		in.pending = append(in.pending, b)
+		return
+	}
+	at, _ := slices.BinarySearchFunc(in.pending, b.Entry.ID.Seq, bySeq)
+	in.pending = slices.Insert(in.pending, at, b)
 }
 
 // Read asks for a read point; the answer comes as a ReadPoint with this context.
@@ -197,29 +206,14 @@ func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
 	in.Step(now, protocol.Read{Context: context}, out)
 }
 
-// Retire takes out the pending batches when the instance is not in force any more. Those in void
-// certainly took no effect. Those in unsure may have: a snapshot stands for entries up to index,
-// which are perhaps not known here.
-func (in *Instance) Retire(index protocol.Index) (void, unsure []*Batch) {
-	known := in.core.Status().Commit >= index
-	for _, b := range in.pending {
-		if known && !b.unsure {
-			b.renew()
-			void = append(void, b)
-		} else {
-			unsure = append(unsure, b)
-		}
+// Retire takes out the pending batches when the instance is not in force any more. Another instance
+// is to bring them.
+func (in *Instance) Retire() (again []*Batch) {
+	again, in.pending = in.pending, nil
+	for _, b := range again {
+		b.renew()
 	}
-	in.pending = nil
-	return void, unsure
-}
-
-// low is the oldest sequence number of this session that is not settled, or next if all are.
-func (in *Instance) low() uint64 {
-	if len(in.pending) > 0 {
-		return in.pending[0].Entry.ID.Seq
-	}
-	return in.next
+	return again
 }
 
 // Tail is what the log fills of the global log; nil unless the instance is woven.
@@ -527,12 +521,11 @@ func (in *Instance) installed(base *protocol.Base, out *Outbox) {
 	out.Install = &b
 	out.Commit = nil
 	for _, batch := range out.Own {
-		i, _ := slices.BinarySearchFunc(in.pending, batch.Entry.ID.Seq, bySeq)
-		in.pending = slices.Insert(in.pending, i, batch)
+		in.await(batch)
 	}
 	out.Own = nil
 	for _, batch := range in.pending {
-		batch.refused, batch.unsure = true, true
+		batch.refused = true
 	}
 }
 

@@ -48,7 +48,7 @@ type InstancesHost[I any] interface {
 	Known(ids []protocol.InstanceID, inForce, staying []I)
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
-	Retire(i I, ended protocol.Index)
+	Retire(I)
 	// Deliver hands an instance that does not run yet a message, whose frame had so many bytes.
 	Deliver(i I, m *protocol.Message, bytes int)
 	// Kept is called with a change of what is known of bodies.
@@ -201,8 +201,8 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 		n.host.Run(i)
 	}
 	n.host.Kept(func(k *Kept) { k.Reshaped(shape) })
-	for at, i := range retired {
-		n.host.Retire(i, a.Ended(ended[at]))
+	for _, i := range retired {
+		n.host.Retire(i)
 	}
 	return true, len(records) > 0, nil
 }

@@ -15,7 +15,8 @@ const (
 	MutantOldClock          Mutant = "old-clock"
 	MutantNoSessions        Mutant = "no-sessions"
 	MutantForgetSessions    Mutant = "forget-sessions"
-	MutantOneSession        Mutant = "weave-one-session"
+	MutantSessionOfInstance Mutant = "weave-session-of-instance"
+	MutantLowEarly          Mutant = "low-passes-unsettled"
 	MutantReadOne           Mutant = "weave-read-one"
 	MutantMix               Mutant = "weave-mix"
 	MutantCutCommitted      Mutant = "weave-cut-committed"
@@ -51,7 +52,8 @@ var Mutants = [...]MutantInfo{
 	{MutantOldClock, "Clock", "everything in a turn of an event loop is judged by the time at which the turn began"},
 	{MutantNoSessions, "Applier", "a proposal takes effect as often as it stands in the log"},
 	{MutantForgetSessions, "Applier", "snapshots do not say which proposals took effect"},
-	{MutantOneSession, "Applier", "the numbers of one instance's proposals are taken for those of another"},
+	{MutantSessionOfInstance, "Sessions", "each instance remembers by itself what took effect"},
+	{MutantLowEarly, "Proposals", "a batch says of those before it that they are settled"},
 	{MutantReadOne, "ReadVector", "one instance alone is asked for a read point"},
 	{MutantMix, "Applier", "a snapshot's place is taken in one instance alone"},
 	{MutantCutCommitted, "LogKeeper", "logs are cut at what is committed, not at a snapshot's points"},

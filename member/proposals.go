@@ -16,9 +16,11 @@ type Proposals struct {
 	MaxCount   int   // commands at which a batch is full; 0: no limit
 	MaxBytes   int64 // of everything that is proposed and not settled
 	// Free is called with each settled batch. It is to call Settled in the end.
-	Free func(*Batch)
+	Free   func(*Batch)
+	Mutant Mutant // low-passes-unsettled
 
-	queue batchQueue
+	queue   batchQueue
+	numbers numbers
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
 	err   error
@@ -48,8 +50,11 @@ func (p *Proposals) reserve(cost int64) error {
 	return nil
 }
 
-// Settled gives back a settled batch's bytes.
-func (p *Proposals) Settled(b *Batch) { p.bytes -= b.Cost() }
+// Settled gives back a settled batch's bytes, and notes that its numbers are settled.
+func (p *Proposals) Settled(b *Batch) {
+	p.bytes -= b.Cost()
+	p.numbers.settle(b)
+}
 
 // NewBodyBatch makes a batch for a single command with a body.
 func NewBodyBatch(command, body []byte, done Done) *Batch {
@@ -89,8 +94,9 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 	return fresh, nil
 }
 
-// Again puts batches that were taken before in front of all others. An error says that there are
-// no proposals any more. The batches are not settled then.
+// Again puts batches that were taken before in front of all others. They keep their numbers. So
+// they take effect at most once, whatever became of them before. An error says that there are no
+// proposals any more. The batches are not settled then.
 func (p *Proposals) Again(batches []*Batch) error {
 	if p.err == nil {
 		p.queue.full = append(slices.Clone(batches), p.queue.full...)
@@ -111,8 +117,14 @@ func (p *Proposals) Waiting() (bytes int, full bool) {
 	return 0, false
 }
 
-// Take returns the oldest batch, not yet sealed, or nil.
-func (p *Proposals) Take() *Batch { return p.queue.take() }
+// Take returns the oldest batch with its numbers, or nil.
+func (p *Proposals) Take() *Batch {
+	b := p.queue.take()
+	if b != nil {
+		p.numbers.give(b, p.Mutant == MutantLowEarly)
+	}
+	return b
+}
 
 // Expired takes out batches that were never taken and are older than limit.
 func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
@@ -139,6 +151,9 @@ func (p *Proposals) Err() error { return p.err }
 
 // Bytes is the cost of everything not settled.
 func (p *Proposals) Bytes() int64 { return p.bytes }
+
+// Check verifies the invariants.
+func (p *Proposals) Check() error { return p.numbers.check() }
 
 // batchQueue is commands in the order in which they came, in batches.
 type batchQueue struct {

@@ -19,59 +19,64 @@ func reshapeAt(index protocol.Index, instances int) protocol.Entry {
 	return e
 }
 
-func TestWhatARetiredInstanceBringsLaterIsVoid(t *testing.T) {
+func TestWhatARetiredInstanceBringsLaterIsProposedAgain(t *testing.T) {
 	sm := &history{}
 	var got []string
-	var void []*Batch
+	var again []*Batch
 	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
-	a.Void = func(b *Batch) { void = append(void, b) }
+	a.Again = func(b *Batch) { again = append(again, b) }
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
 	inTime, early, late := told(1, "in time", &got), told(2, "early", &got), told(3, "late", &got)
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{inTime, early}, Entries: []protocol.Entry{entryOf(1, inTime), entryOf(2, early)}}))
 	require.Equal(t, []string{"1:in time"}, sm.lines, "the round in which it was reshaped is the last one")
-	require.Equal(t, []*Batch{early}, void)
+	require.Equal(t, []*Batch{early}, again)
 	require.Zero(t, a.Resident(), "what is dropped is not in memory")
 	require.Len(t, a.Configs(), 1)
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(3, late)}}))
-	require.Equal(t, []*Batch{early, late}, void)
+	require.Equal(t, []*Batch{early, late}, again)
 	require.NoError(t, a.Check())
 }
 
-func TestWhatASnapshotRetiredIsNotCertain(t *testing.T) {
+// TestWhatASnapshotRetiredTakesEffectOnce: a snapshot stands for the entries of a retired instance.
+// One batch was among them and the others were not. All are proposed again, and the answers say
+// which was.
+func TestWhatASnapshotRetiredTakesEffectOnce(t *testing.T) {
+	var got []string
+	in, waits, late := told(1, "in", &got), told(2, "waits", &got), told(3, "late", &got)
 	whole := NewApplier(&history{}, wovenMeta(2), life, 0, nil)
 	require.NoError(t, whole.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}))
-	require.NoError(t, whole.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}))
+	require.NoError(t, whole.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{entryOf(1, in)}}))
+	require.Len(t, whole.Instances, 1)
 
-	var got []string
-	a := NewApplier(&history{}, wovenMeta(2), life, 0, nil)
-	a.Void = func(*Batch) { t.Error("it may have taken effect") }
-	waits, late := told(1, "waits", &got), told(2, "late", &got)
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{waits}, Entries: []protocol.Entry{entryOf(1, waits)}}))
+	sm := &history{}
+	var again []*Batch
+	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
+	a.Again = func(b *Batch) { again = append(again, b) }
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{in, waits}, Entries: []protocol.Entry{entryOf(1, in), entryOf(2, waits)}}))
 	require.NoError(t, a.Install(whole.Meta(), strings.NewReader("")))
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(2, late)}}))
-	require.Equal(t, []string{"waits " + ErrMaybeCommitted.Error(), "late " + ErrMaybeCommitted.Error()}, got)
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Own: []*Batch{late}, Entries: []protocol.Entry{entryOf(3, late)}}))
+	require.Equal(t, []*Batch{in, waits, late}, again)
+	require.Empty(t, got)
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Own: again, Entries: []protocol.Entry{entryOf(2, in), entryOf(3, waits), entryOf(4, late)}}))
+	require.Equal(t, []string{"in unknown", "waits", "late"}, got)
+	require.Equal(t, []string{"4:waits", "5:late"}, sm.lines)
 }
 
 func TestBatchesOfARetiredInstanceAreProposedElsewhere(t *testing.T) {
-	c, in := wovenInstance(2, protocol.Leader, 1)
+	_, in := wovenInstance(2, protocol.Leader, 1)
 	var out Outbox
 	var got []string
 	b := told(9, "x", &got)
 	in.Propose(0, b, &out)
-	void, unsure := in.Retire(0)
-	require.Equal(t, []*Batch{b}, void)
-	require.Empty(t, unsure)
+	require.Equal(t, []*Batch{b}, in.Retire())
 	require.Zero(t, in.Pending())
 
-	in.Propose(0, b, &out)
-	require.EqualValues(t, 2, b.Entry.ID.Seq, "sealed anew")
-	void, unsure = in.Retire(5)
-	require.Empty(t, void)
-	require.Equal(t, []*Batch{b}, unsure, "a snapshot stood for entries that the core has not seen")
-	c.status.Commit = 5
-	in.Propose(0, b, &out)
-	void, _ = in.Retire(5)
-	require.Len(t, void, 1)
+	c, other := wovenInstance(1, protocol.Leader, 1)
+	other.Propose(0, told(12, "y", &got), &out)
+	other.Propose(0, b, &out)
+	require.Equal(t, [][]uint64{{12}, {9}}, proposals(c), "with the same number, however late")
+	require.NoError(t, other.Check())
+	require.Equal(t, ErrMaybeCommitted, b.GivenUp(), "nobody knows what became of it before")
 }
 
 func TestAnInstanceBeginsWhereTheGlobalLogSays(t *testing.T) {

@@ -88,6 +88,8 @@ func (o *Options) settings() []Setting {
 	all := slices.Clone(o.Settings)
 	if o.Begin.Woven() { // a member that begins with another number would weave another log
 		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
+		// A program that takes each instance's numbers for its own would apply other commands.
+		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
 	}
 	return all
 }

@@ -110,7 +110,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
-	r.session = dir.Own.Session(false)
+	r.session = dir.Session()
 	if err := r.assemble(member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
 		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
 	}
-	a.Void = func(b *member.Batch) {
+	a.Again = func(b *member.Batch) {
 		r.proposer.again([]*member.Batch{b})
 	}
 	r.exchange = newExchange(r)

@@ -23,9 +23,9 @@ func (h instancesHost) Run(l *eventLoop) {
 	go l.run()
 }
 
-func (h instancesHost) Retire(l *eventLoop, ended protocol.Index) {
+func (h instancesHost) Retire(l *eventLoop) {
 	l.do(func() {
-		l.hosted.Retire(ended)
+		l.hosted.Retire()
 		h.r.router.forget(l.id)
 	})
 }

@@ -35,7 +35,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
-	m.applier.Void = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
+	m.applier.Again = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base, a.newest = meta.Cursor, meta.Cursor
@@ -95,6 +95,7 @@ func (m *Member) applyOne() {
 	case !m.up:
 	case err == nil:
 		m.w.violate(m.id, m.applier.Check())
+		m.w.violate(m.id, m.proposals.Check())
 		m.w.violate(m.id, m.queue.Check(m.waiting()))
 	case m.queue.Overtaken(err):
 		m.w.tracef("%s   is overtaken by a snapshot: %v", m.id, err)

@@ -408,7 +408,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.lives = dir.Own.Life
-	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Own.Session(false)}
+	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
 	if m.given == nil {
@@ -463,7 +463,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	if m.beginApplying(meta, skip); m.sick() {
 		m.checkState()
 	}
-	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30)}
+	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Mutant: s.mutant()}
 	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()

@@ -42,7 +42,7 @@ var hints = map[string]uint64{
 	"old-clock": 246, "weave-depart-any": 22, "keep-nothing": 53, "identity-unchecked": 9,
 	"identity-in-memory": 208, "life-unchecked": 69, "code-trim-uncounted": 6, "code-restore-row": 10,
 	"weave-forget-pending": 13, "no-guests": 266, "any-state": 201, "needs-no-file": 55, "cut-before-records": 13,
-	"mark-before-sync": 8,
+	"mark-before-sync": 8, "weave-session-of-instance": 76,
 }
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant.

@@ -82,12 +82,12 @@ func (h instancesHost) Known(ids []protocol.InstanceID, inForce, staying []*memb
 // Run does nothing: an instance runs when something happens to it.
 func (h instancesHost) Run(*memberInstance) {}
 
-func (h instancesHost) Retire(s *memberInstance, ended protocol.Index) {
+func (h instancesHost) Retire(s *memberInstance) {
 	m := h.m
 	s.judges.end(m.w.weave.End(uint64(s.instance)))
 	m.w.violate(m.id, m.w.configureEnded(m.w.instanceJudges))
 	s.do(func() {
-		s.hosted.Retire(ended)
+		s.hosted.Retire()
 		m.weaver.Forget(s.instance)
 	})
 }

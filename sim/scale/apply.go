@@ -37,7 +37,7 @@ type apply struct {
 func newApply(m *node, meta member.Meta) *apply {
 	a := &apply{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
 	applier := member.NewApplier(machineOf{a}, meta, m.session, 0, member.LoadFrom(m.disk.log))
-	applier.Void = func(b *member.Batch) { m.w.note(m.proposals.Again([]*member.Batch{b})) }
+	applier.Again = func(b *member.Batch) { m.w.note(m.proposals.Again([]*member.Batch{b})) }
 	a.known = member.NewApplied(applier)
 	a.steps = member.NewApply(applier, meta.Cursor, snapshotBytes, a)
 	a.thread = m.cpu.thread("apply", a.work, a.finish)

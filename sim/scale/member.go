@@ -28,7 +28,7 @@ type node struct {
 }
 
 func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) (m *node, err error) {
-	m = &node{w: w, id: id, session: protocol.Session{Member: id, Incarnation: 1}, cpu: cpu}
+	m = &node{w: w, id: id, session: protocol.NewSession(id, protocol.LogID{}, 1, true), cpu: cpu}
 	if m.disk, err = newDisk(m); err != nil {
 		return nil, err
 	}
