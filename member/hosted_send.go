@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	// BodyStream and the streams after it, one for each instance, are where fragments travel
-	// between members. They are beside the log's stream, which must not wait behind fragments.
-	BodyStream = 1 << 16
+	// BodyStream and the streams after it are where fragments travel between members. They are
+	// beside the log's streams, which must not wait behind fragments. Instances share them, because
+	// others ask for bodies of an instance as long as the state has them.
+	BodyStream  = 1 << 30
+	bodyStreams = 64
 	// AsideStream and the streams after it, one for each instance, are for what must not wait
 	// behind bodies. Each keeps to one of the receiver's addresses, as an instance's own stream
 	// does.
-	AsideStream = 1 << 17
+	AsideStream = 1 << 31
 	// LargeMessage is the size in bytes from which on others have to wait for a message, on a slow
 	// link. LargeFor is for how long after it that counts.
 	LargeMessage = 256 << 10
@@ -23,9 +25,17 @@ const (
 	partRoom = 32
 )
 
-// StreamOf is the stream of an instance. No other instance has it, unless the cluster was reshaped
-// very often. Then an instance that was retired long ago had the same stream.
-func StreamOf(id protocol.InstanceID) uint32 { return uint32(id % 256) }
+// StreamOf is the stream of an instance, which no other instance ever has.
+func StreamOf(id protocol.InstanceID) uint32 { return uint32(id) }
+
+// BodyStreamOf is the stream of an instance's bodies.
+func BodyStreamOf(id protocol.InstanceID) uint32 { return BodyStream + uint32(id%bodyStreams) }
+
+// StreamsOf lists the streams that are the instance's alone. Nobody uses them any more when it has
+// ended.
+func StreamsOf(id protocol.InstanceID) []uint32 {
+	return []uint32{StreamOf(id), AsideStream + StreamOf(id)}
+}
 
 // send hands messages to the links.
 func (h *Hosted) send(messages []*protocol.Message) {

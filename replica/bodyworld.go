@@ -17,7 +17,7 @@ func (b *bodies) Now() time.Duration { return b.r.now() }
 // Send implements member.BodyWorld.
 func (b *bodies) Send(m *protocol.Message) bool {
 	parts, err := b.r.framer.Frame(m)
-	return err == nil && b.r.links.Send(uint64(m.To), member.BodyStream+member.StreamOf(m.Instance), parts)
+	return err == nil && b.r.links.Send(uint64(m.To), member.BodyStreamOf(m.Instance), parts)
 }
 
 // Kept implements member.BodyWorld.

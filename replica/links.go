@@ -21,6 +21,7 @@ type links interface {
 	Request(ctx context.Context, to uint64, request []byte) ([]byte, error)
 	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
 	Drop(id uint64)
+	Forget(streams ...uint32)
 	Stats() transport.Stats
 	Close() error
 }

@@ -154,6 +154,7 @@ func (l *eventLoop) leave() {
 	l.r.instances.Drop(l.id)
 	l.r.imu.Unlock()
 	l.abandon()
+	l.r.links.Forget(member.StreamsOf(l.id)...)
 }
 
 func (l *eventLoop) abandon() {

@@ -195,6 +195,8 @@ func (l *memLinks) SendSnapshot(ctx context.Context, to uint64, meta []byte, bod
 
 func (l *memLinks) Drop(uint64) {}
 
+func (l *memLinks) Forget(...uint32) {}
+
 func (l *memLinks) Stats() (s transport.Stats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

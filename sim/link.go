@@ -77,7 +77,7 @@ func (w *World) link(from, to protocol.MemberID) *link {
 
 // send sends a message about bodies.
 func (w *World) send(m *protocol.Message) {
-	if !w.transmit(m, member.BodyStream+member.StreamOf(m.Instance), encode(m)) {
+	if !w.transmit(m, member.BodyStreamOf(m.Instance), encode(m)) {
 		w.cutOff(m)
 	}
 }

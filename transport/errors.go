@@ -14,6 +14,8 @@ var (
 	ErrRemoved = errors.New("transport: peer removed")
 	// ErrReplaced says that the peer opened the same stream again.
 	ErrReplaced = errors.New("transport: replaced by a newer connection")
+	// ErrForgotten says that Forget ended the stream.
+	ErrForgotten = errors.New("transport: the stream is not used any more")
 	// ErrDropped says that Drop ended the connection.
 	ErrDropped = errors.New("transport: link ended by this member")
 	// ErrCut says that SetLink has cut the link.

@@ -63,6 +63,20 @@ func (p *peer) sender(stream uint32) *sender {
 	return s
 }
 
+// forget ends streams.
+func (p *peer) forget(streams []uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := maps.Clone(*p.senders.Load())
+	for _, id := range streams {
+		if s := all[id]; s != nil {
+			s.cancel(ErrForgotten)
+			delete(all, id)
+		}
+	}
+	p.senders.Store(&all)
+}
+
 // move changes the addresses. Connections to addresses that are no longer listed are replaced.
 func (p *peer) move(addrs []string) {
 	if slices.Equal(*p.addrs.Load(), addrs) {
@@ -162,6 +176,28 @@ func (l *linkState) lost(err error, lived, was bool) {
 	if news && l.peer.ctx.Err() == nil {
 		l.peer.t.log.Warn("link down", "peer", hexID(l.peer.id), "err", err)
 		l.peer.t.opt.Handler.PeerDown(l.peer.id, err)
+	}
+}
+
+// ended notes that a stream is not used any more. lived says whether it is connected, was whether it
+// counts as failing. The link is up if none is left that fails.
+func (l *linkState) ended(lived, was bool) {
+	l.tell.Lock()
+	defer l.tell.Unlock()
+	l.mu.Lock()
+	if lived {
+		l.live--
+	}
+	if was {
+		l.failing--
+	}
+	news := !l.up && l.failing == 0 && l.live > 0
+	if news {
+		l.up, l.class = true, ""
+	}
+	l.mu.Unlock()
+	if news && l.peer.ctx.Err() == nil {
+		l.peer.t.opt.Handler.PeerUp(l.peer.id)
 	}
 }
 

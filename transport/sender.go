@@ -19,6 +19,8 @@ import (
 type sender struct {
 	peer   *peer
 	stream uint32
+	ctx    context.Context // ends when the peer is removed or the stream forgotten, with the cause
+	cancel context.CancelCauseFunc
 	q      *queue
 	kick   chan struct{} // connect now rather than later
 
@@ -29,31 +31,38 @@ type sender struct {
 }
 
 func newSender(p *peer, stream uint32) *sender {
-	return &sender{
+	s := &sender{
 		peer: p, stream: stream, kick: make(chan struct{}, 1),
 		q: newQueue(p.t.opt.QueueBytes, p.t.opt.TLS != nil),
 	}
+	s.ctx, s.cancel = context.WithCancelCause(p.ctx)
+	return s
 }
 
-// run connects, and connects again, until the peer is removed.
+// run connects, and connects again, until the peer is removed or the stream forgotten.
 func (s *sender) run() {
-	defer s.discard()
 	tm := &s.peer.t.timing
-	failing := false
+	lived, failing := false, false
+	defer func() {
+		s.cancel(nil)
+		s.discard()
+		s.peer.state.ended(lived, failing && !lived)
+	}()
 	pause := time.Duration(0)
-	for attempt := 0; s.peer.ctx.Err() == nil; {
+	for attempt := 0; s.ctx.Err() == nil; {
 		began := time.Now()
-		lived, err := s.connect(attempt, failing)
-		if s.peer.ctx.Err() != nil {
+		var err error
+		if lived, err = s.connect(attempt, failing); s.ctx.Err() != nil {
 			return
 		}
+		settled := lived && time.Since(began) > tm.settled
 		s.discard()
 		s.peer.state.lost(err, lived, failing && !lived)
-		failing = true
 		if !lived {
 			attempt++
 		}
-		if lived && time.Since(began) > tm.settled {
+		lived, failing = false, true
+		if settled {
 			pause = 0
 			continue // at once: the peer may have restarted
 		}
@@ -77,7 +86,7 @@ func (s *sender) sleep(d time.Duration) bool {
 	case <-timer.C:
 	case <-s.kick:
 		return true
-	case <-s.peer.ctx.Done():
+	case <-s.ctx.Done():
 	}
 	return false
 }
@@ -95,7 +104,7 @@ func (s *sender) connect(attempt int, failing bool) (lived bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithCancelCause(s.peer.ctx)
+	ctx, cancel := context.WithCancelCause(s.ctx)
 	unhook := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer unhook()
 	s.set(addr, cancel, isShaped(conn))

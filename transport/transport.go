@@ -239,6 +239,14 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 	return true
 }
 
+// Forget ends streams to all peers. What waits in their queues is lost. A stream on which something
+// is sent later begins anew.
+func (t *Transport) Forget(streams ...uint32) {
+	for _, p := range *t.peers.Load() { // any order
+		p.forget(streams)
+	}
+}
+
 // Drop ends all connections with a member, in both directions. They are made again if the
 // handshake allows it.
 func (t *Transport) Drop(id uint64) {
