@@ -338,6 +338,16 @@ func (l *Ledger) Configurations() []*Voters {
 
 func (l *Ledger) members() []uint64 { return slices.Sorted(maps.Keys(l.copies)) }
 
+// Logged reports whether the log on a member's disk has that very entry, or a snapshot in its place.
+func (l *Ledger) Logged(member, index, term uint64) bool {
+	c := l.copies[member]
+	if c == nil {
+		return false
+	}
+	t, ok := c.disk.termAt(index)
+	return index < c.disk.base || ok && t == term
+}
+
 // DurableTerm is the term of the entry at an index of a member's disk; 0 if it has none.
 func (l *Ledger) DurableTerm(member, index uint64) uint64 {
 	c := l.copies[member]

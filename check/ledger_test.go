@@ -124,6 +124,25 @@ func TestLedgerStored(t *testing.T) {
 	require.NoError(t, l.SayStored(2, 1, 1))
 }
 
+func TestLedgerLogged(t *testing.T) {
+	l := cluster(t)
+	require.NoError(t, l.Write(2, 2, entry(1, 1, 7)))
+	require.False(t, l.Logged(2, 1, 1), "not durable")
+	put(t, l, entry(1, 1, 7), 1)
+	require.NoError(t, l.Durable(2, 2))
+	require.True(t, l.Logged(2, 1, 1))
+	require.False(t, l.Logged(2, 1, 2), "another term's")
+	require.False(t, l.Logged(2, 2, 1), "no entry there")
+	require.False(t, l.Logged(9, 1, 1), "no such member")
+
+	put(t, l, entry(2, 1, 8), 1, 2)
+	require.NoError(t, l.Decide(1, 1, 1, 1, 7))
+	require.NoError(t, l.Decide(1, 1, 2, 1, 8))
+	put(t, l, Record{Kind: BaseRecord, Index: 2, Term: 1, Voters: three}, 2)
+	require.True(t, l.Logged(2, 1, 1), "a snapshot stands for it")
+	require.True(t, l.Logged(2, 2, 1), "a snapshot stands for it")
+}
+
 func TestLedgerKnowsATermByItsEntries(t *testing.T) {
 	l := cluster(t)
 	require.ErrorContains(t, l.SayTerm(2, 4), "its disk says term 1")

@@ -237,6 +237,48 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s.passes()
 }
 
+// TestABodyWithoutItsEntry: a member applies a committed entry that its log does not have durably yet.
+// Bodies are written before the log. Power is lost between the two, and the state machine's own disk
+// has the command. So the member keeps the body, for its state, and its log does not have the entry.
+// It never acknowledged the entry, and answers a new leader that it holds nothing.
+func TestABodyWithoutItsEntry(t *testing.T) {
+	s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.Durable = true })
+	s.settled()
+	s.mustAck(s.putBody(1)) // 5 has a file of bodies now
+	s.wait(1)
+	m := s.member(5)
+	m.stalled = s.now + time.Hour
+	s.only(2, 3, 4)
+	others := s.pass
+	s.pass = func(m *protocol.Message) bool { return m.To == 5 || others(m) }
+	op := s.putBody(1)
+	s.mustAck(op)
+	i := s.last(1)
+	s.until("5 applies it", func() bool {
+		return slices.ContainsFunc(s.machineBodies(5), func(r protocol.BodyRef) bool { return r.Index == i })
+	})
+	require.Equal(t, wal.StageBodySync, m.writer.steps.Stage())
+	m.disk.power, m.stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
+	s.until("5 has no power", func() bool { return !m.up })
+	m.saved = m.machine.freeze()
+	s.crash(1)
+
+	answered := false
+	s.pass = func(m *protocol.Message) bool {
+		answered = answered || m.From == 5 && m.Type == raft.MsgHoldingsResp
+		return m.Type != raft.MsgAppend
+	}
+	s.start(5)
+	require.Equal(t, check.RowForm(4), s.form(5, i))
+	require.Less(t, s.last(5), i)
+	s.elect(2)
+	s.until("5 answers", func() bool { return answered })
+	s.pass = nil
+	s.until("it is recovered", func() bool { return s.commit(2) > i && s.form(2, i) == check.WholeBody })
+	s.start(1)
+	s.passes()
+}
+
 // TestRespondersOfAllKinds: the members that are asked do not have the entry, have another one in
 // its place, or have compacted it.
 func TestRespondersOfAllKinds(t *testing.T) {

@@ -317,11 +317,17 @@ func (w *World) judgeHoldings(m *protocol.Message, claims *protocol.Claims) {
 	case !claims.Holds:
 		return
 	}
+	from := uint64(m.From)
 	for _, h := range m.Holdings {
-		if h.Form != protocol.FormCommitted {
-			w.violate(m.From, say(uint64(m.From), uint64(m.Term), uint64(h.Index), uint64(h.Term), check.Form(h.Form)))
-		} else if uint64(h.Index) > ledger.Decided() {
-			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", h.Index, ledger.Decided()))
+		switch index, term := uint64(h.Index), uint64(h.Term); {
+		case h.Form == protocol.FormCommitted && index > ledger.Decided():
+			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", index, ledger.Decided()))
+		case h.Form == protocol.FormCommitted:
+		case h.Form == protocol.FormNone && !ledger.Logged(from, index, term):
+			// The body is there for the state, which may be ahead of the log. The member never
+			// acknowledged the entry, so nobody decided it by what this member holds.
+		default:
+			w.violate(m.From, say(from, uint64(m.Term), index, term, check.Form(h.Form)))
 		}
 	}
 }
