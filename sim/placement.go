@@ -126,7 +126,7 @@ func (s *Settings) drawBodies(d chance) {
 	if s.Core.Placement != protocol.PlacementCopy {
 		often = 0.95
 	}
-	if !d.yes(often) {
+	if !d.yes(often) || s.protocol.Core.NoBodies {
 		return
 	}
 	b := &s.Bodies
