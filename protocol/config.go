@@ -30,7 +30,8 @@ type Member struct {
 }
 
 // Config is a membership: who replicates and who decides. An entry of kind EntryConfig has all of
-// it. It is in force on a member as soon as it is in that member's log (Raft §4).
+// it. From when on it decides is the protocol's to say: in Raft as soon as it is in a member's log
+// (Raft §4).
 type Config struct {
 	// Members is sorted by id, without duplicates.
 	Members []Member `json:"members"`

@@ -172,7 +172,8 @@ type Effects struct {
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
 	// Commit is decided: contiguous and in index order over the life of a core, from
-	// the base on. Payloads may be not resident, as in Send.
+	// the base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and
+	// configurations have their payloads.
 	Commit []Entry
 	// Reads are read points: serve when everything up to Index is applied.
 	Reads []ReadPoint
@@ -352,6 +353,9 @@ type Status struct {
 	Durable  Index // what this member's own disk holds
 	Commit   Index
 	Config   Config
+	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
+	// nil: none.
+	Proposed *Config
 	// Removed: a committed configuration removed this member for ever, and no earlier one
 	// that still decides needs it.
 	Removed bool

@@ -15,7 +15,7 @@ const (
 	EntryNoop EntryKind = 1 + iota
 	// EntryBatch carries commands (see batch.go).
 	EntryBatch
-	// EntryConfig carries a whole [Config], in force as soon as it is in a member's log.
+	// EntryConfig carries a whole [Config].
 	EntryConfig
 	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of
 	// docs/niagara.md, 3.1). It is absolute: one that comes late or twice means nothing.

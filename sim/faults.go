@@ -686,12 +686,27 @@ func (w *World) decisive(members []*Member) bool {
 		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
 	}
 	for _, c := range w.allJudges {
-		voters := append(c.ledger.Configurations(), w.yetToFollow(c)...)
+		voters := slices.Concat(c.ledger.Configurations(), w.yetToFollow(c), c.proposed(w))
 		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !v.Quorum(lives) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// proposed returns the voters of memberships that members propose and that are in no log yet.
+func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
+	for _, m := range w.members {
+		if !m.up {
+			continue
+		}
+		for _, s := range m.inForce {
+			if p := s.witness.Core.Status().Proposed; p != nil && s.judges == c {
+				voters = append(voters, votersOf(p))
+			}
+		}
+	}
+	return voters
 }
 
 // yetToFollow returns the voters of the first instance's decided memberships that another instance

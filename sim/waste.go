@@ -112,7 +112,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 // every call. What a member does not take because it is behind with applying counts too.
 func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	there, back := w.link(a.id, b.id), w.link(b.id, a.id)
-	if now := w.now; b.still() > now || b.stalled > now || a.still() > now || a.stalled > now || a.slow || b.slow || a.disk.full || b.disk.full || !b.up {
+	if now := w.now; b.still() > now || b.stalled > now || a.still() > now || a.stalled > now || a.slow || b.slow || a.disk.full || b.disk.full || !b.up || b.doubt != nil {
 		there.wrongs++
 	}
 	n := there.wrongs + back.wrongs + a.life + b.life
