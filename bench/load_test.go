@@ -255,7 +255,7 @@ func TestLogConfigValidate(t *testing.T) {
 		change func(*LogConfig)
 		want   string
 	}{
-		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows craft, niagara, raft, rs-raft, etcd-raft, etcd-raft-packed, hashicorp-raft`},
+		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows craft, niagara, raft, rs-raft, slotpaxos, etcd-raft, etcd-raft-packed, hashicorp-raft`},
 		{func(c *LogConfig) { c.Nodes = 0 }, "0 members"},
 		{func(c *LogConfig) { c.Settings.MaxBatchBytes = -1 }, "batches"},
 		{func(c *LogConfig) { c.Settings.PipelineDepth = -1 }, "pipeline"},

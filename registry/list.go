@@ -6,6 +6,7 @@ import (
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/protocol/slotpaxos"
 )
 
 // raftCore is Raft with its placements.
@@ -14,6 +15,15 @@ var raftCore = &Core{
 	Codec:   raft.Codec,
 	Mutants: raft.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
+}
+
+// slotPaxos is Paxos for each slot.
+var slotPaxos = &Core{
+	Name:  "slotpaxos",
+	Codec: slotpaxos.Codec,
+	Cells: true, Accepted: slotpaxos.Accepted, NoBodies: true, Hints: true,
+	Mutants: slotpaxos.Mutants[:],
+	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },
 }
 
 // list has the protocols in the order in which help and errors name them.
@@ -39,6 +49,12 @@ var list = []*Protocol{
 		Name: "niagara", Does: "several instances of raft, woven into one log", Core: raftCore,
 		Orders:     []order.Kind{order.KindNiagara},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
+	},
+	{
+		Name: "slotpaxos", Does: "Paxos for each entry, to learn from", Core: slotPaxos,
+		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
+		OnlyFor:    "showing how a protocol is written",
 	},
 }
 

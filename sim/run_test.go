@@ -36,6 +36,9 @@ func TestSeeds(t *testing.T) {
 		{Protocol: craft, Nodes: 7, Last: 20},
 		{Protocol: "rs-raft", Nodes: 5, Last: 40},
 		{Protocol: "rs-raft", Nodes: 7, Last: 20},
+		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
+		{Protocol: "slotpaxos", Nodes: 3, Last: 60},
+		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
 		{Protocol: niagara, Nodes: 1, Last: 20},
 		{Protocol: niagara, Nodes: 3, Last: 100},
 		{Protocol: niagara, Nodes: 3, Instances: 1, Last: 20},
@@ -150,7 +153,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		change func(*Campaign)
 		want   string
 	}{
-		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara]`},
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara slotpaxos]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},

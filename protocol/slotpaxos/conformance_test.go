@@ -1,0 +1,36 @@
+package slotpaxos_test
+
+import (
+	"testing"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/slotpaxos"
+)
+
+func factory(change func(*protocol.Settings)) conformance.Factory {
+	return func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
+		c := protocol.Settings{
+			Self: self, Instance: 1,
+			Heartbeat: 10 * conformance.Pace, ElectionTimeout: 100 * conformance.Pace,
+		}
+		if change != nil {
+			change(&c)
+		}
+		return slotpaxos.New(c, rec)
+	}
+}
+
+// tiny are limits that keep queues full and memory short.
+func tiny(c *protocol.Settings) {
+	c.MaxFrameBytes, c.MaxUncommittedBytes, c.CacheBytes = 300, 3000, 500
+}
+
+func TestConformance(t *testing.T) {
+	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, slotpaxos.Codec, factory(change))
+		})
+	}
+}

@@ -1,0 +1,33 @@
+// Package slotpaxos is a protocol to learn from: Paxos, one decree for each slot. Package raft is
+// faster in every way. This one shows how little a protocol needs (docs/writing-a-protocol.md).
+//
+// A slot is an index of the instance's log. For each slot members agree on one entry, by
+// single-decree Paxos: a proposer asks the voters to promise a ballot (phase 1), and then to accept
+// an entry under it (phase 2). Slots are decided one after the other. The log has decided entries
+// only, so nothing in it is ever replaced, and all entries have the same term.
+//
+// Any voter may propose. So that duels are rare, one member at a time does: the leader. Others
+// forward to it while they hear of it. That is a hint. No promise rests on there being one leader,
+// or on clocks.
+//
+// What a voter promised and accepted of a slot that it does not know to be decided stands in a cell
+// on its disk. An acceptor answers for the slot after its last decided one alone. So it has one cell
+// at most, and who accepts in a slot holds all slots before it.
+//
+// The membership that is decided in a slot is in force from the next one on. It is handed over as
+// committed when that next slot is decided: a majority of its own voters has all slots before it then,
+// and the members that it removes may leave. So no joint configuration is needed.
+//
+// How to read:
+//
+//	slotpaxos.go  the state, inputs, timers
+//	message.go    ballots, messages and their codec
+//	acceptor.go   what a voter promises and accepts, and its cell
+//	proposer.go   the two phases of a slot
+//	lead.go       who proposes: the hint, elections, handing over
+//	learn.go      the log: decided entries, catching up, snapshots
+//	read.go       read points
+//	change.go     membership
+//	disk.go       what is durable
+//	check.go      the invariants; mutant.go: rules that can be broken on purpose
+package slotpaxos

@@ -1,0 +1,271 @@
+package slotpaxos
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// The leader is the member that proposes. Nothing that is promised rests on it: two members that
+// both believe to lead do no harm, and get nothing done until one of them hears of the other.
+
+// leading is the state of a member that proposes; zero on others.
+type leading struct {
+	// peers are all others of the configuration, sorted by id.
+	peers []*peer
+	// beat is when the next heartbeat is due. beaten is how many slots were decided at the last one.
+	beat   time.Duration
+	beaten protocol.Index
+	// queue waits for slots, and has queued bytes. With fill a no-op is proposed if it is empty:
+	// another member has accepted something in the slot, and was not asked for a promise in time. A
+	// reader may wait for what becomes of the slot.
+	queue  []protocol.Entry
+	queued int
+	fill   bool
+	// change is a membership change that waits for a slot; nil: none.
+	change *protocol.ProposeChange
+	// forced: the last leader handed over, and nobody need be faithful to it.
+	forced bool
+}
+
+// peer is what a leader knows of another member.
+type peer struct {
+	id       protocol.MemberID
+	heard    time.Duration  // when it last answered, or was first tracked
+	answered bool           // at all
+	last     protocol.Index // it knows the slots up to here
+	// promised and accepted are the last slots in which it did that under this leader's ballot. It
+	// still has a cell there, or knows what was decided, or has lost it.
+	promised, accepted protocol.Index
+}
+
+// acked is what the peer must still know.
+func (p *peer) acked(b Ballot) Part {
+	if p.accepted > 0 && p.accepted >= p.promised {
+		return Part{Slot: p.accepted, Ballot: b, Accepted: b}
+	}
+	return Part{Slot: p.promised, Ballot: b}
+}
+
+func (s *Paxos) peer(id protocol.MemberID) *peer {
+	i, ok := slices.BinarySearchFunc(s.lead.peers, id, func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
+	if !ok {
+		return nil
+	}
+	return s.lead.peers[i]
+}
+
+func (s *Paxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cfg.ElectionTimeout }
+
+// rest postpones the election. Chance keeps members apart.
+func (s *Paxos) rest() {
+	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.random()%uint64(s.cfg.ElectionTimeout))
+}
+
+// see takes notice of a ballot. Who proposes under a lower one gives way.
+func (s *Paxos) see(b Ballot, from protocol.MemberID) {
+	if b <= s.ballot {
+		return
+	}
+	s.giveWay()
+	s.ballot = b
+	s.writeState()
+	if s.leader != from {
+		s.leader = 0
+	}
+}
+
+// giveWay ends this member's attempts to propose.
+func (s *Paxos) giveWay() {
+	if s.role == protocol.Follower {
+		return
+	}
+	if c := s.lead.change; c != nil {
+		s.refuse(c.Context, protocol.ReasonNoLeader)
+	}
+	s.role, s.leader, s.lead, s.try = protocol.Follower, 0, leading{}, try{}
+	s.rest()
+}
+
+// hear takes notice of a member that proposes under a ballot that is not out of date.
+func (s *Paxos) hear(from protocol.MemberID, b Ballot) {
+	if from == s.cfg.Self || b != s.ballot {
+		return
+	}
+	s.leader, s.heard = from, s.now
+	s.rest()
+}
+
+// faithful reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
+// that was cut off for a while, and has a high ballot, would disturb all.
+func (s *Paxos) faithful(m *protocol.Message, p Part) bool {
+	return !p.Force && s.leader != 0 && m.From != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
+}
+
+// alone: nobody else votes.
+func (s *Paxos) alone() bool {
+	v := s.conf.Voters()
+	return len(v) == 1 && v[0] == s.cfg.Self && s.role == protocol.Follower
+}
+
+// standForElection takes a new ballot, and begins with the next slot. Who gets the promises of a
+// quorum there leads.
+func (s *Paxos) standForElection(forced bool) {
+	s.giveWay()
+	s.rest()
+	self := s.conf.Find(s.cfg.Self)
+	if self == nil || self.Learner || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+		s.leader = 0
+		s.askToLeave()
+		return
+	}
+	s.role, s.leader = protocol.Candidate, 0
+	s.lead.forced = forced
+	s.ballot = s.ballot.after(self)
+	s.writeState()
+	s.disk.state = s.disk.seq
+	s.begin()
+}
+
+// askToLeave asks the others whether the configuration that removed this member is settled: no leader
+// sends it anything any more.
+func (s *Paxos) askToLeave() {
+	if s.settled() == s.log.last() {
+		return
+	}
+	for _, id := range s.conf.Voters() {
+		if id != s.cfg.Self {
+			s.send(id, MsgAsk, Part{})
+		}
+	}
+}
+
+func (s *Paxos) becomeLeader() {
+	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
+	s.trackPeers()
+	s.lead.beat, s.lead.beaten = s.now, s.log.last()
+}
+
+// trackPeers keeps the peers as the configuration says.
+func (s *Paxos) trackPeers() {
+	var peers []*peer
+	for _, id := range s.conf.All() {
+		if id == s.cfg.Self {
+			continue
+		}
+		p := s.peer(id)
+		if p == nil {
+			p = &peer{id: id, heard: s.now}
+		}
+		peers = append(peers, p)
+	}
+	s.lead.peers = peers
+}
+
+// tendLead is what a leader does from time to time.
+func (s *Paxos) tendLead() {
+	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+		s.giveWay()
+		return
+	}
+	if s.now < s.lead.beat {
+		return
+	}
+	s.lead.beat = s.now + s.cfg.Heartbeat
+	for _, p := range s.lead.peers {
+		s.send(p.id, MsgHeartbeat, p.acked(s.ballot))
+	}
+	s.promote()
+	s.fill() // if this member's own promise came too late
+	s.lead.beaten = s.log.last()
+}
+
+// quorumHeard is the latest instant at which a quorum had been heard of.
+func (s *Paxos) quorumHeard() time.Duration {
+	return time.Duration(quorum.Of(&s.conf).Agreed(func(id protocol.MemberID) uint64 {
+		if p := s.peer(id); p != nil {
+			return uint64(p.heard)
+		}
+		if id == s.cfg.Self {
+			return uint64(s.now)
+		}
+		return 0
+	}))
+}
+
+func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
+	s.hear(m.From, p.Ballot)
+	if !s.remembers(p) {
+		s.forgot = true // docs/identity.md
+		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.last()}
+		return
+	}
+	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot})
+}
+
+// remembers reports whether this member still has what it promised or accepted under a ballot: a leader
+// says in which slot it did so last.
+func (s *Paxos) remembers(p Part) bool {
+	switch {
+	case p.Slot <= s.log.last():
+		return true
+	case p.Accepted != 0:
+		return s.cell.slot == p.Slot && s.cell.accepted >= p.Accepted
+	}
+	return s.cell.slot == p.Slot && s.cell.promised >= p.Ballot
+}
+
+func onAlive(s *Paxos, m *protocol.Message, p Part) {
+	peer := s.peer(m.From)
+	if peer == nil || p.Ballot != s.ballot {
+		return
+	}
+	peer.heard, peer.answered = s.now, true
+	peer.last = max(peer.last, min(m.Commit, s.log.last()))
+	if p.Slot > s.log.last() {
+		s.lead.fill = true
+		s.fill()
+	}
+}
+
+func (s *Paxos) transfer(in protocol.Transfer) {
+	switch {
+	case s.role != protocol.Leader && s.leader == 0:
+		s.refuse(in.Context, protocol.ReasonNoLeader)
+		return
+	case s.role != protocol.Leader:
+		s.refuse(in.Context, protocol.ReasonNotLeader)
+		return
+	case in.To == s.cfg.Self:
+		return
+	}
+	to := in.To
+	if to == 0 {
+		to = s.mostAdvanced()
+	}
+	if m := s.conf.Find(to); m == nil || m.Learner {
+		s.refuse(in.Context, protocol.ReasonInvalidChange)
+		return
+	}
+	s.send(to, MsgLead, Part{})
+}
+
+// mostAdvanced is the active voter that knows most; 0 if there is none.
+func (s *Paxos) mostAdvanced() (id protocol.MemberID) {
+	last := protocol.Index(0)
+	for _, p := range s.lead.peers {
+		if m := s.conf.Find(p.id); m != nil && !m.Learner && s.active(p) && p.last >= last {
+			id, last = p.id, p.last
+		}
+	}
+	return id
+}
+
+func onLead(s *Paxos, m *protocol.Message, _ Part) {
+	if s.leader == m.From {
+		s.standForElection(true)
+	}
+}

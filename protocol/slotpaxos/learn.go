@@ -1,0 +1,192 @@
+package slotpaxos
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// term is that of all entries. A decided entry is the same under whatever ballot it was proposed.
+const term protocol.Term = 1
+
+// log are the decided entries after a snapshot, contiguous.
+type log struct {
+	base    protocol.Index
+	entries []protocol.Entry // base+1 …
+	// configAt is the index of the last configuration; 0: the first one.
+	configAt protocol.Index
+	// Entries up to light hold no payload; held is the bytes of the others.
+	light protocol.Index
+	held  int
+}
+
+func (l *log) last() protocol.Index { return l.base + protocol.Index(len(l.entries)) }
+
+// at is an entry with its envelope, which lighten dropped.
+func (l *log) at(i protocol.Index) protocol.Entry {
+	e := l.entries[i-l.base-1]
+	if e.Head() == nil {
+		e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+	}
+	return e
+}
+
+func (l *log) append(e protocol.Entry) {
+	l.entries = append(l.entries, e)
+	l.held += e.Bytes()
+	if e.Kind == protocol.EntryConfig {
+		l.configAt = e.Index
+	}
+}
+
+// lighten drops payloads of the oldest entries beyond a number of bytes, as far as the disk
+// holds them.
+func (l *log) lighten(durable protocol.Index, most int) {
+	l.light = max(l.light, l.base)
+	for l.light < durable && l.held > most {
+		l.light++
+		e := &l.entries[l.light-l.base-1]
+		l.held -= e.Bytes()
+		e.Lighten(e.Kind != protocol.EntryBatch) // who applies configurations reads them here
+	}
+}
+
+// compact forgets entries that a durable snapshot covers.
+func (l *log) compact(to protocol.Index) {
+	for ; l.base < to; l.base++ {
+		if l.base+1 > l.light {
+			l.held -= l.entries[0].Bytes()
+		}
+		l.entries[0] = protocol.Entry{} // its memory
+		l.entries = l.entries[1:]
+	}
+}
+
+// learn takes over what is decided in the slot after the last. The cell goes: from now on the entry
+// itself says what was decided.
+func (s *Paxos) learn(e protocol.Entry) {
+	s.leaving = nil
+	if e.Kind == protocol.EntryConfig {
+		s.leaving = s.conf.All()
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+	}
+	s.log.append(e)
+	s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: e})
+	s.dropCell()
+	s.try = try{} // whatever was tried, this slot is done
+	s.lead.fill = false
+	s.obeyConfig()
+}
+
+// readable reports whether an entry is a configuration that can be in force, or none.
+func readable(e *protocol.Entry) bool {
+	if e.Kind != protocol.EntryConfig {
+		return true
+	}
+	_, err := protocol.DecodeConfig(e.Payload)
+	return err == nil
+}
+
+func (s *Paxos) dropCell() {
+	if s.cell.slot != 0 {
+		s.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(s.cell.slot)}})
+	}
+	s.cell = cell{}
+}
+
+// onDecided: who accepted under that ballot has the entry. Others ask for it, in receive.
+func onDecided(s *Paxos, m *protocol.Message, p Part) {
+	s.hear(m.From, p.Ballot)
+	if p.Slot == s.log.last()+1 && s.cell.accepted == p.Ballot {
+		s.learn(s.cell.entry)
+		s.resume()
+	}
+}
+
+// resume goes on proposing, if this member does, after it learned from others.
+func (s *Paxos) resume() {
+	if s.role != protocol.Follower && s.try.phase == idle {
+		s.begin()
+	}
+}
+
+// pull is how a member that is behind catches up: it asks one that knows more.
+type pull struct {
+	// again is when to ask once more, unless there was an answer; pause is how long that is after
+	// the last time.
+	again, pause time.Duration
+}
+
+func (s *Paxos) ask(from protocol.MemberID) {
+	if s.now < s.pull.again {
+		return
+	}
+	s.pull.pause = s.longer(s.pull.pause)
+	s.pull.again = s.now + s.pull.pause
+	s.send(from, MsgAsk, Part{})
+}
+
+func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
+
+// tell sends a member entries after an index, as many as fit into a message, or a snapshot.
+func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
+	if after < s.log.base {
+		s.sendSnapshot(to)
+		return
+	}
+	if after >= s.log.last() || to == s.cfg.Self {
+		return
+	}
+	entries := s.log.entries[after-s.log.base:]
+	if most := s.cfg.MaxFrameEntries; most > 0 && len(entries) > most {
+		entries = entries[:most]
+	}
+	entries = entries[:protocol.Fitting(entries, s.cfg.MaxFrameBytes)]
+	m := s.send(to, MsgTell, Part{})
+	m.Entries = make([]protocol.Entry, len(entries))
+	for i := range entries {
+		m.Entries[i] = s.log.at(entries[i].Index)
+	}
+}
+
+func onTell(s *Paxos, m *protocol.Message, _ Part) {
+	before := s.log.last()
+	for i := range m.Entries {
+		if m.Entries[i].Index == s.log.last()+1 && readable(&m.Entries[i]) {
+			s.learn(m.Entries[i])
+		}
+	}
+	if s.log.last() > before {
+		s.pull = pull{}
+		s.resume()
+	}
+}
+
+// sendSnapshot asks for a snapshot for a member, unless one is under way.
+func (s *Paxos) sendSnapshot(to protocol.MemberID) {
+	if to != s.cfg.Self && !s.streaming[to] {
+		s.streaming[to] = true
+		s.out.Snapshots = append(s.out.Snapshots, to)
+	}
+}
+
+// snapshotReceived takes a snapshot that is ahead of what is known here.
+func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
+	s.see(Ballot(in.Term), in.From)
+	if in.Base.Index <= s.log.last() {
+		return
+	}
+	base := in.Base
+	base.Config = base.Config.Clone()
+	s.give()
+	s.log = log{base: base.Index, light: base.Index, configAt: base.Index}
+	s.conf, s.given = numbered(base.Config), base.Index
+	s.disk.install()
+	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
+	s.dropCell()
+	s.writeState()
+	s.try, s.pull, s.leaving = try{}, pull{}, nil
+	s.obeyConfig()
+	s.out.Install = &base
+	s.resume()
+}

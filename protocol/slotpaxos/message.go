@@ -1,0 +1,141 @@
+package slotpaxos
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Ballot orders proposals for a slot. No two members have the same one: its low byte is the member's
+// slot in the configuration, which no other member of the cluster's history has.
+type Ballot uint64
+
+// after is a member's lowest ballot that is higher than b.
+func (b Ballot) after(m *protocol.Member) Ballot { return (b>>8+1)<<8 | Ballot(m.Slot) }
+
+func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b>>8, b&0xff) }
+
+// The messages. In all of them Term is the highest ballot that the sender knows, and Commit is how
+// many slots it knows to be decided. Who knows less asks.
+const (
+	MsgPrepare        = protocol.FirstOwnType + iota // phase 1: Slot, Ballot
+	MsgPromise                                       // Slot, Ballot; Accepted and an entry if there is one
+	MsgAccept                                        // phase 2: Slot, Ballot, an entry
+	MsgAccepted                                      // Slot, Ballot
+	MsgRefused                                       // Slot, Ballot: a higher ballot was promised
+	MsgDecided                                       // Slot, Ballot: what was accepted there is decided
+	MsgAsk                                           // for the slots after Commit
+	MsgTell                                          // decided entries, from any slot on
+	MsgHeartbeat                                     // a leader's. Slot: where the receiver promised, or accepted (Accepted), last
+	MsgAlive                                         // the answer. Slot: the last one of which it has anything
+	MsgPropose                                       // entries for the leader
+	MsgProposeRefused                                // ID, Reason
+	MsgRead                                          // a reader's question number Context
+	MsgReadAnswer                                    // Slot: the last one of which the sender has anything
+	MsgLead                                          // stand for election at once
+)
+
+// Codec is what members know of these messages.
+var Codec = &protocol.Codec{
+	Types: []protocol.Traits{
+		{Name: "Prepare"}, {Name: "Promise"},
+		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
+		{Name: "Decided"}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
+		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
+		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Lead", Way: protocol.Urgent},
+	},
+	Decode: decode, Describe: describe, Claims: claims,
+}
+
+// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// something depends on the type; unused ones are zero.
+type Part struct {
+	Slot     protocol.Index
+	Ballot   Ballot
+	Accepted Ballot // Promise: of the entry; 0: nothing was accepted
+	Force    bool   // Prepare: the leader has handed over
+	// ProposeRefused: whose first command it is, and why not.
+	ID     protocol.ProposalID
+	Reason protocol.Reason
+}
+
+const partSize = 6*8 + 2
+
+// Append implements protocol.Part.
+func (p *Part) Append(dst []byte) []byte {
+	for _, v := range [...]uint64{
+		uint64(p.Slot), uint64(p.Ballot), uint64(p.Accepted),
+		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+	} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	return append(dst, bit(p.Force), byte(p.Reason))
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// decode is the codec's. A message and its part are one piece of memory.
+func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
+	if len(b) != partSize {
+		return nil, &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(b))}
+	}
+	m := &struct {
+		protocol.Message
+		part Part
+	}{}
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	m.part = Part{
+		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
+		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
+		Force: b[48] != 0, Reason: protocol.Reason(b[49]),
+	}
+	m.Part = &m.part
+	return &m.Message, nil
+}
+
+// describe says for a person what is in a message.
+func describe(m *protocol.Message) string {
+	p := partOf(m)
+	var s []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			s = append(s, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.Slot != 0, "slot %d", p.Slot)
+	add(p.Ballot != 0, "ballot %s", p.Ballot)
+	add(p.Accepted != 0, "accepted %s", p.Accepted)
+	add(p.Force, "forced")
+	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	return strings.Join(s, " ")
+}
+
+// claims says for judges what must be so if a member sends a message.
+func claims(m *protocol.Message) (c protocol.Claims) {
+	switch p := partOf(m); m.Type {
+	case MsgPrepare, MsgAccept:
+		c.Term = true // it is the sender's ballot
+	case MsgHeartbeat:
+		c.Acked = max(p.Slot, 1) - 1 // who promises or accepts in a slot has the log up to there
+	case MsgLead:
+		c.Moves = true
+	}
+	return c
+}
+
+// partOf is a message's part, or an empty one.
+func partOf(m *protocol.Message) Part {
+	if p, ok := m.Part.(*Part); ok {
+		return *p
+	}
+	return Part{}
+}

@@ -1,0 +1,33 @@
+package slotpaxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// The mutants.
+const (
+	MutantAcceptBelowPromise protocol.Mutant = "slot-accept-below-promise"
+	MutantPromiseForgets     protocol.Mutant = "slot-promise-forgets"
+	MutantAnswerEarly        protocol.Mutant = "slot-answer-early"
+	MutantOwnValue           protocol.Mutant = "slot-own-value"
+	MutantBallotReused       protocol.Mutant = "slot-ballot-reused"
+	MutantReadAlone          protocol.Mutant = "slot-read-alone"
+	MutantSettleAtOnce       protocol.Mutant = "slot-settle-at-once"
+)
+
+// Mutants lists all of them.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantAcceptBelowPromise, Does: "an acceptor accepts an entry under a ballot below the one that it promised"},
+	{Name: MutantPromiseForgets, Does: "a promise does not say what the acceptor has accepted in the slot"},
+	{Name: MutantAnswerEarly, Does: "an acceptor answers before its cell is durable"},
+	{Name: MutantOwnValue, Does: "a proposer proposes an entry of its own although promises report an accepted one"},
+	{Name: MutantBallotReused, Does: "a member speaks under a ballot before that is durable, and may use it twice"},
+	{Name: MutantReadAlone, Does: "a member gives read points without asking a quorum"},
+	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
+}
+
+func knownMutant(m protocol.Mutant) bool {
+	return m == "" || slices.ContainsFunc(Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m })
+}

@@ -1,0 +1,53 @@
+package slotpaxos_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/slotpaxos"
+)
+
+var (
+	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 60, "seed after the last one of TestHunt")
+	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
+)
+
+// TestHunt runs seeds beyond those of the suite.
+func TestHunt(t *testing.T) {
+	var trace func(string)
+	if *huntTrace {
+		trace = func(line string) { t.Log(line) }
+	}
+	for seed := *huntFrom; seed < *huntTo; seed++ {
+		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
+			if what := conformance.Hunt(slotpaxos.Codec, factory(change), seed, trace); what != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, what)
+			}
+		}
+	}
+}
+
+// TestMutantsAreSeen: the suite's random clusters notice these. Some of the others have a script, and
+// the simulator finds all.
+func TestMutantsAreSeen(t *testing.T) {
+	for _, m := range []protocol.Mutant{
+		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone,
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			start := factory(func(c *protocol.Settings) { c.Mutant = m })
+			for seed := range uint64(400) {
+				if what := conformance.Hunt(slotpaxos.Codec, start, seed, nil); what != "" {
+					t.Logf("seed %d: %s", seed, what)
+					return
+				}
+			}
+			require.Fail(t, "nobody noticed")
+		})
+	}
+}

@@ -1,0 +1,252 @@
+package slotpaxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// phase is how far a proposer is in its slot.
+type phase uint8
+
+const (
+	idle      phase = iota // does not propose
+	preparing              // asks for promises
+	ready                  // a quorum has promised, and there is nothing to propose
+	accepting              // asks the voters to accept an entry
+)
+
+// try is one member's attempt to have the slot after its last decided, under its ballot.
+type try struct {
+	phase phase
+	slot  protocol.Index // the log's last + 1, unless idle
+	// answered are the members that promised, then those that accepted; without duplicates.
+	answered []protocol.MemberID
+	// found is the ballot of value while preparing: the highest under which an acceptor that
+	// promised has accepted anything. 0: none has.
+	found Ballot
+	value protocol.Entry
+	// again is when to ask once more those that have not answered, and pause how long after the last
+	// time that is.
+	again, pause time.Duration
+}
+
+// begin starts phase 1 for the next slot.
+func (s *Paxos) begin() {
+	s.try = try{phase: preparing, slot: s.log.last() + 1}
+	s.askVoters()
+}
+
+// tendTry asks again those that have not answered.
+func (s *Paxos) tendTry() {
+	if (s.try.phase == preparing || s.try.phase == accepting) && s.now >= s.try.again {
+		s.askVoters()
+	}
+}
+
+// askVoters sends the phase's question to those that have not answered.
+func (s *Paxos) askVoters() {
+	t := &s.try
+	t.pause = s.longer(t.pause)
+	t.again = s.now + t.pause
+	for _, id := range s.conf.Voters() {
+		if slices.Contains(t.answered, id) {
+			continue
+		}
+		p := Part{Slot: t.slot, Ballot: s.ballot}
+		if t.phase == accepting {
+			s.speak(id, MsgAccept, p).Entries = []protocol.Entry{t.value}
+		} else {
+			p.Force = s.lead.forced
+			s.speak(id, MsgPrepare, p)
+		}
+	}
+}
+
+// longer is how long to wait for an answer the next time: twice as long, from a heartbeat to an election
+// timeout. So what is only slow is not made slower.
+func (s *Paxos) longer(pause time.Duration) time.Duration {
+	return min(max(2*pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+}
+
+// speak sends a question under this member's ballot, once that is durable. Otherwise the member could
+// crash, forget it, and use the same ballot for another entry.
+func (s *Paxos) speak(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	if s.disk.stateDurable() || s.cfg.Mutant == MutantBallotReused {
+		return s.send(to, t, p)
+	}
+	return s.release(to, t, p)
+}
+
+// counts notes an answer to the question of a phase. It reports whether that is a quorum now.
+func (s *Paxos) counts(m *protocol.Message, p Part, in phase) bool {
+	t := &s.try
+	if t.phase != in || p.Slot != t.slot || p.Ballot != s.ballot {
+		return false // to an earlier question
+	}
+	if !slices.Contains(t.answered, m.From) {
+		t.answered = append(t.answered, m.From)
+	}
+	return s.majority(t.answered)
+}
+
+// majority reports whether the members decide in the slot after the log's last.
+func (s *Paxos) majority(ids []protocol.MemberID) bool { return majorityOf(quorum.Of(&s.conf), ids) }
+
+func majorityOf(set quorum.Set, ids []protocol.MemberID) bool {
+	return set.Vote(func(id protocol.MemberID) quorum.Answer {
+		if slices.Contains(ids, id) {
+			return quorum.Granted
+		}
+		return quorum.Missing
+	}) == quorum.Won
+}
+
+// onPromise counts promises, and keeps the entry with the highest ballot.
+func onPromise(s *Paxos, m *protocol.Message, p Part) {
+	t := &s.try
+	if t.phase == preparing && p.Slot == t.slot && p.Ballot == s.ballot && p.Accepted > t.found &&
+		len(m.Entries) == 1 && m.Entries[0].Index == p.Slot && s.cfg.Mutant != MutantOwnValue {
+		t.found, t.value = p.Accepted, m.Entries[0]
+	}
+	if peer := s.peer(m.From); peer != nil && p.Ballot == s.ballot {
+		peer.promised = max(peer.promised, p.Slot)
+	}
+	if !s.counts(m, p, preparing) {
+		return
+	}
+	t.phase, t.answered = ready, nil
+	if s.role != protocol.Leader {
+		s.becomeLeader()
+	}
+	s.fill()
+}
+
+// fill proposes an entry for the slot: the one that was found, because it may be decided already; or
+// what waits here.
+func (s *Paxos) fill() {
+	t := &s.try
+	if t.phase != ready {
+		return
+	}
+	if t.found == 0 {
+		next, ok := s.next()
+		if !ok {
+			return
+		}
+		t.value = next
+		t.value.Seal(t.slot, term, make([]byte, protocol.HeadSize))
+	}
+	t.phase, t.pause = accepting, 0
+	s.askVoters()
+}
+
+// onAccepted decides when a quorum has accepted.
+func onAccepted(s *Paxos, m *protocol.Message, p Part) {
+	if peer := s.peer(m.From); peer != nil && p.Ballot == s.ballot {
+		peer.accepted = max(peer.accepted, p.Slot)
+	}
+	if !s.counts(m, p, accepting) {
+		return
+	}
+	told := append(s.conf.All(), s.leaving...)
+	s.learn(s.try.value)
+	told = append(told, s.conf.All()...)
+	slices.Sort(told)
+	for _, id := range slices.Compact(told) {
+		if id != s.cfg.Self {
+			s.send(id, MsgDecided, p)
+		}
+	}
+	if s.role == protocol.Leader {
+		s.begin()
+	}
+}
+
+// onRefused: receive has seen the higher ballot.
+func onRefused(*Paxos, *protocol.Message, Part) {}
+
+// propose takes entries in on the member where they were proposed.
+func (s *Paxos) propose(entries []protocol.Entry) {
+	if s.role != protocol.Leader && s.leader != 0 {
+		for len(entries) > 0 {
+			n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
+			s.send(s.leader, MsgPropose, Part{}).Entries = entries[:n:n]
+			entries = entries[n:]
+		}
+		return
+	}
+	s.enqueue(entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: s.leader})
+	})
+}
+
+func onPropose(s *Paxos, m *protocol.Message, _ Part) {
+	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
+	})
+}
+
+func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
+	if p.ID != (protocol.ProposalID{}) && p.Reason != protocol.ReasonNone {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: p.ID, Reason: p.Reason, Leader: s.leader})
+	}
+}
+
+// enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost
+// with the leadership: its member proposes it again.
+func (s *Paxos) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
+	for i := range entries {
+		e := &entries[i]
+		switch reason := s.refusal(e); {
+		case reason == protocol.ReasonNone:
+			s.lead.queue = append(s.lead.queue, *e)
+			s.lead.queued += e.Bytes()
+		case e.ID != protocol.ProposalID{}:
+			refuse(e.ID, reason)
+		}
+	}
+	s.fill()
+}
+
+func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
+	switch {
+	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
+		return protocol.ReasonInvalidChange // they have ways of their own
+	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0:
+		return protocol.ReasonTooLarge // no command has a body: the registry says so
+	case e.CheckProposal() != nil:
+		return protocol.ReasonMalformed
+	case s.removed():
+		return protocol.ReasonRemoved
+	case s.role != protocol.Leader && s.leader != 0:
+		return protocol.ReasonNotLeader
+	case s.role != protocol.Leader:
+		return protocol.ReasonNoLeader
+	case s.lead.queued > 0 && s.lead.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
+		return protocol.ReasonOverloaded
+	}
+	return protocol.ReasonNone
+}
+
+// next is what to propose if the slot is free.
+func (s *Paxos) next() (e protocol.Entry, ok bool) {
+	l := &s.lead
+	if e, ok = s.nextConfig(); ok {
+		return e, true
+	}
+	if len(l.queue) > 0 {
+		e = l.queue[0]
+		l.queue = l.queue[1:]
+		l.queued -= e.Bytes()
+		return e, true
+	}
+	if l.fill || s.cell.accepted != 0 || s.settled() < s.log.last() {
+		e = protocol.Entry{Kind: protocol.EntryNoop}
+		e.SealPayload()
+		return e, true
+	}
+	return e, false
+}

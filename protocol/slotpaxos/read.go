@@ -1,0 +1,102 @@
+package slotpaxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Any member finds read points, without a leader: it asks the others for the last slot of which they
+// have anything, and waits until it knows what was decided there. Then it looks at who has answered.
+// If they are a quorum of the next slot, nothing can have been decided there before the question: one
+// of them would have accepted it, and said so. So its last slot is a read point.
+
+// reads are the reads under way here.
+type reads struct {
+	// waiting are for the next question, asked for the one under way.
+	waiting, asked []uint64
+	// round numbers the questions. It begins anywhere, so that answers to an earlier life's are
+	// recognised. 0 before the first tick: until then nothing is asked.
+	round    uint64
+	answered []protocol.MemberID
+	// furthest is the highest slot in an answer.
+	furthest     protocol.Index
+	again, until time.Duration // when to ask again, and when to give up
+}
+
+// maxReads bounds the reads that wait, 8 bytes each.
+const maxReads = 1 << 18
+
+func (s *Paxos) read(context uint64) {
+	r := &s.reads
+	switch {
+	case s.removed():
+		s.refuse(context, protocol.ReasonRemoved)
+	case len(s.conf.Members) == 0:
+		s.refuse(context, protocol.ReasonNoLeader)
+	case s.cfg.Mutant == MutantReadAlone:
+		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.last()})
+	case len(r.waiting)+len(r.asked) >= maxReads:
+		s.refuse(context, protocol.ReasonOverloaded)
+	default:
+		r.waiting = append(r.waiting, context)
+	}
+}
+
+// tendReads asks, and asks again, and gives up in the end.
+func (s *Paxos) tendReads() {
+	r := &s.reads
+	if len(r.asked) > 0 && s.now >= r.until {
+		for _, context := range r.asked {
+			s.refuse(context, protocol.ReasonNoLeader)
+		}
+		r.asked = r.asked[:0]
+	}
+	if len(r.asked) == 0 && len(r.waiting) > 0 && r.round != 0 {
+		r.asked, r.waiting = r.waiting, r.asked
+		r.round++
+		r.answered, r.furthest = r.answered[:0], 0
+		r.again, r.until = s.now, s.now+s.cfg.ElectionTimeout
+		s.note(s.cfg.Self, s.furthest())
+	}
+	if len(r.asked) == 0 || s.now < r.again {
+		return
+	}
+	r.again = s.now + s.cfg.Heartbeat
+	for _, id := range s.conf.Voters() {
+		if !slices.Contains(r.answered, id) {
+			s.send(id, MsgRead, Part{}).Context = r.round
+		}
+	}
+}
+
+func onRead(s *Paxos, m *protocol.Message, _ Part) {
+	s.send(m.From, MsgReadAnswer, Part{Slot: s.furthest(), Ballot: s.ballot}).Context = m.Context
+}
+
+func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
+	if m.Context == s.reads.round && len(s.reads.asked) > 0 {
+		s.note(m.From, p.Slot)
+	}
+}
+
+func (s *Paxos) note(from protocol.MemberID, furthest protocol.Index) {
+	r := &s.reads
+	if !slices.Contains(r.answered, from) {
+		r.answered = append(r.answered, from)
+	}
+	r.furthest = max(r.furthest, furthest)
+}
+
+// serveReads serves the reads under way if enough is known. The next ones are asked for then.
+func (s *Paxos) serveReads() {
+	r := &s.reads
+	for len(r.asked) > 0 && s.log.last() >= r.furthest && s.majority(r.answered) {
+		for _, context := range r.asked {
+			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.last()})
+		}
+		r.asked = r.asked[:0]
+		s.tendReads()
+	}
+}

@@ -1,0 +1,305 @@
+package slotpaxos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Paxos is one instance on one member. See protocol.Core for how to use it.
+type Paxos struct {
+	cfg protocol.Settings
+
+	// now and out belong to the step under way. inbox are messages of this member to itself.
+	now   time.Duration
+	out   *protocol.Effects
+	inbox []*protocol.Message
+
+	started bool
+	chance  uint64 // state of the generator that ticks feed
+
+	log  log
+	disk disk
+	// conf is in force in the slot after the log's last. leaving are the members of the one before, while
+	// the log ends with conf.
+	conf    protocol.Config
+	leaving []protocol.MemberID
+	// given is how far Effects.Commit went; equal to settled() between steps.
+	given protocol.Index
+
+	// cell is about the slot after the log's last; it is empty if nothing was promised there.
+	cell cell
+	// ballot is the highest that this member knows; never falls. A ballot of its own is durable
+	// before it is used.
+	ballot Ballot
+
+	role   protocol.Role
+	leader protocol.MemberID // who proposes, as far as is known; 0: nobody
+	// heard is when the leader was last heard of, stand when to stand for election.
+	heard, stand time.Duration
+
+	lead  leading
+	try   try
+	pull  pull
+	reads reads
+	// streaming are the members that are being sent a snapshot from here.
+	streaming map[protocol.MemberID]bool
+	// forgot: this member accepted more than it holds, and does nothing any more.
+	forgot bool
+}
+
+// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
+// [*protocol.CorruptError].
+func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
+	cfg, err := cfg.WithDefaults()
+	switch {
+	case err != nil:
+		return nil, err
+	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0:
+		return nil, &protocol.SettingsError{Detail: "slotpaxos knows whole copies and majorities only"}
+	case !knownMutant(cfg.Mutant):
+		return nil, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+	}
+	s := &Paxos{
+		cfg: cfg, chance: uint64(cfg.Self), ballot: Ballot(rec.State.Term),
+		log: log{base: rec.Base.Index}, conf: numbered(rec.Base.Config), given: rec.Base.Index,
+		streaming: map[protocol.MemberID]bool{},
+	}
+	for i := range rec.Entries {
+		if err := s.load(&rec.Entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	if rec.State.Commit > s.log.last() {
+		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", s.log.last(), rec.State.Commit)}
+	}
+	if err := s.loadCells(rec.Cells); err != nil {
+		return nil, err
+	}
+	s.disk = disk{durable: s.log.last(), commit: rec.State.Commit}
+	return s, nil
+}
+
+// numbered is a configuration of its own in which all members have slots. Ballots need them.
+func numbered(c protocol.Config) protocol.Config {
+	c = c.Clone()
+	c.Number()
+	return c
+}
+
+// load takes a decided entry from the disk.
+func (s *Paxos) load(e *protocol.Entry) error {
+	if e.Index != s.log.last()+1 {
+		return &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("entry %d after %d", e.Index, s.log.last())}
+	}
+	if e.Kind == protocol.EntryConfig {
+		c, err := protocol.DecodeConfig(e.Payload)
+		if err != nil {
+			return err
+		}
+		s.conf = c
+	}
+	s.log.append(*e)
+	s.log.lighten(e.Index, s.cfg.CacheBytes)
+	return nil
+}
+
+// Step is protocol.Core's.
+func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	if s.forgot {
+		return
+	}
+	s.now, s.out = now, out
+	s.disk.begin()
+	if !s.started {
+		s.started = true
+		s.rest()
+	}
+	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.configAt
+	s.take(in)
+	for len(s.inbox) > 0 {
+		m := s.inbox[0]
+		s.inbox = s.inbox[1:]
+		s.receive(m)
+	}
+	s.timers()
+	s.serveReads()
+	s.give()
+	s.disk.end(s.log.last(), now)
+	s.log.lighten(s.disk.durable, s.cfg.CacheBytes)
+	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.configAt {
+		out.Changed = true
+	}
+	out.WakeAt = s.wakeAt()
+	s.out = nil
+}
+
+func (s *Paxos) take(in protocol.Input) {
+	switch in := in.(type) {
+	case *protocol.Message:
+		if in.Instance == s.cfg.Instance && in.To == s.cfg.Self && in.From != s.cfg.Self {
+			s.receive(in)
+		}
+	case protocol.Tick:
+		s.mix(in.Random)
+	case protocol.Wake: // timers follow every input
+	case protocol.Propose:
+		s.propose(in.Entries)
+	case protocol.ProposeChange:
+		s.proposeChange(in)
+	case protocol.Read:
+		s.read(in.Context)
+	case protocol.Persisted:
+		s.persisted(in.Seq)
+	case protocol.Compact:
+		s.log.compact(min(in.Index, s.given))
+	case protocol.SnapshotReceived:
+		s.snapshotReceived(in)
+	case protocol.SnapshotSent:
+		delete(s.streaming, in.To)
+	case protocol.Unsendable:
+		s.sendSnapshot(in.Member)
+	case protocol.Transfer:
+		s.transfer(in)
+	}
+	// Instances of a woven log, and bodies, have inputs of their own. There are none here.
+}
+
+var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
+	MsgPrepare: onPrepare, MsgPromise: onPromise, MsgAccept: onAccept, MsgAccepted: onAccepted,
+	MsgRefused: onRefused, MsgDecided: onDecided, MsgAsk: onAsk, MsgTell: onTell,
+	MsgHeartbeat: onHeartbeat, MsgAlive: onAlive, MsgPropose: onPropose, MsgProposeRefused: onProposeRefused,
+	MsgRead: onRead, MsgReadAnswer: onReadAnswer, MsgLead: onLead,
+}
+
+func (s *Paxos) receive(m *protocol.Message) {
+	p := partOf(m)
+	if m.Type == MsgPrepare && s.faithful(m, p) {
+		s.votes(m, p.Slot) // nothing but what is decided
+		return
+	}
+	s.see(Ballot(m.Term), m.From)
+	if h := handlers[m.Type]; h != nil {
+		h(s, m, p)
+	}
+	if m.Commit > s.log.last() {
+		s.ask(m.From)
+	}
+}
+
+// send lets a message leave now. A message to this member itself is received in the same step.
+func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.last(), Part: &p}
+	if to == s.cfg.Self {
+		s.inbox = append(s.inbox, m)
+	} else {
+		s.out.Send = append(s.out.Send, m)
+	}
+	return m
+}
+
+// release lets a message leave when everything written so far is durable.
+func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := s.send(to, t, p)
+	if to == s.cfg.Self {
+		s.inbox = s.inbox[:len(s.inbox)-1]
+		s.disk.keep(m, &s.inbox)
+		return m
+	}
+	s.out.Send = s.out.Send[:len(s.out.Send)-1]
+	s.out.Seq = s.disk.touch()
+	s.out.Release = append(s.out.Release, m)
+	return m
+}
+
+// refuse refuses a question if somebody waits for the answer.
+func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
+	if context != 0 {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader})
+	}
+}
+
+// mix adds fresh randomness to the generator.
+func (s *Paxos) mix(random uint64) {
+	s.chance ^= random
+	if s.reads.round == 0 { // the first tick: deadlines so far were drawn without chance
+		s.reads.round = s.random() | 1
+		if s.role == protocol.Follower {
+			s.rest()
+		}
+	}
+}
+
+func (s *Paxos) random() uint64 {
+	s.chance += 0x9e3779b97f4a7c15
+	z := s.chance
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// timers does what is due. wakeAt says when there is more to do.
+func (s *Paxos) timers() {
+	if s.role == protocol.Leader {
+		s.tendLead()
+	} else if s.now >= s.stand || s.alone() {
+		s.standForElection(false)
+	}
+	s.tendTry()
+	s.tendReads()
+	if s.settled() > s.disk.commit && s.now >= s.disk.noted+s.cfg.Heartbeat {
+		s.writeState()
+	}
+}
+
+func (s *Paxos) wakeAt() time.Duration {
+	at := s.stand
+	if s.role == protocol.Leader {
+		at = s.lead.beat
+	}
+	if s.try.phase == preparing || s.try.phase == accepting {
+		at = min(at, s.try.again)
+	}
+	if len(s.reads.asked) > 0 {
+		at = min(at, s.reads.again)
+	}
+	return at
+}
+
+// settled is up to where the log is handed over as committed: all that is decided, but not a configuration
+// at its end. Once that is committed, the members that it removes may leave, and the others may need
+// them to learn that it is decided. When the next slot is decided, a majority of its own voters has all
+// up to it in their logs.
+func (s *Paxos) settled() protocol.Index {
+	if at := s.log.configAt; at == s.log.last() && at > s.log.base && s.cfg.Mutant != MutantSettleAtOnce {
+		return at - 1
+	}
+	return s.log.last()
+}
+
+// give hands over what is newly settled.
+func (s *Paxos) give() {
+	for ; s.given < s.settled(); s.given++ {
+		s.out.Commit = append(s.out.Commit, s.log.at(s.given+1))
+	}
+}
+
+// Status is protocol.Core's.
+func (s *Paxos) Status() protocol.Status {
+	st := protocol.Status{
+		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
+		First: s.log.base + 1, Last: s.log.last(), Durable: s.disk.durable, Commit: s.given, Config: s.conf.Clone(),
+		Removed: s.removed() && s.settled() == s.log.last(), Placement: string(s.cfg.Placement),
+	}
+	if s.role == protocol.Leader {
+		st.K = 1
+	}
+	st.Proposed = s.proposed()
+	for _, p := range s.lead.peers {
+		st.Peers = append(st.Peers, protocol.PeerStatus{
+			ID: p.id, Match: p.last, Next: p.last + 1, Needs: p.last, Active: s.active(p), Snapshot: s.streaming[p.id],
+		})
+	}
+	return st
+}
