@@ -57,4 +57,5 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "rs-raft", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--nodes", "3"}, "1-120"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--placement", "code", "--nodes", "5"}, "1-60"},
+	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-150"},
 }
