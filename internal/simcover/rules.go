@@ -50,12 +50,13 @@ type campaign struct {
 // campaigns are the measured run: all protocols, each with few seeds. The run does not look for
 // violations.
 var campaigns = []campaign{
-	{[]string{"--protocol", "raft", "--nodes", "3"}, "1-400"},
+	{[]string{"--protocol", "raft", "--nodes", "3"}, "1-800"},
 	{[]string{"--protocol", "raft", "--nodes", "5"}, "1-100"},
-	{[]string{"--protocol", "craft", "--nodes", "5"}, "1-150"},
+	{[]string{"--protocol", "craft", "--nodes", "5"}, "1-300"},
 	{[]string{"--protocol", "craft", "--nodes", "7"}, "1-30"},
 	{[]string{"--protocol", "rs-raft", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--nodes", "3"}, "1-120"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--placement", "code", "--nodes", "5"}, "1-60"},
-	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-150"},
+	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
+	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }
