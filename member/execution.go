@@ -180,12 +180,13 @@ func (e *Execution) change(v *MemberView) ExecutionStep {
 	return ExecutionStep{}
 }
 
-// stillThere reports whether another instance's log has a member that the operation removes. It may be
-// applied without that member because it has just been added there, and follow the removal later.
+// stillThere reports whether another instance's log has a member that the operation removes, or has
+// removed it and may undo that. It may be applied without that member because it has just been added
+// there, and follow the removal later.
 func (e *Execution) stillThere(v *MemberView) bool {
 	return slices.ContainsFunc(v.Instances[1:], func(st *protocol.Status) bool {
 		return slices.ContainsFunc(e.Op.Changes, func(c protocol.Change) bool {
-			return c.Kind == protocol.RemoveMember && st.Config.Find(c.Member.ID) != nil
+			return c.Kind == protocol.RemoveMember && (st.Undecided || st.Config.Find(c.Member.ID) != nil)
 		})
 	})
 }
@@ -238,10 +239,8 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	switch {
 	case !at.Woven() || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
-	case len(at.Points) == n && !e.told:
+	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()
-	case len(at.Points) == n:
-		return e.done()
 	case !e.told && (at.Reshape != 0 || !Settled(&first.Config, configs)):
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
 	case v.Now-e.begun >= e.cfg.GiveUp:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -50,6 +51,26 @@ func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
 	applied.configs = []protocol.Config{without, without}
 	e.watch.look(applied.configs)
 	require.False(t, e.Next(v).Done, "instance 2 has it still")
-	other.Config = without
+	other.Config, other.Undecided = without, true
+	require.False(t, e.Next(v).Done, "instance 2 may undo its removal")
+	other.Undecided = false
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
+
+// TestAReshapeIsMadeAfterItWasAskedFor: this member applies an older change to 2 instances, long
+// after others have, while the one that it proposed is still to come.
+func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1}
+	applied := &Applied{cursor: order.Begin(3, true), configs: []protocol.Config{{}, {}, {}}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: Reshape, Instances: 2})
+	require.Len(t, e.Next(v).Tell, 1)
+	applied.cursor = order.Begin(2, true)
+	require.Equal(t, ExecutionStep{Confirm: true}, e.Next(v), "others may have gone on to 4 before this was asked for")
+	e.Confirmed(nil)
+	applied.cursor = order.Begin(4, true)
+	require.False(t, e.Next(v).Done)
+	applied.cursor = order.Begin(2, true)
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }

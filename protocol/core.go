@@ -353,6 +353,8 @@ type Status struct {
 	Durable  Index // what this member's own disk holds
 	Commit   Index
 	Config   Config
+	// Undecided: Config is in this member's log, and not known here to be committed.
+	Undecided bool
 	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
 	// nil: none.
 	Proposed *Config
