@@ -694,15 +694,25 @@ func (w *World) decisive(members []*Member) bool {
 	return true
 }
 
-// proposed returns the voters of memberships that members propose and that are in no log yet.
+// proposed returns the voters of memberships that members propose, or are about to for an operator,
+// and that are in no log yet.
 func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
 	for _, m := range w.members {
 		if !m.up {
 			continue
 		}
 		for _, s := range m.inForce {
-			if p := s.witness.Core.Status().Proposed; p != nil && s.judges == c {
-				voters = append(voters, votersOf(p))
+			if s.judges != c {
+				continue
+			}
+			st := s.witness.Core.Status()
+			if st.Proposed != nil {
+				voters = append(voters, votersOf(st.Proposed))
+			}
+			for _, e := range m.executing {
+				if next, reason := st.Config.Changed(e.Op.Changes); reason == protocol.ReasonNone {
+					voters = append(voters, votersOf(&next))
+				}
 			}
 		}
 	}

@@ -88,6 +88,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 		x := s.member(1).witness.status.Config.Find(added.ID)
 		return x != nil && x.Joining && m.up
 	})
+	s.member(1).executing = nil // what an operator waits for counts already
 	alone := s.except(m)
 	require.True(t, s.decisive(alone), "it does not vote yet")
 	require.True(t, s.joins(m))
@@ -101,5 +102,24 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	})
 	require.False(t, s.joins(m))
 	require.False(t, s.decisive(alone))
+	s.passes()
+}
+
+// TestWhoIsToDecideAloneIsNotLost: an operator asked for a change that leaves one member. The leader
+// has not begun it, and that member counts as if it had.
+func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	require.True(t, s.mayLose(s.member(2), nil))
+	remove := func(id protocol.MemberID) protocol.Change {
+		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
+	}
+	s.member(1).executing = append(s.member(1).executing, &member.Execution{Op: member.Operation{
+		Kind: member.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
+	}})
+	require.False(t, s.mayLose(s.member(2), nil))
+	require.True(t, s.mayLose(s.member(3), nil))
+	s.member(1).executing = nil
 	s.passes()
 }

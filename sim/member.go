@@ -106,6 +106,7 @@ type running struct {
 
 	gathering  *readers // the group that new readers join
 	operations member.Executions
+	executing  []*member.Execution // of operators
 
 	greeted   time.Duration // when the member last made handshakes
 	condemned error         // why the member stops as soon as the turn ends

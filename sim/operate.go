@@ -141,6 +141,7 @@ func (m *Member) execute(op member.Operation, patience time.Duration, answered f
 		return
 	}
 	e, until := m.operations.Begin(op), m.w.now+patience
+	m.executing = append(m.executing, e)
 	var look func()
 	look = func() {
 		step := e.Next(m.view())
@@ -164,6 +165,7 @@ func (m *Member) execute(op member.Operation, patience time.Duration, answered f
 			m.later(m.own.Heartbeat/4, look)
 			return
 		}
+		m.executing = slices.DeleteFunc(m.executing, func(x *member.Execution) bool { return x == e })
 		if m.operations.End(e, m.view()); !step.Done {
 			step.Err = op.Unanswered(errWithdrawn)
 		}

@@ -174,7 +174,7 @@ type snapshotStream struct {
 
 // begin tells the receiver what comes.
 func (s *snapshotStream) begin() {
-	if !s.w.reaches(s.from, s.life, s.to) {
+	if !s.w.reaches(s.from, s.life, s.to) || s.to.doubt != nil {
 		s.end(errBroken)
 		return
 	}
@@ -203,7 +203,7 @@ func (s *snapshotStream) offered() {
 // arrive brings the last byte to the receiver, unless the stream breaks before.
 func (s *snapshotStream) arrive() {
 	w, m, x := s.w, s.to, s.to.exchange
-	if s.breaks && !w.calm || !w.reaches(s.from, s.life, m) || m.life != s.in {
+	if s.breaks && !w.calm || !w.reaches(s.from, s.life, m) || m.life != s.in || m.doubt != nil {
 		w.events.BrokenStream++
 		w.tracef("%s   stream of the snapshot at %s breaks", m.id, standsAt(&s.offer.Cursor))
 		m.sameLife(s.in, func() { x.Received(s.from.id, s.offer, errBroken) })
