@@ -93,7 +93,7 @@ func (e *ForgottenError) Error() string {
 	}
 	what := fmt.Sprintf("%s knows it as %s, and this is %s: %s", by, e.Known, e.Is, lost(e.Known, e.Is))
 	if f := e.Acknowledged; f != nil {
-		what = fmt.Sprintf("%s, which leads term %d, has its acknowledgement of entry %d, and its log ends at %d: its data directory is an old copy", by, f.Term, f.Acked, f.Last)
+		what = fmt.Sprintf("%s, which leads term %d, has its acknowledgement of entry %d, and its log agrees up to entry %d at most: its data directory is an old copy", by, f.Term, f.Acked, f.Last)
 	}
 	return fmt.Sprintf("member %s has already been bootstrapped: %s. "+
 		"What this member promised is gone with it, so it may not come back as it was: remove it (braid ctl member remove %s), "+

@@ -205,7 +205,8 @@ type Effects struct {
 }
 
 // Forgot is how a member finds out that it lost what it had promised to keep: the leader of
-// the term knows that it acknowledged everything up to Acked, and its log ends at Last.
+// the term knows that it acknowledged everything up to Acked, and its log agrees with that up to Last
+// at most.
 type Forgot struct {
 	Leader      MemberID
 	Term        Term

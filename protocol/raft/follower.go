@@ -137,16 +137,27 @@ func (r *Raft) acknowledge(m message) {
 
 // remembers reports whether the log holds what this member acknowledged to the leader in this
 // term. In a term only its leader cuts the log, and only after what was acknowledged. So if a
-// heartbeat names more than the log has, entries and votes were lost, however late that heartbeat
-// comes.
+// heartbeat names an entry that the log does not have, or has of another term, then entries and
+// votes were lost, however late that heartbeat comes (docs/identity.md, rule 9).
 func (r *Raft) remembers(m message) bool {
-	if m.Index <= r.log.last || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
+	if r.holdsAcknowledged(m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true
 	}
-	r.answer(msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Reject: true, Context: m.Context}, Part{Index: r.log.last, Round: m.Round}))
-	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: r.log.last}
+	last := min(r.log.last, m.Index-1) // it may agree up to here, not further
+	r.answer(msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Reject: true, Context: m.Context}, Part{Index: last, Round: m.Round}))
+	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: last}
 	r.forgot = true
 	return false
+}
+
+// holdsAcknowledged reports whether the log may have the entry that a heartbeat names. What a
+// snapshot covers on either side is committed, and not compared.
+func (r *Raft) holdsAcknowledged(m message) bool {
+	if m.Index > r.log.last {
+		return false
+	}
+	have, known := r.log.term(m.Index)
+	return !known || m.LogTerm == 0 || have == m.LogTerm
 }
 
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint

@@ -47,6 +47,41 @@ func TestAMemberFindsOutThatItForgot(t *testing.T) {
 	require.Empty(t, out.Release, "no vote, no word")
 }
 
+// An old copy of a disk may be long enough: the end of its log is of an older term, and the entry that
+// this member acknowledged there since is lost.
+func TestAMemberFindsOutThatItAcknowledgedAnotherEntry(t *testing.T) {
+	r := oneOfThree(t, 2, 4)
+	var out protocol.Effects
+	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
+	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3, LogTerm: 1}), &out)
+	require.Nil(t, out.Forgot, "the same entry")
+	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3}), &out)
+	require.Nil(t, out.Forgot, "the leader does not know the term any more")
+	out.Reset()
+	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3, LogTerm: 2}), &out)
+	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 3, Acked: 3, Last: 2}, out.Forgot)
+	require.Len(t, out.Release, 1)
+	require.True(t, out.Release[0].Reject)
+	require.EqualValues(t, 2, out.Release[0].Part.(*raft.Part).Index, "less than it acknowledged, so the leader takes note")
+	require.NoError(t, r.Check())
+}
+
+// What a snapshot covers is not compared: the term of that entry is not known.
+func TestAMemberThatHasASnapshotForgotNothing(t *testing.T) {
+	rec := protocol.Recovered{
+		State: protocol.HardState{Term: 3},
+		Base:  protocol.Base{Index: 9, Term: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}},
+	}
+	r, err := raft.New(protocol.Settings{Self: 2, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
+	require.NoError(t, err)
+	var out protocol.Effects
+	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
+	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 8, LogTerm: 1}), &out)
+	require.Nil(t, out.Forgot)
+	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 9, LogTerm: 3}), &out)
+	require.NotNil(t, out.Forgot)
+}
+
 // The leader of a later term knows nothing of what was acknowledged before.
 func TestALateHeartbeatOfAnotherTermAccusesNobody(t *testing.T) {
 	r := oneOfThree(t, 2, 3)

@@ -71,7 +71,8 @@ type Part struct {
 	Restripes uint32
 	// Index and LogTerm: Append: the entry before Entries. AppendResp: the highest index
 	// known to match, or, if Reject, the refused Index. Votes: the candidate's last entry.
-	// ReadResp: the read point. Heartbeat: up to where the receiver acknowledged in this term.
+	// ReadResp: the read point. Heartbeat: the last entry that the receiver acknowledged in this
+	// term; LogTerm is 0 if the leader does not know it any more.
 	Index   protocol.Index
 	LogTerm protocol.Term
 	// Hint and HintTerm: AppendResp with Reject: where the follower's log may match.
@@ -115,6 +116,10 @@ func describe(in *protocol.Message) string {
 		text = fmt.Sprintf("match %d", m.Index)
 		if m.Reject {
 			text = fmt.Sprintf("refused %d, perhaps %d/%d", m.Index, m.Hint, m.HintTerm)
+		}
+	case MsgHeartbeat:
+		if m.Index > 0 {
+			text = fmt.Sprintf("acknowledged %d/%d", m.Index, m.LogTerm)
 		}
 	case MsgHeartbeatResp:
 		text = fmt.Sprintf("match %d seen %d", m.Index, m.Hint)

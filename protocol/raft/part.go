@@ -32,7 +32,7 @@ var fields = [messageTypes - own]uint16{
 	MsgVote - own:          hasIndex | hasLogTerm | hasForce,
 	MsgAppend - own:        hasIndex | hasLogTerm | hasRound,
 	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
-	MsgHeartbeat - own:     hasIndex | hasRound,
+	MsgHeartbeat - own:     hasIndex | hasLogTerm | hasRound,
 	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes,
 	MsgProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
 	MsgRead - own:          hasRound,

@@ -125,7 +125,8 @@ func (r *Raft) heartbeats() {
 }
 
 func (r *Raft) heartbeat(p *progress) *protocol.Message {
-	m := msg(protocol.Message{Type: MsgHeartbeat, To: p.id, Commit: r.commit, Context: stamp(r.now)}, Part{Index: p.match, Round: r.lead.round})
+	term, _ := r.log.term(p.match)
+	m := msg(protocol.Message{Type: MsgHeartbeat, To: p.id, Commit: r.commit, Context: stamp(r.now)}, Part{Index: p.match, LogTerm: term, Round: r.lead.round})
 	r.send(m)
 	return m.Message
 }
