@@ -274,6 +274,10 @@ type Base struct {
 	// Round is how many rounds of the global log the instance has filled up to here, perhaps
 	// with a part of the entry after Index. It means nothing to a core, which keeps it.
 	Round Round `json:",omitempty"`
+	// Section is what is derived from the log up to here, see [Derived]; zero if the core has
+	// nothing of that kind, or Index is 0. It stands in the snapshot alone: in the log's own
+	// record of the base it is left out.
+	Section Section `json:"-"`
 }
 
 // Recovered is what a core is started from: hard state, base and the entries after the

@@ -8,6 +8,10 @@ const (
 	// MaxConfigBytes bounds the payload of an EntryConfig. Configurations stand in snapshots and
 	// in the log, one for each instance.
 	MaxConfigBytes = 256 << 10
+	// MaxSectionBytes and MaxSectionName bound a [Section]. A snapshot has at most one for each
+	// instance.
+	MaxSectionBytes = 256 << 10
+	MaxSectionName  = 64
 	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024
 	// MaxPartBytes bounds what only the protocol understands of a message.

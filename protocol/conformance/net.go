@@ -60,6 +60,7 @@ type Node struct {
 	// Snap is the newest durable snapshot that is in use.
 	Snap protocol.Base
 
+	derived protocol.Derived // as of Applied; nil: to be restored from Snap, or there is none
 	eff     protocol.Effects
 	wakeAt  time.Duration      // when the core wants to be woken; 0: it does not
 	disk    protocol.Recovered // what is durable
@@ -112,7 +113,7 @@ func (net *Net) boot(n *Node) {
 	}
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
-	n.eff, n.wakeAt = protocol.Effects{}, 0
+	n.eff, n.wakeAt, n.derived = protocol.Effects{}, 0, nil
 	net.lookAtBodies(n)
 }
 
@@ -187,6 +188,8 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 	if e.Install != nil {
 		n.Applied, n.term, n.Config = e.Install.Index, e.Install.Term, e.Install.Config
+		n.derived = nil
+		net.derive(n, e.Install)
 	}
 	for i := range e.Commit {
 		net.apply(n, e.Commit[i])
@@ -225,6 +228,9 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 	if e.Index <= n.Applied {
 		return // void: before an installed snapshot
 	}
+	if d := net.derive(n, &n.Snap); d != nil {
+		d.Apply(&e)
+	}
 	n.Applied, n.term = e.Index, e.Term
 	if e.Kind == protocol.EntryConfig {
 		c, err := protocol.DecodeConfig(e.Payload)
@@ -233,6 +239,18 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 		}
 		n.Config = c
 	}
+}
+
+// derive is what a member derived from its log. If nothing is known of that yet, it goes on from a
+// base.
+func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
+	if n.derived == nil && net.Derive != nil {
+		n.derived = net.Derive()
+		if err := from.Restore(n.derived); err != nil {
+			net.t.Fatalf("member %s: %v", n.ID, err)
+		}
+	}
+	return n.derived
 }
 
 // send puts a message on its way as bytes, as a transport would.
@@ -277,6 +295,9 @@ func (net *Net) base(n *Node) protocol.Base {
 	b := protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
 	if net.Woven {
 		b.Round = net.judge.rounds[n.Applied]
+	}
+	if d := net.derive(n, &n.Snap); d != nil && b.Index > 0 {
+		b.Section = d.Section()
 	}
 	return b
 }
