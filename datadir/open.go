@@ -30,6 +30,8 @@ type Config struct {
 	Identity []byte
 	// Cells says that instances keep cells.
 	Cells bool
+	// Derive makes what the cores derive from their logs; nil: they derive nothing.
+	Derive member.Derive
 	// LogSegment and BodySegment are how many bytes these files have.
 	LogSegment, BodySegment int64
 }
@@ -84,7 +86,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if err := o.begin(c); err != nil {
 		return err
 	}
-	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine); err != nil {
+	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
 		return err
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, "log"), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}

@@ -11,8 +11,9 @@ import (
 // Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the
 // position up to which the state of a state machine on disk has already applied. Restore passes over
 // a snapshot whose header is damaged, or whose state is damaged and needed. The snapshot before is
-// enough, because the log goes back to it.
-func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip protocol.Position, err error) {
+// enough, because the log goes back to it. It refuses a snapshot with which this program's cores cannot
+// go on (a [*protocol.SectionError]), before it touches the state machine.
+func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
 		skip = d.Applied()
@@ -20,6 +21,9 @@ func Restore(s *Snapshots, sm member.StateMachine) (meta member.Meta, skip proto
 	h, ok, err := s.choose(durable && member.Damaged(sm) == nil, skip)
 	if err != nil {
 		return meta, 0, err
+	}
+	if err := h.CheckSections(derive); err != nil {
+		return meta, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
 	}
 	switch {
 	case !ok && skip > 0:

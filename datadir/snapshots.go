@@ -28,9 +28,13 @@ import (
 // machine wrote it, the state's length and CRC. A state machine that keeps its own state on disk has
 // checkpoints: snapshot files without state.
 //
+// A snapshot with sections has another magic: programs from before there were any would not see them,
+// and go on without.
+//
 //	magic 8 | meta length 4 | meta crc 4 | meta … | state … | state length 8 | state crc 4 | end 4
 const (
 	snapMagic   = "braidsn1"
+	snapMagic2  = "braidsn2" // there are sections
 	snapEnd     = 0x62726469
 	snapTrailer = 16
 	snapBuffer  = 64 << 10
@@ -246,12 +250,19 @@ func (s *Snapshots) behind(c *order.Cursor) (bool, error) {
 }
 
 func writeSnapshot(f io.Writer, h SnapshotHeader, state func(io.Writer) error) error {
+	if err := h.ValidSections(); err != nil {
+		return err
+	}
 	meta, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
+	magic := snapMagic
+	if len(h.Sections) > 0 {
+		magic = snapMagic2
+	}
 	w := bufio.NewWriterSize(f, snapBuffer)
-	head := append([]byte(snapMagic), make([]byte, 8)...)
+	head := append([]byte(magic), make([]byte, 8)...)
 	binary.LittleEndian.PutUint32(head[8:], uint32(len(meta)))
 	binary.LittleEndian.PutUint32(head[12:], protocol.Digest(meta))
 	if _, err := w.Write(append(head, meta...)); err != nil {
@@ -329,7 +340,7 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	var head [16]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read snapshot %s: %w", path, err)
-	} else if err != nil || string(head[:8]) != snapMagic {
+	} else if err != nil || string(head[:8]) != snapMagic && string(head[:8]) != snapMagic2 {
 		return nil, corrupt("not a snapshot")
 	}
 	metaLen := int64(binary.LittleEndian.Uint32(head[8:]))

@@ -23,6 +23,7 @@ type Applier struct {
 	// Instances are those in force, in their order. There are as many as the cursor has points.
 	Instances []InstanceState
 	session   protocol.Session
+	derive    Derive
 
 	// skip is the position up to which a state machine on disk had applied before this life.
 	// Commands up to it only update the sessions.
@@ -56,6 +57,9 @@ type Applier struct {
 type InstanceState struct {
 	Instance protocol.InstanceID
 	Config   protocol.Config // as of the cursor
+	// derived is what the core derives from its log, as of what is applied. It is nil exactly if the
+	// applier has no Derive.
+	derived protocol.Derived
 	// waiting is how many entries with something to apply wait in the order. Those that Install
 	// left there do not count.
 	waiting int
@@ -143,7 +147,7 @@ func (a *Applier) configure(meta *Meta) {
 		in := InstanceState{Instance: p.Instance, Config: base.Config.Clone()}
 		for i := range old {
 			if old[i].Instance == p.Instance {
-				in.own, in.head = old[i].own, old[i].head
+				in.own, in.head, in.derived = old[i].own, old[i].head, old[i].derived
 			}
 		}
 		a.Instances = append(a.Instances, in)
@@ -269,6 +273,9 @@ func (a *Applier) place(p *order.Placed) error {
 			return lostIfSick(&LoadError{Instance: p.Instance, Index: e.Index, Err: err})
 		}
 	}
+	if in != nil && in.derived != nil {
+		in.derived.Apply(e)
+	}
 	switch e.Kind {
 	case protocol.EntryBatch:
 		return a.placeBatch(p)
@@ -297,7 +304,7 @@ func (a *Applier) reshape(p *order.Placed) {
 		if in := a.Of(id); in != nil {
 			instances = append(instances, *in)
 		} else {
-			instances = append(instances, InstanceState{Instance: id, Config: a.Instances[0].Config.Clone()})
+			instances = append(instances, a.born(id))
 		}
 	}
 	old := a.Instances
@@ -309,6 +316,15 @@ func (a *Applier) reshape(p *order.Placed) {
 			in.settle(AllIndexes, a.again)
 		}
 	}
+}
+
+// born is an instance at its first moment.
+func (a *Applier) born(id protocol.InstanceID) InstanceState {
+	in := InstanceState{Instance: id, Config: a.Instances[0].Config.Clone()}
+	if a.derive != nil {
+		in.derived = a.derive()
+	}
+	return in
 }
 
 func (a *Applier) placeBatch(p *order.Placed) error {
@@ -442,7 +458,14 @@ func (a *Applier) Fits(meta *Meta) bool {
 // takes the place of a damaged state. Batches of this member for which it stands are told that
 // their result is not known. Those of an instance that is retired there are proposed again. Install
 // then applies what was added beyond the snapshot and follows it at once.
+//
+// A [*protocol.SectionError] says that this program cannot go on from the snapshot. Nothing was
+// changed then.
 func (a *Applier) Install(meta Meta, state io.Reader) error {
+	derived, err := meta.derived(a.derive)
+	if err != nil {
+		return err
+	}
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
 			return &MachineError{Op: "restore", Err: err}
@@ -465,6 +488,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 		in.settle(AllIndexes, a.again)
 	}
 	a.configure(&meta)
+	a.takeDerived(derived)
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
 	a.stuck = false
 	return a.advance()
@@ -513,7 +537,7 @@ func (a *Applier) Configs() []protocol.Config {
 // Meta describes the applied state for a snapshot.
 func (a *Applier) Meta() Meta {
 	config := a.Config()
-	m := Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States()}
+	m := Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States(), Sections: a.Sections()}
 	for i := range a.Instances[1:] {
 		m.Others = append(m.Others, a.Instances[i+1].Config.Clone())
 	}
@@ -560,6 +584,11 @@ func (a *Applier) Check() error {
 	at := a.order.Cursor()
 	if !slices.EqualFunc(at.Points, a.Instances, func(p order.Point, c InstanceState) bool { return p.Instance == c.Instance }) {
 		return fmt.Errorf("applier: %d memberships for instances %v", len(a.Instances), at.Instances())
+	}
+	for i := range a.Instances {
+		if in := &a.Instances[i]; (in.derived == nil) != (a.derive == nil) {
+			return fmt.Errorf("applier: instance %d: what is derived from its log is not as for others", in.Instance)
+		}
 	}
 	return a.order.Check()
 }

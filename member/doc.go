@@ -25,6 +25,7 @@
 //   - exchange.go, streams.go, intake.go, mending.go: which snapshots are sent to other members, which are
 //     taken of those that others offer, and whom to ask for a state if this member's is damaged.
 //   - meta.go, recover.go: what a snapshot says; what a member reads from its disk to start.
+//   - derive.go: what cores derive from their logs, and which sections of snapshots are refused.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.
 //   - retain.go, kept.go, holdercount.go: which bodies of an instance, and of all, are live and missing,

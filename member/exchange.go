@@ -39,9 +39,11 @@ type StateExchange struct {
 	host     ExchangeHost
 	election time.Duration
 	mutant   Mutant
-	sending  Streams
-	intake   SnapshotIntake
-	repair   StateRepair
+	// Derive makes derived state, see [Applier.Derive]; nil: there is none.
+	Derive  Derive
+	sending Streams
+	intake  SnapshotIntake
+	repair  StateRepair
 }
 
 // NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state.
@@ -116,6 +118,9 @@ func (x *StateExchange) Streaming(to protocol.MemberID, instance protocol.Instan
 // that no member would send it.
 func (x *StateExchange) Offered(from protocol.MemberID, o *SnapshotOffer) (SnapshotVerdict, error) {
 	if err := o.Check(); err != nil {
+		return IntakeKnown, err
+	}
+	if err := o.CheckSections(x.Derive); err != nil {
 		return IntakeKnown, err
 	}
 	have, _ := x.host.At()

@@ -23,12 +23,15 @@ type Meta struct {
 	Config   protocol.Config   `json:"config"`
 	Others   []protocol.Config `json:"others,omitempty"`
 	Sessions []SessionState    `json:"sessions"`
+	// Sections are what the cores derived from their logs up to the cursor: at most one for each of
+	// its points, in their order.
+	Sections []SectionState `json:"sections,omitempty"`
 }
 
 // Base is the snapshot's place in an instance's log.
 func (m *Meta) Base(instance protocol.InstanceID) protocol.Base {
 	p := m.Cursor.Point(instance)
-	b := protocol.Base{Index: p.Index, Term: p.Term, Config: m.Config, Round: p.Round}
+	b := protocol.Base{Index: p.Index, Term: p.Term, Config: m.Config, Round: p.Round, Section: m.section(instance)}
 	for i, c := range m.Others {
 		if m.Cursor.Points[i+1].Instance == instance {
 			b.Config = c

@@ -22,6 +22,9 @@ type Core struct {
 	Codec *protocol.Codec
 	// Cells says that instances keep cells (see [protocol.Cell]).
 	Cells bool
+	// Derive makes what an instance derives from its log and keeps in snapshots (see
+	// [protocol.Derived]), as of its beginning; nil: nothing.
+	Derive func() protocol.Derived
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. Judges count it
 	// as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)

@@ -25,6 +25,7 @@ type exchange struct {
 func newExchange(r *Replica) *exchange {
 	x := &exchange{r: r, ended: make(chan struct{})}
 	x.rule = member.NewStateExchange(x, r.opt.ElectionTimeout, "")
+	x.rule.Derive = r.opt.Derive
 	return x
 }
 

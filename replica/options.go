@@ -39,6 +39,8 @@ type Options struct {
 	Codec *protocol.Codec
 	// Cells says that cores keep cells.
 	Cells bool
+	// Derive makes what cores derive from their logs; nil: they derive nothing.
+	Derive member.Derive
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
@@ -111,6 +113,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, LogSegment: segment, BodySegment: segment,
 	}
 }

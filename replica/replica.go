@@ -111,7 +111,11 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
 	r.session = dir.Session()
-	if err := r.assemble(member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)); err != nil {
+	applier := member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
+	if err := applier.Derive(r.opt.Derive, &dir.Meta); err != nil {
+		return err
+	}
+	if err := r.assemble(applier); err != nil {
 		return err
 	}
 	if err := r.connect(); err != nil {
