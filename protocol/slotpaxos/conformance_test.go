@@ -21,6 +21,9 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 	}
 }
 
+// options are what the suite may know of the protocol.
+var options = conformance.Options{Derive: slotpaxos.Derive}
+
 // tiny are limits that keep queues full and memory short.
 func tiny(c *protocol.Settings) {
 	c.MaxFrameBytes, c.MaxUncommittedBytes, c.CacheBytes = 300, 3000, 500
@@ -30,7 +33,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, slotpaxos.Codec, factory(change))
+			conformance.RunWith(t, slotpaxos.Codec, factory(change), options)
 		})
 	}
 }

@@ -28,6 +28,7 @@
 //	learn.go      the log: decided entries, catching up, snapshots
 //	read.go       read points
 //	change.go     membership
+//	chain.go      a digest of the log, which snapshots carry on
 //	disk.go       what is durable
 //	check.go      the invariants; mutant.go: rules that can be broken on purpose
 package slotpaxos

@@ -176,7 +176,9 @@ func (s *Paxos) tendLead() {
 	}
 	s.lead.beat = s.now + s.cfg.Heartbeat
 	for _, p := range s.lead.peers {
-		s.send(p.id, MsgHeartbeat, p.acked(s.ballot))
+		beat := p.acked(s.ballot)
+		beat.Chain = s.log.chain.sum
+		s.send(p.id, MsgHeartbeat, beat)
 	}
 	s.promote()
 	s.fill() // if this member's own promise came too late
@@ -198,6 +200,7 @@ func (s *Paxos) quorumHeard() time.Duration {
 
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
+	s.compare(m, p)
 	if !s.remembers(p) {
 		s.forgot = true // docs/identity.md
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.last()}

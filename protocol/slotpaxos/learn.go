@@ -15,6 +15,7 @@ type log struct {
 	entries []protocol.Entry // base+1 …
 	// configAt is the index of the last configuration; 0: the first one.
 	configAt protocol.Index
+	chain    Chain // of all that was decided, up to the last entry
 	// Entries up to light hold no payload; held is the bytes of the others.
 	light protocol.Index
 	held  int
@@ -34,6 +35,7 @@ func (l *log) at(i protocol.Index) protocol.Entry {
 func (l *log) append(e protocol.Entry) {
 	l.entries = append(l.entries, e)
 	l.held += e.Bytes()
+	l.chain.Apply(&e)
 	if e.Kind == protocol.EntryConfig {
 		l.configAt = e.Index
 	}
@@ -173,13 +175,14 @@ func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 // snapshotReceived takes a snapshot that is ahead of what is known here.
 func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	s.see(Ballot(in.Term), in.From)
-	if in.Base.Index <= s.log.last() {
+	var chain Chain
+	if in.Base.Index <= s.log.last() || in.Base.Restore(&chain) != nil { // who received it has looked
 		return
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
 	s.give()
-	s.log = log{base: base.Index, light: base.Index, configAt: base.Index}
+	s.log = log{base: base.Index, light: base.Index, configAt: base.Index, chain: chain}
 	s.conf, s.given = numbered(base.Config), base.Index
 	s.disk.install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})

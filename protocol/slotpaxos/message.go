@@ -57,19 +57,20 @@ type Part struct {
 	Slot     protocol.Index
 	Ballot   Ballot
 	Accepted Ballot // Promise: of the entry; 0: nothing was accepted
+	Chain    uint64 // Heartbeat: of the sender's log
 	Force    bool   // Prepare: the leader has handed over
 	// ProposeRefused: whose first command it is, and why not.
 	ID     protocol.ProposalID
 	Reason protocol.Reason
 }
 
-const partSize = 6*8 + 2
+const partSize = 7*8 + 2
 
 // Append implements protocol.Part.
 func (p *Part) Append(dst []byte) []byte {
 	for _, v := range [...]uint64{
 		uint64(p.Slot), uint64(p.Ballot), uint64(p.Accepted),
-		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq, p.Chain,
 	} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
@@ -96,7 +97,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	m.part = Part{
 		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
-		Force: b[48] != 0, Reason: protocol.Reason(b[49]),
+		Chain: u(6), Force: b[56] != 0, Reason: protocol.Reason(b[57]),
 	}
 	m.Part = &m.part
 	return &m.Message, nil

@@ -25,7 +25,7 @@ func TestHunt(t *testing.T) {
 	}
 	for seed := *huntFrom; seed < *huntTo; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
-			if what := conformance.Hunt(slotpaxos.Codec, factory(change), seed, trace); what != "" {
+			if what := conformance.HuntWith(slotpaxos.Codec, factory(change), options, seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)
 			}
 		}
@@ -42,7 +42,7 @@ func TestMutantsAreSeen(t *testing.T) {
 			t.Parallel()
 			start := factory(func(c *protocol.Settings) { c.Mutant = m })
 			for seed := range uint64(400) {
-				if what := conformance.Hunt(slotpaxos.Codec, start, seed, nil); what != "" {
+				if what := conformance.HuntWith(slotpaxos.Codec, start, options, seed, nil); what != "" {
 					t.Logf("seed %d: %s", seed, what)
 					return
 				}

@@ -82,6 +82,7 @@ var commands = map[string]func(*script, args){
 		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, slotpaxos.Codec, factory(func(c *protocol.Settings) {
 			c.Mutant = protocol.Mutant(a.text("mutant"))
 		}))
+		s.net.Options = options
 		for _, n := range s.net.Nodes {
 			s.net.Tick(n.ID, 0)
 		}

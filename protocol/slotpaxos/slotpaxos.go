@@ -49,8 +49,8 @@ type Paxos struct {
 	forgot bool
 }
 
-// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
-// [*protocol.CorruptError].
+// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
+// [*protocol.SectionError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	cfg, err := cfg.WithDefaults()
 	switch {
@@ -65,6 +65,9 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 		cfg: cfg, chance: uint64(cfg.Self), ballot: Ballot(rec.State.Term),
 		log: log{base: rec.Base.Index}, conf: numbered(rec.Base.Config), given: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
+	}
+	if err := rec.Base.Restore(&s.log.chain); err != nil {
+		return nil, err
 	}
 	for i := range rec.Entries {
 		if err := s.load(&rec.Entries[i]); err != nil {

@@ -1,0 +1,63 @@
+package slotpaxos
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Chain is a digest of all that was decided from the first slot on, but for no-ops. A leader says in
+// heartbeats what its own is, and so members with different logs find each other out. Where a log
+// begins after a snapshot, the snapshot says what the chain is there.
+type Chain struct{ sum uint64 }
+
+// The chain's section. Its data is the digest, little-endian.
+const (
+	chainSection = "chain"
+	chainVersion = 1
+)
+
+// Derive makes the chain of an empty log.
+func Derive() protocol.Derived { return &Chain{} }
+
+// Apply implements protocol.Derived, as the methods below do.
+func (c *Chain) Apply(e *protocol.Entry) {
+	if e.Kind == protocol.EntryNoop {
+		return
+	}
+	head := e.Head()
+	if head == nil { // it was dropped; the same place gives the same bytes
+		light := *e
+		head = make([]byte, protocol.HeadSize)
+		light.Seal(e.Index, e.Term, head)
+	}
+	for _, b := range head {
+		c.sum = (c.sum ^ uint64(b)) * 0x100000001b3 // FNV-1a, which goes on from what came before
+	}
+}
+
+// Section returns the digest.
+func (c *Chain) Section() protocol.Section {
+	return protocol.Section{Name: chainSection, Version: chainVersion, Data: binary.LittleEndian.AppendUint64(nil, c.sum)}
+}
+
+// Restore takes over the digest of a section.
+func (c *Chain) Restore(s protocol.Section) error {
+	if err := s.Expect(chainSection, chainVersion); err != nil {
+		return err
+	}
+	if len(s.Data) != 8 {
+		return &protocol.CorruptError{What: "chain", Detail: fmt.Sprintf("%d bytes, want 8", len(s.Data))}
+	}
+	c.sum = binary.LittleEndian.Uint64(s.Data)
+	return nil
+}
+
+// compare compares the log with that of a leader, which says what its chain is. The logs must be equally
+// long: usually they are, because a slot is decided only now and then.
+func (s *Paxos) compare(m *protocol.Message, p Part) {
+	if m.Commit == s.log.last() && p.Chain != s.log.chain.sum {
+		panic(fmt.Sprintf("slotpaxos: member %s: of %d slots it does not know what member %s does", s.cfg.Self, m.Commit, m.From))
+	}
+}
