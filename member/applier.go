@@ -50,7 +50,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, weave-mix, any-state
+	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, weave-mix, any-state
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -488,7 +488,9 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 		in.settle(AllIndexes, a.again)
 	}
 	a.configure(&meta)
-	a.takeDerived(derived)
+	if a.mutant != MutantForgetSections {
+		a.takeDerived(derived)
+	}
 	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
 	a.stuck = false
 	return a.advance()

@@ -15,6 +15,7 @@ const (
 	MutantOldClock          Mutant = "old-clock"
 	MutantNoSessions        Mutant = "no-sessions"
 	MutantForgetSessions    Mutant = "forget-sessions"
+	MutantForgetSections    Mutant = "forget-sections"
 	MutantSessionOfInstance Mutant = "weave-session-of-instance"
 	MutantLowEarly          Mutant = "low-passes-unsettled"
 	MutantReadOne           Mutant = "weave-read-one"
@@ -52,6 +53,7 @@ var Mutants = [...]MutantInfo{
 	{MutantOldClock, "Clock", "everything in a turn of an event loop is judged by the time at which the turn began"},
 	{MutantNoSessions, "Applier", "a proposal takes effect as often as it stands in the log"},
 	{MutantForgetSessions, "Applier", "snapshots do not say which proposals took effect"},
+	{MutantForgetSections, "Applier", "a snapshot that is installed leaves what the core derived from its log as it was"},
 	{MutantSessionOfInstance, "Sessions", "each instance remembers by itself what took effect"},
 	{MutantLowEarly, "Proposals", "a batch says of those before it that they are settled"},
 	{MutantReadOne, "ReadVector", "one instance alone is asked for a read point"},

@@ -136,6 +136,7 @@ func (w applyWorld) Publish(a *member.Applier) {
 		return
 	}
 	m.judgeWeave()
+	m.judgeSections()
 	ready, void := m.progress.Note(a)
 	for _, g := range ready {
 		g.Done(nil)

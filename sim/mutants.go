@@ -86,6 +86,7 @@ var places = map[string]struct {
 	string(raft.MutantCountStateless):    {niagara, 1},
 	string(member.MutantUnconfirmed):     {niagara, 3},
 	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
+	string(member.MutantForgetSections):  {"slotpaxos", 3},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.

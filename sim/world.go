@@ -118,6 +118,8 @@ type instanceJudges struct {
 	stood, won protocol.Term
 	// left are the members that a decided configuration left out for ever.
 	left map[protocol.MemberID]bool
+	// sections is what members derived from the log up to an index.
+	sections map[protocol.Index]string
 }
 
 // leave notes a decided configuration, and the members that it leaves out for ever.
