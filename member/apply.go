@@ -45,8 +45,8 @@ type ApplyWorld interface {
 	// Save writes a snapshot to a file, and closes its state. state is nil if the state machine
 	// keeps its own state on disk. Wrote follows.
 	Save(meta Meta, state Snapshot, bytes int64)
-	// Saved says that the newest durable snapshot is there.
-	Saved(at *order.Cursor)
+	// Saved says where the durable snapshots stand.
+	Saved(at *Saved)
 	// Received opens the newest durable snapshot that has a state. All its bytes were verified. It
 	// goes at least as far as this index of the instance.
 	Received(instance protocol.InstanceID, index protocol.Index) (ReceivedSnapshot, error)
@@ -102,17 +102,21 @@ type Apply struct {
 	logged  int64
 	entries int64
 
-	saving  bool         // a snapshot is being written; one at a time
-	due     bool         // one is wanted, however little was applied since the last one
-	saved   order.Cursor // of the newest that is durable
-	pending int          // reshapes whose new instances' beginnings are not durable in the log yet; ≥ 0
+	saving  bool // a snapshot is being written; one at a time
+	due     bool // one is wanted, however little was applied since the last one
+	saved   Saved
+	pending int // reshapes whose new instances' beginnings are not durable in the log yet; ≥ 0
 
 	repairing bool // the state is damaged, and others are asked for theirs
 }
 
+// Saved is where a member's durable snapshots stand: the newest, and the oldest. A start goes back to the
+// oldest if the newer ones are damaged. The oldest is the zero value if it was written before this life.
+type Saved struct{ Newest, Oldest order.Cursor }
+
 // NewApply returns an Apply. saved is where the newest durable snapshot stands.
 func NewApply(a *Applier, saved order.Cursor, snapshotBytes int64, world ApplyWorld) *Apply {
-	p := &Apply{Applier: a, world: world, saved: saved, snapshotBytes: snapshotBytes}
+	p := &Apply{Applier: a, world: world, saved: Saved{Newest: saved}, snapshotBytes: snapshotBytes}
 	if Damaged(a.Machine()) != nil {
 		a.Halt()
 	}
@@ -253,8 +257,12 @@ func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error 
 		return after
 	}
 	p.world.PublishConfigs(p.Applier)
-	p.save(&meta.Cursor)
-	return p.world.Prune(meta.Cursor.Position)
+	p.save(Saved{Newest: meta.Cursor, Oldest: p.saved.Oldest})
+	if err := p.world.Prune(meta.Cursor.Position); err != nil {
+		return err
+	}
+	p.save(Saved{Newest: meta.Cursor, Oldest: meta.Cursor})
+	return nil
 }
 
 // replace puts another state in the place of this one. after says that what waits behind the new
@@ -312,23 +320,28 @@ func (p *Apply) wrote(w *Written) {
 		p.world.Tell(ApplyNews{What: SnapshotFailed, Position: at, Err: w.Err})
 		return
 	}
-	before := p.saved.Position
-	p.save(&w.Meta.Cursor)
+	before := p.saved.Newest
+	p.save(Saved{Newest: w.Meta.Cursor, Oldest: p.saved.Oldest})
 	p.world.Tell(ApplyNews{What: SnapshotWritten, Position: at})
 	p.world.Cut(&w.Meta, w.Bytes)
 	// The snapshot before this one stays, in case this one is damaged when it is needed. The log
-	// goes back to the earlier one.
-	if err := p.world.Prune(min(before, at)); err != nil {
-		p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: at, Err: err})
+	// goes back to the earlier one. If nothing was applied meanwhile, this one replaced the last one.
+	if at == before.Position {
+		return
 	}
+	if err := p.world.Prune(min(before.Position, at)); err != nil {
+		p.world.Tell(ApplyNews{What: SnapshotsRemain, Position: at, Err: err})
+		return
+	}
+	p.save(Saved{Newest: w.Meta.Cursor, Oldest: before})
 }
 
 // Saving reports whether a snapshot is being written.
 func (p *Apply) Saving() bool { return p.saving }
 
-func (p *Apply) save(at *order.Cursor) {
-	p.saved = *at
-	p.world.Saved(at)
+func (p *Apply) save(at Saved) {
+	p.saved = at
+	p.world.Saved(&at)
 }
 
 // mend begins to ask other members for their state if this one is damaged, unless it asks already.

@@ -21,6 +21,7 @@ type notes struct {
 	begun    bool // Reshape says so
 	received *received
 	again    []ApplyItem
+	stand    Saved
 	needs    *order.Cursor
 }
 
@@ -34,7 +35,7 @@ func (*notes) Useless()                           {}
 func (n *notes) Reshape(*Applier) (bool, error)   { return n.begun, nil }
 func (n *notes) Cut(*Meta, int64)                 { n.cuts++ }
 func (n *notes) Save(m Meta, _ Snapshot, _ int64) { n.saved = append(n.saved, m) }
-func (n *notes) Saved(*order.Cursor)              {}
+func (n *notes) Saved(at *Saved)                  { n.stand = *at }
 func (n *notes) Prune(p protocol.Position) error  { n.pruned = append(n.pruned, p); return nil }
 func (n *notes) Tell(t ApplyNews)                 { n.told = append(n.told, t.What) }
 func (n *notes) Restored(*Applier, protocol.InstanceID, protocol.Index) error {
@@ -108,11 +109,19 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	require.NoError(t, p.Do(&ApplyItem{Wrote: &Written{Meta: world.saved[1]}}))
 	require.Equal(t, []protocol.Position{0, 1}, world.pruned)
 	require.False(t, p.Saving())
+	require.EqualValues(t, 1, world.stand.Oldest.Position, "it stands for the newest")
+	require.EqualValues(t, 2, world.stand.Newest.Position)
 
 	require.NoError(t, p.Do(&ApplyItem{Due: true}))
 	require.NoError(t, p.Do(&ApplyItem{Wrote: &Written{Meta: world.saved[2], Err: errors.New("no room")}}))
 	require.Equal(t, []ApplyEvent{SnapshotWritten, SnapshotWritten, SnapshotFailed}, world.told)
 	require.Equal(t, 2, world.cuts)
+	require.EqualValues(t, 2, world.stand.Newest.Position)
+
+	require.NoError(t, p.Do(&ApplyItem{Due: true}))
+	require.NoError(t, p.Do(&ApplyItem{Wrote: &Written{Meta: world.saved[3]}}))
+	require.Equal(t, []protocol.Position{0, 1}, world.pruned, "nothing was applied: it replaced the newest, and the one before stays")
+	require.EqualValues(t, 1, world.stand.Oldest.Position)
 }
 
 // TestASnapshotWaitsForBeginnings: the log must know of all instances that a snapshot names.

@@ -98,9 +98,8 @@ type HostApply interface {
 	AskRead(g *ReadGroup, shape []protocol.InstanceID) bool
 	ReadPoint(g *ReadGroup, index protocol.Index)
 	FailRead(g *ReadGroup, err error)
-	// SavedRetired reports whether the newest durable snapshot says that the instance is retired;
-	// WantSnapshot asks for a new one.
-	SavedRetired() bool
+	// Saved is where the durable snapshots stand; WantSnapshot asks for a new one.
+	Saved() *Saved
 	WantSnapshot()
 	// TendState is of the member's [StateExchange], as Tend.
 	TendState(st *protocol.Status)

@@ -77,12 +77,16 @@ func (h *Hosted) Retire() {
 const retiredFor = 10
 
 // endRetired ends an instance that is retired and has stayed long enough. Its log is given up, and
-// what only its log needs. If the newest snapshot is from before the instance was retired, this
-// member would need the log to start again, or would break its word as a voter. So another
-// snapshot comes first.
+// what only its log needs. If a snapshot is from before the instance was retired, this member needs
+// the log to start again from there, or would break its word as a voter. So a newer snapshot is
+// written at once. The one before it may be needed if that is damaged, and goes with the next one that
+// is due.
 func (h *Hosted) endRetired() {
-	if !h.host.SavedRetired() {
+	saved := h.host.Saved()
+	if !saved.Newest.Retired(h.cfg.Instance) {
 		h.host.WantSnapshot()
+	}
+	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
 		h.endsAt = h.clock.Now() + h.cfg.Election
 		return
 	}

@@ -24,6 +24,7 @@ const (
 	MutantHasty             Mutant = "weave-hasty"
 	MutantDepartAny         Mutant = "weave-depart-any"
 	MutantKeepNothing       Mutant = "keep-nothing"
+	MutantGiveUpEarly       Mutant = "weave-give-up-early"
 	MutantAnyLog            Mutant = "identity-unchecked"
 	MutantForgetful         Mutant = "identity-in-memory"
 	MutantAnyLife           Mutant = "life-unchecked"
@@ -62,6 +63,7 @@ var Mutants = [...]MutantInfo{
 	{MutantHasty, "Instance", "a leader's skip is in the order as soon as it is appended"},
 	{MutantDepartAny, "Departure", "a member that one instance removed stops, whatever the others decided"},
 	{MutantKeepNothing, "LogKeeper", "the log is cut whoever is being sent a snapshot"},
+	{MutantGiveUpEarly, "Hosted", "the log of a retired instance is given up when the newest snapshot does not need it"},
 	{MutantAnyLog, "Register", "a member with another log is taken for the one that was known"},
 	{MutantForgetful, "Register", "with whom there was a link is forgotten at a restart"},
 	{MutantAnyLife, "Register", "an earlier life of a member is taken for a later one"},

@@ -88,7 +88,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 }
 
 // Saved implements member.ApplyWorld.
-func (w applyWorld) Saved(at *order.Cursor) { w.r.saved.Store(at) }
+func (w applyWorld) Saved(at *member.Saved) { w.r.saved.Store(at) }
 
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {

@@ -162,7 +162,7 @@ func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 
 func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
 
-func (l *eventLoop) SavedRetired() bool { return l.r.saved.Load().Retired(l.id) }
+func (l *eventLoop) Saved() *member.Saved { return l.r.saved.Load() }
 
 func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
 

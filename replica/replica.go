@@ -10,7 +10,6 @@ import (
 
 	"github.com/braidlog/braid/datadir"
 	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
 	"github.com/braidlog/braid/wal"
@@ -26,7 +25,7 @@ type Replica struct {
 	dir      *datadir.Opened
 	bodies   *bodies
 	writer   *wal.Writer
-	saved    atomic.Pointer[order.Cursor] // up to where the newest snapshot goes
+	saved    atomic.Pointer[member.Saved]
 	links    links
 	framer   member.Framer
 	proposer *proposer
@@ -100,7 +99,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
 	r.handshakes, r.heard = member.NewHandshakes(dir.Register, handshakeWorld{r}), make(chan struct{}, 1)
-	r.saved.Store(&dir.Meta.Cursor)
+	r.saved.Store(&member.Saved{Newest: dir.Meta.Cursor})
 	r.instances = member.NewInstances[*eventLoop](dir.Instances)
 	r.bodies = newBodies(r, dir.Bodies)
 	if r.bodies.kept, err = dir.Kept(r.bodies.hooks()); err != nil {
@@ -150,7 +149,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 		r.proposer.again([]*member.Batch{b})
 	}
 	r.exchange = newExchange(r)
-	r.apply = newApplyLoop(r, a, *r.saved.Load())
+	r.apply = newApplyLoop(r, a, r.dir.Meta.Cursor)
 	if member.Damaged(a.Machine()) != nil {
 		r.CheckState()
 	}

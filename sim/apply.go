@@ -24,7 +24,7 @@ type applying struct {
 
 	exchange *member.StateExchange
 	offers   []func()     // snapshots that wait until another one was received
-	newest   order.Cursor // of the newest durable snapshot that Apply knows of
+	saves    member.Saved // the snapshots that Apply knows of
 
 	base   order.Cursor // of the snapshot that the state came from
 	opened order.Cursor // of the snapshot that was opened last
@@ -39,7 +39,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier.Again = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
-	a.base, a.newest = meta.Cursor, meta.Cursor
+	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops = line{m: m}, line{m: m}
 	a.queue.Limit = m.own.ApplyBytes
 	a.progress = member.NewApplied(m.applier)
@@ -205,7 +205,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 }
 
 // Saved implements member.ApplyWorld.
-func (w applyWorld) Saved(at *order.Cursor) { w.m.newest = *at }
+func (w applyWorld) Saved(at *member.Saved) { w.m.saves = *at }
 
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {

@@ -221,7 +221,7 @@ func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
 	}
 }
 
-func (s *memberInstance) SavedRetired() bool { return s.m.newest.Retired(s.instance) }
+func (s *memberInstance) Saved() *member.Saved { return &s.m.saves }
 
 func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
 

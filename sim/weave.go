@@ -165,8 +165,15 @@ func (m *Member) judgeRead(r *reader) {
 	}
 }
 
-// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5).
+// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5), and given up only
+// when no snapshot needs it: the newest may be damaged when it is needed.
 func (s *memberInstance) judgeCut(at protocol.Index) {
+	if all, err := s.m.snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
+		f, err := s.m.snaps.Open(all[0])
+		if err == nil && !f.Header.Cursor.Retired(s.instance) {
+			s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.instance, all[0]))
+		}
+	}
 	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
 		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}

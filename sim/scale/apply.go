@@ -122,7 +122,7 @@ func (a *apply) Save(meta member.Meta, _ member.Snapshot, bytes int64) {
 	a.Again(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes}})
 }
 
-func (a *apply) Saved(*order.Cursor) {}
+func (a *apply) Saved(*member.Saved) {}
 
 func (a *apply) Received(protocol.InstanceID, protocol.Index) (member.ReceivedSnapshot, error) {
 	return nil, &behindError{a.m.id}

@@ -127,7 +127,7 @@ func (l *loop) ReadPoint(*member.ReadGroup, protocol.Index) {}
 
 func (l *loop) FailRead(*member.ReadGroup, error) {}
 
-func (l *loop) SavedRetired() bool { return false }
+func (l *loop) Saved() *member.Saved { return &member.Saved{} }
 
 func (l *loop) WantSnapshot() {}
 
