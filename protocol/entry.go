@@ -22,6 +22,8 @@ const (
 	EntrySkip
 	// EntryReshape changes how many instances the global log is woven from.
 	EntryReshape
+	// EntryGroup stands for several batches (see group.go).
+	EntryGroup
 	entryKinds
 )
 
@@ -37,9 +39,14 @@ func (k EntryKind) String() string {
 		return "skip"
 	case EntryReshape:
 		return "reshape"
+	case EntryGroup:
+		return "group"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
+
+// Commands reports whether entries of this kind stand for commands.
+func (k EntryKind) Commands() bool { return k == EntryBatch || k == EntryGroup }
 
 // Entry is one item of an instance's log: an envelope and its payload.
 //
@@ -58,7 +65,7 @@ type Entry struct {
 	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
 	// Instances.
 	Low uint64
-	// Count is the number of commands in the payload (0 unless Kind is EntryBatch).
+	// Count is the number of commands in the payload (0 unless the kind has commands).
 	Count uint32
 	// Size is the payload's length in bytes, also where the payload is not held.
 	Size uint32
@@ -212,7 +219,7 @@ func (e *Entry) checkKind() error {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
-	case e.Kind == EntryBatch, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+	case e.Kind == EntryBatch, e.Kind == EntryGroup && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
 		return nil
 	}
 	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}

@@ -1,0 +1,89 @@
+package protocol
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func batchOf(member MemberID, seq uint64, commands ...string) Entry {
+	e := Entry{Kind: EntryBatch, ID: ProposalID{Session{member, 1}, seq}, Low: seq, Count: uint32(len(commands))}
+	for _, c := range commands {
+		e.Payload = AppendCommand(e.Payload, []byte(c))
+	}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, HeadSize))
+	return e
+}
+
+// sealedGroup is a group in a log, as it is read from there.
+func sealedGroup(t *testing.T, batches ...Entry) Entry {
+	e := NewGroup(batches)
+	e.Seal(5, 1, make([]byte, HeadSize))
+	read, rest, err := DecodeEntry(append(append([]byte(nil), e.Head()...), e.Payload...), true)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	return read
+}
+
+func TestAGroupHoldsAnyNumberOfBatches(t *testing.T) {
+	placed := batchOf(2, 4, "c", "d", "")
+	placed.Seal(9, 9, make([]byte, HeadSize)) // where it stood before means nothing
+	in := []Entry{batchOf(1, 7, "a", "b"), batchOf(3, 1), placed}
+	for n := range len(in) + 1 {
+		e := sealedGroup(t, in[:n]...)
+		require.NoError(t, e.CheckGroup())
+		require.ErrorAs(t, e.CheckProposal(), new(*CorruptError), "only cores make groups")
+		require.Equal(t, [...]uint64{1, 2, 2, 5}[n], e.Width())
+		out, err := e.Batches(nil)
+		require.NoError(t, err)
+		require.Len(t, out, n)
+		for i := range out {
+			require.Equal(t, in[i].ID, out[i].ID)
+			require.Equal(t, in[i].Low, out[i].Low)
+			require.Equal(t, in[i].Payload, out[i].Payload)
+			require.Zero(t, out[i].Index)
+		}
+	}
+}
+
+func TestWhatIsNoGroup(t *testing.T) {
+	skip := NewSkip(5)
+	withBody := entryWith(0, 1, FormWhole, []byte("body"))
+	for _, e := range []Entry{NewGroup([]Entry{skip}), NewGroup([]Entry{withBody}), {Kind: EntryGroup, Payload: []byte("no batch")}} {
+		require.ErrorAs(t, e.CheckGroup(), new(*CorruptError))
+	}
+	e := NewGroup([]Entry{batchOf(1, 1, "a")})
+	e.Count++
+	require.ErrorContains(t, e.CheckGroup(), "it holds 1 commands, not 2")
+	bad := batchOf(1, 1, "a")
+	bad.Payload[0] = 9
+	e = NewGroup([]Entry{bad})
+	require.ErrorContains(t, e.CheckGroup(), "1 commands end after")
+
+	e.BodySize, e.K = 4, 1
+	e.Seal(1, 1, make([]byte, HeadSize))
+	_, _, err := DecodeEntry(append(append([]byte(nil), e.Head()...), e.Payload...), false)
+	require.ErrorContains(t, err, "entry head", "a group has no body")
+}
+
+// What is no group is refused and does no harm. What is one can be made again of its batches.
+func FuzzGroup(f *testing.F) {
+	e := NewGroup([]Entry{batchOf(1, 7, "a", "b"), batchOf(3, 1), batchOf(2, 4, "c")})
+	f.Add(e.Payload, e.Count)
+	f.Add([]byte(nil), uint32(0))
+	f.Fuzz(func(t *testing.T, payload []byte, count uint32) {
+		e := Entry{Kind: EntryGroup, Payload: payload, Count: count}
+		if err := e.CheckGroup(); err != nil {
+			require.True(t, errors.As(err, new(*CorruptError)), err)
+			return
+		}
+		batches, err := e.Batches(nil)
+		require.NoError(t, err)
+		again := NewGroup(batches)
+		require.Equal(t, count, again.Count)
+		require.Len(t, again.Payload, len(payload))
+		require.NoError(t, again.CheckGroup())
+	})
+}
