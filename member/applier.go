@@ -35,6 +35,7 @@ type Applier struct {
 	stuck bool
 
 	placed   []order.Placed
+	group    []protocol.Entry // the batches of the group that is being applied
 	commands []Command
 	settled  []resultSpan
 	// Changes is the number of configuration entries and reshapes that were applied.
@@ -207,7 +208,7 @@ func (a *Applier) collect(c *CommittedEntries) {
 	added, in := a.order.Added(c.Instance), a.Of(c.Instance)
 	at := 0
 	for _, b := range c.Own {
-		for at+1 < len(c.Entries) && c.Entries[at].ID != b.Entry.ID {
+		for at+1 < len(c.Entries) && !b.in(&c.Entries[at]) {
 			at++
 		}
 		switch index := c.Entries[at].Index; {
@@ -225,7 +226,7 @@ func (a *Applier) collect(c *CommittedEntries) {
 			continue
 		}
 		in.resident += len(e.Payload)
-		if e.Kind == protocol.EntryBatch || e.Kind == protocol.EntryConfig {
+		if e.Kind.Commands() || e.Kind == protocol.EntryConfig {
 			in.waiting++
 		}
 	}
@@ -279,6 +280,8 @@ func (a *Applier) place(p *order.Placed) error {
 	switch e.Kind {
 	case protocol.EntryBatch:
 		return a.placeBatch(p)
+	case protocol.EntryGroup:
+		return a.placeGroup(p)
 	case protocol.EntryConfig:
 		c, err := protocol.DecodeConfig(e.Payload)
 		if err != nil {
@@ -374,6 +377,28 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		from, at = i+1, 0
 	}
 	a.expect(own, from, at)
+	return nil
+}
+
+// placeGroup applies the batches of a group one after the other. Each is known by its own numbers.
+func (a *Applier) placeGroup(p *order.Placed) (err error) {
+	if a.group, err = p.Entry.Batches(a.group[:0]); err != nil {
+		a.malformed(p, nil, 0, err)
+		if in := a.Of(p.Instance); in != nil {
+			in.settle(p.Entry.Index, func(b *Batch) { b.Fail(&RefusedError{What: "proposal", Reason: protocol.ReasonMalformed}) })
+		}
+		return nil
+	}
+	batch := order.Placed{Instance: p.Instance, First: p.First}
+	for i := range a.group {
+		batch.Entry = a.group[i]
+		batch.Entry.Index, batch.Entry.Term = p.Entry.Index, p.Entry.Term // where it stands, for who reports it
+		if err := a.placeBatch(&batch); err != nil {
+			return err
+		}
+		batch.First += protocol.Position(batch.Entry.Count)
+	}
+	clear(a.group)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 	for i := range it.Commit.Entries {
 		e := &it.Commit.Entries[i]
 		// Payloads that the disk does not have yet cannot be read again.
-		again := q.bytes > q.Limit && e.Kind == protocol.EntryBatch && e.Index <= stored
+		again := q.bytes > q.Limit && e.Kind.Commands() && e.Index <= stored
 		if e.BodySize > 0 || again {
 			e.Lighten(!again)
 		}

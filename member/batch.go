@@ -36,11 +36,21 @@ type Batch struct {
 	term protocol.Term
 	// repeats counts how often this leader got it again in this term.
 	repeats int
+	// group is the index of the committed group that has the batch; 0: it has an entry of its own.
+	group protocol.Index
 	// failed is why a command of the batch has no result, if it may not have taken effect.
 	failed error
 	// refused means that the leader said no, for this reason: propose again at the next tick.
 	refused bool
 	reason  protocol.Reason
+}
+
+// in reports whether the batch is in a committed entry of its instance.
+func (b *Batch) in(e *protocol.Entry) bool {
+	if b.group > 0 {
+		return e.Index == b.group
+	}
+	return e.ID == b.Entry.ID
 }
 
 // renew makes a batch ready for another instance. It keeps its numbers, and what is known of

@@ -487,7 +487,7 @@ func (in *Instance) follow(now time.Duration, r *protocol.Record) {
 	case in.tail == nil:
 	case r.Kind == protocol.RecordEntry:
 		in.tail.Append(&r.Entry)
-		if r.Entry.Kind == protocol.EntryBatch && in.role == protocol.Leader {
+		if r.Entry.Kind.Commands() && in.role == protocol.Leader {
 			in.batchAt = now
 		}
 	case r.Kind == protocol.RecordBase:
@@ -546,13 +546,35 @@ func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
 	in.backlog.give(entries)
 	out.Commit = append(out.Commit, entries...)
 	for i := range entries {
-		if entries[i].Kind != protocol.EntryBatch {
-			continue
+		switch e := &entries[i]; e.Kind {
+		case protocol.EntryBatch:
+			in.committedOwn(e.ID, 0, out)
+		case protocol.EntryGroup:
+			in.committedGroup(e, out)
 		}
-		if at, ok := in.find(entries[i].ID); ok {
-			out.Own = append(out.Own, in.pending[at])
-			in.pending = slices.Delete(in.pending, at, at+1)
+	}
+}
+
+// committedGroup looks for own batches in a group. If its payload is not at hand they stay pending,
+// and are proposed again in time. Then they are found to be repetitions.
+func (in *Instance) committedGroup(e *protocol.Entry, out *Outbox) {
+	for rest := e.Payload; len(rest) > 0; {
+		b, next, err := protocol.NextBatch(rest)
+		if err != nil {
+			return // the applier says so
 		}
+		in.committedOwn(b.ID, e.Index, out)
+		rest = next
+	}
+}
+
+// committedOwn takes a batch out of the pending ones if it is this member's. group is the index of the
+// group that has it, 0: none does.
+func (in *Instance) committedOwn(id protocol.ProposalID, group protocol.Index, out *Outbox) {
+	if at, ok := in.find(id); ok {
+		in.pending[at].group = group
+		out.Own = append(out.Own, in.pending[at])
+		in.pending = slices.Delete(in.pending, at, at+1)
 	}
 }
 

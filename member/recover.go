@@ -164,7 +164,7 @@ func (r *recovery) entry(index protocol.Index, data []byte) error {
 func (r *recovery) keep(e protocol.Entry) {
 	payload := e.Payload
 	e.Payload = nil
-	if e.Kind != protocol.EntryBatch || r.resident+len(payload) <= r.limit {
+	if !e.Kind.Commands() || r.resident+len(payload) <= r.limit {
 		e.Payload = append([]byte(nil), payload...)
 		r.resident += len(payload)
 	}

@@ -50,7 +50,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 	switch e.Kind {
 	case protocol.EntrySkip:
 		f.rounds, f.skip = max(f.rounds, e.Round()), e.Index
-	case protocol.EntryBatch:
+	case protocol.EntryBatch, protocol.EntryGroup:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds, t.instance})
 	case protocol.EntryConfig:
