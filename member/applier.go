@@ -51,7 +51,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, weave-mix, any-state
+	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, group-as-one, weave-mix, any-state
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -393,6 +393,9 @@ func (a *Applier) placeGroup(p *order.Placed) (err error) {
 	for i := range a.group {
 		batch.Entry = a.group[i]
 		batch.Entry.Index, batch.Entry.Term = p.Entry.Index, p.Entry.Term // where it stands, for who reports it
+		if a.mutant == MutantGroupAsOne {
+			batch.Entry.ID = a.group[0].ID
+		}
 		if err := a.placeBatch(&batch); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ const (
 	MutantNoSessions        Mutant = "no-sessions"
 	MutantForgetSessions    Mutant = "forget-sessions"
 	MutantForgetSections    Mutant = "forget-sections"
+	MutantGroupAsOne        Mutant = "group-as-one"
 	MutantSessionOfInstance Mutant = "weave-session-of-instance"
 	MutantLowEarly          Mutant = "low-passes-unsettled"
 	MutantReadOne           Mutant = "weave-read-one"
@@ -55,6 +56,7 @@ var Mutants = [...]MutantInfo{
 	{MutantNoSessions, "Applier", "a proposal takes effect as often as it stands in the log"},
 	{MutantForgetSessions, "Applier", "snapshots do not say which proposals took effect"},
 	{MutantForgetSections, "Applier", "a snapshot that is installed leaves what the core derived from its log as it was"},
+	{MutantGroupAsOne, "Applier", "all batches of a group are known by the numbers of its first one"},
 	{MutantSessionOfInstance, "Sessions", "each instance remembers by itself what took effect"},
 	{MutantLowEarly, "Proposals", "a batch says of those before it that they are settled"},
 	{MutantReadOne, "ReadVector", "one instance alone is asked for a read point"},

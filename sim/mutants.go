@@ -87,6 +87,7 @@ var places = map[string]struct {
 	string(member.MutantUnconfirmed):     {niagara, 3},
 	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
 	string(member.MutantForgetSections):  {"slotpaxos", 3},
+	string(member.MutantGroupAsOne):      {"slotpaxos", 3},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.

@@ -75,6 +75,9 @@ func describeEntry(e *protocol.Entry) string {
 	if e.Kind == protocol.EntryBatch {
 		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Life(), e.ID.Seq)
 	}
+	if e.Kind == protocol.EntryGroup {
+		text = fmt.Sprintf("%s×%d", text, e.Count)
+	}
 	if e.Kind == protocol.EntrySkip {
 		text += fmt.Sprintf(" to %d", e.Round())
 	}

@@ -113,7 +113,7 @@ func (s *memberInstance) config() protocol.Config {
 // slotOf is what an entry does in the global log, in the judge's type.
 func slotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
-	case protocol.EntryBatch:
+	case protocol.EntryBatch, protocol.EntryGroup:
 		return check.Slots{Fills: true, Covers: e.Width()}
 	case protocol.EntryConfig:
 		return check.Slots{Covers: 1}

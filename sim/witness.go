@@ -185,6 +185,11 @@ func (c *witness) decided(e *protocol.Entry) error {
 			return err // no member could apply it
 		}
 	}
+	if e.Kind == protocol.EntryGroup && e.Applicable() {
+		if err := e.CheckGroup(); err != nil {
+			return err
+		}
+	}
 	if e.Kind == protocol.EntryConfig {
 		config, err := protocol.DecodeConfig(e.Payload)
 		if err != nil {

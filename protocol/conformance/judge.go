@@ -97,15 +97,32 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
 	}
 	j.highest = max(j.highest, e.Index)
-	if e.Kind == protocol.EntryBatch {
+	switch e.Kind {
+	case protocol.EntryBatch:
 		j.took[e.ID] = e.Index
+	case protocol.EntryGroup:
+		j.group(n, e)
+	}
+}
+
+// group looks into a group whose payload is at hand.
+func (j *judge) group(n *Node, e *protocol.Entry) {
+	if !e.Applicable() {
+		return
+	}
+	if err := e.CheckGroup(); err != nil {
+		j.t.Fatalf("member %s commits %d: %v", n.ID, e.Index, err)
+	}
+	batches, _ := e.Batches(nil)
+	for i := range batches {
+		j.took[batches[i].ID] = e.Index
 	}
 }
 
 // after is how many rounds are filled with one more entry.
 func after(round protocol.Round, e *protocol.Entry) protocol.Round {
 	switch e.Kind {
-	case protocol.EntryBatch, protocol.EntryReshape:
+	case protocol.EntryBatch, protocol.EntryGroup, protocol.EntryReshape:
 		return round + 1
 	case protocol.EntrySkip:
 		return max(round, e.Round())

@@ -133,7 +133,7 @@ func (n *Node) recovered() protocol.Recovered {
 		if e.Index <= n.Snap.Index {
 			continue
 		}
-		if e.Kind == protocol.EntryBatch && e.Index%2 == 0 {
+		if e.Kind.Commands() && e.Index%2 == 0 {
 			e.Payload = nil
 		}
 		e.Form, e.Body = n.form(&e), nil

@@ -136,7 +136,7 @@ func describeHoldings(hs []protocol.Holding, question bool) string {
 	return fmt.Sprintf(" {%s}", strings.Join(parts, " "))
 }
 
-func plain(e *protocol.Entry) bool { return e.Kind == protocol.EntryBatch && e.BodySize == 0 }
+func plain(e *protocol.Entry) bool { return e.Kind.Commands() && e.BodySize == 0 }
 
 // describeEntries writes long runs of batches as one.
 func describeEntries(es []protocol.Entry) string {

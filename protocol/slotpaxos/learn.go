@@ -49,7 +49,7 @@ func (l *log) lighten(durable protocol.Index, most int) {
 		l.light++
 		e := &l.entries[l.light-l.base-1]
 		l.held -= e.Bytes()
-		e.Lighten(e.Kind != protocol.EntryBatch) // who applies configurations reads them here
+		e.Lighten(!e.Kind.Commands()) // who applies configurations reads them here
 	}
 }
 

@@ -231,6 +231,28 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	return protocol.ReasonNone
 }
 
+// dequeue makes one entry of what waits first: a group, if that is several batches that go into a message
+// together.
+func (s *Paxos) dequeue() (e protocol.Entry) {
+	l := &s.lead
+	n := protocol.Fitting(l.queue, s.cfg.MaxFrameBytes)
+	if most := s.cfg.MaxFrameEntries; most > 0 {
+		n = min(n, most)
+	}
+	if other := slices.IndexFunc(l.queue[:n], func(e protocol.Entry) bool { return e.Kind != protocol.EntryBatch }); other >= 0 {
+		n = max(1, other)
+	}
+	taken := l.queue[:n]
+	l.queue = l.queue[n:]
+	for i := range taken {
+		l.queued -= taken[i].Bytes()
+	}
+	if n == 1 {
+		return taken[0]
+	}
+	return protocol.NewGroup(taken)
+}
+
 // next is what to propose if the slot is free.
 func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	l := &s.lead
@@ -238,10 +260,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 		return e, true
 	}
 	if len(l.queue) > 0 {
-		e = l.queue[0]
-		l.queue = l.queue[1:]
-		l.queued -= e.Bytes()
-		return e, true
+		return s.dequeue(), true
 	}
 	if l.fill || s.cell.accepted != 0 || s.settled() < s.log.last() {
 		e = protocol.Entry{Kind: protocol.EntryNoop}
