@@ -22,12 +22,7 @@ func (r *Replica) NewClient() *Client {
 
 // Propose is Replica.Propose; commands of this client keep their order.
 func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error) {
-	w := c.r.waiters.Get().(*waiter)
-	if err := c.r.proposer.propose(&c.queue, command, body, w.done); err != nil {
-		c.r.waiters.Put(w)
-		return nil, err
-	}
-	return c.r.await(ctx, w)
+	return c.r.replicate(ctx, &c.queue, command, body)
 }
 
 // ProposeAsync is Replica.ProposeAsync; commands of this client keep their order.

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -111,62 +110,11 @@ func (p *proposer) pendingBytes() int64 {
 	return p.queue.Bytes()
 }
 
-// waiter waits for one Propose. It goes back to the pool when its answer has come, or if the command
-// was refused at once.
-type waiter struct {
-	done   member.Done
-	ready  chan struct{}
-	result any
-	err    error
-}
-
-func newWaiter() *waiter {
-	w := &waiter{ready: make(chan struct{}, 1)}
-	w.done = func(result any, err error) {
-		w.result, w.err = result, err
-		w.ready <- struct{}{}
-	}
-	return w
-}
-
 // Propose replicates a command, and a body if there is one. It returns the result of applying the
-// command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's.
+// command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's; it comes
+// some milliseconds later, see waiters.
 func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
-	w := r.waiters.Get().(*waiter)
-	if err := r.proposer.propose(&r.proposer.queue, command, body, w.done); err != nil {
-		r.waiters.Put(w)
-		return nil, err
-	}
-	return r.await(ctx, w)
-}
-
-// await waits for the answer to a command. It is apart from Propose, so that proposing and waiting use
-// the same part of the stack: see Proposals.Add. What is rare has a function of its own for that, too.
-func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
-	select {
-	case <-w.ready:
-		return r.resultOf(w)
-	case <-ctx.Done():
-		return r.giveUp(ctx, w)
-	}
-}
-
-// resultOf returns the answer that has come to a waiter, and gives back the waiter.
-func (r *Replica) resultOf(w *waiter) (any, error) {
-	result, err := w.result, w.err
-	w.result, w.err = nil, nil
-	r.waiters.Put(w)
-	return result, err
-}
-
-// giveUp is for a command whose ctx has ended. Its answer may have come at the same time.
-func (r *Replica) giveUp(ctx context.Context, w *waiter) (any, error) {
-	select {
-	case <-w.ready:
-		return r.resultOf(w)
-	default: // the late answer still goes to this waiter
-		return nil, errors.Join(member.ErrMaybeCommitted, ctx.Err())
-	}
+	return r.replicate(ctx, &r.proposer.queue, command, body)
 }
 
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which

@@ -33,7 +33,7 @@ type Replica struct {
 	router   router
 	inbox    inbox
 	apply    *applyLoop
-	waiters  sync.Pool
+	waiters  waiters
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
@@ -77,8 +77,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		peers:  member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
+	r.waiters.init()
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
-	r.waiters.New = func() any { return newWaiter() }
 	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
