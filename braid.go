@@ -150,9 +150,10 @@ func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (pr
 
 // replica translates the options for package replica.
 func (o *Options) replica(listeners []net.Listener) replica.Options {
+	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: registry.Find(o.Protocol).Core.Codec, Cells: registry.Find(o.Protocol).Core.Cells, Derive: registry.Find(o.Protocol).Core.Derive, Settings: o.settings(),
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, Settings: o.settings(),
 		Begin: order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,

@@ -28,8 +28,10 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is what the files of log and bodies say about whom they belong to.
 	Identity []byte
-	// Cells says that instances keep cells.
-	Cells bool
+	// Cells says that instances keep cells. Accepted is the entry that a cell holds, false if there
+	// is none; nil: cells hold none.
+	Cells    bool
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what the cores derive from their logs; nil: they derive nothing.
 	Derive member.Derive
 	// LogSegment and BodySegment are how many bytes these files have.
@@ -146,7 +148,13 @@ func lost(err error) error {
 
 // Kept is what is known of the bodies to which log and state refer. The others are given up.
 func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
-	k, err := member.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), o.Instances.Logs())
+	logs := o.Instances.Logs()
+	for i := range logs {
+		if o.config.Accepted != nil {
+			logs[i].Accept(o.config.Accepted)
+		}
+	}
+	k, err := member.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
 	return k, lost(err)
 }
 

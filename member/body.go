@@ -238,15 +238,31 @@ func IsDamage(err error) bool {
 type InstanceLog struct {
 	Instance  protocol.InstanceID
 	Recovered *protocol.Recovered
+	// Accepted are the entries that its cells hold.
+	Accepted []protocol.Entry
+}
+
+// Accept reads what the instance's cells hold. Cells of slots that are decided by now may still be
+// there. They mean nothing.
+func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)) {
+	last := l.Recovered.Base.Index
+	if n := len(l.Recovered.Entries); n > 0 {
+		last = l.Recovered.Entries[n-1].Index
+	}
+	for _, c := range l.Recovered.Cells {
+		if e, ok := accepted(c); ok && e.Index > last {
+			l.Accepted = append(l.Accepted, e)
+		}
+	}
 }
 
 // RecoverBodies completes what Recover read of all instances by the bodies on disk. Each entry
 // learns in which form its body is held. Bodies that belong neither to an entry nor to refs are
 // given up. refs are those that the state machine refers to.
 //
-// A member has acknowledged its entries above the known commit index. If the body of one is not
-// there or damaged, the member would break its word. That is an error. A committed body can be
-// restored from other members.
+// A member has acknowledged its entries above the known commit index, and those in its cells. If the
+// body of one is not there or damaged, the member would break its word. That is an error. A committed
+// body can be restored from other members.
 func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyRef) error {
 	type name struct {
 		instance protocol.InstanceID
@@ -270,18 +286,30 @@ func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyR
 				return err
 			}
 		}
+		for i := range l.Accepted {
+			if e := &l.Accepted[i]; e.BodySize > 0 {
+				if err := recoverForm(e, l.Instance, bodies, false); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }
 
-// has reports whether a body is of an entry in the log.
+// has reports whether a body is of an entry in the log, or in a cell.
 func (l *InstanceLog) has(ref *protocol.BodyRef) bool {
 	rec := l.Recovered
-	if ref.Instance != l.Instance || ref.Index <= rec.Base.Index || ref.Index-rec.Base.Index > protocol.Index(len(rec.Entries)) {
-		return false
+	of := func(e *protocol.Entry) bool {
+		return e.Index == ref.Index && e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
 	}
-	e := &rec.Entries[ref.Index-rec.Base.Index-1]
-	return e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
+	switch {
+	case ref.Instance != l.Instance || ref.Index <= rec.Base.Index:
+		return false
+	case ref.Index-rec.Base.Index <= protocol.Index(len(rec.Entries)):
+		return of(&rec.Entries[ref.Index-rec.Base.Index-1])
+	}
+	return slices.ContainsFunc(l.Accepted, func(e protocol.Entry) bool { return of(&e) })
 }
 
 func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bodies, committed bool) error {

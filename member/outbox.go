@@ -88,6 +88,9 @@ func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
 	case protocol.RecordCell:
 		w.Kind, w.Index, w.Parts[0] = wal.KindCell, r.Cell.Number, r.Cell.Data
+		if r.Entry.Form != protocol.FormNone {
+			w.Body = bodyOf(instance, &r.Entry)
+		}
 	case protocol.RecordDrop:
 		w.Kind, w.Index = wal.KindDrop, r.Cell.Number
 	}

@@ -29,7 +29,9 @@ func recovered(commit protocol.Index, refs ...protocol.BodyRef) *protocol.Recove
 	return rec
 }
 
-func oneLog(rec *protocol.Recovered) []InstanceLog { return []InstanceLog{{1, rec}} }
+func oneLog(rec *protocol.Recovered) []InstanceLog {
+	return []InstanceLog{{Instance: 1, Recovered: rec}}
+}
 
 func store(t *testing.T, b *wal.Bodies, ref protocol.BodyRef, form protocol.Form, body []byte) {
 	whole := Fragment{protocol.FormWhole, body}

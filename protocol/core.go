@@ -236,7 +236,8 @@ const (
 	RecordBase
 	// RecordBody replaces what is held of the body of an entry in the log, which stays.
 	RecordBody
-	// RecordCell writes a cell. RecordDrop empties one.
+	// RecordCell writes a cell, and what is held of the body of an entry if the cell names one that
+	// is not on the disk. RecordDrop empties a cell.
 	RecordCell
 	RecordDrop
 )
@@ -252,7 +253,7 @@ type Cell struct {
 // Record is one thing to make durable.
 type Record struct {
 	Kind  RecordKind
-	Entry Entry     // RecordEntry, RecordBody: with its body in its form
+	Entry Entry     // RecordEntry, RecordBody, RecordCell: with its body in its form
 	State HardState // RecordState
 	Base  *Base     // RecordBase
 	Cell  Cell      // RecordCell, RecordDrop

@@ -37,8 +37,9 @@ type Options struct {
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Codec is what is known of the core's messages.
 	Codec *protocol.Codec
-	// Cells says that cores keep cells.
-	Cells bool
+	// Cells says that cores keep cells. Accepted is the entry that a cell holds; nil: they hold none.
+	Cells    bool
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what cores derive from their logs; nil: they derive nothing.
 	Derive member.Derive
 	// Settings must be equal on every member; they are compared when members connect.
@@ -113,6 +114,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, LogSegment: segment, BodySegment: segment,
 	}
 }

@@ -442,9 +442,10 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	if m.join {
 		first.Members = nil
 	}
+	core := m.w.set.protocol.Core
 	return datadir.Config{
 		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: m.w.set.begin(), Members: first.Members, Machine: sm,
-		Identity: []byte{byte(m.id)}, Cells: m.w.set.protocol.Core.Cells, Derive: m.w.set.protocol.Core.Derive, LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }
 

@@ -148,6 +148,12 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 			m.w.sentCoded(m)
 		}
 		note = func() error { return bodies.Entry(uint64(m.id), m.writer.count+1, body) }
+	case protocol.RecordCell:
+		if r.Entry.Form == protocol.FormNone {
+			return nil
+		}
+		body := bodyOf(&r.Entry)
+		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
 		m.w.events.Upgrades++
 		body := bodyOf(&r.Entry)

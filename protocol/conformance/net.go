@@ -398,6 +398,7 @@ func (n *Node) store(r *protocol.Record) {
 	case protocol.RecordBody:
 		n.storeBody(&r.Entry)
 	case protocol.RecordCell, protocol.RecordDrop:
+		n.storeBody(&r.Entry)
 		n.storeCell(r)
 	case protocol.RecordEntry:
 		if k := len(d.Entries); k > 0 {
