@@ -21,7 +21,7 @@ var raftCore = &Core{
 var slotPaxos = &Core{
 	Name:  "slotpaxos",
 	Codec: slotpaxos.Codec,
-	Cells: true, Accepted: slotpaxos.Accepted, Derive: slotpaxos.Derive, NoBodies: true, Hints: true,
+	Cells: true, Accepted: slotpaxos.Accepted, Derive: slotpaxos.Derive, Hints: true,
 	Mutants: slotpaxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },
 }

@@ -25,12 +25,9 @@ type Core struct {
 	// Derive makes what an instance derives from its log and keeps in snapshots (see
 	// [protocol.Derived]), as of its beginning; nil: nothing.
 	Derive func() protocol.Derived
-	// Accepted is the entry that an acceptor's cell holds, false if there is none. Judges count it
-	// as stored. nil: cells hold none.
+	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
+	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
-	// NoBodies says that all of a command is in its entry. A body is known by index and term, which
-	// it does not have before it is decided, so an acceptor cannot keep it.
-	NoBodies bool
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack
 	// entries that are decided. Judges ask.
 	Hints bool

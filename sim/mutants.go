@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/protocol/slotpaxos"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
@@ -86,8 +87,12 @@ var places = map[string]struct {
 	string(raft.MutantCountStateless):    {niagara, 1},
 	string(member.MutantUnconfirmed):     {niagara, 3},
 	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
-	string(member.MutantForgetSections):  {"slotpaxos", 3},
-	string(member.MutantGroupAsOne):      {"slotpaxos", 3},
+	string(member.MutantForgetSections):  {slots, 3},
+	string(member.MutantGroupAsOne):      {slots, 3},
+
+	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
+	string(slotpaxos.MutantBodyAssumed):        {slots, 5},
+	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.

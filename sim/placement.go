@@ -17,6 +17,7 @@ const (
 	defaultProtocol = "raft"
 	craft           = "craft"
 	niagara         = "niagara"
+	slots           = "slotpaxos"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how
@@ -126,7 +127,7 @@ func (s *Settings) drawBodies(d chance) {
 	if s.Core.Placement != protocol.PlacementCopy {
 		often = 0.95
 	}
-	if !d.yes(often) || s.protocol.Core.NoBodies {
+	if !d.yes(often) {
 		return
 	}
 	b := &s.Bodies

@@ -113,12 +113,6 @@ func (l *Log) choose() error {
 	if err != nil {
 		return fmt.Errorf("--protocol %s is placement %s, and not --placement %s: leave one of them out", p.Name, p.Placements[0], l.Placement)
 	}
-	if p.Core.NoBodies {
-		if l.LargeValueBytes > 0 {
-			return fmt.Errorf("--large-value-bytes %d: %s keeps all values in the database", l.LargeValueBytes, p.Name)
-		}
-		l.LargeValueBytes = -1
-	}
 	l.Protocol, l.Placement = p.Canonical(p.Orders[0], place).Name, string(place)
 	return nil
 }

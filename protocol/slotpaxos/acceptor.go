@@ -19,7 +19,7 @@ type cell struct {
 }
 
 // encode returns the bytes of the cell on disk: two ballots, and the entry if there is one, as its
-// head and payload.
+// head and payload. A body lies beside it.
 func (c *cell) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(c.promised))
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.accepted))
@@ -51,11 +51,14 @@ func decodeCell(in protocol.Cell) (c cell, err error) {
 	case e.Index != c.slot || len(rest) > 0:
 		return corrupt(fmt.Sprintf("entry %d, and %d bytes after it", e.Index, len(rest)))
 	}
+	if e.BodySize > 0 {
+		e.Form = protocol.FormWhole
+	}
 	c.entry = e
 	return c, nil
 }
 
-// Accepted is the entry that a cell holds, for judges of what is on disks; false if there is none.
+// Accepted is the entry that a cell holds, whose body the disk must hold too; false if there is none.
 func Accepted(c protocol.Cell) (protocol.Entry, bool) {
 	known, err := decodeCell(c)
 	return known.entry, err == nil && known.accepted != 0
@@ -109,9 +112,9 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 	s.rest() // somebody else is at it
 	if p.Ballot > s.cell.promised {
 		s.cell.slot, s.cell.promised = p.Slot, p.Ballot
-		s.writeCell()
+		s.writeCell(protocol.Entry{})
 	}
-	answer := Part{Slot: p.Slot, Ballot: p.Ballot}
+	answer := Part{Slot: p.Slot, Ballot: p.Ballot, Lacking: s.bodies.missing}
 	if s.cell.accepted == 0 || s.cfg.Mutant == MutantPromiseForgets {
 		s.answer(m.From, MsgPromise, answer)
 		return
@@ -123,7 +126,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 // onAccept is phase 2 at an acceptor.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
-	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !m.Entries[0].Resident() || !readable(&m.Entries[0]) {
+	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !readable(&m.Entries[0]) {
 		return
 	}
 	if p.Ballot < s.cell.promised && s.cfg.Mutant != MutantAcceptBelowPromise {
@@ -131,8 +134,9 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	if p.Ballot != s.cell.accepted {
+		stored := s.unstored(m.Entries[0])
 		s.cell = cell{slot: p.Slot, promised: max(p.Ballot, s.cell.promised), accepted: p.Ballot, entry: m.Entries[0]}
-		s.writeCell()
+		s.writeCell(stored)
 	}
 	s.answer(m.From, MsgAccepted, p)
 }
@@ -145,6 +149,8 @@ func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part) *pr
 	return s.release(to, t, p)
 }
 
-func (s *Paxos) writeCell() {
-	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: uint64(s.cell.slot), Data: s.cell.encode()}})
+// writeCell writes the cell, and first the body of an entry if that has one.
+func (s *Paxos) writeCell(body protocol.Entry) {
+	cell := protocol.Cell{Number: uint64(s.cell.slot), Data: s.cell.encode()}
+	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: cell, Entry: body})
 }

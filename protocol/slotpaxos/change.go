@@ -47,6 +47,9 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	}
 	s.lead.change = nil
 	next, reason := s.changed(in.Changes)
+	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) {
+		reason = s.keepsBodies(&next)
+	}
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
@@ -105,9 +108,9 @@ func (s *Paxos) wise(next *protocol.Config) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// caughtUp reports whether a member answers, and knows what was decided a heartbeat ago.
+// caughtUp reports whether a member answers, knows what was decided a heartbeat ago, and has its bodies.
 func (s *Paxos) caughtUp(p *peer) bool {
-	return s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten
+	return s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.

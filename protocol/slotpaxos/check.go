@@ -20,7 +20,7 @@ func checkLog(s *Paxos) error {
 	held := 0
 	for i := range s.log.entries {
 		e := &s.log.entries[i]
-		if e.Index != s.log.base+1+protocol.Index(i) || e.Term != term {
+		if e.Index != s.log.base+1+protocol.Index(i) || e.Term == 0 {
 			return fmt.Errorf("entry %d of term %d at %d", e.Index, e.Term, s.log.base+1+protocol.Index(i))
 		}
 		if e.Index > s.log.light {
@@ -47,7 +47,7 @@ func checkCell(s *Paxos) error {
 		return fmt.Errorf("slot %d: accepted %s above the promised %s", c.slot, c.accepted, c.promised)
 	case c.promised > s.ballot:
 		return fmt.Errorf("slot %d: promised %s, which is not known", c.slot, c.promised)
-	case c.accepted != 0 && (c.entry.Index != c.slot || !c.entry.Resident()):
+	case c.accepted != 0 && (c.entry.Index != c.slot || !s.whole(&c.entry)):
 		return fmt.Errorf("slot %d: accepted entry %d, of %d bytes", c.slot, c.entry.Index, c.entry.Bytes())
 	}
 	return nil
@@ -93,7 +93,7 @@ func checkTry(s *Paxos) error {
 	switch {
 	case t.phase != idle && t.slot != s.log.last()+1:
 		return fmt.Errorf("proposes for slot %d; the log ends at %d", t.slot, s.log.last())
-	case t.phase == accepting && (t.value.Index != t.slot || !t.value.Resident()):
+	case t.phase == accepting && (t.value.Index != t.slot || !t.value.Applicable()):
 		return fmt.Errorf("proposes entry %d, of %d bytes, for slot %d", t.value.Index, t.value.Bytes(), t.slot)
 	case t.found >= s.ballot && t.found != 0:
 		return fmt.Errorf("found an entry of ballot %s", t.found)

@@ -37,3 +37,13 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// The net watches over who holds bodies, those of cells too.
+func TestConformanceWithBodies(t *testing.T) {
+	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.RunWith(t, slotpaxos.Codec, factory(change), conformance.Options{Bodies: 500, Derive: slotpaxos.Derive})
+		})
+	}
+}

@@ -4,7 +4,8 @@
 // A slot is an index of the instance's log. For each slot members agree on one entry, by
 // single-decree Paxos: a proposer asks the voters to promise a ballot (phase 1), and then to accept
 // an entry under it (phase 2). Slots are decided one after the other. The log has decided entries
-// only, so nothing in it is ever replaced, and all entries have the same term.
+// only, so nothing in it is ever replaced. An entry's term is the ballot under which it was first
+// proposed.
 //
 // Any voter may propose. So that duels are rare, one member at a time does: the leader. Others
 // forward to it while they hear of it. That is a hint. No promise rests on there being one leader,
@@ -12,7 +13,8 @@
 //
 // What a voter promised and accepted of a slot that it does not know to be decided stands in a cell
 // on its disk. An acceptor answers for the slot after its last decided one alone. So it has one cell
-// at most, and who accepts in a slot holds all slots before it.
+// at most, and who accepts in a slot holds all slots before it. The large part of an entry lies beside
+// the cell, and stays there when the slot is decided.
 //
 // The membership that is decided in a slot is in force from the next one on. It is handed over as
 // committed when that next slot is decided: a majority of its own voters has all slots before it then,
@@ -27,6 +29,7 @@
 //	lead.go       who proposes: the hint, elections, handing over
 //	learn.go      the log: decided entries, catching up, snapshots
 //	read.go       read points
+//	bodies.go     large values: their names, and who has them
 //	change.go     membership
 //	chain.go      a digest of the log, which snapshots carry on
 //	disk.go       what is durable

@@ -40,6 +40,8 @@ type peer struct {
 	// promised and accepted are the last slots in which it did that under this leader's ballot. It
 	// still has a cell there, or knows what was decided, or has lost it.
 	promised, accepted protocol.Index
+	// lacking: bodies are missing there, as it said last.
+	lacking bool
 }
 
 // acked is what the peer must still know.
@@ -206,7 +208,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.last()}
 		return
 	}
-	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot})
+	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot, Lacking: s.bodies.missing})
 }
 
 // remembers reports whether this member still has what it promised or accepted under a ballot: a leader
@@ -227,6 +229,9 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	peer.heard, peer.answered = s.now, true
+	if m.Commit >= peer.last && m.Commit+1 >= peer.promised { // else it may be older than what is known
+		peer.lacking = p.Lacking
+	}
 	peer.last = max(peer.last, min(m.Commit, s.log.last()))
 	if p.Slot > s.log.last() {
 		s.lead.fill = true

@@ -6,9 +6,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// term is that of all entries. A decided entry is the same under whatever ballot it was proposed.
-const term protocol.Term = 1
-
 // log are the decided entries after a snapshot, contiguous.
 type log struct {
 	base    protocol.Index
@@ -72,8 +69,13 @@ func (s *Paxos) learn(e protocol.Entry) {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
 	}
+	stored := s.unstored(e)
+	if e.BodySize > 0 && s.keeps(&e) {
+		e.Form = protocol.FormWhole // also if who sent it could not read the body
+	}
 	s.log.append(e)
-	s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: e})
+	s.bodies.learned(&e)
+	s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: stored})
 	s.dropCell()
 	s.try = try{} // whatever was tried, this slot is done
 	s.lead.fill = false
@@ -148,6 +150,9 @@ func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
 	m.Entries = make([]protocol.Entry, len(entries))
 	for i := range entries {
 		m.Entries[i] = s.log.at(entries[i].Index)
+		if e := &m.Entries[i]; e.BodySize > 0 {
+			e.Form = protocol.FormWhole // what was missing may be here by now
+		}
 	}
 }
 
@@ -184,6 +189,7 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	s.give()
 	s.log = log{base: base.Index, light: base.Index, configAt: base.Index, chain: chain}
 	s.conf, s.given = numbered(base.Config), base.Index
+	s.bodies = bodies{any: true, missing: true} // until the owner has looked
 	s.disk.install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	s.dropCell()

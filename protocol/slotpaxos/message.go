@@ -59,6 +59,7 @@ type Part struct {
 	Accepted Ballot // Promise: of the entry; 0: nothing was accepted
 	Chain    uint64 // Heartbeat: of the sender's log
 	Force    bool   // Prepare: the leader has handed over
+	Lacking  bool   // Promise, Alive: bodies of decided entries are missing here
 	// ProposeRefused: whose first command it is, and why not.
 	ID     protocol.ProposalID
 	Reason protocol.Reason
@@ -74,7 +75,7 @@ func (p *Part) Append(dst []byte) []byte {
 	} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
-	return append(dst, bit(p.Force), byte(p.Reason))
+	return append(dst, bit(p.Force)|bit(p.Lacking)<<1, byte(p.Reason))
 }
 
 func bit(b bool) byte {
@@ -97,7 +98,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	m.part = Part{
 		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
-		Chain: u(6), Force: b[56] != 0, Reason: protocol.Reason(b[57]),
+		Chain: u(6), Force: b[56]&1 != 0, Lacking: b[56]&2 != 0, Reason: protocol.Reason(b[57]),
 	}
 	m.Part = &m.part
 	return &m.Message, nil
@@ -116,6 +117,7 @@ func describe(m *protocol.Message) string {
 	add(p.Ballot != 0, "ballot %s", p.Ballot)
 	add(p.Accepted != 0, "accepted %s", p.Accepted)
 	add(p.Force, "forced")
+	add(p.Lacking, "lacking")
 	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
 	return strings.Join(s, " ")
 }

@@ -15,6 +15,9 @@ const (
 	MutantBallotReused       protocol.Mutant = "slot-ballot-reused"
 	MutantReadAlone          protocol.Mutant = "slot-read-alone"
 	MutantSettleAtOnce       protocol.Mutant = "slot-settle-at-once"
+	MutantNamedByBallot      protocol.Mutant = "slot-named-by-ballot"
+	MutantBodyAssumed        protocol.Mutant = "slot-body-assumed"
+	MutantChangeLosesBodies  protocol.Mutant = "slot-change-loses-bodies"
 )
 
 // Mutants lists all of them.
@@ -26,6 +29,9 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantBallotReused, Does: "a member speaks under a ballot before that is durable, and may use it twice"},
 	{Name: MutantReadAlone, Does: "a member gives read points without asking a quorum"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
+	{Name: MutantNamedByBallot, Does: "an entry that is proposed again, and its body, are named after the new ballot"},
+	{Name: MutantBodyAssumed, Does: "an acceptor takes the body of what it accepts to be the one that it holds of an earlier ballot"},
+	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
 }
 
 func knownMutant(m protocol.Mutant) bool {

@@ -32,6 +32,23 @@ func TestHunt(t *testing.T) {
 	}
 }
 
+// TestBodyMutantsAreSeen: the same of bodies.
+func TestBodyMutantsAreSeen(t *testing.T) {
+	for _, m := range []protocol.Mutant{slotpaxos.MutantNamedByBallot, slotpaxos.MutantChangeLosesBodies} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			start := factory(func(c *protocol.Settings) { tiny(c); c.Mutant = m })
+			for seed := range uint64(400) {
+				if what := conformance.HuntWith(slotpaxos.Codec, start, conformance.Options{Bodies: 500, Derive: slotpaxos.Derive}, seed, nil); what != "" {
+					t.Logf("seed %d: %s", seed, what)
+					return
+				}
+			}
+			require.Fail(t, "nobody noticed")
+		})
+	}
+}
+
 // TestMutantsAreSeen: the suite's random clusters notice these. Some of the others have a script, and
 // the simulator finds all.
 func TestMutantsAreSeen(t *testing.T) {

@@ -107,12 +107,17 @@ func majorityOf(set quorum.Set, ids []protocol.MemberID) bool {
 // onPromise counts promises, and keeps the entry with the highest ballot.
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	t := &s.try
+	if p.Accepted != 0 && (len(m.Entries) != 1 || m.Entries[0].BodySize > 0 && m.Entries[0].Form != protocol.FormWhole) {
+		return // what it accepted is not all here
+	}
 	if t.phase == preparing && p.Slot == t.slot && p.Ballot == s.ballot && p.Accepted > t.found &&
 		len(m.Entries) == 1 && m.Entries[0].Index == p.Slot && s.cfg.Mutant != MutantOwnValue {
 		t.found, t.value = p.Accepted, m.Entries[0]
 	}
 	if peer := s.peer(m.From); peer != nil && p.Ballot == s.ballot {
-		peer.promised = max(peer.promised, p.Slot)
+		if p.Slot >= peer.promised {
+			peer.promised, peer.lacking = p.Slot, p.Lacking
+		}
 	}
 	if !s.counts(m, p, preparing) {
 		return
@@ -137,7 +142,9 @@ func (s *Paxos) fill() {
 			return
 		}
 		t.value = next
-		t.value.Seal(t.slot, term, make([]byte, protocol.HeadSize))
+	}
+	if t.found == 0 || s.cfg.Mutant == MutantNamedByBallot {
+		t.value.Seal(t.slot, protocol.Term(s.ballot), make([]byte, protocol.HeadSize))
 	}
 	t.phase, t.pause = accepting, 0
 	s.askVoters()
@@ -215,8 +222,8 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
 		return protocol.ReasonInvalidChange // they have ways of their own
-	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0:
-		return protocol.ReasonTooLarge // no command has a body: the registry says so
+	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes):
+		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
 		return protocol.ReasonMalformed
 	case s.removed():
@@ -231,15 +238,15 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// dequeue makes one entry of what waits first: a group, if that is several batches that go into a message
-// together.
+// dequeue makes one entry of what waits first: a group, if that is several batches without bodies that go
+// into a message together.
 func (s *Paxos) dequeue() (e protocol.Entry) {
 	l := &s.lead
 	n := protocol.Fitting(l.queue, s.cfg.MaxFrameBytes)
 	if most := s.cfg.MaxFrameEntries; most > 0 {
 		n = min(n, most)
 	}
-	if other := slices.IndexFunc(l.queue[:n], func(e protocol.Entry) bool { return e.Kind != protocol.EntryBatch }); other >= 0 {
+	if other := slices.IndexFunc(l.queue[:n], func(e protocol.Entry) bool { return e.Kind != protocol.EntryBatch || e.BodySize > 0 }); other >= 0 {
 		n = max(1, other)
 	}
 	taken := l.queue[:n]

@@ -20,7 +20,7 @@ import (
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
-//	propose id | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
+//	propose id [body=bytes] | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is under way
 //	queue                      what is under way
 //	settle                     delivers and syncs all until nothing is under way
@@ -101,7 +101,13 @@ var commands = map[string]func(*script, args){
 	"pass": func(s *script, a args) {
 		a.each(func(id protocol.MemberID) { s.net.Node(id).Now += 100 * conformance.Pace })
 	},
-	"propose":  func(s *script, a args) { s.net.Propose(a.id("id"), 8) },
+	"propose": func(s *script, a args) {
+		if size := a.num("body", 0); size > 0 {
+			s.net.ProposeBody(a.id("id"), size)
+			return
+		}
+		s.net.Propose(a.id("id"), 8)
+	},
 	"read":     func(s *script, a args) { s.net.Read(a.id("id")) },
 	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },

@@ -29,7 +29,8 @@ type Paxos struct {
 	given protocol.Index
 
 	// cell is about the slot after the log's last; it is empty if nothing was promised there.
-	cell cell
+	cell   cell
+	bodies bodies
 	// ballot is the highest that this member knows; never falls. A ballot of its own is durable
 	// before it is used.
 	ballot Ballot
@@ -69,6 +70,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	if err := rec.Base.Restore(&s.log.chain); err != nil {
 		return nil, err
 	}
+	s.bodies = bodies{any: rec.Base.Index > 0, missing: rec.Base.Index > 0} // until the owner has looked
 	for i := range rec.Entries {
 		if err := s.load(&rec.Entries[i]); err != nil {
 			return nil, err
@@ -104,6 +106,7 @@ func (s *Paxos) load(e *protocol.Entry) error {
 		s.conf = c
 	}
 	s.log.append(*e)
+	s.bodies.learned(e)
 	s.log.lighten(e.Index, s.cfg.CacheBytes)
 	return nil
 }
@@ -165,8 +168,10 @@ func (s *Paxos) take(in protocol.Input) {
 		s.sendSnapshot(in.Member)
 	case protocol.Transfer:
 		s.transfer(in)
+	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
+		s.bodies = bodies{any: in.MaxK > 0, missing: in.Missing > 0}
 	}
-	// Instances of a woven log, and bodies, have inputs of their own. There are none here.
+	// Instances of a woven log have inputs of their own. There are none here.
 }
 
 var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
@@ -294,6 +299,7 @@ func (s *Paxos) Status() protocol.Status {
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
 		First: s.log.base + 1, Last: s.log.last(), Durable: s.disk.durable, Commit: s.given, Config: s.conf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.last(), Placement: string(s.cfg.Placement),
+		Lacking: s.bodies.missing,
 	}
 	if s.role == protocol.Leader {
 		st.K = 1
@@ -301,7 +307,7 @@ func (s *Paxos) Status() protocol.Status {
 	st.Proposed = s.proposed()
 	for _, p := range s.lead.peers {
 		st.Peers = append(st.Peers, protocol.PeerStatus{
-			ID: p.id, Match: p.last, Next: p.last + 1, Needs: p.last, Active: s.active(p), Snapshot: s.streaming[p.id],
+			ID: p.id, Match: p.last, Next: p.last + 1, Needs: p.last, Active: s.active(p), Snapshot: s.streaming[p.id], Lacking: p.lacking,
 		})
 	}
 	return st

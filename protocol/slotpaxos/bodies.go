@@ -1,0 +1,75 @@
+package slotpaxos
+
+import (
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// A body is named after the proposal that brought it: the slot, and the ballot under which its entry was
+// first proposed (the entry's term). Both are known before the slot is decided. Under a higher ballot the
+// entry keeps its name, so what a disk holds of it is still that. The same command may stand in several
+// slots. These are several proposals, and each has a body of its own.
+//
+// A disk has one body for a slot. It is stored once: when the entry is accepted, or else when it is
+// learned. The body of an entry that lost goes when another one takes its place, or when the log is cut.
+
+// bodies is what this member knows of the bodies of decided entries.
+type bodies struct {
+	any     bool // there are some
+	missing bool // the disk lacks some of them
+}
+
+// learned: an entry was decided.
+func (b *bodies) learned(e *protocol.Entry) {
+	b.any = b.any || e.BodySize > 0
+	b.missing = b.missing || e.BodySize > 0 && e.Form != protocol.FormWhole
+}
+
+// keeps reports whether the cell has brought an entry's body to the disk.
+func (s *Paxos) keeps(e *protocol.Entry) bool {
+	if s.cfg.Mutant == MutantBodyAssumed {
+		return s.cell.accepted != 0
+	}
+	return s.cell.accepted != 0 && s.cell.entry.Index == e.Index && s.cell.entry.Term == e.Term
+}
+
+// unstored is an entry as a record has it: with its body if that is not on the disk.
+func (s *Paxos) unstored(e protocol.Entry) protocol.Entry {
+	if e.BodySize > 0 && s.keeps(&e) {
+		e.Form, e.Body = protocol.FormNone, nil
+	}
+	return e
+}
+
+// whole reports whether all of an entry is here or on the disk.
+func (s *Paxos) whole(e *protocol.Entry) bool {
+	return e.Applicable() && (e.BodySize == 0 || e.Form == protocol.FormWhole && (e.Resident() || s.keeps(e)))
+}
+
+// holds reports whether a member certainly has the bodies of all slots before the one that is tried. Who
+// promises there has these slots in its log, and says whether it lacks bodies.
+func (s *Paxos) holds(id protocol.MemberID) bool {
+	if id == s.cfg.Self {
+		return !s.bodies.missing && s.disk.durable == s.log.last()
+	}
+	p := s.peer(id)
+	return p != nil && p.promised >= s.try.slot && !p.lacking
+}
+
+// keepsBodies reports whether every majority of the next configuration's voters has all bodies. Those
+// that leave may have been the only ones that had some.
+func (s *Paxos) keepsBodies(next *protocol.Config) protocol.Reason {
+	if !s.bodies.any || s.cfg.Mutant == MutantChangeLosesBodies {
+		return protocol.ReasonNone
+	}
+	voters, holders := next.Voters(), 0
+	for _, id := range voters {
+		if s.holds(id) {
+			holders++
+		}
+	}
+	if n := len(voters); holders < n-quorum.Size(n)+1 {
+		return protocol.ReasonBodies
+	}
+	return protocol.ReasonNone
+}
