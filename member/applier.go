@@ -292,27 +292,27 @@ func (a *Applier) place(p *order.Placed) error {
 		}
 		a.Changes++
 	case protocol.EntryReshape:
-		if len(p.Shape) > 0 { // else the log is not woven, and it means nothing
-			a.reshape(p)
+		if p.Plan != nil { // else the log is not woven, and it means nothing
+			a.reshape(p.Plan)
 		}
 	}
 	return nil
 }
 
-// reshape follows the global log to other instances. New instances begin with the cluster's
-// membership. Retired ones are forgotten.
-func (a *Applier) reshape(p *order.Placed) {
-	instances := make([]InstanceState, 0, len(p.Shape))
-	for _, id := range p.Shape {
+// reshape follows the global log to other instances. Retired ones are forgotten.
+func (a *Applier) reshape(p *order.Plan) {
+	shape := p.At.Instances()
+	instances := make([]InstanceState, 0, len(shape))
+	for _, id := range shape {
 		if in := a.Of(id); in != nil {
 			instances = append(instances, *in)
 		} else {
-			instances = append(instances, a.born(id))
+			instances = append(instances, a.born(id, p.Members))
 		}
 	}
 	old := a.Instances
 	a.Instances = instances
-	a.sessions.Retire(p.Shape)
+	a.sessions.Retire(shape)
 	a.Changes++
 	for i := range old {
 		if in := &old[i]; a.Of(in.Instance) == nil {
@@ -321,9 +321,9 @@ func (a *Applier) reshape(p *order.Placed) {
 	}
 }
 
-// born is an instance at its first moment.
-func (a *Applier) born(id protocol.InstanceID) InstanceState {
-	in := InstanceState{Instance: id, Config: a.Instances[0].Config.Clone()}
+// born is an instance at its first moment, with the membership of another one.
+func (a *Applier) born(id, members protocol.InstanceID) InstanceState {
+	in := InstanceState{Instance: id, Config: a.Of(members).Config.Clone()}
 	if a.derive != nil {
 		in.derived = a.derive()
 	}

@@ -199,16 +199,23 @@ func (n *Niagara) endRound(out []Placed) []Placed {
 	if want == 0 {
 		return out
 	}
+	before := n.instances()
 	for len(n.logs) < want {
 		n.logs = append(n.logs, instanceLog{at: Point{Instance: n.fresh, Round: ended}})
 		n.fresh++
 	}
 	clear(n.logs[want:])
 	n.logs = n.logs[:want]
-	c := n.Cursor()
-	out = append(out, Placed{First: n.position + 1, Entry: protocol.NewReshape(want), Round: ended, Shape: c.Instances()})
+	first := n.position + 1
 	n.position++
-	return out
+	return append(out, Placed{First: first, Entry: protocol.NewReshape(want), Plan: PlanTo(before, n.Cursor())})
+}
+
+func (n *Niagara) instances() (ids []protocol.InstanceID) {
+	for i := range n.logs {
+		ids = append(ids, n.logs[i].at.Instance)
+	}
+	return ids
 }
 
 // finishEarly ends the round where it is, for a mutant.

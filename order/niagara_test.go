@@ -152,7 +152,7 @@ type weaver struct {
 
 func text(p *Placed) string {
 	if p.Entry.Kind == protocol.EntryReshape {
-		return fmt.Sprintf("%v @%d", p.Shape, p.First)
+		return fmt.Sprintf("%v @%d", p.Plan.At.Instances(), p.First)
 	}
 	return fmt.Sprintf("%d/%d @%d", p.Instance, p.Entry.Index, p.First)
 }

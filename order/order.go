@@ -46,10 +46,8 @@ type Placed struct {
 	// Entry.Width() positions from there.
 	First protocol.Position
 	Entry protocol.Entry
-	// Shape is set where an EntryReshape takes effect: the instances from here on. Round is the
-	// last round before it. New instances begin after that round.
-	Shape []protocol.InstanceID
-	Round protocol.Round
+	// Plan is set where an EntryReshape takes effect.
+	Plan *Plan
 }
 
 // Slot is the place of an instance in a round of the global log. Slots are ordered by

@@ -141,7 +141,7 @@ func (s *script) next(m *Niagara) string {
 	require.NoError(s.t, m.Check())
 	for _, p := range m.Next(nil) {
 		if p.Entry.Kind == protocol.EntryReshape {
-			fmt.Fprintf(&b, "after round %d: instances %v @%d\n", p.Round, p.Shape, p.First)
+			fmt.Fprintf(&b, "after round %d: instances %v @%d\n", p.Plan.At.Next.Round-1, p.Plan.At.Instances(), p.First)
 			continue
 		}
 		fmt.Fprintf(&b, "%d/%d %v @%d\n", p.Instance, p.Entry.Index, p.Entry.Kind, p.First)
