@@ -71,11 +71,14 @@ func (h *Hosted) tend() {
 	if h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
 		return
 	}
+	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
+	if turn < 0 {
+		return // it is retired, and hears of it soon
+	}
 	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
 	}
 	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
-	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
 	h.Step(protocol.Place{At: turn})
 	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
 	h.tellWeave()

@@ -21,6 +21,8 @@ type applying struct {
 	each   time.Duration
 	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
 	toApply, toLoops line
+	// toPlans tells what there is to do where other instances are in force.
+	toPlans line
 
 	exchange *member.StateExchange
 	offers   []func()     // snapshots that wait until another one was received
@@ -40,7 +42,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
-	a.toApply, a.toLoops = line{m: m}, line{m: m}
+	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.queue.Limit = m.own.ApplyBytes
 	a.progress = member.NewApplied(m.applier)
 	a.progress.Break(m.own.mutant())

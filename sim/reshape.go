@@ -86,9 +86,11 @@ func (h instancesHost) Retire(s *memberInstance) {
 	m := h.m
 	s.judges.end(m.w.weave.End(uint64(s.instance)))
 	m.w.violate(m.id, m.w.configureEnded(m.w.instanceJudges))
-	s.do(func() {
-		s.hosted.Retire()
-		m.weaver.Forget(s.instance)
+	m.toPlans.post(func() { // a turn may begin before it hears of it
+		s.do(func() {
+			s.hosted.Retire()
+			m.weaver.Forget(s.instance)
+		})
 	})
 }
 

@@ -612,3 +612,19 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.mustAck(s.put(3))
 	s.passes()
 }
+
+// TestAnInstanceThatHasNotHeardOfItsRetirement: it is not in force any more, and a tick comes before it hears
+// of that. Leaders take turns by their instances' places, and it has none.
+func TestAnInstanceThatHasNotHeardOfItsRetirement(t *testing.T) {
+	s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = protocol.LeadersSpread })
+	s.lead(1, 2, 3)
+	s.mustAck(s.put(1))
+	m := s.member(3)
+	left, all := m.of(3), m.crew
+	m.crew = &crew{all.ids[:2], all.instances[:2]}
+	s.wait(2)
+	require.True(t, left.leads())
+	m.crew = all
+	s.mustAck(s.put(2))
+	s.passes()
+}
