@@ -83,7 +83,7 @@ func (p *Applied) note(a *Applier) {
 // returns those that must be asked for anew, because the instances in force have changed since.
 func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup) {
 	p.note(a)
-	return p.groups.Served(p.shape, p.added)
+	return p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
 }
 
 // NoteConfigs notes the memberships. Those who wait for them see it.
@@ -126,11 +126,11 @@ func (p *Applied) Config(instance protocol.InstanceID) protocol.Config {
 }
 
 // Of returns the last entry of an instance that is in the order, and the last that is applied. ok
-// is false if the instance is not in force.
+// is false if the instance is retired. Nothing is applied of one that begins later in the log.
 func (p *Applied) Of(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
 	i := p.place(instance)
 	if i < 0 {
-		return 0, 0, false
+		return 0, 0, p.cursor.Expects(instance)
 	}
 	return p.added[i], p.cursor.Points[i].Index, true
 }
@@ -154,13 +154,15 @@ func (p *Applied) place(instance protocol.InstanceID) int {
 }
 
 // Ask begins a group's read point, which has a part from each of these instances, or begins it
-// anew. It reports false if the group has ended.
-func (p *Applied) Ask(g *ReadGroup, shape []protocol.InstanceID) bool { return p.groups.Ask(g, shape) }
+// anew. They are in force since a round. It reports false if the group has ended.
+func (p *Applied) Ask(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return p.groups.Ask(g, since, shape)
+}
 
 // ReadPoint takes in an instance's part of a group's read point. complete says that it was the
 // last part. ready says that the state serves the group; the group has ended then.
 func (p *Applied) ReadPoint(g *ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
-	return p.groups.Point(g, instance, index, p.shape, p.added)
+	return p.groups.Point(g, instance, index, p.cursor.Next.Round, p.shape, p.added)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

@@ -34,6 +34,10 @@ type Applier struct {
 	// state is not what the order says then, so nothing is applied until a snapshot is installed.
 	stuck bool
 
+	// later is what instances committed that begin after the cursor, in the order in which it came.
+	// Their ids are above those of all that were ever in force at the cursor.
+	later []CommittedEntries
+
 	placed   []order.Placed
 	group    []protocol.Entry // the batches of the group that is being applied
 	commands []Command
@@ -180,14 +184,35 @@ func (a *Applier) Halt() {
 
 // advance applies what the order gives out now.
 func (a *Applier) advance() error {
-	a.placed = a.order.Next(a.placed[:0])
-	for i := range a.placed {
-		if err := a.place(&a.placed[i]); err != nil {
-			return err
+	for more := true; more; more = a.begun() {
+		a.placed = a.order.Next(a.placed[:0])
+		for i := range a.placed {
+			if err := a.place(&a.placed[i]); err != nil {
+				return err
+			}
+		}
+		clear(a.placed)
+	}
+	return a.flush()
+}
+
+// begun collects what was committed by instances that have begun by now. It reports whether there was
+// anything.
+func (a *Applier) begun() (some bool) {
+	if len(a.later) == 0 {
+		return false
+	}
+	waiting, at := a.later, a.order.Cursor()
+	a.later = nil
+	for i := range waiting {
+		if c := &waiting[i]; at.Expects(c.Instance) {
+			a.later = append(a.later, *c)
+		} else {
+			a.collect(c)
+			some = true
 		}
 	}
-	clear(a.placed)
-	return a.flush()
+	return some
 }
 
 // Stuck reports whether Apply waits for a snapshot. What is applied is then not what the cursor
@@ -199,13 +224,24 @@ func (a *Applier) Resident() (bytes int) {
 	for i := range a.Instances {
 		bytes += a.Instances[i].resident
 	}
+	for _, c := range a.later {
+		for i := range c.Entries {
+			bytes += len(c.Entries[i].Payload)
+		}
+	}
 	return bytes
 }
 
 // collect hands what was committed to the order. The order passes over entries for which a
-// snapshot stands, and those of a retired instance, for which nothing stands.
+// snapshot stands, and those of a retired instance, for which nothing stands. An instance may have begun
+// at a place to which the order has not come here, because nothing is applied any more until there is
+// another state. Then what it commits waits.
 func (a *Applier) collect(c *CommittedEntries) {
 	added, in := a.order.Added(c.Instance), a.Of(c.Instance)
+	if in == nil && a.ahead(c.Instance) {
+		a.later = append(a.later, *c)
+		return
+	}
 	at := 0
 	for _, b := range c.Own {
 		for at+1 < len(c.Entries) && !b.in(&c.Entries[at]) {
@@ -231,6 +267,12 @@ func (a *Applier) collect(c *CommittedEntries) {
 		}
 	}
 	a.order.Add(c.Instance, c.Entries)
+}
+
+// ahead reports whether an instance begins at a place to which the state machine has not come.
+func (a *Applier) ahead(instance protocol.InstanceID) bool {
+	at := a.order.Cursor()
+	return at.Expects(instance)
 }
 
 // Of finds what is known of an instance; nil if it is not in force.
@@ -530,6 +572,12 @@ func (a *Applier) FailOwn(err error) {
 	for i := range a.Instances {
 		a.Instances[i].settle(AllIndexes, func(b *Batch) { b.Fail(err) })
 	}
+	for i := range a.later {
+		for _, b := range a.later[i].Own {
+			b.Fail(err)
+		}
+		a.later[i].Own = nil
+	}
 }
 
 // failPlaced tells an error to the batches that were about to be applied.
@@ -612,12 +660,20 @@ func (a *Applier) Check() error {
 		return fmt.Errorf("applier: at command %d, but the state is at %d", a.last, a.skip)
 	}
 	at := a.order.Cursor()
+	if a.stuck { // the order may be further than what is applied
+		return a.order.Check()
+	}
 	if !slices.EqualFunc(at.Points, a.Instances, func(p order.Point, c InstanceState) bool { return p.Instance == c.Instance }) {
 		return fmt.Errorf("applier: %d memberships for instances %v", len(a.Instances), at.Instances())
 	}
 	for i := range a.Instances {
 		if in := &a.Instances[i]; (in.derived == nil) != (a.derive == nil) {
 			return fmt.Errorf("applier: instance %d: what is derived from its log is not as for others", in.Instance)
+		}
+	}
+	for _, c := range a.later {
+		if c.Instance < at.Fresh {
+			return fmt.Errorf("applier: entries of instance %d wait until it begins, and it has begun", c.Instance)
 		}
 	}
 	return a.order.Check()

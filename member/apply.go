@@ -31,10 +31,12 @@ type ApplyWorld interface {
 	Repairing(needs *order.Cursor)
 	Useless()
 
-	// Reshape begins and retires instances, as the global log says at this place. begun says that
-	// records of their beginnings are on their way to the log. Begun follows when these are
-	// durable.
-	Reshape(*Applier) (begun bool, err error)
+	// Reshaped says that other instances may be in force where Apply stands now. The plans up to there
+	// are carried out then, if they are not yet: see Planner. installed is the snapshot by which Apply
+	// came there; nil: it came by the log. Beginning reports whether the log does
+	// not durably have the beginnings of all instances yet. A Begun follows then.
+	Reshaped(a *Applier, installed *Meta) error
+	Beginning() bool
 	// Restored says that bodies are to be kept for another state. An instance's snapshot brought
 	// that state, up to an index; or, with 0, it takes the place of a damaged one.
 	Restored(a *Applier, instance protocol.InstanceID, index protocol.Index) error
@@ -102,10 +104,9 @@ type Apply struct {
 	logged  int64
 	entries int64
 
-	saving  bool // a snapshot is being written; one at a time
-	due     bool // one is wanted, however little was applied since the last one
-	saved   Saved
-	pending int // reshapes whose new instances' beginnings are not durable in the log yet; ≥ 0
+	saving bool // a snapshot is being written; one at a time
+	due    bool // one is wanted, however little was applied since the last one
+	saved  Saved
 
 	repairing bool // the state is damaged, and others are asked for theirs
 }
@@ -153,8 +154,7 @@ func (p *Apply) answer(it *ApplyItem) error {
 	switch {
 	case it.Wrote != nil:
 		p.wrote(it.Wrote)
-	case it.Begun:
-		p.pending--
+	case it.Begun: // a snapshot may have waited for it
 	case it.Due:
 		p.due = true
 	case it.Halt:
@@ -209,7 +209,7 @@ func (p *Apply) apply(c CommittedEntries) error {
 		return err
 	}
 	if p.Changes != before {
-		if err := p.reshape(); err != nil {
+		if err := p.world.Reshaped(p.Applier, nil); err != nil {
 			return err
 		}
 		p.world.PublishConfigs(p.Applier)
@@ -217,21 +217,13 @@ func (p *Apply) apply(c CommittedEntries) error {
 	return nil
 }
 
-func (p *Apply) reshape() error {
-	begun, err := p.world.Reshape(p.Applier)
-	if begun {
-		p.pending++
-	}
-	return err
-}
-
 // install replaces the state by the snapshot that an instance has accepted, or by one that
 // goes further. Another instance may have had it installed already.
 func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error {
 	defer p.world.Installed()
-	switch {
-	case p.Of(instance) == nil:
-		return nil // it is retired by now
+	switch at := p.Cursor(); {
+	case at.Retired(instance) && p.Of(instance) == nil:
+		return nil
 	case p.Added(instance) >= base.Index && base.Index > 0 && !p.Stuck():
 		// Another instance had it installed, or one that goes further.
 		return p.world.Restored(p.Applier, instance, base.Index)
@@ -276,14 +268,14 @@ func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.Instanc
 	if err := f.Verify(); err != nil {
 		return nil, err
 	}
-	if err := p.reshape(); err != nil {
+	if err := p.world.Reshaped(p.Applier, &meta); err != nil {
 		return nil, err
 	}
 	if err := p.world.Restored(p.Applier, instance, index); err != nil {
 		return nil, err
 	}
 	p.logged, p.entries = 0, 0
-	p.world.Left(resident, 0)
+	p.world.Left(resident-p.Resident(), 0)
 	return after, nil
 }
 
@@ -291,7 +283,7 @@ func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.Instanc
 // beginnings of new instances are durable. A snapshot that names an instance of which the log
 // knows nothing would leave open what was in a record that is damaged now.
 func (p *Apply) maybeSnapshot() error {
-	if p.saving || p.pending > 0 || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween {
+	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() {
 		return nil
 	}
 	p.logged, p.entries, p.due = 0, 0, false

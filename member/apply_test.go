@@ -18,7 +18,7 @@ type notes struct {
 	pruned   []protocol.Position
 	cuts     int
 	told     []ApplyEvent
-	begun    bool // Reshape says so
+	begins   bool // the beginning of an instance is on its way to the log
 	received *received
 	again    []ApplyItem
 	stand    Saved
@@ -32,7 +32,8 @@ func (n *notes) Publish(*Applier)                 {}
 func (n *notes) PublishConfigs(*Applier)          {}
 func (n *notes) Repairing(needs *order.Cursor)    { n.needs = needs }
 func (*notes) Useless()                           {}
-func (n *notes) Reshape(*Applier) (bool, error)   { return n.begun, nil }
+func (n *notes) Reshaped(*Applier, *Meta) error   { return nil }
+func (n *notes) Beginning() bool                  { return n.begins }
 func (n *notes) Cut(*Meta, int64)                 { n.cuts++ }
 func (n *notes) Save(m Meta, _ Snapshot, _ int64) { n.saved = append(n.saved, m) }
 func (n *notes) Saved(at *Saved)                  { n.stand = *at }
@@ -126,12 +127,13 @@ func TestOneSnapshotAtATime(t *testing.T) {
 
 // TestASnapshotWaitsForBeginnings: the log must know of all instances that a snapshot names.
 func TestASnapshotWaitsForBeginnings(t *testing.T) {
-	world := &notes{begun: true}
+	world := &notes{begins: true}
 	p := NewApply(NewApplier(&history{}, wovenMeta(2), life, 0, nil), wovenMeta(2).Cursor, 1<<20, world)
 	require.NoError(t, p.Do(&ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 1)}}}))
 	require.NoError(t, p.Do(&ApplyItem{Commit: CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}}))
 	require.NoError(t, p.Do(&ApplyItem{Due: true}))
 	require.Empty(t, world.saved)
+	world.begins = false
 	require.NoError(t, p.Do(&ApplyItem{Begun: true}))
 	require.Len(t, world.saved, 1)
 }

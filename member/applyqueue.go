@@ -18,7 +18,7 @@ type ApplyItem struct {
 	Due     bool // a snapshot is wanted now
 	Halt    bool // the state may be damaged
 	Repair  bool // there may be a snapshot to replace a damaged state
-	// Begun says that the log durably has the beginnings of the instances of a reshape.
+	// Begun says that the log durably has the beginnings of new instances.
 	Begun bool
 }
 
@@ -56,6 +56,8 @@ func (it *ApplyItem) Drop(err error) {
 // share the queue. It is not safe for concurrent use.
 type ApplyQueue struct {
 	Limit int // of payload bytes
+	// Plans finds the plans in what is queued; nil if the log is not woven.
+	Plans *Planner
 
 	items []ApplyItem
 	// bytes are the payload bytes of items, of what Take gave out, and of what waits in the order.
@@ -76,6 +78,7 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 	if it.Install != nil {
 		q.installs++
 	}
+	q.plan(&it)
 	stored := protocol.Index(0)
 	if q.bytes > q.Limit && it.Commit.Stored != nil {
 		stored = it.Commit.Stored()
@@ -90,6 +93,35 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 		q.bytes += len(e.Payload)
 	}
 	q.items = append(q.items, it)
+}
+
+// plan lets the plans be found in what is queued, ahead of Apply.
+func (q *ApplyQueue) plan(it *ApplyItem) {
+	switch {
+	case q.Plans == nil:
+	case it.Install != nil:
+		q.Plans.Installing()
+	case len(it.Commit.Entries) > 0:
+		q.Plans.Committed(it.Commit.Instance, it.Commit.Entries)
+	}
+}
+
+// Planned reports whether plans are to be taken: see Planner.Take.
+func (q *ApplyQueue) Planned() bool { return q.Plans != nil && q.Plans.Found() }
+
+// TakePlan takes out the plan that is to be carried out next; nil if there is none.
+func (q *ApplyQueue) TakePlan() *PlannedAt {
+	if q.Plans == nil {
+		return nil
+	}
+	return q.Plans.Take()
+}
+
+// Follow says that Apply goes on after a snapshot. All plans up to where it stands can be taken then.
+func (q *ApplyQueue) Follow(installed *Meta) {
+	if q.Plans != nil {
+		q.Plans.Follow(installed)
+	}
 }
 
 // PushInstall queues a snapshot in place of the commits of an instance that still wait, and
@@ -135,8 +167,13 @@ func (q *ApplyQueue) Left(payload int, applied int64) {
 // Total is how much was applied since the start, as LogKeeper counts.
 func (q *ApplyQueue) Total() int64 { return q.total }
 
-// Installed says that a snapshot is done with.
-func (q *ApplyQueue) Installed() { q.installed++ }
+// Installed says that a snapshot is done with. If it was installed, Follow was told.
+func (q *ApplyQueue) Installed() {
+	q.installed++
+	if q.Plans != nil {
+		q.Plans.Installed()
+	}
+}
 
 // Installing reports whether a snapshot waits to be installed.
 func (q *ApplyQueue) Installing() bool { return q.installs > q.installed }

@@ -25,8 +25,15 @@ const (
 )
 
 // Backlog is how many entries of one instance, on a member with so many instances, may be
-// committed and not applied. What is in the log by then may still be committed.
-func Backlog(instances int) int { return backlogBytes / envelopeBytes / max(1, instances) }
+// committed and not applied. What is in the log by then may still be committed. Where there are several
+// instances an envelope waits twice, the other time for plans: see Planner.
+func Backlog(instances int) int {
+	entries := backlogBytes / envelopeBytes
+	if instances > 1 {
+		entries /= 2 * instances
+	}
+	return entries
+}
 
 // backlog is what waits to be applied, in indexes of the instance's log.
 type backlog struct {

@@ -38,7 +38,8 @@
 //     again and again to find it; what is known of it.
 //   - missing.go, departure.go: what to do about an instance without a leader, and if the cluster goes on
 //     without this member.
-//   - instances.go, early.go: which instances a member has, and in which order they begin and retire;
+//   - planner.go, instances.go, early.go: where the global log says that instances begin or end, ahead of
+//     the state machine; which instances a member has, and in which order they begin and retire;
 //     messages for those that have not begun.
 //   - register.go, handshakes.go, links.go: who the others are; what follows from that when members meet;
 //     with whom there is a link.

@@ -17,10 +17,11 @@ type mail struct {
 
 func (m *mail) Make(log InstanceLog) (protocol.InstanceID, error) { return log.Instance, nil }
 func (m *mail) Submit([]wal.Record)                               {}
-func (m *mail) Known(_, _, _ []protocol.InstanceID)               {}
 func (m *mail) Run(protocol.InstanceID)                           {}
 func (m *mail) Retire(protocol.InstanceID)                        {}
 func (m *mail) Kept(func(*Kept))                                  {}
+func (m *mail) Known(_ protocol.Round, _, _, _ []protocol.InstanceID) {
+}
 func (m *mail) Deliver(i protocol.InstanceID, msg *protocol.Message, _ int) {
 	m.got[i] = append(m.got[i], msg.Context)
 }
@@ -47,12 +48,15 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 	require.False(t, comes(3+protocol.MaxInstances, 6, 1), "so many cannot begin")
 	require.EqualValues(t, 2, n.Dropped)
 
-	a := NewApplier(&history{}, meta, life, 0, nil)
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 3)}}))
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 1)}}))
-	changed, _, err := n.Reshape(a)
+	p := NewPlanner(&meta)
+	p.Committed(1, []protocol.Entry{reshapeAt(1, 3)})
+	p.Committed(2, []protocol.Entry{skipAt(1, 1)})
+	changed, err := n.Carry(p.Take())
 	require.NoError(t, err)
 	require.True(t, changed)
+	require.True(t, n.Beginning())
+	n.Begun()
+	require.False(t, n.Beginning())
 	require.Equal(t, map[protocol.InstanceID][]uint64{3: {1, 3, 5}}, host.got, "in their order")
 	require.True(t, comes(3, 7, 1))
 	require.Positive(t, n.early.bytes, "the fourth may still begin")
@@ -64,9 +68,16 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 	for id := range protocol.InstanceID(2) {
 		require.NoError(t, later.Apply(CommittedEntries{Instance: id + 3, Entries: []protocol.Entry{skipAt(1, 2)}}))
 	}
-	changed, _, err = n.Reshape(later)
+	behind := later.Meta()
+	p.Follow(&behind)
+	plan := p.Take()
+	changed, err = n.Carry(plan)
 	require.NoError(t, err)
 	require.True(t, changed)
+	require.Nil(t, p.Take())
+	changed, err = n.Carry(plan)
+	require.NoError(t, err)
+	require.False(t, changed, "it is carried out")
 	require.Zero(t, n.early.bytes)
 	require.False(t, comes(4, 8, 1))
 	require.EqualValues(t, 3, n.Dropped)

@@ -95,7 +95,7 @@ type HostApply interface {
 	Install(base *protocol.Base)
 	Commit(c CommittedEntries)
 	// AskRead, ReadPoint and FailRead are of the member's [ReadGroups].
-	AskRead(g *ReadGroup, shape []protocol.InstanceID) bool
+	AskRead(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool
 	ReadPoint(g *ReadGroup, index protocol.Index)
 	FailRead(g *ReadGroup, err error)
 	// Saved is where the durable snapshots stand; WantSnapshot asks for a new one.
@@ -118,6 +118,9 @@ type HostBodies interface {
 // and the first is never retired.
 type Siblings interface {
 	IDs() []protocol.InstanceID
+	// Since is the round of the global log since which they are in force, or an earlier one. The state
+	// machine may not have come there.
+	Since() protocol.Round
 	Load(i int) Load
 	Status(i int) *protocol.Status
 	// Wake makes an instance begin a turn. Tell makes it take in an input. HandRead makes it ask

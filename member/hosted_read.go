@@ -22,7 +22,7 @@ func (h *Hosted) read() {
 func (h *Hosted) BeginRead(g *ReadGroup) {
 	siblings := h.host.Siblings()
 	ids := siblings.IDs()
-	if !h.host.AskRead(g, ids) {
+	if !h.host.AskRead(g, siblings.Since(), ids) {
 		return
 	}
 	for i := 1; i < len(ids); i++ {
@@ -83,8 +83,8 @@ const retiredFor = 10
 // is due.
 func (h *Hosted) endRetired() {
 	saved := h.host.Saved()
-	if !saved.Newest.Retired(h.cfg.Instance) {
-		h.host.WantSnapshot()
+	if _, _, inForce := h.host.AppliedOf(); !inForce && !saved.Newest.Retired(h.cfg.Instance) {
+		h.host.WantSnapshot() // as long as the state has not come there, none says it
 	}
 	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
 		h.endsAt = h.clock.Now() + h.cfg.Election

@@ -11,9 +11,15 @@ import (
 )
 
 // A running cluster can weave its log from more or fewer instances. The first instance's log gets an
-// EntryReshape. Where that takes effect in the global log, every member begins the new instances or
-// retires the last ones. A retired instance stays for a while, so that members that are a little
-// behind get the rest of its log. After that they need a snapshot.
+// EntryReshape. Where that takes effect in the global log, the order makes a plan: every member begins the
+// new instances or retires the last ones. It does so when its order has come there, and does not wait for
+// the state machine (see Planner). What new instances commit waits for that (see Applier). A retired
+// instance stays for a while, so that members that are a little behind get the rest of its log, and until
+// a snapshot says that it is retired. After that they need a snapshot.
+//
+// A start begins with the instances of the newest snapshot. It comes to the plans after it as it did
+// before, because the logs have what leads to them. What the log has of an instance that begins later is
+// kept until then (Pending).
 
 // Instances are the instances of a member: those in force, those that are retired and stay for a
 // while, and what the log has of those that are not in force yet. An I runs an instance. Not safe
@@ -28,9 +34,13 @@ type Instances[I any] struct {
 	// instances that begin later.
 	found   []InstanceLog
 	pending map[protocol.InstanceID]*Pending
-	// cursor is the place of the global log at which these instances are in force.
+	// cursor is the place of the global log at which these instances are in force. since is the first
+	// round in which they are, or an earlier one; 0: since before this life.
 	cursor order.Cursor
-	early  earlyMessages
+	since  protocol.Round
+	// beginning counts the Submits that are not durable yet; ≥ 0.
+	beginning int
+	early     earlyMessages
 	// Dropped counts the messages that no instance was there for.
 	Dropped uint64
 
@@ -41,11 +51,12 @@ type Instances[I any] struct {
 type InstancesHost[I any] interface {
 	// Make makes what runs an instance. It does not run yet.
 	Make(log InstanceLog) (I, error)
-	// Submit hands records to the log. Apply is to be told when they are durable: see Begun.
+	// Submit hands records to the log. Begun is to be called when they are durable, and then Apply is
+	// to be told.
 	Submit(records []wal.Record)
-	// Known makes known which instances are in force, and which retired ones stay. The lists do
-	// not change any more.
-	Known(ids []protocol.InstanceID, inForce, staying []I)
+	// Known makes known which instances are in force, since which round, and which retired ones stay.
+	// The lists do not change any more.
+	Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []I)
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
@@ -156,18 +167,17 @@ func (n *Instances[I]) Start(host InstancesHost[I]) error {
 	return nil
 }
 
-func (n *Instances[I]) known() { n.host.Known(n.ids, n.inForce, n.staying) }
+func (n *Instances[I]) known() { n.host.Known(n.since, n.ids, n.inForce, n.staying) }
 
-// Reshape begins and retires instances as the global log says at this place. changed says that other
-// instances are in force now. begun says that the beginnings of new ones are on their way to the
-// log. Their own records come behind these, because they run only then.
-func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
-	cursor := a.Cursor()
-	shape := cursor.Instances()
-	if slices.Equal(shape, n.ids) {
-		return false, false, nil
+// Carry carries out a plan: it begins and retires instances. It does nothing if the instances are from that
+// place in the log, or from a later one. changed says that other instances are in force now. The
+// beginnings of new ones are on their way to the log then. Their own records come behind these, because
+// they run only then.
+func (n *Instances[I]) Carry(p *PlannedAt) (changed bool, err error) {
+	shape := p.At.Instances()
+	if !n.cursor.Before(&p.At) || slices.Equal(shape, n.ids) {
+		return false, nil
 	}
-	meta := a.Meta()
 	var all, born, retired []I
 	var ids, ended []protocol.InstanceID
 	var records []wal.Record
@@ -176,9 +186,9 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 			all = append(all, n.inForce[at])
 			continue
 		}
-		i, beginning, err := n.begin(meta.Base(id), id)
+		i, beginning, err := n.begin(p.Meta.Base(id), id)
 		if err != nil {
-			return false, false, err
+			return false, err
 		}
 		all, born, ids, records = append(all, i), append(born, i), append(ids, id), append(records, beginning...)
 	}
@@ -188,14 +198,15 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 		}
 	}
 	if len(records) > 0 {
+		n.beginning++
 		n.host.Submit(records)
 	}
-	n.ids, n.inForce, n.cursor = shape, all, cursor
+	n.ids, n.inForce, n.cursor, n.since = shape, all, p.At.Clone(), p.At.Next.Round
 	n.behind, n.staying = slices.Concat(n.behind, ended), slices.Concat(n.staying, retired)
 	for at, i := range born {
 		n.deliver(ids[at], i) // before what comes from now on
 	}
-	n.early.forget(&cursor)
+	n.early.forget(&n.cursor)
 	n.known()
 	for _, i := range born {
 		n.host.Run(i)
@@ -204,8 +215,14 @@ func (n *Instances[I]) Reshape(a *Applier) (changed, begun bool, err error) {
 	for _, i := range retired {
 		n.host.Retire(i)
 	}
-	return true, len(records) > 0, nil
+	return true, nil
 }
+
+// Begun says that the records of a Submit are durable.
+func (n *Instances[I]) Begun() { n.beginning-- }
+
+// Beginning reports whether the log does not durably have the beginnings of all instances yet.
+func (n *Instances[I]) Beginning() bool { return n.beginning > 0 }
 
 // begin makes an instance that begins at a base. The log must have records before the instance's
 // own.
@@ -222,7 +239,7 @@ func (n *Instances[I]) begin(base protocol.Base, id protocol.InstanceID) (i I, r
 	if i, err = n.host.Make(InstanceLog{Instance: id, Recovered: &rec}); err != nil {
 		return i, nil, err
 	}
-	n.host.Kept(func(k *Kept) { k.Begin(id, base.Index) })
+	n.host.Kept(func(k *Kept) { k.Begin(id, &base) })
 	return i, records, nil
 }
 
@@ -243,6 +260,9 @@ func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[i
 // Check verifies the invariants.
 func (n *Instances[I]) Check() error {
 	both := slices.ContainsFunc(n.behind, func(id protocol.InstanceID) bool { return slices.Contains(n.ids, id) })
+	if n.beginning < 0 {
+		return fmt.Errorf("instances: %d beginnings more are durable than were begun", -n.beginning)
+	}
 	if n.early.bytes > earlyBytes || n.early.sum() != n.early.bytes {
 		return fmt.Errorf("instances: %d bytes are kept for those that begin later, at most %d may; counted are %d", n.early.sum(), earlyBytes, n.early.bytes)
 	}

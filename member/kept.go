@@ -128,20 +128,33 @@ func (k *Kept) Of(instance protocol.InstanceID) *Retention {
 }
 
 // Begin begins to keep the bodies of an instance whose log begins after base.
-func (k *Kept) Begin(instance protocol.InstanceID, base protocol.Index) {
-	k.host(instance).Compact(base)
+func (k *Kept) Begin(instance protocol.InstanceID, base *protocol.Base) {
+	t := k.host(instance)
+	t.Compact(base.Index)
+	t.Obey(&base.Config, k.self)
 	k.tell(instance)
 }
 
-// Reshaped says which instances are in force from now on. New ones have begun before.
+// Reshaped says which instances are in force from now on. New ones have begun before. The state machine
+// may not have come there.
 func (k *Kept) Reshaped(shape []protocol.InstanceID) {
 	k.shape = shape
-	for _, t := range k.all {
-		if !k.inForce(t.instance) && !k.unsure {
-			t.installing = 0 // nobody installs a snapshot for it any more
-		}
-	}
 	k.TellAll()
+}
+
+// Applied says where the state machine is. Nobody installs a snapshot any more for an instance that is
+// retired there.
+func (k *Kept) Applied(a *Applier) {
+	at := a.Cursor()
+	for _, t := range k.all {
+		if t.ended || !at.Retired(t.instance) || a.Of(t.instance) != nil {
+			continue
+		}
+		if t.ended = true; !k.unsure {
+			t.installing = 0
+		}
+		k.tell(t.instance)
+	}
 }
 
 func (k *Kept) inForce(instance protocol.InstanceID) bool {
@@ -252,10 +265,10 @@ func (k *Kept) Compacted(instance protocol.InstanceID, floor protocol.Index) {
 // Installing says that a snapshot is about to replace the state, because of an instance: see
 // Installed.
 func (k *Kept) Installing(instance protocol.InstanceID, base protocol.Index) {
-	if t := k.Of(instance); k.inForce(instance) {
-		t.Installing(base)
-	} else {
+	if t := k.Of(instance); t.ended {
 		t.Compact(base)
+	} else {
+		t.Installing(base)
 	}
 }
 
@@ -300,17 +313,15 @@ func (k *Kept) Sweep() {
 }
 
 // Obey takes in what the configurations of the instances in force, as applied, say about this
-// member's bodies. Retired instances obey the first one's. It returns the instances for which that
-// is news.
+// member's bodies. Retired instances obey the first one's. Those that begin later in the log obey the one
+// with which they begin. It returns the instances for which that is news.
 func (k *Kept) Obey(instances []InstanceState) (news []protocol.InstanceID) {
 	for _, t := range k.all {
-		config := &instances[0].Config
-		for i := range instances {
-			if instances[i].Instance == t.instance {
-				config = &instances[i].Config
-			}
+		at := slices.IndexFunc(instances, func(in InstanceState) bool { return in.Instance == t.instance })
+		if at < 0 && k.inForce(t.instance) {
+			continue
 		}
-		if t.Obey(config, k.self) {
+		if t.Obey(&instances[max(0, at)].Config, k.self) {
 			news = append(news, t.instance)
 			k.tell(t.instance)
 		}

@@ -118,6 +118,11 @@ func TestASnapshotForAnInstanceThatIsRetiredMeanwhile(t *testing.T) {
 	store.put(ref, protocol.FormWhole, make([]byte, 1000))
 	k.Installing(2, 4)
 	k.Reshaped([]protocol.InstanceID{1})
+	k.Sweep()
+	require.Contains(t, store.held, uint64(5), "the snapshot may refer to it")
+	meta := wovenMeta(1)
+	meta.Cursor.Fresh = 3
+	k.Applied(NewApplier(&history{}, meta, life, 0, nil))
 	k.Installing(2, 4)
 	k.Compacted(2, AllIndexes)
 	k.Sweep()
@@ -147,4 +152,23 @@ func TestQuestionsHaveABound(t *testing.T) {
 	require.Len(t, in.asks, 2)
 	require.ErrorIs(t, i.Ask(GatherRequest{Ref: someRef(6, 2)}, nil), ErrStopped)
 	require.False(t, i.Answer(&protocol.Message{Blob: make([]byte, 10)}), "nobody takes it")
+}
+
+// TestAnInstanceThatBeginsLaterObeysItsOwnMembership: the state machine has not come to its beginning, and
+// applies an older membership of the cluster meanwhile.
+func TestAnInstanceThatBeginsLaterObeysItsOwnMembership(t *testing.T) {
+	k, _ := keptOf(newHeld(), 2)
+	k.Begin(3, &protocol.Base{Config: protocol.Config{Restripes: 2}})
+	k.Reshaped([]protocol.InstanceID{1, 2, 3})
+	restripes := func(instance protocol.InstanceID) int {
+		in, _ := k.News(instance)
+		return int(in.Restripes)
+	}
+	applied := []InstanceState{{Instance: 1, Config: protocol.Config{Restripes: 1}}, {Instance: 2}}
+	k.Obey(applied)
+	require.Equal(t, 1, restripes(1))
+	require.Equal(t, 2, restripes(3))
+	k.Reshaped([]protocol.InstanceID{1})
+	k.Obey(applied[:1])
+	require.Equal(t, 1, restripes(3), "it is retired, and obeys the first one's")
 }

@@ -34,6 +34,7 @@ const (
 	MutantRestoreRow        Mutant = "code-restore-row"
 	MutantNoGuests          Mutant = "no-guests"
 	MutantForgetPending     Mutant = "weave-forget-pending"
+	MutantPlanEarly         Mutant = "weave-plan-early"
 	MutantOfferEarly        Mutant = "snapshot-before-durable"
 	MutantAnyState          Mutant = "any-state"
 	MutantNeedsNoFile       Mutant = "needs-no-file"
@@ -73,6 +74,7 @@ var Mutants = [...]MutantInfo{
 	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
+	{MutantPlanEarly, "Planner", "instances are retired as soon as the change is committed, not when the global log has come there"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
 	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
 	{MutantNeedsNoFile, "DiskNeed", "a member needs no more of the disk for files of its log and bodies than these have"},

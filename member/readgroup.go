@@ -32,14 +32,14 @@ type ReadGroups struct {
 }
 
 // Ask begins a group's read point, which has a part from each of these instances, or begins it
-// anew. It reports false if the group has ended.
-func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
+// anew. They are in force since a round. It reports false if the group has ended.
+func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	if g.ended {
 		return false
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
 	g.vector.Mutant = s.Mutant
-	g.vector.Ask(shape)
+	g.vector.Ask(since, shape)
 	if !g.placed {
 		g.placed = true
 		s.Under++
@@ -48,13 +48,14 @@ func (s *ReadGroups) Ask(g *ReadGroup, shape []protocol.InstanceID) bool {
 }
 
 // Point takes in an instance's part of a group's read point. complete says that it was the last
-// part. ready says that the state serves the group; the group has ended then.
-func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+// part. ready says that the state serves the group; the group has ended then. The state has come to a
+// round, in which these instances are in force.
+func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
 	}
 	s.leave(g)
-	if g.vector.Reached(added) && !g.vector.Void(shape) {
+	if !g.vector.Ahead(at) && g.vector.Reached(added) && !g.vector.Void(shape) {
 		g.ended = true
 		return true, true
 	}
@@ -63,11 +64,13 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 }
 
 // Served takes out the groups that can be answered, which have ended then, and those that must be
-// asked for anew.
-func (s *ReadGroups) Served(shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
+// asked for anew. The state has come to a round, in which these instances are in force.
+func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
 	keep := s.waiting[:0]
 	for _, g := range s.waiting {
 		switch {
+		case g.vector.Ahead(at):
+			keep = append(keep, g)
 		case g.vector.Void(shape):
 			void = append(void, g)
 		case g.vector.Reached(added):

@@ -9,6 +9,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+func each(index protocol.Index, n int) (all []protocol.Index) {
+	for range n {
+		all = append(all, index)
+	}
+	return all
+}
+
 // TestReadGroupsEndOnce asks, answers, changes the instances and gives up in any order. It does
 // each of these also twice, and late.
 func TestReadGroupsEndOnce(t *testing.T) {
@@ -23,30 +30,27 @@ func TestReadGroupsEndOnce(t *testing.T) {
 		ends := map[*ReadGroup]int{}
 		now, added := rng.IntN(len(shapes)), protocol.Index(0)
 		state := func() (shape []protocol.InstanceID, all []protocol.Index) {
-			for range shapes[now] {
-				all = append(all, added)
-			}
-			return shapes[now], all
+			return shapes[now], each(added, len(shapes[now]))
 		}
 		for range 200 {
 			g := groups[rng.IntN(len(groups))]
 			shape, all := state()
 			switch rng.IntN(6) {
 			case 0, 1:
-				require.Equal(t, ends[g] == 0, s.Ask(g, shapes[rng.IntN(len(shapes))]))
+				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Round(rng.IntN(3)*100), shapes[rng.IntN(len(shapes))]))
 			case 2, 3:
-				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), shape, all); ready {
+				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), protocol.Round(added), shape, all); ready {
 					ends[g]++
 				}
 			case 4:
 				now, added = rng.IntN(len(shapes)), added+1
-				ready, void := s.Served(state())
+				ready, void := s.Served(protocol.Round(added), shapes[now], each(added, len(shapes[now])))
 				for _, g := range ready {
 					ends[g]++
 				}
 				for _, g := range void {
 					require.Zero(t, ends[g])
-					s.Ask(g, shapes[now])
+					s.Ask(g, protocol.Round(added), shapes[now])
 				}
 			case 5:
 				if rng.IntN(8) == 0 && s.Fail(g) {

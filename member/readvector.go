@@ -11,8 +11,9 @@ import (
 // from that. Its state includes everything that was applied anywhere before the points were asked
 // for. Not safe for concurrent use.
 type ReadVector struct {
-	points  []readPoint // ascending by instance
-	missing int         // how many of them are not known yet
+	points  []readPoint    // ascending by instance
+	missing int            // how many of them are not known yet
+	since   protocol.Round // since which round they are in force
 	few     [4]readPoint
 	Mutant  Mutant // read-before-applied, weave-read-one
 }
@@ -23,12 +24,12 @@ type readPoint struct {
 	known    bool
 }
 
-// Ask begins with these instances. They are the ones in force, ascending.
-func (v *ReadVector) Ask(shape []protocol.InstanceID) {
+// Ask begins with these instances. They are the ones in force since a round, ascending.
+func (v *ReadVector) Ask(since protocol.Round, shape []protocol.InstanceID) {
 	if v.Mutant == MutantReadOne {
 		shape = shape[:1]
 	}
-	v.points, v.missing = v.few[:0], len(shape)
+	v.points, v.missing, v.since = v.few[:0], len(shape), since
 	for _, id := range shape {
 		v.points = append(v.points, readPoint{instance: id})
 	}
@@ -46,8 +47,13 @@ func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (
 	return false
 }
 
-// Void reports whether the instances in force are others than those that were asked. The global
-// log may then have gone on through some that gave no read point, so all must be asked again.
+// Ahead reports whether the instances that were asked are in force only from a later round on than that to
+// which the state has come. All that comes before them in the log is part of the read then.
+func (v *ReadVector) Ahead(at protocol.Round) bool { return v.since > at }
+
+// Void reports whether the instances in force are others than those that were asked, although these are
+// not ahead. The global log may then have gone on through some that gave no read point, so all must be
+// asked again.
 func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 	if v.Mutant == MutantReadOne {
 		shape = shape[:1]

@@ -11,7 +11,7 @@ import (
 func TestAReadNeedsThePointsOfAllInstances(t *testing.T) {
 	shape := []protocol.InstanceID{1, 2, 5}
 	var v ReadVector
-	v.Ask(shape)
+	v.Ask(0, shape)
 	require.False(t, v.Reached([]protocol.Index{9, 9, 9}), "no point is known")
 	require.False(t, v.Point(2, 4))
 	require.False(t, v.Point(2, 8), "the first answer counts")
@@ -26,7 +26,9 @@ func TestAReadNeedsThePointsOfAllInstances(t *testing.T) {
 	require.False(t, v.Void(shape))
 	require.True(t, v.Void([]protocol.InstanceID{1, 2}))
 	require.True(t, v.Void([]protocol.InstanceID{1, 2, 6}))
-	v.Ask([]protocol.InstanceID{1})
+	v.Ask(4, []protocol.InstanceID{1})
 	require.True(t, v.Point(1, 7), "asked anew")
 	require.True(t, v.Reached([]protocol.Index{7}))
+	require.True(t, v.Ahead(3), "the state has not come to where this is the only one")
+	require.False(t, v.Ahead(4))
 }

@@ -27,6 +27,7 @@ type Retention struct {
 	// installing is how many snapshots are being put in place of the state. Until that is done
 	// nobody knows to which bodies the state refers.
 	installing int
+	ended      bool               // the state machine has come to where the instance is retired
 	logged     []protocol.BodyRef // of committed entries after floor, ascending
 	refs       map[BodyKey]protocol.BodyRef
 	// byK counts the bodies in logged and in refs by their k. It counts those in both twice.

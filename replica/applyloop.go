@@ -29,6 +29,8 @@ type applyLoop struct {
 func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {
 	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: member.NewApplied(a)}
 	l.queue.Limit = member.ApplyQueueBytes
+	begin := a.Meta()
+	l.queue.Plans = member.NewPlanner(&begin)
 	l.machine = member.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
 	return l
 }
@@ -37,8 +39,19 @@ func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop 
 func (l *applyLoop) push(it member.ApplyItem) {
 	l.mu.Lock()
 	l.queue.Push(it)
+	planned := len(it.Commit.Entries) > 0 && l.queue.Planned()
 	l.mu.Unlock()
 	poke(l.wake)
+	if planned {
+		l.r.planned()
+	}
+}
+
+// takePlan returns the plan that is to be carried out next; nil if there is none.
+func (l *applyLoop) takePlan() *member.PlannedAt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.TakePlan()
 }
 
 // pushInstall queues a snapshot that an instance has accepted.

@@ -24,7 +24,11 @@ func (w applyWorld) Left(payload int, applied int64) {
 func (w applyWorld) Installed() {
 	w.mu.Lock()
 	w.queue.Installed()
+	planned := w.queue.Planned()
 	w.mu.Unlock()
+	if planned {
+		w.r.planned()
+	}
 }
 
 // Again implements member.ApplyWorld.
@@ -56,8 +60,26 @@ func (w applyWorld) Repairing(needs *order.Cursor) {
 // Useless implements member.ApplyWorld.
 func (w applyWorld) Useless() { w.r.exchange.do((*member.StateExchange).Useless) }
 
-// Reshape implements member.ApplyWorld.
-func (w applyWorld) Reshape(a *member.Applier) (begun bool, err error) { return w.r.reshaped(a) }
+// Reshaped implements member.ApplyWorld.
+func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
+	if installed != nil {
+		w.mu.Lock()
+		w.queue.Follow(installed)
+		w.mu.Unlock()
+	}
+	if err := w.r.carryOut(); err != nil {
+		return err
+	}
+	w.r.bodies.Kept(func(k *member.Kept) { k.Applied(a) })
+	return nil
+}
+
+// Beginning implements member.ApplyWorld.
+func (w applyWorld) Beginning() bool {
+	w.r.imu.Lock()
+	defer w.r.imu.Unlock()
+	return w.r.instances.Beginning()
+}
 
 // Restored implements member.ApplyWorld.
 func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {

@@ -152,8 +152,8 @@ func (l *eventLoop) Commit(c member.CommittedEntries) {
 	}
 }
 
-func (l *eventLoop) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
-	return l.r.apply.ask(g, shape)
+func (l *eventLoop) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return l.r.apply.ask(g, since, shape)
 }
 
 func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {

@@ -61,10 +61,10 @@ func (l *eventLoop) handRead(g *member.ReadGroup) {
 }
 
 // ask begins a group's read point, of these instances. It reports false if the group has ended.
-func (l *applyLoop) ask(g *member.ReadGroup, shape []protocol.InstanceID) bool {
+func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	ok := l.known.Ask(g, shape)
+	ok := l.known.Ask(g, since, shape)
 	l.reading.Store(int64(l.known.Asking()))
 	return ok
 }

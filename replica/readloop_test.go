@@ -18,7 +18,7 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
 	g := newReadGroup()
-	l.ask(&g.ReadGroup, []protocol.InstanceID{1})
+	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.readPoint(&g.ReadGroup, 1, 5)
 	l.failRead(&g.ReadGroup, member.ErrStopped)

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"context"
+
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -14,8 +16,8 @@ func (h instancesHost) Make(log member.InstanceLog) (*eventLoop, error) { return
 
 func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
 
-func (h instancesHost) Known(ids []protocol.InstanceID, inForce, staying []*eventLoop) {
-	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, staying: staying})
+func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
+	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
 }
 
 func (h instancesHost) Run(l *eventLoop) {
@@ -38,19 +40,35 @@ func (h instancesHost) Deliver(l *eventLoop, m *protocol.Message, bytes int) {
 
 func (h instancesHost) Kept(change func(*member.Kept)) { h.r.bodies.Kept(change) }
 
-// reshaped begins and retires instances, as the global log says at this place. It runs in the apply
-// loop.
-func (r *Replica) reshaped(a *member.Applier) (begun bool, err error) {
+// carryOut carries out the plans that were found in what is committed. The apply loop waits for it where
+// it comes to a plan itself. Otherwise it runs on a goroutine of its own.
+func (r *Replica) carryOut() error {
 	r.imu.Lock()
-	changed, begun, err := r.instances.Reshape(a)
-	r.imu.Unlock()
-	if changed {
-		cursor := a.Cursor()
-		r.log.Info("the log is woven from other instances", "instances", cursor.Instances(), "position", cursor.Position)
-		r.relink(r.now())
-		r.changed()
+	defer r.imu.Unlock()
+	for {
+		plan := r.apply.takePlan()
+		if plan == nil || r.ctx.Err() != nil {
+			return nil
+		}
+		changed, err := r.instances.Carry(plan)
+		if err != nil {
+			return err
+		}
+		if changed {
+			r.log.Info("the log is woven from other instances", "instances", plan.At.Instances(), "position", plan.At.Position)
+			r.relink(r.now())
+			r.changed()
+		}
 	}
-	return begun, err
+}
+
+// planned has plans carried out. Event loops and the apply loop call it.
+func (r *Replica) planned() {
+	r.spawn(func(context.Context) {
+		if err := r.carryOut(); err != nil {
+			r.fail(err)
+		}
+	})
 }
 
 // begun is called by the log's goroutine when the beginnings of new instances are durable.
@@ -59,6 +77,9 @@ func (r *Replica) begun(err error) {
 		r.fail(err)
 		return
 	}
+	r.imu.Lock()
+	r.instances.Begun()
+	r.imu.Unlock()
 	r.apply.push(member.ApplyItem{Begun: true})
 }
 

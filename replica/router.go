@@ -14,11 +14,14 @@ import (
 type eventLoops struct {
 	all     []*eventLoop // in force, ascending by instance; never empty, because the first one is never retired
 	ids     []protocol.InstanceID
+	since   protocol.Round
 	staying []*eventLoop // retired
 }
 
 // IDs implements member.Siblings, as the methods below do.
 func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
+
+func (s *eventLoops) Since() protocol.Round { return s.since }
 
 func (s *eventLoops) Load(i int) member.Load {
 	l := s.all[i]

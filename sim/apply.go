@@ -21,7 +21,7 @@ type applying struct {
 	each   time.Duration
 	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
 	toApply, toLoops line
-	// toPlans tells what there is to do where other instances are in force.
+	// toPlans tells that there are plans to be carried out, and what follows from them.
 	toPlans line
 
 	exchange *member.StateExchange
@@ -44,6 +44,9 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.queue.Limit = m.own.ApplyBytes
+	if a.queue.Plans = member.NewPlanner(&meta); a.queue.Plans != nil {
+		a.queue.Plans.Mutant = m.own.mutant()
+	}
 	a.progress = member.NewApplied(m.applier)
 	a.progress.Break(m.own.mutant())
 	a.exchange = member.NewStateExchange(exchangeHost{m}, m.w.set.Election, m.own.mutant())
@@ -55,6 +58,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 func (m *Member) push(it member.ApplyItem) {
 	m.queue.Push(it)
 	m.toApply.post(m.apply)
+	m.planned()
 }
 
 // pushInstall queues a snapshot that an instance has accepted.
@@ -101,6 +105,9 @@ func (m *Member) applyOne() {
 		m.w.violate(m.id, m.applier.Check())
 		m.w.violate(m.id, m.proposals.Check())
 		m.w.violate(m.id, m.queue.Check(m.waiting()))
+		if at := m.applier.Cursor(); m.queue.Plans != nil {
+			m.w.violate(m.id, m.queue.Plans.Check(&at))
+		}
 	case m.queue.Overtaken(err):
 		m.w.tracef("%s   is overtaken by a snapshot: %v", m.id, err)
 	default:
@@ -126,7 +133,10 @@ type applyWorld struct{ m *Member }
 func (w applyWorld) Left(payload int, applied int64) { w.m.queue.Left(payload, applied) }
 
 // Installed implements member.ApplyWorld.
-func (w applyWorld) Installed() { w.m.queue.Installed() }
+func (w applyWorld) Installed() {
+	w.m.queue.Installed()
+	w.m.planned()
+}
 
 // Again implements member.ApplyWorld.
 func (w applyWorld) Again(it member.ApplyItem) { w.m.push(it) }
@@ -164,8 +174,23 @@ func (w applyWorld) Repairing(needs *order.Cursor) {
 // Useless implements member.ApplyWorld.
 func (w applyWorld) Useless() { w.m.exchange.Useless() }
 
-// Reshape implements member.ApplyWorld.
-func (w applyWorld) Reshape(*member.Applier) (begun bool, err error) { return w.m.reshaped() }
+// Reshaped implements member.ApplyWorld.
+func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
+	m := w.m
+	if installed != nil {
+		m.queue.Follow(installed)
+	}
+	if err := m.carryOut(); err != nil {
+		return err
+	}
+	m.body.kept.Applied(a)
+	at := a.Cursor()
+	m.w.noteShapes(at.Next.Round)
+	return nil
+}
+
+// Beginning implements member.ApplyWorld.
+func (w applyWorld) Beginning() bool { return w.m.instances.Beginning() }
 
 // Restored implements member.ApplyWorld.
 func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {

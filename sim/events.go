@@ -88,6 +88,7 @@ type Events struct {
 	Moved int `json:"leaders_moved"`
 
 	Reshaped int `json:"members_reshaped"`
+	Planned  int `json:"reshaped_ahead_of_the_state,omitempty"`
 	Early    int `json:"early_messages"`
 }
 
@@ -113,7 +114,7 @@ func (e *Events) fields() []eventField {
 		{"bodies not made whole", &e.GatherFailed}, {"questions and fragments without room", &e.Unheard}, {"whole copies trimmed", &e.Trimmed}, {"coded entries", &e.Coded}, {"bodies upgraded", &e.Upgrades},
 		{"bodies wanted by new leaders", &e.Wanted}, {"logs cut by new leaders", &e.Deleted},
 		{"bodies made whole for fewer members", &e.Restriped},
-		{"snapshots that waited for another", &e.Waits}, {"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped},
+		{"snapshots that waited for another", &e.Waits}, {"skips", &e.Skips}, {"leaders moved", &e.Moved}, {"members reshaped", &e.Reshaped}, {"ahead of their state", &e.Planned},
 		{"messages that waited for their instance", &e.Early},
 	}
 }
@@ -125,7 +126,7 @@ func (e *Events) fields() []eventField {
 const (
 	stagedFields = 1
 	codedFields  = 8
-	wovenFields  = 4
+	wovenFields  = 5
 )
 
 type eventField struct {

@@ -199,8 +199,8 @@ func (s *memberInstance) Commit(c member.CommittedEntries) {
 	}
 }
 
-func (s *memberInstance) AskRead(g *member.ReadGroup, shape []protocol.InstanceID) bool {
-	return s.m.progress.Ask(g, shape)
+func (s *memberInstance) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return s.m.progress.Ask(g, since, shape)
 }
 
 func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
@@ -264,11 +264,14 @@ func (s *memberInstance) Want(refs []protocol.BodyRef) {
 // crew is the instances in force on a member. It implements member.Siblings.
 type crew struct {
 	ids       []protocol.InstanceID
+	since     protocol.Round
 	instances []*memberInstance
 }
 
 // IDs implements member.Siblings, as the methods below do.
 func (c *crew) IDs() []protocol.InstanceID { return c.ids }
+
+func (c *crew) Since() protocol.Round { return c.since }
 
 // Load is what an instance is known to have to do. If the next batch must go to a certain instance,
 // all others seem to have a great deal to do.

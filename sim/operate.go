@@ -255,9 +255,6 @@ type shaped struct {
 func (w *World) noteShapes(round protocol.Round) {
 	for n, start := range w.weave.Shapes() {
 		if last := w.shapes[len(w.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
-			if n > last.instances { // the new ones elect their first leaders, all at the same time
-				w.detours += w.set.electionTime()
-			}
 			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.now})
 		}
 	}

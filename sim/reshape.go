@@ -20,18 +20,41 @@ func (m *Member) hosted() []*memberInstance {
 	return slices.Concat(m.inForce, m.retired)
 }
 
-// reshaped begins and retires instances as the global log says at the cursor.
-func (m *Member) reshaped() (begun bool, err error) {
-	changed, begun, err := m.instances.Reshape(m.applier)
-	m.w.violate(m.id, m.instances.Check())
-	if changed {
-		cursor := m.applier.Cursor()
+// planned has plans carried out soon.
+func (m *Member) planned() {
+	if m.queue.Planned() {
+		m.toPlans.post(func() {
+			if err := m.carryOut(); err != nil {
+				m.fail(err)
+			}
+		})
+	}
+}
+
+// carryOut carries out the plans that were found in what is committed.
+func (m *Member) carryOut() error {
+	for plan := m.queue.TakePlan(); plan != nil && m.up; plan = m.queue.TakePlan() {
+		changed, err := m.instances.Carry(plan)
+		m.w.violate(m.id, m.instances.Check())
+		if err != nil {
+			return err
+		}
+		if !changed {
+			continue
+		}
+		round := plan.At.Next.Round
 		m.w.events.Reshaped++
-		m.w.tracef("%s   has instances %v from round %d on", m.id, cursor.Instances(), cursor.Next.Round)
-		m.w.noteShapes(cursor.Next.Round)
+		if at := m.applier.Cursor(); at.Before(&plan.At) {
+			m.w.events.Planned++
+		}
+		m.w.tracef("%s   has instances %v from round %d on", m.id, plan.At.Instances(), round)
+		if len(plan.Begin) > 0 && round > m.w.grown { // the new ones elect their first leaders, all at the same time
+			m.w.grown = round
+			m.w.detours += m.w.set.electionTime()
+		}
 		m.relink()
 	}
-	return begun, err
+	return nil
 }
 
 func (m *Member) among(instances []*memberInstance, id protocol.InstanceID) *memberInstance {
@@ -47,6 +70,7 @@ func (m *Member) begun(err error) {
 		m.fail(err)
 		return
 	}
+	m.instances.Begun()
 	m.push(member.ApplyItem{Begun: true})
 }
 
@@ -75,8 +99,8 @@ func (h instancesHost) Make(log member.InstanceLog) (*memberInstance, error) {
 
 func (h instancesHost) Submit(records []wal.Record) { h.m.writer.Submit(records, h.m.begun) }
 
-func (h instancesHost) Known(ids []protocol.InstanceID, inForce, staying []*memberInstance) {
-	h.r.inForce, h.r.retired, h.r.crew = inForce, staying, &crew{ids, inForce}
+func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*memberInstance) {
+	h.r.inForce, h.r.retired, h.r.crew = inForce, staying, &crew{ids, since, inForce}
 }
 
 // Run does nothing: an instance runs when something happens to it.
@@ -122,13 +146,17 @@ func (s *memberInstance) AskMissing(to protocol.MemberID) {
 	}
 }
 
-// reshape is the operator who asks for another number of instances.
+// reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
+// stands still then, so that its new instances work long before its state comes to them.
 func (w *World) reshape() {
 	n, m := 1+w.pick(5), w.asked()
 	if l := w.leader(); l != nil && len(l.inForce) != len(m.inForce) && w.chance(0.5) {
 		n = len(m.inForce) // a member that is behind takes it for made
 	}
 	w.tracef("FAULT %s is asked for %d instances", m.id, n)
+	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.chance(0.4) {
+		w.lag(up[w.among(len(up))])
+	}
 	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
 		if err == nil && !w.calm && w.chance(w.set.Weave.Move) {
 			w.move()

@@ -96,16 +96,13 @@ func (m *Member) destination() protocol.InstanceID {
 // settled reports whether all instances have followed the last membership change of the first one,
 // so that the next change may begin.
 func (m *Member) settled() bool {
-	return len(m.inForce) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
+	return len(m.applier.Instances) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
 }
 
 // config is the instance's membership as of what is applied.
 func (s *memberInstance) config() protocol.Config {
-	if len(s.m.inForce) == 1 {
-		return s.m.applier.Config()
-	}
-	if i := slices.Index(s.m.inForce, s); i >= 0 {
-		return s.m.applier.Configs()[i]
+	if in := s.m.applier.Of(s.instance); in != nil {
+		return in.Config
 	}
 	return s.m.applier.Config()
 }

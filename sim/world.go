@@ -48,8 +48,9 @@ type World struct {
 	allJudges []*instanceJudges
 	*instanceJudges
 	weave    *check.Weave
-	shapes   []shaped   // from how many instances the global log was woven, one after the other
-	executed order.Slot // the slot up to which the member that is furthest has applied the global log
+	grown    protocol.Round // from which round on there were new instances last, as far as a member has come
+	shapes   []shaped       // from how many instances the global log was woven, one after the other
+	executed order.Slot     // the slot up to which the member that is furthest has applied the global log
 	sequence check.Sequence
 	history  check.Recorder
 	ops      []*operation // by number

@@ -109,7 +109,9 @@ func (a *apply) Repairing(*order.Cursor) {}
 
 func (a *apply) Useless() {}
 
-func (a *apply) Reshape(*member.Applier) (begun bool, err error) { return false, nil }
+func (a *apply) Reshaped(*member.Applier, *member.Meta) error { return nil }
+
+func (a *apply) Beginning() bool { return false }
 
 func (a *apply) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error { return nil }
 

@@ -121,7 +121,7 @@ func (l *loop) Commit(c member.CommittedEntries) {
 	l.commits = append(l.commits, c)
 }
 
-func (l *loop) AskRead(*member.ReadGroup, []protocol.InstanceID) bool { return false }
+func (l *loop) AskRead(*member.ReadGroup, protocol.Round, []protocol.InstanceID) bool { return false }
 
 func (l *loop) ReadPoint(*member.ReadGroup, protocol.Index) {}
 
@@ -148,6 +148,8 @@ type siblings struct{ of *loop }
 
 // IDs implements member.Siblings, as the methods below do.
 func (s siblings) IDs() []protocol.InstanceID { return s.of.m.ids }
+
+func (s siblings) Since() protocol.Round { return 0 }
 
 func (s siblings) Load(i int) member.Load { return s.of.m.loops[i].load }
 
