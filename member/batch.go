@@ -24,6 +24,14 @@ type Batch struct {
 	Free func(*Batch)
 	// Born is when the first command came. The batch is given up GiveUp later.
 	Born time.Duration
+	// options is what the proposal asks for beside its commands, and path the way that it takes. nil:
+	// it asks for nothing, and path is 0.
+	options *protocol.ProposeOptions
+	path    protocol.Path
+	// answered: the core has promised to commit the commands, and they are told so. They are told
+	// nothing more. The batch is settled when it is applied and not given up before, because the numbers
+	// of a settled batch are forgotten, and what comes of them later is refused.
+	answered bool
 	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.
 	turn uint64
 
@@ -78,6 +86,31 @@ func (b *Batch) Add(command []byte, done Done) {
 	b.Done = append(b.Done, done)
 }
 
+// goes reports whether a command with these options may be in the batch, if there is room.
+func (b *Batch) goes(o *protocol.ProposeOptions, path protocol.Path) bool {
+	if b.options == nil || o == nil {
+		return b.options == o
+	}
+	return b.path == path && b.options.Mode == o.Mode
+}
+
+// addWith is Add for a command with options, which goes with the batch.
+func (b *Batch) addWith(command []byte, o *protocol.ProposeOptions, path protocol.Path, done Done) {
+	b.Add(command, done)
+	b.take(o, path)
+}
+
+// take adds options to those of the batch.
+func (b *Batch) take(o *protocol.ProposeOptions, path protocol.Path) {
+	b.bytes += int64(o.Bytes())
+	if b.path = path; b.options == nil {
+		c := o.Clone()
+		b.options = &c
+		return
+	}
+	b.options.Add(o)
+}
+
 // SetBody gives the batch's one command a body. The batch refers to these bytes, so they must not
 // change any more. It takes no further commands, because entry and body name each other.
 func (b *Batch) SetBody(body []byte) {
@@ -115,14 +148,41 @@ func NewBatch(born time.Duration, bytes, commands int) *Batch {
 	return &Batch{Born: born, Entry: protocol.Entry{Payload: make([]byte, 0, bytes)}, Done: make([]Done, 0, commands)}
 }
 
+// mode is when the batch is to be answered.
+func (b *Batch) mode() protocol.Mode {
+	if b.options == nil {
+		return protocol.ModeConfirmed
+	}
+	return b.options.Mode
+}
+
+// Accepted is the answer, without a result, to a command in protocol.ModeAccepted. The command takes effect
+// exactly once.
+type Accepted struct {
+	// Token is the command's.
+	Token protocol.Token
+}
+
+// accept tells every command of an answered batch that it is accepted. The batch is settled when it
+// is applied.
+func (b *Batch) accept() {
+	answers := make([]Accepted, len(b.Done))
+	for i, done := range b.Done {
+		answers[i].Token = protocol.Token{Session: b.Entry.ID.Session, Seq: b.Entry.ID.Seq + uint64(i)}
+		done(&answers[i], nil)
+	}
+}
+
 // Fail tells every command of the batch that there is no result.
 func (b *Batch) Fail(err error) { b.failFrom(0, err) }
 
 // failFirst tells the first n commands of the batch that there is no result.
 func (b *Batch) failFirst(n int, err error) {
 	b.noteFailure(err)
-	for _, done := range b.Done[:n] {
-		done(nil, err)
+	if !b.answered {
+		for _, done := range b.Done[:n] {
+			done(nil, err)
+		}
 	}
 	if n == len(b.Done) {
 		b.settled()
@@ -131,8 +191,10 @@ func (b *Batch) failFirst(n int, err error) {
 
 func (b *Batch) failFrom(from int, err error) {
 	b.noteFailure(err)
-	for _, done := range b.Done[from:] {
-		done(nil, err)
+	if !b.answered {
+		for _, done := range b.Done[from:] {
+			done(nil, err)
+		}
 	}
 	b.settled()
 }
@@ -146,8 +208,10 @@ func (b *Batch) noteFailure(err error) {
 
 // settle hands results to commands of the batch in one pass, beginning with the one numbered from.
 func (b *Batch) settle(from int, applied []Command) {
-	for i := range applied {
-		b.Done[from+i](applied[i].Result, nil)
+	if !b.answered {
+		for i := range applied {
+			b.Done[from+i](applied[i].Result, nil)
+		}
 	}
 	if from+len(applied) == len(b.Done) {
 		b.settled()

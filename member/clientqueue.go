@@ -3,6 +3,8 @@ package member
 import (
 	"fmt"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // ClientQueue keeps the order of one client's commands. They take effect in the order in which they
@@ -41,12 +43,38 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 	if err := q.admit(CommandCost(command)); err != nil {
 		return false, err
 	}
+	if o := q.waiting.open; o != nil && o.options != nil {
+		q.waiting.turn(nil, 0)
+	}
 	b := q.waiting.room(q.Proposals, command)
 	if b == nil {
 		b = q.waiting.begin(q.Proposals, 0, command)
 		b.Free = q.Free
 	}
 	b.Add(command, done)
+	q.waiting.added(q.Proposals)
+	return q.propose(now), nil
+}
+
+// AddWith is Add for a command with options.
+func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	use, path, err := q.Proposals.use(o)
+	if err != nil {
+		return false, err
+	}
+	if use == nil {
+		return q.Add(now, command, done)
+	}
+	if err := q.admit(CommandCost(command) + int64(use.Bytes())); err != nil {
+		return false, err
+	}
+	q.waiting.ordered = true
+	b := q.waiting.roomWith(q.Proposals, command, use, path)
+	if b == nil {
+		b = q.waiting.begin(q.Proposals, 0, command)
+		b.Free = q.Free
+	}
+	b.addWith(command, use, path, done)
 	q.waiting.added(q.Proposals)
 	return q.propose(now), nil
 }

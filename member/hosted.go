@@ -272,6 +272,9 @@ func (h *Hosted) carryOut(out *Outbox) {
 	}
 	h.send(out.Send)
 	h.persist(out)
+	for _, b := range out.Accepted {
+		b.accept()
+	}
 	if len(out.Commit) > 0 {
 		h.host.BodiesCommitted(out.Commit)
 		h.host.Commit(h.inst.Commitment(out))

@@ -59,9 +59,12 @@ type Instance struct {
 	pending []*Batch
 	reads   []pendingRead
 	lastAt  time.Duration // when a batch was last taken
-	// crowded says that a batch waits until the leader has settled others. Those after it wait
-	// too.
-	crowded bool
+	// routes are the core's, see protocol.Status.
+	routes []protocol.Route
+	// crowded are the members for which a batch waits until they have settled others. Those after it
+	// for the same member wait too. lots is room for againBatches.
+	crowded []protocol.MemberID
+	lots    []lot
 
 	backlog backlog
 
@@ -182,11 +185,20 @@ func (in *Instance) WakeAt() time.Duration { return in.wakeAt }
 func (in *Instance) Propose(now time.Duration, b *Batch, out *Outbox) {
 	b.Seal(in.cfg.Session, b.Entry.ID.Seq, b.Entry.Low)
 	in.lastAt = now
-	forwarded := in.forwarded()
+	to := in.route(b)
+	forwarded := in.forwarded(to)
 	in.await(b)
-	if in.leader != 0 && in.admits(b, &forwarded) {
+	if to.To != 0 && in.admits(b, to, &forwarded) {
 		in.propose(now, out, b)
 	}
+}
+
+// route says where a batch goes now.
+func (in *Instance) route(b *Batch) protocol.Route {
+	if int(b.path) < len(in.routes) {
+		return in.routes[b.path]
+	}
+	return protocol.Route{To: in.leader, Term: in.term}
 }
 
 // await puts a batch among the pending ones. Usually it is the last one. It is not if another
@@ -350,53 +362,76 @@ func (in *Instance) cutOff(from protocol.MemberID) {
 // into a link's queue several times.
 const forwardBytes = 16 << 20
 
-// forwarded is the bytes of the batches that another member, which leads, was handed and that are
-// not settled.
-func (in *Instance) forwarded() (bytes int) {
+// forwarded is the bytes of the batches that another member was handed and has not settled.
+func (in *Instance) forwarded(to protocol.Route) (bytes int) {
 	for _, b := range in.pending {
-		if in.leader != in.cfg.Self && b.with(in.leader, in.term) {
+		if to.To != in.cfg.Self && b.with(to) {
 			bytes += b.Size()
 		}
 	}
 	return bytes
 }
 
-// admits reports whether a batch may be handed to the leader now, and counts it in forwarded.
+// lot is how much a member was handed: see forwarded.
+type lot struct {
+	to    protocol.MemberID
+	bytes int
+}
+
+// lot returns how much was handed to a member, to be counted on. It is valid until the next call.
+func (in *Instance) lot(to protocol.Route) *int {
+	i := slices.IndexFunc(in.lots, func(l lot) bool { return l.to == to.To })
+	if i < 0 {
+		i = len(in.lots)
+		in.lots = append(in.lots, lot{to.To, in.forwarded(to)})
+	}
+	return &in.lots[i].bytes
+}
+
+// admits reports whether a batch may be handed over now, and counts it in forwarded.
 // Another member gets only so much as may be unsettled at a time. What is more than a link's queue
 // takes would be dropped and repeated, again and again. Each repetition would take the place of
 // what was never sent.
-func (in *Instance) admits(b *Batch, forwarded *int) bool {
-	if in.leader == in.cfg.Self || b.with(in.leader, in.term) {
+func (in *Instance) admits(b *Batch, to protocol.Route, forwarded *int) bool {
+	if to.To == in.cfg.Self || b.with(to) {
 		return true
 	}
-	in.crowded = in.crowded || *forwarded > 0 && *forwarded+b.Size() > in.cfg.ForwardBytes
-	if !in.crowded {
+	crowded := slices.Contains(in.crowded, to.To)
+	if !crowded && *forwarded > 0 && *forwarded+b.Size() > in.cfg.ForwardBytes {
+		in.crowded, crowded = append(in.crowded, to.To), true
+	}
+	if !crowded {
 		*forwarded += b.Size()
 	} else if b.proposed == 0 {
 		b.reason = protocol.ReasonOverloaded
 	}
-	return !in.crowded
+	return !crowded
 }
 
-// with reports whether a leader was handed the batch.
-func (b *Batch) with(leader protocol.MemberID, term protocol.Term) bool {
-	return b.to == leader && b.term == term
-}
+// with reports whether a member was handed the batch.
+func (b *Batch) with(to protocol.Route) bool { return b.to == to.To && b.term == to.Term }
 
 // propose hands batches to the core in one step.
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
-	entries := make([]protocol.Entry, len(batches))
+	p := protocol.Propose{Entries: make([]protocol.Entry, len(batches))}
 	for i, b := range batches {
-		entries[i] = b.Entry
+		p.Entries[i] = b.Entry
 		b.proposed++
-		if b.with(in.leader, in.term) {
+		to := in.route(b)
+		if b.with(to) {
 			b.repeats++
 		} else {
 			b.repeats = 0
 		}
-		b.at, b.to, b.term, b.refused = now, in.leader, in.term, false
+		b.at, b.to, b.term, b.refused = now, to.To, to.Term, false
+		if b.options != nil {
+			if p.Options == nil {
+				p.Options = make([]protocol.ProposeOptions, len(batches))
+			}
+			p.Options[i] = *b.options
+		}
 	}
-	in.stepCore(now, protocol.Propose{Entries: entries})
+	in.stepCore(now, p)
 	// What the core refuses right here went no further. A refusal that comes later may be of
 	// another copy, or an old one. Then only time tells whether the proposal took effect.
 	for _, r := range in.eff.Reject {
@@ -431,6 +466,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 			in.held = append(in.held, heldMessage{after: in.recorded, msg: m})
 		}
 	}
+	in.accepted(eff.Accepted, out) // first, because those that are committed too do not wait any more
 	commits, own := eff.Commit, len(out.Own)
 	if base := eff.Install; base != nil {
 		in.installed(base, out)
@@ -462,7 +498,7 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 		out.Changed = true
 		in.observe()
 		in.again(now, out, false)
-	} else if in.crowded && len(out.Own) > own {
+	} else if len(in.crowded) > 0 && len(out.Own) > own {
 		in.againBatches(now, out, false)
 	}
 }
@@ -507,7 +543,7 @@ func (in *Instance) release(seq uint64, out *Outbox) {
 
 func (in *Instance) observe() {
 	st := in.core.Status()
-	in.leader, in.term, in.role = st.Leader, st.Term, st.Role
+	in.leader, in.term, in.role, in.routes = st.Leader, st.Term, st.Role, st.Routes
 	if in.tail != nil {
 		in.tail.Cut(st.Last)
 	}
@@ -578,6 +614,19 @@ func (in *Instance) committedOwn(id protocol.ProposalID, group protocol.Index, o
 	}
 }
 
+// accepted notes which batches the core promises to commit. They stay pending until that has
+// happened.
+func (in *Instance) accepted(ids []protocol.ProposalID, out *Outbox) {
+	for _, id := range ids {
+		at, ok := in.find(id)
+		if !ok || in.pending[at].mode() != protocol.ModeAccepted || in.pending[at].answered {
+			continue
+		}
+		in.pending[at].answered = true
+		out.Accepted = append(out.Accepted, in.pending[at])
+	}
+}
+
 func (in *Instance) rejected(list []protocol.Rejection, out *Outbox) {
 	for _, r := range list {
 		switch {
@@ -597,8 +646,8 @@ func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
 	}
 	b := in.pending[at]
 	b.refused, b.reason = true, r.Reason
-	if r.Reason.Retryable() {
-		return
+	if r.Reason.Retryable() || b.answered {
+		return // an answered batch is in the log, or will be; who refuses it does not know that
 	}
 	var err error = &RefusedError{What: "proposal", Reason: r.Reason, Leader: r.Leader}
 	if b.proposed > 0 {
@@ -637,7 +686,7 @@ func (in *Instance) repeat(now time.Duration, out *Outbox) {
 func (in *Instance) giveUp(now time.Duration, out *Outbox) {
 	keep := in.pending[:0]
 	for _, b := range in.pending {
-		if now-b.Born < in.cfg.GiveUp+b.travel() {
+		if now-b.Born < in.cfg.GiveUp+b.travel() || b.answered {
 			keep = append(keep, b)
 			continue
 		}
@@ -657,10 +706,10 @@ func (in *Instance) giveUp(now time.Duration, out *Outbox) {
 // again repeats pending batches and reads. After a change of leader it repeats those that another
 // leader got. At a tick (late) it also repeats those that were refused or went unanswered.
 func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
+	in.againBatches(now, out, late)
 	if in.leader == 0 {
 		return
 	}
-	in.againBatches(now, out, late)
 	var contexts []uint64
 	for i := range in.reads {
 		r := &in.reads[i]
@@ -678,10 +727,9 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 // againBatches repeats batches, in order, as far as they fit.
 func (in *Instance) againBatches(now time.Duration, out *Outbox, late bool) {
 	var batches []*Batch
-	forwarded := in.forwarded()
-	in.crowded = false
+	in.crowded, in.lots = in.crowded[:0], in.lots[:0]
 	for _, b := range in.pending {
-		if in.due(now, b, late) && in.admits(b, &forwarded) {
+		if to := in.route(b); to.To != 0 && in.due(now, b, to, late) && in.admits(b, to, in.lot(to)) {
 			batches = append(batches, b)
 		}
 	}
@@ -690,20 +738,20 @@ func (in *Instance) againBatches(now time.Duration, out *Outbox, late bool) {
 	}
 }
 
-func (in *Instance) due(now time.Duration, b *Batch, late bool) bool {
+func (in *Instance) due(now time.Duration, b *Batch, to protocol.Route, late bool) bool {
 	switch {
-	case !b.with(in.leader, in.term):
+	case !b.with(to):
 		return true
 	case !late:
 		return false
-	case b.refused && b.reason == protocol.ReasonOverloaded && in.leader != in.cfg.Self:
+	case b.refused && b.reason == protocol.ReasonOverloaded && to.To != in.cfg.Self:
 		return now-b.at >= in.cfg.RetryAfter/8 // otherwise its bytes would be sent for nothing many times a second
 	case b.refused, b.proposed == 0:
 		return true
 	}
 	// A leader that is only slow still has the earlier copy. So asking becomes ever less frequent,
 	// and is later where it costs more bytes. This keeps repetition from becoming the load.
-	return in.leader != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+b.travel())<<min(b.repeats, 8)
+	return to.To != in.cfg.Self && now-b.at >= (in.cfg.RetryAfter+b.travel())<<min(b.repeats, 8)
 }
 
 // Check verifies the invariants of the instance and its core.

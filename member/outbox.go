@@ -24,6 +24,9 @@ type Outbox struct {
 	// batch that was committed twice is listed where it was committed first.
 	Commit []protocol.Entry
 	Own    []*Batch
+	// Accepted are pending batches whose callers are to be told that they are accepted. This comes
+	// before Commit: after it others may settle the same batches.
+	Accepted []*Batch
 	// Reads are answers to Instance.Read. FailedReads are the contexts of reads that were given
 	// up.
 	Reads       []protocol.ReadPoint
@@ -56,8 +59,9 @@ type FailedBatch struct {
 func (o *Outbox) Reset() {
 	clear(o.Send)
 	clear(o.Failed)
+	clear(o.Accepted)
 	*o = Outbox{
-		Send: o.Send[:0], Seq: o.Seq, Reads: o.Reads[:0], FailedReads: o.FailedReads[:0],
+		Send: o.Send[:0], Seq: o.Seq, Reads: o.Reads[:0], FailedReads: o.FailedReads[:0], Accepted: o.Accepted[:0],
 		Failed: o.Failed[:0], Refused: o.Refused[:0], Want: o.Want[:0], Snapshots: o.Snapshots[:0],
 	}
 }
@@ -65,7 +69,7 @@ func (o *Outbox) Reset() {
 // Empty reports whether there is nothing to carry out.
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
-		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
+		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
 }
 
 // walRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a

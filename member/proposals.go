@@ -15,6 +15,8 @@ type Proposals struct {
 	MaxBatch   int   // payload bytes at which a batch is full
 	MaxCount   int   // commands at which a batch is full; 0: no limit
 	MaxBytes   int64 // of everything that is proposed and not settled
+	// Proposing is how the protocol takes proposals.
+	Proposing protocol.Proposing
 	// Free is called with each settled batch. It is to call Settled in the end.
 	Free   func(*Batch)
 	Mutant Mutant // low-passes-unsettled
@@ -84,6 +86,9 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 	if err := p.reserve(CommandCost(command)); err != nil {
 		return false, err
 	}
+	if o := p.queue.open; o != nil && o.options != nil {
+		p.queue.turn(nil, 0)
+	}
 	b := p.queue.room(p, command)
 	if fresh = b == nil; fresh {
 		b = p.queue.begin(p, now(), command)
@@ -92,6 +97,53 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 	b.Add(command, done)
 	p.queue.added(p)
 	return fresh, nil
+}
+
+// AddWith is Add for a command with options. Commands of one batch take the same path, in the same mode.
+func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	use, path, err := p.use(o)
+	if err != nil {
+		return false, err
+	}
+	if use == nil {
+		return p.Add(now, command, done)
+	}
+	if err := p.reserve(CommandCost(command) + int64(use.Bytes())); err != nil {
+		return false, err
+	}
+	b := p.queue.roomWith(p, command, use, path)
+	if fresh = b == nil; fresh {
+		b = p.queue.begin(p, now(), command)
+		b.Free = p.Free
+	}
+	b.addWith(command, use, path, done)
+	p.queue.added(p)
+	return fresh, nil
+}
+
+// use returns what the protocol takes notice of; nil if that is nothing, and the path is the first one.
+func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, protocol.Path, error) {
+	if err := o.Validate(); err != nil {
+		return nil, 0, err
+	}
+	use, path := p.Proposing.Use(*o), protocol.Path(0)
+	if p.Proposing.Path != nil {
+		path = p.Proposing.Path(&use)
+	}
+	if use.Plain() && path == 0 {
+		return nil, 0, nil
+	}
+	return &use, path, nil
+}
+
+// SetOptions gives options to a batch of NewBodyBatch, before it is added. It depends on nothing that
+// changes.
+func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
+	use, path, err := p.use(o)
+	if err == nil && use != nil {
+		b.take(use, path)
+	}
+	return err
 }
 
 // Again puts batches that were taken before in front of all others. They keep their numbers. So
@@ -111,6 +163,8 @@ func (p *Proposals) Waiting() (bytes int, full bool) {
 	switch {
 	case len(q.full) > 0:
 		return q.full[0].Size(), true
+	case len(q.aside) > 0:
+		return q.aside[0].Size(), false
 	case q.open != nil:
 		return len(q.open.Entry.Payload), false
 	}
@@ -126,15 +180,18 @@ func (p *Proposals) Take() *Batch {
 	return b
 }
 
-// Expired takes out batches that were never taken and are older than limit.
+// Expired takes out batches that wait, were not answered, and are older than limit.
 func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 	q := &p.queue
-	for len(q.full) > 0 && now-q.full[0].Born > limit {
-		out = append(out, q.full[0])
-		q.full = q.full[1:]
+	expires := func(b *Batch) bool {
+		old := now-b.Born > limit && !b.answered
+		if old {
+			out = append(out, b)
+		}
+		return old
 	}
-	if len(q.full) == 0 && q.open != nil && now-q.open.Born > limit {
-		out = append(out, q.open)
+	q.full, q.aside = slices.DeleteFunc(q.full, expires), slices.DeleteFunc(q.aside, expires)
+	if q.open != nil && expires(q.open) {
 		q.open = nil
 	}
 	return out
@@ -157,9 +214,14 @@ func (p *Proposals) Check() error { return p.numbers.check() }
 
 // batchQueue is commands in the order in which they came, in batches.
 type batchQueue struct {
-	full []*Batch                      // oldest first; each was open once, or has a body
-	open *Batch                        // nil or with at least one command
-	hint struct{ bytes, commands int } // the next batch's likely size: a bit more than the last one's
+	full []*Batch // oldest first; each was open once, or has a body
+	open *Batch   // nil or with at least one command
+	// aside are open batches that take other paths than open, each with at least one command; empty if
+	// the queue is ordered.
+	aside []*Batch
+	// ordered: the batches keep the order of their commands, also of different paths.
+	ordered bool
+	hint    struct{ bytes, commands int } // the next batch's likely size: a bit more than the last one's
 }
 
 // room returns the open batch if it takes the command, nil if a batch is to begin.
@@ -168,6 +230,33 @@ func (q *batchQueue) room(p *Proposals, command []byte) *Batch {
 		q.close()
 	}
 	return q.open
+}
+
+// roomWith is room for a command with options.
+func (q *batchQueue) roomWith(p *Proposals, command []byte, o *protocol.ProposeOptions, path protocol.Path) *Batch {
+	if b := q.open; b != nil && !b.goes(o, path) {
+		q.turn(o, path)
+	}
+	if b := q.open; b != nil && !b.options.Takes(o) {
+		q.close()
+	}
+	return q.room(p, command)
+}
+
+// turn sets the open batch aside, which does not go with a command. The one that does is opened again,
+// if there is one.
+func (q *batchQueue) turn(o *protocol.ProposeOptions, path protocol.Path) {
+	if q.ordered {
+		q.close()
+		return
+	}
+	at := slices.IndexFunc(q.aside, func(b *Batch) bool { return b.goes(o, path) })
+	set := q.open
+	if q.open = nil; at >= 0 {
+		q.open = q.aside[at]
+		q.aside = slices.Delete(q.aside, at, at+1)
+	}
+	q.aside = append(q.aside, set)
 }
 
 // begin opens a batch for a command that comes now.
@@ -185,7 +274,7 @@ func (q *batchQueue) added(p *Proposals) {
 
 // addWhole adds a batch that is complete.
 func (q *batchQueue) addWhole(b *Batch) {
-	q.close()
+	q.closeAll()
 	q.full = append(q.full, b)
 }
 
@@ -197,6 +286,14 @@ func (q *batchQueue) close() {
 	}
 }
 
+// closeAll ends all open batches.
+func (q *batchQueue) closeAll() {
+	q.full = append(q.full, q.aside...)
+	clear(q.aside)
+	q.aside = q.aside[:0]
+	q.close()
+}
+
 // take returns the oldest batch, or nil.
 func (q *batchQueue) take() *Batch {
 	var b *Batch
@@ -205,6 +302,9 @@ func (q *batchQueue) take() *Batch {
 		b = q.full[0]
 		q.full[0] = nil
 		q.full = q.full[1:]
+	case len(q.aside) > 0:
+		b = q.aside[0]
+		q.aside = slices.Delete(q.aside, 0, 1)
 	case q.open != nil:
 		b, q.open = q.open, nil
 	default:
@@ -220,7 +320,7 @@ func (q *batchQueue) take() *Batch {
 
 // drain takes out all batches.
 func (q *batchQueue) drain() []*Batch {
-	q.close()
+	q.closeAll()
 	out := q.full
 	q.full = nil
 	return out

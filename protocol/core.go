@@ -34,11 +34,23 @@ type Tick struct {
 type Wake struct{}
 
 // Propose asks to append entries: sealed payloads with ids, without index and term. The core
-// appends them (leader), forwards them (follower that knows a leader) or rejects them. The
+// takes them where Status says that they go: here, or it forwards them, or it rejects them. The
 // proposing member keeps them until they are applied, and may propose them again. An entry without
 // an id is dropped and not rejected: the member that wants it checks again later and proposes what
 // is due then.
-type Propose struct{ Entries []Entry }
+type Propose struct {
+	Entries []Entry
+	// Options says of each entry what it asks for beside its commands; nil: none asks for anything.
+	Options []ProposeOptions
+}
+
+// OptionsOf is what an entry asks for beside its commands.
+func (p *Propose) OptionsOf(i int) ProposeOptions {
+	if p.Options == nil {
+		return ProposeOptions{}
+	}
+	return p.Options[i]
+}
 
 // ProposeChange asks for a membership change. Context returns in a Rejection; success
 // is seen as a committed EntryConfig with this ID.
@@ -177,6 +189,12 @@ type Effects struct {
 	Commit []Entry
 	// Reads are read points: serve when everything up to Index is applied.
 	Reads []ReadPoint
+	// Accepted are proposals of this member in ModeAccepted, by their ids, of which the core promises
+	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
+	// this member never comes back. When and at which index is not said. From now on the core neither
+	// loses the proposal nor refuses it for good. A core that cannot promise that says nothing, and
+	// the proposal is answered when it is applied.
+	Accepted []ProposalID
 	// Reject are refusals of inputs of this member.
 	Reject []Rejection
 	// Want asks to make bodies whole that this member holds a part of: fetch, decode,
@@ -220,7 +238,7 @@ func (e *Effects) Reset() {
 	clear(e.Commit)
 	*e = Effects{
 		Persist: e.Persist[:0], Seq: e.Seq, Send: e.Send[:0], Release: e.Release[:0], Commit: e.Commit[:0],
-		Reads: e.Reads[:0], Reject: e.Reject[:0], Want: e.Want[:0], Snapshots: e.Snapshots[:0],
+		Reads: e.Reads[:0], Accepted: e.Accepted[:0], Reject: e.Reject[:0], Want: e.Want[:0], Snapshots: e.Snapshots[:0],
 	}
 }
 
@@ -354,11 +372,13 @@ type Status struct {
 	Role     Role
 	Term     Term
 	Leader   MemberID // 0: none known
-	First    Index    // first index after the base
-	Last     Index
-	Durable  Index // what this member's own disk holds
-	Commit   Index
-	Config   Config
+	// Routes says where the proposals of each path go. nil: the leader takes all of them, in its term.
+	Routes  []Route
+	First   Index // first index after the base
+	Last    Index
+	Durable Index // what this member's own disk holds
+	Commit  Index
+	Config  Config
 	// Undecided: Config is in this member's log, and not known here to be committed.
 	Undecided bool
 	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
