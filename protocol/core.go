@@ -193,7 +193,7 @@ type Effects struct {
 	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
 	// this member never comes back. When and at which index is not said. From now on the core neither
 	// loses the proposal nor refuses it for good. A core that cannot promise that says nothing, and
-	// the proposal is answered when it is applied.
+	// the proposal is answered when it is applied. Members pass over other proposals here.
 	Accepted []ProposalID
 	// Reject are refusals of inputs of this member.
 	Reject []Rejection

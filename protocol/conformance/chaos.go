@@ -240,6 +240,7 @@ func (net *Net) heal() {
 		}
 	}
 	net.level()
+	net.judge.keptPromises()
 	c := net.Read(net.Leader().ID)
 	net.Until("a read", func() bool {
 		if net.Refused(c) != protocol.ReasonNone {

@@ -28,6 +28,9 @@ type judge struct {
 	gone    map[uint64]protocol.Reason
 	// took are the committed proposals.
 	took map[protocol.ProposalID]protocol.Index
+	// accepted are proposals that were answered before they were committed, or just then. All will be
+	// committed.
+	accepted map[protocol.ProposalID]protocol.MemberID
 	// leaders is who led each term.
 	leaders map[protocol.Term]protocol.MemberID
 	// proposed are all bodies that anybody proposed.
@@ -43,7 +46,7 @@ type question struct {
 func (j *judge) init(t testing.TB) {
 	*j = judge{
 		t: t, chosen: map[protocol.Index]protocol.Entry{}, rounds: map[protocol.Index]protocol.Round{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
-		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{},
+		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{}, accepted: map[protocol.ProposalID]protocol.MemberID{},
 		leaders: map[protocol.Term]protocol.MemberID{}, proposed: map[bodyKey][]byte{},
 	}
 }
@@ -64,6 +67,12 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 			j.committed(n, c, next)
 			next++
 		}
+	}
+	for _, id := range e.Accepted {
+		if id.Session.Member != n.ID {
+			j.t.Fatalf("member %s is told that a proposal of %s is accepted", n.ID, id.Session.Member)
+		}
+		j.accepted[id] = n.ID
 	}
 	for _, r := range e.Reads {
 		j.read(n, r)
@@ -128,6 +137,15 @@ func after(round protocol.Round, e *protocol.Entry) protocol.Round {
 		return max(round, e.Round())
 	}
 	return round
+}
+
+// keptPromises judges, when all faults are over and everything is committed, that what was accepted is.
+func (j *judge) keptPromises() {
+	for id, n := range j.accepted {
+		if j.took[id] == 0 {
+			j.t.Fatalf("proposal %d was accepted at member %s and is not in the log", id.Seq, n)
+		}
+	}
 }
 
 func (j *judge) read(n *Node, r protocol.ReadPoint) {
@@ -255,9 +273,28 @@ func (net *Net) command(id protocol.MemberID, size int) protocol.Entry {
 
 func (net *Net) propose(id protocol.MemberID, size int) protocol.Entry {
 	e := net.command(id, size)
-	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
+	net.Step(id, net.wants(e))
 	return e
 }
+
+// wants proposes an entry, every second one in ModeAccepted if the options say so.
+func (net *Net) wants(e protocol.Entry) protocol.Propose {
+	p := protocol.Propose{Entries: []protocol.Entry{e}}
+	if net.Options.Accepted && e.ID.Seq%2 == 0 {
+		p.Options = []protocol.ProposeOptions{{Mode: protocol.ModeAccepted}}
+	}
+	return p
+}
+
+// ProposeEarly proposes a new command on a member in ModeAccepted.
+func (net *Net) ProposeEarly(id protocol.MemberID, size int) protocol.Entry {
+	e := net.Batch(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{{Mode: protocol.ModeAccepted}}})
+	return e
+}
+
+// Accepted reports whether a proposal was answered as accepted.
+func (net *Net) Accepted(e protocol.Entry) bool { return net.judge.accepted[e.ID] != 0 }
 
 // ProposeBody proposes a new command with a body on a member.
 func (net *Net) ProposeBody(id protocol.MemberID, size int) protocol.Entry {

@@ -21,6 +21,8 @@ type Options struct {
 	// Woven: the instance is one of several that are woven into one log. Rounds are skipped,
 	// other instances bring snapshots and suspect leaders.
 	Woven bool
+	// Accepted: the protocol answers in ModeAccepted. Half of the commands are proposed in it.
+	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking anybody.
 	Leases bool
 	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
@@ -91,7 +93,7 @@ func (net *Net) Committed(id protocol.MemberID, size int) protocol.Index {
 	tries := 0
 	net.Until(fmt.Sprintf("a command of member %s", id), func() bool {
 		if tries%50 == 0 && net.Took(e) == 0 {
-			net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}})
+			net.Step(id, net.wants(e))
 			net.Settle()
 		}
 		tries++

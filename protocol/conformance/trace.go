@@ -55,6 +55,9 @@ func (net *Net) traceEffects(n *Node) {
 	if len(e.Commit) > 0 {
 		net.tracef("  %s commits %s", n.ID, describeEntries(e.Commit))
 	}
+	for _, id := range e.Accepted {
+		net.tracef("  %s has proposal %d accepted", n.ID, id.Seq)
+	}
 	for _, r := range e.Reads {
 		net.tracef("  %s may serve read %d at %d", n.ID, r.Context, r.Index)
 	}

@@ -139,6 +139,9 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 		s.writeCell(stored)
 	}
 	s.answer(m.From, MsgAccepted, p)
+	if p.Early {
+		s.tellOrigins(m.From, p)
+	}
 }
 
 // answer answers for the cell, when it is durable.

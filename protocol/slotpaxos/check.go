@@ -82,7 +82,7 @@ func checkRole(s *Paxos) error {
 	for i := range l.queue {
 		queued += l.queue[i].Bytes()
 	}
-	if queued != l.queued {
+	if queued != l.queued || len(l.queue) != len(l.early) {
 		return fmt.Errorf("%d bytes wait for slots, says %d", queued, l.queued)
 	}
 	return nil

@@ -22,7 +22,7 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 }
 
 // options are what the suite may know of the protocol.
-var options = conformance.Options{Derive: slotpaxos.Derive}
+var options = conformance.Options{Derive: slotpaxos.Derive, Accepted: true}
 
 // tiny are limits that keep queues full and memory short.
 func tiny(c *protocol.Settings) {

@@ -27,6 +27,7 @@
 //	acceptor.go   what a voter promises and accepts, and its cell
 //	proposer.go   the two phases of a slot
 //	lead.go       who proposes: the hint, elections, handing over
+//	early.go      answers before a slot is known to be decided
 //	learn.go      the log: decided entries, catching up, snapshots
 //	read.go       read points
 //	bodies.go     large values: their names, and who has them

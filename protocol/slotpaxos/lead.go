@@ -24,7 +24,9 @@ type leading struct {
 	// reader may wait for what becomes of the slot.
 	queue  []protocol.Entry
 	queued int
-	fill   bool
+	// early says of each in queue whether who proposed it is to hear when it is accepted.
+	early []bool
+	fill  bool
 	// change is a membership change that waits for a slot; nil: none.
 	change *protocol.ProposeChange
 	// forced: the last leader handed over, and nobody need be faithful to it.

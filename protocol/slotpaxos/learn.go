@@ -69,6 +69,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
 	}
+	s.accepted(&e) // who waits for more than that is told more
 	stored := s.unstored(e)
 	if e.BodySize > 0 && s.keeps(&e) {
 		e.Form = protocol.FormWhole // also if who sent it could not read the body

@@ -35,6 +35,7 @@ const (
 	MsgRead                                          // a reader's question number Context
 	MsgReadAnswer                                    // Slot: the last one of which the sender has anything
 	MsgLead                                          // stand for election at once
+	MsgHeld                                          // Slot, Ballot: of what the sender accepted, for who proposed it
 )
 
 // Codec is what members know of these messages.
@@ -46,7 +47,7 @@ var Codec = &protocol.Codec{
 		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
-		{Name: "Lead", Way: protocol.Urgent},
+		{Name: "Lead", Way: protocol.Urgent}, {Name: "Held"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }
@@ -60,6 +61,7 @@ type Part struct {
 	Chain    uint64 // Heartbeat: of the sender's log
 	Force    bool   // Prepare: the leader has handed over
 	Lacking  bool   // Promise, Alive: bodies of decided entries are missing here
+	Early    bool   // Propose, Accept: who proposed the entries is to hear when they are accepted
 	// ProposeRefused: whose first command it is, and why not.
 	ID     protocol.ProposalID
 	Reason protocol.Reason
@@ -75,7 +77,7 @@ func (p *Part) Append(dst []byte) []byte {
 	} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
-	return append(dst, bit(p.Force)|bit(p.Lacking)<<1, byte(p.Reason))
+	return append(dst, bit(p.Force)|bit(p.Lacking)<<1|bit(p.Early)<<2, byte(p.Reason))
 }
 
 func bit(b bool) byte {
@@ -98,7 +100,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	m.part = Part{
 		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
-		Chain: u(6), Force: b[56]&1 != 0, Lacking: b[56]&2 != 0, Reason: protocol.Reason(b[57]),
+		Chain: u(6), Force: b[56]&1 != 0, Lacking: b[56]&2 != 0, Early: b[56]&4 != 0, Reason: protocol.Reason(b[57]),
 	}
 	m.Part = &m.part
 	return &m.Message, nil
@@ -118,6 +120,7 @@ func describe(m *protocol.Message) string {
 	add(p.Accepted != 0, "accepted %s", p.Accepted)
 	add(p.Force, "forced")
 	add(p.Lacking, "lacking")
+	add(p.Early, "early")
 	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
 	return strings.Join(s, " ")
 }

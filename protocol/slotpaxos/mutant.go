@@ -18,6 +18,7 @@ const (
 	MutantNamedByBallot      protocol.Mutant = "slot-named-by-ballot"
 	MutantBodyAssumed        protocol.Mutant = "slot-body-assumed"
 	MutantChangeLosesBodies  protocol.Mutant = "slot-change-loses-bodies"
+	MutantAcceptedByOne      protocol.Mutant = "slot-accepted-by-one"
 )
 
 // Mutants lists all of them.
@@ -28,6 +29,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantOwnValue, Does: "a proposer proposes an entry of its own although promises report an accepted one"},
 	{Name: MutantBallotReused, Does: "a member speaks under a ballot before that is durable, and may use it twice"},
 	{Name: MutantReadAlone, Does: "a member gives read points without asking a quorum"},
+	{Name: MutantAcceptedByOne, Does: "a command counts as accepted as soon as one acceptor holds it"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
 	{Name: MutantNamedByBallot, Does: "an entry that is proposed again, and its body, are named after the new ballot"},
 	{Name: MutantBodyAssumed, Does: "an acceptor takes the body of what it accepts to be the one that it holds of an earlier ballot"},

@@ -53,7 +53,7 @@ func TestBodyMutantsAreSeen(t *testing.T) {
 // the simulator finds all.
 func TestMutantsAreSeen(t *testing.T) {
 	for _, m := range []protocol.Mutant{
-		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone,
+		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone, slotpaxos.MutantAcceptedByOne,
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,8 @@ type try struct {
 	// promised has accepted anything. 0: none has.
 	found Ballot
 	value protocol.Entry
+	// early: who proposed value is to hear when it is accepted.
+	early bool
 	// again is when to ask once more those that have not answered, and pause how long after the last
 	// time that is.
 	again, pause time.Duration
@@ -57,6 +59,7 @@ func (s *Paxos) askVoters() {
 		}
 		p := Part{Slot: t.slot, Ballot: s.ballot}
 		if t.phase == accepting {
+			p.Early = t.early
 			s.speak(id, MsgAccept, p).Entries = []protocol.Entry{t.value}
 		} else {
 			p.Force = s.lead.forced
@@ -137,11 +140,11 @@ func (s *Paxos) fill() {
 		return
 	}
 	if t.found == 0 {
-		next, ok := s.next()
+		next, early, ok := s.next()
 		if !ok {
 			return
 		}
-		t.value = next
+		t.value, t.early = next, early
 	}
 	if t.found == 0 || s.cfg.Mutant == MutantNamedByBallot {
 		t.value.Seal(t.slot, protocol.Term(s.ballot), make([]byte, protocol.HeadSize))
@@ -176,22 +179,34 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 func onRefused(*Paxos, *protocol.Message, Part) {}
 
 // propose takes entries in on the member where they were proposed.
-func (s *Paxos) propose(entries []protocol.Entry) {
+func (s *Paxos) propose(in *protocol.Propose) {
+	for from := 0; from < len(in.Entries); {
+		to, early := from+1, in.OptionsOf(from).Mode == protocol.ModeAccepted
+		for to < len(in.Entries) && (in.OptionsOf(to).Mode == protocol.ModeAccepted) == early {
+			to++
+		}
+		s.proposeAlike(in.Entries[from:to], early)
+		from = to
+	}
+}
+
+// proposeAlike takes in entries that are to be answered alike.
+func (s *Paxos) proposeAlike(entries []protocol.Entry, early bool) {
 	if s.role != protocol.Leader && s.leader != 0 {
 		for len(entries) > 0 {
 			n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
-			s.send(s.leader, MsgPropose, Part{}).Entries = entries[:n:n]
+			s.send(s.leader, MsgPropose, Part{Early: early}).Entries = entries[:n:n]
 			entries = entries[n:]
 		}
 		return
 	}
-	s.enqueue(entries, func(id protocol.ProposalID, reason protocol.Reason) {
+	s.enqueue(entries, early, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: s.leader})
 	})
 }
 
-func onPropose(s *Paxos, m *protocol.Message, _ Part) {
-	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+func onPropose(s *Paxos, m *protocol.Message, p Part) {
+	s.enqueue(m.Entries, p.Early, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
 	})
 }
@@ -204,12 +219,12 @@ func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
 
 // enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost
 // with the leadership: its member proposes it again.
-func (s *Paxos) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
+func (s *Paxos) enqueue(entries []protocol.Entry, early bool, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
 		switch reason := s.refusal(e); {
 		case reason == protocol.ReasonNone:
-			s.lead.queue = append(s.lead.queue, *e)
+			s.lead.queue, s.lead.early = append(s.lead.queue, *e), append(s.lead.early, early)
 			s.lead.queued += e.Bytes()
 		case e.ID != protocol.ProposalID{}:
 			refuse(e.ID, reason)
@@ -239,8 +254,8 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 }
 
 // dequeue makes one entry of what waits first: a group, if that is several batches without bodies that go
-// into a message together.
-func (s *Paxos) dequeue() (e protocol.Entry) {
+// into a message together. early: somebody who proposed them is to hear when they are accepted.
+func (s *Paxos) dequeue() (e protocol.Entry, early bool) {
 	l := &s.lead
 	n := protocol.Fitting(l.queue, s.cfg.MaxFrameBytes)
 	if most := s.cfg.MaxFrameEntries; most > 0 {
@@ -250,29 +265,31 @@ func (s *Paxos) dequeue() (e protocol.Entry) {
 		n = max(1, other)
 	}
 	taken := l.queue[:n]
-	l.queue = l.queue[n:]
+	early = slices.Contains(l.early[:n], true)
+	l.queue, l.early = l.queue[n:], l.early[n:]
 	for i := range taken {
 		l.queued -= taken[i].Bytes()
 	}
 	if n == 1 {
-		return taken[0]
+		return taken[0], early
 	}
-	return protocol.NewGroup(taken)
+	return protocol.NewGroup(taken), early
 }
 
 // next is what to propose if the slot is free.
-func (s *Paxos) next() (e protocol.Entry, ok bool) {
+func (s *Paxos) next() (e protocol.Entry, early, ok bool) {
 	l := &s.lead
 	if e, ok = s.nextConfig(); ok {
-		return e, true
+		return e, false, true
 	}
 	if len(l.queue) > 0 {
-		return s.dequeue(), true
+		e, early = s.dequeue()
+		return e, early, true
 	}
 	if l.fill || s.cell.accepted != 0 || s.settled() < s.log.last() {
 		e = protocol.Entry{Kind: protocol.EntryNoop}
 		e.SealPayload()
-		return e, true
+		return e, false, true
 	}
-	return e, false
+	return e, false, false
 }

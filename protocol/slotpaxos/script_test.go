@@ -20,7 +20,7 @@ import (
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
-//	propose id [body=bytes] | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
+//	propose id [body=bytes] [early] | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is under way
 //	queue                      what is under way
 //	settle                     delivers and syncs all until nothing is under way
@@ -104,6 +104,10 @@ var commands = map[string]func(*script, args){
 	"propose": func(s *script, a args) {
 		if size := a.num("body", 0); size > 0 {
 			s.net.ProposeBody(a.id("id"), size)
+			return
+		}
+		if a.d.HasArg("early") {
+			s.net.ProposeEarly(a.id("id"), 8)
 			return
 		}
 		s.net.Propose(a.id("id"), 8)

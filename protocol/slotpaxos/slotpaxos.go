@@ -44,6 +44,7 @@ type Paxos struct {
 	try   try
 	pull  pull
 	reads reads
+	held  held
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 	// forgot: this member accepted more than it holds, and does nothing any more.
@@ -151,7 +152,7 @@ func (s *Paxos) take(in protocol.Input) {
 		s.mix(in.Random)
 	case protocol.Wake: // timers follow every input
 	case protocol.Propose:
-		s.propose(in.Entries)
+		s.propose(&in)
 	case protocol.ProposeChange:
 		s.proposeChange(in)
 	case protocol.Read:
@@ -178,7 +179,7 @@ var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Pa
 	MsgPrepare: onPrepare, MsgPromise: onPromise, MsgAccept: onAccept, MsgAccepted: onAccepted,
 	MsgRefused: onRefused, MsgDecided: onDecided, MsgAsk: onAsk, MsgTell: onTell,
 	MsgHeartbeat: onHeartbeat, MsgAlive: onAlive, MsgPropose: onPropose, MsgProposeRefused: onProposeRefused,
-	MsgRead: onRead, MsgReadAnswer: onReadAnswer, MsgLead: onLead,
+	MsgRead: onRead, MsgReadAnswer: onReadAnswer, MsgLead: onLead, MsgHeld: onHeld,
 }
 
 func (s *Paxos) receive(m *protocol.Message) {
@@ -298,6 +299,7 @@ func (s *Paxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
 		First: s.log.base + 1, Last: s.log.last(), Durable: s.disk.durable, Commit: s.given, Config: s.conf.Clone(),
+		Routes:  []protocol.Route{{To: s.leader, Term: protocol.Term(s.ballot)}},
 		Removed: s.removed() && s.settled() == s.log.last(), Placement: string(s.cfg.Placement),
 		Lacking: s.bodies.missing,
 	}

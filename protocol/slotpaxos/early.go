@@ -1,0 +1,69 @@
+package slotpaxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Who proposed a command in ModeAccepted need not wait until it is told that the slot is decided, and
+// has applied it. Acceptors tell it, as they tell the proposer, that they have accepted the entry. What a
+// quorum has accepted in a slot under one ballot is decided there, and stands in the log on all
+// members in the end. If one of these messages is lost or late, or somebody else completes the slot, the
+// answer comes when the slot is learned (see learn), and at last when the command is applied.
+
+// held is who holds what was accepted in the slot after the log's last under a ballot: one entry.
+type held struct {
+	slot   protocol.Index
+	ballot Ballot
+	by     []protocol.MemberID // without duplicates
+}
+
+// tellOrigins tells those who proposed what this member accepted, this one too, but not the proposer,
+// who is told anyway.
+func (s *Paxos) tellOrigins(proposer protocol.MemberID, p Part) {
+	told := []protocol.MemberID{proposer}
+	for _, b := range batchesOf(&s.cell.entry) {
+		if id := b.ID.Session.Member; !slices.Contains(told, id) && s.conf.Find(id) != nil {
+			told = append(told, id)
+			s.answer(id, MsgHeld, Part{Slot: p.Slot, Ballot: p.Ballot})
+		}
+	}
+}
+
+func onHeld(s *Paxos, m *protocol.Message, p Part) {
+	h := &s.held
+	if p.Slot != s.log.last()+1 || p.Slot == h.slot && p.Ballot < h.ballot {
+		return // it is learned already, or not known here who is to vote there
+	}
+	if p.Slot != h.slot || p.Ballot != h.ballot {
+		*h = held{slot: p.Slot, ballot: p.Ballot}
+	}
+	if !slices.Contains(h.by, m.From) {
+		h.by = append(h.by, m.From)
+	}
+	if c := &s.cell; c.slot == h.slot && c.accepted == h.ballot && (s.majority(h.by) || s.cfg.Mutant == MutantAcceptedByOne) {
+		s.accepted(&c.entry)
+	}
+}
+
+// accepted says which of this member's proposals are in a decided entry.
+func (s *Paxos) accepted(e *protocol.Entry) {
+	for _, b := range batchesOf(e) {
+		if b.ID.Session.Member == s.cfg.Self {
+			s.out.Accepted = append(s.out.Accepted, b.ID)
+		}
+	}
+}
+
+// batchesOf lists the batches for which an entry stands, as far as they can be read.
+func batchesOf(e *protocol.Entry) []protocol.Entry {
+	switch e.Kind {
+	case protocol.EntryBatch:
+		return []protocol.Entry{*e}
+	case protocol.EntryGroup:
+		batches, _ := e.Batches(nil)
+		return batches
+	}
+	return nil
+}
