@@ -22,8 +22,9 @@ var slotPaxos = &Core{
 	Name:  "slotpaxos",
 	Codec: slotpaxos.Codec,
 	Cells: true, Accepted: slotpaxos.Accepted, Derive: slotpaxos.Derive, Hints: true,
-	Mutants: slotpaxos.Mutants[:],
-	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },
+	Proposing: protocol.Proposing{Accepted: true},
+	Mutants:   slotpaxos.Mutants[:],
+	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },
 }
 
 // list has the protocols in the order in which help and errors name them.

@@ -28,6 +28,8 @@ type Core struct {
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
 	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Proposing is how the core takes proposals.
+	Proposing protocol.Proposing
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack
 	// entries that are decided. Judges ask.
 	Hints bool

@@ -55,6 +55,8 @@ type Events struct {
 	Unknown      int `json:"writes_unknown"`
 	Failovers    int `json:"writes_acknowledged_after_a_change_of_leader"`
 
+	Accepted int `json:"writes_answered_before_they_are_applied"`
+
 	Bodies       int `json:"writes_with_a_body"`
 	Coded        int `json:"coded_entries_decided"`
 	Upgrades     int `json:"bodies_upgraded"`
@@ -95,7 +97,7 @@ type Events struct {
 // fields lists the counters with their names. The order matters for the constants below.
 func (e *Events) fields() []eventField {
 	return []eventField{
-		{"entries that could not be sent", &e.Unreadable},
+		{"entries that could not be sent", &e.Unreadable}, {"writes answered early", &e.Accepted},
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
@@ -121,10 +123,10 @@ func (e *Events) fields() []eventField {
 
 // codedFields is how many fields before the last ones need a protocol that codes bodies.
 // wovenFields is how many of the last ones need a protocol that weaves instances. stagedFields is
-// how many of the first ones chance brings about too seldom. Scenarios play those
-// (TestLeaderCannotRead).
+// how many of the first ones chance brings about too seldom, where scenarios play those
+// (TestLeaderCannotRead), or that other protocols have (TestWritesAreAnsweredEarly).
 const (
-	stagedFields = 1
+	stagedFields = 2
 	codedFields  = 8
 	wovenFields  = 5
 )

@@ -31,6 +31,8 @@ type loadSettings struct {
 	Chase float64
 	// Pipes is the share of clients that propose without waiting.
 	Pipes float64
+	// Early is the share of writes that ask for an answer before they are applied.
+	Early float64
 	// Crowd is how often clients come at once where a member leads and another one still believes
 	// that it does. They write at the new leader and read at the old one.
 	Crowd float64
@@ -76,8 +78,8 @@ func (s *Settings) drawLoad(d chance) {
 
 func (s *Settings) describeLoad() string {
 	l := &s.Load
-	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting\n",
-		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes)
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; %.0f%% of writes are answered early\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes, 100*l.Early)
 }
 
 // manner is how a client chooses the member that it asks.

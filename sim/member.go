@@ -321,18 +321,22 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 	return m.among(m.retired, instance)
 }
 
-// Propose asks the member to replicate a command, with a body unless that is nil. to is where it
-// puts the command. done is called once, unless the member stops before that.
-func (m *Member) Propose(to commands, bytes, body []byte, done member.Done) {
+// Propose asks the member to replicate a command, with a body and options unless these are nil. to is
+// where it puts the command. done is called once, unless the member stops before that.
+func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOptions, done member.Done) {
 	m.admit(func() {
 		if m.w.set.Shortage > 0 && m.refuses() {
 			done(nil, errLowDisk)
 			return
 		}
 		fresh, err := false, m.proposals.Fits(bytes, body)
-		if err == nil && body != nil {
+		switch {
+		case err != nil:
+		case body != nil:
 			fresh, err = to.AddBody(m.clock, member.NewBodyBatch(bytes, body, done))
-		} else if err == nil {
+		case o != nil:
+			fresh, err = to.AddWith(m.clock, bytes, o, done)
+		default:
 			fresh, err = to.Add(m.clock, bytes, done)
 		}
 		if err != nil {
@@ -465,7 +469,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	if m.beginApplying(meta, skip); m.sick() {
 		m.checkState()
 	}
-	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Mutant: s.mutant()}
+	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
 	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
 	m.proposals.Free = m.running.settled
 	m.body.kept.TellAll()

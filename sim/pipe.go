@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
 )
 
 // Some clients propose commands without waiting for the answers to earlier ones. Their commands
@@ -30,6 +31,7 @@ func newPipes(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, pip
 // commands is where clients put commands: a member's proposals, or a client's queue before them.
 type commands interface {
 	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error)
 	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
 }
 
@@ -74,12 +76,12 @@ func (c *client) pipeTo(m *Member) *pipe {
 
 // propose asks a member to replicate the command of an operation.
 func (c *client) propose(m *Member, op *operation, bytes []byte, done member.Done) {
-	p := c.pipeTo(m)
+	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
-		m.Propose(&m.proposals, bytes, op.body, done)
+		m.Propose(&m.proposals, bytes, op.body, o, done)
 		return
 	}
-	m.Propose(&piped{p, op}, bytes, op.body, func(result any, err error) {
+	m.Propose(&piped{p, op}, bytes, op.body, o, func(result any, err error) {
 		if broken := (*member.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
 			c.pipe = nil // the client goes on with another one
 		}
@@ -96,6 +98,12 @@ type piped struct {
 // Add implements commands.
 func (p *piped) Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error) {
 	fresh, err = p.pipe.Add(now, command, done)
+	return fresh, p.took(err)
+}
+
+// AddWith implements commands.
+func (p *piped) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error) {
+	fresh, err = p.pipe.AddWith(now, command, o, done)
 	return fresh, p.took(err)
 }
 

@@ -91,6 +91,15 @@ func TestEverythingHappens(t *testing.T) {
 	}
 }
 
+// TestWritesAreAnsweredEarly: with a protocol that does so.
+func TestWritesAreAnsweredEarly(t *testing.T) {
+	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 40}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.Empty(t, sum.Failed)
+	require.Greater(t, sum.Events.Accepted, 100)
+}
+
 func TestSavedSeeds(t *testing.T) {
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)

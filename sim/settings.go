@@ -141,6 +141,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawHotCopies(chance{rand.New(rand.NewPCG(seed, hotStream))})
 	s.drawAim(chance{rand.New(rand.NewPCG(seed, aimStream))})
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
+	s.drawEarly(chance{rand.New(rand.NewPCG(seed, earlyStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	return s
 }

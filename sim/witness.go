@@ -51,6 +51,7 @@ func newsOf(out, before *protocol.Effects) protocol.Effects {
 	}
 	news.Persist, news.Commit = out.Persist[persist:], out.Commit[len(before.Commit):]
 	news.Send, news.Release = out.Send[len(before.Send):], out.Release[len(before.Release):]
+	news.Accepted = out.Accepted[len(before.Accepted):]
 	news.Reads, news.Reject = out.Reads[len(before.Reads):], out.Reject[len(before.Reject):]
 	return news
 }

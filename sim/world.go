@@ -21,6 +21,7 @@ type World struct {
 	births *rand.Rand
 	lossy  chance // draws what concerns lost disks
 	pauses chance // draws what concerns the writers of logs
+	early  chance // draws which writes ask for an early answer
 	pipes  chance // draws what concerns clients that propose without waiting
 	hops   chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
@@ -92,7 +93,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), pauses: newPauses(set.Seed),
+	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
