@@ -50,6 +50,16 @@ type (
 	MachineError        = member.MachineError
 	Client              = replica.Client
 	BrokenError         = member.BrokenError
+	ProposeOptions      = protocol.ProposeOptions
+	Token               = protocol.Token
+	Accepted            = member.Accepted
+	ProposeOptionsError = protocol.OptionsError
+)
+
+// Modes of ProposeOptions: when a proposal is answered.
+const (
+	ModeConfirmed = protocol.ModeConfirmed
+	ModeAccepted  = protocol.ModeAccepted
 )
 
 // Kinds of membership change.
@@ -153,7 +163,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, Settings: o.settings(),
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, Proposing: core.Proposing, Settings: o.settings(),
 		Begin: order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
@@ -198,6 +208,21 @@ func (n *Node) ProposeBody(ctx context.Context, command, body []byte) (any, erro
 // is copied, the body is not: it must never change again.
 func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err error)) error {
 	return n.r.ProposeAsync(command, body, done)
+}
+
+// ProposeWith is Propose, or with a body ProposeBody, for a command with options. With [ModeAccepted]
+// the result may be an [*Accepted], before the command is applied: it takes effect exactly once,
+// whatever minority of members crashes then, this one included. Its result is never known. Commands that
+// are proposed after that answer may take effect before it, and a local read may not see it yet. Protocols
+// without such answers, as Raft, answer when the command is applied, with its result. That promises
+// more. A [ProposeOptionsError] says that nobody takes these options, and nothing happened.
+func (n *Node) ProposeWith(ctx context.Context, command, body []byte, o ProposeOptions) (any, error) {
+	return n.r.ProposeWith(ctx, command, body, o)
+}
+
+// ProposeWithAsync is ProposeWith without waiting; see ProposeAsync and ProposeBodyAsync.
+func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done func(result any, err error)) error {
+	return n.r.ProposeWithAsync(command, body, o, done)
 }
 
 // Client returns a client that proposes without waiting. Its commands take effect in the order in

@@ -37,6 +37,8 @@ type Options struct {
 	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
 	// Codec is what is known of the core's messages.
 	Codec *protocol.Codec
+	// Proposing is how the cores take proposals.
+	Proposing protocol.Proposing
 	// Cells says that cores keep cells. Accepted is the entry that a cell holds; nil: they hold none.
 	Cells    bool
 	Accepted func(protocol.Cell) (protocol.Entry, bool)

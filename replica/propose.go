@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
 )
 
 // proposer holds the member's Proposals. All event loops take batches from it.
@@ -19,13 +20,14 @@ type proposer struct {
 
 func newProposer(clock func() time.Duration, wake func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
-	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Free: p.free}
+	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
 	return p
 }
 
 // commands is where commands are put: the member's Proposals, or a client's queue before them.
 type commands interface {
 	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error)
 	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
 }
 

@@ -1,0 +1,57 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a
+// [*member.Accepted], or the result of applying the command if nobody promised anything before.
+func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
+	w := r.waiters.pool.Get().(*waiter)
+	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done); err != nil {
+		r.waiters.pool.Put(w)
+		return nil, err
+	}
+	return r.waiters.await(ctx, w)
+}
+
+// ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.
+func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+	return r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done)
+}
+
+// ProposeWithAsync is Replica.ProposeWithAsync; commands of this client keep their order.
+func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+	return c.r.proposer.proposeWith(&c.queue, command, body, &o, done)
+}
+
+// proposeWith is propose of a command with options.
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done) error {
+	if err := p.queue.Fits(command, body); err != nil {
+		return err
+	}
+	var whole *member.Batch
+	if len(body) > 0 {
+		whole = member.NewBodyBatch(command, body, done)
+		if err := p.queue.SetOptions(whole, o); err != nil {
+			return err
+		}
+	}
+	fresh, err := p.addWith(to, command, whole, o, done)
+	if fresh {
+		p.wake()
+	}
+	return err
+}
+
+func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if whole != nil {
+		return to.AddBody(p.clock, whole)
+	}
+	return to.AddWith(p.clock, command, o, done)
+}
