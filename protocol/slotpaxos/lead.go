@@ -121,7 +121,7 @@ func (s *Paxos) standForElection(forced bool) {
 	s.giveWay()
 	s.rest()
 	self := s.conf.Find(s.cfg.Self)
-	if self == nil || self.Learner || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.leader = 0
 		s.askToLeave()
 		return

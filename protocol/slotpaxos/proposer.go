@@ -41,9 +41,14 @@ func (s *Paxos) begin() {
 	s.askVoters()
 }
 
-// tendTry asks again those that have not answered.
+// tendTry asks again those that have not answered. What was asked under a ballot that is not durable
+// yet has not left, and leaves when it is.
 func (s *Paxos) tendTry() {
-	if (s.try.phase == preparing || s.try.phase == accepting) && s.now >= s.try.again {
+	switch t := &s.try; {
+	case t.phase != preparing && t.phase != accepting || s.now < t.again:
+	case !s.disk.stateDurable():
+		t.again = s.now + t.pause
+	default:
 		s.askVoters()
 	}
 }
