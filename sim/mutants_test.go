@@ -40,7 +40,7 @@ var hints = map[string]uint64{
 	"forget-acknowledged": 19, "code-no-restripe": 12, "code-wait-for-all": 108,
 	"heed-late-answers": 55, "forward-at-once": 29, "stalled-disk-leads": 305,
 	"weave-count-stateless": 60, "promote-at-once": 221, "slot-accept-below-promise": 63,
-	"slot-promise-forgets": 19, "slot-own-value": 19, "slot-accepted-by-one": 76, "slot-settle-at-once": 20,
+	"slot-promise-forgets": 19, "slot-own-value": 19, "slot-accepted-by-one": 80, "slot-settle-at-once": 20,
 	"slot-body-assumed": 133, "slot-change-loses-bodies": 141,
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 43, "old-clock": 27,
 	"weave-session-of-instance": 76, "weave-depart-any": 88, "keep-nothing": 47, "weave-give-up-early": 60,

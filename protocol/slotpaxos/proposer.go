@@ -163,7 +163,11 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 	if peer := s.peer(m.From); peer != nil && p.Ballot == s.ballot {
 		peer.accepted = max(peer.accepted, p.Slot)
 	}
-	if !s.counts(m, p, accepting) {
+	decided := s.counts(m, p, accepting)
+	if t := &s.try; s.cfg.Mutant == MutantAcceptedByOne && t.phase == accepting && len(t.answered) > 0 {
+		s.accepted(&t.value)
+	}
+	if !decided {
 		return
 	}
 	told := append(s.conf.All(), s.leaving...)
