@@ -292,10 +292,8 @@ func (w *World) widen() {
 // leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
 // until a time limit. The member is down, or cut off.
 func (w *World) leaveAway(m *Member) {
-	for _, o := range w.members {
-		if o.away {
-			return
-		}
+	if w.anyAway() {
+		return
 	}
 	m.away = true
 	if w.chance(0.5) {
@@ -304,6 +302,14 @@ func (w *World) leaveAway(m *Member) {
 	} else {
 		w.tracef("FAULT %s is cut off", m.id)
 	}
+	w.heal()
+	w.stayAway(m, w.now+40*w.set.Election)
+}
+
+// cutAway takes a member away that runs on.
+func (w *World) cutAway(m *Member) {
+	w.tracef("FAULT %s is cut off", m.id)
+	m.away = true
 	w.heal()
 	w.stayAway(m, w.now+40*w.set.Election)
 }

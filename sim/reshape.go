@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -157,9 +158,30 @@ func (w *World) reshape() {
 	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.chance(0.4) {
 		w.lag(up[w.among(len(up))])
 	}
+	if n < len(m.inForce) && w.chance(0.5) {
+		w.after(w.between(0, w.set.Heartbeat), w.missRetirement)
+	}
 	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
 		if err == nil && !w.calm && w.chance(w.set.Weave.Move) {
 			w.move()
+		}
+	})
+}
+
+// missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
+// proposed through them may have taken effect, and it proposes that again.
+func (w *World) missRetirement() {
+	list := w.upAnd(func(m *Member) bool { return !m.leads() })
+	if len(list) == 0 || w.calm {
+		return
+	}
+	m := list[w.among(len(list))]
+	for range 1 + w.pick(4) {
+		w.comesTo(m, check.Put, w.drawKey(), w.between(0, w.set.HopMax+2*w.set.DelayMax))
+	}
+	w.after(2*w.set.DelayMax, func() {
+		if m.up && !w.calm && !w.anyAway() {
+			w.cutAway(m)
 		}
 	})
 }
