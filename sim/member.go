@@ -76,6 +76,7 @@ type running struct {
 	inForce []*memberInstance
 	*memberInstance
 	crew    *crew // instances, as they know each other
+	began   time.Duration
 	weaver  member.Weaver
 	dir     *datadir.Opened
 	log     *wal.Log
@@ -413,7 +414,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.lives = dir.Own.Life
-	r := &running{machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
+	r := &running{began: m.w.now, machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
 	if m.given == nil {

@@ -80,7 +80,8 @@ func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, 
 			return
 		}
 		for _, m := range w.serving(w.members) {
-			if m.up && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
+			// Whoever started later first has to learn what it missed.
+			if m.up && m.began <= decided && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
 				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
 			}
 		}
