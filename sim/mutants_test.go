@@ -43,7 +43,7 @@ var hints = map[string]uint64{
 	"slot-promise-forgets": 19, "slot-own-value": 19, "slot-accepted-by-one": 80, "slot-settle-at-once": 20,
 	"slot-body-assumed": 133, "slot-change-loses-bodies": 141,
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 43, "old-clock": 27,
-	"weave-session-of-instance": 120, "weave-depart-any": 88, "keep-nothing": 47, "weave-give-up-early": 60,
+	"weave-session-of-instance": 72, "weave-depart-any": 88, "keep-nothing": 47, "weave-give-up-early": 60,
 	"identity-unchecked": 9, "identity-in-memory": 204, "life-unchecked": 69,
 	"code-trim-uncounted": 6, "code-restore-row": 10, "weave-forget-pending": 43, "weave-plan-early": 43, "no-guests": 266,
 	"any-state": 99, "needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
