@@ -53,6 +53,7 @@ func (m *Member) carryOut() error {
 			m.w.grown = round
 			m.w.detours += m.w.set.electionTime()
 		}
+		m.w.askOutdated(len(plan.At.Points))
 		m.relink()
 	}
 	return nil
@@ -151,8 +152,8 @@ func (s *memberInstance) AskMissing(to protocol.MemberID) {
 // stands still then, so that its new instances work long before its state comes to them.
 func (w *World) reshape() {
 	n, m := 1+w.pick(5), w.asked()
-	if l := w.leader(); l != nil && len(l.inForce) != len(m.inForce) && w.chance(0.5) {
-		n = len(m.inForce) // a member that is behind takes it for made
+	if has, most := m.instancesApplied(), w.leader(); most != nil && most.instancesApplied() != has && w.chance(0.8) {
+		n = has // a member that is behind takes it for made
 	}
 	w.tracef("FAULT %s is asked for %d instances", m.id, n)
 	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.chance(0.4) {
@@ -166,6 +167,34 @@ func (w *World) reshape() {
 			w.move()
 		}
 	})
+}
+
+// askOutdated is an operator who asks a member whose state is behind, mostly the leader, for the number of
+// instances that its state knows, just as others come to another one. The member takes that for made, if
+// it does not find out.
+func (w *World) askOutdated(now int) {
+	behind := w.upAnd(func(m *Member) bool { return m.instancesApplied() != now })
+	if w.calm || len(behind) == 0 || !w.chance(0.5) {
+		return
+	}
+	m := behind[w.among(len(behind))]
+	if l := w.leader(); slices.Contains(behind, l) && w.chance(0.7) {
+		m = l
+	}
+	n := m.instancesApplied()
+	w.lag(m)
+	w.after(w.between(0, w.set.Election), func() {
+		if m.up && !w.calm {
+			w.tracef("FAULT %s is asked for %d instances, where others come to %d", m.id, n, now)
+			w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
+		}
+	})
+}
+
+// instancesApplied is how many instances there are as far as the member's state knows.
+func (m *Member) instancesApplied() int {
+	at := m.applier.Cursor()
+	return len(at.Points)
 }
 
 // missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
