@@ -171,10 +171,10 @@ func (w *World) reshape() {
 
 // askOutdated is an operator who asks a member whose state is behind, mostly the leader, for the number of
 // instances that its state knows, just as others come to another one. The member takes that for made, if
-// it does not find out.
+// it does not find out. In a scenario operators ask only for what the scenario says.
 func (w *World) askOutdated(now int) {
 	behind := w.upAnd(func(m *Member) bool { return m.instancesApplied() != now })
-	if w.calm || len(behind) == 0 || !w.chance(0.5) {
+	if w.calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.chance(0.5) {
 		return
 	}
 	m := behind[w.among(len(behind))]
