@@ -240,3 +240,34 @@ func TestOptionsReachTheCore(t *testing.T) {
 	require.Equal(t, protocol.ModeConfirmed, got[0].OptionsOf(0).Mode)
 	require.Equal(t, protocol.ModeAccepted, got[1].OptionsOf(0).Mode)
 }
+
+// Blind says which path a command takes. Where there is one path it says nothing, and commands share
+// batches. A command whose result is of no interest is blind.
+func TestBlindCommandsTakeAPath(t *testing.T) {
+	lanes := protocol.Proposing{Accepted: true, Path: func(o *protocol.ProposeOptions) protocol.Path {
+		if o.Blind {
+			return 1
+		}
+		return 0
+	}}
+	for _, c := range []struct {
+		proposing protocol.Proposing
+		o         protocol.ProposeOptions
+		blind     bool
+		path      protocol.Path
+	}{
+		{lanes, protocol.ProposeOptions{}, false, 0},
+		{lanes, protocol.ProposeOptions{Blind: true}, true, 1},
+		{lanes, early, true, 1},
+		{protocol.Proposing{Accepted: true}, protocol.ProposeOptions{Blind: true}, false, 0},
+		{protocol.Proposing{Path: lanes.Path}, early, true, 1},
+	} {
+		p := Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: c.proposing}
+		require.NoError(t, c.o.Validate())
+		_, err := p.AddWith(func() time.Duration { return 0 }, []byte("x"), &c.o, func(any, error) {})
+		require.NoError(t, err)
+		b := p.Take()
+		require.Equal(t, c.path, b.path)
+		require.Equal(t, c.blind, b.options != nil && b.options.Blind)
+	}
+}

@@ -39,6 +39,10 @@ const (
 // [Proposing]) does not reach its core.
 type ProposeOptions struct {
 	Mode Mode
+	// Blind: the commands' results are of no interest, and what they do does not depend on the state.
+	// So they may take a lane. ModeAccepted implies it: who asks for an answer without a result is
+	// not interested in the result, and accepts that other commands may take effect before.
+	Blind bool
 	// Keys are hashes of all keys that the commands read or write, in no order. Commands that have no
 	// key in common may be executed in any order. None: the commands may touch any key.
 	Keys []uint64
@@ -46,7 +50,7 @@ type ProposeOptions struct {
 	After []Token
 }
 
-// Validate reports options that no protocol takes.
+// Validate reports options that no protocol takes. ModeAccepted without Blind is no mistake: see Blind.
 func (o *ProposeOptions) Validate() error {
 	switch {
 	case o.Mode > ModeAccepted:
@@ -92,8 +96,10 @@ type Proposing struct {
 	Path func(o *ProposeOptions) Path
 }
 
-// Use returns what is left of the options if the protocol takes no notice of the rest.
+// Use returns what is left of the options if the protocol takes no notice of the rest. Blind only
+// says which path a command takes, so it is dropped where there is one path.
 func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
+	o.Blind = p.Path != nil && (o.Blind || o.Mode == ModeAccepted)
 	if !p.Accepted {
 		o.Mode = ModeConfirmed
 	}
@@ -108,12 +114,12 @@ func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
 
 // Plain reports whether these are the options of a proposal that was made without any.
 func (o *ProposeOptions) Plain() bool {
-	return o.Mode == ModeConfirmed && len(o.Keys) == 0 && len(o.After) == 0
+	return o.Mode == ModeConfirmed && !o.Blind && len(o.Keys) == 0 && len(o.After) == 0
 }
 
 // Takes reports whether what another command of the same mode and path says can be added.
 func (o *ProposeOptions) Takes(more *ProposeOptions) bool {
-	return (len(o.Keys) == 0) == (len(more.Keys) == 0) &&
+	return o.Blind == more.Blind && (len(o.Keys) == 0) == (len(more.Keys) == 0) &&
 		len(o.Keys)+len(more.Keys) <= MaxKeys && len(o.After)+len(more.After) <= MaxTokens
 }
 
@@ -124,5 +130,5 @@ func (o *ProposeOptions) Add(more *ProposeOptions) {
 
 // Clone returns a copy that shares nothing.
 func (o *ProposeOptions) Clone() ProposeOptions {
-	return ProposeOptions{Mode: o.Mode, Keys: slices.Clone(o.Keys), After: slices.Clone(o.After)}
+	return ProposeOptions{Mode: o.Mode, Blind: o.Blind, Keys: slices.Clone(o.Keys), After: slices.Clone(o.After)}
 }
