@@ -54,12 +54,21 @@ type (
 	Token               = protocol.Token
 	Accepted            = member.Accepted
 	ProposeOptionsError = protocol.OptionsError
+	TokenError          = member.TokenError
+	TokenState          = member.TokenState
 )
 
 // Modes of ProposeOptions: when a proposal is answered.
 const (
 	ModeConfirmed = protocol.ModeConfirmed
 	ModeAccepted  = protocol.ModeAccepted
+)
+
+// What a member knows of a token that did not come in time, in a [TokenError].
+const (
+	TokenPending = member.TokenPending
+	TokenUnknown = member.TokenUnknown
+	TokenGone    = member.TokenGone
 )
 
 // Kinds of membership change.
@@ -216,11 +225,19 @@ func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err 
 // are proposed after that answer may take effect before it, and a local read may not see it yet. Protocols
 // without such answers, as Raft, answer when the command is applied, with its result. That promises
 // more. A [ProposeOptionsError] says that nobody takes these options, and nothing happened.
+//
+// [ProposeOptions.After] names commands by the tokens of their answers: the command takes effect after
+// them. Unless the protocol sees to that, it is held back until they are applied on this member. If that
+// takes longer than ctx, or than a proposal is tried, the error is a [TokenError], and nothing happened.
+// Commands without tokens do not wait meanwhile. [ProposeOptions.Blind] says that the command may take
+// effect in any order with others that were not answered, and that nobody wants its result; ModeAccepted
+// implies it.
 func (n *Node) ProposeWith(ctx context.Context, command, body []byte, o ProposeOptions) (any, error) {
 	return n.r.ProposeWith(ctx, command, body, o)
 }
 
-// ProposeWithAsync is ProposeWith without waiting; see ProposeAsync and ProposeBodyAsync.
+// ProposeWithAsync is ProposeWith without waiting; see ProposeAsync and ProposeBodyAsync. Then
+// [ProposeOptions.Wait] bounds for how long the command is held back.
 func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done func(result any, err error)) error {
 	return n.r.ProposeWithAsync(command, body, o, done)
 }
@@ -246,6 +263,32 @@ func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 // ReadBarrier returns when this member's state machine includes everything that was acknowledged
 // anywhere before the call. A local read after it is linearizable.
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
+
+// ReadOptions says what a read is to see. The zero value is a linearizable read, as after ReadBarrier.
+type ReadOptions struct {
+	// After are tokens of commands that were accepted: the read sees these commands, on whichever
+	// member it is. A token is waited for at most as long as a proposal is tried.
+	After []Token
+	// Local: the read sees what is applied on this member, and the commands of After. Nobody else is
+	// asked.
+	Local bool
+}
+
+// Read returns when a local read of the state machine sees what the options want. An error says that
+// nothing is known of the state; the caller may retry. A [TokenError] says which command is not applied
+// here, and a [ProposeOptionsError] that no member ever gave such a token.
+func (n *Node) Read(ctx context.Context, o ReadOptions) error {
+	if err := n.r.AwaitTokens(ctx, o.After); err != nil || o.Local {
+		return err
+	}
+	return n.r.ReadBarrier(ctx)
+}
+
+// FormatToken writes a token as text, for whoever uses it later, here or on another member.
+func FormatToken(t Token) string { return protocol.FormatToken(t) }
+
+// ParseToken reads what FormatToken wrote. The error is a [ProposeOptionsError].
+func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they
 // are in force. It may be called on any member. A [RefusedError] says why not.

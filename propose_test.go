@@ -3,6 +3,7 @@ package braid_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,4 +52,65 @@ func TestAnswersBeforeACommandIsApplied(t *testing.T) {
 			require.ErrorAs(t, err, &wrong)
 		})
 	}
+}
+
+// A token makes other members wait for a command that is accepted, and not applied where it is read or
+// where the next command is proposed.
+func TestTokens(t *testing.T) {
+	c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = "slotpaxos" })
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	for id, n := range c.nodes { // so that all know the others' sessions
+		_, err := n.Propose(ctx, []byte("first "+id.String()))
+		require.NoError(t, err)
+	}
+	apply := make(chan struct{})
+	slow := c.counts[2]
+	slow.mu.Lock()
+	slow.before = func(command string) {
+		if command == "write" {
+			select {
+			case <-apply:
+			case <-ctx.Done():
+			}
+		}
+	}
+	slow.mu.Unlock()
+	result, err := c.nodes[1].ProposeWith(ctx, []byte("write"), nil, braid.ProposeOptions{Mode: braid.ModeAccepted})
+	require.NoError(t, err)
+	token, err := braid.ParseToken(braid.FormatToken(result.(*braid.Accepted).Token))
+	require.NoError(t, err)
+	after := []braid.Token{token}
+
+	short, end := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer end()
+	var late *braid.TokenError
+	err = c.nodes[2].Read(short, braid.ReadOptions{After: after, Local: true})
+	require.ErrorAs(t, err, &late)
+	require.Equal(t, token, late.Token)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = c.nodes[2].ProposeWith(short, []byte("never"), nil, braid.ProposeOptions{After: after})
+	require.ErrorAs(t, err, &late)
+
+	ended := make(chan error, 2)
+	go func() { ended <- c.nodes[2].Read(ctx, braid.ReadOptions{After: after, Local: true}) }()
+	require.NoError(t, c.nodes[2].ProposeWithAsync([]byte("next"), nil, braid.ProposeOptions{After: after}, func(_ any, err error) { ended <- err }))
+	require.NoError(t, c.nodes[1].Read(ctx, braid.ReadOptions{After: after}))
+	require.Equal(t, 1, c.counts[1].count("write"))
+	close(apply)
+	for range 2 {
+		require.NoError(t, <-ended)
+	}
+	require.Equal(t, 1, slow.count("write"))
+	require.Equal(t, 1, slow.count("next"))
+	require.Zero(t, slow.count("never"))
+
+	stranger := token
+	stranger.Session.Member = 77
+	unknown, end := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer end()
+	require.ErrorAs(t, c.nodes[1].Read(unknown, braid.ReadOptions{After: []braid.Token{stranger}}), &late)
+	require.Equal(t, braid.TokenUnknown, late.State)
+	var wrong *braid.ProposeOptionsError
+	require.ErrorAs(t, c.nodes[1].Read(ctx, braid.ReadOptions{After: []braid.Token{{}}}), &wrong)
 }

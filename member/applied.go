@@ -19,6 +19,7 @@ type Applied struct {
 	configs []protocol.Config // of the instances in force; the first is the cluster's
 
 	groups   ReadGroups
+	tokens   tokenReads
 	changing []*ConfigWatch
 }
 
@@ -80,10 +81,12 @@ func (p *Applied) note(a *Applier) {
 }
 
 // Note notes how far the applier is. It returns the groups of reads that this serves. It also
-// returns those that must be asked for anew, because the instances in force have changed since.
-func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup) {
+// returns those that must be asked for anew, because the instances in force have changed since, and
+// the readers whose tokens are applied.
+func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup, told []*TokenRead) {
 	p.note(a)
-	return p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
+	ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
+	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a) })
 }
 
 // NoteConfigs notes the memberships. Those who wait for them see it.
@@ -170,6 +173,9 @@ func (p *Applied) FailRead(g *ReadGroup) bool { return p.groups.Fail(g) }
 
 // Asking is how many groups wait for read points.
 func (p *Applied) Asking() int { return p.groups.Under }
+
+// Check verifies the invariants.
+func (p *Applied) Check() error { return p.tokens.check() }
 
 // Break makes a mutant of it.
 func (p *Applied) Break(m Mutant) { p.groups.Mutant = m }

@@ -55,7 +55,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, group-as-one, weave-mix, any-state
+	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked
 }
 
 // InstanceState is what the applier knows of an instance.

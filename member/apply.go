@@ -154,7 +154,7 @@ func (p *Apply) answer(it *ApplyItem) error {
 	switch {
 	case it.Wrote != nil:
 		p.wrote(it.Wrote)
-	case it.Begun: // a snapshot may have waited for it
+	case it.Begun, it.Look: // a snapshot may have waited for the one; all that is applied is published for the other
 	case it.Due:
 		p.due = true
 	case it.Halt:

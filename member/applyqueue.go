@@ -18,6 +18,8 @@ type ApplyItem struct {
 	Due     bool // a snapshot is wanted now
 	Halt    bool // the state may be damaged
 	Repair  bool // there may be a snapshot to replace a damaged state
+	// Look says that somebody waits for what may be applied already: see TokenRead.
+	Look bool
 	// Begun says that the log durably has the beginnings of new instances.
 	Begun bool
 }

@@ -32,6 +32,11 @@ type Batch struct {
 	// nothing more. The batch is settled when it is applied and not given up before, because the numbers
 	// of a settled batch are forgotten, and what comes of them later is refused.
 	answered bool
+	// after are commands that are to be applied before the batch is proposed. It waits in
+	// Proposals.held as long as there are any. Then it has one command, and no numbers.
+	after awaited
+	// whole: no other commands are put into the batch.
+	whole bool
 	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.
 	turn uint64
 
@@ -70,12 +75,25 @@ func (b *Batch) renew() {
 // GivenUp is the error for the commands of a batch that was tried for long enough.
 func (b *Batch) GivenUp() error {
 	switch {
+	case len(b.after.tokens) > 0:
+		return b.after.err()
 	case b.proposed > 0:
 		return ErrMaybeCommitted
 	case b.reason == protocol.ReasonOverloaded:
 		return ErrOverloaded
 	}
 	return ErrNoLeader
+}
+
+// absorb takes over the commands of a batch that goes with this one.
+func (b *Batch) absorb(o *Batch) {
+	b.Entry.Payload = append(b.Entry.Payload, o.Entry.Payload...)
+	b.Entry.Count += o.Entry.Count
+	b.bytes += o.bytes
+	b.Done = append(b.Done, o.Done...)
+	if o.options != nil {
+		b.options.Add(o.options)
+	}
 }
 
 // Add puts one more command into an unsealed batch. The command's bytes are copied.

@@ -62,6 +62,9 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 	if err != nil {
 		return false, err
 	}
+	if len(q.Proposals.Proposing.Held(o)) > 0 {
+		return q.AddBody(now, q.Proposals.waiting(command, o, done))
+	}
 	if use == nil {
 		return q.Add(now, command, done)
 	}
@@ -79,12 +82,14 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 	return q.propose(now), nil
 }
 
-// AddBody is Add for a batch of NewBodyBatch.
+// AddBody is Add for a batch with one command, as of NewBodyBatch. If that is to wait for other
+// commands, all that come behind it wait too.
 func (q *ClientQueue) AddBody(now func() time.Duration, b *Batch) (fresh bool, err error) {
 	if err := q.admit(b.Cost()); err != nil {
 		return false, err
 	}
-	b.Free = q.Free
+	b.Free, b.whole = q.Free, true
+	b.after.begin(now())
 	q.waiting.addWhole(b)
 	return q.propose(now), nil
 }
@@ -105,9 +110,8 @@ func (q *ClientQueue) propose(now func() time.Duration) (fresh bool) {
 			break
 		}
 		b.Born = now()
-		q.Proposals.queue.addWhole(b)
+		fresh = q.Proposals.addWhole(b) || fresh
 		q.unsettled++
-		fresh = true
 	}
 	return fresh
 }

@@ -9,6 +9,7 @@
 //     the disk is done, this member's pending proposals and reads, and their repetition.
 //   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: an instance from turn to turn;
 //     host.go: what it asks of the rest of the member.
+//   - tokens.go: who waits until a command is applied that was accepted.
 //   - clientqueue.go: the order of the commands of a client that does not wait for answers.
 //   - proposals.go, readqueue.go, inbox.go: what waits for an instance, and how much may wait.
 //   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.

@@ -98,6 +98,8 @@ type HostApply interface {
 	AskRead(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool
 	ReadPoint(g *ReadGroup, index protocol.Index)
 	FailRead(g *ReadGroup, err error)
+	// ExpiredTokens is of the member's [Applied].
+	ExpiredTokens(now time.Duration) []*TokenRead
 	// Saved is where the durable snapshots stand; WantSnapshot asks for a new one.
 	Saved() *Saved
 	WantSnapshot()

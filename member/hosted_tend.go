@@ -18,6 +18,9 @@ func (h *Hosted) tick(random uint64) {
 	for _, b := range h.host.Expired(h.clock.Now(), h.cfg.GiveUp) {
 		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
 	}
+	for _, r := range h.host.ExpiredTokens(h.clock.Now()) {
+		r.Done(r.Err())
+	}
 }
 
 // placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change

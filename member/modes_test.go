@@ -123,7 +123,7 @@ func TestAnsweredBatchesDoNotExpire(t *testing.T) {
 func TestWithoutEarlyAnswers(t *testing.T) {
 	s := newPromises(t)
 	s.p.Proposing = protocol.Proposing{}
-	for _, o := range []protocol.ProposeOptions{{}, early, {Keys: []uint64{1}, After: []protocol.Token{{Seq: 3}}}} {
+	for _, o := range []protocol.ProposeOptions{{}, early, {Keys: []uint64{1}}} {
 		_, err := s.p.AddWith(s.now, []byte("x"), &o, func(any, error) {})
 		require.NoError(t, err)
 	}

@@ -38,6 +38,7 @@ const (
 	MutantOfferEarly        Mutant = "snapshot-before-durable"
 	MutantAnyState          Mutant = "any-state"
 	MutantNeedsNoFile       Mutant = "needs-no-file"
+	MutantTokensUnchecked   Mutant = "tokens-unchecked"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -78,5 +79,6 @@ var Mutants = [...]MutantInfo{
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
 	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
 	{MutantNeedsNoFile, "DiskNeed", "a member needs no more of the disk for files of its log and bodies than these have"},
+	{MutantTokensUnchecked, "Applier", "the commands of all tokens count as applied"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

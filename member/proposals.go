@@ -18,10 +18,16 @@ type Proposals struct {
 	// Proposing is how the protocol takes proposals.
 	Proposing protocol.Proposing
 	// Free is called with each settled batch. It is to call Settled in the end.
-	Free   func(*Batch)
+	Free func(*Batch)
+	// Held is called when a command begins to wait for others. What is applied is to be looked at soon,
+	// after the call: see Applied. It may be nil if nobody proposes commands with tokens.
+	Held   func()
 	Mutant Mutant // low-passes-unsettled
 
-	queue   batchQueue
+	queue batchQueue
+	// held are batches that wait until other commands are applied, in the order in which they came.
+	// Each waits for at least one.
+	held    []*Batch
 	numbers numbers
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
@@ -66,15 +72,27 @@ func NewBodyBatch(command, body []byte, done Done) *Batch {
 	return b
 }
 
-// AddBody takes a batch of NewBodyBatch. Commands that came before it stay before it. On an error
-// it is not taken, and not settled.
+// AddBody takes a batch with one command, as of NewBodyBatch. Commands that came before it stay before
+// it, unless it is to wait for others. On an error it is not taken, and not settled.
 func (p *Proposals) AddBody(now func() time.Duration, b *Batch) (fresh bool, err error) {
 	if err := p.reserve(b.Cost()); err != nil {
 		return false, err
 	}
 	b.Born, b.Free = now(), p.Free
+	b.after.begin(b.Born)
+	return p.addWhole(b), nil
+}
+
+// addWhole adds a batch that is complete, or holds it if it waits for other commands. It reports
+// whether an instance has to look.
+func (p *Proposals) addWhole(b *Batch) (fresh bool) {
+	if len(b.after.tokens) > 0 {
+		p.held = append(p.held, b)
+		p.Held()
+		return false
+	}
 	p.queue.addWhole(b)
-	return true, nil
+	return true
 }
 
 // Add puts a command into the batch that is open. fresh says that the command began a batch, so
@@ -100,10 +118,14 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 }
 
 // AddWith is Add for a command with options. Commands of one batch take the same path, in the same mode.
+// If the command is to wait for others, those that come meanwhile do not wait for it.
 func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
 	use, path, err := p.use(o)
 	if err != nil {
 		return false, err
+	}
+	if len(p.Proposing.Held(o)) > 0 {
+		return p.AddBody(now, p.waiting(command, o, done))
 	}
 	if use == nil {
 		return p.Add(now, command, done)
@@ -136,14 +158,65 @@ func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, p
 	return &use, path, nil
 }
 
-// SetOptions gives options to a batch of NewBodyBatch, before it is added. It depends on nothing that
-// changes.
+// SetOptions gives options to a batch with one command, before it is added. It depends on nothing
+// that changes.
 func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 	use, path, err := p.use(o)
-	if err == nil && use != nil {
+	if err != nil {
+		return err
+	}
+	if use != nil {
 		b.take(use, path)
 	}
-	return err
+	if tokens := p.Proposing.Held(o); len(tokens) > 0 {
+		b.after = newAwaited(tokens, o.Wait)
+		b.bytes += b.after.bytes()
+	}
+	return nil
+}
+
+// waiting makes a batch of a command that is to wait for others. The options are valid.
+func (p *Proposals) waiting(command []byte, o *protocol.ProposeOptions, done Done) *Batch {
+	b := NewBatch(0, len(command)+8, 1)
+	b.Add(command, done)
+	_ = p.SetOptions(b, o)
+	return b
+}
+
+// Awaits reports whether commands wait for others.
+func (p *Proposals) Awaits() bool { return len(p.held) > 0 }
+
+// Applied lets in the commands that have waited long enough, now that more is applied. It reports
+// whether an instance has to look.
+func (p *Proposals) Applied(now time.Duration, a *Applier) (fresh bool) {
+	keep := p.held[:0]
+	for _, b := range p.held {
+		if now >= b.after.until || !b.after.look(a) {
+			keep = append(keep, b) // if it is too late, Expired takes it
+			continue
+		}
+		p.letIn(now, b)
+		fresh = true
+	}
+	clear(p.held[len(keep):])
+	p.held = keep
+	return fresh
+}
+
+// letIn adds a batch that waits no more. The time for which it may be tried begins now. If another
+// batch is open that takes its command, it joins that.
+func (p *Proposals) letIn(now time.Duration, b *Batch) {
+	b.Born = now
+	if b.whole || b.Entry.BodySize > 0 {
+		p.queue.addWhole(b)
+		return
+	}
+	if into := p.queue.roomFor(p, b); into != nil {
+		into.absorb(b)
+	} else {
+		p.queue.open = b
+	}
+	p.queue.added(p)
 }
 
 // Again puts batches that were taken before in front of all others. They keep their numbers. So
@@ -194,13 +267,22 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 	if q.open != nil && expires(q.open) {
 		q.open = nil
 	}
+	p.held = slices.DeleteFunc(p.held, func(b *Batch) bool {
+		if now >= b.after.until {
+			out = append(out, b)
+			return true
+		}
+		return expires(b)
+	})
 	return out
 }
 
 // Close refuses further commands. It returns the batches that wait.
 func (p *Proposals) Close(err error) []*Batch {
 	p.err = err
-	return p.queue.drain()
+	out := append(p.queue.drain(), p.held...)
+	p.held = nil
+	return out
 }
 
 // Err is why there are no proposals any more, nil if there are.
@@ -210,7 +292,14 @@ func (p *Proposals) Err() error { return p.err }
 func (p *Proposals) Bytes() int64 { return p.bytes }
 
 // Check verifies the invariants.
-func (p *Proposals) Check() error { return p.numbers.check() }
+func (p *Proposals) Check() error {
+	for _, b := range p.held {
+		if len(b.after.tokens) == 0 || b.turn > 0 || len(b.Done) != 1 {
+			return fmt.Errorf("proposals: a batch of %d commands waits for %d others, and is the %dth", len(b.Done), len(b.after.tokens), b.turn)
+		}
+	}
+	return p.numbers.check()
+}
 
 // batchQueue is commands in the order in which they came, in batches.
 type batchQueue struct {
@@ -241,6 +330,18 @@ func (q *batchQueue) roomWith(p *Proposals, command []byte, o *protocol.ProposeO
 		q.close()
 	}
 	return q.room(p, command)
+}
+
+// roomFor returns the open batch if it takes the commands of another one, nil if that is to be the
+// open one.
+func (q *batchQueue) roomFor(p *Proposals, b *Batch) *Batch {
+	if b.options != nil {
+		return q.roomWith(p, b.Entry.Payload, b.options, b.path)
+	}
+	if q.open != nil && q.open.options != nil {
+		q.turn(nil, 0)
+	}
+	return q.room(p, b.Entry.Payload)
 }
 
 // turn sets the open batch aside, which does not go with a command. The one that does is opened again,

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Mode says when a proposal is answered.
@@ -25,9 +26,6 @@ func (m Mode) String() string {
 	return "confirmed"
 }
 
-// Token names a command, which may be accepted and not applied yet.
-type Token = ProposalID
-
 // Limits of what a proposal says beside its commands. They hold for one command, and for what all
 // commands of a batch say together.
 const (
@@ -46,8 +44,12 @@ type ProposeOptions struct {
 	// Keys are hashes of all keys that the commands read or write, in no order. Commands that have no
 	// key in common may be executed in any order. None: the commands may touch any key.
 	Keys []uint64
-	// After are commands that take effect before these ones.
+	// After are commands that take effect before these ones. Where the core does not see to that
+	// (Proposing.Tokens), the member holds the commands back until those are applied on it.
 	After []Token
+	// Wait is how long a member holds commands back for After, at most; 0: as long as it tries to
+	// propose. It never reaches a core.
+	Wait time.Duration
 }
 
 // Validate reports options that no protocol takes. ModeAccepted without Blind is no mistake: see Blind.
@@ -59,8 +61,10 @@ func (o *ProposeOptions) Validate() error {
 		return &OptionsError{fmt.Sprintf("%d keys, limit %d", len(o.Keys), MaxKeys)}
 	case len(o.After) > MaxTokens:
 		return &OptionsError{fmt.Sprintf("%d tokens, limit %d", len(o.After), MaxTokens)}
+	case o.Wait < 0:
+		return &OptionsError{fmt.Sprintf("wait %s", o.Wait)}
 	}
-	return nil
+	return CheckTokens(o.After)
 }
 
 // Bytes is what the options cost in memory beside their proposal.
@@ -99,6 +103,7 @@ type Proposing struct {
 // Use returns what is left of the options if the protocol takes no notice of the rest. Blind only
 // says which path a command takes, so it is dropped where there is one path.
 func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
+	o.Wait = 0
 	o.Blind = p.Path != nil && (o.Blind || o.Mode == ModeAccepted)
 	if !p.Accepted {
 		o.Mode = ModeConfirmed
@@ -110,6 +115,15 @@ func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
 		o.After = nil
 	}
 	return o
+}
+
+// Held returns the commands for which a member holds back a proposal, because the core does not see
+// to its order.
+func (p *Proposing) Held(o *ProposeOptions) []Token {
+	if p.Tokens {
+		return nil
+	}
+	return o.After
 }
 
 // Plain reports whether these are the options of a proposal that was made without any.

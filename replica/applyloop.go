@@ -24,6 +24,8 @@ type applyLoop struct {
 	amu     sync.Mutex
 	known   *member.Applied
 	opened  time.Duration // when the last snapshot was opened to be read
+	// looks: somebody waits for tokens, and Apply is going to look.
+	looks atomic.Bool
 }
 
 func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {
@@ -44,6 +46,13 @@ func (l *applyLoop) push(it member.ApplyItem) {
 	poke(l.wake)
 	if planned {
 		l.r.planned()
+	}
+}
+
+// look makes Apply look who waits for what is applied already.
+func (l *applyLoop) look() {
+	if !l.looks.Swap(true) {
+		l.push(member.ApplyItem{Look: true})
 	}
 }
 

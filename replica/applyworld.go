@@ -36,10 +36,17 @@ func (w applyWorld) Again(it member.ApplyItem) { w.push(it) }
 
 // Publish implements member.ApplyWorld.
 func (w applyWorld) Publish(a *member.Applier) {
+	if w.looks.Load() { // who comes from now on makes Apply look again
+		w.looks.Store(false)
+	}
 	w.amu.Lock()
-	ready, void := w.known.Note(a)
+	ready, void, told := w.known.Note(a)
 	w.amu.Unlock()
 	w.answer(ready, void)
+	for _, r := range told {
+		r.Done(nil)
+	}
+	w.r.proposer.applied(a)
 }
 
 // PublishConfigs implements member.ApplyWorld.

@@ -162,6 +162,10 @@ func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 
 func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
 
+func (l *eventLoop) ExpiredTokens(now time.Duration) []*member.TokenRead {
+	return l.r.apply.expiredTokens(now)
+}
+
 func (l *eventLoop) Saved() *member.Saved { return l.r.saved.Load() }
 
 func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -16,12 +17,33 @@ type proposer struct {
 
 	mu    sync.Mutex       // guards the ClientQueue of each Client, too
 	queue member.Proposals // guarded by mu
+	// awaits: commands wait until others are applied.
+	awaits atomic.Bool
 }
 
-func newProposer(clock func() time.Duration, wake func(), o *Options) *proposer {
+// newProposer makes a proposer. look makes Apply look whether commands still have to wait for others.
+func newProposer(clock func() time.Duration, wake, look func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
 	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
+	p.queue.Held = func() {
+		p.awaits.Store(true)
+		look()
+	}
 	return p
+}
+
+// applied lets in commands that waited for what is applied now. Apply calls it.
+func (p *proposer) applied(a *member.Applier) {
+	if !p.awaits.Load() {
+		return
+	}
+	p.mu.Lock()
+	fresh := p.queue.Applied(p.clock(), a)
+	p.awaits.Store(p.queue.Awaits())
+	p.mu.Unlock()
+	if fresh {
+		p.wake()
+	}
 }
 
 // commands is where commands are put: the member's Proposals, or a client's queue before them.

@@ -8,14 +8,36 @@ import (
 )
 
 // ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a
-// [*member.Accepted], or the result of applying the command if nobody promised anything before.
+// [*member.Accepted], or the result of applying the command if nobody promised anything before. If the
+// command waits for those of o.After, and ctx's deadline or o.Wait is over first, the error is a
+// [member.TokenError]: the command was not proposed.
 func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
+	if tokens := r.opt.Proposing.Held(&o); len(tokens) > 0 {
+		if err := r.awaitOthers(ctx, &o, tokens); err != nil {
+			return nil, err
+		}
+	}
 	w := r.waiters.pool.Get().(*waiter)
 	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done); err != nil {
 		r.waiters.pool.Put(w)
 		return nil, err
 	}
 	return r.waiters.await(ctx, w)
+}
+
+// awaitOthers waits for the commands that are to take effect before a proposal, which does not wait for
+// them any more then.
+func (r *Replica) awaitOthers(ctx context.Context, o *protocol.ProposeOptions, tokens []protocol.Token) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.Wait > 0 {
+		within, cancel := context.WithTimeout(ctx, o.Wait)
+		defer cancel()
+		ctx = within
+	}
+	o.After, o.Wait = nil, 0
+	return r.AwaitTokens(ctx, tokens)
 }
 
 // ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.

@@ -156,7 +156,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 	r.proposer = newProposer(r.now, func() {
 		loops := r.loops.Load()
 		loops.Wake(member.Preferred(loops))
-	}, o)
+	}, r.apply.look, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err
 	}

@@ -104,6 +104,7 @@ func (m *Member) applyOne() {
 	case err == nil:
 		m.w.violate(m.id, m.applier.Check())
 		m.w.violate(m.id, m.proposals.Check())
+		m.w.violate(m.id, m.progress.Check())
 		m.w.violate(m.id, m.queue.Check(m.waiting()))
 		if at := m.applier.Cursor(); m.queue.Plans != nil {
 			m.w.violate(m.id, m.queue.Plans.Check(&at))
@@ -149,11 +150,17 @@ func (w applyWorld) Publish(a *member.Applier) {
 	}
 	m.judgeWeave()
 	m.judgeSections()
-	ready, void := m.progress.Note(a)
+	ready, void, told := m.progress.Note(a)
 	for _, g := range ready {
 		g.Done(nil)
 	}
 	m.askAgain(void)
+	for _, r := range told {
+		r.Done(nil)
+	}
+	if m.proposals.Awaits() && m.proposals.Applied(m.clock(), a) {
+		m.wakePreferred()
+	}
 }
 
 // PublishConfigs implements member.ApplyWorld.

@@ -38,6 +38,8 @@ type operation struct {
 	// does not wait.
 	number int
 	before *operation
+	// follows are the operations whose tokens the client gave with this one: it takes effect after them.
+	follows []*operation
 }
 
 // client sends one operation after the other to some member, as a program would.
@@ -229,6 +231,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 		w.tracef("client %d has %d accepted", c.number, number)
 		op.told = true
 		w.events.Accepted++
+		w.noteToken(op, result.(*member.Accepted).Token)
 		return
 	}
 	if !op.effective {
@@ -261,6 +264,7 @@ func (w *World) applied(number int, at protocol.Position, a answer) {
 	op.effective, op.answer, op.tookEffect, op.position = true, a, w.now, at
 	w.judgeRefused(op, number)
 	w.judgePiped(op, number)
+	w.judgeFollows(op)
 	if at <= op.after {
 		w.violate(0, fmt.Errorf("N6: command %d took effect at %d; when it was asked for %d was acknowledged", number, at, op.after))
 	}

@@ -27,8 +27,15 @@ func newEarly(seed uint64) chance {
 // options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
 // know what became of it, and who looks whether all goes on wants to see it.
 func (w *World) options(op *operation) *protocol.ProposeOptions {
-	if w.set.Load.Early == 0 || w.calm || op.Kind == check.Swap || !w.early.yes(w.set.Load.Early) {
+	if w.set.Load.Early == 0 || w.calm {
 		return nil
 	}
-	return &protocol.ProposeOptions{Mode: protocol.ModeAccepted}
+	o := protocol.ProposeOptions{After: w.drawAfter(op)}
+	if op.Kind != check.Swap && w.early.yes(w.set.Load.Early) {
+		o.Mode = protocol.ModeAccepted
+	}
+	if o.Plain() {
+		return nil
+	}
+	return &o
 }

@@ -221,6 +221,10 @@ func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
 	}
 }
 
+func (s *memberInstance) ExpiredTokens(now time.Duration) []*member.TokenRead {
+	return s.m.progress.ExpiredTokens(now)
+}
+
 func (s *memberInstance) Saved() *member.Saved { return &s.m.saves }
 
 func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }

@@ -334,7 +334,13 @@ func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOpt
 		switch {
 		case err != nil:
 		case body != nil:
-			fresh, err = to.AddBody(m.clock, member.NewBodyBatch(bytes, body, done))
+			b := member.NewBodyBatch(bytes, body, done)
+			if o != nil {
+				err = m.proposals.SetOptions(b, o)
+			}
+			if err == nil {
+				fresh, err = to.AddBody(m.clock, b)
+			}
 		case o != nil:
 			fresh, err = to.AddWith(m.clock, bytes, o, done)
 		default:
@@ -473,6 +479,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
 	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
 	m.proposals.Free = m.running.settled
+	m.proposals.Held = m.look
 	m.body.kept.TellAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
 	m.w.events.RotFound += len(m.snaps.Damaged)

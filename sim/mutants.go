@@ -89,6 +89,7 @@ var places = map[string]struct {
 	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
 	string(member.MutantForgetSections):  {slots, 3},
 	string(member.MutantGroupAsOne):      {slots, 3},
+	string(member.MutantTokensUnchecked): {slots, 3},
 
 	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
 	string(slotpaxos.MutantBodyAssumed):        {slots, 5},

@@ -98,6 +98,9 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, sum.Failed)
 	require.Greater(t, sum.Events.Accepted, 100)
+	require.Greater(t, sum.Events.TokenReads, 100)
+	require.Greater(t, sum.Events.Follows, 100)
+	require.Greater(t, sum.Events.Expired, 10)
 }
 
 func TestSavedSeeds(t *testing.T) {

@@ -21,7 +21,9 @@ type World struct {
 	births *rand.Rand
 	lossy  chance // draws what concerns lost disks
 	pauses chance // draws what concerns the writers of logs
-	early  chance // draws which writes ask for an early answer
+	early  chance // draws which writes ask for an early answer, and what tokens are used for
+	// tokens are the last ones that clients were given, of operations that they name.
+	tokens []givenToken
 	pipes  chance // draws what concerns clients that propose without waiting
 	hops   chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has

@@ -127,6 +127,8 @@ func (l *loop) ReadPoint(*member.ReadGroup, protocol.Index) {}
 
 func (l *loop) FailRead(*member.ReadGroup, error) {}
 
+func (l *loop) ExpiredTokens(time.Duration) []*member.TokenRead { return nil }
+
 func (l *loop) Saved() *member.Saved { return &member.Saved{} }
 
 func (l *loop) WantSnapshot() {}

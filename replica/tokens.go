@@ -1,0 +1,58 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// awaitTokens lets a reader wait until commands are applied here.
+func (l *applyLoop) awaitTokens(t *member.TokenRead) error {
+	l.amu.Lock()
+	err := l.known.AwaitTokens(t)
+	l.amu.Unlock()
+	if err == nil {
+		l.look()
+	}
+	return err
+}
+
+func (l *applyLoop) expiredTokens(now time.Duration) []*member.TokenRead {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	return l.known.ExpiredTokens(now)
+}
+
+// giveUpTokens ends a reader's wait. It reports false if the reader was told already, or is about to be.
+func (l *applyLoop) giveUpTokens(t *member.TokenRead) bool {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	return l.known.GiveUpTokens(t)
+}
+
+// AwaitTokens returns when the commands of all tokens are applied on this member. If they are not in
+// ctx's time, and within the time for which a proposal is tried, the error is a [member.TokenError].
+func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) error {
+	if err := protocol.CheckTokens(tokens); err != nil || len(tokens) == 0 {
+		return err
+	}
+	told := make(chan error, 1)
+	t := member.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })
+	if err := r.apply.awaitTokens(t); err != nil {
+		return err
+	}
+	select {
+	case err := <-told:
+		return err
+	case <-r.stop:
+		return r.stopped()
+	case <-ctx.Done():
+	}
+	if !r.apply.giveUpTokens(t) {
+		return <-told // it comes at once
+	}
+	return errors.Join(t.Err(), ctx.Err())
+}
