@@ -1,0 +1,4 @@
+// Package netspec reads specifications of emulated links.
+//
+// May import: nothing of braid.
+package netspec
