@@ -313,6 +313,11 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 	return n.r.Ask(ctx, to, request)
 }
 
+// SetNet changes what this member's links emulate (Options.Net) while they are in use; "" ends it. Each
+// member delays what it sends, so a cluster's links are changed by telling all its members. An error
+// says what is wrong, and nothing changes.
+func (n *Node) SetNet(net string) error { return n.r.SetNet(net) }
+
 // CheckState makes this member ask its state machine, which is a [Repairable], whether its state
 // is damaged. If it is, the state of another member takes its place. Nothing is applied here until
 // then.

@@ -96,7 +96,9 @@ type Options struct {
 	// a snapshot; default 4 SnapshotBytes. A member that lacks more is sent a snapshot again.
 	KeepLogBytes int
 
-	Net    string       // link emulation, as the flag --net
+	// Net emulates links, as the flag --net says (docs/operations.md). It finds members by the names
+	// that they have in Members, and in the membership later. [Node.SetNet] changes it.
+	Net    string
 	FS     vfs.FS       // default the operating system's
 	Logger *slog.Logger // default slog.Default()
 	// Answer serves the requests that another member's program sent with [Node.Ask].

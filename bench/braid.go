@@ -110,7 +110,11 @@ func CardsNet(emulation string, cards int) (string, error) {
 	if emulation == "" {
 		return "", nil // the cards are as fast as can be
 	}
-	return emulation + ",nics=" + strconv.Itoa(cards), nil
+	nics := "nics=" + strconv.Itoa(cards)
+	if strings.ContainsAny(emulation, ":;") {
+		return nics + ";" + emulation, nil // it has parts, and the last may be about a pair
+	}
+	return emulation + "," + nics, nil
 }
 
 // braidOptions are the options that all members share.

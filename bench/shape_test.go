@@ -98,6 +98,7 @@ func TestCardsNet(t *testing.T) {
 		want  string
 	}{
 		{"", 0, ""}, {"", 4, ""}, {"latency=1ms", 1, "latency=1ms"}, {"nics=2", 0, "nics=2"}, {"bandwidth=250mbit", 4, "bandwidth=250mbit,nics=4"},
+		{"latency=1ms;1~2:latency=5ms", 4, "nics=4;latency=1ms;1~2:latency=5ms"},
 	} {
 		if got, err := CardsNet(c.net, c.cards); err != nil || got != c.want {
 			t.Errorf("%q with %d cards: %q, %v", c.net, c.cards, got, err)

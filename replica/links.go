@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // links is what a member needs of package transport.
@@ -22,6 +23,7 @@ type links interface {
 	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
 	Drop(id uint64)
 	Forget(streams ...uint32)
+	SetNet(netspec.Spec)
 	Stats() transport.Stats
 	Close() error
 }
@@ -127,6 +129,7 @@ func (r *Replica) relink(now time.Duration) {
 	r.bodies.follow(&c)
 	r.learn(&c)
 	r.peers.Follow(now, &c)
+	r.followed = c.Members
 	r.setPeers()
 }
 
@@ -138,11 +141,32 @@ func (r *Replica) lingers() bool {
 }
 
 func (r *Replica) setPeers() {
-	var peers []transport.Peer
+	peers := []transport.Peer{{ID: uint64(r.opt.Self), Name: r.nameOf(r.opt.Self)}}
 	for _, p := range r.peers.Peers() {
-		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs)})
+		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs), Name: r.nameOf(p.ID)})
 	}
 	r.links.SetPeers(peers)
+}
+
+// nameOf is a member's name, by which the emulation of links finds it: as the membership has it, else
+// as it was given at the start. pmu is held.
+func (r *Replica) nameOf(id protocol.MemberID) string {
+	for _, members := range [][]protocol.Member{r.followed, r.opt.Members} {
+		if i := slices.IndexFunc(members, func(m protocol.Member) bool { return m.ID == id && m.Name != "" }); i >= 0 {
+			return members[i].Name
+		}
+	}
+	return ""
+}
+
+// SetNet changes the emulation of links while they are in use. An error says what is wrong with the
+// specification; then nothing changes.
+func (r *Replica) SetNet(text string) error {
+	spec, err := netspec.Parse(text)
+	if err == nil {
+		r.links.SetNet(spec)
+	}
+	return err
 }
 
 // addresses turns URLs, as etcd writes them, into host:port. What is no URL stays as it is.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/braidlog/braid/transport"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // network connects members in memory, so that a test can run a cluster in one bubble of synctest.
@@ -196,6 +197,8 @@ func (l *memLinks) SendSnapshot(ctx context.Context, to uint64, meta []byte, bod
 func (l *memLinks) Drop(uint64) {}
 
 func (l *memLinks) Forget(...uint32) {}
+
+func (l *memLinks) SetNet(netspec.Spec) {}
 
 func (l *memLinks) Stats() (s transport.Stats) {
 	l.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
+	"github.com/braidlog/braid/transport/netspec"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -42,6 +43,8 @@ type Replica struct {
 
 	pmu   sync.Mutex
 	peers *member.Links // guarded by pmu, as the transport's peers are
+	// followed is the membership that the links follow. Guarded by pmu; the list never changes.
+	followed []protocol.Member
 
 	imu       sync.Mutex
 	instances *member.Instances[*eventLoop] // guarded by imu
@@ -190,7 +193,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 }
 
 func (r *Replica) connect() (err error) {
-	emulation, err := transport.ParseEmulation(r.opt.Net)
+	emulation, err := netspec.Parse(r.opt.Net)
 	if err != nil {
 		return err
 	}

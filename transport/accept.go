@@ -73,7 +73,7 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 		raw.Close()
 		return
 	}
-	conn := t.shaper.wrap(raw, card, nil)
+	conn := t.shaper.wrap(raw, card, 0, nil)
 	in, err := t.receive(conn)
 	t.unwait(raw)
 	if err != nil {
@@ -130,6 +130,7 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 		conn = c
 	}
 	h, r, err := t.welcome(conn)
+	meets(conn, h.from)
 	if err != nil {
 		if r != nil {
 			conn.Write(t.answer(r)) // best effort: it is refused either way

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // TestCloseEndsEverything closes members in the middle of all kinds of traffic.
@@ -13,9 +15,9 @@ func TestCloseEndsEverything(t *testing.T) {
 	ca := newAuthority(t)
 	for _, spec := range []string{"", "latency=20ms,bandwidth=8mbit", "tls"} {
 		t.Run(spec, func(t *testing.T) {
-			emulation := Emulation{}
+			var emulation netspec.Spec
 			if spec != "tls" {
-				emulation, _ = ParseEmulation(spec)
+				emulation = parseNet(t, spec)
 			}
 			a, b := pairOf(t, defaultTiming, func(o *Options, h *testHandler) {
 				o.Net = emulation

@@ -27,11 +27,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	if err != nil {
 		return nil, fail(err)
 	}
-	emulated := t.shaper
-	if emulated == nil && p.extraDelay() > 0 {
-		emulated = newShaper(t, Emulation{})
-	}
-	below := emulated.wrap(raw, stream, p.extraDelay)
+	below := t.shaper.wrap(raw, stream, p.id, p.extraDelay)
 	unhook := context.AfterFunc(ctx, func() { below.Close() })
 	conn, err := t.agree(below, addr, &hello{
 		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,

@@ -23,14 +23,16 @@
 // # Emulation
 //
 // Options.Net puts a delay line and a network card's egress budget under a connection (emulate.go,
-// shape.go); TLS and the handshake are above it, so they are as slow as on a real link. When it is
-// off, there is no code of it in the way.
+// shape.go); TLS and the handshake are above it, so they are as slow as on a real link. Links of pairs
+// and regions may differ (package netspec): each member delays what it sends by what the way to that
+// peer takes. An accepted connection has the delay of all links until the peer has said who it is.
+// SetNet changes all that while links are in use. When it is off, there is no code of it in the way.
 //
 // # How to read
 //
 // transport.go (the interface), peer.go, sender.go and queue.go (the way out), accept.go
 // and reader.go (the way in), frame.go and handshake.go (the formats), request.go and
-// answer.go, snapshot.go and snapshotin.go, then emulate.go and shape.go.
+// answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
 //
 // May import: nothing of braid.
 package transport

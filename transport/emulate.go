@@ -1,154 +1,187 @@
 package transport
 
 import (
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid/transport/netspec"
 )
 
-// Emulation makes links slower and less reliable than they are. The zero value changes nothing.
-//
-// Delays and losses apply to what this member sends. So a round trip between two members with the
-// same emulation takes twice the latency.
-type Emulation struct {
-	// Latency delays every byte one way; Jitter adds a random time between −Jitter and
-	// +Jitter to it. Nothing is reordered within a connection, as TCP would not.
-	Latency, Jitter time.Duration
-	// Egress is one budget in bits per second for each network card of this member,
-	// shared by all its peers and streams, as a real card is. 0: no bound. Bytes that
-	// TLS adds count; what TCP and IP add does not.
-	Egress int64
-	// Loss is the percentage of packets (of 1460 bytes) that are lost, < 100. TCP loses
-	// nothing, it comes late: a loss delays its packet and all that follow it on the
-	// connection by a round trip (2·Latency) if at least three packets of the same write
-	// follow, which is what a fast retransmission takes, else by a round trip and 200 ms,
-	// which is how long a sender waits for an acknowledgement. The packet sent again
-	// costs egress. That TCP slows down after a loss is not modelled.
-	Loss float64
-	// NICs is the number of network cards, each with its own budget; 0 is 1. Stream r
-	// uses card r mod NICs.
-	NICs int
+// shaper emulates this member's side of all links. What it does can be changed while they are in use.
+type shaper struct {
+	t   *Transport
+	now atomic.Pointer[shape] // replaced as a whole, under Transport.mu
 }
 
-// ParseEmulation parses a list as latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%,nics=2;
-// egress is another name for bandwidth. Rates are in bit, kbit, mbit, gbit (per second, with
-// powers of 1000) or B/s, kB/s, MB/s, GB/s. The empty string is no emulation.
-func ParseEmulation(s string) (Emulation, error) {
-	var e Emulation
-	if strings.TrimSpace(s) == "" {
-		return e, nil
+// shape is what is emulated at present.
+type shape struct {
+	on    bool
+	ways  map[uint64]way // to peers
+	rest  way            // to others
+	nics  netspec.Cards
+	cards []*card // none: no bound
+	piece int     // bytes that are delayed together
+}
+
+// way is a link to another member, and how long a round trip takes.
+type way struct {
+	netspec.Link
+	roundTrip time.Duration
+}
+
+// card is the sending side of a network card: bytes leave one after the other.
+type card struct {
+	perByte float64 // ns
+
+	mu   sync.Mutex
+	free time.Time // when what is reserved will have left
+}
+
+func newCards(c netspec.Cards) (cards []*card, piece int) {
+	if c.Egress == 0 {
+		return nil, maxPiece
 	}
-	seen := map[string]bool{}
-	for field := range strings.SplitSeq(s, ",") {
-		key, value, ok := strings.Cut(field, "=")
-		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
-		if key == "egress" {
-			key = "bandwidth"
-		}
-		if !ok || value == "" {
-			return Emulation{}, fmt.Errorf("link emulation %q: %q is not of the form key=value", s, strings.TrimSpace(field))
-		}
-		if seen[key] {
-			return Emulation{}, fmt.Errorf("link emulation %q: %s is given twice", s, key)
-		}
-		seen[key] = true
-		if err := e.set(key, value); err != nil {
-			return Emulation{}, fmt.Errorf("link emulation %q: %s: %w", s, key, err)
-		}
+	perByte := 8e9 / float64(c.Egress)
+	for range max(1, c.Number) {
+		cards = append(cards, &card{perByte: perByte})
 	}
-	return e, e.check()
+	return cards, min(max(int(float64(pieceTime)/perByte), minPiece), maxPiece)
 }
 
-func (e *Emulation) set(key, value string) (err error) {
-	switch key {
-	case "latency":
-		e.Latency, err = time.ParseDuration(value)
-	case "jitter":
-		e.Jitter, err = time.ParseDuration(value)
-	case "bandwidth":
-		e.Egress, err = parseRate(value)
-	case "loss":
-		number, percent := strings.CutSuffix(value, "%")
-		if e.Loss, err = strconv.ParseFloat(number, 64); err == nil && !percent && e.Loss != 0 {
-			err = fmt.Errorf("%q lacks the %% sign", value)
-		}
-	case "nics":
-		if e.NICs, err = strconv.Atoi(value); err == nil && e.NICs < 1 {
-			err = fmt.Errorf("%d is not a number of network cards", e.NICs)
-		}
-	default:
-		err = fmt.Errorf("unknown; known are latency, jitter, bandwidth (or egress), loss, nics")
+// reserve enters n bytes and returns when the last of them leaves.
+func (c *card) reserve(now time.Time, n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.free.Before(now) {
+		c.free = now
 	}
-	return err
+	c.free = c.free.Add(time.Duration(float64(n) * c.perByte))
+	return c.free
 }
 
-// check reports values that make no sense.
-func (e *Emulation) check() error {
-	switch {
-	case e.Latency < 0 || e.Jitter < 0 || e.Latency > time.Minute || e.Jitter > time.Minute:
-		return fmt.Errorf("link emulation: latency %v, jitter %v: must be within 0 and 1m", e.Latency, e.Jitter)
-	case e.Egress < 0 || e.Egress > 0 && e.Egress < 1000:
-		return fmt.Errorf("link emulation: bandwidth of %d bit/s: must be at least 1kbit", e.Egress)
-	case !(e.Loss >= 0 && e.Loss < 100):
-		return fmt.Errorf("link emulation: loss of %v%%: must be at least 0 and below 100", e.Loss)
-	case e.NICs < 0 || e.NICs > 1024:
-		return fmt.Errorf("link emulation: %d network cards: must be within 1 and 1024", e.NICs)
+// to is the way to another member.
+func (s *shape) to(id uint64) way {
+	if w, ok := s.ways[id]; ok {
+		return w
 	}
-	return nil
+	return s.rest
 }
 
-// Enabled reports whether anything is emulated.
-func (e Emulation) Enabled() bool {
-	return e.Latency > 0 || e.Jitter > 0 || e.Egress > 0 || e.Loss > 0
+// card is that of a stream; nil: no bound.
+func (s *shape) card(stream uint32) *card {
+	if len(s.cards) == 0 {
+		return nil
+	}
+	return s.cards[stream%uint32(len(s.cards))]
 }
 
-// String writes the emulation as ParseEmulation reads it.
-func (e Emulation) String() string {
-	var f []string
-	add := func(set bool, key, value string) {
-		if set {
-			f = append(f, key+"="+value)
+// newShape is a specification as this member sees it. Cards that stay as they are go on with what is
+// reserved on them.
+func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *shape) *shape {
+	link := func(peer string) way {
+		out := spec.Link(names[self], peer)
+		return way{out, out.Latency + spec.Link(peer, names[self]).Latency}
+	}
+	s := &shape{on: spec.Enabled(), ways: map[uint64]way{}, rest: link(""), nics: spec.Cards(names[self])}
+	for id, name := range names {
+		if id != self {
+			s.ways[id] = link(name)
 		}
 	}
-	add(e.Latency > 0, "latency", e.Latency.String())
-	add(e.Jitter > 0, "jitter", e.Jitter.String())
-	add(e.Egress > 0, "bandwidth", formatRate(e.Egress))
-	add(e.Loss > 0, "loss", strconv.FormatFloat(e.Loss, 'f', -1, 64)+"%")
-	add(e.NICs > 0, "nics", strconv.Itoa(e.NICs))
-	return strings.Join(f, ",")
-}
-
-// rateUnits are in bits per second. Longer suffixes stand before those that end them.
-var rateUnits = []struct {
-	name string
-	bits float64
-}{
-	{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1},
-	{"gb/s", 8e9}, {"mb/s", 8e6}, {"kb/s", 8e3}, {"b/s", 8},
-}
-
-func parseRate(s string) (int64, error) {
-	lower := strings.ToLower(strings.TrimSuffix(s, "ps"))
-	for _, u := range rateUnits {
-		number, ok := strings.CutSuffix(lower, u.name)
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || !(v > 0) || v*u.bits > math.MaxInt64/2 {
-			return 0, fmt.Errorf("%q is not a rate above 0", s)
-		}
-		return int64(math.Round(v * u.bits)), nil
+	if before != nil && before.nics == s.nics {
+		s.cards, s.piece = before.cards, before.piece
+	} else {
+		s.cards, s.piece = newCards(s.nics)
 	}
-	return 0, fmt.Errorf("%q lacks a unit: bit, kbit, mbit, gbit, B/s, kB/s, MB/s or GB/s", s)
+	return s
 }
 
-func formatRate(bits int64) string {
-	u := rateUnits[:4]
-	for bits%int64(u[0].bits) != 0 { // ends at the bit
-		u = u[1:]
+// SetNet changes what is emulated. Connections stay, and what is written to them from now on is
+// delayed as it says. Nothing overtakes what is under way, so a link becomes faster only when that
+// has arrived. If nothing was emulated before, connections are made anew.
+func (t *Transport) SetNet(spec netspec.Spec) {
+	t.mu.Lock()
+	was := t.shaper.now.Load().on
+	t.net = spec
+	t.reshape()
+	var bare []*inbound
+	if !was && spec.Enabled() {
+		for _, in := range t.inbound {
+			if !isShaped(in.conn) {
+				bare = append(bare, in)
+			}
+		}
 	}
-	return strconv.FormatInt(bits/int64(u[0].bits), 10) + u[0].name
+	t.mu.Unlock()
+	if was || !spec.Enabled() {
+		return
+	}
+	for _, in := range bare {
+		in.end(ErrDropped)
+	}
+	for _, p := range *t.peers.Load() { // any order
+		p.makeShapeable()
+	}
+}
+
+// reshape follows the specification and the members' names. mu is held.
+func (t *Transport) reshape() {
+	before := t.shaper.now.Load()
+	s := newShape(&t.net, t.opt.Self, t.names, before)
+	t.shaper.now.Store(s)
+	for id, w := range s.ways { // any order: each is a line of its own
+		if before == nil || before.ways[id] != w {
+			t.log.Info("link emulated", "peer", hexID(id), "name", t.names[id], "region", t.net.Region(t.names[id]),
+				"latency", w.Latency, "round_trip", w.roundTrip, "jitter", w.Jitter, "loss_percent", w.Loss)
+		}
+	}
+}
+
+// rename notes the names of members, of which SetPeers tells. mu is held.
+func (t *Transport) rename(peers []Peer) {
+	for _, p := range peers {
+		if p.Name != "" || p.ID != t.opt.Self { // its own name it does not forget
+			t.names[p.ID] = p.Name
+		}
+	}
+	for id := range t.names {
+		if id != t.opt.Self && !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id }) {
+			delete(t.names, id)
+		}
+	}
+	if t.net.Enabled() {
+		t.reshape()
+	}
+}
+
+// wrap puts the emulation under a connection to a member (0: it has not said who it is). extra (may
+// be nil) is added to its latency.
+func (s *shaper) wrap(raw net.Conn, stream uint32, to uint64, extra func() time.Duration) net.Conn {
+	if !s.now.Load().on && (extra == nil || extra() == 0) {
+		return raw
+	}
+	return newShapedConn(s, raw, stream, to, extra)
+}
+
+func shapedOf(c net.Conn) (*shapedConn, bool) {
+	if n, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = n.NetConn()
+	}
+	shaped, ok := c.(*shapedConn)
+	return shaped, ok
+}
+
+func isShaped(c net.Conn) bool {
+	_, ok := shapedOf(c)
+	return ok
+}
+
+// meets tells an accepted connection who the other side is.
+func meets(c net.Conn, peer uint64) {
+	if shaped, ok := shapedOf(c); ok {
+		shaped.to.Store(peer)
+	}
 }

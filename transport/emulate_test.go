@@ -4,67 +4,25 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/transport/netspec"
 )
 
-func TestParseEmulation(t *testing.T) {
-	const ms = time.Millisecond
-	for s, want := range map[string]Emulation{
-		"":            {},
-		" ":           {},
-		"latency=5ms": {Latency: 5 * ms},
-		"latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%,nics=2": {5 * ms, ms / 10, 250e6, 0.1, 2},
-		" egress = 1.5gbit , loss=0":                                  {Egress: 15e8},
-		"bandwidth=10MB/s":                                            {Egress: 80e6},
-		"bandwidth=100kbitps":                                         {Egress: 100e3},
-		"bandwidth=1GB/s,nics=3":                                      {Egress: 8e9, NICs: 3},
-		"bandwidth=1001bit":                                           {Egress: 1001},
-		"egress=2000B/s":                                              {Egress: 16e3},
-	} {
-		e, err := ParseEmulation(s)
-		if err != nil || e != want {
-			t.Errorf("%q: got %+v, %v", s, e, err)
-		}
-		if again, err := ParseEmulation(e.String()); err != nil || again != e {
-			t.Errorf("%q: printed as %q, read as %+v, %v", s, e.String(), again, err)
-		}
+func parseNet(t testing.TB, text string) netspec.Spec {
+	t.Helper()
+	s, err := netspec.Parse(text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for s, want := range map[string]string{
-		"latency":                       "key=value",
-		"latency=":                      "key=value",
-		"latency=5":                     "missing unit",
-		"latency=-5ms":                  "within 0 and 1m",
-		"latency=2h":                    "within 0 and 1m",
-		"speed=5ms":                     "known are latency",
-		"bandwidth=5":                   "lacks a unit",
-		"bandwidth=-5mbit":              "above 0",
-		"bandwidth=xmbit":               "above 0",
-		"bandwidth=nanmbit":             "above 0",
-		"bandwidth=1bit":                "at least 1kbit",
-		"bandwidth=1mbit,egress=1mbit":  "given twice",
-		"loss=5":                        "lacks the % sign",
-		"loss=100%":                     "below 100",
-		"loss=NaN%":                     "below 100",
-		"nics=0":                        "number of network cards",
-		"nics=9999":                     "within 1 and 1024",
-		"latency=1ms,,bandwidth=1mbit":  "key=value",
-		"latency=1ms;bandwidth=250mbit": "unknown unit",
-	} {
-		if _, err := ParseEmulation(s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want something with %q", s, err, want)
-		}
-	}
+	return s
 }
 
 // emulated starts two connected members with emulated links.
 func emulated(t testing.TB, spec string, handle func(received)) (a, b *member) {
 	t.Helper()
-	e, err := ParseEmulation(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := parseNet(t, spec)
 	change := func(o *Options, h *testHandler) {
 		o.Net = e
 		if handle != nil {
@@ -147,7 +105,7 @@ func TestEmulatedEgress(t *testing.T) {
 				for range 2 * frames {
 					last = get(t, arrived, "frame")
 				}
-				return last.Sub(began) - a.opt.Net.Latency
+				return last.Sub(began) - a.opt.Net.Link("m1", "m2").Latency
 			}
 			burst() // the second stream connects
 			best := burst()

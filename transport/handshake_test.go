@@ -28,7 +28,7 @@ func TestHandshakeRefusals(t *testing.T) {
 			a := start(t, 1, calm, "", nil)
 			b := start(t, 2, calm, "", func(o *Options, _ *testHandler) { c.change(o) })
 			b.SetPeers([]Peer{{ID: c.knows}})
-			a.SetPeers([]Peer{{c.expect, []string{b.addr}}})
+			a.SetPeers([]Peer{{ID: c.expect, Addrs: []string{b.addr}}})
 			a.expectRefused(t, c.expect, c.reason, true)
 			eventually(t, "the refusing side logs why and whom", func() bool {
 				log := b.logs.String()
@@ -61,7 +61,7 @@ func TestDialerChecksWhoAnswers(t *testing.T) {
 		t.Run(reason.String(), func(t *testing.T) {
 			noLeaks(t)
 			a := start(t, 1, calm, "", nil)
-			a.SetPeers([]Peer{{2, []string{impostor(t, r.encode())}}})
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{impostor(t, r.encode())}}})
 			a.expectRefused(t, 2, reason, false)
 		})
 	}
@@ -77,20 +77,20 @@ func TestDialerChecksWhoAnswers(t *testing.T) {
 		t.Run("removed, by "+name, func(t *testing.T) {
 			noLeaks(t)
 			a := start(t, 1, calm, "", nil)
-			a.SetPeers([]Peer{{2, []string{impostor(t, c.answer.encode())}}})
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{impostor(t, c.answer.encode())}}})
 			a.expectRefused(t, 2, c.want, c.byPeer)
 		})
 	}
 	t.Run("garbage", func(t *testing.T) {
 		noLeaks(t)
 		a := start(t, 1, calm, "", nil)
-		a.SetPeers([]Peer{{2, []string{impostor(t, []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))}}})
+		a.SetPeers([]Peer{{ID: 2, Addrs: []string{impostor(t, []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))}}})
 		a.expectRefused(t, 2, ReasonGarbage, false)
 	})
 	t.Run("silence", func(t *testing.T) {
 		noLeaks(t)
 		a := start(t, 1, quick, "", nil)
-		a.SetPeers([]Peer{{2, []string{impostor(t, nil)}}})
+		a.SetPeers([]Peer{{ID: 2, Addrs: []string{impostor(t, nil)}}})
 		if err := a.expectDown(t, 2); !isTimeout(err) {
 			t.Errorf("got %v, want a deadline", err)
 		}
@@ -143,13 +143,13 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 		}
 	})
 	c := start(t, 3, calm, "", nil)
-	a.SetPeers([]Peer{{2, []string{b.addr}}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 	a.expectUp(t, 2)
 	a.Send(2, 4, [][]byte{[]byte("hello")})
 	if f := get(t, b.frames, "frame"); f.from != 1 || f.stream != 4 {
 		t.Errorf("got %+v", f)
 	}
-	c.SetPeers([]Peer{{2, []string{b.addr}}})
+	c.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 	c.expectRefused(t, 2, ReasonUnknown, true)
 }
 
@@ -352,7 +352,7 @@ func TestWhoIsTold(t *testing.T) {
 			a := start(t, 1, calm, "", with(1, one, Who{Life: 4}))
 			b := start(t, 2, calm, "", with(2, two, Who{Life: 2}))
 			b.SetPeers([]Peer{{ID: 1}})
-			a.SetPeers([]Peer{{2, []string{b.addr}}})
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 			if refuses > 0 {
 				a.expectRefused(t, 2, ReasonIdentity, refuses == 2)
 				if refuses == 2 {

@@ -25,8 +25,8 @@ func TestNetworkCards(t *testing.T) {
 		o.Listen = append(o.Listen, second)
 		h.request = echo
 	})
-	a.SetPeers([]Peer{{2, []string{b.addr, second.Addr().String()}}})
-	b.SetPeers([]Peer{{1, []string{dead.Addr().String(), a.addr}}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr, second.Addr().String()}}})
+	b.SetPeers([]Peer{{ID: 1, Addrs: []string{dead.Addr().String(), a.addr}}})
 	a.expectUp(t, 2)
 	for stream := range uint32(4) {
 		a.Send(2, stream, [][]byte{{byte(stream)}})
@@ -46,7 +46,7 @@ func TestNetworkCards(t *testing.T) {
 		t.Errorf("connections per card: %v", on)
 	}
 	b.expectUp(t, 1) // over the address that works
-	a.SetPeers([]Peer{{2, []string{dead.Addr().String(), b.addr}}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{dead.Addr().String(), b.addr}}})
 	if _, err := a.Request(t.Context(), 2, nil); err != nil {
 		t.Errorf("with one of two cards dead: %v", err)
 	}
@@ -61,7 +61,7 @@ func TestMovedConnections(t *testing.T) {
 	}
 	b.opt.Listen = append(b.opt.Listen, other)
 	b.spawn(func() { b.listen(1, other) })
-	a.SetPeers([]Peer{{2, []string{other.Addr().String()}}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{other.Addr().String()}}})
 	a.expectDown(t, 2)
 	a.expectUp(t, 2)
 	a.SetPeers([]Peer{{ID: 2}})

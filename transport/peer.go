@@ -110,6 +110,13 @@ func (p *peer) addr(stream uint32, attempt int) (string, error) {
 	return addrs[(uint64(stream)+uint64(attempt))%uint64(len(addrs))], nil
 }
 
+// makeShapeable ends the connections that cannot be delayed; they are made anew.
+func (p *peer) makeShapeable() {
+	for _, s := range *p.senders.Load() {
+		s.makeShapeable()
+	}
+}
+
 // cut reports whether what is sent to the peer is to be lost.
 func (p *peer) cut() bool {
 	f := p.fault.Load()

@@ -151,7 +151,7 @@ func TestRequestsOverAllCards(t *testing.T) {
 			o.Listen = append(o.Listen, card(net.Listen("tcp", "127.0.0.1:0")))
 		}
 	})
-	peers := []Peer{{1, []string{a.addr}}, {2, addrs}}
+	peers := []Peer{{ID: 1, Addrs: []string{a.addr}}, {ID: 2, Addrs: addrs}}
 	a.SetPeers(peers)
 	b.SetPeers(peers)
 	a.expectUp(t, 2)

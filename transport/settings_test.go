@@ -14,7 +14,7 @@ func TestBothSidesNameTheSettingThatDiffers(t *testing.T) {
 		o.Settings = []Setting{{"color", "blue"}, {"size", "8"}, {"taste", "sweet"}}
 	})
 	b.SetPeers([]Peer{{ID: 1}})
-	a.SetPeers([]Peer{{2, []string{b.addr}}})
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 	a.expectRefused(t, 2, ReasonSettings, true)
 	for _, line := range []string{`size is "8" there, "7" here`, `taste is "sweet" there, not known here`} {
 		if text := a.Stats().Peers[0].LastError; !strings.Contains(text, line) || strings.Contains(text, "color") {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,78 +21,13 @@ const (
 	fastRetransm = 3 // packets behind a lost one that make its loss known within a round trip
 )
 
-// shaper emulates this member's side of all links.
-type shaper struct {
-	t     *Transport
-	e     Emulation
-	cards []card
-	piece int
-}
-
-func newShaper(t *Transport, e Emulation) *shaper {
-	s := &shaper{t: t, e: e, piece: maxPiece}
-	if e.Egress > 0 {
-		s.cards = make([]card, max(1, e.NICs))
-		for i := range s.cards {
-			s.cards[i].perByte = 8e9 / float64(e.Egress)
-		}
-		s.piece = min(max(int(float64(pieceTime)/s.cards[0].perByte), minPiece), maxPiece)
-	}
-	return s
-}
-
-// card is the sending side of a network card: bytes leave one after the other.
-type card struct {
-	perByte float64 // ns
-
-	mu   sync.Mutex
-	free time.Time // when what is reserved will have left
-}
-
-// reserve enters n bytes and returns when the last of them leaves.
-func (c *card) reserve(now time.Time, n int) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.free.Before(now) {
-		c.free = now
-	}
-	c.free = c.free.Add(time.Duration(float64(n) * c.perByte))
-	return c.free
-}
-
-// wrap puts the emulation under a connection; extra (may be nil) is added to its latency.
-func (s *shaper) wrap(raw net.Conn, card uint32, extra func() time.Duration) net.Conn {
-	if s == nil {
-		return raw
-	}
-	c := &shapedConn{
-		Conn: raw, s: s, extra: extra, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		closed: make(chan struct{}), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-	}
-	if len(s.cards) > 0 {
-		c.card = &s.cards[card%uint32(len(s.cards))]
-	}
-	if !s.t.spawn(c.deliver) {
-		c.fail(ErrClosed)
-		raw.Close()
-	}
-	return c
-}
-
-func isShaped(c net.Conn) bool {
-	if n, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
-		c = n.NetConn()
-	}
-	_, ok := c.(*shapedConn)
-	return ok
-}
-
 // shapedConn delays what is written. Writers wait for the card; a line carries the bytes to
 // the socket when the emulated network would have.
 type shapedConn struct {
 	net.Conn
 	s      *shaper
-	card   *card // nil: no bound
+	stream uint32        // which card it uses
+	to     atomic.Uint64 // the other member; 0: not known yet
 	extra  func() time.Duration
 	wake   chan struct{} // the line has something new
 	room   chan struct{} // the line has become shorter
@@ -108,6 +44,19 @@ type shapedConn struct {
 	broken error
 }
 
+func newShapedConn(s *shaper, raw net.Conn, stream uint32, to uint64, extra func() time.Duration) *shapedConn {
+	c := &shapedConn{
+		Conn: raw, s: s, stream: stream, extra: extra, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		closed: make(chan struct{}), random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	}
+	c.to.Store(to)
+	if !s.t.spawn(c.deliver) {
+		c.fail(ErrClosed)
+		raw.Close()
+	}
+	return c
+}
+
 // parcel is bytes that arrive together.
 type parcel struct {
 	data []byte
@@ -121,14 +70,21 @@ func (c *shapedConn) Write(b []byte) (int, error) {
 	defer c.writing.Unlock()
 	data := append([]byte(nil), b...)
 	for at := 0; at < len(data); {
-		n := min(len(data)-at, c.s.piece)
+		shape := c.s.now.Load()
+		way, card := shape.to(c.to.Load()), shape.card(c.stream)
+		if c.extra != nil {
+			extra := c.extra()
+			way.Latency += extra
+			way.roundTrip += extra
+		}
+		n := min(len(data)-at, shape.piece)
 		now := time.Now()
 		due := now
-		late, again := c.lose(n, len(data)-at-n)
-		if c.card != nil {
-			due = c.card.reserve(now, n+again)
+		late, again := c.lose(&way, n, len(data)-at-n)
+		if card != nil {
+			due = card.reserve(now, n+again)
 		}
-		if err := c.push(data[at:at+n], due.Add(c.delay()+late)); err != nil {
+		if err := c.push(data[at:at+n], due.Add(c.delay(&way)+late)); err != nil {
 			return at, err
 		}
 		if err := c.await(due.Add(-cardQueue)); err != nil {
@@ -140,32 +96,29 @@ func (c *shapedConn) Write(b []byte) (int, error) {
 }
 
 // delay draws the latency of a piece.
-func (c *shapedConn) delay() time.Duration {
-	d := c.latency()
-	if j := c.s.e.Jitter; j > 0 {
+func (c *shapedConn) delay(w *way) time.Duration {
+	d := w.Latency
+	if j := w.Jitter; j > 0 {
 		d += time.Duration(c.random.Int64N(2*int64(j)+1)) - j
 	}
 	return max(d, 0)
 }
 
-func (c *shapedConn) latency() time.Duration {
-	if c.extra == nil {
-		return c.s.e.Latency
-	}
-	return c.s.e.Latency + c.extra()
-}
-
 // lose draws whether a packet of a piece of n bytes, with more behind it, is lost: how late
-// that makes it and how many bytes are sent again.
-func (c *shapedConn) lose(n, more int) (late time.Duration, again int) {
-	if c.s.e.Loss <= 0 {
+// that makes it and how many bytes are sent again. TCP loses nothing, it comes late: a loss delays its
+// packet and all that follow it on the connection by a round trip if at least three packets of the same
+// write follow, which is what a fast retransmission takes, else by a round trip and 200 ms, which is how
+// long a sender waits for an acknowledgement. The packet sent again costs egress. That TCP slows down
+// after a loss is not modelled.
+func (c *shapedConn) lose(w *way, n, more int) (late time.Duration, again int) {
+	if w.Loss <= 0 {
 		return 0, 0
 	}
 	packets := (n + packet - 1) / packet
-	if c.random.Float64() < math.Pow(1-c.s.e.Loss/100, float64(packets)) {
+	if c.random.Float64() < math.Pow(1-w.Loss/100, float64(packets)) {
 		return 0, 0
 	}
-	late = 2 * c.latency()
+	late = w.roundTrip
 	if behind := c.random.IntN(packets) + more/packet; behind < fastRetransm {
 		late += ackTimeout
 	}

@@ -14,12 +14,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // Peer is a member and where it listens.
 type Peer struct {
 	ID    uint64
 	Addrs []string // host:port, one per network card
+	Name  string   // by which Options.Net finds it; empty: nobody knows yet
 }
 
 // Options of a transport. Self, Cluster and Handler are required.
@@ -56,8 +59,9 @@ type Options struct {
 	MaxRequests int
 	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
 	SnapshotBytesPerSecond int64
-	// Net is the emulation of links; the zero value is none.
-	Net     Emulation
+	// Net is the emulation of links; the zero value is none. It says what this member's sends go
+	// through. [Transport.SetNet] changes it.
+	Net     netspec.Spec
 	Logger  *slog.Logger
 	Handler Handler
 	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
@@ -95,7 +99,7 @@ type Transport struct {
 	dialer   net.Dialer
 	tlsIn    *tls.Config
 	tlsOut   *tls.Config
-	shaper   *shaper // nil: no emulation
+	shaper   *shaper // emulates links, or nothing
 	totals   totals
 	strange  limiter // of logs about strangers
 
@@ -107,6 +111,8 @@ type Transport struct {
 	mu      sync.Mutex
 	closed  bool
 	faults  map[uint64]LinkFault
+	net     netspec.Spec
+	names   map[uint64]string    // of members, this one included, as far as they are known
 	waiting []net.Conn           // in the handshake, oldest first; ≤ maxHandshakes
 	inbound map[inKey]*inbound   // accepted
 	guests  map[uint64]*counters // of accepted members that are not peers
@@ -124,16 +130,13 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 	case o.MaxFrameBytes > 1<<31-1:
 		return nil, fmt.Errorf("transport: MaxFrameBytes %d is above 2 GiB", o.MaxFrameBytes)
 	}
-	if err := o.Net.check(); err != nil {
-		return nil, err
-	}
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 64<<20)
 	o.MaxStreams = cmp.Or(o.MaxStreams, 1024)
 	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
 	t := &Transport{
 		opt: o, log: o.Logger, timing: tm,
-		faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
+		net: o.Net, names: map[uint64]string{}, faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -148,9 +151,8 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.dialer = net.Dialer{Timeout: tm.dial, KeepAliveConfig: keepAlive, Control: controlSocket}
 	t.strange = limiter{every: tm.logEvery, burst: 10}
-	if o.Net.Enabled() {
-		t.shaper = newShaper(t, o.Net)
-	}
+	t.shaper = &shaper{t: t}
+	t.reshape()
 	t.peers.Store(&map[uint64]*peer{})
 	for i, l := range o.Listen {
 		t.spawn(func() { t.listen(uint32(i), l) })
@@ -172,7 +174,7 @@ func (t *Transport) spawn(f func()) bool {
 func (t *Transport) peer(id uint64) *peer { return (*t.peers.Load())[id] }
 
 // SetPeers says who the other members are. It connects to new ones and ends the links with those
-// that are not listed. It ignores this member itself. It may be called at any time and does not
+// that are not listed. Of this member itself it takes only the name. It may be called at any time and does not
 // wait.
 func (t *Transport) SetPeers(peers []Peer) {
 	for _, p := range t.replacePeers(peers) {
@@ -187,6 +189,7 @@ func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
 	if t.closed {
 		return nil
 	}
+	t.rename(peers)
 	old := *t.peers.Load()
 	all := make(map[uint64]*peer, len(peers))
 	for _, p := range peers {
@@ -289,9 +292,7 @@ func (t *Transport) SetLink(to uint64, f LinkFault) {
 	}
 	p.fault.Store(&f)
 	if f.Delay > 0 {
-		for _, s := range *p.senders.Load() {
-			s.makeShapeable()
-		}
+		p.makeShapeable()
 	}
 	if !f.Drop {
 		p.retry()

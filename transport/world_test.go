@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -142,7 +143,7 @@ func start(t testing.TB, id uint64, tm timing, addr string, change func(*Options
 func connect(all ...*member) {
 	var peers []Peer
 	for _, m := range all {
-		peers = append(peers, Peer{m.id, []string{m.addr}})
+		peers = append(peers, Peer{ID: m.id, Addrs: []string{m.addr}, Name: fmt.Sprintf("m%d", m.id)})
 	}
 	for _, m := range all {
 		m.SetPeers(peers)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 func init() { commands = append(commands, newBenchCommand) }
@@ -121,7 +122,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
 	fl.IntVar(&s.CodeK, "code-k", 0, "where large commands are coded: how many fragments make one of 16 KiB or more whole, at most (0: the protocol's default)")
 	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
-	fl.StringVar(&s.Net, "net", "", "emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; each card has the bandwidth")
+	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 
@@ -159,7 +160,7 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 		const most, mostBytes = 100_000, 64 << 20
 		l.Inflight = min(most, max(16, mostBytes/max(l.Payload, 1)))
 	}
-	if err := checkNet(f.config.Settings.Net); err != nil {
+	if err := readNet(&f.config.Settings.Net); err != nil {
 		return usageError{err}
 	}
 	for _, c := range f.contestants() {

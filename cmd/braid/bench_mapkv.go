@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/mapkv"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // mapkvFlags are the flags of braid bench mapkv-serve, named as etcd's.
@@ -51,7 +52,7 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
 	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")
 	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments where values are coded")
-	fl.StringVar(&f.net, "net", "", "emulate links: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%,nics=2")
+	fl.StringVar(&f.net, "net", "", netspec.Usage)
 	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
 		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
@@ -96,7 +97,7 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 		}
 		peers = append(peers, peer)
 	}
-	if err := checkNet(f.net); err != nil {
+	if err := readNet(&f.net); err != nil {
 		return o, "", err
 	}
 	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: peers, LeaseReads: f.leaseReads, Net: f.net}

@@ -58,7 +58,7 @@ cluster begins with, has no meaning.`,
     --listen-client-urls http://10.0.0.4:2379 --listen-peer-urls http://10.0.0.4:2380`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(s.Load(cmd.Flags(), os.Environ()), checkNet(s.Net)); err != nil {
+			if err := errors.Join(s.Load(cmd.Flags(), os.Environ()), readNet(&s.Net), whereIn(s.Net, s.Name)); err != nil {
 				return usageError{err}
 			}
 			return serve(cmd.Context(), s, cmd.ErrOrStderr())

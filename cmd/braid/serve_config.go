@@ -235,6 +235,7 @@ func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config
 		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
 		if settings.SameURLs(m.PeerURLs, s.AdvertisePeer) {
 			who.self = braid.MemberID(m.ID)
+			who.members[len(who.members)-1].Name = s.Name // the cluster may not know it before it has started
 		}
 	}
 	if who.self == 0 {

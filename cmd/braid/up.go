@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
-	"github.com/braidlog/braid/transport"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 func init() { commands = append(commands, newUpCommand) }
@@ -65,7 +65,9 @@ says what to expect. --net "…,nics=N" gives each member N emulated network car
   braid up --nodes 5 --protocol niagara --placement code --data braided
   braid up --restart                    # members that die are started again
   braid up --restore backup.db --data new
-  braid up --net latency=5ms,loss=0.1%  # emulated links between the members`,
+  braid up --net latency=5ms,loss=0.1%  # emulated links between the members
+  braid up --net regions=us-east-1+eu-west-1+ap-northeast-1      # a member in each region
+  braid up --net "latency=1ms;1~2:latency=40ms;2>3:loss=1%"      # pairs that differ; > is one way`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -170,7 +172,7 @@ func (f *upFlags) check() error {
 	if f.restoreFile != "" && launch.Exists(f.data) {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
 	}
-	return errors.Join(checkNet(f.log.Net), f.log.Complete())
+	return errors.Join(readNet(&f.log.Net), f.log.Complete())
 }
 
 // published waits until all members have published their client URLs. Then the list of members is
@@ -185,14 +187,6 @@ func published(ctx context.Context, member launch.Member) error {
 				return fmt.Errorf("%s did not publish its addresses yet", p.PeerURLs)
 			}
 		}
-	}
-	return nil
-}
-
-// checkNet says what is wrong with --net.
-func checkNet(emulation string) error {
-	if _, err := transport.ParseEmulation(emulation); err != nil {
-		return fmt.Errorf("--net: %w", err)
 	}
 	return nil
 }
@@ -212,8 +206,8 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 		spec.BasePort = launch.AnyPort
 	}
 	if f.cards == 0 && !exists {
-		emulation, _ := transport.ParseEmulation(f.log.Net) // check has seen it
-		spec.Cards = min(max(1, emulation.NICs), launch.MaxCards)
+		emulation, _ := netspec.Parse(f.log.Net) // check has seen it
+		spec.Cards = min(max(1, emulation.Cards("").Number), launch.MaxCards)
 	}
 	return spec
 }

@@ -34,7 +34,7 @@ var rooms = []room{
 	{folder: "sim", may: []string{"member", "datadir", "registry", "protocol", "order", "wal", "check", "erasure"}},
 	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
-	{folder: "internal/settings", may: []string{"registry", "protocol", "order"}},
+	{folder: "internal/settings", may: []string{"registry", "protocol", "order", "transport/netspec"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
 	{folder: ".", may: []string{"member", "replica", "registry", "order", "protocol"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // What the flags --placement and --leaders can say.
@@ -57,7 +58,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
 	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair damage (0: never)")
 	f.BoolVar(&l.TrimWhole, "trim-whole", false, "with placement code: cut whole copies down to a fragment once enough members hold theirs")
-	f.StringVar(&l.Net, "net", "", "emulate links to members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%")
+	f.StringVar(&l.Net, "net", "", netspec.Usage)
 }
 
 // served tells what each protocol does that can serve.

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/braidlog/braid/transport/netspec"
+)
+
+// readNet reads a specification of links from its file, if it names one, and says what is wrong with it.
+func readNet(spec *string) error {
+	file, isFile := strings.CutPrefix(strings.TrimSpace(*spec), "@")
+	text := *spec
+	if isFile {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("--net: %w", err)
+		}
+		text = string(content)
+	}
+	s, err := netspec.Parse(text)
+	if err != nil {
+		return fmt.Errorf("--net: %w", err)
+	}
+	if isFile { // members and reports get what it says, and not where that stood
+		*spec = s.String()
+	}
+	return nil
+}
+
+// whereIn says that a member must be told its region. A specification that is wrong is told by readNet.
+func whereIn(spec, member string) error {
+	s, err := netspec.Parse(spec)
+	if err != nil {
+		return nil
+	}
+	if err := s.CheckMember(member); err != nil {
+		return fmt.Errorf("--net: %w", err)
+	}
+	return nil
+}
