@@ -1,0 +1,58 @@
+package braid_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// TestNetOfRegions: links take what lies between their members' regions, which are found by name, and
+// change while they are in use.
+func TestNetOfRegions(t *testing.T) {
+	l := newLibrary(t, 3, func(o *braid.Options) {
+		o.Placement = braid.PlacementCopy
+		o.Members = slices.Clone(o.Members)
+		for i := range o.Members {
+			o.Members[i].Name = fmt.Sprintf("m%d", i+1)
+		}
+		o.Net = "regions=eu-west-1+eu-west-2+eu-central-1"
+		o.Answer = func(_ context.Context, _ braid.MemberID, b []byte) ([]byte, error) { return b, nil }
+	})
+	ask := func(from, to braid.MemberID) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := l.nodes[from].Ask(ctx, to, []byte("x"))
+		return time.Since(began), err
+	}
+	expect := func(want map[[2]braid.MemberID]time.Duration) {
+		t.Helper()
+		for pair, trip := range want {
+			// Links may not be up yet. A busy machine may be late, but not always, and nothing is early.
+			took, err := ask(pair[0], pair[1])
+			for end := time.Now().Add(30 * time.Second); (err != nil || took > trip*5/4+5*time.Millisecond) && time.Now().Before(end); {
+				took, err = ask(pair[0], pair[1])
+			}
+			require.NoError(t, err, "%v", pair)
+			require.LessOrEqual(t, took, trip*5/4+5*time.Millisecond, "%v", pair)
+			require.GreaterOrEqual(t, took, trip, "%v", pair)
+		}
+	}
+	const ms = time.Millisecond
+	expect(map[[2]braid.MemberID]time.Duration{{1, 2}: 14 * ms, {2, 1}: 14 * ms, {1, 3}: 27 * ms, {3, 2}: 18 * ms})
+	for _, n := range l.nodes {
+		require.NoError(t, n.SetNet("latency=1ms;1>2:latency=10ms"))
+	}
+	expect(map[[2]braid.MemberID]time.Duration{{1, 2}: 11 * ms, {2, 1}: 11 * ms, {1, 3}: 2 * ms})
+	require.ErrorContains(t, l.nodes[1].SetNet("latency=5"), "missing unit")
+	for _, n := range l.nodes {
+		require.NoError(t, n.SetNet(""))
+	}
+	expect(map[[2]braid.MemberID]time.Duration{{1, 2}: 0})
+}
