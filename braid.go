@@ -140,9 +140,9 @@ func listen(addrs []string) ([]net.Listener, error) {
 }
 
 // core makes this member's part of an instance from what the disk held.
-func (o *Options) core(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
+func (o *Options) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c := protocol.Settings{
-		Self: o.Self, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
+		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
 		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
 		Leaders: protocol.Leaders(o.Leaders),

@@ -24,6 +24,8 @@ const (
 	EntryReshape
 	// EntryGroup stands for several batches (see group.go).
 	EntryGroup
+	// EntryLane opens a lane (see lane.go).
+	EntryLane
 	entryKinds
 )
 
@@ -41,6 +43,8 @@ func (k EntryKind) String() string {
 		return "reshape"
 	case EntryGroup:
 		return "group"
+	case EntryLane:
+		return "lane"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -56,14 +60,14 @@ type Entry struct {
 	Index Index
 	Term  Term
 	// ID is the first command's id; the others follow with consecutive sequence numbers.
-	// Zero for entries that the leader makes itself.
+	// Zero for entries that the leader makes itself, except those about lanes: see lane.go.
 	ID ProposalID
 	// Low promises that of the session nothing below it waits to take effect, through whichever
 	// instance. So a member may forget which of those numbers took effect, and refuses what comes
 	// of them later. It promises the same of all earlier lives, except if it is 0 and the
 	// instances share the session's numbers: then something of an earlier life may still take
 	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
-	// Instances.
+	// Instances. In a group of a lane it is where its range begins: see Range.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless the kind has commands).
 	Count uint32
@@ -214,7 +218,7 @@ func (e *Entry) encodeHead(b []byte) {
 
 // checkKind reports fields of a head that its kind of entry must not have.
 func (e *Entry) checkKind() error {
-	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape
+	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape || e.Kind == EntryLane
 	switch {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):

@@ -25,6 +25,8 @@ type Settings struct {
 	// Self and Instance are required.
 	Self     MemberID
 	Instance InstanceID
+	// Session is the member's in this life. Who has a lane names it so.
+	Session Session
 
 	// Heartbeat is how often a leader makes itself heard; > 0.
 	Heartbeat time.Duration
@@ -79,6 +81,10 @@ type Settings struct {
 	// no majorities. With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and
 	// 2·ReadQuorum > voters.
 	ReadQuorum, WriteQuorum int
+
+	// Lanes: members spread blind proposals themselves (docs/lcr.md). It must be set on all members
+	// or none, and needs a Session.
+	Lanes bool
 
 	// Mutant breaks a rule on purpose; only for tests.
 	Mutant Mutant

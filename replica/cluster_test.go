@@ -276,7 +276,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 		c.tune(&o)
 	}
 	o.Codec = raft.Codec
-	o.Core = func(instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
+	o.Core = func(instance protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		core, err := raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,
 		}, rec)

@@ -34,7 +34,7 @@ type Options struct {
 	// Leaders says who should lead which instance.
 	Leaders protocol.Leaders
 	// Core makes an instance's core from what was on disk.
-	Core func(protocol.InstanceID, protocol.Recovered) (protocol.Core, error)
+	Core func(protocol.InstanceID, protocol.Session, protocol.Recovered) (protocol.Core, error)
 	// Codec is what is known of the core's messages.
 	Codec *protocol.Codec
 	// Proposing is how the cores take proposals.

@@ -83,8 +83,8 @@ func panicInProcess(t *testing.T, what, dir string) {
 	sm, core := &machine{}, o.Core
 	switch what {
 	case "core":
-		o.Core = func(id protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
-			c, err := core(id, rec)
+		o.Core = func(id protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+			c, err := core(id, session, rec)
 			return panicking{c, "fatal"}, err
 		}
 	case "machine":

@@ -176,7 +176,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 
 // newLoop makes the event loop of an instance from what was on disk.
 func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
-	core, err := r.opt.Core(log.Instance, *log.Recovered)
+	core, err := r.opt.Core(log.Instance, r.session, *log.Recovered)
 	if err != nil {
 		return nil, err
 	}

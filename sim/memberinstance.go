@@ -90,7 +90,7 @@ func newMemberInstance(m *Member, instance protocol.InstanceID, c *instanceJudge
 // begin makes the instance from what was recovered.
 func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
 	m, set := s.m, s.m.own
-	core, err := set.newCore(m.id, s.instance, *rec)
+	core, err := set.newCore(m.id, s.instance, session, *rec)
 	if err != nil {
 		return err
 	}

@@ -260,9 +260,9 @@ func (s *Settings) isolateLeaders(d chance) {
 }
 
 // newCore makes the protocol's core of a member.
-func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
+func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c := s.Core
-	c.Self, c.Instance = self, instance
+	c.Self, c.Instance, c.Session = self, instance, session
 	return s.protocol.Core.New(c, rec)
 }
 

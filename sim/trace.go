@@ -78,6 +78,9 @@ func describeEntry(e *protocol.Entry) string {
 	if e.Kind == protocol.EntryGroup {
 		text = fmt.Sprintf("%s×%d", text, e.Count)
 	}
+	if r, ok := e.Range(); ok {
+		text = fmt.Sprintf("%s of lane %s.%d %d…%d", text, r.Lane.Member, r.Lane.Life(), r.From, r.To)
+	}
 	if e.Kind == protocol.EntrySkip {
 		text += fmt.Sprintf(" to %d", e.Round())
 	}

@@ -120,6 +120,11 @@ func describeEntry(e *protocol.Entry) string {
 		s += fmt.Sprintf(":skip to %d", e.Round())
 	case protocol.EntryReshape:
 		s += fmt.Sprintf(":reshape to %d", e.Instances())
+	case protocol.EntryLane:
+		s += fmt.Sprintf(":lane of %s opens", e.ID.Session.Member)
+	}
+	if r, ok := e.Range(); ok {
+		s += fmt.Sprintf(":lane of %s %d…%d", r.Lane.Member, r.From, r.To)
 	}
 	if e.K == 1 && e.Form == protocol.FormWhole {
 		s += ":body"
@@ -142,7 +147,10 @@ func describeHoldings(hs []protocol.Holding, question bool) string {
 	return fmt.Sprintf(" {%s}", strings.Join(parts, " "))
 }
 
-func plain(e *protocol.Entry) bool { return e.Kind.Commands() && e.BodySize == 0 }
+func plain(e *protocol.Entry) bool {
+	_, ranged := e.Range()
+	return e.Kind.Commands() && e.BodySize == 0 && !ranged
+}
 
 // describeEntries writes long runs of batches as one.
 func describeEntries(es []protocol.Entry) string {

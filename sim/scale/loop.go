@@ -65,7 +65,7 @@ const (
 
 func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
 	rec := protocol.Recovered{Base: meta.Base(instance)}
-	core, err := protocolCore.New(protocol.Settings{Self: m.id, Instance: instance, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
+	core, err := protocolCore.New(protocol.Settings{Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}

@@ -1,0 +1,37 @@
+package protocol
+
+// A lane is what one life of one member brings to the others by itself, without the leader: batches,
+// numbered from 1 (docs/lcr.md). The leader only says in the log which of them take effect, and where.
+// Two kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
+// life of the same member had. An EntryGroup that has a range stands for a part of a lane. The ranges
+// of a lane follow each other in the log without a gap.
+
+// Lane names a lane: the life of the member whose it is. A member has one lane at a time.
+type Lane = Session
+
+// LaneRange is a part of a lane, from From to To, both included.
+type LaneRange struct {
+	Lane     Lane
+	From, To uint64
+}
+
+// NewLane returns the entry that opens a lane, not yet sealed.
+func NewLane(lane Lane) Entry {
+	e := Entry{Kind: EntryLane, ID: ProposalID{Session: lane}}
+	e.SealPayload()
+	return e
+}
+
+// NewRange returns the group of some batches of a lane, not yet sealed. They follow each other, and the
+// Index of each is its number in the lane.
+func NewRange(lane Lane, batches []Entry) Entry {
+	e := NewGroup(batches)
+	e.ID = ProposalID{Session: lane, Seq: uint64(batches[len(batches)-1].Index)}
+	e.Low = uint64(batches[0].Index)
+	return e
+}
+
+// Range is which part of which lane the entry stands for; false if for none.
+func (e *Entry) Range() (LaneRange, bool) {
+	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, e.Kind == EntryGroup && e.ID.Seq > 0
+}
