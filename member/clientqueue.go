@@ -58,7 +58,7 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 
 // AddWith is Add for a command with options.
 func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
-	use, path, err := q.Proposals.use(o)
+	use, path, err := q.Proposals.use(o, false)
 	if err != nil {
 		return false, err
 	}

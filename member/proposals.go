@@ -120,7 +120,7 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 // AddWith is Add for a command with options. Commands of one batch take the same path, in the same mode.
 // If the command is to wait for others, those that come meanwhile do not wait for it.
 func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
-	use, path, err := p.use(o)
+	use, path, err := p.use(o, false)
 	if err != nil {
 		return false, err
 	}
@@ -144,13 +144,13 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 }
 
 // use returns what the protocol takes notice of; nil if that is nothing, and the path is the first one.
-func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, protocol.Path, error) {
+func (p *Proposals) use(o *protocol.ProposeOptions, body bool) (*protocol.ProposeOptions, protocol.Path, error) {
 	if err := o.Validate(); err != nil {
 		return nil, 0, err
 	}
 	use, path := p.Proposing.Use(*o), protocol.Path(0)
 	if p.Proposing.Path != nil {
-		path = p.Proposing.Path(&use)
+		path = p.Proposing.Path(&use, body)
 	}
 	if use.Plain() && path == 0 {
 		return nil, 0, nil
@@ -161,7 +161,7 @@ func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, p
 // SetOptions gives options to a batch with one command, before it is added. It depends on nothing
 // that changes.
 func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
-	use, path, err := p.use(o)
+	use, path, err := p.use(o, len(b.Entry.Body) > 0)
 	if err != nil {
 		return err
 	}

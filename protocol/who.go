@@ -72,6 +72,11 @@ const sharedNumbers = 1 << 31
 // numbers of its own. It is the same if there is only one instance.
 func (s Session) Shared() bool { return s.Incarnation&sharedNumbers != 0 }
 
+// String writes the member and the number of its life.
+func (s Session) String() string {
+	return fmt.Sprintf("%s.%d", s.Member, uint32(s.Incarnation)&^sharedNumbers)
+}
+
 // Line says from which log of its member a session is. Sessions of different lines are
 // independent: neither is an earlier life of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }

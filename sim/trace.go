@@ -79,7 +79,7 @@ func describeEntry(e *protocol.Entry) string {
 		text = fmt.Sprintf("%s×%d", text, e.Count)
 	}
 	if r, ok := e.Range(); ok {
-		text = fmt.Sprintf("%s of lane %s.%d %d…%d", text, r.Lane.Member, r.Lane.Life(), r.From, r.To)
+		text = fmt.Sprintf("%s of lane %s %d…%d", text, r.Lane, r.From, r.To)
 	}
 	if e.Kind == protocol.EntrySkip {
 		text += fmt.Sprintf(" to %d", e.Round())

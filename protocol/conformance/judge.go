@@ -293,6 +293,13 @@ func (net *Net) ProposeEarly(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
+// ProposeBlind proposes a new command on a member that is of interest to nobody but takes effect.
+func (net *Net) ProposeBlind(id protocol.MemberID, size int) protocol.Entry {
+	e := net.Batch(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{{Blind: true}}})
+	return e
+}
+
 // Accepted reports whether a proposal was answered as accepted.
 func (net *Net) Accepted(e protocol.Entry) bool { return net.judge.accepted[e.ID] != 0 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Factory starts a core on a member from what its disk holds.
-type Factory func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error)
+// Factory starts a core, in a new life of a member, from what its disk holds.
+type Factory func(self protocol.Session, rec protocol.Recovered) (protocol.Core, error)
 
 // Net is a cluster in memory. Nothing happens in it by itself: tests step members,
 // deliver messages and complete writes one by one, or let Settle do it.
@@ -50,6 +50,8 @@ type Parcel struct {
 type Node struct {
 	ID   protocol.MemberID
 	Core protocol.Core // nil: crashed
+	// lives is how often it was started.
+	lives uint64
 	// Now is the member's own clock.
 	Now time.Duration
 	// Applied is the last index that was committed here and its term; Config is the
@@ -107,7 +109,8 @@ func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
 }
 
 func (net *Net) boot(n *Node) {
-	core, err := net.start(n.ID, n.recovered())
+	n.lives++
+	core, err := net.start(protocol.NewSession(n.ID, protocol.LogID{}, n.lives, true), n.recovered())
 	if err != nil {
 		net.t.Fatalf("member %s does not start: %v", n.ID, err)
 	}

@@ -37,7 +37,7 @@ func (c *clock) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 func TestNetKeepsCellsAndWakes(t *testing.T) {
 	var core *clock
 	var found []protocol.Cell
-	net := NewNet(t, 1, 1, &protocol.Codec{}, func(_ protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
+	net := NewNet(t, 1, 1, &protocol.Codec{}, func(_ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		core, found = &clock{}, rec.Cells
 		return core, nil
 	})

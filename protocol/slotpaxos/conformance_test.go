@@ -9,9 +9,9 @@ import (
 )
 
 func factory(change func(*protocol.Settings)) conformance.Factory {
-	return func(self protocol.MemberID, rec protocol.Recovered) (protocol.Core, error) {
+	return func(self protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		c := protocol.Settings{
-			Self: self, Instance: 1,
+			Self: self.Member, Session: self, Instance: 1,
 			Heartbeat: 10 * conformance.Pace, ElectionTimeout: 100 * conformance.Pace,
 		}
 		if change != nil {
