@@ -9,7 +9,7 @@ import (
 
 // Check is protocol.Core's.
 func (r *Raft) Check() error {
-	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkConfigs, checkPeers, checkReads, checkBodies} {
+	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkConfigs, checkPeers, checkReads, checkBodies, checkLanes} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
 		}

@@ -149,3 +149,22 @@ func TestConformanceWoven(t *testing.T) {
 		})
 	}
 }
+
+// withLanes is a cluster in which members have lanes.
+func withLanes(change func(*protocol.Settings)) conformance.Factory {
+	return factory(func(c *protocol.Settings) {
+		if c.Lanes = true; change != nil {
+			change(c)
+		}
+	})
+}
+
+// Every second proposal is blind, and takes the lane of the member that it is made to.
+func TestConformanceWithLanes(t *testing.T) {
+	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.RunWith(t, raft.Codec, withLanes(change), conformance.Options{Derive: raft.Derive, Accepted: true})
+		})
+	}
+}

@@ -275,6 +275,7 @@ func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
 	r.lead.first = r.log.last + 1
+	r.lanes.begin()
 	r.lead.restripe.until = r.now + restripeTimeouts*r.cfg.ElectionTimeout
 	r.trackPeers()
 	for _, b := range r.ballots {

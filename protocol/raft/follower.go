@@ -60,6 +60,9 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 			configs++
 		}
 	}
+	if !r.fitLanes(entries) {
+		return false
+	}
 	if len(entries) == 0 {
 		return true
 	}
@@ -68,6 +71,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	}
 	for i := range entries {
 		r.log.append(entries[i])
+		r.lanesAppended(&entries[i])
 		r.noteCoded(&entries[i])
 		r.writeEntry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
@@ -87,6 +91,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 		panic(fmt.Sprintf("raft: member %s: cutting the log at %d, but %d is committed", r.cfg.Self, i, r.commit))
 	}
 	r.log.truncate(i)
+	r.lanesCut()
 	r.disk.cut(i)
 	for n := len(r.coded); n > 0 && r.coded[n-1] >= i; n-- {
 		r.coded = r.coded[:n-1]
@@ -171,7 +176,7 @@ func onHeartbeat(r *Raft, m message) {
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)
 	a := msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
-		Part{Index: match, Hint: hint, Round: m.Round})
+		Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs()})
 	r.tellBodies(a)
 	r.answer(a)
 }

@@ -32,6 +32,14 @@ const (
 	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
 	// a row. It is answered by MsgAppendResp.
 	MsgBodies
+	// MsgLane brings batches of a lane. It is answered by MsgLaneResp if its own member sent it with
+	// a Context.
+	MsgLane
+	MsgLaneResp
+	// MsgLaneFetch asks for a lane's batches from Index on. It is answered by a MsgLane.
+	MsgLaneFetch
+	// MsgLaneOpen asks the leader to open the sender's lane.
+	MsgLaneOpen
 	messageTypes
 )
 
@@ -57,13 +65,19 @@ var types = [messageTypes - own]protocol.Traits{
 	MsgHoldings - own:      {Name: "Holdings"},
 	MsgHoldingsResp - own:  {Name: "HoldingsResp"},
 	MsgBodies - own:        {Name: "Bodies"},
+	MsgLane - own:          {Name: "Lane", Brings: protocol.BringsProposals},
+	MsgLaneResp - own:      {Name: "LaneResp"},
+	MsgLaneFetch - own:     {Name: "LaneFetch"},
+	MsgLaneOpen - own:      {Name: "LaneOpen"},
 }
 
 // Part is what Raft's messages have beside what all protocols' messages have. Which fields mean
 // something depends on the type; unused ones are zero. Of the common ones, Commit is the sender's
 // commit index, in a HeartbeatResp Applied of [protocol.Tick].
 type Part struct {
-	Force   bool // a vote asked for by a leadership transfer: stickiness does not apply
+	// Force: Votes: asked for by a leadership transfer, so stickiness does not apply. Lane: somebody
+	// waits for the results.
+	Force   bool
 	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
 	Reason  protocol.Reason
 	// Partial and Restripes: AppendResp, HeartbeatResp: as in [protocol.Bodies].
@@ -75,13 +89,17 @@ type Part struct {
 	// term; LogTerm is 0 if the leader does not know it any more.
 	Index   protocol.Index
 	LogTerm protocol.Term
+	// LaneResp: the disk holds the lane up to here. LaneFetch: what is missing begins here.
 	// Hint and HintTerm: AppendResp with Reject: where the follower's log may match.
 	Hint     protocol.Index
 	HintTerm protocol.Term
-	// Round numbers the leader's confirmations of its leadership; answers repeat it.
+	// Round numbers the leader's confirmations of its leadership; answers repeat it. LaneOpen: the
+	// incarnation of an earlier lane of which the sender holds something up to ID.Seq.
 	Round uint64
-	// ID is the refused proposal's id (ProposeResp).
+	// ID is the refused proposal's id (ProposeResp). In messages about a lane its Session is the lane.
 	ID protocol.ProposalID
+	// Lanes: HeartbeatResp: up to where the disk holds lanes, where that is more than is committed.
+	Lanes []LaneHigh
 }
 
 // message is a message with its part.
@@ -123,13 +141,18 @@ func describe(in *protocol.Message) string {
 		}
 	case MsgHeartbeatResp:
 		text = fmt.Sprintf("match %d seen %d", m.Index, m.Hint)
+	case MsgLane, MsgLaneResp, MsgLaneFetch, MsgLaneOpen:
+		text = describeLane(m)
 	case MsgRead:
 		text = fmt.Sprint(m.Context)
 	case MsgReadResp:
 		text = fmt.Sprintf("%d at %d", m.Context, m.Index)
 	}
-	if m.Force {
+	if m.Force && m.Type != MsgLane {
 		text = "forced " + text
+	}
+	for _, h := range m.Lanes {
+		text += fmt.Sprintf(" lane %s to %d", h.Lane, h.High)
 	}
 	if m.Reason != protocol.ReasonNone {
 		text += fmt.Sprintf(" (%s)", m.Reason)
@@ -141,6 +164,24 @@ func describe(in *protocol.Message) string {
 		text += " lacking"
 	}
 	return strings.TrimSpace(text)
+}
+
+// describeLane is what a message about a lane says.
+func describeLane(m message) string {
+	text := fmt.Sprintf("of %s", m.ID.Session)
+	switch {
+	case m.Type == MsgLane && m.Force:
+		text += " urgent"
+	case m.Type == MsgLaneResp && m.Reject:
+		text += fmt.Sprintf(" holds %d, a gap follows", m.Index)
+	case m.Type == MsgLaneResp:
+		text += fmt.Sprintf(" holds %d", m.Index)
+	case m.Type == MsgLaneFetch:
+		text += fmt.Sprintf(" from %d", m.Index)
+	case m.Type == MsgLaneOpen && m.Round > 0:
+		text += fmt.Sprintf(", ending %s at %d", protocol.Lane{Member: m.From, Incarnation: m.Round}, m.ID.Seq)
+	}
+	return text
 }
 
 // claims is what a message says that must be so.

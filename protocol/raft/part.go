@@ -23,7 +23,8 @@ const (
 	hasSeq
 	hasForce
 	hasLacking
-	numbers = iota - 2
+	hasLanes
+	numbers = iota - 3
 )
 
 // fields are those that a type may have.
@@ -33,13 +34,17 @@ var fields = [messageTypes - own]uint16{
 	MsgAppend - own:        hasIndex | hasLogTerm | hasRound,
 	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
 	MsgHeartbeat - own:     hasIndex | hasLogTerm | hasRound,
-	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes,
+	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes,
 	MsgProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
 	MsgRead - own:          hasRound,
 	MsgReadResp - own:      hasIndex | hasRound | hasReason,
 	MsgHoldings - own:      hasRound,
 	MsgHoldingsResp - own:  hasRound,
 	MsgBodies - own:        hasRound,
+	MsgLane - own:          hasForce | hasMember | hasIncarnation,
+	MsgLaneResp - own:      hasIndex | hasMember | hasIncarnation,
+	MsgLaneFetch - own:     hasIndex | hasMember | hasIncarnation,
+	MsgLaneOpen - own:      hasRound | hasMember | hasIncarnation | hasSeq,
 }
 
 // Append implements protocol.Part.
@@ -59,6 +64,12 @@ func (p *Part) Append(dst []byte) []byte {
 		if v != 0 {
 			has |= 1 << i
 			dst = binary.AppendUvarint(dst, v)
+		}
+	}
+	if len(p.Lanes) > 0 {
+		has |= hasLanes
+		for _, h := range p.Lanes {
+			dst = appendHigh(dst, h.Lane, h.High)
 		}
 	}
 	binary.LittleEndian.PutUint16(dst[at:], uint16(has))
@@ -88,12 +99,21 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		}
 		rest = rest[n:]
 	}
+	var lanes []LaneHigh
+	for has&hasLanes != 0 && len(rest) > 0 {
+		lane, n, more, ok := nextHigh(rest)
+		if !ok {
+			return nil, wrong("has a lane that is none")
+		}
+		lanes, rest = append(lanes, LaneHigh{lane, n}), more
+	}
 	if len(rest) > 0 || v[5] > 0xff || v[6] > 0xff || v[7] > 0xffffffff {
 		return nil, wrong("has too much")
 	}
 	return msg(protocol.Message{}, Part{
 		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
 		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0,
-		ID: protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
+		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
+		Lanes: lanes,
 	}).Message, nil
 }

@@ -7,7 +7,13 @@ import (
 )
 
 // propose takes entries in on the member where they were proposed.
-func (r *Raft) propose(entries []protocol.Entry) {
+func (r *Raft) propose(in *protocol.Propose) {
+	entries := in.Entries
+	if r.lanes != nil {
+		if entries = r.takeIntoLane(in); len(entries) == 0 {
+			return
+		}
+	}
 	if r.role != protocol.Leader && r.leader != 0 && !r.removed() {
 		r.forward(entries)
 		return
@@ -101,6 +107,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	}
 	e.Seal(r.log.last+1, r.term, head)
 	r.log.append(*e)
+	r.lanesAppended(e)
 	r.noteCoded(e)
 	r.writeEntry(e)
 	r.lead.uncommitted += e.Bytes()

@@ -73,7 +73,8 @@ type Raft struct {
 	needed  bool
 	ballots []ballot // of the election under way
 
-	lead leading
+	lead  leading
+	lanes *lanes
 }
 
 type configAt struct {
@@ -147,6 +148,9 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.disk = disk{durable: r.log.last, commit: r.commit}
 	r.configChanged()
+	if err := r.recoverLanes(&rec); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -186,15 +190,18 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.started = true
 		r.heard = now
 		r.rest()
+		if r.lanes != nil {
+			r.dropStale()
+		}
 	}
-	role, term, leader, confAt := r.role, r.term, r.leader, r.confAt
+	role, term, leader, confAt, route := r.role, r.term, r.leader, r.confAt, r.lanes.route()
 	switch in := in.(type) {
 	case *protocol.Message:
 		r.receive(in)
 	case protocol.Tick:
 		r.tick(in)
 	case protocol.Propose:
-		r.propose(in.Entries)
+		r.propose(&in)
 	case protocol.ProposeChange:
 		r.proposeChange(in)
 	case protocol.Read:
@@ -229,10 +236,12 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.transfer(in)
 	}
 	r.prepare()
+	r.confirmLanes()
 	r.give()
+	r.settleLanes()
 	r.disk.end(r.log.last, now)
 	r.log.drop(r.disk.settled())
-	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt {
+	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt || route != r.lanes.route() {
 		out.Changed = true
 	}
 	r.out = nil
@@ -243,6 +252,7 @@ func (r *Raft) give() {
 	for r.given < r.commit {
 		run := r.log.run(r.given+1, r.commit+1)
 		r.out.Commit = append(r.out.Commit, run...)
+		r.lanesCommitted(run)
 		r.given += protocol.Index(len(run))
 	}
 }
@@ -271,6 +281,10 @@ var handlers = [...][roles]handler{
 	MsgHoldings:      {onHoldings, onHoldings, onHoldings, nil},
 	MsgHoldingsResp:  {nil, nil, nil, onHoldingsResp},
 	MsgBodies:        {onBodies, onBodies, onBodies, nil},
+	MsgLane:          {onLane, onLane, onLane, onLane},
+	MsgLaneResp:      {onLaneResp, onLaneResp, onLaneResp, onLaneResp},
+	MsgLaneFetch:     {onLaneFetch, onLaneFetch, onLaneFetch, onLaneFetch},
+	MsgLaneOpen:      {nil, nil, nil, onLaneOpen},
 }
 
 func (r *Raft) receive(in *protocol.Message) {
@@ -291,7 +305,7 @@ func (r *Raft) receive(in *protocol.Message) {
 // and their answers.
 func termless(t protocol.MessageType) bool {
 	switch t {
-	case MsgPropose, MsgProposeResp, MsgRead, MsgReadResp:
+	case MsgPropose, MsgProposeResp, MsgRead, MsgReadResp, MsgLane, MsgLaneResp, MsgLaneFetch, MsgLaneOpen:
 		return true
 	}
 	return false
@@ -400,6 +414,7 @@ func (r *Raft) tick(t protocol.Tick) {
 			r.campaign(false)
 		}
 	}
+	r.tickLanes()
 	r.noteCommit()
 }
 
@@ -418,7 +433,7 @@ func (r *Raft) Status() protocol.Status {
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(), Removed: r.removed() && !r.conf.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
-		Restriping: r.lead.restripe.left, Undecided: r.confAt > r.commit,
+		Restriping: r.lead.restripe.left, Undecided: r.confAt > r.commit, Routes: r.routes(),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.place.k()

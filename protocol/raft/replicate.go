@@ -243,6 +243,7 @@ func onHeartbeatResp(r *Raft, m message) {
 		return
 	}
 	p.applied = m.Commit
+	r.heardHighs(m)
 	p.measured(r.tripOf(m))
 	switch {
 	case m.Index > p.match:
@@ -284,6 +285,7 @@ func (r *Raft) lost(p *progress, m message) bool {
 
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
+	r.laneUnreachable(id)
 	if p := r.peer(id); p != nil && p.phase == stream && len(p.frames) > 0 {
 		p.become(probe, p.match+1, r.now)
 		p.pause(r.now)

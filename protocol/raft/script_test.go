@@ -29,6 +29,7 @@ const (
 //	beat id | wait id ms      id's clock moves by a heartbeat (or ms) and ticks
 //	pass id ms                id's clock moves, and does not tick
 //	propose id [n] [size]     n proposals; burst: in one Propose; body=SIZE: with a body;
+//	                          blind or early: it may take a lane; early: in ModeAccepted
 //	                          skip=ROUND or reshape=INSTANCES: of the global log itself
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [join=(…)] [remove=(…)]
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
@@ -130,6 +131,7 @@ func (a args) config() (c protocol.Settings) {
 	c.NoPipeline = a.d.HasArg("no-pipeline")
 	c.NoParallelAppend = a.d.HasArg("no-parallel-append")
 	c.LeaseReads = a.d.HasArg("lease")
+	c.Lanes = a.d.HasArg("lanes")
 	c.MaxClockDrift = time.Duration(a.num("drift", 0)) * time.Millisecond
 	c.Instance = protocol.InstanceID(a.num("instance", 1))
 	c.Leaders = protocol.Leaders(a.text("leaders"))
@@ -147,9 +149,12 @@ var commands = map[string]func(*script, args){
 		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, raft.Codec, factory(func(c *protocol.Settings) {
 			self := *c
 			*c = config
-			c.Self, c.Heartbeat, c.ElectionTimeout = self.Self, self.Heartbeat, self.ElectionTimeout
+			c.Self, c.Session, c.Heartbeat, c.ElectionTimeout = self.Self, self.Session, self.Heartbeat, self.ElectionTimeout
 		}))
 		s.net.Woven = a.d.HasArg("woven")
+		if config.Lanes {
+			s.net.Derive = raft.Derive
+		}
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {
 			s.net.Tick(n.ID, 0)
@@ -180,6 +185,10 @@ var commands = map[string]func(*script, args){
 				s.net.ProposeSkip(a.id("id"), protocol.Round(a.num("skip", 0)))
 			case a.d.HasArg("reshape"):
 				s.net.Step(a.id("id"), protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(a.num("reshape", 0))}})
+			case a.d.HasArg("blind"):
+				s.net.ProposeBlind(a.id("id"), a.num("size", 8))
+			case a.d.HasArg("early"):
+				s.net.ProposeEarly(a.id("id"), a.num("size", 8))
 			case a.d.HasArg("body"):
 				s.net.ProposeBody(a.id("id"), a.num("body", 0))
 			default:

@@ -119,6 +119,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.bodies.missing, r.bodies.restripes, r.bodies.spoken = true, 0, false // until the owner has looked
 	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
+	r.lanesInstalled(&base)
 	r.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	r.writeState()
 	r.configChanged()

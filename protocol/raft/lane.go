@@ -1,0 +1,420 @@
+package raft
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Lanes (docs/lcr.md) are beside the log and its placement, on the leader and on followers alike:
+//
+//	lane.go       what a member holds of lanes that is not committed
+//	lanemarks.go  what the log says about lanes
+//	laneown.go    a member and its own lane
+//	lanelead.go   a leader puts parts of lanes into the log
+//
+// In the log there are whole groups. So whatever is committed is recovered, sent to laggards and
+// compacted as anything else. What is held of lanes only goes before that.
+
+// lanes is all that a member knows about lanes; nil if there are none in this cluster.
+type lanes struct {
+	// confirmed is what the log says up to what was handed over as committed, end what it says to its
+	// end.
+	confirmed, end laneMarks
+	// opened are the lanes that entries after the commit index open, in the order of the log. Another
+	// one may close them before they are committed.
+	opened []openedLane
+	// held are lanes of which something is held, sorted. Each is known.
+	held []*heldLane
+	// cells is the highest number of a cell that this member ever used. stale are cells that a start
+	// found to be void.
+	cells uint64
+	stale []uint64
+	own   ownLane
+	lead  laneLeading
+}
+
+type openedLane struct {
+	index protocol.Index
+	lane  protocol.Lane
+}
+
+// heldLane is what a member holds of a lane beyond what is committed.
+type heldLane struct {
+	lane protocol.Lane
+	// base: entries up to it are committed. From there on the batches follow each other without a gap:
+	// batches[i] has number base+1+i.
+	base    uint64
+	batches []protocol.Entry // shared with messages: never written to
+	cells   []laneCell       // one for each batch
+	bytes   int              // of the batches
+	// urgent: somebody waits for the result of entries up to here, so the leader does not wait for
+	// others before it puts them into the log.
+	urgent uint64
+}
+
+// laneCell is where a batch is on the disk: durable when the step is.
+type laneCell struct{ number, step uint64 }
+
+func (h *heldLane) high() uint64 { return h.base + uint64(len(h.batches)) }
+
+// after returns the batches after a number that is not below base.
+func (h *heldLane) after(n uint64) []protocol.Entry {
+	return h.batches[min(n-h.base, uint64(len(h.batches))):]
+}
+
+// durable is up to where the lane is on this member's disk.
+func (h *heldLane) durable(d *disk) uint64 {
+	n, _ := slices.BinarySearchFunc(h.cells, d.done, func(c laneCell, done uint64) int {
+		if c.step <= done {
+			return -1
+		}
+		return 1
+	})
+	return h.base + uint64(n)
+}
+
+// laneWindow is how many bytes of one lane may be held and not committed. Any single batch may be.
+func (r *Raft) laneWindow() int { return r.cfg.MaxInflightBytes }
+
+// known reports whether a lane is open, or may be: an entry that closes it may be cut from the log.
+func (l *lanes) known(lane protocol.Lane) bool {
+	return l.confirmed.of(lane) != nil || slices.ContainsFunc(l.opened, func(o openedLane) bool { return o.lane == lane })
+}
+
+func (l *lanes) find(lane protocol.Lane) (int, bool) {
+	return slices.BinarySearchFunc(l.held, lane, func(h *heldLane, lane protocol.Lane) int {
+		return cmp.Or(cmp.Compare(h.lane.Member, lane.Member), cmp.Compare(h.lane.Incarnation, lane.Incarnation))
+	})
+}
+
+// hold returns what is held of an open lane.
+func (l *lanes) hold(lane protocol.Lane) *heldLane {
+	i, ok := l.find(lane)
+	if !ok {
+		h := &heldLane{lane: lane}
+		if m := l.confirmed.of(lane); m != nil {
+			h.base = m.to
+		}
+		l.held = slices.Insert(l.held, i, h)
+	}
+	return l.held[i]
+}
+
+// The cell of a lane's entry: member | incarnation | envelope | payload. The envelope's index is the
+// number in the lane.
+const laneCellHead = 16
+
+// storeInLane adds a batch to a lane, in memory and on the disk.
+func (r *Raft) storeInLane(h *heldLane, e *protocol.Entry) {
+	buf := make([]byte, 0, laneCellHead+protocol.HeadSize+len(e.Payload))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(h.lane.Member))
+	buf = binary.LittleEndian.AppendUint64(buf, h.lane.Incarnation)
+	buf = append(buf[:laneCellHead+protocol.HeadSize], e.Payload...)
+	b := *e
+	b.Payload = buf[laneCellHead+protocol.HeadSize:]
+	b.Seal(protocol.Index(h.high()+1), 0, buf[laneCellHead:])
+	l := r.lanes
+	l.cells++
+	r.record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: l.cells, Data: buf}})
+	h.batches = append(h.batches, b)
+	h.cells = append(h.cells, laneCell{l.cells, r.out.Seq})
+	h.bytes += b.Bytes()
+}
+
+// onLane takes in a part of a lane, from its member or from another one that was asked for it.
+func onLane(r *Raft, m message) {
+	l, lane := r.lanes, m.ID.Session
+	if l == nil || !l.known(lane) || lane.Member == r.cfg.Self && lane == l.own.lane {
+		return
+	}
+	h := l.hold(lane)
+	gap := false
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if gap = uint64(e.Index) > h.high()+1; gap || !r.takesInto(h, e) {
+			break
+		}
+		if uint64(e.Index) == h.high()+1 {
+			r.storeInLane(h, e)
+		}
+	}
+	if m.Force {
+		h.urgent = max(h.urgent, h.high())
+	}
+	if m.From == lane.Member && m.Context != 0 {
+		r.acknowledgeLane(m, h, gap)
+	}
+}
+
+// takesInto reports whether a batch may be held, if it is the next one of the lane.
+func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
+	return e.Kind == protocol.EntryBatch && e.BodySize == 0 && e.CheckProposal() == nil &&
+		(h.bytes == 0 || h.bytes+e.Bytes() <= r.laneWindow() || uint64(e.Index) <= h.high())
+}
+
+// acknowledgeLane says up to where the lane is held, once that is durable. Reject says that something
+// is missing before what came.
+func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
+	if gap {
+		r.answer(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context, Reject: true},
+			Part{Index: protocol.Index(h.durable(&r.disk)), ID: protocol.ProposalID{Session: h.lane}}))
+		return
+	}
+	for i := len(r.out.Release) - 1; i >= 0 && i >= len(r.out.Release)-4; i-- {
+		if a := withPart(r.out.Release[i]); a.Type == MsgLaneResp && a.To == m.From && a.ID.Session == h.lane && !a.Reject {
+			r.out.Seq = r.disk.touch()
+			a.Index, a.Context = protocol.Index(h.high()), max(a.Context, m.Context)
+			return
+		}
+	}
+	r.release(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context},
+		Part{Index: protocol.Index(h.high()), ID: protocol.ProposalID{Session: h.lane}}))
+}
+
+// onLaneFetch sends a leader what it lacks of a lane.
+func onLaneFetch(r *Raft, m message) {
+	if r.lanes == nil {
+		return
+	}
+	i, ok := r.lanes.find(m.ID.Session)
+	if !ok || uint64(m.Index) <= r.lanes.held[i].base {
+		return // what is committed is in its log, or will be
+	}
+	h := r.lanes.held[i]
+	batches := h.batches[:h.durable(&r.disk)-h.base]
+	if from := uint64(m.Index) - 1 - h.base; from < uint64(len(batches)) {
+		batches = batches[from:]
+		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+		r.send(msg(protocol.Message{Type: MsgLane, To: m.From, Entries: batches[:n:n]},
+			Part{ID: protocol.ProposalID{Session: h.lane}, Force: h.high() <= h.urgent}))
+	}
+}
+
+// lanesAppended takes in an entry that was just appended to the log.
+func (r *Raft) lanesAppended(e *protocol.Entry) {
+	if l := r.lanes; l != nil {
+		if l.end.apply(e); e.Kind == protocol.EntryLane {
+			l.opened = append(l.opened, openedLane{e.Index, e.ID.Session})
+		}
+	}
+}
+
+// lanesCut goes back to what the log says, which was cut.
+func (r *Raft) lanesCut() {
+	if l := r.lanes; l != nil {
+		l.end, l.opened = l.confirmed.clone(), l.opened[:0]
+		for i := r.given + 1; i <= r.log.last; i++ {
+			r.lanesAppended(r.log.at(i))
+		}
+	}
+}
+
+// fitLanes reports whether entries that are to follow those before them say about lanes what they can.
+func (r *Raft) fitLanes(entries []protocol.Entry) bool {
+	if r.lanes == nil || !slices.ContainsFunc(entries, func(e protocol.Entry) bool { _, ok := e.Range(); return ok }) {
+		return true
+	}
+	end := r.lanes.end.clone()
+	if entries[0].Index <= r.log.last {
+		end = r.lanes.confirmed.clone()
+		for i := r.given + 1; i < entries[0].Index; i++ {
+			end.apply(r.log.at(i))
+		}
+	}
+	for i := range entries {
+		if !end.fits(&entries[i]) {
+			return false
+		}
+		end.apply(&entries[i])
+	}
+	return true
+}
+
+// lanesCommitted takes in entries that are committed.
+func (r *Raft) lanesCommitted(entries []protocol.Entry) {
+	if l := r.lanes; l != nil {
+		for i := range entries {
+			l.confirmed.apply(&entries[i])
+		}
+		last := entries[len(entries)-1].Index
+		l.opened = slices.DeleteFunc(l.opened, func(o openedLane) bool { return o.index <= last })
+	}
+}
+
+// lanesInstalled begins anew after a snapshot.
+func (r *Raft) lanesInstalled(base *protocol.Base) {
+	l := r.lanes
+	if l == nil {
+		return
+	}
+	var d laneDerived
+	if err := base.Restore(&d); err != nil {
+		panic(fmt.Sprintf("raft: member %s: a snapshot that was taken has no lanes: %v", r.cfg.Self, err))
+	}
+	l.confirmed, l.end, l.opened = d.laneMarks, d.clone(), nil
+	r.settleLanes()
+}
+
+// settleLanes gives up what is held and is committed, or belongs to lanes that are closed. The log has
+// what is committed: its record is before the one that empties the cell.
+func (r *Raft) settleLanes() {
+	l := r.lanes
+	if l == nil {
+		return
+	}
+	for _, h := range l.held {
+		if !l.known(h.lane) {
+			r.dropFromLane(h, h.high())
+		} else if m := l.confirmed.of(h.lane); m != nil && m.to > h.base {
+			r.dropFromLane(h, m.to)
+		}
+	}
+	l.held = slices.DeleteFunc(l.held, func(h *heldLane) bool { return len(h.batches) == 0 && !l.known(h.lane) })
+}
+
+// dropFromLane gives up a lane's entries up to a number.
+func (r *Raft) dropFromLane(h *heldLane, to uint64) {
+	n := int(min(to, h.high()) - h.base)
+	for i := range n {
+		h.bytes -= h.batches[i].Bytes()
+		if h.lane == r.lanes.own.lane {
+			delete(r.lanes.own.ids, h.batches[i].ID)
+		}
+		r.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: h.cells[i].number}})
+	}
+	h.batches, h.cells = h.batches[n:], h.cells[n:]
+	if h.base = max(to, h.base+uint64(n)); len(h.batches) == 0 {
+		h.batches, h.cells = nil, nil
+	}
+}
+
+// recoverLanes finds what the disk holds of lanes. The log is loaded, and its commit index known.
+func (r *Raft) recoverLanes(rec *protocol.Recovered) error {
+	if !r.cfg.Lanes {
+		return nil
+	}
+	r.lanes = &lanes{}
+	l := r.lanes
+	l.own = ownLane{lane: r.cfg.Session, ids: map[protocol.ProposalID]bool{}}
+	var d laneDerived
+	if err := rec.Base.Restore(&d); err != nil {
+		return err
+	}
+	l.confirmed = d.laneMarks
+	r.lanesCut()
+	for _, c := range rec.Cells {
+		if err := r.recoverCell(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recoverCell takes a batch that the disk holds of a lane. Which lanes are committed up to where may not
+// be known yet, as the commit index that is on the disk lags. What was given up is committed. So the
+// first batch that is there says where the lane goes on.
+func (r *Raft) recoverCell(c protocol.Cell) error {
+	wrong := func(detail string) error { return &protocol.CorruptError{What: "cell of a lane", Detail: detail} }
+	l := r.lanes
+	l.cells = max(l.cells, c.Number)
+	if len(c.Data) < laneCellHead {
+		return wrong(fmt.Sprintf("%d bytes", len(c.Data)))
+	}
+	le := binary.LittleEndian
+	lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
+	e, rest, err := protocol.DecodeEntry(c.Data[laneCellHead:], true)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return wrong("has more than a batch")
+	case !l.known(lane):
+		l.stale = append(l.stale, c.Number)
+		return nil
+	}
+	h := l.hold(lane)
+	switch n := uint64(e.Index); {
+	case n <= h.base:
+		l.stale = append(l.stale, c.Number)
+		return nil
+	case len(h.batches) == 0:
+		h.base = n - 1
+	case n != h.high()+1:
+		return wrong(fmt.Sprintf("has number %d of lane %s, after %d", n, lane, h.high()))
+	}
+	h.batches, h.cells, h.bytes = append(h.batches, e), append(h.cells, laneCell{number: c.Number}), h.bytes+e.Bytes()
+	return nil
+}
+
+// dropStale empties the cells that a start found to be void.
+func (r *Raft) dropStale() {
+	for _, n := range r.lanes.stale {
+		r.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: n}})
+	}
+	r.lanes.stale = nil
+}
+
+// laneHighs says of each lane up to where this member's disk holds more than what is committed.
+func (r *Raft) laneHighs() (highs []LaneHigh) {
+	if r.lanes == nil {
+		return nil
+	}
+	for _, h := range r.lanes.held {
+		if high := h.durable(&r.disk); high > h.base {
+			highs = append(highs, LaneHigh{h.lane, high})
+		}
+	}
+	return highs
+}
+
+// checkLanes verifies the invariants of lanes.
+func checkLanes(r *Raft) error {
+	l := r.lanes
+	if l == nil {
+		return nil
+	}
+	for i, h := range l.held {
+		if i > 0 {
+			if at, _ := l.find(h.lane); at != i {
+				return fmt.Errorf("lanes: %v is not sorted", h.lane)
+			}
+		}
+		if err := r.checkLane(h); err != nil {
+			return fmt.Errorf("lane %s: %w", h.lane, err)
+		}
+	}
+	end := l.confirmed.clone()
+	for i := r.given + 1; i <= r.log.last; i++ {
+		end.apply(r.log.at(i))
+	}
+	if !slices.Equal(end.marks, l.end.marks) {
+		return fmt.Errorf("lanes: the log says %v at its end, not %v", end.marks, l.end.marks)
+	}
+	return r.checkOwnLane()
+}
+
+func (r *Raft) checkLane(h *heldLane) error {
+	l, bytes := r.lanes, 0
+	for i := range h.batches {
+		if n := h.base + 1 + uint64(i); uint64(h.batches[i].Index) != n {
+			return fmt.Errorf("holds %d where %d belongs", h.batches[i].Index, n)
+		}
+		if c := h.cells[i]; c.number > l.cells || c.step > r.disk.seq || i > 0 && (c.step < h.cells[i-1].step || c.number <= h.cells[i-1].number) {
+			return fmt.Errorf("cell %d of step %d", c.number, c.step)
+		}
+		bytes += h.batches[i].Bytes()
+	}
+	switch m := l.confirmed.of(h.lane); {
+	case bytes != h.bytes || len(h.cells) != len(h.batches):
+		return fmt.Errorf("%d bytes in %d batches, says %d", bytes, len(h.batches), h.bytes)
+	case m != nil && h.base < m.to:
+		return fmt.Errorf("holds from %d on what is committed up to %d", h.base+1, m.to)
+	case !l.known(h.lane):
+		return fmt.Errorf("is not open")
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package raft
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A leader puts what it holds of lanes into the log, in the order of each lane. That makes it take
+// effect, as anything else in the log.
+
+// laneLeading is what a leader knows of lanes beyond what it holds; zero in every other role.
+type laneLeading struct {
+	// last is the index of the last group that this leader made of a lane.
+	last protocol.Index
+	// said are the lanes of which others hold more than this leader.
+	said []laneSaid
+}
+
+// begin forgets what an earlier leadership of this member knew.
+func (l *lanes) begin() {
+	if l != nil {
+		l.lead = laneLeading{}
+	}
+}
+
+// laneSaid is up to where another member holds a lane.
+type laneSaid struct {
+	LaneHigh
+	since time.Duration
+}
+
+// LaneHigh says up to where a disk holds a lane.
+type LaneHigh struct {
+	Lane protocol.Lane
+	High uint64
+}
+
+// confirmLanes appends what is held of lanes and is not in the log. As long as nobody waits for a result
+// there is one such group under way, so that groups grow with the load.
+func (r *Raft) confirmLanes() {
+	l := r.lanes
+	if l == nil || r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
+		return
+	}
+	idle, appended := l.lead.last <= r.commit, false
+	for _, h := range l.held {
+		m := l.end.of(h.lane)
+		if m == nil || m.to >= h.high() || !idle && m.to >= h.urgent {
+			continue
+		}
+		for m.to < h.high() && r.confirmLane(h, m.to) {
+			appended = true
+		}
+	}
+	if appended {
+		l.lead.last = r.log.last
+		r.replicateAll()
+	}
+}
+
+// confirmLane appends a group of a lane's batches after a number, if there is room.
+func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
+	batches := h.after(after)
+	n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+	bytes := 0
+	for i := range batches[:n] {
+		bytes += batches[i].Bytes()
+	}
+	if r.lead.uncommitted > 0 && r.lead.uncommitted+bytes > r.cfg.MaxUncommittedBytes {
+		return false
+	}
+	e := protocol.NewRange(h.lane, batches[:n])
+	r.appendOwn(&e, make([]byte, protocol.HeadSize))
+	return true
+}
+
+func onLaneOpen(r *Raft, m message) {
+	if r.lanes != nil && m.From == m.ID.Session.Member {
+		r.openLane(m.From, m.Part)
+	}
+}
+
+// openLane opens a member's lane. The lane of an earlier life ends there, so all that this life may have
+// acknowledged comes into the log before.
+func (r *Raft) openLane(id protocol.MemberID, ask *Part) {
+	l, lane := r.lanes, ask.ID.Session
+	mark := l.end.member(id)
+	switch {
+	case !r.lead.ready || r.lead.hand.to != 0 || r.conf.Find(id) == nil:
+		return
+	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
+		return // it is open, or an earlier life's question comes late
+	case mark != nil && mark.lane.Incarnation == ask.Round && mark.to < ask.ID.Seq:
+		h := l.hold(mark.lane)
+		h.urgent = max(h.urgent, ask.ID.Seq)
+		if h.high() < ask.ID.Seq {
+			r.fetchLane(id, h)
+		}
+		return // it asks again
+	}
+	e := protocol.NewLane(lane)
+	r.appendOwn(&e, make([]byte, protocol.HeadSize))
+	r.advance()
+	r.replicateAll()
+}
+
+// fetchLane asks a member for what this one lacks of a lane.
+func (r *Raft) fetchLane(from protocol.MemberID, h *heldLane) {
+	if from != r.cfg.Self {
+		r.send(msg(protocol.Message{Type: MsgLaneFetch, To: from}, Part{Index: protocol.Index(h.high() + 1), ID: protocol.ProposalID{Session: h.lane}}))
+	}
+}
+
+// heardHighs takes in what a member holds of lanes. If this leader has not got it from the lane's own
+// member within a heartbeat, it asks: that member may be gone, or cut off from here.
+func (r *Raft) heardHighs(m message) {
+	l := r.lanes
+	if l == nil {
+		return
+	}
+	for _, high := range m.Lanes {
+		if mark := l.end.of(high.Lane); mark == nil || high.High <= max(mark.to, l.hold(high.Lane).high()) {
+			continue
+		}
+		r.heardHigh(m.From, high)
+	}
+}
+
+func (r *Raft) heardHigh(from protocol.MemberID, high LaneHigh) {
+	l := r.lanes
+	for i := range l.lead.said {
+		s := &l.lead.said[i]
+		if s.Lane != high.Lane {
+			continue
+		}
+		h := l.hold(s.Lane)
+		switch {
+		case h.high() >= s.High: // it came
+			*s = laneSaid{high, r.now}
+		case r.now >= s.since+r.cfg.Heartbeat:
+			r.fetchLane(from, h)
+			s.since = r.now
+		}
+		return
+	}
+	l.lead.said = append(l.lead.said, laneSaid{high, r.now})
+}

@@ -1,0 +1,335 @@
+package raft
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A member brings blind proposals to all others itself, by its own lane, while it does not lead. It goes
+// on to send what others lack until the log has it.
+
+// LanePath is the path of proposals that may take a lane. All others take path 0. A command with a body
+// goes through the leader, who decides how it is coded.
+const LanePath protocol.Path = 1
+
+// PathOf is Raft's protocol.Proposing.Path where there are lanes.
+func PathOf(o *protocol.ProposeOptions, body bool) protocol.Path {
+	if (o.Blind || o.Mode == protocol.ModeAccepted) && !body {
+		return LanePath
+	}
+	return 0
+}
+
+// ownLane is a member's part in its own lane.
+type ownLane struct {
+	lane protocol.Lane
+	// ids are the batches that are held of the lane. A batch that is proposed again is there already.
+	ids map[protocol.ProposalID]bool
+	// to are the members to which the lane goes, sorted, and at is the configuration that has them.
+	to []*laneTarget
+	at protocol.Index
+	// ask is when to ask the leader again to open the lane.
+	ask time.Duration
+}
+
+// laneTarget is what a member knows of another one to which it sends its lane.
+type laneTarget struct {
+	id protocol.MemberID
+	// acked: the member's disk holds the lane up to here. It only grows. next is what to send next.
+	// acked < next.
+	acked, next uint64
+	// frames are in flight, ascending, from numbers after acked and before next; bytes is their sum.
+	frames []laneFrame
+	bytes  int
+	// began is when sending began anew, an instant + 1ns: earlier answers do not count. moved is when
+	// something was acknowledged or sent again last. probe: one frame at a time, until it is
+	// acknowledged.
+	began uint64
+	moved time.Duration
+	probe bool
+}
+
+type laneFrame struct {
+	last  uint64
+	bytes int
+}
+
+// laneOpen reports whether this member may bring proposals by its lane.
+func (r *Raft) laneOpen() bool {
+	return r.lanes != nil && r.lanes.confirmed.of(r.lanes.own.lane) != nil
+}
+
+// olderLane is what this member holds of the lane of an earlier life of its own, nil if nothing. Some of
+// it may have been acknowledged.
+func (l *lanes) olderLane() *heldLane {
+	for _, h := range l.held {
+		if h.lane.Member == l.own.lane.Member && h.lane != l.own.lane && len(h.batches) > 0 {
+			return h
+		}
+	}
+	return nil
+}
+
+// settledOlder reports whether what an earlier life of this member brought comes before what this life
+// proposes now. Otherwise its commands would be refused, because a later life has begun, although they
+// may have been acknowledged (docs/lcr.md). A leader's own log has to have them; a follower does not
+// know which log its proposals come into, so they have to be committed.
+func (r *Raft) settledOlder() bool {
+	h := r.lanes.olderLane()
+	if h == nil {
+		return true
+	}
+	m := r.lanes.end.of(h.lane)
+	return r.role == protocol.Leader && (m == nil || m.to >= h.high())
+}
+
+// laneRoute is what routes depend on beside the leader and the term.
+type laneRoute struct{ open, older bool }
+
+func (l *lanes) route() laneRoute {
+	if l == nil {
+		return laneRoute{}
+	}
+	return laneRoute{l.confirmed.of(l.own.lane) != nil, l.olderLane() != nil}
+}
+
+// routes says where proposals go.
+func (r *Raft) routes() []protocol.Route {
+	leader := protocol.Route{To: r.leader, Term: r.term}
+	switch {
+	case r.lanes == nil:
+		return nil
+	case !r.settledOlder():
+		return []protocol.Route{{}, {}}
+	case r.role == protocol.Leader || !r.laneOpen():
+		return []protocol.Route{leader, leader}
+	}
+	return []protocol.Route{leader, {To: r.cfg.Self}}
+}
+
+// takeIntoLane puts those proposals into the lane that may take it, and returns the others. What is in
+// the lane is not proposed to a leader too: whoever leads finds it there.
+func (r *Raft) takeIntoLane(in *protocol.Propose) []protocol.Entry {
+	l := r.lanes
+	open := r.role != protocol.Leader && r.laneOpen()
+	if !open && len(l.own.ids) == 0 {
+		return in.Entries
+	}
+	var rest []protocol.Entry
+	h := l.hold(l.own.lane)
+	had := h.high()
+	for i := range in.Entries {
+		e, o := &in.Entries[i], in.OptionsOf(i)
+		switch {
+		case l.own.ids[e.ID]:
+			h.hasten(e.ID, &o)
+		case open && e.Kind == protocol.EntryBatch && PathOf(&o, e.BodySize > 0) == LanePath:
+			r.bring(h, e, &o)
+		default:
+			rest = append(rest, *e)
+		}
+	}
+	if h.high() > had {
+		r.sendLane()
+	}
+	return rest
+}
+
+// hasten notes that somebody waits for the result of a batch that is in the lane.
+func (h *heldLane) hasten(id protocol.ProposalID, o *protocol.ProposeOptions) {
+	if o.Mode == protocol.ModeConfirmed {
+		h.urgent = h.high() // of that batch, or of a later one
+	}
+}
+
+// bring puts a batch into this member's lane.
+func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions) {
+	switch {
+	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes):
+		r.reject(e.ID, protocol.ReasonTooLarge, r.leader)
+	case e.CheckProposal() != nil:
+		r.reject(e.ID, protocol.ReasonMalformed, r.leader)
+	case h.bytes > 0 && h.bytes+e.Bytes() > r.laneWindow():
+		r.reject(e.ID, protocol.ReasonOverloaded, r.leader)
+	default:
+		r.storeInLane(h, e)
+		r.lanes.own.ids[e.ID] = true
+		h.hasten(e.ID, o)
+	}
+}
+
+// sendLane sends all others what they lack of this member's lane, as far as their windows allow.
+func (r *Raft) sendLane() {
+	l := r.lanes
+	if len(l.own.ids) == 0 {
+		return
+	}
+	h := l.hold(l.own.lane)
+	r.trackTargets()
+	for _, t := range l.own.to {
+		r.sendLaneTo(h, t)
+	}
+}
+
+// trackTargets sets the targets to the other members of the configuration.
+func (r *Raft) trackTargets() {
+	o := &r.lanes.own
+	if o.at == r.confAt && o.to != nil {
+		return
+	}
+	o.at = r.confAt
+	old := o.to
+	o.to = nil
+	for _, id := range r.conf.All() {
+		if i := slices.IndexFunc(old, func(t *laneTarget) bool { return t.id == id }); i >= 0 {
+			o.to = append(o.to, old[i])
+		} else if id != r.cfg.Self {
+			o.to = append(o.to, &laneTarget{id: id, next: 1, moved: r.now})
+		}
+	}
+}
+
+func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
+	for t.next = max(t.next, h.base+1); t.next <= h.high(); {
+		batches := h.after(t.next - 1)
+		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+		bytes := 0
+		for i := range batches[:n] {
+			bytes += batches[i].Bytes()
+		}
+		if len(t.frames) > 0 && (t.probe || t.bytes+bytes > r.cfg.MaxInflightBytes) {
+			return
+		}
+		if len(t.frames) == 0 {
+			t.moved = r.now
+		}
+		t.next += uint64(n)
+		t.frames, t.bytes = append(t.frames, laneFrame{t.next - 1, bytes}), t.bytes+bytes
+		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
+			Part{ID: protocol.ProposalID{Session: h.lane}, Force: t.next-1 <= h.urgent}))
+	}
+}
+
+// anew begins again to send a target what it did not acknowledge.
+func (t *laneTarget) anew(now time.Duration) {
+	t.next, t.frames, t.bytes = t.acked+1, t.frames[:0], 0
+	t.began, t.moved, t.probe = stamp(now), now, true
+}
+
+func onLaneResp(r *Raft, m message) {
+	l := r.lanes
+	if l == nil || m.ID.Session != l.own.lane {
+		return
+	}
+	i := slices.IndexFunc(l.own.to, func(t *laneTarget) bool { return t.id == m.From })
+	h := l.hold(l.own.lane)
+	if i < 0 || uint64(m.Index) > h.high() || m.Context < l.own.to[i].began {
+		return
+	}
+	t := l.own.to[i]
+	if n := uint64(m.Index); n > t.acked {
+		t.acked, t.moved, t.probe = n, r.now, false
+		t.next = max(t.next, n+1)
+		done := 0
+		for done < len(t.frames) && t.frames[done].last <= n {
+			t.bytes -= t.frames[done].bytes
+			done++
+		}
+		t.frames = t.frames[:copy(t.frames, t.frames[done:])]
+	}
+	switch {
+	case !m.Reject:
+	case uint64(m.Index) < h.base:
+		return // it gets that from the log; until then there is nothing to send
+	case !t.probe:
+		t.anew(r.now)
+	}
+	r.sendLaneTo(h, t)
+}
+
+// tickLanes repeats what was not answered.
+func (r *Raft) tickLanes() {
+	l := r.lanes
+	if l == nil {
+		return
+	}
+	r.askLane()
+	if len(l.own.ids) == 0 {
+		return
+	}
+	r.sendLane()
+	h := l.hold(l.own.lane)
+	for _, t := range l.own.to {
+		if t.acked < h.high() && r.now >= t.moved+2*r.cfg.Heartbeat {
+			t.anew(r.now)
+			r.sendLaneTo(h, t)
+		}
+	}
+}
+
+// laneUnreachable: what is in flight to a member is lost. It is sent again when a tick finds that
+// nothing was acknowledged for a while.
+func (r *Raft) laneUnreachable(id protocol.MemberID) {
+	if r.lanes == nil {
+		return
+	}
+	for _, t := range r.lanes.own.to {
+		if t.id == id && len(t.frames) > 0 {
+			moved := t.moved
+			t.anew(r.now)
+			t.moved = moved
+		}
+	}
+}
+
+// askLane has the leader open this member's lane, and end the one of an earlier life. Until then this
+// member's proposals go through the leader.
+func (r *Raft) askLane() {
+	l := r.lanes
+	if l.known(l.own.lane) || r.leader == 0 || r.now < l.own.ask || l.own.lane == (protocol.Lane{}) || r.conf.Find(r.cfg.Self) == nil {
+		return
+	}
+	l.own.ask = r.now + r.cfg.Heartbeat
+	ask := Part{ID: protocol.ProposalID{Session: l.own.lane}}
+	if h := l.olderLane(); h != nil {
+		ask.Round, ask.ID.Seq = h.lane.Incarnation, h.durable(&r.disk)
+	}
+	if r.role == protocol.Leader {
+		r.openLane(r.cfg.Self, &ask)
+		return
+	}
+	r.send(msg(protocol.Message{Type: MsgLaneOpen, To: r.leader}, ask))
+}
+
+// checkOwnLane verifies the invariants of a member's own lane.
+func (r *Raft) checkOwnLane() error {
+	o := &r.lanes.own
+	held := 0
+	if i, ok := r.lanes.find(o.lane); ok {
+		held = len(r.lanes.held[i].batches)
+		for j := range r.lanes.held[i].batches {
+			if id := r.lanes.held[i].batches[j].ID; !o.ids[id] {
+				return fmt.Errorf("own lane: %v is held and not known", id)
+			}
+		}
+	}
+	if held != len(o.ids) {
+		return fmt.Errorf("own lane: %d batches are held, %d known", held, len(o.ids))
+	}
+	for _, t := range o.to {
+		bytes, last := 0, t.acked
+		for _, f := range t.frames {
+			if f.last <= last {
+				return fmt.Errorf("own lane to %s: frame to %d after %d", t.id, f.last, last)
+			}
+			bytes, last = bytes+f.bytes, f.last
+		}
+		if bytes != t.bytes || t.next <= t.acked || last >= t.next && len(t.frames) > 0 || t.probe && len(t.frames) > 1 {
+			return fmt.Errorf("own lane to %s: %d bytes in %d frames to %d, says %d, next %d", t.id, bytes, len(t.frames), last, t.bytes, t.next)
+		}
+	}
+	return nil
+}
