@@ -17,6 +17,18 @@ var raftCore = &Core{
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
 }
 
+// lcrCore is Raft with lanes. Members with and without lanes do not understand each other.
+var lcrCore = &Core{
+	Name:  "lcr",
+	Codec: raft.Codec,
+	Cells: true, Derive: raft.Derive,
+	Proposing: protocol.Proposing{Path: raft.PathOf},
+	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
+		s.Lanes = true
+		return raft.New(s, rec)
+	},
+}
+
 // slotPaxos is Paxos for each slot.
 var slotPaxos = &Core{
 	Name:  "slotpaxos",
@@ -49,6 +61,11 @@ var list = []*Protocol{
 	{
 		Name: "niagara", Does: "several instances of raft, woven into one log", Core: raftCore,
 		Orders:     []order.Kind{order.KindNiagara},
+		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
+	},
+	{
+		Name: "lcr", Does: "followers spread the data, the leader only confirms it", Core: lcrCore,
+		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
 	},
 	{

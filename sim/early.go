@@ -13,10 +13,14 @@ import (
 // earlyStream is for writes that ask for an early answer what stream is for everything else.
 const earlyStream = stream + 34
 
-// drawEarly chooses how many writes ask for an early answer.
+// drawEarly chooses how many writes ask for an early answer, and how many of the others may take
+// another way than through the leader.
 func (s *Settings) drawEarly(d chance) {
 	if s.protocol.Core.Proposing.Accepted && d.yes(0.6) {
 		s.Load.Early = d.share()
+	}
+	if s.protocol.Core.Proposing.Path != nil && d.yes(0.9) {
+		s.Load.Blind = d.share()
 	}
 }
 
@@ -27,12 +31,17 @@ func newEarly(seed uint64) chance {
 // options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
 // know what became of it, and who looks whether all goes on wants to see it.
 func (w *World) options(op *operation) *protocol.ProposeOptions {
-	if w.set.Load.Early == 0 || w.calm {
+	l := &w.set.Load
+	if l.Early+l.Blind == 0 || w.calm {
 		return nil
 	}
 	o := protocol.ProposeOptions{After: w.drawAfter(op)}
-	if op.Kind != check.Swap && w.early.yes(w.set.Load.Early) {
+	switch {
+	case op.Kind == check.Swap:
+	case l.Early > 0 && w.early.yes(l.Early):
 		o.Mode = protocol.ModeAccepted
+	case l.Blind > 0 && w.early.yes(l.Blind):
+		o.Blind = true
 	}
 	if o.Plain() {
 		return nil

@@ -33,6 +33,8 @@ type loadSettings struct {
 	Pipes float64
 	// Early is the share of writes that ask for an answer before they are applied.
 	Early float64
+	// Blind is the share of the other writes that are blind.
+	Blind float64
 	// Crowd is how often clients come at once where a member leads and another one still believes
 	// that it does. They write at the new leader and read at the old one.
 	Crowd float64
@@ -78,8 +80,8 @@ func (s *Settings) drawLoad(d chance) {
 
 func (s *Settings) describeLoad() string {
 	l := &s.Load
-	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; %.0f%% of writes are answered early\n",
-		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes, 100*l.Early)
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; %.0f%% of writes are answered early, %.0f%% of the others are blind\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes, 100*l.Early, 100*l.Blind)
 }
 
 // manner is how a client chooses the member that it asks.
