@@ -99,6 +99,9 @@ type bodyDisk struct {
 	// lost is the term in which the disk lost what it held at an index. released: the member gave
 	// it up.
 	lost map[uint64]uint64
+	// spoilt are the terms of bodies, by index, that were damaged on purpose when the member gave them
+	// up. A start from an earlier snapshot may find them again.
+	spoilt map[uint64]uint64
 }
 
 const released = ^uint64(0)
@@ -124,7 +127,7 @@ func (b *Bodies) Flexible(read, write int) { b.read, b.write = read, write }
 func (b *Bodies) of(member uint64) *bodyDisk {
 	d := b.disks[member]
 	if d == nil {
-		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}, restored: map[uint64]uint64{}}
+		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}, restored: map[uint64]uint64{}, spoilt: map[uint64]uint64{}}
 		b.disks[member] = d
 	}
 	return d
@@ -157,6 +160,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 		return err
 	}
 	d := b.of(member)
+	delete(d.spoilt, e.Index)
 	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone}
 	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
 		if err := b.mayPrune(member, &e, was.form); err != nil {
@@ -300,7 +304,10 @@ func (b *Bodies) touch(indexes []uint64) {
 func (b *Bodies) Release(member, index, term uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
-		if m[index].term == term {
+		if h := m[index]; h.term == term {
+			if h.bad {
+				d.spoilt[index] = term
+			}
 			delete(m, index)
 			d.lost[index] = released
 		}
@@ -332,8 +339,9 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 		if err := b.same(member, f); err != nil {
 			return err
 		}
-		now[f.Index] = h
 		d.ever[f.Index][h] = true
+		h.bad = d.spoilt[f.Index] == f.Term
+		now[f.Index] = h
 	}
 	for _, index := range slices.Sorted(maps.Keys(d.disk)) {
 		was := d.disk[index]

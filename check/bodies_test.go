@@ -198,6 +198,21 @@ func TestBodiesHaveOneContent(t *testing.T) {
 	require.ErrorContains(t, b.Entry(3, 9, held(3, 1, 1, RowForm(2))), "which is not coded")
 }
 
+// A member that gave a damaged body up may find it again: it starts from an earlier snapshot if the last
+// one is damaged too.
+func TestBodiesStayDamaged(t *testing.T) {
+	b := newBench(t)
+	b.spread(1, 2, 1, 1, 2)
+	b.Damage(2, 1)
+	b.Release(2, 1, 1)
+	require.False(t, b.Damaged(2, 1))
+	require.NoError(t, b.Start(2, []Body{held(1, 1, 2, RowForm(1))}))
+	require.True(t, b.Damaged(2, 1))
+	require.NoError(t, b.Body(2, 100, held(1, 1, 2, RowForm(1))))
+	b.Durable(2, 100)
+	require.False(t, b.Damaged(2, 1))
+}
+
 func TestBodiesRowsAreOneMembers(t *testing.T) {
 	b := newBench(t)
 	require.NoError(t, b.Configure(&Voters{Incoming: []uint64{1, 2}}, map[uint64]uint8{1: 0, 2: 1, 6: 5}))
