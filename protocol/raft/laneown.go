@@ -46,10 +46,10 @@ type laneTarget struct {
 	bytes  int
 	// began is when sending began anew, an instant + 1ns: earlier answers do not count. moved is when
 	// something was acknowledged or sent again last. probe: one frame at a time, until it is
-	// acknowledged.
-	began uint64
-	moved time.Duration
-	probe bool
+	// acknowledged. paused: nothing, until a tick tries again.
+	began         uint64
+	moved         time.Duration
+	probe, paused bool
 }
 
 type laneFrame struct {
@@ -193,7 +193,7 @@ func (r *Raft) trackTargets() {
 }
 
 func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
-	for t.next = max(t.next, h.base+1); t.next <= h.high(); {
+	for t.next = max(t.next, h.base+1); t.next <= h.high() && !t.paused; {
 		batches := h.after(t.next - 1)
 		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
 		bytes := 0
@@ -216,7 +216,7 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 // anew begins again to send a target what it did not acknowledge.
 func (t *laneTarget) anew(now time.Duration) {
 	t.next, t.frames, t.bytes = t.acked+1, t.frames[:0], 0
-	t.began, t.moved, t.probe = stamp(now), now, true
+	t.began, t.moved, t.probe, t.paused = stamp(now), now, true, false
 }
 
 func onLaneResp(r *Raft, m message) {
@@ -231,7 +231,7 @@ func onLaneResp(r *Raft, m message) {
 	}
 	t := l.own.to[i]
 	if n := uint64(m.Index); n > t.acked {
-		t.acked, t.moved, t.probe = n, r.now, false
+		t.acked, t.moved, t.probe, t.paused = n, r.now, false, false
 		t.next = max(t.next, n+1)
 		done := 0
 		for done < len(t.frames) && t.frames[done].last <= n {
@@ -243,7 +243,7 @@ func onLaneResp(r *Raft, m message) {
 	switch {
 	case !m.Reject:
 	case uint64(m.Index) < h.base:
-		return // it gets that from the log; until then there is nothing to send
+		t.paused = true // it gets that from the log
 	case !t.probe:
 		t.anew(r.now)
 	}
@@ -278,9 +278,8 @@ func (r *Raft) laneUnreachable(id protocol.MemberID) {
 	}
 	for _, t := range r.lanes.own.to {
 		if t.id == id && len(t.frames) > 0 {
-			moved := t.moved
 			t.anew(r.now)
-			t.moved = moved
+			t.paused = true
 		}
 	}
 }
