@@ -40,6 +40,9 @@ type backup struct {
 	disk  *disk
 	saved *frozen
 	life  uint64 // the last life that began on it
+	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
+	// could know better (docs/identity.md).
+	alone bool
 }
 
 // linkage is what makes a link: two processes that have made a handshake.
@@ -177,7 +180,8 @@ func (m *Member) backUp() {
 	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {
 		return
 	}
-	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives}
+	config := m.inst.Core().Status().Config
+	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
 }
 
 // loseDisk takes a member's disk away or puts an old copy in its place. The member starts again
@@ -216,6 +220,9 @@ func (w *World) mayLose(m *Member, old *backup) bool {
 	}
 	if w.set.Nodes == 1 && !m.join {
 		return false // its command names no other member that could know it
+	}
+	if old != nil && old.alone {
+		return false
 	}
 	left := slices.DeleteFunc(w.except(m), (*Member).strange)
 	for _, o := range left {
