@@ -261,7 +261,8 @@ func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n
 func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 
 // ReadBarrier returns when this member's state machine includes everything that was acknowledged
-// anywhere before the call. A local read after it is linearizable.
+// anywhere before the call, with its result. A local read after it is linearizable. What was answered as
+// accepted may be missing: see [ReadOptions].
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
 
 // ReadOptions says what a read is to see. The zero value is a linearizable read, as after ReadBarrier.
@@ -269,8 +270,12 @@ type ReadOptions struct {
 	// After are tokens of commands that were accepted: the read sees these commands, on whichever
 	// member it is. A token is waited for at most as long as a proposal is tried.
 	After []Token
+	// Barrier: the read also sees every command that was answered as accepted, on any member, before the
+	// read began. It costs more than another read if the protocol spreads commands before it orders
+	// them, and nothing more otherwise.
+	Barrier bool
 	// Local: the read sees what is applied on this member, and the commands of After. Nobody else is
-	// asked.
+	// asked. Barrier has no meaning then.
 	Local bool
 }
 
@@ -281,7 +286,7 @@ func (n *Node) Read(ctx context.Context, o ReadOptions) error {
 	if err := n.r.AwaitTokens(ctx, o.After); err != nil || o.Local {
 		return err
 	}
-	return n.r.ReadBarrier(ctx)
+	return n.r.ReadAs(ctx, o.Barrier)
 }
 
 // FormatToken writes a token as text, for whoever uses it later, here or on another member.

@@ -95,7 +95,9 @@ func TestTokens(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- c.nodes[2].Read(ctx, braid.ReadOptions{After: after, Local: true}) }()
 	require.NoError(t, c.nodes[2].ProposeWithAsync([]byte("next"), nil, braid.ProposeOptions{After: after}, func(_ any, err error) { ended <- err }))
-	require.NoError(t, c.nodes[1].Read(ctx, braid.ReadOptions{After: after}))
+	require.NoError(t, c.nodes[1].Read(ctx, braid.ReadOptions{After: after, Barrier: true}))
+	require.NoError(t, c.nodes[3].Read(ctx, braid.ReadOptions{Barrier: true}))
+	require.Equal(t, 1, c.counts[3].count("write"))
 	require.Equal(t, 1, c.counts[1].count("write"))
 	close(apply)
 	for range 2 {

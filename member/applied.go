@@ -171,8 +171,8 @@ func (p *Applied) ReadPoint(g *ReadGroup, instance protocol.InstanceID, index pr
 // FailRead ends a group without an answer. It reports false if it had ended.
 func (p *Applied) FailRead(g *ReadGroup) bool { return p.groups.Fail(g) }
 
-// Asking is how many groups wait for read points.
-func (p *Applied) Asking() int { return p.groups.Under }
+// Asking is how many groups wait for read points: plain ones, and barriers.
+func (p *Applied) Asking() [2]int { return p.groups.Under }
 
 // Check verifies the invariants.
 func (p *Applied) Check() error { return p.tokens.check() }

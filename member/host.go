@@ -46,7 +46,7 @@ type HostWork interface {
 	Again(batches []*Batch)
 	Expired(now, limit time.Duration) []*Batch
 	// TakeReads and RetireReads are of the instance's [ReadQueue].
-	TakeReads() (asked []*ReadGroup, gathered *ReadGroup)
+	TakeReads() (asked []*ReadGroup, gathered [2]*ReadGroup)
 	RetireReads() []*ReadGroup
 	// AskAgain makes the first instance begin these groups anew, in a turn of its own.
 	AskAgain(groups []*ReadGroup)

@@ -3,6 +3,8 @@ package member
 import (
 	"maps"
 	"slices"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // read asks for a read point on behalf of the readers of a group. The first instance begins, and
@@ -12,8 +14,10 @@ func (h *Hosted) read() {
 	for _, g := range asked {
 		h.readFor(g)
 	}
-	if gathered != nil {
-		h.BeginRead(gathered)
+	for _, g := range gathered {
+		if g != nil {
+			h.BeginRead(g)
+		}
 	}
 }
 
@@ -36,7 +40,7 @@ func (h *Hosted) BeginRead(g *ReadGroup) {
 func (h *Hosted) readFor(g *ReadGroup) {
 	h.context++
 	h.groups[h.context] = g
-	h.inst.Read(h.clock.Now(), h.context, &h.out)
+	h.inst.Read(h.clock.Now(), protocol.Read{Context: h.context, Barrier: g.Barrier}, &h.out)
 }
 
 func (h *Hosted) finishReads(out *Outbox) {

@@ -87,7 +87,7 @@ type heldMessage struct {
 }
 
 type pendingRead struct {
-	context  uint64
+	protocol.Read
 	born, at time.Duration
 	refused  bool
 }
@@ -212,10 +212,10 @@ func (in *Instance) await(b *Batch) {
 	in.pending = slices.Insert(in.pending, at, b)
 }
 
-// Read asks for a read point; the answer comes as a ReadPoint with this context.
-func (in *Instance) Read(now time.Duration, context uint64, out *Outbox) {
-	in.reads = append(in.reads, pendingRead{context: context, born: now, at: now})
-	in.Step(now, protocol.Read{Context: context}, out)
+// Read asks for a read point; the answer comes as a ReadPoint with the question's context.
+func (in *Instance) Read(now time.Duration, read protocol.Read, out *Outbox) {
+	in.reads = append(in.reads, pendingRead{Read: read, born: now, at: now})
+	in.Step(now, read, out)
 }
 
 // Retire takes out the pending batches when the instance is not in force any more. Another instance
@@ -659,7 +659,7 @@ func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
 
 func (in *Instance) rejectedRead(context uint64) bool {
 	for i := range in.reads {
-		if in.reads[i].context == context {
+		if in.reads[i].Context == context {
 			in.reads[i].refused = true
 			return true
 		}
@@ -669,7 +669,7 @@ func (in *Instance) rejectedRead(context uint64) bool {
 
 func (in *Instance) dropRead(context uint64) bool {
 	for i := range in.reads {
-		if in.reads[i].context == context {
+		if in.reads[i].Context == context {
 			in.reads = slices.Delete(in.reads, i, i+1)
 			return true
 		}
@@ -698,7 +698,7 @@ func (in *Instance) giveUp(now time.Duration, out *Outbox) {
 		if now-r.born < in.cfg.GiveUp {
 			return false
 		}
-		out.FailedReads = append(out.FailedReads, r.context)
+		out.FailedReads = append(out.FailedReads, r.Context)
 		return true
 	})
 }
@@ -710,16 +710,16 @@ func (in *Instance) again(now time.Duration, out *Outbox, late bool) {
 	if in.leader == 0 {
 		return
 	}
-	var contexts []uint64
+	var again []protocol.Read
 	for i := range in.reads {
 		r := &in.reads[i]
 		if !late && r.refused || late && (r.refused || now-r.at >= in.cfg.RetryAfter) {
 			r.at, r.refused = now, false
-			contexts = append(contexts, r.context)
+			again = append(again, r.Read)
 		}
 	}
-	for _, c := range contexts {
-		in.stepCore(now, protocol.Read{Context: c})
+	for _, r := range again {
+		in.stepCore(now, r)
 		in.collect(now, out)
 	}
 }

@@ -263,12 +263,12 @@ func TestReadsAreAskedAgain(t *testing.T) {
 	c.then(func(e *protocol.Effects) {
 		e.Reject = append(e.Reject, protocol.Rejection{Context: 7, Reason: protocol.ReasonNoLeader})
 	})
-	in.Read(0, 7, &out)
+	in.Read(0, protocol.Read{Context: 7}, &out)
 	c.then(func(*protocol.Effects) {})
 	c.then(func(e *protocol.Effects) { e.Reads = append(e.Reads, protocol.ReadPoint{Context: 7, Index: 3}) })
 	in.Step(time.Millisecond, protocol.Tick{}, &out)
 	require.Equal(t, []protocol.ReadPoint{{Context: 7, Index: 3}}, out.Reads)
-	in.Read(0, 8, &out)
+	in.Read(0, protocol.Read{Context: 8, Barrier: true}, &out)
 	in.Step(11*time.Second, protocol.Tick{}, &out)
 	require.Equal(t, []uint64{8}, out.FailedReads)
 }

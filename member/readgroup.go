@@ -12,6 +12,8 @@ type ReadGroup struct {
 	// Done is called once, by whoever found out that the group has ended. It gets nil, or why
 	// there is no answer.
 	Done func(error)
+	// Barrier: the readers want to see all that was accepted before (protocol.Read.Barrier).
+	Barrier bool
 
 	// These belong to ReadGroups.
 	vector ReadVector
@@ -27,8 +29,8 @@ type ReadGroups struct {
 	// waiting are groups that have all their read points. None has ended, and each is listed once.
 	waiting []*ReadGroup
 	Mutant  Mutant // of the vectors
-	// Under is how many groups still wait for read points.
-	Under int
+	// Under is how many groups still wait for read points: plain ones, and barriers.
+	Under [2]int
 }
 
 // Ask begins a group's read point, which has a part from each of these instances, or begins it
@@ -42,7 +44,7 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.In
 	g.vector.Ask(since, shape)
 	if !g.placed {
 		g.placed = true
-		s.Under++
+		s.Under[kindOf(g.Barrier)]++
 	}
 	return true
 }
@@ -99,6 +101,6 @@ func (s *ReadGroups) Fail(g *ReadGroup) bool {
 func (s *ReadGroups) leave(g *ReadGroup) {
 	if g.placed {
 		g.placed = false
-		s.Under--
+		s.Under[kindOf(g.Barrier)]--
 	}
 }

@@ -3,6 +3,7 @@ package member
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +26,7 @@ func TestReadGroupsEndOnce(t *testing.T) {
 		var s ReadGroups
 		groups := make([]*ReadGroup, 4)
 		for i := range groups {
-			groups[i] = &ReadGroup{}
+			groups[i] = &ReadGroup{Barrier: i == 0}
 		}
 		ends := map[*ReadGroup]int{}
 		now, added := rng.IntN(len(shapes)), protocol.Index(0)
@@ -57,12 +58,12 @@ func TestReadGroupsEndOnce(t *testing.T) {
 					ends[g]++
 				}
 			}
-			under, seen := 0, map[*ReadGroup]bool{}
+			under, seen := [2]int{}, map[*ReadGroup]bool{}
 			for _, g := range groups {
 				require.LessOrEqual(t, ends[g], 1, "ended twice")
 				require.Equal(t, ends[g] == 1, g.ended)
 				if g.placed {
-					under++
+					under[kindOf(g.Barrier)]++
 				}
 			}
 			require.Equal(t, under, s.Under)
@@ -72,4 +73,42 @@ func TestReadGroupsEndOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Readers who want barriers have groups of their own: plain readers do not wait for these.
+func TestBarriersHaveGroupsOfTheirOwn(t *testing.T) {
+	var q ReadQueue
+	plain, barrier := &ReadGroup{}, &ReadGroup{Barrier: true}
+	q.Gather(plain)
+	require.True(t, q.Gathering(false))
+	require.False(t, q.Gathering(true))
+	q.Gather(barrier)
+	_, gathered := q.Take([2]int{0, maxReadGroups})
+	require.Equal(t, [2]*ReadGroup{plain, nil}, gathered)
+	require.True(t, q.Gathering(true))
+	_, gathered = q.Take([2]int{maxReadGroups, 0})
+	require.Equal(t, [2]*ReadGroup{nil, barrier}, gathered)
+	q.Gather(barrier)
+	require.Equal(t, []*ReadGroup{barrier}, q.Close())
+
+	var s ReadGroups
+	s.Ask(barrier, 0, []protocol.InstanceID{1})
+	require.Equal(t, [2]int{0, 1}, s.Under)
+	require.True(t, s.Fail(barrier))
+	require.Equal(t, [2]int{}, s.Under)
+}
+
+// What a read asks for is repeated with it.
+func TestBarriersAreRepeated(t *testing.T) {
+	core, in := newScripted(2)
+	var out Outbox
+	in.Read(0, protocol.Read{Context: 7, Barrier: true}, &out)
+	in.Step(time.Second, protocol.Tick{}, &out)
+	var asked []protocol.Read
+	for _, input := range core.inputs {
+		if r, ok := input.(protocol.Read); ok {
+			asked = append(asked, r)
+		}
+	}
+	require.Equal(t, []protocol.Read{{Context: 7, Barrier: true}, {Context: 7, Barrier: true}}, asked)
 }

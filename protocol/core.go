@@ -67,7 +67,14 @@ type ProposeChange struct {
 
 // Read asks for a read point (ReadIndex, or a lease where that is set). Context returns
 // in a ReadPoint or a Rejection.
-type Read struct{ Context uint64 }
+//
+// Barrier: the read also sees all that was accepted before the question (Effects.Accepted), whether or
+// not it has an index yet. It makes no difference to a protocol in which everything that is accepted is
+// before the read point anyway.
+type Read struct {
+	Context uint64
+	Barrier bool
+}
 
 // Persisted says that all records up to and including Effects.Seq == Seq are durable.
 type Persisted struct{ Seq uint64 }

@@ -126,6 +126,10 @@ func (p *Proposing) Held(o *ProposeOptions) []Token {
 	return o.After
 }
 
+// Barrier reports whether readers who want to see all that was accepted ask for more than others. Where
+// nothing is answered before it is applied, they do not.
+func (p *Proposing) Barrier(wanted bool) bool { return wanted && p.Accepted }
+
 // Plain reports whether these are the options of a proposal that was made without any.
 func (o *ProposeOptions) Plain() bool {
 	return o.Mode == ModeConfirmed && !o.Blind && len(o.Keys) == 0 && len(o.After) == 0

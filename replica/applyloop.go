@@ -20,7 +20,7 @@ type applyLoop struct {
 	queue member.ApplyQueue
 	wake  chan struct{}
 
-	reading atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
+	reading [2]atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
 	amu     sync.Mutex
 	known   *member.Applied
 	opened  time.Duration // when the last snapshot was opened to be read

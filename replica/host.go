@@ -62,10 +62,11 @@ func (l *eventLoop) Expired(now, limit time.Duration) []*member.Batch {
 	return l.r.proposer.expired(now, limit)
 }
 
-func (l *eventLoop) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+func (l *eventLoop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reads.Take(int(l.r.apply.reading.Load()))
+	under := &l.r.apply.reading
+	return l.reads.Take([2]int{int(under[0].Load()), int(under[1].Load())})
 }
 
 func (l *eventLoop) RetireReads() []*member.ReadGroup {

@@ -23,7 +23,7 @@ type eventLoop struct {
 	jobs   []func()         // functions to run in the loop
 	bytes  int              // of messages in inputs; counted in Replica.inbox
 	reads  member.ReadQueue // reads for which the instance has not been asked yet
-	joined *readGroup       // the group that new readers join, if there is one
+	joined [2]*readGroup    // the groups that new readers join, if there are any: plain ones, and barriers
 	closed bool
 	wake   chan struct{}
 

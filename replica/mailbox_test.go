@@ -188,13 +188,13 @@ func TestReadsShareGroups(t *testing.T) {
 			if i%30 == 0 {
 				synctest.Wait()
 			}
-			require.LessOrEqual(c.t, r.apply.reading.Load(), int64(3))
+			require.LessOrEqual(c.t, r.apply.reading[0].Load(), int64(3))
 		}
 		<-time.After(testElection / 4)
 		c.net.isolate(uint64(id), false)
 		c.until("everybody is told", a.all)
 		a.complete(c.t)
-		c.until("no group waits", func() bool { return r.apply.reading.Load() == 0 })
+		c.until("no group waits", func() bool { return r.apply.reading[0].Load() == 0 })
 	})
 }
 

@@ -15,8 +15,9 @@ type readGroup struct {
 	err  error
 }
 
-func newReadGroup() *readGroup {
+func newReadGroup(barrier bool) *readGroup {
 	g := &readGroup{done: make(chan struct{})}
+	g.Barrier = barrier
 	g.Done = func(err error) {
 		g.err = err
 		close(g.done)
@@ -24,19 +25,23 @@ func newReadGroup() *readGroup {
 	return g
 }
 
-// joinRead adds a reader to the group for which instances are asked next.
-func (l *eventLoop) joinRead() (*readGroup, error) {
+// joinRead adds a reader, who may want a barrier, to the group for which instances are asked next.
+func (l *eventLoop) joinRead(barrier bool) (*readGroup, error) {
+	kind := 0
+	if barrier {
+		kind = 1
+	}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return nil, l.r.stopped()
 	}
-	fresh := !l.reads.Gathering()
+	fresh := !l.reads.Gathering(barrier)
 	if fresh {
-		l.joined = newReadGroup()
-		l.reads.Gather(&l.joined.ReadGroup)
+		l.joined[kind] = newReadGroup(barrier)
+		l.reads.Gather(&l.joined[kind].ReadGroup)
 	}
-	g := l.joined
+	g := l.joined[kind]
 	l.mu.Unlock()
 	if fresh {
 		poke(l.wake)
@@ -65,7 +70,7 @@ func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []proto
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	ok := l.known.Ask(g, since, shape)
-	l.reading.Store(int64(l.known.Asking()))
+	l.noteReading()
 	return ok
 }
 
@@ -74,7 +79,7 @@ func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []proto
 func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready := l.known.ReadPoint(g, instance, index)
-	l.reading.Store(int64(l.known.Asking()))
+	l.noteReading()
 	l.amu.Unlock()
 	if complete {
 		l.readDone()
@@ -104,7 +109,7 @@ func (l *applyLoop) readDone() {
 func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	l.amu.Lock()
 	first := l.known.FailRead(g)
-	l.reading.Store(int64(l.known.Asking()))
+	l.noteReading()
 	l.amu.Unlock()
 	if first {
 		g.Done(err)
@@ -112,10 +117,21 @@ func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 	}
 }
 
+// noteReading publishes how many groups wait for read points. It is called under amu.
+func (l *applyLoop) noteReading() {
+	for i, n := range l.known.Asking() {
+		l.reading[i].Store(int64(n))
+	}
+}
+
 // ReadBarrier returns when this member's state machine includes everything that any member
-// acknowledged before the call. After an error the caller knows nothing, and may retry.
-func (r *Replica) ReadBarrier(ctx context.Context) error {
-	g, err := r.first().joinRead()
+// acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
+func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false) }
+
+// ReadAs is ReadBarrier, and with barrier the state machine also includes what was acknowledged as
+// accepted.
+func (r *Replica) ReadAs(ctx context.Context, barrier bool) error {
+	g, err := r.first().joinRead(r.opt.Proposing.Barrier(barrier))
 	if err != nil {
 		return err
 	}

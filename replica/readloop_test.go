@@ -17,7 +17,7 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
-	g := newReadGroup()
+	g := newReadGroup(false)
 	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.readPoint(&g.ReadGroup, 1, 5)

@@ -161,7 +161,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 		if m.replaced() {
 			w.events.Stranded++
 		}
-		m.Read(func(ok bool) { c.read(m, op, ok, end) })
+		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0

@@ -58,6 +58,7 @@ type Events struct {
 	Accepted   int `json:"writes_answered_before_they_are_applied"`
 	TokenReads int `json:"reads_with_a_token,omitempty"`
 	Follows    int `json:"writes_after_those_of_tokens,omitempty"`
+	Barriers   int `json:"barrier_reads,omitempty"`
 	Expired    int `json:"tokens_that_did_not_come,omitempty"`
 
 	Bodies       int `json:"writes_with_a_body"`
@@ -101,7 +102,7 @@ type Events struct {
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable}, {"writes answered early", &e.Accepted},
-		{"reads with a token", &e.TokenReads}, {"writes after those of tokens", &e.Follows}, {"tokens that did not come", &e.Expired},
+		{"reads with a token", &e.TokenReads}, {"writes after those of tokens", &e.Follows}, {"tokens that did not come", &e.Expired}, {"barrier reads", &e.Barriers},
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
@@ -130,7 +131,7 @@ func (e *Events) fields() []eventField {
 // how many of the first ones chance brings about too seldom, where scenarios play those
 // (TestLeaderCannotRead), or that other protocols have (TestWritesAreAnsweredEarly).
 const (
-	stagedFields = 5
+	stagedFields = 6
 	codedFields  = 8
 	wovenFields  = 5
 )

@@ -68,7 +68,7 @@ func (s *memberInstance) Expired(now, limit time.Duration) []*member.Batch {
 	return s.m.proposals.Expired(now, limit)
 }
 
-func (s *memberInstance) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) {
+func (s *memberInstance) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
 	return s.reads.Take(s.m.progress.Asking())
 }
 

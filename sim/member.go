@@ -105,7 +105,7 @@ type running struct {
 	favorite  protocol.InstanceID
 	inbox     int // bytes of messages that wait for turns
 
-	gathering  *readers // the group that new readers join
+	gathering  [2]*readers // the groups that new readers join: plain ones, and barriers
 	operations member.Executions
 	executing  []*member.Execution // of operators
 
@@ -129,7 +129,9 @@ type readers struct {
 type reader struct {
 	// floor is how far the global log had been applied by any member when the client asked.
 	floor order.Slot
-	done  func(ok bool)
+	// accepted is what had been accepted then; nil: the client does not want to see all of it.
+	accepted *acceptedWrites
+	done     func(ok bool)
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
@@ -361,28 +363,34 @@ func (m *Member) wakePreferred() { m.inForce[member.Preferred(m.crew)].wake() }
 // Read calls done with true when the member's state includes everything that was acknowledged
 // before the call, or with false when that fails. It asks all instances for read points. What was
 // applied anywhere before the call ends before the first slot that is not filled up to these points
-// (docs/niagara.md, 3.3).
-func (m *Member) Read(done func(ok bool)) {
-	floor := m.w.executed
+// (docs/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
+func (m *Member) Read(barrier bool, done func(ok bool)) {
+	r := reader{floor: m.w.executed, done: done}
+	kind := 0
+	if barrier {
+		kind, r.accepted = 1, m.w.acceptedNow()
+	}
 	m.admit(func() {
 		first := m.inForce[0]
-		if !first.reads.Gathering() {
-			m.gathering = m.newReaders()
-			first.reads.Gather(&m.gathering.ReadGroup)
+		if !first.reads.Gathering(barrier) {
+			m.gathering[kind] = m.newReaders(barrier)
+			first.reads.Gather(&m.gathering[kind].ReadGroup)
 			first.wake()
 		}
-		m.gathering.list = append(m.gathering.list, reader{floor, done})
+		m.gathering[kind].list = append(m.gathering[kind].list, r)
 	})
 }
 
-func (m *Member) newReaders() *readers {
+func (m *Member) newReaders(barrier bool) *readers {
 	g := &readers{}
+	g.Barrier = barrier
 	g.Done = func(err error) {
 		m.w.events.Groups += min(1, len(g.list)-1)
 		for i := range g.list {
 			if r := &g.list[i]; m.up {
 				if err == nil {
 					m.judgeRead(r)
+					m.judgeBarrier(r)
 				}
 				r.done(err == nil)
 			}

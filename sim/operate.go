@@ -147,7 +147,7 @@ func (m *Member) execute(op member.Operation, patience time.Duration, answered f
 		step := e.Next(m.view())
 		m.tell(step.Tell)
 		if step.Confirm {
-			m.Read(func(ok bool) {
+			m.Read(false, func(ok bool) {
 				err := error(nil)
 				if !ok {
 					err = member.ErrReadTimeout

@@ -233,7 +233,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 				return false
 			}
 		}
-		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive)
+		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.judgeTold() == nil // what was just accepted is still to take effect
 	})
 	if !done && w.broken == nil {
 		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))

@@ -101,6 +101,7 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	require.Greater(t, sum.Events.TokenReads, 100)
 	require.Greater(t, sum.Events.Follows, 100)
 	require.Greater(t, sum.Events.Expired, 10)
+	require.Greater(t, sum.Events.Barriers, 50)
 }
 
 func TestSavedSeeds(t *testing.T) {

@@ -25,7 +25,7 @@ const keptTokens = 12
 
 // noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
 func (w *World) noteToken(op *operation, t protocol.Token) {
-	w.tokens = append(w.tokens, givenToken{t, op})
+	w.tokens, w.acceptedOps = append(w.tokens, givenToken{t, op}), append(w.acceptedOps, op)
 	if len(w.tokens) > keptTokens {
 		w.tokens = slices.Delete(w.tokens, 0, 1)
 	}
@@ -111,6 +111,46 @@ func (m *Member) judgeTokens(used []givenToken, err error) {
 			w.violate(m.id, fmt.Errorf("a read is answered with token %s, which nobody gave", protocol.FormatToken(t.Token)))
 		case !t.op.effective || m.machine.position < t.op.position:
 			w.violate(m.id, fmt.Errorf("a read with the token of command %d is answered at position %d, without that command", t.op.number, m.machine.position))
+		}
+	}
+}
+
+// acceptedWrites are writes that clients were told are accepted: those without effect so far, and where
+// the last of the others stands.
+type acceptedWrites struct {
+	open []*operation
+	last protocol.Position
+}
+
+// acceptedNow is what has been accepted until now.
+func (w *World) acceptedNow() *acceptedWrites {
+	w.acceptedOps = slices.DeleteFunc(w.acceptedOps, func(op *operation) bool {
+		if op.effective {
+			w.acceptedAt = max(w.acceptedAt, op.position)
+		}
+		return op.effective
+	})
+	return &acceptedWrites{slices.Clone(w.acceptedOps), w.acceptedAt}
+}
+
+// drawBarrier draws whether a reader wants to see all that was accepted.
+func (w *World) drawBarrier() bool {
+	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.early.yes(0.3))
+}
+
+// judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).
+func (m *Member) judgeBarrier(r *reader) {
+	if r.accepted == nil {
+		return
+	}
+	m.w.events.Barriers++
+	at := m.machine.position
+	if at < r.accepted.last {
+		m.w.violate(m.id, fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, r.accepted.last))
+	}
+	for _, op := range r.accepted.open {
+		if !op.effective || at < op.position {
+			m.w.violate(m.id, fmt.Errorf("a barrier read is answered at position %d, without command %d, which was accepted before", at, op.number))
 		}
 	}
 }

@@ -24,8 +24,12 @@ type World struct {
 	early  chance // draws which writes ask for an early answer, and what tokens are used for
 	// tokens are the last ones that clients were given, of operations that they name.
 	tokens []givenToken
-	pipes  chance // draws what concerns clients that propose without waiting
-	hops   chance // draws how long events take from one part of a member to another
+	// acceptedOps are the operations that were accepted and had no effect when that was looked at last.
+	// acceptedAt is where the last of the others stands.
+	acceptedOps []*operation
+	acceptedAt  protocol.Position
+	pipes       chance // draws what concerns clients that propose without waiting
+	hops        chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
 	// had a link.
 	acquainted map[linkKey]uint64

@@ -55,7 +55,9 @@ func (l *loop) Expired(now, limit time.Duration) []*member.Batch {
 	return l.m.proposals.Expired(now, limit)
 }
 
-func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered *member.ReadGroup) { return nil, nil }
+func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+	return nil, gathered
+}
 
 func (l *loop) RetireReads() []*member.ReadGroup { return nil }
 
