@@ -26,6 +26,8 @@ const (
 	EntryGroup
 	// EntryLane opens a lane (see lane.go).
 	EntryLane
+	// EntrySignal takes the place of a lane's group in a message (see lane.go). It is in no log.
+	EntrySignal
 	entryKinds
 )
 
@@ -45,6 +47,8 @@ func (k EntryKind) String() string {
 		return "group"
 	case EntryLane:
 		return "lane"
+	case EntrySignal:
+		return "signal"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -223,7 +227,7 @@ func (e *Entry) checkKind() error {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
-	case e.Kind == EntryBatch, e.Kind == EntryGroup && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+	case e.Kind == EntryBatch, (e.Kind == EntryGroup || e.Kind == EntrySignal) && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
 		return nil
 	}
 	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}

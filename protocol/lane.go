@@ -1,5 +1,7 @@
 package protocol
 
+import "encoding/binary"
+
 // A lane is what one life of one member brings to the others by itself, without the leader: batches,
 // numbered from 1 (docs/lcr.md). The leader only says in the log which of them take effect, and where.
 // Two kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
@@ -33,5 +35,31 @@ func NewRange(lane Lane, batches []Entry) Entry {
 
 // Range is which part of which lane the entry stands for; false if for none.
 func (e *Entry) Range() (LaneRange, bool) {
-	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, e.Kind == EntryGroup && e.ID.Seq > 0
+	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, (e.Kind == EntryGroup || e.Kind == EntrySignal) && e.ID.Seq > 0
+}
+
+// signalBytes is the length of a signal's payload: size and digest of the group's payload.
+const signalBytes = 8
+
+// NewSignal returns the signal that says which group stands at an index. Who has the batches makes the
+// group of them.
+func NewSignal(group *Entry) Entry {
+	buf := make([]byte, HeadSize+signalBytes)
+	e := Entry{Kind: EntrySignal, ID: group.ID, Low: group.Low, Count: group.Count, Payload: buf[HeadSize:]}
+	binary.LittleEndian.PutUint32(e.Payload, group.Size)
+	binary.LittleEndian.PutUint32(e.Payload[4:], group.Digest)
+	e.SealPayload()
+	e.Seal(group.Index, group.Term, buf)
+	return e
+}
+
+// Means reports whether a signal stands for that group, which need not be sealed. It seals the group at
+// the signal's place.
+func (e *Entry) Means(group *Entry) bool {
+	if len(e.Payload) != signalBytes || group.Count != e.Count || group.ID != e.ID || group.Low != e.Low ||
+		group.Size != binary.LittleEndian.Uint32(e.Payload) || group.Digest != binary.LittleEndian.Uint32(e.Payload[4:]) {
+		return false
+	}
+	group.Seal(e.Index, e.Term, make([]byte, HeadSize))
+	return true
 }

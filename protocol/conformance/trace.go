@@ -120,6 +120,8 @@ func describeEntry(e *protocol.Entry) string {
 		s += fmt.Sprintf(":skip to %d", e.Round())
 	case protocol.EntryReshape:
 		s += fmt.Sprintf(":reshape to %d", e.Instances())
+	case protocol.EntrySignal:
+		s += ":signal"
 	case protocol.EntryLane:
 		s += fmt.Sprintf(":lane of %s opens", e.ID.Session.Member)
 	}

@@ -9,13 +9,20 @@ import (
 // onAppend is the follower's part of log matching (Raft §5.3).
 func onAppend(r *Raft, m message) {
 	r.heardLeader(m)
+	if !r.parks(m) {
+		r.appendFrom(m)
+	}
+}
+
+// appendFrom takes in what a leader appended.
+func (r *Raft) appendFrom(m message) {
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Index != m.Index+1+protocol.Index(i) || e.BodySize > 0 && e.Form == protocol.FormNone && e.Index > m.Commit {
 			return // not what a leader sends
 		}
 	}
-	prev, prevTerm, entries := m.Index, m.LogTerm, m.Entries
+	prev, prevTerm, entries := m.Index, m.LogTerm, r.resolve(m)
 	if prev < r.commit { // what is committed matches: look only at the rest
 		skip := min(int(r.commit-prev), len(entries))
 		prev, entries = prev+protocol.Index(skip), entries[skip:]

@@ -35,6 +35,10 @@ type lanes struct {
 	stale []uint64
 	own   ownLane
 	lead  laneLeading
+	// parked are messages of the leader that wait for batches.
+	parked parking
+	// wrong says what was found that must never be.
+	wrong error
 }
 
 type openedLane struct {
@@ -393,6 +397,9 @@ func checkLanes(r *Raft) error {
 	}
 	if !slices.Equal(end.marks, l.end.marks) {
 		return fmt.Errorf("lanes: the log says %v at its end, not %v", end.marks, l.end.marks)
+	}
+	if l.wrong != nil {
+		return l.wrong
 	}
 	return r.checkOwnLane()
 }

@@ -15,6 +15,8 @@ type laneLeading struct {
 	last protocol.Index
 	// said are the lanes of which others hold more than this leader.
 	said []laneSaid
+	// signals are the last ones that were made, at their index modulo their number.
+	signals [32]protocol.Entry
 }
 
 // begin forgets what an earlier leadership of this member knew.

@@ -40,6 +40,8 @@ const (
 	MsgLaneFetch
 	// MsgLaneOpen asks the leader to open the sender's lane.
 	MsgLaneOpen
+	// MsgLaneMissing asks a leader for the group at Index in place of its signal.
+	MsgLaneMissing
 	messageTypes
 )
 
@@ -69,6 +71,7 @@ var types = [messageTypes - own]protocol.Traits{
 	MsgLaneResp - own:      {Name: "LaneResp"},
 	MsgLaneFetch - own:     {Name: "LaneFetch"},
 	MsgLaneOpen - own:      {Name: "LaneOpen"},
+	MsgLaneMissing - own:   {Name: "LaneMissing"},
 }
 
 // Part is what Raft's messages have beside what all protocols' messages have. Which fields mean
@@ -143,6 +146,8 @@ func describe(in *protocol.Message) string {
 		text = fmt.Sprintf("match %d seen %d", m.Index, m.Hint)
 	case MsgLane, MsgLaneResp, MsgLaneFetch, MsgLaneOpen:
 		text = describeLane(m)
+	case MsgLaneMissing:
+		text = fmt.Sprint(m.Index)
 	case MsgRead:
 		text = fmt.Sprint(m.Context)
 	case MsgReadResp:

@@ -44,6 +44,7 @@ var fields = [messageTypes - own]uint16{
 	MsgLane - own:          hasForce | hasMember | hasIncarnation,
 	MsgLaneResp - own:      hasIndex | hasMember | hasIncarnation,
 	MsgLaneFetch - own:     hasIndex | hasMember | hasIncarnation,
+	MsgLaneMissing - own:   hasIndex,
 	MsgLaneOpen - own:      hasRound | hasMember | hasIncarnation | hasSeq,
 }
 

@@ -70,6 +70,9 @@ type progress struct {
 	partial   uint8
 	restripes uint32
 
+	// raw: of lanes' groups up to here it gets all, and not signals.
+	raw protocol.Index
+
 	// applied is how far it has applied the log, as it said last: see protocol.Tick.
 	applied protocol.Index
 

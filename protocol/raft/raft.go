@@ -235,6 +235,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.Transfer:
 		r.transfer(in)
 	}
+	r.unpark()
 	r.prepare()
 	r.confirmLanes()
 	r.give()
@@ -285,6 +286,7 @@ var handlers = [...][roles]handler{
 	MsgLaneResp:      {onLaneResp, onLaneResp, onLaneResp, onLaneResp},
 	MsgLaneFetch:     {onLaneFetch, onLaneFetch, onLaneFetch, onLaneFetch},
 	MsgLaneOpen:      {nil, nil, nil, onLaneOpen},
+	MsgLaneMissing:   {nil, nil, nil, onLaneMissing},
 }
 
 func (r *Raft) receive(in *protocol.Message) {

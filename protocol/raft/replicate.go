@@ -46,7 +46,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 	if p.phase == stream && r.lead.appended < p.hold {
 		return false
 	}
-	entries := r.place.frame(p)
+	entries := r.signals(p, r.place.frame(p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()

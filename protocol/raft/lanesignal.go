@@ -1,0 +1,178 @@
+package raft
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// On the wire a lane's group need not have its batches, because its member sends them too. A leader sends
+// a signal, which names the range and its digest. The follower makes the group of what it holds, and goes
+// on as if the group had come. So whoever acknowledges it has all of it. If it lacks something it waits a
+// little, and then asks for the group itself.
+
+// signal returns a group's signal. Several followers get the same.
+func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
+	s := &l.signals[int(e.Index)%len(l.signals)]
+	if s.Index != e.Index || s.Term != e.Term {
+		*s = protocol.NewSignal(e)
+	}
+	return *s
+}
+
+// signals puts signals in the place of groups that p can make itself.
+func (r *Raft) signals(p *progress, entries []protocol.Entry) []protocol.Entry {
+	if r.lanes == nil || p.phase != stream {
+		return entries
+	}
+	var out []protocol.Entry
+	for i := range entries {
+		e := &entries[i]
+		if _, ok := e.Range(); !ok || e.Index < r.lead.first || e.Index <= p.raw {
+			continue
+		}
+		if out == nil {
+			out = append(out, entries...)
+		}
+		out[i] = r.lanes.lead.signal(e)
+	}
+	if out == nil {
+		return entries
+	}
+	return out
+}
+
+// parking is what a follower keeps of a leader's messages because a signal came before its batches.
+type parking struct {
+	messages []message // of one term, in the order in which they came
+	bytes    int
+	since    time.Duration // when the first one began to wait
+}
+
+// patience is for how long a signal waits for its batches. A leader that does not hear of a frame for a
+// heartbeat takes it for lost.
+func (r *Raft) patience() time.Duration { return r.cfg.Heartbeat / 2 }
+
+// parks keeps a leader's entries if they have to wait.
+func (r *Raft) parks(m message) bool {
+	if r.lanes == nil {
+		return false
+	}
+	p := &r.lanes.parked
+	if len(p.messages) == 0 && r.unresolved(m) < 0 || m.Context == 0 && len(p.messages) == 0 {
+		return false
+	}
+	bytes := 0
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	if len(p.messages) == 0 {
+		p.since = r.now
+	} else if p.bytes+bytes > r.cfg.MaxInflightBytes {
+		return true // it is lost, and comes again
+	}
+	p.messages, p.bytes = append(p.messages, m), p.bytes+bytes
+	return true
+}
+
+// unpark goes on with what waited, as far as the batches are here or have been waited for long enough.
+func (r *Raft) unpark() {
+	if r.lanes == nil {
+		return
+	}
+	p := &r.lanes.parked
+	for len(p.messages) > 0 {
+		m := p.messages[0]
+		if m.Term == r.term && r.role == protocol.Follower {
+			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
+				r.out.WakeAt = p.since + r.patience()
+				return
+			}
+			r.appendFrom(m)
+		}
+		for i := range m.Entries {
+			p.bytes -= m.Entries[i].Bytes()
+		}
+		p.messages, p.since = p.messages[1:], r.now
+	}
+	*p = parking{}
+}
+
+// unresolved is the first entry of a message that is a signal of which something lacks here; negative if
+// none is.
+func (r *Raft) unresolved(m message) int {
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > r.commit && !r.log.matches(e.Index, e.Term) && r.ranged(e) == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// ranged is the batches that are held of a signal's range, nil if one lacks.
+func (r *Raft) ranged(e *protocol.Entry) []protocol.Entry {
+	g, ok := e.Range()
+	i, held := r.lanes.find(g.Lane)
+	if !ok || !held {
+		return nil
+	}
+	h := r.lanes.held[i]
+	if g.From <= h.base || g.To < g.From || g.To > h.high() {
+		return nil
+	}
+	return h.batches[g.From-h.base-1 : g.To-h.base]
+}
+
+// resolve makes groups of the signals in a message. It returns the entries before the first one of which
+// something lacks, and asks the leader for that. Signals of entries that are in the log are groups there.
+func (r *Raft) resolve(m message) []protocol.Entry {
+	entries := m.Entries
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.Kind != protocol.EntrySignal {
+			continue
+		}
+		if &entries[0] == &m.Entries[0] {
+			entries = append([]protocol.Entry(nil), m.Entries...)
+		}
+		switch {
+		case e.Index <= r.log.base: // it is passed over
+		case e.Index <= r.commit, r.log.matches(e.Index, e.Term):
+			entries[i] = *r.log.at(e.Index)
+		case r.lanes == nil || !r.resolved(e, &entries[i]):
+			if r.lanes != nil {
+				r.send(msg(protocol.Message{Type: MsgLaneMissing, To: m.From}, Part{Index: e.Index}))
+			}
+			return entries[:i]
+		}
+	}
+	return entries
+}
+
+// resolved makes a signal's group if all of it is held.
+func (r *Raft) resolved(e, group *protocol.Entry) bool {
+	batches := r.ranged(e)
+	if batches == nil {
+		return false
+	}
+	g, _ := e.Range()
+	made := protocol.NewRange(g.Lane, batches)
+	if !e.Means(&made) {
+		r.lanes.wrong = fmt.Errorf("lane %s: what is held of %d to %d is not what entry %d stands for", g.Lane, g.From, g.To, e.Index)
+		return false // the leader sends what it has
+	}
+	*group = made
+	return true
+}
+
+// onLaneMissing sends a follower a group itself, and what comes after it up to now.
+func onLaneMissing(r *Raft, m message) {
+	p := r.peer(m.From)
+	if r.lanes == nil || p == nil || p.phase != stream || m.Index <= max(p.match, p.raw) || m.Index >= p.next {
+		return
+	}
+	p.raw = r.log.last
+	p.become(stream, m.Index, r.now)
+	r.replicate(p)
+}
