@@ -1,0 +1,15 @@
+// Package fencemodel is a model of LCR's fence, and a search of all its states. It is only tests:
+// nothing imports it, and it shares no code with what ships. It was there before that code, to find
+// out which rules are needed.
+//
+// The fence is what keeps an accepted entry from being lost while the members change
+// (docs/lcr.md, "The fence, and how it was checked").
+//
+// How to read: model_test.go (the state, the rules and their variants, Raft's commitment),
+// steps_test.go (what may happen next), judge_test.go (what must hold), search_test.go (the search,
+// the nearest states first, so that what it finds wrong has the shortest story), fence_test.go (the
+// changes of members and what is expected of each variant), deep_test.go (what takes minutes:
+// -fence.deep).
+//
+// May import: the standard library.
+package fencemodel
