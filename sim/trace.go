@@ -84,8 +84,29 @@ func describeEntry(e *protocol.Entry) string {
 	if e.Kind == protocol.EntrySkip {
 		text += fmt.Sprintf(" to %d", e.Round())
 	}
+	if e.Kind == protocol.EntryConfig {
+		text += describeConfig(e.Payload)
+	}
 	if e.BodySize > 0 {
 		text = fmt.Sprintf("%s, %s of %d bytes k=%d", text, e.Form, e.BodySize, e.K)
+	}
+	return text
+}
+
+// describeConfig tells the voters of a configuration, those that leave, and the learners.
+func describeConfig(payload []byte) string {
+	c, err := protocol.DecodeConfig(payload)
+	if err != nil {
+		return ""
+	}
+	text := fmt.Sprintf(" %v", c.Voters())
+	if c.Joint() {
+		text += fmt.Sprintf(" after %v", c.Outgoing)
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Learner {
+			text += " learner " + m.ID.String() + mark(m.Joining, " joins")
+		}
 	}
 	return text
 }
