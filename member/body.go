@@ -262,7 +262,9 @@ func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)
 //
 // A member has acknowledged its entries above the known commit index, and those in its cells. If the
 // body of one is not there or damaged, the member would break its word. That is an error. A committed
-// body can be restored from other members.
+// body can be restored from other members. So where the state refers to the body of another entry at
+// the same index, because it survived a loss of power and the end of the log did not, the body of the
+// acknowledged entry stays. The other one is missing until the log has its entry.
 func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyRef) error {
 	type name struct {
 		instance protocol.InstanceID
@@ -274,7 +276,10 @@ func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyR
 	}
 	bodies.Retain(func(b wal.Body) bool {
 		ref := RefOf(&b)
-		return live[name{ref.Instance, KeyOf(ref)}] || slices.ContainsFunc(logs, func(l InstanceLog) bool { return l.has(&ref) })
+		if slices.ContainsFunc(logs, func(l InstanceLog) bool { return l.has(&ref) }) {
+			return true
+		}
+		return live[name{ref.Instance, KeyOf(ref)}] && !slices.ContainsFunc(logs, func(l InstanceLog) bool { return l.owes(&ref) })
 	})
 	for _, l := range logs {
 		for i := range l.Recovered.Entries {
@@ -299,17 +304,28 @@ func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyR
 
 // has reports whether a body is of an entry in the log, or in a cell.
 func (l *InstanceLog) has(ref *protocol.BodyRef) bool {
+	return l.any(ref, func(e *protocol.Entry) bool {
+		return e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
+	})
+}
+
+// owes reports whether the member acknowledged an entry with a body at the same index, which need not be
+// this body.
+func (l *InstanceLog) owes(ref *protocol.BodyRef) bool {
+	return l.any(ref, func(e *protocol.Entry) bool { return e.BodySize > 0 && e.Index > l.Recovered.State.Commit })
+}
+
+// any reports whether one of the entries at a body's index is like that: the one in the log, or those in
+// cells.
+func (l *InstanceLog) any(ref *protocol.BodyRef, like func(*protocol.Entry) bool) bool {
 	rec := l.Recovered
-	of := func(e *protocol.Entry) bool {
-		return e.Index == ref.Index && e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
-	}
 	switch {
 	case ref.Instance != l.Instance || ref.Index <= rec.Base.Index:
 		return false
 	case ref.Index-rec.Base.Index <= protocol.Index(len(rec.Entries)):
-		return of(&rec.Entries[ref.Index-rec.Base.Index-1])
+		return like(&rec.Entries[ref.Index-rec.Base.Index-1])
 	}
-	return slices.ContainsFunc(l.Accepted, func(e protocol.Entry) bool { return of(&e) })
+	return slices.ContainsFunc(l.Accepted, func(e protocol.Entry) bool { return e.Index == ref.Index && like(&e) })
 }
 
 func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bodies, committed bool) error {

@@ -355,11 +355,15 @@ func (k *Kept) Stored(ref protocol.BodyRef) {
 
 // Restore asks whether a body may be written in a form now, because it was missing or more of it
 // is to be held. upgrading says that the instance is writing more of the body than was held.
-// Nothing less may replace that. Restored is to follow when the bytes are durable.
+// Nothing less may replace that. The body of another entry at the same index is not replaced either:
+// the log may have that entry. Restored is to follow when the bytes are durable.
 func (k *Kept) Restore(ref protocol.BodyRef, form protocol.Form, upgrading bool) bool {
 	t := k.Of(ref.Instance)
 	if t == nil || !t.Wants(ref) || upgrading || !t.Missing(ref) && form != protocol.FormWhole {
 		return false
+	}
+	if held, ok := k.store.Find(uint32(ref.Instance), uint64(ref.Index)); ok && held.Term != uint64(ref.Term) {
+		return false // soon the log has this entry too, or nothing at its index
 	}
 	if t.Whole(ref) { // the core has seen to it
 		k.Stored(ref)

@@ -172,3 +172,23 @@ func TestAnInstanceThatBeginsLaterObeysItsOwnMembership(t *testing.T) {
 	k.Obey(applied[:1])
 	require.Equal(t, 1, restripes(3), "it is retired, and obeys the first one's")
 }
+
+// TestABodyIsNotRestoredInPlaceOfAnotherEntrys: the log has another entry where the state has one already.
+// After a crash the log may still have it, and the member acknowledged it.
+func TestABodyIsNotRestoredInPlaceOfAnotherEntrys(t *testing.T) {
+	store := newHeld()
+	k, _ := keptOf(store, 1)
+	ref, old := someRef(5, 2), someRef(5, 2)
+	old.Term--
+	store.put(old, protocol.FormWhole, make([]byte, 1000))
+	k.Of(1).Renew(0, 0, []protocol.BodyRef{ref})
+	require.Equal(t, []protocol.BodyRef{ref}, k.Due(0, 1))
+	require.False(t, k.Restore(ref, protocol.RowForm(1), false))
+	require.True(t, k.Wants(ref))
+
+	store.put(ref, protocol.FormWhole, make([]byte, 1000))
+	require.True(t, k.Restore(ref, protocol.FormWhole, false))
+	k.Restored(ref)
+	require.False(t, k.Wants(ref))
+	require.NoError(t, k.Check())
+}

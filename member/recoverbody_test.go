@@ -193,3 +193,29 @@ func TestABodyThatCannotBeReadIsNotDamaged(t *testing.T) {
 	require.NoError(t, RecoverBodies(oneLog(recovered(0, ref)), b, nil))
 	require.NoError(t, b.Close())
 }
+
+// TestABodyOfTheStateDoesNotTakeThePlaceOfAnAcknowledgedOne: a member hears that an entry is decided while the
+// entry is on its way to its log. It applies the entry. Then the power fails. The state is durable, and so is
+// the entry's body, but the log has the entry that was there before. The member acknowledged that one.
+func TestABodyOfTheStateDoesNotTakeThePlaceOfAnAcknowledgedOne(t *testing.T) {
+	body := someBody(5000)
+	old := refTo(11, 2, body)
+	newer := old
+	newer.Term++
+	for name, log := range map[string]InstanceLog{
+		"in the log": {Instance: 1, Recovered: recovered(10, old)},
+		"in a cell":  {Instance: 1, Recovered: recovered(10), Accepted: []protocol.Entry{committedEntry(old, protocol.FormNone)}},
+	} {
+		fs := vfs.NewMem()
+		b := openStore(t, fs)
+		store(t, b, old, protocol.FormWhole, body)
+		store(t, b, newer, protocol.FormWhole, body)
+		require.NoError(t, b.Close())
+		b = openStore(t, fs)
+		require.NoError(t, RecoverBodies([]InstanceLog{log}, b, []protocol.BodyRef{newer}), name)
+		held, err := b.Read(1, 11)
+		require.NoError(t, err)
+		require.EqualValues(t, old.Term, held.Term, name)
+		require.NoError(t, b.Close())
+	}
+}
