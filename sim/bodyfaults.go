@@ -58,15 +58,40 @@ func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) boo
 
 // whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
 // a damaged form of the body yet, because members count forms that they do not know to be damaged.
-// And in every configuration the other voters, at least two, hold enough rows.
+// And in every configuration, also one that is about to be proposed, the other voters, at least two,
+// hold enough rows.
 func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) bool {
-	if slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) }) {
+	if w.damagedOf(c, index) {
 		return false
 	}
-	return !slices.ContainsFunc(c.ledger.Configurations(), func(v *check.Voters) bool {
+	return !slices.ContainsFunc(slices.Concat(c.ledger.Configurations(), c.proposed(w)), func(v *check.Voters) bool {
 		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
 		return len(left) < 2 || !c.bodies.RecoverableFromRows(index, left)
 	})
+}
+
+// leastDamaged is how many voters a cluster keeps while bodies are damaged. With fewer, none may fail, and
+// members could count on a copy of which nobody knows yet that it is damaged.
+const leastDamaged = 3
+
+// tooFew reports whether changes leave fewer voters than that. A member that takes the place of a voter joins
+// first, while that voter leaves at once.
+func tooFew(c *protocol.Config, changes []protocol.Change) bool {
+	next, reason := c.Changed(c.Joins(changes))
+	voters := len(next.Voters())
+	return reason == protocol.ReasonNone && voters < leastDamaged && voters < len(c.Voters())
+}
+
+// damaged reports whether what some member's disk holds of a live body is damaged.
+func (w *World) damaged() bool {
+	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool {
+		return slices.ContainsFunc(c.bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
+	})
+}
+
+// damagedOf reports the same of one body.
+func (w *World) damagedOf(c *instanceJudges, index uint64) bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) })
 }
 
 // recoverable reports whether those members hold enough to make every live body whole.

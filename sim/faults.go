@@ -498,7 +498,7 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 	}
 	least := 1
 	if w.set.Faults[faultDamage] > 0 {
-		least = 3 // with fewer, members could count on a copy of which nobody knows yet that it is damaged
+		least = leastDamaged
 	}
 	leave := len(voters) - 1 - w.pick(3)
 	if leave < 1 || w.chance(0.5) {

@@ -257,12 +257,16 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 	return changes
 }
 
-// sane reports whether an operator who knows whose disk is lost would ask for these changes.
+// sane reports whether an operator who knows whose disk is lost, and whether bodies are damaged, would ask
+// for these changes.
 func (w *World) sane(m *Member, changes []protocol.Change) bool {
 	if w.calm {
 		return false // a member that these changes add may be down for good
 	}
 	config := m.inst.Core().Status().Config
+	if tooFew(&config, changes) && w.damaged() {
+		return false
+	}
 	lost := w.lostOf(&config)
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
 		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *Member) bool { return l.id == c.Member.ID })
