@@ -53,7 +53,7 @@ func (m *Member) greet() {
 		}
 		reason := o.links.Admit(o.memberships(), m.id)
 		if reason.Final() {
-			m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
+			m.later(w.roundTrip(m.id, o.id), func() {
 				m.memberInstance.do(func() { m.memberInstance.hosted.Departure().Refused(m.id, o.id, reason) })
 			})
 		}

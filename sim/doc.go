@@ -33,7 +33,7 @@
 //     hotcopy.go (disks), reshape.go, depart.go (instances and members
 //     that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
-//     bodyworld.go, writer.go (a member), disk.go, link.go (what it stands on).
+//     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
 //   - witness.go (what the judges of package check are told), weave.go (woven instances, and what
 //     is judged of them), sections.go (what cores derive from their logs), waste.go (judges of
 //     repeated work).
@@ -45,5 +45,5 @@
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores and
 // more network cards would do.
 //
-// Imports: protocol, order, member, datadir, wal, check, erasure.
+// Imports: protocol, order, member, datadir, wal, check, erasure, transport/netspec.
 package sim

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // link carries frames from one member to another.
@@ -27,6 +28,8 @@ type link struct {
 	// wait for that; beyond it frames are lost. free is when the last of them will have left.
 	rate, queue int
 	free        time.Duration
+	// way is what the specification of links says of it; nil: it was not asked yet, or there is none.
+	way *netspec.Link
 }
 
 // narrow makes a link take so many bytes a second, with a queue of so many bytes.
@@ -166,7 +169,7 @@ func (w *World) cutOff(m *protocol.Message) {
 }
 
 func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
-	at += w.between(w.set.DelayMin, w.set.DelayMax)
+	at += w.trip(m.From, m.To)
 	if !w.set.Reorder {
 		at = max(at, l.last[stream])
 		l.last[stream] = at

@@ -140,7 +140,7 @@ func (m *Member) hear() {
 		if o == m {
 			continue
 		}
-		m.later(w.between(2*w.set.DelayMin, 2*w.set.DelayMax), func() {
+		m.later(w.roundTrip(m.id, o.id), func() {
 			cut := w.link(m.id, o.id).cut || w.link(o.id, m.id).cut
 			if o.up && (cut || o.paused > w.now) {
 				return // no answer

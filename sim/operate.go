@@ -127,7 +127,7 @@ func (w *World) convey(from, to *Member, do func()) {
 		return
 	}
 	life := from.life
-	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+	w.after(w.trip(from.id, to.id), func() {
 		if to.up && from.up && w.linked(from, life, to) && to.up {
 			to.whenAwake(do)
 		}

@@ -28,6 +28,8 @@ type Options struct {
 	Instances int
 	// Mutant is a rule that is broken on purpose; "": none.
 	Mutant string
+	// Net says how long the way between members is, as the flag --net; "": the seed draws it.
+	Net string
 	// Without turns off kinds of faults (see FaultKinds), to find out which ones matter.
 	Without []string
 	// Trace, if set, receives the whole conversation.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
@@ -37,6 +38,8 @@ type Settings struct {
 
 	// links
 	DelayMin, DelayMax       time.Duration
+	Net                      netspec.Spec  // how long ways are, if they differ: see way.go
+	Farthest                 time.Duration // the longest of them
 	Drop, Duplicate, Corrupt float64
 	Reorder                  bool
 	StreamBreaks             float64
@@ -92,17 +95,18 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	}
 	placement, err = placementOf(p, o.Placement)
 	instances, err2 := instancesOf(p, o.Order, o.Instances)
-	if err := errors.Join(err, err2); err != nil {
+	net, err3 := netOf(o.Net)
+	if err := errors.Join(err, err2, err3); err != nil {
 		panic(err) // as above
 	}
-	return Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, protocol: p}, placement
+	return Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p}, placement
 }
 
 // draw makes the settings of a seed.
 func draw(o *Options, rng *rand.Rand) Settings {
 	d, seed := chance{rng}, o.Seed
 	s, placement := choose(o)
-	s.Heartbeat = d.duration(10*time.Millisecond, 100*time.Millisecond)
+	s.Heartbeat = max(d.duration(10*time.Millisecond, 100*time.Millisecond), s.patient())
 	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
 	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
 	s.Chaos = s.Election * time.Duration(10+d.below(30))
@@ -143,6 +147,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
 	s.drawEarly(chance{rand.New(rand.NewPCG(seed, earlyStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
+	s.stretch()
 	return s
 }
 
@@ -285,6 +290,7 @@ func (s *Settings) String() string {
 	text += s.describeLoad()
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
+	text += s.describeNet()
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core

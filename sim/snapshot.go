@@ -94,7 +94,7 @@ func (h exchangeHost) Send(to protocol.MemberID, o *member.SnapshotOffer, view m
 	w.events.Streams++
 	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, standsAt(&o.Cursor), to, w.named(o.Instance))
 	s := &snapshotStream{w: w, from: m, life: m.life, to: w.member(to), offer: o, state: state, breaks: w.chance(w.set.StreamBreaks)}
-	w.after(w.between(w.set.DelayMin, w.set.DelayMax), s.begin)
+	w.after(w.trip(m.id, to), s.begin)
 }
 
 func (h exchangeHost) Ended() {
@@ -120,7 +120,7 @@ func (h exchangeHost) AskState(to protocol.MemberID, q member.StateQuestion) {
 	life := m.life
 	m.ask(to, func(o *Member) {
 		err := o.exchange.StateAsked(m.id, &q)
-		m.w.after(m.w.between(m.w.set.DelayMin, m.w.set.DelayMax), func() { // the answer needs no link of its own
+		m.w.after(m.w.trip(o.id, m.id), func() { // the answer needs no link of its own
 			if !m.w.link(o.id, m.id).cut {
 				m.sameLife(life, func() { answer(err) })
 			}
@@ -135,7 +135,7 @@ var errNoAnswer, errBroken = errors.New("no answer"), errors.New("the stream bro
 // waits.
 func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()) {
 	w, life, o := m.w, m.life, m.w.member(to)
-	w.after(w.between(w.set.DelayMin, w.set.DelayMax), func() {
+	w.after(w.trip(m.id, to), func() {
 		switch {
 		case !w.reaches(m, life, o):
 			if failed != nil {
@@ -194,7 +194,8 @@ func (s *snapshotStream) offered() {
 		m.offers = append(m.offers, s.offered)
 	case verdict == member.IntakeTake:
 		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
-		w.after(w.between(w.set.DelayMin, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
+		least, _ := w.way(s.from.id, m.id)
+		w.after(w.between(least, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
 	default:
 		s.end(nil)
 	}
@@ -223,7 +224,7 @@ func (s *snapshotStream) end(err error) {
 	}
 	s.ended = true
 	x := s.from.exchange
-	s.w.after(s.w.between(s.w.set.DelayMin, s.w.set.DelayMax), func() {
+	s.w.after(s.w.trip(s.to.id, s.from.id), func() {
 		s.from.sameLife(s.life, func() { x.Sent(s.to.id, err) })
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,6 +50,7 @@ conversation. The exit code is 1 if any seed failed.`,
   braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
   braid sim --nodes 3 --seeds 17-17 --trace
   braid sim --nodes 3 --seeds 1-1000 --mutant forget-vote
+  braid sim --nodes 5 --net regions=us-east-1+eu-west-1+ap-northeast-1 --seeds 1-500
   braid sim --mutants
   braid sim --duration 5m --seeds 1-100000000`,
 		Args: cobra.NoArgs,
@@ -60,6 +62,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single or niagara (default: the protocol's own)")
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3)")
+	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
 	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")
@@ -85,7 +88,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if err := f.parseSeeds(); err != nil {
 		return err
 	}
-	if err := f.campaign.Validate(); err != nil {
+	if err := errors.Join(readNet(&f.campaign.Net), f.campaign.Validate()); err != nil {
 		return usageError{err}
 	}
 	debug.SetGCPercent(400) // many small worlds: collecting them less often is twice as fast

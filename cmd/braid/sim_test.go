@@ -24,6 +24,10 @@ func TestSim(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "niagara × 3: 3 of 3 seeds, 0 failed")
 
+	stdout, stderr, code = call("sim", "--nodes", "3", "--net", "regions=us-east-1+eu-west-1;1~2:latency=60ms", "--seeds", "1-3")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "raft × 3: 3 of 3 seeds, 0 failed")
+
 	stdout, _, code = call("sim", "--nodes", "2", "--seeds", "7", "--json")
 	require.Zero(t, code)
 	var sum sim.Summary
@@ -63,6 +67,8 @@ func TestSimWrongUse(t *testing.T) {
 		{"--seeds 1-3 --trace", "--trace prints one seed"},
 		{"--mutant none", "forget-vote"},
 		{"--without rain", "partition"},
+		{"--net bandwidth=1mbit", "latency, jitter and regions alone"},
+		{"--net regions=nowhere", "is not known"},
 		{"now", "unknown command"},
 	} {
 		_, stderr, code := call(append([]string{"sim"}, strings.Fields(c.args)...)...)

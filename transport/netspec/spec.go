@@ -219,6 +219,23 @@ func (s *Spec) used() []string {
 	return slices.Compact(out)
 }
 
+// LatencyOnly returns an error if the specification says more than how long ways take.
+func (s *Spec) LatencyOnly() error {
+	has := s.all.has
+	for i := range s.members {
+		has |= s.members[i].has
+	}
+	for i := range s.pairs {
+		has |= s.pairs[i].has
+	}
+	for _, n := range names {
+		if n.what&(hasLoss|hasEgress|hasCards)&has != 0 {
+			return &Error{Spec: s.String(), Part: n.key, Detail: "here links have latency, jitter and regions alone"}
+		}
+	}
+	return nil
+}
+
 // CheckMember reports whether the specification says where a member is. It must, if it says so of
 // others by their numbers.
 func (s *Spec) CheckMember(name string) error {
