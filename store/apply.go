@@ -132,6 +132,9 @@ func (s *Store) applyOne(c *Command) *Result {
 		s.kv.command = &large
 		defer s.kv.done()
 	}
+	if cmd.accepted {
+		return s.applyAccepted(cmd.request)
+	}
 	return s.applyRequest(cmd.request)
 }
 

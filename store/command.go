@@ -25,6 +25,8 @@ import (
 //	          while that claim is the newest one, and after no greater number under it
 //	large     what the request's records stand for, and what must not have changed (see
 //	          large.go), and a request
+//	accepted  a request or large command, which is a put that is applied whatever has changed
+//	          since it was encoded (see accepted.go)
 //
 // A command of no bytes does nothing.
 const (
@@ -33,6 +35,7 @@ const (
 	kindGuarded  = 'g'
 	kindNumbered = 'n'
 	kindLarge    = 'l'
+	kindAccepted = 'a'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
@@ -46,6 +49,8 @@ type command struct {
 	guard   uint64 // guarded, numbered: position of the claim
 	number  uint64 // numbered
 	request *pb.InternalRaftRequest
+	// accepted: the request is applied without checks.
+	accepted bool
 
 	// Of a command with large values:
 
@@ -65,6 +70,8 @@ func decode(data []byte) (c command, err error) {
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
 	case c.kind == kindNumbered && len(data) >= 16:
 		c.guard, c.number, data = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[8:]), data[16:]
+	case c.kind == kindAccepted:
+		return decodeAccepted(data)
 	case c.kind == kindLarge:
 		if data, err = c.decodeLarge(data); err != nil {
 			return c, err
@@ -111,10 +118,12 @@ type Encoded struct {
 // the command's body, so the request must not be changed any more. Errors: etcd's for a bad token,
 // [ErrBadCommand] for a request that no state machine accepts.
 func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) (Encoded, error) {
-	return s.encodeGuarded(ctx, r, nil)
+	return s.encodeAs(ctx, r, nil, nil)
 }
 
-func (s *Store) encodeGuarded(ctx context.Context, r *pb.InternalRaftRequest, u []unchanged) (e Encoded, err error) {
+// encodeAs is Encode of a request that counts only if some things have not changed, with something
+// before the kind of the command.
+func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unchanged, before []byte) (e Encoded, err error) {
 	if err := check(r); err != nil {
 		return e, err
 	}
@@ -134,11 +143,11 @@ func (s *Store) encodeGuarded(ctx context.Context, r *pb.InternalRaftRequest, u 
 	if r.Put != nil || r.Txn != nil {
 		if m := s.extract(r); m.changed() || len(u) > 0 {
 			e.Body, e.request = m.body(), r
-			e.Command, err = encode(m.prefix(u), m.request)
+			e.Command, err = encode(append(before, m.prefix(u)...), m.request)
 			return e, err
 		}
 	}
-	e.Command, err = encode([]byte{kindRequest}, r)
+	e.Command, err = encode(append(before, kindRequest), r)
 	return e, err
 }
 

@@ -148,7 +148,7 @@ func (s *Store) EncodeResolved(ctx context.Context, r *pb.InternalRaftRequest) (
 	if err != nil {
 		return Encoded{}, err
 	}
-	return s.encodeGuarded(ctx, &pb.InternalRaftRequest{Txn: t}, j.seen)
+	return s.encodeAs(ctx, &pb.InternalRaftRequest{Txn: t}, j.seen, nil)
 }
 
 // judge makes comparisons of values and puts their outcome in their place.
