@@ -58,6 +58,9 @@ type (
 	TokenState          = member.TokenState
 )
 
+// MaxTokens is how many tokens a proposal names at most.
+const MaxTokens = protocol.MaxTokens
+
 // Modes of ProposeOptions: when a proposal is answered.
 const (
 	ModeConfirmed = protocol.ModeConfirmed
@@ -241,6 +244,10 @@ func (n *Node) ProposeWith(ctx context.Context, command, body []byte, o ProposeO
 func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done func(result any, err error)) error {
 	return n.r.ProposeWithAsync(command, body, o, done)
 }
+
+// AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied. If not,
+// every answer is that of ModeConfirmed.
+func (n *Node) AnswersEarly() bool { return registry.Find(n.opt.Protocol).Core.Proposing.Accepted }
 
 // Client returns a client that proposes without waiting. Its commands take effect in the order in
 // which it proposed them. Commands that are proposed to the [Node] itself keep their order only if

@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/store"
 )
 
@@ -32,7 +33,7 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 		if err != nil {
 			return nil, toStatus(err)
 		}
-		result, err := a.s.order(ctx, &store.Encoded{Command: login.Command})
+		result, err := a.s.order(ctx, &store.Encoded{Command: login.Command}, braid.ProposeOptions{})
 		if err != nil {
 			return nil, err
 		}

@@ -39,6 +39,10 @@ type Config struct {
 	// give a new certificate to every connection.
 	TLS *tls.Config
 
+	// LanePrefixes say which puts may take a lane although their clients do not ask for it. The longest
+	// one that fits a key counts.
+	LanePrefixes []LanePrefix
+
 	MaxRequestBytes      int           // of an encoded request; default 32 MiB
 	MaxTxnOps            int           // operations of a transaction; default 128
 	MaxConcurrentStreams uint32        // calls under way on a connection; default no limit

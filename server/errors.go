@@ -83,6 +83,9 @@ func toStatus(err error) error {
 	if errors.As(err, &refused) {
 		return refusal(refused)
 	}
+	if code := orderCode(err); code != codes.OK {
+		return status.Error(code, "etcdserver: "+err.Error())
+	}
 	if code := valueCode(err); code != codes.OK {
 		return status.Error(code, "etcdserver: "+err.Error())
 	}
@@ -93,6 +96,21 @@ func toStatus(err error) error {
 		return rpctypes.ErrGRPCDeadlineExceeded
 	}
 	return status.Error(codes.Unknown, err.Error())
+}
+
+// orderCode is the code for what was asked of the order of commands and could not be done; OK for any other
+// error. Nothing happened.
+func orderCode(err error) codes.Code {
+	var token *braid.TokenError
+	switch {
+	case errors.As(err, &token) && token.State == braid.TokenGone, errors.As(err, new(*store.NotAcceptedError)):
+		return codes.FailedPrecondition
+	case token != nil:
+		return codes.Unavailable
+	case errors.As(err, new(*braid.ProposeOptionsError)):
+		return codes.InvalidArgument
+	}
+	return codes.OK
 }
 
 // valueCode is the code for large values that cannot be read; OK for any other error. Clients

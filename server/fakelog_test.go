@@ -305,3 +305,21 @@ func (l *fakeLog) Close() error {
 	<-l.done
 	return nil
 }
+
+// ProposeWith answers with what applying gave, as raft does.
+func (l *fakeLog) ProposeWith(ctx context.Context, command, _ []byte, _ braid.ProposeOptions) (any, error) {
+	return l.Propose(ctx, command)
+}
+
+func (l *fakeLog) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions, done func(any, error)) error {
+	return l.ProposeBodyAsync(command, body, done)
+}
+
+func (l *fakeLog) AnswersEarly() bool { return false }
+
+func (l *fakeLog) Read(ctx context.Context, o braid.ReadOptions) error {
+	if o.Local {
+		return nil
+	}
+	return l.ReadBarrier(ctx)
+}

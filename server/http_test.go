@@ -231,6 +231,14 @@ func TestGateway(t *testing.T) {
 	code, _ = post("/v3/kv/put", `{"key":`)
 	require.Equal(t, http.StatusBadRequest, code)
 
+	asked, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+f.addr+"/v3/kv/put", strings.NewReader(`{"key":"`+b64("l")+`"}`))
+	require.NoError(t, err)
+	asked.Header.Set("Grpc-Metadata-Braid-Mode", modeAccepted)
+	put, err := http.DefaultClient.Do(asked)
+	require.NoError(t, err)
+	require.NoError(t, put.Body.Close())
+	require.Equal(t, modeConfirmed, put.Header.Get("Grpc-Metadata-Braid-Mode"), "this log answers nothing early")
+
 	req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+f.addr+"/v3/watch",
 		strings.NewReader(`{"create_request":{"key":"`+b64("k")+`","start_revision":"2"}}`))
 	require.NoError(t, err)

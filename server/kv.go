@@ -5,6 +5,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/store"
 )
 
@@ -19,7 +20,16 @@ func (k *kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse,
 	if err := checkPut(r); err != nil {
 		return nil, err
 	}
-	resp, err := proposeSpace[*pb.PutResponse](ctx, k.s, &pb.InternalRaftRequest{Put: r})
+	mode, err := k.s.modeOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var resp *pb.PutResponse
+	if mode.says() {
+		resp, err = k.s.putAs(ctx, r, mode)
+	} else {
+		resp, err = proposeSpace[*pb.PutResponse](ctx, k.s, &pb.InternalRaftRequest{Put: r})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +119,7 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	result, err := k.s.order(ctx, &e)
+	result, err := k.s.order(ctx, &e, braid.ProposeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +135,11 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 }
 
 // readable returns when this member may serve a read: at once if the client is content
-// with what happens to be here, after a barrier otherwise.
+// with what happens to be here, after a barrier otherwise, and as the call's metadata asks.
 func (s *Server) readable(ctx context.Context, serializable bool) error {
+	if asks(ctx) {
+		return s.readableAs(ctx, serializable)
+	}
 	if serializable {
 		return nil
 	}

@@ -14,12 +14,19 @@ type Log interface {
 	ProposeAsync(command []byte, done func(result any, err error)) error
 	// ProposeBodyAsync is ProposeAsync of a command with a body, which must not change again.
 	ProposeBodyAsync(command, body []byte, done func(result any, err error)) error
+	// ProposeWith and ProposeWithAsync are these with options. The answer may be a *braid.Accepted.
+	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
+	ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) error
+	// AnswersEarly reports whether commands may be answered before they are applied.
+	AnswersEarly() bool
 	// Body returns the bytes of a body, which nobody may change.
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
 	// ReleaseBody says that nothing refers to a body any more.
 	ReleaseBody(ref braid.BodyRef)
 	// ReadBarrier returns when this member has applied everything acknowledged before.
 	ReadBarrier(ctx context.Context) error
+	// Read is ReadBarrier with options.
+	Read(ctx context.Context, o braid.ReadOptions) error
 	ChangeMembers(ctx context.Context, changes ...braid.Change) error
 	TransferLeader(ctx context.Context, to braid.MemberID) error
 	// Reshape changes the number of instances from which the log is woven.

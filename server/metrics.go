@@ -27,6 +27,7 @@ type metrics struct {
 	slowReads          atomic.Int64
 	healthOK, healthNo atomic.Int64
 	expired            atomic.Int64
+	accepted, tokens   atomic.Int64 // puts answered before they were applied; calls with tokens
 	watchStreams       atomic.Int64
 	events             atomic.Int64
 
@@ -132,6 +133,7 @@ type collector struct {
 
 	hasLeader, isLeader, isLearner, leaderChanges, id, version               desc
 	committed, applied, pending, failed, slowReads, expired                  desc
+	accepted, tokens                                                         desc
 	healthOK, healthNo, quota, dbTotal, dbInUse                              desc
 	logBytes, memberCount, commitGap, watchStreams, watchEvents, since       desc
 	clients, started, handled, received, sent                                desc
@@ -159,6 +161,8 @@ func newCollector(s *Server) *collector {
 		pending:       newDesc(gauge, "etcd_server_proposals_pending", "The current number of pending proposals to commit."),
 		failed:        newDesc(counter, "etcd_server_proposals_failed_total", "The total number of failed proposals seen."),
 		slowReads:     newDesc(counter, "etcd_server_read_indexes_failed_total", "The total number of failed read indexes seen."),
+		accepted:      newDesc(counter, "braid_accepted_puts_total", "Puts that were answered before they were applied."),
+		tokens:        newDesc(counter, "braid_token_calls_total", "Calls with tokens of accepted puts, which they waited for."),
 		expired:       newDesc(counter, "etcd_debugging_server_lease_expired_total", "The total number of expired leases."),
 		healthOK:      newDesc(counter, "etcd_server_health_success", "The total number of successful health checks"),
 		healthNo:      newDesc(counter, "etcd_server_health_failures", "The total number of failed health checks"),
@@ -209,7 +213,7 @@ func newCollector(s *Server) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []desc{
 		c.hasLeader, c.isLeader, c.isLearner, c.leaderChanges, c.id, c.version, c.committed, c.applied, c.pending,
-		c.failed, c.slowReads, c.expired, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.logBytes,
+		c.failed, c.slowReads, c.expired, c.accepted, c.tokens, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.logBytes,
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
 		c.peerLacking, c.codeK, c.preparing, c.restriping, c.held, c.missing, c.short, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
@@ -336,6 +340,8 @@ func (c *collector) collectRequests(emit emitFunc) {
 	emit(c.failed, float64(m.failed.Load()))
 	emit(c.slowReads, float64(m.slowReads.Load()))
 	emit(c.expired, float64(m.expired.Load()))
+	emit(c.accepted, float64(m.accepted.Load()))
+	emit(c.tokens, float64(m.tokens.Load()))
 	emit(c.healthOK, float64(m.healthOK.Load()))
 	emit(c.healthNo, float64(m.healthNo.Load()))
 	emit(c.watchStreams, float64(m.watchStreams.Load()))

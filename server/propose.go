@@ -40,17 +40,64 @@ var waiters = sync.Pool{New: func() any {
 
 // order replicates a command and returns what applying it here gave. It never waits
 // longer than the server's request timeout.
-func (s *Server) order(ctx context.Context, e *store.Encoded) (*store.Result, error) {
+func (s *Server) order(ctx context.Context, e *store.Encoded, o braid.ProposeOptions) (*store.Result, error) {
+	answer, err := s.await(ctx, e, o)
+	if err != nil {
+		return nil, err
+	}
+	result, err := resultOf(answer)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return result, nil
+}
+
+// resultOf is what applying a command gave.
+func resultOf(answer any) (*store.Result, error) {
+	result, ok := answer.(*store.Result)
+	if !ok {
+		return nil, fmt.Errorf("%w: applied without a result", braid.ErrResultUnknown)
+	}
+	return result, nil
+}
+
+// await replicates a command, after those of the call's tokens, and returns the answer.
+func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOptions) (any, error) {
 	if len(e.Command)+len(e.Body) > s.cfg.MaxRequestBytes {
 		return nil, rpctypes.ErrGRPCRequestTooLarge
 	}
-	w := waiters.Get().(*waiter)
+	tokens, err := tokensOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s.metrics.pending.Add(1)
 	defer s.metrics.pending.Add(-1)
-	if err := s.log.ProposeBodyAsync(e.Command, e.Body, w.done); err != nil {
+	if len(tokens) > 0 {
+		s.metrics.tokens.Add(1)
+		o.After = tokens
+		within, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		answer, err := s.log.ProposeWith(within, e.Command, e.Body, o)
+		if err != nil {
+			return nil, s.failed(err)
+		}
+		return answer, nil
+	}
+	w := waiters.Get().(*waiter)
+	if o.Plain() {
+		err = s.log.ProposeBodyAsync(e.Command, e.Body, w.done)
+	} else {
+		err = s.log.ProposeWithAsync(e.Command, e.Body, o, w.done)
+	}
+	if err != nil {
 		waiters.Put(w)
 		return nil, s.failed(err)
 	}
+	return s.awaitAnswer(ctx, w)
+}
+
+// awaitAnswer waits for the answer to a command that was proposed.
+func (s *Server) awaitAnswer(ctx context.Context, w *waiter) (any, error) {
 	w.timer.Reset(s.timeout)
 	select {
 	case <-w.ready:
@@ -67,11 +114,7 @@ func (s *Server) order(ctx context.Context, e *store.Encoded) (*store.Result, er
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	applied, ok := result.(*store.Result)
-	if !ok {
-		return nil, s.failed(fmt.Errorf("%w: applied without a result", braid.ErrResultUnknown))
-	}
-	return applied, nil
+	return result, nil
 }
 
 func (s *Server) failed(err error) error {
@@ -84,12 +127,17 @@ func (s *Server) failed(err error) error {
 
 // propose encodes and orders a request and returns its response.
 func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
+	return proposeAs[R](ctx, s, r, braid.ProposeOptions{})
+}
+
+// proposeAs is propose with options.
+func proposeAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
 	var none R
 	e, err := s.store.Encode(ctx, r)
 	if err != nil {
 		return none, toStatus(err)
 	}
-	result, err := s.order(ctx, &e)
+	result, err := s.order(ctx, &e, o)
 	if err == nil && errors.Is(result.Err, store.ErrUnresolved) {
 		result, err = s.orderResolved(ctx, &e, r)
 	}
@@ -122,7 +170,7 @@ func (s *Server) orderResolved(ctx context.Context, e *store.Encoded, r *pb.Inte
 		if *e, err = s.store.EncodeResolved(ctx, r); err != nil {
 			return nil, toStatus(err)
 		}
-		result, err := s.order(ctx, e)
+		result, err := s.order(ctx, e, braid.ProposeOptions{})
 		if err != nil || !errors.Is(result.Err, store.ErrUnresolved) {
 			return result, err
 		}
@@ -131,9 +179,14 @@ func (s *Server) orderResolved(ctx context.Context, e *store.Encoded, r *pb.Inte
 
 // proposeSpace is propose for a request that makes the database grow.
 func proposeSpace[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
+	return proposeSpaceAs[R](ctx, s, r, braid.ProposeOptions{})
+}
+
+// proposeSpaceAs is proposeSpace with options.
+func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
 	if err := s.store.CheckQuota(r); err != nil {
 		var none R
 		return none, toStatus(err)
 	}
-	return propose[R](ctx, s, r)
+	return proposeAs[R](ctx, s, r, o)
 }

@@ -54,6 +54,10 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, err
 	}
+	lanes, err := lanePrefixes(s.LanePrefixes)
+	if err != nil {
+		return none, err
+	}
 	c := server.Config{
 		AutoCompaction: server.AutoCompaction{Period: period, Revisions: revisions},
 		Node:           nodeOptions(s, who, peerTLS),
@@ -64,6 +68,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		},
 		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
 		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
+		LanePrefixes:         lanes,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 	}
@@ -75,6 +80,17 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		return none, fmt.Errorf("listen for metrics: %w", err)
 	}
 	return c, nil
+}
+
+func lanePrefixes(all []string) (out []server.LanePrefix, err error) {
+	for _, text := range all {
+		p, err := server.ParseLanePrefix(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {

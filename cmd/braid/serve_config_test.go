@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
 )
 
 // optionsOf is what flags mean to the log.
@@ -93,6 +94,24 @@ func TestCardsAndInstancesOfUp(t *testing.T) {
 	require.Equal(t, 2, wanted.Cards)
 	_, wanted = upArgs(t, m)
 	require.Equal(t, 1, wanted.Cards)
+}
+
+// Prefixes may have commas, so each is a flag of its own, also from up to its members.
+func TestLanePrefixes(t *testing.T) {
+	m := &launch.Manifest{Protocol: "raft", Placement: "copy", Instances: 1, Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2}}}
+	told, _ := upArgs(t, m, "--lane-prefix=a,b=accepted", "--lane-prefix=c")
+	require.Contains(t, told, "--lane-prefix=a,b=accepted")
+	require.Contains(t, told, "--lane-prefix=c")
+	s := &settings.Settings{}
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.Flags(f)
+	require.NoError(t, f.Parse([]string{"--lane-prefix=a,b=accepted", "--lane-prefix=c"}))
+	lanes, err := lanePrefixes(s.LanePrefixes)
+	require.NoError(t, err)
+	require.Equal(t, []server.LanePrefix{{Prefix: "a,b", Accepted: true}, {Prefix: "c"}}, lanes)
+
+	_, err = lanePrefixes([]string{"=accepted"})
+	require.ErrorContains(t, err, "lane prefix")
 }
 
 func TestPlacementInWords(t *testing.T) {

@@ -172,7 +172,8 @@ func (f *upFlags) check() error {
 	if f.restoreFile != "" && launch.Exists(f.data) {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
 	}
-	return errors.Join(readNet(&f.log.Net), f.log.Complete())
+	_, lanes := lanePrefixes(f.log.LanePrefixes)
+	return errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes)
 }
 
 // published waits until all members have published their client URLs. Then the list of members is
@@ -227,8 +228,15 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--code-k=" + strconv.Itoa(m.CodeK), "--log-level=" + f.logLevel,
 	}
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && !slices.Contains(manifestFlags, flag.Name) {
-			flags = append(flags, "--"+flag.Name+"="+flag.Value.String())
+		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			flags = append(flags, "--"+flag.Name+"="+v)
 		}
 	})
 	if memory := machineMemory(); memory > 0 && runtime.GOOS == "linux" {

@@ -43,6 +43,7 @@ type Log struct {
 	ScrubRate       int // a second; 0: never
 	TrimWhole       bool
 	Net             string // link emulation
+	LanePrefixes    []string
 }
 
 // Flags registers the flags; parsing them fills in l.
@@ -58,6 +59,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
 	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair damage (0: never)")
 	f.BoolVar(&l.TrimWhole, "trim-whole", false, "with placement code: cut whole copies down to a fragment once enough members hold theirs")
+	f.StringArrayVar(&l.LanePrefixes, "lane-prefix", nil, "KEY, KEY=confirmed or KEY=accepted: puts of keys with this prefix, without lease and previous value, may take a lane, and are answered when they are applied, or accepted; may be repeated")
 	f.StringVar(&l.Net, "net", "", netspec.Usage)
 }
 

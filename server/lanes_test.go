@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid"
+)
+
+func TestParseLanePrefix(t *testing.T) {
+	for text, want := range map[string]LanePrefix{
+		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b": {"a=b", false}, "a=accepted=accepted": {"a=accepted", true},
+	} {
+		got, err := ParseLanePrefix(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "=accepted", "=confirmed"} {
+		_, err := ParseLanePrefix(text)
+		require.Error(t, err)
+	}
+}
+
+// laneClient is a client of one member who reads and writes metadata.
+type laneClient struct {
+	t   *testing.T
+	ctx context.Context
+	kv  pb.KVClient
+}
+
+func (c *realCluster) lanes(t *testing.T, id braid.MemberID) *laneClient {
+	client := c.client(id)
+	ctx := testContext(t)
+	_, err := client.Get(ctx, "x") // it is connected then
+	require.NoError(t, err)
+	return &laneClient{t, ctx, pb.NewKVClient(client.ActiveConnection())}
+}
+
+func (l *laneClient) with(pairs ...string) context.Context {
+	return metadata.AppendToOutgoingContext(l.ctx, pairs...)
+}
+
+// put returns what the response says beside the revision.
+func (l *laneClient) put(r *pb.PutRequest, pairs ...string) (mode, token string, err error) {
+	var header metadata.MD
+	resp, err := l.kv.Put(l.with(pairs...), r, grpc.Header(&header))
+	if err != nil {
+		return "", "", err
+	}
+	require.NotZero(l.t, resp.Header.Revision)
+	return fmt.Sprint(header.Get(metadataMode)), fmt.Sprint(header.Get(metadataToken)), nil
+}
+
+func (l *laneClient) get(key string, serializable bool, pairs ...string) string {
+	resp, err := l.kv.Range(l.with(pairs...), &pb.RangeRequest{Key: []byte(key), Serializable: serializable})
+	require.NoError(l.t, err)
+	if len(resp.Kvs) == 0 {
+		return ""
+	}
+	return string(resp.Kvs[0].Value)
+}
+
+func putOf(key, value string) *pb.PutRequest {
+	return &pb.PutRequest{Key: []byte(key), Value: []byte(value)}
+}
+
+var lanePrefixes = func(c *Config) {
+	c.LanePrefixes = []LanePrefix{{"sensor/", true}, {"sensor/slow/", false}}
+}
+
+func onSlotPaxos(c *Config) { c.Node.Protocol = "slotpaxos" }
+
+// With a protocol that answers early, puts are accepted if the client asks for it or the key says so,
+// and other members find them by their tokens.
+func TestAcceptedPuts(t *testing.T) {
+	c := startReal(t, 3, onSlotPaxos, lanePrefixes)
+	one, two := c.lanes(t, c.members[0].ID), c.lanes(t, c.members[1].ID)
+	for i := range 20 {
+		key, value := fmt.Sprintf("k%d", i), fmt.Sprint(i)
+		mode, token, err := one.put(putOf(key, value), metadataMode, modeAccepted)
+		require.NoError(t, err)
+		if mode != "[accepted]" {
+			require.Equal(t, "[confirmed] []", mode+" "+token, "it was applied before the answer")
+			continue
+		}
+		token = token[1 : len(token)-1]
+		require.Equal(t, value, two.get(key, true, metadataToken, token))
+		require.Equal(t, value, two.get(key, false, metadataToken, token, metadataRead, readBarrier))
+		txn, err := two.kv.Txn(two.with(metadataToken, token), &pb.TxnRequest{
+			Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: []byte(value)}}},
+			Success: []*pb.RequestOp{put(key, "seen")},
+		})
+		require.NoError(t, err)
+		require.True(t, txn.Succeeded)
+	}
+	require.Positive(t, c.servers[c.members[0].ID].metrics.accepted.Load())
+	require.Positive(t, c.servers[c.members[1].ID].metrics.tokens.Load())
+
+	modes := map[string]string{}
+	for name, ask := range map[string]struct {
+		r     *pb.PutRequest
+		pairs []string
+	}{
+		"plain":      {putOf("plain", ""), nil},
+		"prefix":     {putOf("sensor/1", ""), nil},
+		"longest":    {putOf("sensor/slow/1", ""), nil},
+		"asked":      {putOf("sensor/1", ""), []string{metadataMode, modeConfirmed}},
+		"not blind":  {&pb.PutRequest{Key: []byte("sensor/1"), PrevKv: true}, nil},
+		"asked, too": {&pb.PutRequest{Key: []byte("a"), PrevKv: true}, []string{metadataMode, modeAccepted}},
+	} {
+		mode, _, err := one.put(ask.r, ask.pairs...)
+		require.NoError(t, err)
+		modes[name] = mode
+	}
+	require.Contains(t, []string{"[accepted]", "[confirmed]"}, modes["prefix"])
+	delete(modes, "prefix")
+	require.Equal(t, map[string]string{"plain": "[]", "longest": "[confirmed]", "asked": "[confirmed]", "not blind": "[]", "asked, too": "[confirmed]"}, modes)
+}
+
+// While authentication is on nothing is accepted: who asks for it is refused, and what is configured is
+// confirmed.
+func TestNothingIsAcceptedWithAuth(t *testing.T) {
+	c := startReal(t, 3, onSlotPaxos, lanePrefixes)
+	client := c.client(c.members[0].ID)
+	ctx := testContext(t)
+	for _, err := range []error{
+		second(client.UserAdd(ctx, "root", "r")), second(client.UserGrantRole(ctx, "root", "root")), second(client.AuthEnable(ctx)),
+	} {
+		require.NoError(t, err)
+	}
+	cfg := clientv3.Config{Endpoints: client.Endpoints(), Username: "root", Password: "r", DialTimeout: 5 * time.Second}
+	root, err := clientv3.New(cfg)
+	require.NoError(t, err)
+	defer root.Close()
+	_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeAccepted), "k", "")
+	require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
+	require.ErrorContains(t, err, "authentication")
+	_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeConfirmed), "k", "")
+	require.NoError(t, err)
+	_, err = root.Put(ctx, "sensor/1", "")
+	require.NoError(t, err)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Raft has no early answers: it says so, and takes tokens and barriers all the same.
+func TestLanesOnRaft(t *testing.T) {
+	c := startReal(t, 3, lanePrefixes)
+	one := c.lanes(t, c.members[0].ID)
+	for _, pairs := range [][]string{{metadataMode, modeAccepted}, {metadataMode, modeConfirmed}, nil} {
+		mode, token, err := one.put(putOf("sensor/1", "1"), pairs...)
+		require.NoError(t, err)
+		require.Equal(t, "[confirmed] []", mode+" "+token)
+	}
+	require.Equal(t, "1", one.get("sensor/1", false, metadataRead, readBarrier))
+
+	for name, err := range map[string]error{
+		"mode":  second3(one.put(putOf("k", ""), metadataMode, "soon")),
+		"modes": second3(one.put(putOf("k", ""), metadataMode, modeAccepted, metadataMode, modeAccepted)),
+		"token": second3(one.put(putOf("k", ""), metadataToken, "1-2")),
+		"read":  second(one.kv.Range(one.with(metadataRead, "all"), &pb.RangeRequest{Key: []byte("k")})),
+		"range": second(one.kv.Range(one.with(metadataToken, "x"), &pb.RangeRequest{Key: []byte("k")})),
+	} {
+		require.Equal(t, codes.InvalidArgument, status.Code(err), "%s: %v", name, err)
+	}
+	short, cancel := context.WithTimeout(one.with(metadataToken, "77-1-1"), 200*time.Millisecond)
+	defer cancel()
+	_, err := one.kv.Range(short, &pb.RangeRequest{Key: []byte("k"), Serializable: true})
+	require.Error(t, err, "a token that nobody gave")
+}
+
+func second3(_, _ string, err error) error { return err }
