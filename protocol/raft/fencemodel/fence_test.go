@@ -70,7 +70,6 @@ func TestFenceHolds(t *testing.T) {
 		scenario string
 		rules    rules
 	}{
-		{"owner and leader leaves", separate},
 		{"owner and leader leaves", merged},
 		{"owner is replaced", merged},
 	} {
