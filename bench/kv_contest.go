@@ -57,6 +57,9 @@ type KVContestConfig struct {
 	// Shape says how niagara is set up; its protocol is the server's. Servers that are compared
 	// with the first one get what they have of it.
 	Shape Shape
+	// Net emulates links between the members of a cluster, as the flag --net. Only braid's own
+	// servers have that.
+	Net string
 }
 
 // KVContest is the outcome of several servers under the same load.
@@ -84,6 +87,9 @@ func (c *KVContestConfig) Validate() error {
 		}
 	}
 	for _, s := range c.Servers {
+		if c.Net != "" && serverKinds[s].Protocol == "" {
+			return fmt.Errorf("links %q: those of %s are not emulated", c.Net, s)
+		}
 		load := c.Load
 		load.API = serverKinds[s].API
 		if err := load.Validate(); err != nil {
@@ -139,6 +145,9 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	defer func() { _ = os.RemoveAll(dir) }()
 	kind := serverKinds[name]
 	kind.Flags = slices.Concat(kind.limits(&c.Load), c.shape(kind).Only().flags())
+	if c.Net != "" {
+		kind.Flags = append(kind.Flags, "--net", c.Net)
+	}
 	servers, err := StartServers(ctx, c.Executable, kind, c.Nodes, dir)
 	if err != nil {
 		return nil, err

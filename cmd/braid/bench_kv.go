@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/workload"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // benchKVFlags are the flags of braid bench kv.
@@ -28,6 +29,7 @@ type benchKVFlags struct {
 	writes            float64
 	protocol          string
 	shape             bench.Shape
+	net               string
 	peers             []string
 	nodes, rounds     int
 	data              string
@@ -93,6 +95,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
 	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
+	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
 	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the temporary directory)")
@@ -157,11 +160,14 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 	if err := l.Validate(); err != nil {
 		return usageError{err}
 	}
+	if err := readNet(&f.net); err != nil {
+		return usageError{err}
+	}
 	if given("endpoints") && len(l.Endpoints) == 0 {
 		return usagef("--endpoints: none is given")
 	}
 	if len(l.Endpoints) > 0 {
-		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "peer", "nodes", "rounds", "data"} {
+		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "net", "peer", "nodes", "rounds", "data"} {
 			if given(flag) {
 				return usagef("--%s is for servers that are started here; --endpoints are there already", flag)
 			}
@@ -261,7 +267,7 @@ func (f *benchKVFlags) run(cmd *cobra.Command) error {
 	progress := newProgress(f.json)
 	f.load.Progress = progress.show
 	defer progress.clear()
-	start := len(f.peers) > 0 || cmd.Flags().Changed("protocol") || f.shape != (bench.Shape{})
+	start := len(f.peers) > 0 || cmd.Flags().Changed("protocol") || f.shape != (bench.Shape{}) || f.net != ""
 	if start && len(f.load.Endpoints) == 0 {
 		return f.contest(cmd, progress)
 	}
@@ -305,7 +311,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if err != nil {
 		return err
 	}
-	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load, Shape: f.shape}
+	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load, Shape: f.shape, Net: f.net}
 	if err := c.Validate(); err != nil {
 		return usageError{err}
 	}
