@@ -54,7 +54,9 @@ func (s *memberInstance) Waiting() (bytes int, full bool) { return s.m.proposals
 
 func (s *memberInstance) TakeBatch() *member.Batch {
 	s.m.scatter()
-	return s.m.proposals.Take()
+	b := s.m.proposals.Take()
+	s.m.judgeHeld(b)
+	return b
 }
 
 func (s *memberInstance) Again(batches []*member.Batch) {

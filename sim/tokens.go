@@ -76,6 +76,33 @@ func (w *World) judgeFollows(op *operation) {
 	op.follows = nil
 }
 
+// judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
+// member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
+// what is accepted takes effect before all that is proposed later anyway.
+func (m *Member) judgeHeld(b *member.Batch) {
+	if b == nil || m.w.set.Load.Early == 0 || m.w.set.protocol.Core.Proposing.Tokens {
+		return
+	}
+	for rest := b.Entry.Payload; len(rest) > 0; {
+		command, next, err := protocol.NextCommand(rest)
+		if err != nil {
+			return
+		}
+		if rest = next; len(command) == 0 {
+			continue
+		}
+		number, _, err := parseCommand(command)
+		if err != nil || number >= len(m.w.ops) {
+			continue // nonsense
+		}
+		for _, before := range m.w.ops[number].follows {
+			if before == nil || !before.effective || m.machine.position < before.position {
+				m.w.violate(m.id, fmt.Errorf("command %d is proposed at position %d, without one after which it is to take effect", number, m.machine.position))
+			}
+		}
+	}
+}
+
 // readAfter reads with tokens: the state must include their writes when the read is answered.
 func (m *Member) readAfter(used []givenToken) {
 	tokens := make([]protocol.Token, len(used))
