@@ -240,7 +240,7 @@ func (net *Net) heal() {
 		}
 	}
 	net.level()
-	net.judge.keptPromises()
+	net.Until("all that was accepted", net.judge.keptPromises)
 	c := net.Read(net.Leader().ID)
 	net.Until("a read", func() bool {
 		if net.Refused(c) != protocol.ReasonNone {

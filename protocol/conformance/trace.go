@@ -122,6 +122,8 @@ func describeEntry(e *protocol.Entry) string {
 		s += fmt.Sprintf(":reshape to %d", e.Instances())
 	case protocol.EntrySignal:
 		s += ":signal"
+	case protocol.EntryGeneration:
+		s += fmt.Sprintf(":generation %d", e.Generation())
 	case protocol.EntryLane:
 		s += fmt.Sprintf(":lane of %s opens", e.ID.Session.Member)
 	}
