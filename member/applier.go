@@ -262,7 +262,7 @@ func (a *Applier) collect(c *CommittedEntries) {
 			continue
 		}
 		in.resident += len(e.Payload)
-		if e.Kind.Commands() || e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryLane {
+		if e.Kind.Commands() || e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryLane || e.Kind == protocol.EntryGeneration {
 			in.waiting++
 		}
 	}

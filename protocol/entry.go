@@ -26,6 +26,8 @@ const (
 	EntryGroup
 	// EntryLane opens a lane (see lane.go).
 	EntryLane
+	// EntryGeneration begins a generation of acknowledgements (see lane.go).
+	EntryGeneration
 	// EntrySignal takes the place of a lane's group in a message (see lane.go). It is in no log.
 	EntrySignal
 	entryKinds
@@ -47,6 +49,8 @@ func (k EntryKind) String() string {
 		return "group"
 	case EntryLane:
 		return "lane"
+	case EntryGeneration:
+		return "generation"
 	case EntrySignal:
 		return "signal"
 	}
@@ -71,7 +75,7 @@ type Entry struct {
 	// of them later. It promises the same of all earlier lives, except if it is 0 and the
 	// instances share the session's numbers: then something of an earlier life may still take
 	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
-	// Instances. In a group of a lane it is where its range begins: see Range.
+	// Instances. So it is in an EntryGeneration. In a group of a lane it is where its range begins: see Range.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless the kind has commands).
 	Count uint32
@@ -222,7 +226,7 @@ func (e *Entry) encodeHead(b []byte) {
 
 // checkKind reports fields of a head that its kind of entry must not have.
 func (e *Entry) checkKind() error {
-	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape || e.Kind == EntryLane
+	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape || e.Kind == EntryLane || e.Kind == EntryGeneration
 	switch {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):

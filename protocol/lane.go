@@ -4,9 +4,10 @@ import "encoding/binary"
 
 // A lane is what one life of one member brings to the others by itself, without the leader: batches,
 // numbered from 1 (docs/lcr.md). The leader only says in the log which of them take effect, and where.
-// Two kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
+// Three kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
 // life of the same member had. An EntryGroup that has a range stands for a part of a lane. The ranges
-// of a lane follow each other in the log without a gap.
+// of a lane follow each other in the log without a gap. From an EntryGeneration on, members count
+// acknowledgements of their lanes anew, by the voters of that moment.
 
 // Lane names a lane: the life of the member whose it is. A member has one lane at a time.
 type Lane = Session
@@ -23,6 +24,12 @@ func NewLane(lane Lane) Entry {
 	e.SealPayload()
 	return e
 }
+
+// NewGeneration returns the entry that begins a generation, not yet sealed.
+func NewGeneration(number uint64) Entry { return control(EntryGeneration, number) }
+
+// Generation is the number of an EntryGeneration.
+func (e *Entry) Generation() uint64 { return e.Low }
 
 // NewRange returns the group of some batches of a lane, not yet sealed. They follow each other, and the
 // Index of each is its number in the lane.

@@ -112,7 +112,7 @@ func slotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
 	case protocol.EntryBatch, protocol.EntryGroup:
 		return check.Slots{Fills: true, Covers: e.Width()}
-	case protocol.EntryConfig, protocol.EntryLane:
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
 		return check.Slots{Covers: 1}
 	case protocol.EntryReshape:
 		return check.Slots{Fills: true, Instances: e.Instances()}
