@@ -22,7 +22,8 @@ var lcrCore = &Core{
 	Name:  "lcr",
 	Codec: raft.Codec,
 	Cells: true, Derive: raft.Derive,
-	Proposing: protocol.Proposing{Path: raft.PathOf},
+	Proposing: protocol.Proposing{Accepted: true, Path: raft.PathOf},
+	Mutants:   raft.LaneMutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		s.Lanes = true
 		return raft.New(s, rec)

@@ -70,6 +70,12 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.place.uncode()
 		reason = protocol.ReasonChangePending
 	}
+	if reason == protocol.ReasonNone {
+		ready := false
+		if ready, reason = r.behindFence(&in, &next); !ready && reason == protocol.ReasonNone {
+			return // it waits
+		}
+	}
 	if reason != protocol.ReasonNone {
 		r.refuse(in.Context, reason, r.cfg.Self)
 		return

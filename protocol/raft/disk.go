@@ -173,4 +173,7 @@ func (r *Raft) persisted(seq uint64) {
 	if r.role == protocol.Leader {
 		r.advance()
 	}
+	if r.lanes != nil {
+		r.acceptLane()
+	}
 }

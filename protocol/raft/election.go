@@ -310,6 +310,7 @@ func (r *Raft) prepare() {
 // stepDown ends this member's leadership. Those that wait for it are told to ask another member.
 func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.failReads(protocol.ReasonNotLeader, leader)
+	r.resignLanes(leader)
 	r.place.reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0

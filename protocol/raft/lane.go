@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -35,6 +36,8 @@ type lanes struct {
 	stale []uint64
 	own   ownLane
 	lead  laneLeading
+	// fence is what this member promised last.
+	fence fenced
 	// parked are messages of the leader that wait for batches.
 	parked parking
 	// wrong says what was found that must never be.
@@ -58,6 +61,8 @@ type heldLane struct {
 	// urgent: somebody waits for the result of entries up to here, so the leader does not wait for
 	// others before it puts them into the log.
 	urgent uint64
+	// fetched is when a leader asked last for what it lacks.
+	fetched time.Duration
 }
 
 // laneCell is where a batch is on the disk: durable when the step is.
@@ -163,20 +168,29 @@ func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
 // acknowledgeLane says up to where the lane is held, once that is durable. Reject says that something
 // is missing before what came.
 func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
+	round := m.Round
+	if round < r.lanes.fence.number && r.cfg.Mutant != MutantLaneNoPromise {
+		round = 0 // it does not count any more
+	}
 	if gap {
 		r.answer(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context, Reject: true},
 			Part{Index: protocol.Index(h.durable(&r.disk)), ID: protocol.ProposalID{Session: h.lane}}))
 		return
 	}
 	for i := len(r.out.Release) - 1; i >= 0 && i >= len(r.out.Release)-4; i-- {
-		if a := withPart(r.out.Release[i]); a.Type == MsgLaneResp && a.To == m.From && a.ID.Session == h.lane && !a.Reject {
+		if a := withPart(r.out.Release[i]); a.Type == MsgLaneResp && a.To == m.From && a.ID.Session == h.lane && a.Round == round && !a.Reject {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Context = protocol.Index(h.high()), max(a.Context, m.Context)
 			return
 		}
 	}
-	r.release(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context},
-		Part{Index: protocol.Index(h.high()), ID: protocol.ProposalID{Session: h.lane}}))
+	a := msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context},
+		Part{Index: protocol.Index(h.high()), Round: round, ID: protocol.ProposalID{Session: h.lane}})
+	if r.cfg.Mutant == MutantLaneAckEarly {
+		r.send(a)
+		return
+	}
+	r.release(a)
 }
 
 // onLaneFetch sends a leader what it lacks of a lane.
@@ -238,11 +252,19 @@ func (r *Raft) fitLanes(entries []protocol.Entry) bool {
 	return true
 }
 
-// lanesCommitted takes in entries that are committed.
+// lanesCommitted takes in entries that are committed. Groups whose payload is only on the disk get it
+// back from what is held of their lanes: a member finds its own batches in them.
 func (r *Raft) lanesCommitted(entries []protocol.Entry) {
 	if l := r.lanes; l != nil {
 		for i := range entries {
-			l.confirmed.apply(&entries[i])
+			e := &entries[i]
+			if _, ok := e.Range(); ok && !e.Applicable() {
+				if batches := r.ranged(e); batches != nil {
+					group := protocol.NewGroup(batches)
+					e.Payload = group.Payload
+				}
+			}
+			l.confirmed.apply(e)
 		}
 		last := entries[len(entries)-1].Index
 		l.opened = slices.DeleteFunc(l.opened, func(o openedLane) bool { return o.index <= last })
@@ -270,13 +292,18 @@ func (r *Raft) settleLanes() {
 	if l == nil {
 		return
 	}
+	says := &l.confirmed
+	if r.cfg.Mutant == MutantLaneDropEarly {
+		says = &l.end
+	}
 	for _, h := range l.held {
 		if !l.known(h.lane) {
 			r.dropFromLane(h, h.high())
-		} else if m := l.confirmed.of(h.lane); m != nil && m.to > h.base {
+		} else if m := says.of(h.lane); m != nil && m.to > h.base {
 			r.dropFromLane(h, m.to)
 		}
 	}
+	r.countAnew()
 	l.held = slices.DeleteFunc(l.held, func(h *heldLane) bool { return len(h.batches) == 0 && !l.known(h.lane) })
 }
 
@@ -315,7 +342,19 @@ func (r *Raft) recoverLanes(rec *protocol.Recovered) error {
 			return err
 		}
 	}
+	r.sameName()
 	return nil
+}
+
+// sameName is for a mutant: this life goes on with the lane of the one before.
+func (r *Raft) sameName() {
+	l := r.lanes
+	if m := l.end.member(r.cfg.Self); m != nil && r.cfg.Mutant == MutantLaneSameName {
+		l.own.lane = m.lane
+		for _, b := range l.hold(m.lane).batches {
+			l.own.ids[b.ID] = true
+		}
+	}
 }
 
 // recoverCell takes a batch that the disk holds of a lane. Which lanes are committed up to where may not
@@ -325,10 +364,14 @@ func (r *Raft) recoverCell(c protocol.Cell) error {
 	wrong := func(detail string) error { return &protocol.CorruptError{What: "cell of a lane", Detail: detail} }
 	l := r.lanes
 	l.cells = max(l.cells, c.Number)
-	if len(c.Data) < laneCellHead {
-		return wrong(fmt.Sprintf("%d bytes", len(c.Data)))
-	}
 	le := binary.LittleEndian
+	switch {
+	case len(c.Data) < laneCellHead, c.Number == fenceCell && len(c.Data) != laneCellHead+8:
+		return wrong(fmt.Sprintf("%d bytes", len(c.Data)))
+	case c.Number == fenceCell:
+		l.fence.number = le.Uint64(c.Data[laneCellHead:])
+		return nil
+	}
 	lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
 	e, rest, err := protocol.DecodeEntry(c.Data[laneCellHead:], true)
 	switch {
@@ -375,6 +418,14 @@ func (r *Raft) laneHighs() (highs []LaneHigh) {
 	return highs
 }
 
+// fencePromise is what this member told a fence, durably.
+func (r *Raft) fencePromise() uint64 {
+	if r.lanes == nil || r.lanes.fence.step > r.disk.done {
+		return 0
+	}
+	return r.lanes.fence.number
+}
+
 // checkLanes verifies the invariants of lanes.
 func checkLanes(r *Raft) error {
 	l := r.lanes
@@ -395,8 +446,8 @@ func checkLanes(r *Raft) error {
 	for i := r.given + 1; i <= r.log.last; i++ {
 		end.apply(r.log.at(i))
 	}
-	if !slices.Equal(end.marks, l.end.marks) {
-		return fmt.Errorf("lanes: the log says %v at its end, not %v", end.marks, l.end.marks)
+	if !end.equal(&l.end) {
+		return fmt.Errorf("lanes: the log says %v at its end, not %v", end, l.end)
 	}
 	if l.wrong != nil {
 		return l.wrong

@@ -15,6 +15,9 @@ type laneLeading struct {
 	last protocol.Index
 	// said are the lanes of which others hold more than this leader.
 	said []laneSaid
+	// seen is the highest promise of a fence that anybody told of.
+	seen  uint64
+	fence fencing
 	// signals are the last ones that were made, at their index modulo their number.
 	signals [32]protocol.Entry
 }
@@ -23,6 +26,14 @@ type laneLeading struct {
 func (l *lanes) begin() {
 	if l != nil {
 		l.lead = laneLeading{}
+	}
+}
+
+// resignLanes refuses the change that waits for a fence: this member leads no more.
+func (r *Raft) resignLanes(leader protocol.MemberID) {
+	if r.lanes != nil && r.lanes.lead.fence.change != nil {
+		r.refuse(r.lanes.lead.fence.change.Context, protocol.ReasonNotLeader, leader)
+		r.lanes.lead.fence = fencing{}
 	}
 }
 
@@ -48,6 +59,9 @@ func (r *Raft) confirmLanes() {
 	idle, appended := l.lead.last <= r.commit, false
 	for _, h := range l.held {
 		m := l.end.of(h.lane)
+		if m != nil && r.cfg.Mutant == MutantLaneFromCommitted && l.confirmed.of(h.lane) != nil && l.lead.last < r.lead.first {
+			m.to = l.confirmed.of(h.lane).to
+		}
 		if m == nil || m.to >= h.high() || !idle && m.to >= h.urgent {
 			continue
 		}
@@ -58,6 +72,21 @@ func (r *Raft) confirmLanes() {
 	if appended {
 		l.lead.last = r.log.last
 		r.replicateAll()
+	}
+}
+
+// tendLanes does what follows for lanes from any step.
+func (r *Raft) tendLanes() {
+	if r.lanes == nil {
+		return
+	}
+	if r.role == protocol.Leader {
+		r.goBehindFence()
+		r.confirmLanes()
+		r.beginGeneration()
+		if r.lead.reads.barrier.on {
+			r.confirmReads()
+		}
 	}
 }
 
@@ -93,12 +122,8 @@ func (r *Raft) openLane(id protocol.MemberID, ask *Part) {
 		return
 	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
 		return // it is open, or an earlier life's question comes late
-	case mark != nil && mark.lane.Incarnation == ask.Round && mark.to < ask.ID.Seq:
-		h := l.hold(mark.lane)
-		h.urgent = max(h.urgent, ask.ID.Seq)
-		if h.high() < ask.ID.Seq {
-			r.fetchLane(id, h)
-		}
+	case mark != nil && mark.lane.Incarnation == ask.Round && r.cfg.Mutant != MutantLaneNoDrain &&
+		!r.brought(LaneHigh{mark.lane, ask.ID.Seq}, id):
 		return // it asks again
 	}
 	e := protocol.NewLane(lane)
@@ -114,6 +139,17 @@ func (r *Raft) fetchLane(from protocol.MemberID, h *heldLane) {
 	}
 }
 
+// heardLanes takes in what an answer to a heartbeat says of lanes.
+func (r *Raft) heardLanes(m message) {
+	if r.lanes == nil || m.Type != MsgHeartbeatResp {
+		return
+	}
+	r.heardHighs(m)
+	if rd := &r.lead.reads; rd.barrier.on && m.Round >= rd.round && m.Round <= r.lead.round {
+		rd.barrier.said.hear(m.From, m.Lanes)
+	}
+}
+
 // heardHighs takes in what a member holds of lanes. If this leader has not got it from the lane's own
 // member within a heartbeat, it asks: that member may be gone, or cut off from here.
 func (r *Raft) heardHighs(m message) {
@@ -121,6 +157,7 @@ func (r *Raft) heardHighs(m message) {
 	if l == nil {
 		return
 	}
+	l.lead.seen = max(l.lead.seen, m.Fence)
 	for _, high := range m.Lanes {
 		if mark := l.end.of(high.Lane); mark == nil || high.High <= max(mark.to, l.hold(high.Lane).high()) {
 			continue

@@ -13,6 +13,11 @@ import (
 // it is confirmed. It is a function of the entries, so all members have the same one at the same index.
 type laneMarks struct {
 	marks []laneMark // sorted by member; a member has at most one
+	// gen is the last generation. open: it is in force, because the voters are still those with which it
+	// began. voters are those of the last configuration, nil if that is joint or none came yet.
+	gen    uint64
+	open   bool
+	voters []protocol.MemberID
 }
 
 // laneMark is a lane of which the entries up to a number stand in the log.
@@ -71,11 +76,26 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 		if c, err := protocol.DecodeConfig(e.Payload); err == nil {
 			all := c.All()
 			s.marks = slices.DeleteFunc(s.marks, func(m laneMark) bool { return !slices.Contains(all, m.lane.Member) })
+			was := s.voters
+			if s.voters = nil; !c.Joint() {
+				s.voters = c.Voters()
+			}
+			s.open = s.open && s.voters != nil && slices.Equal(was, s.voters)
 		}
+	case protocol.EntryGeneration:
+		s.gen, s.open = e.Generation(), true
 	}
 }
 
-func (s *laneMarks) clone() laneMarks { return laneMarks{slices.Clone(s.marks)} }
+func (s *laneMarks) clone() laneMarks {
+	c := *s
+	c.marks, c.voters = slices.Clone(s.marks), slices.Clone(s.voters)
+	return c
+}
+
+func (s *laneMarks) equal(o *laneMarks) bool {
+	return slices.Equal(s.marks, o.marks) && s.gen == o.gen && s.open == o.open && slices.Equal(s.voters, o.voters)
+}
 
 // Lanes are in a snapshot under this name.
 const (
@@ -92,7 +112,11 @@ type laneDerived struct{ laneMarks }
 func (d *laneDerived) Apply(e *protocol.Entry) { d.apply(e) }
 
 func (d *laneDerived) Section() protocol.Section {
-	var b []byte
+	b := binary.AppendUvarint(nil, d.gen<<1|bit(d.open))
+	b = binary.AppendUvarint(b, uint64(len(d.voters)))
+	for _, id := range d.voters {
+		b = binary.AppendUvarint(b, uint64(id))
+	}
 	for _, m := range d.marks {
 		b = appendHigh(b, m.lane, m.to)
 	}
@@ -103,15 +127,41 @@ func (d *laneDerived) Restore(s protocol.Section) error {
 	if err := s.Expect(laneSection, laneSectionVersion); err != nil {
 		return err
 	}
-	d.marks = nil
-	for b := s.Data; len(b) > 0; {
-		lane, to, rest, ok := nextHigh(b)
-		if n := len(d.marks); !ok || n > 0 && d.marks[n-1].lane.Member >= lane.Member {
-			return &protocol.CorruptError{What: "section", Detail: fmt.Sprintf("lanes: %x", s.Data)}
+	wrong := &protocol.CorruptError{What: "section", Detail: fmt.Sprintf("lanes: %x", s.Data)}
+	b, ok := s.Data, true
+	next := func() (v uint64) {
+		n := 0
+		if v, n = binary.Uvarint(b); n <= 0 {
+			ok = false
+			return 0
 		}
-		d.marks, b = append(d.marks, laneMark{lane, to}), rest
+		b = b[n:]
+		return v
+	}
+	gen := next()
+	d.laneMarks = laneMarks{gen: gen >> 1, open: gen&1 == 1}
+	for n := next(); n > 0 && ok; n-- {
+		d.voters = append(d.voters, protocol.MemberID(next()))
+	}
+	for ok && len(b) > 0 {
+		var m laneMark
+		m.lane, m.to, b, ok = nextHigh(b)
+		if n := len(d.marks); n > 0 && d.marks[n-1].lane.Member >= m.lane.Member {
+			ok = false
+		}
+		d.marks = append(d.marks, m)
+	}
+	if !ok {
+		return wrong
 	}
 	return nil
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // appendHigh appends a lane and a number in it.

@@ -33,6 +33,9 @@ type ownLane struct {
 	at protocol.Index
 	// ask is when to ask the leader again to open the lane.
 	ask time.Duration
+	// gen is the generation under which acknowledgements are counted, and accepted up to where the lane
+	// was said to be accepted.
+	gen, accepted uint64
 }
 
 // laneTarget is what a member knows of another one to which it sends its lane.
@@ -41,6 +44,8 @@ type laneTarget struct {
 	// acked: the member's disk holds the lane up to here. It only grows. next is what to send next.
 	// acked < next.
 	acked, next uint64
+	// counted: so it said under the generation in force. counted ≤ acked.
+	counted uint64
 	// frames are in flight, ascending, from numbers after acked and before next; bytes is their sum.
 	frames []laneFrame
 	bytes  int
@@ -209,7 +214,7 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 		t.next += uint64(n)
 		t.frames, t.bytes = append(t.frames, laneFrame{t.next - 1, bytes}), t.bytes+bytes
 		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
-			Part{ID: protocol.ProposalID{Session: h.lane}, Force: t.next-1 <= h.urgent}))
+			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent}))
 	}
 }
 
@@ -230,6 +235,9 @@ func onLaneResp(r *Raft, m message) {
 		return
 	}
 	t := l.own.to[i]
+	if m.Round == l.own.gen && m.Round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
+		t.counted = max(t.counted, uint64(m.Index))
+	}
 	if n := uint64(m.Index); n > t.acked {
 		t.acked, t.moved, t.probe, t.paused = n, r.now, false, false
 		t.next = max(t.next, n+1)
@@ -248,6 +256,7 @@ func onLaneResp(r *Raft, m message) {
 		t.anew(r.now)
 	}
 	r.sendLaneTo(h, t)
+	r.acceptLane()
 }
 
 // tickLanes repeats what was not answered.
@@ -263,9 +272,13 @@ func (r *Raft) tickLanes() {
 	r.sendLane()
 	h := l.hold(l.own.lane)
 	for _, t := range l.own.to {
-		if t.acked < h.high() && r.now >= t.moved+2*r.cfg.Heartbeat {
+		switch late := r.now >= t.moved+2*r.cfg.Heartbeat; {
+		case late && t.acked < h.high():
 			t.anew(r.now)
 			r.sendLaneTo(h, t)
+		case late && t.counted < h.high():
+			t.moved = r.now
+			r.askLaneTarget(t)
 		}
 	}
 }
@@ -326,7 +339,7 @@ func (r *Raft) checkOwnLane() error {
 			}
 			bytes, last = bytes+f.bytes, f.last
 		}
-		if bytes != t.bytes || t.next <= t.acked || last >= t.next && len(t.frames) > 0 || t.probe && len(t.frames) > 1 {
+		if t.counted > t.acked || bytes != t.bytes || t.next <= t.acked || last >= t.next && len(t.frames) > 0 || t.probe && len(t.frames) > 1 {
 			return fmt.Errorf("own lane to %s: %d bytes in %d frames to %d, says %d, next %d", t.id, bytes, len(t.frames), last, t.bytes, t.next)
 		}
 	}

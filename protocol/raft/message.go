@@ -40,6 +40,10 @@ const (
 	MsgLaneFetch
 	// MsgLaneOpen asks the leader to open the sender's lane.
 	MsgLaneOpen
+	// MsgFence asks a voter for the promise to count for no generation below Round. The answer says up
+	// to where it holds lanes.
+	MsgFence
+	MsgFenceResp
 	// MsgLaneMissing asks a leader for the group at Index in place of its signal.
 	MsgLaneMissing
 	messageTypes
@@ -71,6 +75,8 @@ var types = [messageTypes - own]protocol.Traits{
 	MsgLaneResp - own:      {Name: "LaneResp"},
 	MsgLaneFetch - own:     {Name: "LaneFetch"},
 	MsgLaneOpen - own:      {Name: "LaneOpen"},
+	MsgFence - own:         {Name: "Fence"},
+	MsgFenceResp - own:     {Name: "FenceResp"},
 	MsgLaneMissing - own:   {Name: "LaneMissing"},
 }
 
@@ -79,7 +85,7 @@ var types = [messageTypes - own]protocol.Traits{
 // commit index, in a HeartbeatResp Applied of [protocol.Tick].
 type Part struct {
 	// Force: Votes: asked for by a leadership transfer, so stickiness does not apply. Lane: somebody
-	// waits for the results.
+	// waits for the results. Read: it is a barrier.
 	Force   bool
 	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
 	Reason  protocol.Reason
@@ -97,11 +103,15 @@ type Part struct {
 	Hint     protocol.Index
 	HintTerm protocol.Term
 	// Round numbers the leader's confirmations of its leadership; answers repeat it. LaneOpen: the
-	// incarnation of an earlier lane of which the sender holds something up to ID.Seq.
+	// incarnation of an earlier lane of which the sender holds something up to ID.Seq. Lane: the
+	// generation in force. LaneResp: that for which the answer counts; 0: none.
 	Round uint64
 	// ID is the refused proposal's id (ProposeResp). In messages about a lane its Session is the lane.
 	ID protocol.ProposalID
-	// Lanes: HeartbeatResp: up to where the disk holds lanes, where that is more than is committed.
+	// Fence: HeartbeatResp: the generation below which the sender promised not to count.
+	Fence uint64
+	// Lanes: HeartbeatResp, FenceResp: up to where the disk holds lanes, where that is more than is
+	// committed.
 	Lanes []LaneHigh
 }
 
@@ -153,8 +163,18 @@ func describe(in *protocol.Message) string {
 	case MsgReadResp:
 		text = fmt.Sprintf("%d at %d", m.Context, m.Index)
 	}
-	if m.Force && m.Type != MsgLane {
+	if m.Force && m.Type == MsgRead {
+		text += " barrier"
+	} else if m.Force && m.Type != MsgLane {
 		text = "forced " + text
+	}
+	switch {
+	case m.Type == MsgFence || m.Type == MsgFenceResp:
+		text += fmt.Sprintf("below %d", m.Round)
+	case m.Type == MsgLaneResp && m.Round > 0:
+		text += fmt.Sprintf(", counts for %d", m.Round)
+	case m.Fence > 0:
+		text += fmt.Sprintf(" fenced below %d", m.Fence)
 	}
 	for _, h := range m.Lanes {
 		text += fmt.Sprintf(" lane %s to %d", h.Lane, h.High)

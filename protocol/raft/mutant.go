@@ -68,5 +68,10 @@ func knownMutant(m protocol.Mutant) bool {
 			return true
 		}
 	}
+	for i := range LaneMutants {
+		if LaneMutants[i].Name == m {
+			return true
+		}
+	}
 	return m == ""
 }

@@ -21,6 +21,7 @@ const (
 	hasMember
 	hasIncarnation
 	hasSeq
+	hasFence
 	hasForce
 	hasLacking
 	hasLanes
@@ -34,15 +35,17 @@ var fields = [messageTypes - own]uint16{
 	MsgAppend - own:        hasIndex | hasLogTerm | hasRound,
 	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
 	MsgHeartbeat - own:     hasIndex | hasLogTerm | hasRound,
-	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes,
+	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes | hasFence,
 	MsgProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
-	MsgRead - own:          hasRound,
+	MsgRead - own:          hasRound | hasForce,
 	MsgReadResp - own:      hasIndex | hasRound | hasReason,
 	MsgHoldings - own:      hasRound,
 	MsgHoldingsResp - own:  hasRound,
 	MsgBodies - own:        hasRound,
-	MsgLane - own:          hasForce | hasMember | hasIncarnation,
-	MsgLaneResp - own:      hasIndex | hasMember | hasIncarnation,
+	MsgFence - own:         hasRound,
+	MsgFenceResp - own:     hasRound | hasLanes,
+	MsgLane - own:          hasRound | hasForce | hasMember | hasIncarnation,
+	MsgLaneResp - own:      hasRound | hasIndex | hasMember | hasIncarnation,
 	MsgLaneFetch - own:     hasIndex | hasMember | hasIncarnation,
 	MsgLaneMissing - own:   hasIndex,
 	MsgLaneOpen - own:      hasRound | hasMember | hasIncarnation | hasSeq,
@@ -60,7 +63,7 @@ func (p *Part) Append(dst []byte) []byte {
 	dst = append(dst, 0, 0)
 	for i, v := range [numbers]uint64{
 		uint64(p.Index), uint64(p.LogTerm), uint64(p.Hint), uint64(p.HintTerm), p.Round, uint64(p.Reason), uint64(p.Partial),
-		uint64(p.Restripes), uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+		uint64(p.Restripes), uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq, p.Fence,
 	} {
 		if v != 0 {
 			has |= 1 << i
@@ -115,6 +118,6 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
 		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0,
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
-		Lanes: lanes,
+		Fence: v[11], Lanes: lanes,
 	}).Message, nil
 }

@@ -237,7 +237,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	}
 	r.unpark()
 	r.prepare()
-	r.confirmLanes()
+	r.tendLanes()
 	r.give()
 	r.settleLanes()
 	r.disk.end(r.log.last, now)
@@ -253,7 +253,7 @@ func (r *Raft) give() {
 	for r.given < r.commit {
 		run := r.log.run(r.given+1, r.commit+1)
 		r.out.Commit = append(r.out.Commit, run...)
-		r.lanesCommitted(run)
+		r.lanesCommitted(r.out.Commit[len(r.out.Commit)-len(run):])
 		r.given += protocol.Index(len(run))
 	}
 }
@@ -287,6 +287,8 @@ var handlers = [...][roles]handler{
 	MsgLaneFetch:     {onLaneFetch, onLaneFetch, onLaneFetch, onLaneFetch},
 	MsgLaneOpen:      {nil, nil, nil, onLaneOpen},
 	MsgLaneMissing:   {nil, nil, nil, onLaneMissing},
+	MsgFence:         {onFence, onFence, onFence, nil},
+	MsgFenceResp:     {nil, nil, nil, onFenceResp},
 }
 
 func (r *Raft) receive(in *protocol.Message) {
@@ -341,7 +343,7 @@ func (r *Raft) termAgrees(m message) bool {
 			return true
 		}
 		r.follow(m.Term, m.From)
-	case MsgAppend, MsgHeartbeat, MsgBodies:
+	case MsgAppend, MsgHeartbeat, MsgBodies, MsgFence:
 		r.follow(m.Term, m.From)
 	default:
 		r.follow(m.Term, 0)

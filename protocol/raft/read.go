@@ -15,6 +15,7 @@ type query struct {
 	context uint64
 	from    protocol.MemberID // Self: asked here
 	life    uint64            // the asking member's, repeated to it
+	barrier bool              // it is to see all that was accepted
 }
 
 type reads struct {
@@ -28,6 +29,8 @@ type reads struct {
 	// beat is the last message of the confirmation under way. As long as it is the last
 	// one in Effects.Send, nobody can have answered yet, and reads may still join.
 	beat *protocol.Message
+	// barrier: one of asked is a barrier (lanebarrier.go).
+	barrier barrier
 }
 
 // maxQueries bounds the reads that wait, 24 bytes each.
@@ -36,13 +39,13 @@ const maxQueries = 1 << 18
 func (r *Raft) read(in protocol.Read) {
 	switch {
 	case r.role == protocol.Leader:
-		r.query(query{context: in.Context, from: r.cfg.Self})
+		r.query(query{context: in.Context, from: r.cfg.Self, barrier: in.Barrier && r.lanes != nil})
 	case r.removed():
 		r.refuse(in.Context, protocol.ReasonRemoved, 0)
 	case r.leader == 0 || r.life == 0:
 		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
-		r.send(msg(protocol.Message{Type: MsgRead, To: r.leader, Context: in.Context}, Part{Round: r.life}))
+		r.send(msg(protocol.Message{Type: MsgRead, To: r.leader, Context: in.Context}, Part{Round: r.life, Force: in.Barrier}))
 	}
 }
 
@@ -55,7 +58,7 @@ func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.Me
 }
 
 func onRead(r *Raft, m message) {
-	q := query{context: m.Context, from: m.From, life: m.Round}
+	q := query{context: m.Context, from: m.From, life: m.Round, barrier: m.Force && r.lanes != nil}
 	if r.role != protocol.Leader {
 		r.failRead(q, protocol.ReasonNotLeader, r.leader)
 		return
@@ -78,11 +81,11 @@ func onReadResp(r *Raft, m message) {
 func (r *Raft) query(q query) {
 	rd := &r.lead.reads
 	switch n := len(r.out.Send); {
-	case r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
+	case !q.barrier && r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
 		r.serve(q, r.commit)
 	case len(rd.asked)+len(rd.waiting) >= maxQueries:
 		r.failRead(q, protocol.ReasonOverloaded, r.cfg.Self)
-	case len(rd.asked) > 0 && n > 0 && r.out.Send[n-1] == rd.beat && rd.index == r.commit:
+	case len(rd.asked) > 0 && n > 0 && r.out.Send[n-1] == rd.beat && rd.index == r.commit && (!q.barrier || rd.barrier.on):
 		rd.asked = append(rd.asked, q)
 	default:
 		rd.waiting = append(rd.waiting, q)
@@ -105,6 +108,7 @@ func (r *Raft) startReads() {
 	rd.asked, rd.waiting = rd.waiting, rd.asked[:0]
 	r.lead.round++
 	rd.round, rd.index = r.lead.round, r.commit
+	r.beginBarrier()
 	for _, p := range r.lead.peers {
 		if r.voters.Has(p.id) {
 			rd.beat = r.heartbeat(p)
@@ -116,7 +120,7 @@ func (r *Raft) startReads() {
 // confirmReads serves the reads under way if a quorum confirmed their round.
 func (r *Raft) confirmReads() {
 	rd := &r.lead.reads
-	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round {
+	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round && r.passedBarrier() {
 		for _, q := range rd.asked {
 			r.serve(q, rd.index)
 		}

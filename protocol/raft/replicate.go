@@ -146,6 +146,7 @@ func (r *Raft) heardPeer(m message) *progress {
 	if m.Context <= stamp(r.now) {
 		p.confirmed = max(p.confirmed, m.Context)
 	}
+	r.heardLanes(m)
 	if m.Round > p.round && m.Round <= r.lead.round {
 		p.round = m.Round
 		r.confirmReads()
@@ -243,7 +244,6 @@ func onHeartbeatResp(r *Raft, m message) {
 		return
 	}
 	p.applied = m.Commit
-	r.heardHighs(m)
 	p.measured(r.tripOf(m))
 	switch {
 	case m.Index > p.match:

@@ -1,0 +1,49 @@
+package raft
+
+import "github.com/braidlog/braid/protocol"
+
+// A barrier read sees all that was accepted before it was asked for (docs/lcr.md, 1.5 (c)). What is
+// accepted is held by a quorum, and the leader asks a quorum anyway whether it still leads. So at least
+// one of those that answer says that it holds it. The leader puts all that a quorum holds into the log,
+// and the read is served when that is committed.
+
+// barrier is what the reads under way wait for beyond the confirmation of the leader.
+type barrier struct {
+	on   bool
+	said answers
+	// until is where the log had all that a quorum holds; 0: it has not yet.
+	until protocol.Index
+}
+
+// beginBarrier begins a barrier if one of the reads under way is one.
+func (r *Raft) beginBarrier() {
+	rd := &r.lead.reads
+	rd.barrier = barrier{}
+	for _, q := range rd.asked {
+		rd.barrier.on = rd.barrier.on || q.barrier
+	}
+	if rd.barrier.on {
+		rd.barrier.said.hear(r.cfg.Self, r.heldHighs())
+	}
+}
+
+// passedBarrier reports whether all that a quorum held when it was asked is committed, if a read wants
+// that.
+func (r *Raft) passedBarrier() bool {
+	rd := &r.lead.reads
+	b := &rd.barrier
+	if !b.on || r.cfg.Mutant == MutantLaneBarrierAlone {
+		return true
+	}
+	if b.until == 0 {
+		if r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 { return bit(r.covers(&b.said, id)) }) == 0 {
+			return false
+		}
+		b.until = r.log.last
+	}
+	if r.commit < b.until {
+		return false
+	}
+	rd.index = max(rd.index, b.until)
+	return true
+}
