@@ -90,6 +90,7 @@ var places = map[string]struct {
 	string(member.MutantForgetSections):  {slots, 3},
 	string(member.MutantGroupAsOne):      {slots, 3},
 	string(member.MutantTokensUnchecked): {slots, 3},
+	string(raft.MutantLaneNoDrain):       {lcr, 5},
 
 	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
 	string(slotpaxos.MutantBodyAssumed):        {slots, 5},

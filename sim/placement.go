@@ -18,6 +18,7 @@ const (
 	craft           = "craft"
 	niagara         = "niagara"
 	slots           = "slotpaxos"
+	lcr             = "lcr"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how

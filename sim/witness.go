@@ -90,6 +90,11 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 	}
+	if c.m.w.set.protocol.Core.Proposing.Path != nil {
+		for _, id := range out.Accepted {
+			c.s.judges.electorates.accept(id)
+		}
+	}
 	if out.Install != nil {
 		return nil // what was committed before the installed snapshot does not count
 	}
@@ -101,7 +106,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		}
 		if ledger.Decided() > before {
 			c.m.w.firstDecision(c.s)
-			if err := c.decided(e); err != nil {
+			if err := errors.Join(c.decided(e), c.s.judges.electorates.decide(e)); err != nil {
 				return err
 			}
 		}

@@ -126,6 +126,8 @@ type instanceJudges struct {
 	stood, won protocol.Term
 	// left are the members that a decided configuration left out for ever.
 	left map[protocol.MemberID]bool
+	// electorates judges what is accepted.
+	electorates electorates
 	// sections is what members derived from the log up to an index.
 	sections map[protocol.Index]string
 }

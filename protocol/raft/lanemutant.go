@@ -20,16 +20,16 @@ const (
 
 // LaneMutants lists those that need lanes.
 var LaneMutants = [...]protocol.MutantInfo{
-	{Name: MutantLaneDropEarly, Does: "a member gives up batches of a lane when its log has them, committed or not (docs/lcr.md, H2)"},
+	{Name: MutantLaneDropEarly, Does: "a member gives up batches of a lane when its log has them, committed or not"},
 	{Name: MutantLaneFromCommitted, Does: "a leader goes on with a lane after what is committed of it, whatever its log has"},
 	{Name: MutantLaneAckEarly, Does: "a member acknowledges batches of a lane before its disk holds them"},
 	{Name: MutantLaneNoDrain, Does: "a new life's lane opens before the log has what the life before may have acknowledged"},
-	{Name: MutantLaneSameName, Does: "a new life goes on with the lane of the one before, and uses numbers again that it forgot (H7)"},
+	{Name: MutantLaneSameName, Does: "a new life goes on with the lane of the one before, and uses numbers again that it forgot"},
 	{Name: MutantLaneAcceptUnsynced, Does: "a member counts its own lane before its own disk holds it"},
-	{Name: MutantLaneAcceptAlone, Does: "a member answers as accepted what only its own disk holds (H1)"},
+	{Name: MutantLaneAcceptAlone, Does: "a member answers as accepted what only its own disk holds"},
 	{Name: MutantLaneOldGeneration, Does: "a member counts acknowledgements of any generation"},
-	{Name: MutantLaneNoPromise, Does: "members behind a fence go on to count (H8)"},
+	{Name: MutantLaneNoPromise, Does: "members behind a fence go on to count"},
 	{Name: MutantLaneNoFence, Does: "voters change without a fence"},
 	{Name: MutantLaneFenceUncovered, Does: "voters change before the log has what those behind the fence hold"},
-	{Name: MutantLaneBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes (L11)"},
+	{Name: MutantLaneBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes"},
 }
