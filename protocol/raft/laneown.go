@@ -226,7 +226,7 @@ func (t *laneTarget) anew(now time.Duration) {
 
 func onLaneResp(r *Raft, m message) {
 	l := r.lanes
-	if l == nil || m.ID.Session != l.own.lane {
+	if l == nil || m.ID.Session != l.own.lane || !l.known(l.own.lane) {
 		return
 	}
 	i := slices.IndexFunc(l.own.to, func(t *laneTarget) bool { return t.id == m.From })
