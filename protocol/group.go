@@ -13,10 +13,11 @@ func NewGroup(batches []Entry) Entry {
 	for i := range batches {
 		size += HeadSize + len(batches[i].Payload)
 	}
-	e := Entry{Kind: EntryGroup, Payload: make([]byte, 0, size)}
+	e := Entry{Kind: EntryGroup, Payload: make([]byte, size)}
+	rest := e.Payload
 	for _, b := range batches {
-		b.Seal(0, 0, make([]byte, HeadSize))
-		e.Payload = append(append(e.Payload, b.Head()...), b.Payload...)
+		b.Seal(0, 0, rest) // each head is encoded where it stands
+		rest = rest[HeadSize+copy(rest[HeadSize:], b.Payload):]
 		e.Count += b.Count
 	}
 	e.SealPayload()
