@@ -134,9 +134,6 @@ func (u *waste) cuts(c *witness, index protocol.Index) error {
 		return nil
 	}
 	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
-	if s.protocol.Core.Proposing.Path != nil {
-		slack += 2 * int64(s.Core.MaxFrameBytes) // an entry is a group of as many batches as were there
-	}
 	st := c.Core.Status()
 	for i := range st.Peers {
 		p := &st.Peers[i]
