@@ -277,6 +277,7 @@ func (w applyWorld) Tell(n member.ApplyNews) {
 // snapshotWritten lets the instance cut its log, as far as nobody needs the entries any more.
 func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
+	s.witness.waste.snapshot(newest)
 	if m.w.chance(0.5) {
 		upTo, s.asked = newest, max(s.asked, newest)
 	}

@@ -20,6 +20,25 @@ type waste struct {
 	sent  map[protocol.MemberID]*sentTo
 	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started
 	last  protocol.Index
+	// marks are the durable snapshots, ascending. A leader counts what it keeps from the last one before.
+	marks []protocol.Index
+}
+
+// snapshot notes a durable snapshot.
+func (u *waste) snapshot(index protocol.Index) {
+	if n := len(u.marks); n == 0 || u.marks[n-1] < index {
+		u.marks = append(u.marks, index)
+	}
+}
+
+// mark is the last durable snapshot up to an index, or the index if none is known.
+func (u *waste) mark(index protocol.Index) protocol.Index {
+	for i := len(u.marks) - 1; i >= 0; i-- {
+		if u.marks[i] <= index {
+			return u.marks[i]
+		}
+	}
+	return index
 }
 
 // sentTo counts how often each entry was sent to a member since something last went wrong.
@@ -141,7 +160,7 @@ func (u *waste) cuts(c *witness, index protocol.Index) error {
 		if at := c.m.exchange.Streaming(p.ID, c.s.instance); t != nil && at > t.base {
 			t.base = at // the view was taken only now
 		}
-		from, known := u.costs[max(t.start(), 1)]
+		from, known := u.costs[max(u.mark(t.start()), 1)]
 		if t == nil || !t.streaming || !p.Active || !p.Snapshot || !known || index <= t.base {
 			continue
 		}
