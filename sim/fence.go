@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
@@ -46,6 +47,7 @@ func (e *electorates) decide(entry *protocol.Entry) error {
 		return e.takes(entry.ID, entry.Index)
 	case protocol.EntryGroup:
 		if !entry.Applicable() {
+			e.forget(entry)
 			return nil
 		}
 		batches, err := entry.Batches(nil)
@@ -57,6 +59,13 @@ func (e *electorates) decide(entry *protocol.Entry) error {
 		return err
 	}
 	return nil
+}
+
+// forget gives up what is known of a lane of which a part is decided: what is in it is on disks alone.
+// Its proposals may come again later, and mean nothing then.
+func (e *electorates) forget(group *protocol.Entry) {
+	r, _ := group.Range()
+	maps.DeleteFunc(e.under, func(id protocol.ProposalID, _ int) bool { return id.Session == r.Lane })
 }
 
 func (e *electorates) takes(id protocol.ProposalID, at protocol.Index) error {
