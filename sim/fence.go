@@ -18,6 +18,8 @@ type electorates struct {
 	// not in the log yet.
 	changes int
 	under   map[protocol.ProposalID]int
+	// took are the proposals that are decided. They may be decided again, and accepted later.
+	took map[protocol.ProposalID]bool
 }
 
 // accept notes that a member was told that a proposal is accepted.
@@ -25,7 +27,7 @@ func (e *electorates) accept(id protocol.ProposalID) {
 	if e.under == nil {
 		e.under = map[protocol.ProposalID]int{}
 	}
-	if _, known := e.under[id]; !known {
+	if _, known := e.under[id]; !known && !e.took[id] {
 		e.under[id] = e.changes
 	}
 }
@@ -70,6 +72,10 @@ func (e *electorates) forget(group *protocol.Entry) {
 
 func (e *electorates) takes(id protocol.ProposalID, at protocol.Index) error {
 	under, accepted := e.under[id]
+	if e.took == nil {
+		e.took = map[protocol.ProposalID]bool{}
+	}
+	e.took[id] = true
 	if delete(e.under, id); accepted && under < e.changes {
 		return fmt.Errorf("L6: proposal %d of %s comes at %d, after the voters changed; it was accepted before", id.Seq, id.Session, at)
 	}
