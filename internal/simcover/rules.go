@@ -32,6 +32,8 @@ var apart = map[string]string{
 	"order/mutant.go":         "names",
 	"wal/mutant.go":           "names",
 	"protocol/raft/mutant.go": "names",
+
+	"protocol/raft/lanemutant.go": "names",
 }
 
 // silent are methods that do not count. Check finds nothing in a program without faults. The others
@@ -57,6 +59,9 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "rs-raft", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--nodes", "3"}, "1-120"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--placement", "code", "--nodes", "5"}, "1-60"},
+	{[]string{"--protocol", "lcr", "--nodes", "3"}, "1-400"},
+	{[]string{"--protocol", "lcr", "--nodes", "5"}, "1-60"},
+	{[]string{"--protocol", "lcr", "--placement", "code", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }
