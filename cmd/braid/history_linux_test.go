@@ -157,12 +157,17 @@ func (h *history) ops(depth int) (out []*pb.RequestOp) {
 func (c *cluster) connect() (conns []*grpc.ClientConn) {
 	c.t.Helper()
 	for _, endpoint := range c.endpoints {
-		conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		require.NoError(c.t, err)
-		c.t.Cleanup(func() { conn.Close() })
-		conns = append(conns, conn)
+		conns = append(conns, connectTo(c.t, endpoint))
 	}
 	return conns
+}
+
+func connectTo(t *testing.T, endpoint string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }
 
 // perform makes a request and returns what must not depend on the protocol.

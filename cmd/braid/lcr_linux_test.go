@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/braidlog/braid/internal/launch"
+)
+
+// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of
+// it. Now and then somebody looks for those that were acknowledged.
+type sensors struct {
+	t       *testing.T
+	stop    context.CancelFunc
+	all     sync.WaitGroup
+	writers [6]sensor
+	// accepted puts had a token, confirmed ones were answered when they were applied. found are those
+	// that were found by their tokens, barriers are reads that saw all that was acknowledged.
+	accepted, confirmed, found, barriers atomic.Int64
+}
+
+// sensor is one client, of one member.
+type sensor struct {
+	mu    sync.Mutex
+	acked []int
+	tried int
+}
+
+func (s *sensor) last() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.acked) == 0 {
+		return 0
+	}
+	return s.acked[len(s.acked)-1]
+}
+
+func (s *sensor) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.acked)
+}
+
+func measurement(writer, n int) string { return fmt.Sprintf("sensor/%d/%08d", writer, n) }
+
+// sense starts sensors. They put on some members, and look on all.
+func (c *cluster) sense(on ...*grpc.ClientConn) *sensors {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	s := &sensors{t: c.t, stop: cancel}
+	everywhere := c.connect()
+	if len(on) == 0 {
+		on = everywhere
+	}
+	for i := range s.writers {
+		s.all.Go(func() { s.run(ctx, i, on[i%len(on)], everywhere) })
+	}
+	c.t.Cleanup(s.end)
+	return s
+}
+
+func (s *sensors) end() {
+	s.stop()
+	s.all.Wait()
+}
+
+func (s *sensors) total() (n int) {
+	for i := range s.writers {
+		n += s.writers[i].count()
+	}
+	return n
+}
+
+// more waits for so many acknowledgements from now on.
+func (s *sensors) more(n int) {
+	s.t.Helper()
+	before := s.total()
+	eventually(s.t, "accepted puts", func(context.Context) bool { return s.total() >= before+n })
+}
+
+func (s *sensors) run(ctx context.Context, i int, conn *grpc.ClientConn, everywhere []*grpc.ClientConn) {
+	me := &s.writers[i]
+	for n := 1; ctx.Err() == nil; n++ {
+		me.mu.Lock()
+		me.tried = n
+		me.mu.Unlock()
+		token, ok := s.put(ctx, conn, measurement(i, n))
+		if !ok {
+			continue
+		}
+		me.mu.Lock()
+		me.acked = append(me.acked, n)
+		me.mu.Unlock()
+		other := everywhere[rand.IntN(len(everywhere))]
+		switch {
+		case n%8 == 0 && token != "":
+			s.look(ctx, other, measurement(i, n), token)
+		case n%32 == 1:
+			s.barrier(ctx, other)
+		}
+	}
+}
+
+// put reports whether a put was acknowledged, and its token if that was before it was applied.
+func (s *sensors) put(ctx context.Context, conn *grpc.ClientConn, key string) (token string, ok bool) {
+	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var header metadata.MD
+	_, err := pb.NewKVClient(conn).Put(metadata.AppendToOutgoingContext(attempt, "braid-mode", "accepted"),
+		&pb.PutRequest{Key: []byte(key), Value: []byte(key)}, grpc.Header(&header), grpc.WaitForReady(true))
+	if err != nil {
+		return "", false
+	}
+	if header.Get("braid-mode")[0] == "confirmed" {
+		s.confirmed.Add(1)
+		return "", true
+	}
+	s.accepted.Add(1)
+	return header.Get("braid-token")[0], true
+}
+
+// look reads a put by its token, and has a transaction depend on it. Members that cannot answer say so;
+// an answer is right.
+func (s *sensors) look(ctx context.Context, conn *grpc.ClientConn, key, token string) {
+	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	attempt = metadata.AppendToOutgoingContext(attempt, "braid-token", token)
+	kv := pb.NewKVClient(conn)
+	if r, err := kv.Range(attempt, &pb.RangeRequest{Key: []byte(key), Serializable: true}, grpc.WaitForReady(true)); err == nil {
+		if len(r.Kvs) != 1 || string(r.Kvs[0].Value) != key {
+			s.t.Errorf("a read with token %s does not see %s", token, key)
+		}
+		s.found.Add(1)
+	}
+	txn := &pb.TxnRequest{Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VERSION, TargetUnion: &pb.Compare_Version{Version: 1}}}}
+	if r, err := kv.Txn(attempt, txn, grpc.WaitForReady(true)); err == nil && !r.Succeeded {
+		s.t.Errorf("a transaction with token %s does not find %s", token, key)
+	}
+}
+
+// barrier reads the last one of every sensor that was acknowledged before.
+func (s *sensors) barrier(ctx context.Context, conn *grpc.ClientConn) {
+	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	attempt = metadata.AppendToOutgoingContext(attempt, "braid-read", "barrier")
+	txn := &pb.TxnRequest{}
+	for i := range s.writers {
+		if n := s.writers[i].last(); n > 0 {
+			txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(measurement(i, n))}}})
+		}
+	}
+	r, err := pb.NewKVClient(conn).Txn(attempt, txn, grpc.WaitForReady(true))
+	if err != nil {
+		return
+	}
+	for i := range r.Responses {
+		if len(r.Responses[i].GetResponseRange().Kvs) != 1 {
+			s.t.Errorf("a barrier read does not see %s", txn.Success[i].GetRequestRange().Key)
+		}
+	}
+	s.barriers.Add(1)
+}
+
+// check demands of each member that all that was acknowledged is there, and everything once.
+func (s *sensors) check(endpoints []string, c *cluster) {
+	s.t.Helper()
+	for _, endpoint := range endpoints {
+		client := c.client(endpoint)
+		for i := range s.writers {
+			s.checkOne(client, i)
+		}
+	}
+	s.t.Logf("%d puts accepted, %d confirmed, %d not acknowledged; %d found by tokens, %d barrier reads",
+		s.accepted.Load(), s.confirmed.Load(), s.tried()-s.total(), s.found.Load(), s.barriers.Load())
+	require.Positive(s.t, s.accepted.Load())
+	require.Positive(s.t, s.found.Load())
+	require.Positive(s.t, s.barriers.Load())
+}
+
+func (s *sensors) tried() (n int) {
+	for i := range s.writers {
+		n += s.writers[i].tried
+	}
+	return n
+}
+
+func (s *sensors) checkOne(client *clientv3.Client, i int) {
+	s.t.Helper()
+	there := map[string]bool{}
+	eventually(s.t, "a barrier read", func(ctx context.Context) bool {
+		ctx = metadata.AppendToOutgoingContext(ctx, "braid-read", "barrier")
+		r, err := client.Get(ctx, fmt.Sprintf("sensor/%d/", i), clientv3.WithPrefix(), clientv3.WithSerializable())
+		if err != nil {
+			return false
+		}
+		for _, kv := range r.Kvs {
+			require.EqualValues(s.t, 1, kv.Version, "%s was put once", kv.Key)
+			require.Equal(s.t, kv.CreateRevision, kv.ModRevision)
+			there[string(kv.Key)] = true
+		}
+		return true
+	})
+	for _, n := range s.writers[i].acked {
+		require.True(s.t, there[measurement(i, n)], "%s was acknowledged", measurement(i, n))
+	}
+}
+
+// accounts are balances between which clients transfer, by transactions. Nothing is made and nothing
+// gets lost.
+type accounts struct {
+	t         *testing.T
+	stop      context.CancelFunc
+	all       sync.WaitGroup
+	transfers atomic.Int64
+}
+
+const (
+	accountNumber  = 5
+	accountBalance = 1000
+)
+
+func account(i int) string { return fmt.Sprintf("account/%d", i) }
+
+func (c *cluster) transfer() *accounts {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	a := &accounts{t: c.t, stop: cancel}
+	client := c.client()
+	var open []clientv3.Op
+	for i := range accountNumber {
+		open = append(open, clientv3.OpPut(account(i), strconv.Itoa(accountBalance)))
+	}
+	eventually(c.t, "accounts", func(ctx context.Context) bool {
+		_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(account(0)), "=", 0)).Then(open...).Commit()
+		return err == nil
+	})
+	for range 4 {
+		client := c.client()
+		a.all.Go(func() {
+			for ctx.Err() == nil {
+				a.one(ctx, client)
+			}
+		})
+	}
+	c.t.Cleanup(a.end)
+	return a
+}
+
+func (a *accounts) end() {
+	a.stop()
+	a.all.Wait()
+}
+
+// one transfer: it may fail, or be made without an answer.
+func (a *accounts) one(ctx context.Context, client *clientv3.Client) {
+	attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	balances, revisions, ok := a.balances(attempt, client)
+	if !ok {
+		return
+	}
+	from, to, amount := rand.IntN(accountNumber), rand.IntN(accountNumber), 1+rand.IntN(10)
+	if from == to || balances[from] < amount {
+		return
+	}
+	r, err := client.Txn(attempt).
+		If(clientv3.Compare(clientv3.ModRevision(account(from)), "=", revisions[from]), clientv3.Compare(clientv3.ModRevision(account(to)), "=", revisions[to])).
+		Then(clientv3.OpPut(account(from), strconv.Itoa(balances[from]-amount)), clientv3.OpPut(account(to), strconv.Itoa(balances[to]+amount))).
+		Commit()
+	if err == nil && r.Succeeded {
+		a.transfers.Add(1)
+	}
+}
+
+// balances reads all accounts at one moment, and judges their sum.
+func (a *accounts) balances(ctx context.Context, client *clientv3.Client) (balances [accountNumber]int, revisions [accountNumber]int64, ok bool) {
+	r, err := client.Get(ctx, "account/", clientv3.WithPrefix())
+	if err != nil {
+		return balances, revisions, false
+	}
+	sum := 0
+	for _, kv := range r.Kvs {
+		i, err := strconv.Atoi(strings.TrimPrefix(string(kv.Key), "account/"))
+		if err == nil {
+			balances[i], err = strconv.Atoi(string(kv.Value))
+		}
+		if err != nil {
+			a.t.Errorf("%s: %v", kv.Key, err)
+			return balances, revisions, false
+		}
+		revisions[i] = kv.ModRevision
+		sum += balances[i]
+	}
+	if sum != accountNumber*accountBalance {
+		a.t.Errorf("the accounts have %d in all, not %d", sum, accountNumber*accountBalance)
+	}
+	return balances, revisions, true
+}
+
+// more waits for so many transfers from now on.
+func (a *accounts) more(n int64) {
+	a.t.Helper()
+	before := a.transfers.Load()
+	eventually(a.t, "transfers", func(context.Context) bool { return a.transfers.Load() >= before+n })
+}
+
+func (a *accounts) check(client *clientv3.Client) {
+	a.t.Helper()
+	eventually(a.t, "the balances", func(ctx context.Context) bool {
+		_, _, ok := a.balances(ctx, client)
+		return ok
+	})
+	a.t.Logf("%d transfers", a.transfers.Load())
+}
+
+// Members are killed one after the other and then all at once, below clients that put blindly in both
+// modes, read, and change what they read. What they see has an order that explains it. What was accepted
+// takes effect once, and is seen with its token and by barrier reads. Sums are conserved.
+func TestLCRUnderKills(t *testing.T) {
+	c := up(t, dataDir(t), "--protocol=lcr", "--restart", "--lane-prefix=check-=confirmed")
+	judge := checkedLoad(t, c.endpoints)
+	s, a := c.sense(), c.transfer()
+	goesOn := func() {
+		s.more(200)
+		a.more(30)
+	}
+	goesOn()
+	for _, name := range []string{c.leader(), "m2"} {
+		kill(t, c.pids[name])
+		require.Equal(t, name, c.next(launch.Serving).Member)
+		goesOn()
+	}
+	for _, pid := range c.pids {
+		kill(t, pid)
+	}
+	for range c.pids {
+		c.next(launch.Serving)
+	}
+	goesOn()
+	judge()
+	s.end()
+	a.end()
+	s.check(c.endpoints, c)
+	a.check(c.client())
+	last, err := c.client().Get(t.Context(), account(0))
+	require.NoError(t, err)
+	c.sameHashes(last.Header.Revision)
+}
+
+// The leader dies together with the member that accepts, which alone sends others what it accepted.
+func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
+	c := up(t, dataDir(t), "--protocol=lcr", "--nodes=5", "--net=latency=5ms")
+	a := c.transfer()
+	leader := c.leader()
+	accepts := map[bool]string{true: "m1", false: "m2"}[leader != "m1"]
+	s := c.sense(connectTo(t, c.alive()[accepts]))
+	s.more(400)
+	a.more(10)
+	before := s.accepted.Load()
+	eventually(t, "accepted puts", func(context.Context) bool { return s.accepted.Load() > before })
+	kill(t, c.pids[accepts])
+	kill(t, c.pids[leader])
+	c.next(launch.Died)
+	c.next(launch.Died)
+	s.end()
+	a.more(10)
+	a.end()
+	rest := slices.Collect(maps.Values(c.alive(leader, accepts)))
+	s.check(rest, c)
+	a.check(c.client(rest...))
+}
