@@ -407,6 +407,8 @@ type Status struct {
 	Restriping int
 	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus
+	// Lanes is what the core knows of lanes; nil if the protocol has none.
+	Lanes *LanesStatus
 }
 
 // PeerStatus is a leader's view of another member.

@@ -1,7 +1,6 @@
 package raft
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -16,6 +15,7 @@ import (
 //	lanemarks.go  what the log says about lanes
 //	laneown.go    a member and its own lane
 //	lanelead.go   a leader puts parts of lanes into the log
+//	lanestatus.go what people see of lanes
 //
 // In the log there are whole groups. So whatever is committed is recovered, sent to laggards and
 // compacted as anything else. What is held of lanes only goes before that.
@@ -40,6 +40,8 @@ type lanes struct {
 	fence fenced
 	// parked are messages of the leader that wait for batches.
 	parked parking
+	// counts is for people to see: nothing depends on it.
+	counts protocol.LaneCounts
 	// wrong says what was found that must never be.
 	wrong error
 }
@@ -95,9 +97,7 @@ func (l *lanes) known(lane protocol.Lane) bool {
 }
 
 func (l *lanes) find(lane protocol.Lane) (int, bool) {
-	return slices.BinarySearchFunc(l.held, lane, func(h *heldLane, lane protocol.Lane) int {
-		return cmp.Or(cmp.Compare(h.lane.Member, lane.Member), cmp.Compare(h.lane.Incarnation, lane.Incarnation))
-	})
+	return slices.BinarySearchFunc(l.held, lane, func(h *heldLane, lane protocol.Lane) int { return compareLanes(h.lane, lane) })
 }
 
 // hold returns what is held of an open lane.
@@ -149,6 +149,7 @@ func onLane(r *Raft, m message) {
 		}
 		if uint64(e.Index) == h.high()+1 {
 			r.storeInLane(h, e)
+			l.counts.ReceivedBytes += uint64(e.Bytes())
 		}
 	}
 	if m.Force {
@@ -207,6 +208,9 @@ func onLaneFetch(r *Raft, m message) {
 	if from := uint64(m.Index) - 1 - h.base; from < uint64(len(batches)) {
 		batches = batches[from:]
 		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+		for i := range batches[:n] {
+			r.lanes.counts.SentBytes += uint64(batches[i].Bytes())
+		}
 		r.send(msg(protocol.Message{Type: MsgLane, To: m.From, Entries: batches[:n:n]},
 			Part{ID: protocol.ProposalID{Session: h.lane}, Force: h.high() <= h.urgent}))
 	}

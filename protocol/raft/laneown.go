@@ -158,6 +158,7 @@ func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions)
 	case e.CheckProposal() != nil:
 		r.reject(e.ID, protocol.ReasonMalformed, r.leader)
 	case h.bytes > 0 && h.bytes+e.Bytes() > r.laneWindow():
+		r.lanes.counts.Refused++
 		r.reject(e.ID, protocol.ReasonOverloaded, r.leader)
 	default:
 		r.storeInLane(h, e)
@@ -212,6 +213,7 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 			t.moved = r.now
 		}
 		t.next += uint64(n)
+		r.lanes.counts.SentBytes += uint64(bytes)
 		t.frames, t.bytes = append(t.frames, laneFrame{t.next - 1, bytes}), t.bytes+bytes
 		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
 			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent}))

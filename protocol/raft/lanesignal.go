@@ -22,25 +22,29 @@ func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
 }
 
 // signals puts signals in the place of groups that p can make itself.
-func (r *Raft) signals(p *progress, entries []protocol.Entry) []protocol.Entry {
-	if r.lanes == nil || p.phase != stream {
-		return entries
+func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.Entry, count signaled) {
+	if r.lanes == nil {
+		return entries, count
 	}
-	var out []protocol.Entry
 	for i := range entries {
 		e := &entries[i]
-		if _, ok := e.Range(); !ok || e.Index < r.lead.first || e.Index <= p.raw {
+		if _, ok := e.Range(); !ok {
+			continue
+		}
+		if p.phase != stream || e.Index < r.lead.first || e.Index <= p.raw {
+			count.groups, count.whole = count.groups+1, count.whole+uint64(e.Bytes())
 			continue
 		}
 		if out == nil {
 			out = append(out, entries...)
 		}
 		out[i] = r.lanes.lead.signal(e)
+		count.spared += uint64(max(0, e.Bytes()-out[i].Bytes()))
 	}
 	if out == nil {
-		return entries
+		return entries, count
 	}
-	return out
+	return out, count
 }
 
 // parking is what a follower keeps of a leader's messages because a signal came before its batches.
@@ -142,6 +146,7 @@ func (r *Raft) resolve(m message) []protocol.Entry {
 			entries[i] = *r.log.at(e.Index)
 		case r.lanes == nil || !r.resolved(e, &entries[i]):
 			if r.lanes != nil {
+				r.lanes.counts.Missed++
 				r.send(msg(protocol.Message{Type: MsgLaneMissing, To: m.From}, Part{Index: e.Index}))
 			}
 			return entries[:i]

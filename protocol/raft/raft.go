@@ -448,5 +448,6 @@ func (r *Raft) Status() protocol.Status {
 			Snapshot: p.phase == behind, InflightBytes: p.bytes, Lacking: p.lacking, Whole: p.whole,
 		})
 	}
+	s.Lanes = r.lanesStatus()
 	return s
 }

@@ -46,12 +46,13 @@ func (r *Raft) sendFrame(p *progress) bool {
 	if p.phase == stream && r.lead.appended < p.hold {
 		return false
 	}
-	entries := r.signals(p, r.place.frame(p))
+	entries, count := r.signals(p, r.place.frame(p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()
 	}
 	if p.phase == probe {
+		r.countSignaled(count)
 		p.pause(r.now + r.cfg.Heartbeat)
 		r.sendAppend(p, prev, prevTerm, entries, true)
 		return false
@@ -62,6 +63,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 		return false
 	}
 	p.sent(entries[len(entries)-1].Index, bytes, small, r.now)
+	r.countSignaled(count)
 	r.sendAppend(p, prev, prevTerm, entries, true)
 	return true
 }

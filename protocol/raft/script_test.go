@@ -370,4 +370,19 @@ func (s *script) status(id protocol.MemberID) {
 		}
 		s.out.WriteString("\n")
 	}
+	s.lanes(st.Lanes)
+}
+
+func (s *script) lanes(l *protocol.LanesStatus) {
+	if l == nil {
+		return
+	}
+	fmt.Fprintf(&s.out, "  generation %d accepting %t fence %t", l.Generation, l.Accepting, l.Fence)
+	if l.Open {
+		fmt.Fprintf(&s.out, ", own lane %s accepted %d", l.Own, l.Accepted)
+	}
+	fmt.Fprintf(&s.out, "\n  %+v\n", l.Counts)
+	for _, h := range l.Lanes {
+		fmt.Fprintf(&s.out, "  lane %s confirmed %d durable %d held %d: %d of %d bytes\n", h.Lane, h.Confirmed, h.Durable, h.Held, h.HeldBytes, l.Window)
+	}
 }

@@ -1,0 +1,54 @@
+package raft
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// lanesStatus describes what this member knows of lanes.
+func (r *Raft) lanesStatus() *protocol.LanesStatus {
+	l := r.lanes
+	if l == nil {
+		return nil
+	}
+	s := &protocol.LanesStatus{
+		Own: l.own.lane, Open: r.laneOpen(), Accepted: l.own.accepted, Generation: l.confirmed.gen,
+		Accepting: l.confirmed.open && l.fence.number <= l.confirmed.gen,
+		Fence:     l.lead.fence.change != nil, Window: r.laneWindow(), Counts: l.counts,
+		Lanes: make([]protocol.LaneStatus, 0, max(len(l.confirmed.marks), len(l.held))),
+	}
+	for _, m := range l.confirmed.marks {
+		if _, held := l.find(m.lane); !held {
+			s.Lanes = append(s.Lanes, protocol.LaneStatus{Lane: m.lane, Confirmed: m.to, Durable: m.to, Held: m.to})
+		}
+	}
+	for _, h := range l.held {
+		s.Lanes = append(s.Lanes, protocol.LaneStatus{
+			Lane: h.lane, Confirmed: h.base, Durable: h.durable(&r.disk), Held: h.high(), HeldBytes: h.bytes,
+		})
+	}
+	slices.SortFunc(s.Lanes, func(a, b protocol.LaneStatus) int { return compareLanes(a.Lane, b.Lane) })
+	for i := range s.Lanes {
+		if s.Lanes[i].Lane == s.Own {
+			s.Accepted = max(s.Accepted, s.Lanes[i].Confirmed)
+		}
+	}
+	return s
+}
+
+func compareLanes(a, b protocol.Lane) int {
+	return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Incarnation, b.Incarnation))
+}
+
+// signaled is what sending a frame with signals spared, and what it did not.
+type signaled struct{ spared, whole, groups uint64 }
+
+// countSignaled counts a frame that is sent.
+func (r *Raft) countSignaled(s signaled) {
+	if s != (signaled{}) {
+		c := &r.lanes.counts
+		c.SparedBytes, c.WholeBytes, c.WholeGroups = c.SparedBytes+s.spared, c.WholeBytes+s.whole, c.WholeGroups+s.groups
+	}
+}
