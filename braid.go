@@ -54,6 +54,7 @@ type (
 	Token               = protocol.Token
 	Accepted            = member.Accepted
 	ProposeOptionsError = protocol.OptionsError
+	LanesStatus         = protocol.LanesStatus
 	TokenError          = member.TokenError
 	TokenState          = member.TokenState
 )

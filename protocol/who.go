@@ -73,9 +73,10 @@ const sharedNumbers = 1 << 31
 func (s Session) Shared() bool { return s.Incarnation&sharedNumbers != 0 }
 
 // String writes the member and the number of its life.
-func (s Session) String() string {
-	return fmt.Sprintf("%s.%d", s.Member, uint32(s.Incarnation)&^sharedNumbers)
-}
+func (s Session) String() string { return fmt.Sprintf("%s.%d", s.Member, s.Number()) }
+
+// Number is the number of the life, for people.
+func (s Session) Number() uint32 { return uint32(s.Incarnation) &^ sharedNumbers }
 
 // Line says from which log of its member a session is. Sessions of different lines are
 // independent: neither is an earlier life of the other.

@@ -214,6 +214,55 @@ func TestStatusOfLargeValues(t *testing.T) {
 	}
 }
 
+func TestStatusOfLanes(t *testing.T) {
+	f := start(t)
+	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
+	require.Nil(t, f.view(testContext(t)).Instances[0].Lanes)
+	_, metrics := f.fetch(t, "/metrics")
+	require.NotContains(t, metrics, "braid_lane_")
+	_, page := f.fetch(t, "/")
+	require.NotContains(t, page, "Generation")
+
+	own, older := protocol.Lane{Member: 0x10, Incarnation: 4}, protocol.Lane{Member: 0x10, Incarnation: 3}
+	f.fake.set(func(l *fakeLog) {
+		l.amend = func(st *braid.Status) {
+			st.Instances[0].Lanes = &protocol.LanesStatus{
+				Own: own, Open: true, Accepted: 7, Generation: 2, Accepting: true, Fence: true, Window: 1000,
+				Lanes: []protocol.LaneStatus{
+					{Lane: older, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30}, {Lane: own, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40},
+					{Lane: protocol.Lane{Member: 0x20, Incarnation: 1}, Confirmed: 5, Durable: 5, Held: 5},
+				},
+				Counts: protocol.LaneCounts{SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17},
+			}
+		}
+	})
+	require.Equal(t, &lanesView{
+		Open: true, Accepted: 7, Generation: 2, Accepting: true, Fence: true, WindowBytes: 1000,
+		Lanes: []laneView{
+			{Member: "10", Life: 3, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30},
+			{Member: "10", Life: 4, Own: true, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40}, {Member: "20", Life: 1, Confirmed: 5, Durable: 5, Held: 5},
+		},
+		SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17,
+	}, f.view(testContext(t)).Instances[0].Lanes)
+	_, page = f.fetch(t, "/")
+	for _, want := range []string{
+		"Generation 2 of lanes", "commands can be accepted", "a change of members waits for the fence", "11 bytes went by lanes from here and 12 came, signals spared 13, 14 groups with 15 bytes",
+		"16 were asked for, 17 proposals were refused", "<code>10</code> (own)</td><td>4</td><td>6</td><td>7</td><td>8</td><td>40</td>",
+	} {
+		require.Contains(t, page, want)
+	}
+	_, metrics = f.fetch(t, "/metrics")
+	for want, n := range map[string]int{
+		"open": 1, "generation": 2, "accepting": 1, "fence": 1, "window_bytes": 1000, "accepted_number": 7, "sent_bytes_total": 11, "received_bytes_total": 12,
+		"spared_bytes_total": 13, "whole_groups_total": 14, "whole_bytes_total": 15, "missed_total": 16, "refused_total": 17,
+	} {
+		require.Contains(t, metrics, fmt.Sprintf("\nbraid_lane_%s{instance=\"1\"} %d\n", want, n))
+	}
+	for want, n := range map[string]int{"confirmed_number": 6, "durable_number": 7, "held_number": 8, "held_bytes": 70} {
+		require.Contains(t, metrics, fmt.Sprintf("\nbraid_lane_%s{instance=\"1\",member=\"10\"} %d\n", want, n))
+	}
+}
+
 func TestGateway(t *testing.T) {
 	f := start(t)
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

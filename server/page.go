@@ -78,6 +78,8 @@ type instanceView struct {
 	Restriping int `json:"restriping,omitempty"`
 	// Peers is what a leader knows of the others.
 	Peers []peerView `json:"peers,omitempty"`
+	// Lanes are set where the protocol has lanes; see braid.LanesStatus.
+	Lanes *lanesView `json:"lanes,omitempty"`
 }
 
 type roundsView struct {
@@ -196,7 +198,7 @@ func viewInstance(st *braid.Status, i int) instanceView {
 	v := instanceView{
 		Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
 		First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
-		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking, Restriping: in.Restriping,
+		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking, Restriping: in.Restriping, Lanes: viewLanes(in.Lanes),
 	}
 	for j := range in.Peers {
 		p := &in.Peers[j]
@@ -313,6 +315,13 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 <td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td><td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td>
 {{with .Rounds}}<td>{{.Applied}}</td><td>{{.Committed}}</td><td>{{.Appended}}</td><td>{{with .Wanted}}{{.Round}} of {{.Instance}}{{end}}</td>
 <td>{{.Skips}}</td>{{end}}</tr>{{end}}</table>
+{{range .Instances}}{{with .Lanes}}<p>Generation {{.Generation}} of lanes: {{if .Accepting}}<b class="good">commands can be accepted</b>{{else}}<b class="bad">nothing
+can be accepted</b>{{end}}{{if .Fence}}, <b class="bad">a change of members waits for the fence</b>{{end}}{{if not .Open}}, <b>this member's lane is not open</b>{{end}}.
+{{.SentBytes}} bytes went by lanes from here and {{.ReceivedBytes}} came, signals spared {{.SparedBytes}}, {{.WholeGroups}} groups with {{.WholeBytes}} bytes
+were sent whole, {{.Missed}} were asked for, {{.Refused}} proposals were refused.</p>
+<table><tr><th>lane of</th><th>life</th><th>confirmed</th><th>durable</th><th>held</th><th>bytes of {{.WindowBytes}}</th></tr>
+{{range .Lanes}}<tr><td><code>{{.Member}}</code>{{if .Own}} (own){{end}}</td><td>{{.Life}}</td><td>{{.Confirmed}}</td><td>{{.Durable}}</td><td>{{.Held}}</td><td>{{.HeldBytes}}</td></tr>
+{{end}}</table>{{end}}{{end}}
 <p><a href="/braid/status">as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz?verbose">checks</a></p>
 </body></html>
 `))

@@ -31,6 +31,11 @@ of a member's present life. Of servers other than braid it shows what the etcd A
 Where several instances are woven into one log, each has a line, and a table tells how far the
 one log is: at which position, which round of which instance it waits for, and who leads what.
 
+Where members have lanes, a table tells of each member's own lane up to where it is confirmed,
+accepted and held, in batches; how full the fullest lane is there, and whose it is; and how many
+bytes went by lanes to other members and came so, how many a leader did not have to send because of
+that, and how many it sent after all.
+
 The last table is about large values, which lie in files beside the log: how many a member
 holds, whole or as a fragment, with how many bytes; into how many fragments the leader cuts
 new ones now (1: not at all); how many are missing, were made whole from others' fragments,
@@ -104,6 +109,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 		}
 	}
 	printWoven(t, members)
+	printLanes(t, members)
 	printBodies(t, members)
 	printDamage(t, members)
 	return t.Flush()

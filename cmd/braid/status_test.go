@@ -100,6 +100,35 @@ func TestStatusOfWovenInstances(t *testing.T) {
 	require.Empty(t, table(t, "ROUNDS", status.Member{Name: "raft", ID: "1", Ready: true}))
 }
 
+func TestStatusOfLanes(t *testing.T) {
+	member := func(id, role string, l status.Lanes) status.Member {
+		return status.Member{
+			Name: "m" + id, ID: id, Leader: "1", Ready: true, Instances: []status.Instance{{Instance: 1, Role: role, Leader: "1", Lanes: &l}},
+			Members: []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2"}, {ID: "3", Name: "m3"}},
+		}
+	}
+	lanes := []status.Lane{
+		{Member: "2", Life: 3, Confirmed: 7, Durable: 8, Held: 9, HeldBytes: 100},
+		{Member: "3", Life: 1, HeldBytes: 256, Held: 2},
+		{Member: "3", Life: 2, Own: true, Confirmed: 4, Durable: 5, Held: 6},
+	}
+	require.Equal(t, []string{
+		"MEMBER GENERATION CONFIRMED ACCEPTED HELD FULLEST LANE SENT RECEIVED SPARED SENT WHOLE MISSED REFUSED LANE",
+		"m1 2 0 0 0 - 0 B 3 KiB 2 KiB 1 KiB 0 0 leads, and needs none",
+		"m3 2 4 5 6 m3: 25% of 1 KiB 3 KiB 5 B 0 B 0 B 8 9 open, accepts",
+		"m4 2 0 0 0 - 0 B 0 B 0 B 0 B 0 0 open, confirmed only",
+		"m5 0 0 0 0 - 0 B 0 B 0 B 0 B 0 0 not open",
+	}, table(t, "FULLEST",
+		member("1", "leader", status.Lanes{Generation: 2, Accepting: true, Received: 3 << 10, Spared: 2 << 10, WholeGroups: 1, WholeBytes: 1 << 10}),
+		member("3", "follower", status.Lanes{
+			Open: true, Accepted: 5, Generation: 2, Accepting: true, Window: 1 << 10, Lanes: lanes, Sent: 3 << 10, Received: 5, Missed: 8, Refused: 9,
+		}),
+		member("4", "follower", status.Lanes{Open: true, Generation: 2}),
+		member("5", "follower", status.Lanes{}), status.Member{Name: "raft", ID: "6", Ready: true}))
+	require.Contains(t, table(t, "FULLEST", member("1", "leader", status.Lanes{Fence: true}))[1], "a change of members waits for the fence")
+	require.Empty(t, table(t, "FULLEST", status.Member{Name: "raft", ID: "6", Ready: true}))
+}
+
 func TestStatusAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	member := status.Member{Name: "m1", ID: "1", Ready: true, Placement: "code", Bodies: status.Bodies{Held: 3, Repaired: 1}}

@@ -94,6 +94,43 @@ type Instance struct {
 	Restriping int `json:"restriping,omitempty"`
 	// Peers is what a leader knows of the others.
 	Peers []InstancePeer `json:"peers,omitempty"`
+	// Lanes are set where the protocol has lanes.
+	Lanes *Lanes `json:"lanes,omitempty"`
+}
+
+// Lanes is what a member knows of lanes.
+type Lanes struct {
+	// Open: the member can bring commands by its own lane, which is accepted up to Accepted.
+	Open     bool   `json:"open"`
+	Accepted uint64 `json:"accepted"`
+	// Accepting: lanes can be accepted in Generation.
+	Generation uint64 `json:"generation"`
+	Accepting  bool   `json:"accepting"`
+	Fence      bool   `json:"fence,omitempty"` // a membership change waits for a fence of this leader
+	Window     int    `json:"window_bytes"`    // of one lane
+	Lanes      []Lane `json:"lanes"`
+	// Since the member started: bytes that went to others by lanes and came so; that this leader did
+	// not send because it sent signals; and that it sent itself because a follower lacked them.
+	Sent        uint64 `json:"sent_bytes"`
+	Received    uint64 `json:"received_bytes"`
+	Spared      uint64 `json:"spared_bytes"`
+	WholeGroups uint64 `json:"whole_groups"`
+	WholeBytes  uint64 `json:"whole_bytes"`
+	// Missed are groups that the member had to ask its leader for, Refused are proposals that its
+	// full window refused.
+	Missed  uint64 `json:"missed"`
+	Refused uint64 `json:"refused"`
+}
+
+// Lane is what a member holds of a lane: numbers of batches.
+type Lane struct {
+	Member    string `json:"member"` // whose it is
+	Life      uint32 `json:"life"`
+	Own       bool   `json:"own,omitempty"` // of the present life of the member that says it
+	Confirmed uint64 `json:"confirmed"`
+	Durable   uint64 `json:"durable"`
+	Held      uint64 `json:"held"`
+	HeldBytes int    `json:"held_bytes"` // of what is not confirmed
 }
 
 // InstancePeer is a member as the leader of an instance sees it.
