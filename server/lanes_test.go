@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,3 +183,41 @@ func TestLanesOnRaft(t *testing.T) {
 }
 
 func second3(_, _ string, err error) error { return err }
+
+func onLCR(c *Config) { c.Node.Protocol = "lcr" }
+
+// What followers are asked to put they bring to the others themselves. Status and metrics say so.
+func TestLanesAreCounted(t *testing.T) {
+	c := startReal(t, 3, onLCR)
+	const size = 10_000
+	value := strings.Repeat("v", size)
+	var clients []*laneClient
+	for _, m := range c.members {
+		clients = append(clients, c.lanes(t, m.ID))
+	}
+	eventually(t, "lanes that are counted", func() bool {
+		for _, client := range clients { // one leads
+			_, _, err := client.put(putOf("k", value), metadataMode, modeAccepted)
+			require.NoError(t, err)
+		}
+		var sum lanesView
+		confirmed := uint64(0)
+		for _, s := range c.servers {
+			l := s.view(testContext(t)).Instances[0].Lanes
+			sum.SentBytes += l.SentBytes
+			sum.ReceivedBytes += l.ReceivedBytes
+			sum.SparedBytes += l.SparedBytes
+			for _, lane := range l.Lanes {
+				if lane.Own && l.Open && l.Accepting && l.Accepted >= lane.Confirmed {
+					confirmed = max(confirmed, lane.Confirmed)
+				}
+			}
+		}
+		return confirmed >= 5 && sum.SentBytes >= 10*size && sum.ReceivedBytes >= 5*size && sum.SparedBytes >= 5*size
+	})
+	_, metrics := do(t, http.DefaultClient, http.MethodGet, "http://"+c.addrs[c.members[0].ID]+"/metrics", nil)
+	for _, want := range []string{"generation", "open", "sent_bytes_total", "spared_bytes_total"} {
+		require.Contains(t, metrics, "\nbraid_lane_"+want+`{instance="1"} `)
+	}
+	require.Contains(t, metrics, `braid_lane_confirmed_number{instance="1",member="`)
+}
