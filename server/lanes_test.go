@@ -83,32 +83,53 @@ var lanePrefixes = func(c *Config) {
 
 func onSlotPaxos(c *Config) { c.Node.Protocol = "slotpaxos" }
 
+func onLCR(c *Config) { c.Node.Protocol = "lcr" }
+
+// eachEarly runs a test for clusters of each protocol that answers early.
+func eachEarly(t *testing.T, test func(t *testing.T, protocol func(*Config))) {
+	t.Run("slotpaxos", func(t *testing.T) { test(t, onSlotPaxos) })
+	t.Run("lcr", func(t *testing.T) { test(t, onLCR) })
+}
+
 // With a protocol that answers early, puts are accepted if the client asks for it or the key says so,
 // and other members find them by their tokens.
 func TestAcceptedPuts(t *testing.T) {
-	c := startReal(t, 3, onSlotPaxos, lanePrefixes)
-	one, two := c.lanes(t, c.members[0].ID), c.lanes(t, c.members[1].ID)
-	for i := range 20 {
-		key, value := fmt.Sprintf("k%d", i), fmt.Sprint(i)
-		mode, token, err := one.put(putOf(key, value), metadataMode, modeAccepted)
-		require.NoError(t, err)
-		if mode != "[accepted]" {
-			require.Equal(t, "[confirmed] []", mode+" "+token, "it was applied before the answer")
-			continue
+	eachEarly(t, func(t *testing.T, protocol func(*Config)) {
+		c := startReal(t, 3, protocol, lanePrefixes)
+		here, there := c.follower(), c.leader()
+		one, two := c.lanes(t, here), c.lanes(t, there)
+		for i := range 20 {
+			putAndFind(one, two, fmt.Sprintf("k%d", i), fmt.Sprint(i))
 		}
-		token = token[1 : len(token)-1]
-		require.Equal(t, value, two.get(key, true, metadataToken, token))
-		require.Equal(t, value, two.get(key, false, metadataToken, token, metadataRead, readBarrier))
-		txn, err := two.kv.Txn(two.with(metadataToken, token), &pb.TxnRequest{
-			Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: []byte(value)}}},
-			Success: []*pb.RequestOp{put(key, "seen")},
-		})
-		require.NoError(t, err)
-		require.True(t, txn.Succeeded)
-	}
-	require.Positive(t, c.servers[c.members[0].ID].metrics.accepted.Load())
-	require.Positive(t, c.servers[c.members[1].ID].metrics.tokens.Load())
+		eventually(t, "an accepted put", func() bool { return putAndFind(one, two, fmt.Sprintf("k%d", time.Now().UnixNano()), "late") })
+		require.Positive(t, c.servers[here].metrics.accepted.Load())
+		require.Positive(t, c.servers[there].metrics.tokens.Load())
+		one.modes()
+	})
+}
 
+// putAndFind puts on one member a key that is new, and finds it on another by its token. accepted: it has one.
+func putAndFind(one, two *laneClient, key, value string) (accepted bool) {
+	mode, token, err := one.put(putOf(key, value), metadataMode, modeAccepted)
+	require.NoError(one.t, err)
+	if mode != "[accepted]" {
+		require.Equal(one.t, "[confirmed] []", mode+" "+token, "it was applied before the answer")
+		return false
+	}
+	token = token[1 : len(token)-1]
+	require.Equal(one.t, value, two.get(key, true, metadataToken, token))
+	require.Equal(one.t, value, two.get(key, false, metadataToken, token, metadataRead, readBarrier))
+	txn, err := two.kv.Txn(two.with(metadataToken, token), &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: []byte(value)}}},
+		Success: []*pb.RequestOp{put(key, "seen")},
+	})
+	require.NoError(one.t, err)
+	require.True(one.t, txn.Succeeded)
+	return true
+}
+
+// modes puts in all ways, and demands that responses say the right mode.
+func (l *laneClient) modes() {
 	modes := map[string]string{}
 	for name, ask := range map[string]struct {
 		r     *pb.PutRequest
@@ -121,37 +142,39 @@ func TestAcceptedPuts(t *testing.T) {
 		"not blind":  {&pb.PutRequest{Key: []byte("sensor/1"), PrevKv: true}, nil},
 		"asked, too": {&pb.PutRequest{Key: []byte("a"), PrevKv: true}, []string{metadataMode, modeAccepted}},
 	} {
-		mode, _, err := one.put(ask.r, ask.pairs...)
-		require.NoError(t, err)
+		mode, _, err := l.put(ask.r, ask.pairs...)
+		require.NoError(l.t, err)
 		modes[name] = mode
 	}
-	require.Contains(t, []string{"[accepted]", "[confirmed]"}, modes["prefix"])
+	require.Contains(l.t, []string{"[accepted]", "[confirmed]"}, modes["prefix"])
 	delete(modes, "prefix")
-	require.Equal(t, map[string]string{"plain": "[]", "longest": "[confirmed]", "asked": "[confirmed]", "not blind": "[]", "asked, too": "[confirmed]"}, modes)
+	require.Equal(l.t, map[string]string{"plain": "[]", "longest": "[confirmed]", "asked": "[confirmed]", "not blind": "[]", "asked, too": "[confirmed]"}, modes)
 }
 
 // While authentication is on nothing is accepted: who asks for it is refused, and what is configured is
 // confirmed.
 func TestNothingIsAcceptedWithAuth(t *testing.T) {
-	c := startReal(t, 3, onSlotPaxos, lanePrefixes)
-	client := c.client(c.members[0].ID)
-	ctx := testContext(t)
-	for _, err := range []error{
-		second(client.UserAdd(ctx, "root", "r")), second(client.UserGrantRole(ctx, "root", "root")), second(client.AuthEnable(ctx)),
-	} {
+	eachEarly(t, func(t *testing.T, protocol func(*Config)) {
+		c := startReal(t, 3, protocol, lanePrefixes)
+		client := c.client(c.follower())
+		ctx := testContext(t)
+		for _, err := range []error{
+			second(client.UserAdd(ctx, "root", "r")), second(client.UserGrantRole(ctx, "root", "root")), second(client.AuthEnable(ctx)),
+		} {
+			require.NoError(t, err)
+		}
+		cfg := clientv3.Config{Endpoints: client.Endpoints(), Username: "root", Password: "r", DialTimeout: 5 * time.Second}
+		root, err := clientv3.New(cfg)
 		require.NoError(t, err)
-	}
-	cfg := clientv3.Config{Endpoints: client.Endpoints(), Username: "root", Password: "r", DialTimeout: 5 * time.Second}
-	root, err := clientv3.New(cfg)
-	require.NoError(t, err)
-	defer root.Close()
-	_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeAccepted), "k", "")
-	require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
-	require.ErrorContains(t, err, "authentication")
-	_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeConfirmed), "k", "")
-	require.NoError(t, err)
-	_, err = root.Put(ctx, "sensor/1", "")
-	require.NoError(t, err)
+		defer root.Close()
+		_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeAccepted), "k", "")
+		require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
+		require.ErrorContains(t, err, "authentication")
+		_, err = root.Put(metadata.AppendToOutgoingContext(ctx, metadataMode, modeConfirmed), "k", "")
+		require.NoError(t, err)
+		_, err = root.Put(ctx, "sensor/1", "")
+		require.NoError(t, err)
+	})
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -183,8 +206,6 @@ func TestLanesOnRaft(t *testing.T) {
 }
 
 func second3(_, _ string, err error) error { return err }
-
-func onLCR(c *Config) { c.Node.Protocol = "lcr" }
 
 // What followers are asked to put they bring to the others themselves. Status and metrics say so.
 func TestLanesAreCounted(t *testing.T) {

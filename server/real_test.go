@@ -36,11 +36,18 @@ type realCluster struct {
 
 const testToken = "test"
 
-// eachOrder runs a test for clusters of one instance, and of several of which each member
-// leads some.
-func eachOrder(t *testing.T, test func(t *testing.T, order func(*Config))) {
+// eachKind runs a test for clusters of one instance, of several of which each member leads some, and
+// for those whose members spread puts themselves.
+func eachKind(t *testing.T, test func(t *testing.T, kind func(*Config))) {
 	t.Run(braid.OrderSingle, func(t *testing.T) { test(t, func(*Config) {}) })
 	t.Run(braid.OrderNiagara, func(t *testing.T) { test(t, spreadInstances) })
+	t.Run("lcr", func(t *testing.T) { test(t, byLanes) })
+}
+
+// byLanes has all puts of the tests take lanes that may. They are answered when they are applied.
+func byLanes(c *Config) {
+	onLCR(c)
+	c.LanePrefixes = []LanePrefix{{"k", false}, {"b", false}, {"a", false}}
 }
 
 func spreadInstances(c *Config) {
@@ -159,8 +166,8 @@ func putUntil(t testing.TB, ctx context.Context, c *clientv3.Client, key, value 
 }
 
 func TestRealCluster(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order)
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
+		c := startReal(t, 3, kind)
 		ctx := testContext(t)
 		c.leader()
 		all := c.client()
@@ -201,8 +208,8 @@ func TestRealCluster(t *testing.T) {
 
 // The leader goes, the others go on; it comes back and has everything.
 func TestRealFailover(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order)
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
+		c := startReal(t, 3, kind)
 		ctx := testContext(t)
 		old := c.leader()
 		all := c.client()
@@ -232,8 +239,8 @@ func TestRealFailover(t *testing.T) {
 }
 
 func TestRealMembership(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order)
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
+		c := startReal(t, 3, kind)
 		ctx := testContext(t)
 		c.leader()
 		all := c.client()
@@ -281,8 +288,8 @@ func TestRealMembership(t *testing.T) {
 
 // All members stop and start: everything acknowledged is there, at the same revision.
 func TestRealRestart(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order)
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
+		c := startReal(t, 3, kind)
 		ctx := testContext(t)
 		c.leader()
 		all := c.client()
@@ -314,8 +321,8 @@ func TestRealRestart(t *testing.T) {
 
 // Each member alone has no quorum: it refuses in time, and says why.
 func TestRealWithoutQuorum(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
-		c := startReal(t, 3, order, func(c *Config) { c.RequestTimeout = 2 * time.Second })
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
+		c := startReal(t, 3, kind, func(c *Config) { c.RequestTimeout = time.Second })
 		ctx := testContext(t)
 		leader := c.leader()
 		putUntil(t, ctx, c.client(), "k", "v")
@@ -346,9 +353,9 @@ func TestRealWithoutQuorum(t *testing.T) {
 // TestConcurrentUpdates has all members change the peer URLs of one at the same time, while it
 // gets another name: every change is made, and none undoes what another one changed.
 func TestConcurrentUpdates(t *testing.T) {
-	eachOrder(t, func(t *testing.T, order func(*Config)) {
+	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		// Changes go one after another through all instances, so on a busy machine the last one waits long.
-		c := startReal(t, 3, order, func(c *Config) { c.RequestTimeout = time.Minute })
+		c := startReal(t, 3, kind, func(c *Config) { c.RequestTimeout = time.Minute })
 		ctx := testContext(t)
 		c.leader()
 		moved := c.follower()
