@@ -88,6 +88,7 @@ type cluster struct {
 	nodes   map[braid.MemberID]*braid.Node
 	counts  map[braid.MemberID]*counts
 	tune    func(*braid.Options)
+	how     braid.ProposeOptions // of what fill proposes
 }
 
 func newCluster(t testing.TB, size int, tune func(*braid.Options)) *cluster {
@@ -199,7 +200,7 @@ func (c *cluster) fill(name string, count int) []string {
 			defer wg.Done()
 			for i := range count {
 				command := fmt.Sprintf("%s-%d-%d", name, id, i)
-				if _, err := n.Propose(c.ctx(), []byte(command)); err == nil {
+				if _, err := n.ProposeWith(c.ctx(), []byte(command), nil, c.how); err == nil {
 					mu.Lock()
 					acked = append(acked, command)
 					mu.Unlock()
@@ -227,7 +228,7 @@ func (c *cluster) fillPast(leader braid.MemberID, has braid.Index, name string) 
 func (c *cluster) verify(acked []string) {
 	c.t.Helper()
 	for id, n := range c.nodes {
-		require.NoError(c.t, n.ReadBarrier(c.ctx()), "member %s", id)
+		require.NoError(c.t, n.Read(c.ctx(), braid.ReadOptions{Barrier: c.how.Mode == braid.ModeAccepted}), "member %s", id)
 		for _, command := range acked {
 			require.Equal(c.t, 1, c.counts[id].count(command), "member %s, command %s", id, command)
 		}
@@ -268,12 +269,15 @@ func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
 }
 
 func TestNothingIsLostWhenTheLeaderStops(t *testing.T) {
-	c := newCluster(t, 3, nil)
+	nothingIsLostWhenTheLeaderStops(newCluster(t, 3, nil))
+}
+
+func nothingIsLostWhenTheLeaderStops(c *cluster) {
 	leader := c.leader()
 	acked := c.fill("before", 20)
 	c.stop(leader)
 	acked = append(acked, c.fill("after", 20)...)
-	require.Len(t, acked, 100, "proposals at the others survive the change of leader")
+	require.Len(c.t, acked, 100, "proposals at the others survive the change of leader")
 	c.verify(acked)
 	c.start(c.members[leader-1], false)
 	c.leader()
@@ -292,7 +296,10 @@ func (c *cluster) restart() {
 }
 
 func TestEverythingIsThereAfterAFullRestart(t *testing.T) {
-	c := newCluster(t, 3, nil)
+	everythingIsThereAfterAFullRestart(newCluster(t, 3, nil))
+}
+
+func everythingIsThereAfterAFullRestart(c *cluster) {
 	c.leader()
 	acked := c.fill("x", 50)
 	c.restart()
@@ -312,7 +319,10 @@ func TestARestartedMemberServesReadsInAnIdleCluster(t *testing.T) {
 }
 
 func TestALaggardCatchesUpBySnapshot(t *testing.T) {
-	c := newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
+	aLaggardCatchesUpBySnapshot(newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
+}
+
+func aLaggardCatchesUpBySnapshot(c *cluster) {
 	leader := c.leader()
 	behind := leader%3 + 1
 	has := c.nodes[behind].Status().Instances[0].Last
@@ -331,9 +341,10 @@ func TestALaggardCatchesUpBySnapshot(t *testing.T) {
 	c.verify(acked)
 }
 
-func TestMembershipChanges(t *testing.T) { testMembershipChanges(t, newCluster(t, 3, nil)) }
+func TestMembershipChanges(t *testing.T) { testMembershipChanges(newCluster(t, 3, nil)) }
 
-func testMembershipChanges(t *testing.T, c *cluster) {
+func testMembershipChanges(c *cluster) {
+	t := c.t
 	c.led()
 	acked := c.fill("x", 20)
 	fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}

@@ -161,7 +161,7 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 
 func TestMembersOfWovenInstancesChange(t *testing.T) {
 	for name, tune := range map[string]func(*braid.Options){"together": woven(3), "spread": woven(3, spread)} {
-		t.Run(name, func(t *testing.T) { testMembershipChanges(t, newCluster(t, 3, tune)) })
+		t.Run(name, func(t *testing.T) { testMembershipChanges(newCluster(t, 3, tune)) })
 	}
 }
 
