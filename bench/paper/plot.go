@@ -268,7 +268,7 @@ func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 // curve draws a series as a line with the range of its rounds.
 func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 	points := slices.Clone(s.points)
-	slices.SortFunc(points, func(a, b dot) int { return int(a.x - b.x) })
+	slices.SortFunc(points, func(a, b dot) int { return cmp.Compare(a.x, b.x) })
 	class := s.class()
 	var path strings.Builder
 	for i, d := range points {
