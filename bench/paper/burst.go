@@ -17,7 +17,7 @@ import (
 
 // proposer is what a burst needs of a cluster.
 type proposer interface {
-	ProposeBodyAsync(command, body []byte, done func(result any, err error)) error
+	ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) error
 }
 
 // burst is one run of a Work: when each request was sent and when it was answered.
@@ -145,7 +145,7 @@ func (b *burst) send(i int, due time.Duration, command []byte) error {
 	if n := len(b.answers); n > 0 {
 		to = i % n // a client keeps to its member
 	}
-	if err := b.to[to%len(b.to)].ProposeBodyAsync(command, b.bodies.of(i), done); err != nil {
+	if err := b.to[to%len(b.to)].ProposeWithAsync(command, b.bodies.of(i), braid.ProposeOptions{}, done); err != nil {
 		return fmt.Errorf("request %d was refused: %w", i+1, err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
 type Setup struct {
-	Protocol string // raft, craft, rs-raft or niagara; empty: raft
+	Protocol string // raft, craft, rs-raft, niagara or lcr; empty: raft
 	Members  int    // 0: 3
 	CodeK    int    // fragments that make a body whole, at most; 0: as the protocol chooses
 
@@ -62,6 +62,18 @@ type Work struct {
 	WriteEvery int
 	// Down followers are stopped while the clients work, which they do for a time.
 	Down int
+	// At is where the clients are, or where commands come to at a rate. Blind is the share of
+	// their commands that may take a lane, and that need not be applied to be answered, unless
+	// Confirmed. If Of is not 0, latencies are of the clients of that member alone; there are
+	// others then too.
+	At        Place
+	Blind     float64
+	Confirmed bool
+	Of        int
+	// Net, if not empty, is what links do in place of Setup.Net, from then on and on the same
+	// cluster. Leader is the member who leads; 0: whoever it is.
+	Net    string
+	Leader int
 	// Reads is how often the last of the requests' bodies is read after that, one read
 	// after the other, from a leader that has just taken over.
 	Reads int
@@ -83,6 +95,11 @@ const (
 	P50        Metric = "latency_p50_ms"
 	P90        Metric = "latency_p90_ms"
 	P99        Metric = "latency_p99_ms"
+	// Of work with blind commands: latencies of those, and of the others.
+	PlainP50  Metric = "transactional_p50_ms"
+	PlainMean Metric = "transactional_mean_ms"
+	BlindP50  Metric = "blind_p50_ms"
+	BlindMean Metric = "blind_mean_ms"
 	// PerEntry is how many commands shared an entry, on average.
 	PerEntry Metric = "commands_per_entry"
 	// Syncs is how often the leader made its log durable, SyncTime how long that took in
@@ -123,6 +140,8 @@ const (
 var labels = map[Metric]string{
 	Runtime: "runtime, ms", Replicated: "time until replicated, ms", Throughput: "requests/s",
 	P50: "median latency, ms", P90: "90th percentile of latency, ms", Reads: "strong reads/s", ReadP50: "median of a read, ms", ReadP90: "90th percentile of a read, ms",
+	PlainP50: "median of a transactional command, ms", PlainMean: "mean of a transactional command, ms",
+	BlindP50: "median of a blind command, ms", BlindMean: "mean of a blind command, ms",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms",
 	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",

@@ -102,6 +102,8 @@ func sensible(c *Case) bool {
 		return false
 	case w.Readers > 0:
 		return w.For > 0 && w.Clients == 0 && w.Rate == 0 && w.Down == 0 && s.Keys > 0 && w.Payload > 8
+	case w.Blind < 0 || w.Blind > 1 || w.Of > s.Members || w.Leader > s.Members || w.At == AtLeader && w.Of > 0:
+		return false
 	case w.For > 0 && w.Rate > 0:
 		return w.Clients == 0 && w.Down == 0 && w.Body == 0
 	case w.For > 0:

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,11 +24,11 @@ const (
 
 // flow lets commands flow for a time at a rate, whether or not the cluster keeps up.
 func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
-	leader, err := t.awaitLeader(ctx)
+	leader, err := t.arrange(ctx, &w)
 	if err != nil {
 		return nil, err
 	}
-	f := startFlow(w, t.proposers(leader), t.sent)
+	f := startFlow(w, t.proposers(leader, w.At), t.sent)
 	s, err := t.measureFlow(ctx, f, leader)
 	werr := f.end(ctx)
 	t.sent += f.next.Load()
@@ -55,9 +54,10 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 		return nil, errors.New("the leader changed during the run")
 	}
 	if n > 0 {
-		s.addLatencies(f.within(from, to))
+		s.addAnswers(f.within(from, to), &f.work)
 		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
 		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
+		s[EgressAll] = float64(after.egress()-before.egress()) / n
 	}
 	return s, nil
 }
@@ -70,6 +70,7 @@ type flow struct {
 	next    atomic.Uint64 // commands sent
 	quit    chan struct{}
 	senders []*flowSender
+	members int // to which they send in turn
 	wg      sync.WaitGroup
 	failure atomic.Pointer[error]
 }
@@ -86,18 +87,18 @@ type flowSender struct {
 	count func(any, error)
 	every int64 // of how many commands one is timed
 
-	mu    sync.Mutex
-	timed []answered
+	timed answers
+	mix   mix
 }
 
 func startFlow(w Work, to []proposer, first uint64) *flow {
-	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{})}
+	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{}), members: len(to)}
 	n := len(to)
 	if n == 1 {
 		n = flowSenders
 	}
 	for i := range n {
-		s := &flowSender{f: f, to: to[i%len(to)], number: i}
+		s := &flowSender{f: f, to: to[i%len(to)], number: i, mix: w.mix(i)}
 		s.every = max(1, int64(w.Rate*w.For.Seconds())/int64(4*timed))
 		s.count = func(_ any, err error) { s.answer(err) }
 		f.senders = append(f.senders, s)
@@ -149,14 +150,14 @@ func (s *flowSender) send(due int64, interval, offset float64, command []byte) e
 	some := uint64(due - s.due)
 	number := s.f.first + s.f.next.Add(some) - some
 	for ; s.due < due; s.due++ {
-		done := s.count
+		done, options := s.count, s.mix.next()
 		if s.due%s.every == 0 {
-			done = s.timer(time.Duration(offset + float64(s.due)*interval))
+			done = s.timer(time.Duration(offset+float64(s.due)*interval), options.Blind)
 		}
 		binary.LittleEndian.PutUint64(command, number)
 		number++
 		s.sent++
-		if err := s.to.ProposeBodyAsync(command, nil, done); err != nil {
+		if err := s.to.ProposeWithAsync(command, nil, options, done); err != nil {
 			return fmt.Errorf("a command was refused: %w", err)
 		}
 	}
@@ -164,12 +165,10 @@ func (s *flowSender) send(due int64, interval, offset float64, command []byte) e
 }
 
 // timer takes the time of a command that was due at an instant.
-func (s *flowSender) timer(due time.Duration) func(any, error) {
+func (s *flowSender) timer(due time.Duration, blind bool) func(any, error) {
 	return func(_ any, err error) {
 		now := time.Since(s.f.began)
-		s.mu.Lock()
-		s.timed = append(s.timed, answered{now, now - due})
-		s.mu.Unlock()
+		s.timed.add(answered{at: now, took: now - due, blind: blind, member: s.number % s.f.members})
 		s.answer(err)
 	}
 }
@@ -181,19 +180,12 @@ func (f *flow) answered() (n int64) {
 	return n
 }
 
-// within returns the latencies of what was answered between two instants, ascending.
-func (f *flow) within(from, to time.Duration) (latencies []time.Duration) {
+// within returns what was answered between two instants, of the commands that are timed.
+func (f *flow) within(from, to time.Duration) (some []answered) {
 	for _, s := range f.senders {
-		s.mu.Lock()
-		for _, a := range s.timed {
-			if a.at >= from && a.at < to {
-				latencies = append(latencies, a.took)
-			}
-		}
-		s.mu.Unlock()
+		some = append(some, s.timed.within(from, to)...)
 	}
-	slices.Sort(latencies)
-	return latencies
+	return some
 }
 
 // end stops the flow and waits for all answers.

@@ -41,7 +41,7 @@ func TestFlow(t *testing.T) {
 	if len(p.seen) == 0 || len(q.seen) == 0 {
 		t.Errorf("%d commands at one member, %d at the other", len(p.seen), len(q.seen))
 	}
-	if l := f.within(0, took); len(l) == 0 || !slices.IsSorted(l) || l[0] < 0 {
+	if l := all(f.within(0, took)); len(l) == 0 || !slices.IsSorted(l) || l[0] < 0 {
 		t.Errorf("%d latencies", len(l))
 	}
 }
@@ -79,13 +79,16 @@ func TestFlowDrops(t *testing.T) {
 // stuck answers nothing.
 type stuck struct{}
 
-func (*stuck) ProposeBodyAsync([]byte, []byte, func(any, error)) error { return nil }
+func (*stuck) ProposeWithAsync([]byte, []byte, braid.ProposeOptions, func(any, error)) error {
+	return nil
+}
 
 // Every kind of work of the experiments on niagara, on a real cluster with two network cards.
 func TestRealNiagara(t *testing.T) {
 	target := openReal(t, Setup{Protocol: "niagara", Instances: 4, Leaders: braid.LeadersSpread, Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
 	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
-	if f[Throughput] < 500 || f[Throughput] > 6000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
+	// What a busy machine was late with comes in that time too.
+	if f[Throughput] < 500 || f[Throughput] > 10_000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
 		t.Errorf("a flow: %+v", f)
 	}
 	f = runReal(t, target, Work{For: 300 * time.Millisecond, Readers: 6, Payload: 2000})

@@ -34,7 +34,7 @@ func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) 
 	if err := t.fill(ctx, w); err != nil {
 		return nil, err
 	}
-	r := t.startReaders(w, t.proposers(leader))
+	r := t.startReaders(w, t.proposers(leader, w.At))
 	measured, err := t.watchReads(ctx, r, leader)
 	rerr := r.end(ctx)
 	t.sent += r.next.Load()
@@ -70,7 +70,7 @@ func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member
 		return nil, errors.New("the leader changed during the run")
 	}
 	return func() Sample {
-		reads, writes := r.reads.within(from, to), r.writes.within(from, to)
+		reads, writes := all(r.reads.within(from, to)), all(r.writes.within(from, to))
 		seconds := (to - from).Seconds()
 		s := Sample{Reads: float64(len(reads)) / seconds, Throughput: float64(len(writes)) / seconds}
 		if n := float64(len(reads) + len(writes)); n > 0 {
@@ -144,9 +144,9 @@ func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
 			r.failure.CompareAndSwap(nil, &err)
 			return
 		case write:
-			writes = append(writes, answered{now, now - began})
+			writes = append(writes, answered{at: now, took: now - began})
 		default:
-			reads = append(reads, answered{now, now - began})
+			reads = append(reads, answered{at: now, took: now - began})
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
 func (r *readers) write(ctx context.Context, command []byte, to proposer) error {
 	binary.LittleEndian.PutUint64(command, r.first+r.next.Add(1)-1)
 	answer := make(chan error, 1)
-	if err := to.ProposeBodyAsync(command, nil, func(_ any, err error) { answer <- err }); err != nil {
+	if err := to.ProposeWithAsync(command, nil, braid.ProposeOptions{}, func(_ any, err error) { answer <- err }); err != nil {
 		return err
 	}
 	select {

@@ -63,6 +63,7 @@ const (
 type braidTarget struct {
 	dir     string
 	setup   Setup
+	net     string // what links emulate now
 	members []*member
 	sent    uint64 // commands so far
 	// applied is how many of them took effect, as far as is known. Invariant: ≤ sent, and
@@ -82,7 +83,7 @@ type member struct {
 }
 
 func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
-	t := &braidTarget{dir: dir, setup: s}
+	t := &braidTarget{dir: dir, setup: s, net: s.Net}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -166,14 +167,13 @@ func (s *Setup) shape() bench.Shape {
 	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
 }
 
-// proposers are where clients propose: at the leader, or, where all members lead some
-// instances, at each of them.
-func (t *braidTarget) proposers(leader *member) (out []proposer) {
-	if shape := t.setup.shape(); !shape.Spread() {
+// proposers are where clients propose, as Place says.
+func (t *braidTarget) proposers(leader *member, at Place) (out []proposer) {
+	if shape := t.setup.shape(); at == AtLeader && !shape.Spread() {
 		return []proposer{leader.node}
 	}
 	for _, m := range t.members {
-		if m.node != nil {
+		if m.node != nil && (at != AtFollowers || m != leader) {
 			out = append(out, m.node)
 		}
 	}

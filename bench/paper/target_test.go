@@ -72,7 +72,7 @@ type instant struct {
 	wrong int
 }
 
-func (p *instant) ProposeBodyAsync(command, body []byte, done func(any, error)) error {
+func (p *instant) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions, done func(any, error)) error {
 	p.mu.Lock()
 	p.seen[binary.LittleEndian.Uint64(command)]++
 	if len(body) != p.body || p.body > 0 && bytes.Equal(body, p.last) {

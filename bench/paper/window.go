@@ -22,7 +22,7 @@ const (
 // window lets clients work for a time, with some followers stopped. That nothing is
 // answered meanwhile is a result: all of it is settled when the members are back.
 func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
-	leader, err := t.awaitLeader(ctx)
+	leader, err := t.arrange(ctx, &w)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	if err := stopAll(down); err != nil {
 		return nil, err
 	}
-	l := startLoops(w, t.proposers(leader), t.sent)
+	l := startLoops(w, t.proposers(leader, w.At), t.sent)
 	s, err := t.measure(ctx, l, leader)
 	l.stop()
 	for _, m := range down {
@@ -63,12 +63,15 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 		return nil, err
 	}
 	to, after := time.Since(l.began), t.read(leader)
-	latencies := l.within(from, to)
-	n := float64(len(latencies))
+	done := l.within(from, to)
+	n := float64(len(done))
 	seconds := (to - from).Seconds()
 	s := Sample{Throughput: n / seconds, Bandwidth: n * float64(l.work.bytes()) / (1 << 20) / seconds}
+	if l.work.At != AtLeader && !sameLeaders(&before.leader, &after.leader) {
+		return nil, errors.New("the leader changed during the run")
+	}
 	if n > 0 {
-		s.addLatencies(latencies)
+		s.addAnswers(done, &l.work)
 		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
 		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
 		s[EgressAll] = float64(after.egress()-before.egress()) / n
@@ -128,8 +131,12 @@ type loops struct {
 	answers
 }
 
-// answered is a request that took effect.
-type answered struct{ at, took time.Duration }
+// answered is a request that took effect, or will for certain.
+type answered struct {
+	at, took time.Duration
+	blind    bool
+	member   int // number of the proposer, from 0 on
+}
 
 // answers are what was answered, by many.
 type answers struct {
@@ -143,28 +150,30 @@ func (a *answers) add(some ...answered) {
 	a.done = append(a.done, some...)
 }
 
-// within returns how long those took that were answered between two instants, ascending.
-func (a *answers) within(from, to time.Duration) (took []time.Duration) {
+// within returns what was answered between two instants.
+func (a *answers) within(from, to time.Duration) (some []answered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, d := range a.done {
 		if d.at >= from && d.at < to {
-			took = append(took, d.took)
+			some = append(some, d)
 		}
 	}
-	slices.Sort(took)
-	return took
+	return some
 }
 
 func startLoops(w Work, to []proposer, first uint64) *loops {
 	l := &loops{work: w, bodies: newBodies(w.Body), first: first, began: time.Now(), quit: make(chan struct{})}
 	for i := range w.Clients {
-		l.clients.Go(func() { l.client(to[i%len(to)]) })
+		l.clients.Go(func() { l.client(i, to) })
 	}
 	return l
 }
 
-func (l *loops) client(to proposer) {
+// client is one of them, at its member.
+func (l *loops) client(number int, members []proposer) {
+	at := number % len(members)
+	to, mix := members[at], l.work.mix(number)
 	command := make([]byte, max(8, l.work.Payload))
 	answer := make(chan error, 1)
 	for {
@@ -176,13 +185,14 @@ func (l *loops) client(to proposer) {
 		i := l.next.Add(1) - 1
 		binary.LittleEndian.PutUint64(command, l.first+i)
 		began := time.Since(l.began)
-		err := to.ProposeBodyAsync(command, l.bodies.of(int(i)), func(_ any, err error) { answer <- err })
+		options := mix.next()
+		err := to.ProposeWithAsync(command, l.bodies.of(int(i)), options, func(_ any, err error) { answer <- err })
 		if err == nil {
 			err = <-answer
 		}
 		if err == nil {
 			now := time.Since(l.began)
-			l.add(answered{now, now - began})
+			l.add(answered{at: now, took: now - began, blind: options.Blind, member: at})
 			continue
 		}
 		pause := time.NewTimer(refusalPause)

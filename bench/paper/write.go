@@ -48,7 +48,7 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	b := newBurst(w, t.proposers(leader), t.sent)
+	b := newBurst(w, t.proposers(leader, w.At), t.sent)
 	t.sent += uint64(w.Requests)
 	t.applied += uint64(w.Requests)
 	for _, m := range t.members {
