@@ -13,6 +13,7 @@
 //	raftopt*.go    the experiments of "Analysis of Optimization Ideas of Basic Raft"
 //	craft*.go      those of "CRaft"
 //	niagara*.go    those of NIAGARA, and braided.go, which is braid's own
+//	lcr*.go        those of LCR
 //	run.go         the runner: clusters, rounds, time limit
 //	target.go      what the runner loads: a cluster of braid's in this process
 //	write.go       a run that writes, and what is counted
@@ -20,6 +21,8 @@
 //	window.go      a run that writes for a time, with some members stopped
 //	reads.go       a run that reads from a new leader
 //	flow.go        a run at a rate, whether or not the cluster keeps up
+//	mix.go         clients whose commands are partly blind
+//	links.go       links and leaders that change on a living cluster
 //	readers.go     a run of strong reads, and writes between them
 //	model.go       what is computed, because no machine here could measure it
 //	machine.go     the state machine, whose applying can be made to cost something

@@ -1,0 +1,111 @@
+package paper
+
+import (
+	"fmt"
+	"time"
+)
+
+// The experiments of "LCR" (leader confirmation replication), section VI.
+//
+// What the paper ran: Raft of brpc, with RocksDB, on five to nine servers, with clients on two more
+// and delays by Linux's tc. What the figures show is not in its text, only what it says of them.
+
+const lcrPaper = "Leader Confirmation Replication for Millisecond Consensus in Private Chains (LCR)"
+
+const seriesLCR = "lcr"
+
+const (
+	// lcrClients and lcrBytes are the paper's, lcrWorkers is its limit of requests to a follower
+	// that are under way.
+	lcrClients = 40
+	lcrBytes   = 80
+	lcrWorkers = 16
+	// lcrHeartbeat is the paper's; its election timeout is twice ours.
+	lcrHeartbeat = 500 * time.Millisecond
+	// lcrLog is how much log there is between snapshots.
+	lcrLog = 16 << 20
+	// manyClients are those of runs with batches, which 40 do not fill.
+	manyClients = 1000
+)
+
+// lcrSetup is a cluster in the paper's setting: one command in an entry, one entry in a frame of the
+// leader, and at most 16 of them under way to a follower.
+func lcrSetup(protocol string, members int) Setup {
+	s := lcrBatched(protocol, members)
+	s.NoBatching, s.Depth = true, lcrWorkers
+	return s
+}
+
+// lcrBatched is the same with braid's own batches.
+func lcrBatched(protocol string, members int) Setup {
+	return Setup{Protocol: protocol, Members: members, Heartbeat: lcrHeartbeat, SnapshotBytes: lcrLog}
+}
+
+// lcrNet is a latency, one way, in milliseconds, and the paper's jitter where there is a latency.
+func lcrNet(latency float64) string {
+	if latency == 0 {
+		return ""
+	}
+	return fmt.Sprintf("latency=%gms,jitter=%gms", latency, min(latency, 0.1))
+}
+
+// seriesOf names lcr's series with a share of blind commands.
+func seriesOf(share float64) string { return fmt.Sprintf("%s, %.0f %%", seriesLCR, 100*share) }
+
+// bound is what a cluster of LCR does by the paper's formulas, beside one of Raft. Latencies are in round
+// trips between members, rates in commands for each.
+//
+// A command that a member brings itself takes one round trip. One that goes through the leader takes
+// one more, unless its client is the leader's. The leader has so many workers, each of which is busy
+// for a round trip with one command that goes through it. Signals are not counted, nor is what disks and
+// processors take.
+type bound struct {
+	members, clients, workers float64
+	share                     float64 // of blind commands
+}
+
+func paperBound(members int, share float64) bound {
+	return bound{float64(members), lcrClients, lcrWorkers, share}
+}
+
+// throughLeader is the share of commands that go through the leader: clients are at all members.
+func (b *bound) throughLeader() float64 { return 1 - b.share*(b.members-1)/b.members }
+
+// free is a command's mean latency where nobody waits for a worker.
+func (b *bound) free() float64 { return 1 + (1-b.share)*(b.members-1)/b.members }
+
+// rate is the throughput of clients in closed loops.
+func (b *bound) rate() float64 { return min(b.workers/b.throughLeader(), b.clients/b.free()) }
+
+// transactional is the mean latency of those that are not blind.
+func (b *bound) transactional() float64 {
+	wait := (b.clients/b.rate() - b.free()) / b.throughLeader()
+	return wait + 1 + (b.members-1)/b.members
+}
+
+// raft is the same without blind commands.
+func (b *bound) raft() *bound {
+	r := *b
+	r.share = 0
+	return &r
+}
+
+// leaderBound is how many times Raft's throughput it is where the leader's workers are what limits
+// both: 1/(1 − x(N−1)/N).
+func (b *bound) leaderBound() float64 { return 1 / b.throughLeader() }
+
+// closedLoop is the same for so many clients.
+func (b *bound) closedLoop() float64 { return b.rate() / b.raft().rate() }
+
+// quicker is by how many percent a transactional command takes less than with Raft.
+func (b *bound) quicker() float64 {
+	return 100 * (1 - b.transactional()/b.raft().transactional())
+}
+
+// lcrText is what the experiments have in common.
+const (
+	lcrText      = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and share the cores and the disk of this machine. Contestants are one program: raft and lcr have the same batching, disk, codec and links, and clients on all members alike. Clients stand beside their member, so the paper's latency to clients is 0. Latency between members is one way, and is changed on the living cluster. Jitter is 0.1 ms, evenly distributed around the latency; the paper's 30 % is the correlation that tc gives it, which is not emulated. A transactional command is a plain proposal. A blind (non-transactional) one is answered when it is accepted, unless something else is said; raft takes it as any other."
+	lcrWorkText  = "As in the paper there is no batching: an entry has one command of 80 bytes, a frame from the leader has one entry, and there are 40 clients in closed loops. The paper says that the leader's worker threads are what limits it, and gives 16 requests to a follower under way at most. So W = 16 here: a leader has 16 frames under way to a follower, each of which takes a round trip. The paper's heartbeat of 500 ms is kept."
+	lcrMultiText = "The paper also compares multi-raft (a group of raft for each member, keys hashed over them). braid does not have it yet, so it is missing here."
+	lcrBatchText = "The paper leaves batching out. With braid's own batches frames have many entries, entries many commands, and the number of frames under way adapts; then the leader is not what limits closed loops, their latency is."
+)

@@ -1,0 +1,171 @@
+package paper
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
+)
+
+// The paper's formulas, with what is known of them beforehand.
+func TestBound(t *testing.T) {
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 0.006*math.Abs(want) {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	for n, want := range map[int]float64{5: 1.81, 7: 1.92, 9: 1.99} {
+		b := paperBound(n, 0.56)
+		near("the bound of a busy leader", b.leaderBound(), want)
+		near("Raft's rate", b.raft().rate(), 16)
+		near("Raft's latency", b.raft().transactional(), 2.5)
+	}
+	five, nine := paperBound(5, 0.56), paperBound(9, 0.56)
+	near("5 members in closed loops", five.closedLoop(), 1.81)
+	near("9 members in closed loops", nine.closedLoop(), 40/(1+0.44*8/9)/16)
+	near("transactional latency with 5 members", five.transactional(), 1.85)
+	// Nobody waits with 9 members: a round trip, and the way to the leader.
+	near("transactional latency with 9 members", nine.transactional(), 1+8/9.)
+	near("how much quicker that is", nine.quicker(), 100*(1-(1+8/9.)/2.5))
+	few := bound{5, 8, 16, 0.25}
+	near("few clients", few.raft().rate(), 8/1.8)
+	near("few clients with Raft", few.raft().transactional(), 1.8)
+	near("few clients gain what blind commands save", few.closedLoop(), 1.8/1.6)
+}
+
+func TestNetsOfLCR(t *testing.T) {
+	for l, want := range map[float64]string{0: "", 0.05: "latency=0.05ms,jitter=0.05ms", 2.5: "latency=2.5ms,jitter=0.1ms", 30: "latency=30ms,jitter=0.1ms"} {
+		if net := lcrNet(l); net != want {
+			t.Errorf("%v ms: %q, want %q", l, net, want)
+		}
+	}
+}
+
+func TestMix(t *testing.T) {
+	w := Work{Blind: 0.4}
+	one, again, other := w.mix(1), w.mix(1), w.mix(2)
+	blind, differ := 0, 0
+	const n = 10_000
+	for range n {
+		o := one.next()
+		if o.Blind {
+			blind++
+		}
+		if o.Blind != (o.Mode == braid.ModeAccepted) || o.Blind != again.next().Blind {
+			t.Fatalf("options %+v", o)
+		}
+		if o.Blind != other.next().Blind {
+			differ++
+		}
+	}
+	if blind < 37*n/100 || blind > 43*n/100 || differ == 0 {
+		t.Errorf("%d of %d are blind, and %d differ between clients", blind, n, differ)
+	}
+	confirmed := Work{Blind: 1, Confirmed: true}
+	m := confirmed.mix(1)
+	if o := m.next(); !o.Blind || o.Mode != braid.ModeConfirmed {
+		t.Errorf("confirmed: %+v", o)
+	}
+	none := Work{}
+	if m = none.mix(1); m.next().Blind {
+		t.Error("blind without a share")
+	}
+}
+
+func TestAnswersByKindAndMember(t *testing.T) {
+	const unit = time.Millisecond
+	done := []answered{{took: 9 * unit}, {took: 5 * unit, member: 1}, {took: 2 * unit, blind: true}, {took: unit, blind: true, member: 1}, {took: 7 * unit}}
+	s := Sample{}
+	s.addAnswers(done, &Work{Blind: 0.5})
+	if s[P50] != 5 || s[PlainP50] != 7 || s[PlainMean] != 7 || s[BlindP50] != 1 || s[BlindMean] != 1.5 {
+		t.Errorf("%v", s)
+	}
+	s = Sample{}
+	s.addAnswers(done, &Work{Blind: 0.5, Of: 2})
+	if s[P50] != 1 || s[PlainP50] != 5 || s[BlindP50] != 1 {
+		t.Errorf("of member 2: %v", s)
+	}
+	s = Sample{}
+	if s.addAnswers(done, &Work{}); len(s) != 3 {
+		t.Errorf("where nothing is blind: %v", s)
+	}
+}
+
+// Each of the experiments in small, on real clusters of three members: one point for each contestant,
+// part and kind of work.
+func TestRealLCR(t *testing.T) {
+	dir, remove, err := bench.DataDir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	for _, e := range Experiments() {
+		if !strings.HasPrefix(e.Name, "lcr-") {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			small := &Experiment{Name: e.Name, XName: e.XName, Cases: inSmall(e.Cases)}
+			r, err := Run(t.Context(), small, Config{Dir: dir, Rounds: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Violations()) > 0 {
+				t.Errorf("%v", r.Violations())
+			}
+			for _, s := range r.Series {
+				for _, p := range s.Points {
+					if p.Figures[Throughput].Min <= 0 || p.Figures[P50].Min <= 0 {
+						t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures)
+					}
+				}
+			}
+		})
+	}
+}
+
+// inSmall returns the first case of each series of each part, for a moment and with few members.
+func inSmall(cases []Case) (small []Case) {
+	seen := map[[2]string]bool{}
+	for _, c := range cases {
+		if key := [2]string{c.Series, c.Part}; seen[key] {
+			continue
+		} else {
+			seen[key] = true
+		}
+		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
+		c.Work.For, c.Work.Clients = 50*time.Millisecond, min(c.Work.Clients, 10)
+		c.Work.Rate = min(c.Work.Rate, 200)
+		c.Work.Of, c.Work.Leader = min(c.Work.Of, 3), min(c.Work.Leader, 3)
+		small = append(small, c)
+	}
+	return small
+}
+
+// A living cluster changes its links and its leader, and goes back to what it was set up with.
+func TestRealArrange(t *testing.T) {
+	s := lcrSetup("lcr", 3)
+	s.Heartbeat = 100 * time.Millisecond
+	target := openReal(t, s)
+	w := Work{For: 100 * time.Millisecond, Clients: 6, At: AtMembers, Blind: 0.5}
+	for leader := 1; leader <= 3; leader++ {
+		w.Leader, w.Net = leader, "latency=20ms"
+		if f := runReal(t, target, w); f[PlainP50] < 40 || f[BlindP50] < 40 {
+			t.Errorf("a latency of 20 ms, one way: %v", f)
+		}
+		if m, err := target.(*braidTarget).awaitLeader(t.Context()); err != nil || m != target.(*braidTarget).members[leader-1] {
+			t.Errorf("member %d does not lead, error %v", leader, err)
+		}
+	}
+	w.Net, w.At = "", AtFollowers
+	runReal(t, target, w)
+	if net := target.(*braidTarget).net; net != "" {
+		t.Errorf("links are still %q", net)
+	}
+	if err := target.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
