@@ -55,7 +55,10 @@ docs/craft.md says when that is worth it. Without --code-k it takes four members
 
 With --protocol niagara several instances of Raft are woven into one log, so that more than one
 core and network card replicate; with --placement code, too, each with fragments. docs/niagara.md
-says what to expect. --net "…,nics=N" gives each member N emulated network cards.`,
+says what to expect. --net "…,nics=N" gives each member N emulated network cards.
+
+With --protocol lcr the member that a client reaches brings blind puts to the others itself, if the
+client or --lane-prefix asks for it; docs/lcr.md says when that is worth it.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
   braid up --nodes 5 --protocol craft --data coded      # half of each large value on each follower
@@ -63,6 +66,7 @@ says what to expect. --net "…,nics=N" gives each member N emulated network car
   braid up --protocol niagara --instances 4 --data woven
   braid up --protocol niagara --leaders spread --net bandwidth=250mbit,nics=4 --data cards
   braid up --nodes 5 --protocol niagara --placement code --data braided
+  braid up --protocol lcr --lane-prefix sensor/=accepted --data lanes
   braid up --restart                    # members that die are started again
   braid up --restore backup.db --data new
   braid up --net latency=5ms,loss=0.1%  # emulated links between the members
