@@ -137,7 +137,7 @@ func inSmall(cases []Case) (small []Case) {
 			seen[key] = true
 		}
 		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
-		c.Work.For, c.Work.Clients = 50*time.Millisecond, min(c.Work.Clients, 10)
+		c.Work.For, c.Work.Clients = 400*time.Millisecond, min(c.Work.Clients, 10)
 		c.Work.Rate = min(c.Work.Rate, 200)
 		c.Work.Of, c.Work.Leader = min(c.Work.Of, 3), min(c.Work.Leader, 3)
 		small = append(small, c)
