@@ -248,7 +248,7 @@ func Experiments() []*Experiment {
 		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
-		lcrTPS(), lcrClientCounts(), lcrRegions(),
+		lcrTPS(), lcrClientCounts(), lcrRegions(), lcrTraffic(),
 	}
 }
 

@@ -1,0 +1,73 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Parts of the experiment beside those of byRate.
+const byBatchedRate = "commands/s, 5 members, batches"
+
+func byRate(members int) string { return fmt.Sprintf("commands/s, %d members", members) }
+
+func lcrTraffic() *Experiment {
+	e := &Experiment{
+		Name: "lcr-traffic", Title: "Network traffic at equal throughput", Source: lcrPaper + ", figures 18 and 19",
+		Short: "5 and 9 members 5 ms apart, commands at a rate: bytes that the leader sends, and all members together, with raft and lcr.",
+		Text: []string{
+			lcrText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
+			"What is counted is what members hand to their connections: commands, signals, acknowledgements, heartbeats and what is passed on to the leader, without headers of TCP. With raft the leader sends each command to everybody. With lcr the member of a blind command does, and the leader sends a signal. Each member acknowledges to whoever sent it something. The paper's figure 19 shows what followers send more; here it is in the sum of all members.",
+			lcrBatchText + " With batches a signal stands for many commands.", lcrMultiText,
+		},
+		XName: byRate(5), Rounds: 3, QuickRounds: 1,
+		Table: []Metric{Egress, EgressAll, Throughput, PlainP50, BlindP50, CPU},
+	}
+	e.Cases = trafficCases()
+	for _, part := range []string{byRate(5), byRate(9), byBatchedRate} {
+		for _, y := range []Metric{Egress, EgressAll} {
+			e.Plots = append(e.Plots, Plot{
+				Kind: Lines, Title: y.label() + ", over " + part, Part: part, XLabel: part, Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
+			})
+		}
+	}
+	less := func(text string, m Metric, part string, x, paper, want float64, note string) Claim {
+		return Claim{Text: text, Paper: paper, Unit: "%", Measure: lessThan(m, seriesOf(0.56), seriesRaft, part, x), Holds: atLeast(want), Note: note}
+	}
+	e.Claims = []Claim{
+		less("the leader of 5 sends at least 40 % less", Egress, byRate(5), 1200, 30, 40, "Bytes for each command at 1,200 commands/s with 56 % blind commands. Self-clocked signals allow 47 %. The paper says 20 to 30 %."),
+		less("the leader of 9 sends at least 40 % less", Egress, byRate(9), 800, 30, 40, "The same with 9 members at 800 commands/s."),
+		less("with batches the leader sends at least 30 % less", Egress, byBatchedRate, 10_000, 0, 30, "The same with 5 members and braid's own batches, at 10,000 commands/s. Not in the paper."),
+		{
+			Text: "all members together send at most 1.25 times as much", Unit: "×",
+			Measure: times(EgressAll, where{seriesOf(0.56), 1200, byRate(5)}, where{seriesRaft, 1200, byRate(5)}), Holds: atMost(1.25),
+			Note: "5 members at 1,200 commands/s, 56 % blind commands. The paper says that it is much less than with multi-raft.",
+		},
+	}
+	return e
+}
+
+func trafficCases() (cases []Case) {
+	for _, p := range []struct {
+		part    string
+		members int
+		setup   func(string, int) Setup
+		rates   []float64
+		quick   float64
+	}{
+		{byRate(5), 5, lcrSetup, []float64{200, 400, 800, 1200, 1400}, 1200}, {byRate(9), 9, lcrSetup, []float64{200, 400, 800, 1200, 1400}, 800},
+		{byBatchedRate, 5, lcrBatched, []float64{1000, 3000, 10_000, 30_000}, 10_000},
+	} {
+		for _, rate := range p.rates {
+			for _, share := range lcrShares {
+				w := Work{For: time.Second, Rate: rate, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(clientsLatency)}
+				some := pair(p.part, p.members, p.setup, rate, w, rate == p.quick)
+				if share != lcrShares[0] {
+					some = some[1:] // raft is the same
+				}
+				cases = slices.Concat(cases, some)
+			}
+		}
+	}
+	return cases
+}
