@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
@@ -21,6 +22,10 @@ func (s *Settings) drawEarly(d chance) {
 	}
 	if s.protocol.Core.Proposing.Path != nil && d.yes(0.9) {
 		s.Load.Blind = d.share()
+		if d.yes(0.25) { // what is accepted meets members that change
+			s.Load.Early = 0.6 + 0.4*d.share()
+			s.Faults[faultChange] = s.Election * time.Duration(3+d.below(6))
+		}
 	}
 }
 

@@ -83,14 +83,15 @@ var places = map[string]struct {
 	protocol string
 	nodes    int
 }{
-	string(raft.MutantPromoteAtOnce):     {defaultProtocol, 1},
-	string(raft.MutantCountStateless):    {niagara, 1},
-	string(member.MutantUnconfirmed):     {niagara, 3},
-	string(raft.MutantLeaseIgnoresDrift): {defaultProtocol, 5},
-	string(member.MutantForgetSections):  {slots, 3},
-	string(member.MutantGroupAsOne):      {slots, 3},
-	string(member.MutantTokensUnchecked): {slots, 3},
-	string(raft.MutantLaneNoDrain):       {lcr, 5},
+	string(raft.MutantPromoteAtOnce):      {defaultProtocol, 1},
+	string(raft.MutantCountStateless):     {niagara, 1},
+	string(member.MutantUnconfirmed):      {niagara, 3},
+	string(raft.MutantLeaseIgnoresDrift):  {defaultProtocol, 5},
+	string(member.MutantForgetSections):   {slots, 3},
+	string(member.MutantGroupAsOne):       {slots, 3},
+	string(member.MutantTokensUnchecked):  {slots, 3},
+	string(raft.MutantLaneNoDrain):        {lcr, 5},
+	string(raft.MutantLaneFenceUncovered): {lcr, 5},
 
 	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
 	string(slotpaxos.MutantBodyAssumed):        {slots, 5},

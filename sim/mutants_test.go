@@ -47,9 +47,8 @@ var hints = map[string]uint64{
 	"weave-give-up-early": 8, "identity-unchecked": 9, "identity-in-memory": 204,
 	"life-unchecked": 69, "code-trim-uncounted": 6, "code-restore-row": 10,
 	"weave-forget-pending": 60, "weave-plan-early": 13, "no-guests": 266, "any-state": 99,
-	"lane-drop-early": 13, "lane-from-committed": 2, "lane-ack-early": 353, "lane-no-drain": 248,
-	"lane-same-name": 9, "lane-accept-unsynced": 17, "lane-accept-alone": 13, "lane-old-generation": 22,
-	"lane-no-promise": 7, "lane-no-fence": 7, "lane-fence-uncovered": 230,
+	"lane-drop-early": 6, "lane-from-committed": 2, "lane-ack-early": 334, "lane-no-drain": 49,
+	"lane-accept-unsynced": 17, "lane-old-generation": 22, "lane-fence-uncovered": 129,
 	"needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
 }
 

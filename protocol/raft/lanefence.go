@@ -246,12 +246,13 @@ func (r *Raft) electorate() quorum.Set {
 }
 
 // acceptLane says which batches of this member's lane are accepted: its own disk has them, and a quorum
-// said under the generation in force that it has them. It need not be known who leads, nor whether
+// said under the generation in force that it has them. Who promised a fence counts no more. It need not be known who leads, nor whether
 // anybody does.
 func (r *Raft) acceptLane() {
 	l := r.lanes
 	o := &l.own
-	if len(o.ids) == 0 || !l.confirmed.open || o.gen != l.confirmed.gen {
+	fenced := l.fence.number > o.gen && r.cfg.Mutant != MutantLaneNoPromise
+	if len(o.ids) == 0 || !l.confirmed.open || o.gen != l.confirmed.gen || fenced {
 		return
 	}
 	h := l.hold(o.lane)
@@ -260,9 +261,7 @@ func (r *Raft) acceptLane() {
 		own = h.high()
 	}
 	to := r.electorate().Agreed(func(id protocol.MemberID) uint64 {
-		if id == r.cfg.Self && l.fence.number > o.gen && r.cfg.Mutant != MutantLaneNoPromise {
-			return 0
-		} else if id == r.cfg.Self {
+		if id == r.cfg.Self {
 			return own
 		}
 		for _, t := range o.to {

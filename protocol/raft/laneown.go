@@ -51,7 +51,7 @@ type laneTarget struct {
 	bytes  int
 	// began is when sending began anew, an instant + 1ns: earlier answers do not count. moved is when
 	// something was acknowledged or sent again last. probe: one frame at a time, until it is
-	// acknowledged. paused: nothing, until a tick tries again.
+	// acknowledged. paused: nothing but questions, until it answers.
 	began         uint64
 	moved         time.Duration
 	probe, paused bool
@@ -237,6 +237,7 @@ func onLaneResp(r *Raft, m message) {
 		return
 	}
 	t := l.own.to[i]
+	t.paused = false
 	if m.Round == l.own.gen && m.Round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
 		t.counted = max(t.counted, uint64(m.Index))
 	}
@@ -275,6 +276,10 @@ func (r *Raft) tickLanes() {
 	h := l.hold(l.own.lane)
 	for _, t := range l.own.to {
 		switch late := r.now >= t.moved+2*r.cfg.Heartbeat; {
+		case late && t.acked < h.high() && t.probe:
+			t.anew(r.now) // it may be down: it is asked first
+			t.paused = true
+			r.askLaneTarget(t)
 		case late && t.acked < h.high():
 			t.anew(r.now)
 			r.sendLaneTo(h, t)
