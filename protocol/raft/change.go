@@ -218,8 +218,15 @@ func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 	return true
 }
 
-// caughtUp reports whether a member has what was committed a heartbeat ago.
-func (r *Raft) caughtUp(p *progress) bool { return p.phase != behind && p.match >= r.lead.beaten }
+// caughtUp reports whether a member has what was committed a heartbeat ago; a heartbeat before the fence
+// of a change that is made behind one, because such a change does not come with the heartbeat.
+func (r *Raft) caughtUp(p *progress) bool {
+	beaten := r.lead.beaten
+	if r.lanes != nil && r.lanes.lead.fence.done {
+		beaten = r.lanes.lead.fence.beaten
+	}
+	return p.phase != behind && p.match >= beaten
+}
 
 // safe reports whether the cluster could still decide after the change with the members
 // that are at hand now, and whether learners that become voters are caught up: they have

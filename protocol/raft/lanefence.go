@@ -26,8 +26,9 @@ type fencing struct {
 	until    time.Duration
 	promised answers
 	asked    time.Duration
-	// done: the change is being made.
-	done bool
+	// done: the change is being made. beaten is what was committed a heartbeat before it was asked for.
+	done   bool
+	beaten protocol.Index
 }
 
 // answers are what members said they hold of lanes, at a moment. Any quorum will do of which the log has
@@ -120,7 +121,10 @@ func (r *Raft) behindFence(in *protocol.ProposeChange, next *protocol.Config) (r
 		return false, protocol.ReasonChangePending
 	default:
 		own := *in
-		*f = fencing{number: max(l.end.gen, l.lead.seen, l.fence.number) + 1, change: &own, until: r.now + 2*r.cfg.ElectionTimeout}
+		*f = fencing{
+			number: max(l.end.gen, l.lead.seen, l.fence.number) + 1, change: &own, until: r.now + 2*r.cfg.ElectionTimeout,
+			beaten: r.lead.beaten,
+		}
 		r.promiseFence(f.number)
 		f.promised.hear(r.cfg.Self, r.heldHighs())
 		r.askFence()
