@@ -21,6 +21,7 @@ func TestBound(t *testing.T) {
 	for n, want := range map[int]float64{5: 1.81, 7: 1.92, 9: 1.99} {
 		b := paperBound(n, 0.56)
 		near("the bound of a busy leader", b.leaderBound(), want)
+		near("the bound with signals", b.signalBound(), (17-float64(n))/16*want)
 		near("Raft's rate", b.raft().rate(), 16)
 		near("Raft's latency", b.raft().transactional(), 2.5)
 	}
@@ -137,7 +138,7 @@ func inSmall(cases []Case) (small []Case) {
 			seen[key] = true
 		}
 		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
-		c.Work.For, c.Work.Clients = 400*time.Millisecond, min(c.Work.Clients, 10)
+		c.Work.For, c.Work.Clients = 800*time.Millisecond, min(c.Work.Clients, 10)
 		c.Work.Rate = min(c.Work.Rate, 200)
 		c.Work.Of, c.Work.Leader = min(c.Work.Of, 3), min(c.Work.Leader, 3)
 		small = append(small, c)

@@ -2,17 +2,26 @@ package paper
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 )
 
 // arrange makes a cluster that lives as some work wants it: its links, and who leads.
 func (t *braidTarget) arrange(ctx context.Context, w *Work) (*member, error) {
+	before := t.net
 	if err := t.emulate(w.Net); err != nil {
 		return nil, err
+	}
+	if t.net != before {
+		if err := t.reconnect(ctx); err != nil {
+			return nil, err
+		}
 	}
 	leader, err := t.awaitLeader(ctx)
 	if err != nil || w.Leader == 0 || leader == t.members[w.Leader-1] {
@@ -42,6 +51,31 @@ func (t *braidTarget) handOver(ctx context.Context, wanted *member) (*member, er
 
 // transferTimeout is how long one transfer of the leadership may take.
 const transferTimeout = time.Second
+
+// reconnect has each member bring a command, and a blind one. What was under way on links that change is
+// lost, and is sent again only after some heartbeats; no run should begin with that.
+func (t *braidTarget) reconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	errs := make([]error, len(t.members))
+	var members sync.WaitGroup
+	for i, m := range t.members {
+		if m.node == nil {
+			continue
+		}
+		first := t.sent
+		t.sent, t.applied = t.sent+2, t.applied+2
+		members.Go(func() {
+			for k, blind := range []bool{false, true} {
+				command := binary.LittleEndian.AppendUint64(nil, first+uint64(k))
+				_, err := m.node.ProposeWith(ctx, command, nil, braid.ProposeOptions{Blind: blind})
+				errs[i] = errors.Join(errs[i], err)
+			}
+		})
+	}
+	members.Wait()
+	return errors.Join(errs...)
+}
 
 // emulate changes what all links do, back to the setup's where work says nothing. Members that are
 // stopped come back with the same.
