@@ -58,9 +58,9 @@ func lcrTPS() *Experiment {
 	return e
 }
 
-// mixed is 40 clients that write for a second.
+// mixed is 40 clients that write for a moment: there are hundreds of points.
 func mixed(latency, share float64) Work {
-	return Work{For: time.Second, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(latency)}
+	return Work{For: 700 * time.Millisecond, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(latency)}
 }
 
 // pair is a point of raft and one of lcr.
