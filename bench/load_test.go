@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/registry"
 )
 
 // fakeCluster applies commands in order on all its machines, one goroutine and a little
@@ -251,11 +254,12 @@ func TestLogConfigValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	own := slices.Sorted(slices.Values(registry.Names()))
 	for _, c := range []struct {
 		change func(*LogConfig)
 		want   string
 	}{
-		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows craft, niagara, raft, rs-raft, slotpaxos, etcd-raft, etcd-raft-packed, hashicorp-raft`},
+		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows ` + strings.Join(slices.Concat(own, []string{"etcd-raft", "etcd-raft-packed", "hashicorp-raft"}), ", ")},
 		{func(c *LogConfig) { c.Nodes = 0 }, "0 members"},
 		{func(c *LogConfig) { c.Settings.MaxBatchBytes = -1 }, "batches"},
 		{func(c *LogConfig) { c.Settings.PipelineDepth = -1 }, "pipeline"},
