@@ -21,30 +21,65 @@ func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
 	return *s
 }
 
-// signals puts signals in the place of groups that p can make itself.
+// signals puts signals in the place of groups that p can make itself. A frame that ends with a signal takes
+// the signals that follow, too: they are small, and would need frames of their own if frames have few
+// entries.
 func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.Entry, count signaled) {
 	if r.lanes == nil {
 		return entries, count
 	}
 	for i := range entries {
 		e := &entries[i]
-		if _, ok := e.Range(); !ok {
-			continue
-		}
-		if p.phase != stream || e.Index < r.lead.first || e.Index <= p.raw {
+		switch _, ok := e.Range(); {
+		case !ok:
+		case !r.signalled(p, e):
 			count.groups, count.whole = count.groups+1, count.whole+uint64(e.Bytes())
-			continue
+		default:
+			if out == nil {
+				out = append(out, entries...)
+			}
+			out[i] = r.signalOf(e, &count)
 		}
-		if out == nil {
-			out = append(out, entries...)
-		}
-		out[i] = r.lanes.lead.signal(e)
-		count.spared += uint64(max(0, e.Bytes()-out[i].Bytes()))
 	}
 	if out == nil {
 		return entries, count
 	}
+	if out[len(out)-1].Kind == protocol.EntrySignal {
+		out = r.moreSignals(p, out, &count)
+	}
 	return out, count
+}
+
+// signalled reports whether p gets a signal of a group.
+func (r *Raft) signalled(p *progress, e *protocol.Entry) bool {
+	return p.phase == stream && e.Index >= r.lead.first && e.Index > p.raw
+}
+
+// signalOf returns a group's signal, and counts what it spares.
+func (r *Raft) signalOf(e *protocol.Entry, count *signaled) protocol.Entry {
+	s := r.lanes.lead.signal(e)
+	count.spared += uint64(max(0, e.Bytes()-s.Bytes()))
+	return s
+}
+
+// moreSignals adds the signals that follow a frame, as many as fit.
+func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled) []protocol.Entry {
+	bytes := 0
+	for i := range frame {
+		bytes += frame[i].Bytes()
+	}
+	for i := frame[len(frame)-1].Index + 1; i <= r.log.last && len(frame) < len(r.lanes.lead.signals); i++ {
+		e := r.log.at(i)
+		if _, ok := e.Range(); !ok || !r.signalled(p, e) {
+			break
+		}
+		s := r.lanes.lead.signal(e)
+		if bytes += s.Bytes(); bytes > r.cfg.MaxFrameBytes {
+			break
+		}
+		frame = append(frame, r.signalOf(e, count))
+	}
+	return frame
 }
 
 // parking is what a follower keeps of a leader's messages because a signal came before its batches.
