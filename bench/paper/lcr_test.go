@@ -96,8 +96,8 @@ func TestAnswersByKindAndMember(t *testing.T) {
 	}
 }
 
-// Each of the experiments in small, on real clusters of three members: one point for each contestant,
-// part and kind of work.
+// Each of the experiments in small, on real clusters of three members: one point for each contestant
+// and kind of work.
 func TestRealLCR(t *testing.T) {
 	dir, remove, err := bench.DataDir("")
 	if err != nil {
@@ -128,19 +128,26 @@ func TestRealLCR(t *testing.T) {
 	}
 }
 
-// inSmall returns the first case of each series of each part, for a moment and with few members.
+// inSmall returns cases with few members that work for a moment. Of cases that differ only in how much
+// there is of something it returns the first.
 func inSmall(cases []Case) (small []Case) {
-	seen := map[[2]string]bool{}
+	type kind struct {
+		setup            Setup
+		at               Place
+		rate, of, blind  bool
+		confirmed, moved bool
+	}
+	seen := map[kind]bool{}
 	for _, c := range cases {
-		if key := [2]string{c.Series, c.Part}; seen[key] {
-			continue
-		} else {
-			seen[key] = true
-		}
+		w := &c.Work
 		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
-		c.Work.For, c.Work.Clients = 800*time.Millisecond, min(c.Work.Clients, 10)
-		c.Work.Rate = min(c.Work.Rate, 200)
-		c.Work.Of, c.Work.Leader = min(c.Work.Of, 3), min(c.Work.Leader, 3)
+		k := kind{c.Setup, w.At, w.Rate > 0, w.Of > 0, w.Blind > 0, w.Confirmed, w.Leader > 1}
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		w.For, w.Clients, w.Rate = 300*time.Millisecond, min(w.Clients, 10), min(w.Rate, 200)
+		w.Of, w.Leader = min(w.Of, 3), min(w.Leader, 3)
 		small = append(small, c)
 	}
 	return small
