@@ -57,8 +57,10 @@ type Instance struct {
 	// pending are batches that were proposed and are not committed as far as is known here,
 	// ascending by sequence number.
 	pending []*Batch
-	reads   []pendingRead
-	lastAt  time.Duration // when a batch was last taken
+	// early is how many of the pending ones are answered.
+	early  int
+	reads  []pendingRead
+	lastAt time.Duration // when a batch was last taken
 	// routes are the core's, see protocol.Status.
 	routes []protocol.Route
 	// crowded are the members for which a batch waits until they have settled others. Those after it
@@ -204,6 +206,9 @@ func (in *Instance) route(b *Batch) protocol.Route {
 // await puts a batch among the pending ones. Usually it is the last one. It is not if another
 // instance brought it before.
 func (in *Instance) await(b *Batch) {
+	if b.answered {
+		in.early++
+	}
 	if n := len(in.pending); n == 0 || in.pending[n-1].Entry.ID.Seq < b.Entry.ID.Seq {
 		in.pending = append(in.pending, b)
 		return
@@ -221,7 +226,7 @@ func (in *Instance) Read(now time.Duration, read protocol.Read, out *Outbox) {
 // Retire takes out the pending batches when the instance is not in force any more. Another instance
 // is to bring them.
 func (in *Instance) Retire() (again []*Batch) {
-	again, in.pending = in.pending, nil
+	again, in.pending, in.early = in.pending, nil, 0
 	for _, b := range again {
 		b.renew()
 	}
@@ -320,9 +325,11 @@ const (
 )
 
 // Room reports whether the next batch, of so many bytes and full or not, should be proposed now.
-// If not, wait says after which time to ask again. 0: only when something was committed.
+// If not, wait says after which time to ask again. 0: only when something was answered.
+// Nobody waits for what is answered early: the core bounds its bytes, and for how long it waits for
+// a leader does not count here.
 func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
-	n := len(in.pending)
+	n := len(in.pending) - in.early
 	if in.backlog.beyond(in.backlog.applied) {
 		return false, 0
 	}
@@ -608,9 +615,13 @@ func (in *Instance) committedGroup(e *protocol.Entry, out *Outbox) {
 // group that has it, 0: none does.
 func (in *Instance) committedOwn(id protocol.ProposalID, group protocol.Index, out *Outbox) {
 	if at, ok := in.find(id); ok {
-		in.pending[at].group = group
-		out.Own = append(out.Own, in.pending[at])
+		b := in.pending[at]
+		b.group = group
+		out.Own = append(out.Own, b)
 		in.pending = slices.Delete(in.pending, at, at+1)
+		if b.answered {
+			in.early--
+		}
 	}
 }
 
@@ -623,6 +634,7 @@ func (in *Instance) accepted(ids []protocol.ProposalID, out *Outbox) {
 			continue
 		}
 		in.pending[at].answered = true
+		in.early++
 		out.Accepted = append(out.Accepted, in.pending[at])
 	}
 }
@@ -765,6 +777,15 @@ func (in *Instance) Check() error {
 		if in.pending[i-1].Entry.ID.Seq >= in.pending[i].Entry.ID.Seq {
 			return fmt.Errorf("instance %d: pending batches out of order", in.cfg.Instance)
 		}
+	}
+	early := 0
+	for _, b := range in.pending {
+		if b.answered {
+			early++
+		}
+	}
+	if early != in.early {
+		return fmt.Errorf("instance %d: %d pending batches are answered, not %d", in.cfg.Instance, early, in.early)
 	}
 	if in.tail != nil {
 		// Where bodies are coded, a new leader forgets entries that nobody can make whole. The

@@ -95,6 +95,25 @@ func TestAcceptedCommandsAreNotGivenUp(t *testing.T) {
 	require.Equal(t, c.Entry.ID.Seq, d.Entry.Low)
 }
 
+// However long the cluster is without a leader: what is accepted waits for it, and what comes next can be
+// accepted meanwhile.
+func TestAcceptedCommandsLeaveRoom(t *testing.T) {
+	s := newPromises(t)
+	s.p.MaxBytes = 1 << 20
+	for range 2 * adaptiveMax {
+		ok, _ := s.in.Room(0, 1, true)
+		require.True(t, ok, "%d batches are accepted", s.in.Pending())
+		b := s.propose("a", early)
+		s.step(1, protocol.Tick{}, func(e *protocol.Effects) { e.Accepted = []protocol.ProposalID{b.Entry.ID} })
+		s.reset()
+	}
+	for range adaptiveMax {
+		s.propose("b", early)
+	}
+	ok, _ := s.in.Room(0, 1, true)
+	require.False(t, ok, "those that nobody accepted count")
+}
+
 // The answer comes before whatever the same turn of the core says about the batch.
 func TestAcceptedAndCommittedAtOnce(t *testing.T) {
 	s := newPromises(t)
