@@ -321,8 +321,11 @@ func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 		}
 		r.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: h.cells[i].number}})
 	}
-	h.batches, h.cells = h.batches[n:], h.cells[n:]
-	if h.base = max(to, h.base+uint64(n)); len(h.batches) == 0 {
+	h.base = max(to, h.base+uint64(n))
+	if h.lane == r.lanes.own.lane {
+		r.keepTail(h, h.batches[:n])
+	}
+	if h.batches, h.cells = h.batches[n:], h.cells[n:]; len(h.batches) == 0 {
 		h.batches, h.cells = nil, nil
 	}
 }

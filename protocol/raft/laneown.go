@@ -2,6 +2,7 @@ package raft
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -28,6 +29,12 @@ type ownLane struct {
 	lane protocol.Lane
 	// ids are the batches that are held of the lane. A batch that is proposed again is there already.
 	ids map[protocol.ProposalID]bool
+	// tail are the last batches that are committed, as far as a member may lack them; tailBytes is
+	// their sum. They end where what is held begins. Without them, a member that is a little behind
+	// never catches up with a lane that goes on: what it lacks is always committed by then.
+	// tailBytes ≤ laneTail.
+	tail      []protocol.Entry
+	tailBytes int
 	// to are the members to which the lane goes, sorted, and at is the configuration that has them.
 	to []*laneTarget
 	at protocol.Index
@@ -199,8 +206,9 @@ func (r *Raft) trackTargets() {
 }
 
 func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
-	for t.next = max(t.next, h.base+1); t.next <= h.high() && !t.paused; {
-		batches := h.after(t.next - 1)
+	o := &r.lanes.own
+	for t.next = max(t.next, o.first(h)); t.next <= h.high() && !t.paused; {
+		batches := o.from(h, t.next)
 		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
 		bytes := 0
 		for i := range batches[:n] {
@@ -218,6 +226,44 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
 			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent}))
 	}
+}
+
+// laneTail is how many bytes of the own lane are kept for those who lack them, after they are committed.
+// It is what comes in the time of a few answers.
+func (r *Raft) laneTail() int { return r.laneWindow() / 4 }
+
+// first is the first number of the own lane that can still be sent.
+func (o *ownLane) first(h *heldLane) uint64 { return h.base + 1 - uint64(len(o.tail)) }
+
+// from returns batches of the own lane from a number on, not all of them. It is not below first.
+func (o *ownLane) from(h *heldLane, n uint64) []protocol.Entry {
+	if n > h.base {
+		return h.after(n - 1)
+	}
+	return o.tail[n-o.first(h):]
+}
+
+// keepTail keeps batches that were just committed, for members that lack them.
+func (r *Raft) keepTail(h *heldLane, batches []protocol.Entry) {
+	o, n := &r.lanes.own, len(batches)
+	lacked := uint64(math.MaxUint64)
+	for _, t := range o.to {
+		lacked = min(lacked, t.acked+1)
+	}
+	if lacked > h.base || n == 0 || uint64(batches[n-1].Index) != h.base || !r.lanes.known(h.lane) {
+		o.tail, o.tailBytes = nil, 0 // nobody lacks anything, or a snapshot passed over some
+		return
+	}
+	o.tail = append(o.tail, batches...)
+	for i := range batches {
+		o.tailBytes += batches[i].Bytes()
+	}
+	n = 0
+	for n < len(o.tail) && (uint64(o.tail[n].Index) < lacked || o.tailBytes > r.laneTail()) {
+		o.tailBytes -= o.tail[n].Bytes()
+		n++
+	}
+	o.tail = o.tail[n:]
 }
 
 // anew begins again to send a target what it did not acknowledge.
@@ -253,7 +299,7 @@ func onLaneResp(r *Raft, m message) {
 	}
 	switch {
 	case !m.Reject:
-	case uint64(m.Index) < h.base:
+	case uint64(m.Index)+1 < l.own.first(h):
 		t.paused = true // it gets that from the log
 	case !t.probe:
 		t.anew(r.now)
@@ -337,6 +383,16 @@ func (r *Raft) checkOwnLane() error {
 	}
 	if held != len(o.ids) {
 		return fmt.Errorf("own lane: %d batches are held, %d known", held, len(o.ids))
+	}
+	bytes := 0
+	for i := range o.tail {
+		if j, ok := r.lanes.find(o.lane); !ok || uint64(o.tail[i].Index) != o.first(r.lanes.held[j])+uint64(i) {
+			return fmt.Errorf("own lane: %d of its tail is not before what is held", o.tail[i].Index)
+		}
+		bytes += o.tail[i].Bytes()
+	}
+	if bytes != o.tailBytes || bytes > r.laneTail() {
+		return fmt.Errorf("own lane: a tail of %d bytes, says %d", bytes, o.tailBytes)
 	}
 	for _, t := range o.to {
 		bytes, last := 0, t.acked
