@@ -83,6 +83,9 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 		}
 		return
 	}
+	if t.shaper.on() && !isShaped(in.conn) { // SetNet came within the handshake
+		in.end(ErrDropped)
+	}
 	t.serve(in)
 }
 

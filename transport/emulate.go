@@ -16,6 +16,9 @@ type shaper struct {
 	now atomic.Pointer[shape] // replaced as a whole, under Transport.mu
 }
 
+// on reports whether anything is emulated.
+func (s *shaper) on() bool { return s.now.Load().on }
+
 // shape is what is emulated at present.
 type shape struct {
 	on    bool
@@ -101,10 +104,11 @@ func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *
 
 // SetNet changes what is emulated. Connections stay, and what is written to them from now on is
 // delayed as it says. Nothing overtakes what is under way, so a link becomes faster only when that
-// has arrived. If nothing was emulated before, connections are made anew.
+// has arrived. If nothing was emulated before, connections are made anew: those that are there end here,
+// and those whose handshake is under way when it is done.
 func (t *Transport) SetNet(spec netspec.Spec) {
 	t.mu.Lock()
-	was := t.shaper.now.Load().on
+	was := t.shaper.on()
 	t.net = spec
 	t.reshape()
 	var bare []*inbound
@@ -160,7 +164,7 @@ func (t *Transport) rename(peers []Peer) {
 // wrap puts the emulation under a connection to a member (0: it has not said who it is). extra (may
 // be nil) is added to its latency.
 func (s *shaper) wrap(raw net.Conn, stream uint32, to uint64, extra func() time.Duration) net.Conn {
-	if !s.now.Load().on && (extra == nil || extra() == 0) {
+	if !s.on() && (extra == nil || extra() == 0) {
 		return raw
 	}
 	return newShapedConn(s, raw, stream, to, extra)

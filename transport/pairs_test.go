@@ -2,6 +2,9 @@ package transport
 
 import (
 	"context"
+	"io"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +160,83 @@ func TestSetNetWhereNothingWas(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// TestSetNetWithinHandshake: a connection whose handshake is under way while the emulation begins is delayed,
+// too.
+func TestSetNetWithinHandshake(t *testing.T) {
+	noLeaks(t)
+	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)
+	held := holdAnswers(t, b.addr)
+	b.SetPeers([]Peer{{ID: 1, Addrs: []string{a.addr}, Name: "m1"}, {ID: 2, Addrs: []string{b.addr}, Name: "m2"}})
+	a.SetPeers([]Peer{{ID: 1, Addrs: []string{a.addr}, Name: "m1"}, {ID: 2, Addrs: []string{held.addr}, Name: "m2"}})
+	select {
+	case <-held.first:
+	case <-time.After(testTimeout):
+		t.Fatal("no handshake")
+	}
+	a.SetNet(parseNet(t, "latency=9ms"))
+	close(held.release)
+	eventually(t, "frames that are delayed", func() bool {
+		began := time.Now()
+		if !a.Send(2, 0, [][]byte{[]byte("x")}) {
+			return false
+		}
+		select {
+		case <-b.frames:
+			return time.Since(began) >= 9*ms
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+}
+
+// held passes on what comes to it, and holds back the answers until it is released.
+type held struct {
+	addr    string
+	first   chan struct{} // closed when there is an answer
+	release chan struct{}
+}
+
+func holdAnswers(t *testing.T, to string) *held {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{l.Addr().String(), make(chan struct{}), make(chan struct{})}
+	var all sync.WaitGroup
+	var once sync.Once
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			stop := context.AfterFunc(t.Context(), func() { in.Close(); out.Close() })
+			all.Go(func() { io.Copy(out, in); out.Close() })
+			all.Go(func() {
+				defer stop()
+				defer in.Close()
+				b := make([]byte, 1)
+				if _, err := io.ReadFull(out, b); err != nil {
+					return
+				}
+				once.Do(func() { close(h.first) })
+				<-h.release
+				if _, err := in.Write(b); err == nil {
+					io.Copy(in, out)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return h
 }
 
 // TestNamesComeLater: a member that is not known by name has the latency of all links, until it is.

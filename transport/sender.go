@@ -108,6 +108,9 @@ func (s *sender) connect(attempt int, failing bool) (lived bool, err error) {
 	unhook := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer unhook()
 	s.set(addr, cancel, isShaped(conn))
+	if s.peer.t.shaper.on() { // since the handshake began, perhaps
+		s.makeShapeable()
+	}
 	s.peer.state.connected(failing)
 	watched := make(chan struct{})
 	go func() {
