@@ -13,9 +13,11 @@ import (
 )
 
 // CPUTime returns the CPU time that this process has used, in user and kernel mode.
-func CPUTime() time.Duration {
+func CPUTime() time.Duration { return cpuTimeOf(unix.RUSAGE_SELF) }
+
+func cpuTimeOf(who int) time.Duration {
 	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+	if unix.Getrusage(who, &u) != nil {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -30,6 +32,9 @@ func writtenBytes(pid int) int64 {
 	}
 	return procField(filepath.Join("/proc", who, "io"), "write_bytes:")
 }
+
+// ResidentBytes returns the memory that this process occupies, 0 where the kernel does not tell.
+func ResidentBytes() uint64 { return uint64(procField("/proc/self/status", "VmRSS:")) << 10 }
 
 // procField returns the number behind a key in a file of lines "key number", 0 if absent.
 func procField(path, key string) int64 {
@@ -78,11 +83,14 @@ type CPUMeter struct {
 	own  time.Duration
 }
 
-// StartCPUMeter begins to measure the shares; what is measured is this process alone.
-func StartCPUMeter() CPUMeter { return CPUMeter{from: readCPUTicks(), own: CPUTime()} }
+// StartCPUMeter begins to measure the shares; what is measured is this process, and those that it
+// started and saw end meanwhile.
+func StartCPUMeter() CPUMeter { return CPUMeter{from: readCPUTicks(), own: ownCPUTime()} }
+
+func ownCPUTime() time.Duration { return CPUTime() + cpuTimeOf(unix.RUSAGE_CHILDREN) }
 
 // Shares returns those since the meter was started.
-func (m CPUMeter) Shares() CPUShares { return m.from.shares(readCPUTicks(), CPUTime()-m.own) }
+func (m CPUMeter) Shares() CPUShares { return m.from.shares(readCPUTicks(), ownCPUTime()-m.own) }
 
 // cpuTicks are the kernel's counters of time over all CPUs.
 type cpuTicks struct{ total, idle, stolen int64 }

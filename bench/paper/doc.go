@@ -16,6 +16,7 @@
 //	lcr*.go        those of LCR
 //	run.go         the runner: clusters, rounds, time limit
 //	target.go      what the runner loads: a cluster of braid's in this process
+//	process.go     members in processes of their own, serving.go what these do, use.go what they use
 //	write.go       a run that writes, and what is counted
 //	burst.go       its load: exactly so many requests, timed one by one
 //	window.go      a run that writes for a time, with some members stopped

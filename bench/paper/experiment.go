@@ -41,6 +41,9 @@ type Setup struct {
 	// SnapshotBytes is how much log there is between snapshots; 0: braid's default. Bodies
 	// are kept for as long as the log.
 	SnapshotBytes int
+	// Processes: each member is a process of its own, and clients' commands come to it over TCP from
+	// the one that measures. So what it uses is known, and it can be killed.
+	Processes bool
 }
 
 // Work is what is measured once. Mostly that is exactly Requests commands.
@@ -110,8 +113,19 @@ const (
 	// MemberSync is the time that a member spent in making its log durable, the mean of all
 	// members: a batch waits for most of them, not for the leader alone.
 	MemberSync Metric = "member_sync_time_ms"
-	// CPU is this process's: all members and the load.
+	// CPU is of all members and the load.
 	CPU Metric = "cpu_us_per_request"
+	// LeaderCPU and FollowerCPU are of the leader's process and of the mean follower's, LeaderLoad and
+	// FollowerLoad the same for the time: a whole core is 100. Heap is of what is in use, without garbage;
+	// Resident is the process's whole memory. Members that share a process have none of these.
+	LeaderCPU        Metric = "leader_cpu_us_per_request"
+	FollowerCPU      Metric = "follower_cpu_us_per_request"
+	LeaderLoad       Metric = "leader_cpu_percent"
+	FollowerLoad     Metric = "follower_cpu_percent"
+	LeaderHeap       Metric = "leader_heap_mib"
+	FollowerHeap     Metric = "follower_heap_mib"
+	LeaderResident   Metric = "leader_resident_mib"
+	FollowerResident Metric = "follower_resident_mib"
 	// Bandwidth is of values that were written, until the last member had applied the last;
 	// of work for a time, of those answered in it.
 	Bandwidth Metric = "mib_per_s"
@@ -145,6 +159,8 @@ var labels = map[Metric]string{
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms",
 	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
+	LeaderCPU: "leader's CPU µs per request", FollowerCPU: "a follower's CPU µs per request", LeaderLoad: "leader's CPU, % of a core", FollowerLoad: "a follower's CPU, % of a core",
+	LeaderHeap: "leader's heap in use, MiB", FollowerHeap: "a follower's heap in use, MiB", LeaderResident: "leader's memory, MiB", FollowerResident: "a follower's memory, MiB",
 	Bandwidth: "MiB/s", Egress: "bytes from the leader per request",
 	Kept: "bytes kept by a follower per request", Written: "bytes written by a follower per request",
 	FirstRead: "first read, ms", MeanRead: "mean of all reads, ms", FirstLocal: "first read at the leader itself, ms", NextLocal: "later reads at the leader itself, ms",

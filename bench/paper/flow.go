@@ -43,23 +43,28 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 	if err := sleepUntil(ctx, f.began.Add(flowSettle)); err != nil {
 		return nil, err
 	}
-	from, before, answered := time.Since(f.began), t.read(leader), f.answered()
+	from, answered := time.Since(f.began), f.answered()
+	before, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	if err := sleepUntil(ctx, f.began.Add(from+f.work.For)); err != nil {
 		return nil, err
 	}
 	to, n := time.Since(f.began), float64(f.answered()-answered)
-	after := t.read(leader)
+	after, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	s := Sample{Throughput: n / (to - from).Seconds()}
 	if !sameLeaders(&before.leader, &after.leader) {
 		return nil, errors.New("the leader changed during the run")
 	}
 	if n > 0 {
 		s.addAnswers(f.within(from, to), &f.work)
-		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
-		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
-		s[EgressAll] = float64(after.egress()-before.egress()) / n
+		s.addCosts(&before, &after, n, to-from)
 	}
-	return s, nil
+	return s, t.weigh(ctx, s, leader)
 }
 
 // flow is an open loop. As in the paper, what is due while too much is under way is dropped.

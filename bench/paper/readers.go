@@ -61,11 +61,19 @@ func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member
 	if err := sleepUntil(ctx, r.began.Add(settleTime)); err != nil {
 		return nil, err
 	}
-	from, before := time.Since(r.began), t.read(leader)
+	from := time.Since(r.began)
+	before, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	if err := sleepUntil(ctx, r.began.Add(from+r.work.For)); err != nil {
 		return nil, err
 	}
-	to, after := time.Since(r.began), t.read(leader)
+	to := time.Since(r.began)
+	after, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	if !sameLeaders(&before.leader, &after.leader) {
 		return nil, errors.New("the leader changed during the run")
 	}

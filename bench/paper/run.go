@@ -25,7 +25,9 @@ type Config struct {
 	Command string
 	// Progress is called before every run; nil for nobody.
 	Progress func(Progress)
-	// Open starts clusters; nil: Open.
+	// Member is the command that runs [ServeMember], for members that are processes of their own.
+	Member []string
+	// Open starts clusters; nil: as Open does.
 	Open Opener
 	// Model computes what cannot be measured here; zero: package scale.
 	Model Model
@@ -56,7 +58,7 @@ const (
 // measured until then; an error comes without a result only if there is none.
 func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	if c.Open == nil {
-		c.Open = Open
+		c.Open = Open(c.Member)
 	}
 	if c.Model.Run == nil {
 		c.Model = scaleModel
@@ -75,7 +77,6 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	r.result = newResult(e, e.cases(c.Quick), c)
 	meter := bench.StartCPUMeter()
 	err := r.run(limited)
-	r.result.Machine.CPUShares = meter.Shares()
 	if verr := r.check(ctx); verr != nil {
 		r.result.note(violation + verr.Error())
 		err = errors.Join(verr, err)
@@ -83,6 +84,7 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	if cerr := r.close(); err == nil {
 		err = cerr
 	}
+	r.result.Machine.CPUShares = meter.Shares() // with processes of members, which have ended
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		r.result.note("stopped early: " + why(ctx, c))
 		if ctx.Err() == nil {

@@ -35,12 +35,14 @@ type Target interface {
 // Opener starts a cluster in an empty directory and returns when it is ready.
 type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 
-// Open starts a cluster as its setup says.
-func Open(ctx context.Context, dir string, s Setup) (Target, error) {
-	if s.Protocol != "" && !bench.Own(s.Protocol) {
-		return nil, fmt.Errorf("unknown protocol %q", s.Protocol)
+// Open starts clusters as their setups say; see [Config.Member].
+func Open(command []string) Opener {
+	return func(ctx context.Context, dir string, s Setup) (Target, error) {
+		if s.Protocol != "" && !bench.Own(s.Protocol) {
+			return nil, fmt.Errorf("unknown protocol %q", s.Protocol)
+		}
+		return openBraid(ctx, dir, s, command)
 	}
-	return openBraid(ctx, dir, s)
 }
 
 const (
@@ -58,10 +60,11 @@ const (
 	cacheBytes = 32 << 20
 )
 
-// braidTarget is a cluster of braid's, with all members in this process: real files, real
-// fsyncs and loopback TCP.
+// braidTarget is a cluster of braid's, with all members in this process, or each in one of its own: real
+// files, real fsyncs and loopback TCP.
 type braidTarget struct {
 	dir     string
+	command []string // of a member's process
 	setup   Setup
 	net     string // what links emulate now
 	members []*member
@@ -76,24 +79,46 @@ type braidTarget struct {
 // member is one of a cluster, which can be stopped and started again.
 type member struct {
 	options   braid.Options
-	addresses []string    // one for each network card
-	node      *braid.Node // nil while stopped
+	addresses []string // one for each network card
+	node      node     // nil while stopped
 	machine   *machine
 	reader    reader
 }
 
-func openBraid(ctx context.Context, dir string, s Setup) (Target, error) {
-	t := &braidTarget{dir: dir, setup: s, net: s.Net}
+// node is what a cluster needs of a member that runs.
+type node interface {
+	proposer
+	Propose(ctx context.Context, command []byte) (any, error)
+	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
+	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
+	TransferLeader(ctx context.Context, to braid.MemberID) error
+	SetNet(net string) error
+	Status() braid.Status
+	Err() error
+	Close() error
+}
+
+func openBraid(ctx context.Context, dir string, s Setup, command []string) (Target, error) {
+	t := &braidTarget{dir: dir, command: command, setup: s, net: s.Net}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if _, err := t.awaitLeader(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	if _, err := t.Run(ctx, Work{Requests: warmUp}); err != nil {
+	if err := t.warmUp(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("warming up: %w", err), t.Close())
 	}
 	return t, nil
+}
+
+// warmUp has the cluster apply some commands.
+func (t *braidTarget) warmUp(ctx context.Context) error {
+	if t.setup.Processes { // whose state machines have no bells
+		return errors.Join(t.reconnect(ctx), t.converge(ctx))
+	}
+	_, err := t.Run(ctx, Work{Requests: warmUp})
+	return err
 }
 
 func (t *braidTarget) open() error {
@@ -121,7 +146,7 @@ func (t *braidTarget) open() error {
 		o.Self, o.Members, o.Cluster = list[i].ID, slices.Clone(list), braid.ClusterIDOf(list, "paper")
 		o.Dir, o.ListenPeer, o.Answer = filepath.Join(t.dir, list[i].Name), m.addresses, m.reader.answer
 		m.options = o
-		if err := m.start(t.setup); err != nil {
+		if err := t.start(m); err != nil {
 			return err
 		}
 	}
@@ -129,12 +154,23 @@ func (t *braidTarget) open() error {
 }
 
 // start starts a member, or starts it again where it was stopped.
-func (m *member) start(s Setup) (err error) {
+func (t *braidTarget) start(m *member) error {
+	if t.setup.Processes {
+		return m.startProcess(t.setup, t.command)
+	}
+	return m.start(t.setup)
+}
+
+func (m *member) start(s Setup) error {
 	m.machine = newMachine(s.ApplyCost)
 	m.machine.store.values = make([][]byte, s.Keys)
-	m.node, err = braid.Open(m.options, m.machine)
-	m.reader.serve(m.node, m.machine)
-	return err
+	n, err := braid.Open(m.options, m.machine)
+	if err != nil {
+		return err
+	}
+	m.node = n
+	m.reader.serve(n, m.machine)
+	return nil
 }
 
 func (m *member) stop() error {
@@ -227,20 +263,39 @@ func (t *braidTarget) Check(context.Context) error {
 	if t.broken {
 		return nil
 	}
-	count, hash := t.members[0].machine.m.Digest()
+	digests, err := t.digests()
+	if err != nil {
+		return err
+	}
+	count, hash := digests[0].Count, digests[0].Hash
 	if count < t.applied || count > t.sent {
 		return fmt.Errorf("member 1 applied %d commands: %d were sent, of which %d took effect", count, t.sent, t.applied)
 	}
-	for i, m := range t.members {
-		n, h := m.machine.m.Digest()
-		if n != count {
-			return fmt.Errorf("member %d applied %d of %d commands", i+1, n, count)
+	for i, d := range digests {
+		if d.Count != count {
+			return fmt.Errorf("member %d applied %d of %d commands", i+1, d.Count, count)
 		}
-		if h != hash {
+		if d.Hash != hash {
 			return fmt.Errorf("members 1 and %d applied %d commands in different orders", i+1, count)
 		}
 	}
 	return nil
+}
+
+// digests are what the members have applied.
+func (t *braidTarget) digests() ([]Digest, error) {
+	all := make([]Digest, len(t.members))
+	var err error
+	for i, m := range t.members {
+		if p, ok := m.node.(*process); ok {
+			if all[i], err = call[Digest](context.Background(), p, "Digest", struct{}{}); err != nil {
+				return nil, fmt.Errorf("what member %d applied: %w", i+1, err)
+			}
+			continue
+		}
+		all[i].Count, all[i].Hash = m.machine.m.Digest()
+	}
+	return all, nil
 }
 
 // Close implements [Target] and removes the members' files.

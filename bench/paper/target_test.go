@@ -176,7 +176,7 @@ func TestRealBodies(t *testing.T) {
 
 func openReal(t *testing.T, s Setup) Target {
 	t.Helper()
-	target, err := Open(t.Context(), t.TempDir(), s)
+	target, err := Open(memberCommand(t))(t.Context(), t.TempDir(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	s, err := t.measure(ctx, l, leader)
 	l.stop()
 	for _, m := range down {
-		err = errors.Join(err, m.start(t.setup))
+		err = errors.Join(err, t.start(m))
 	}
 	answered, werr := l.wait(ctx)
 	t.sent += l.next.Load()
@@ -58,11 +58,19 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 	if err := sleepUntil(ctx, l.began.Add(settleTime)); err != nil {
 		return nil, err
 	}
-	from, before := time.Since(l.began), t.read(leader)
+	from := time.Since(l.began)
+	before, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	if err := sleepUntil(ctx, l.began.Add(from+l.work.For)); err != nil {
 		return nil, err
 	}
-	to, after := time.Since(l.began), t.read(leader)
+	to := time.Since(l.began)
+	after, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
 	done := l.within(from, to)
 	n := float64(len(done))
 	seconds := (to - from).Seconds()
@@ -72,11 +80,9 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 	}
 	if n > 0 {
 		s.addAnswers(done, &l.work)
-		s[CPU] = float64((after.cpu - before.cpu).Microseconds()) / n
-		s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n
-		s[EgressAll] = float64(after.egress()-before.egress()) / n
+		s.addCosts(&before, &after, n, to-from)
 	}
-	return s, nil
+	return s, t.weigh(ctx, s, leader)
 }
 
 func (s Sample) addLatencies(ascending []time.Duration) {
@@ -103,16 +109,17 @@ func (t *braidTarget) converge(ctx context.Context) error {
 	}
 	t.applied++
 	for {
-		counts := make([]uint64, len(t.members))
-		for i, m := range t.members {
-			counts[i], _ = m.machine.m.Digest()
+		all, err := t.digests()
+		if err != nil {
+			return err
 		}
-		if slices.Min(counts) == slices.Max(counts) && counts[0] >= t.applied {
-			t.applied = counts[0]
+		behind := slices.ContainsFunc(all, func(d Digest) bool { return d.Count != all[0].Count })
+		if !behind && all[0].Count >= t.applied {
+			t.applied = all[0].Count
 			return nil
 		}
 		if err := sleepUntil(ctx, time.Now().Add(2*time.Millisecond)); err != nil {
-			return fmt.Errorf("of %d commands the members have applied %d: %w", t.applied, counts, err)
+			return fmt.Errorf("of %d commands the members have applied, with their hashes, %d: %w", t.applied, all, err)
 		}
 	}
 }

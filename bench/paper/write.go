@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -54,7 +53,10 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	for _, m := range t.members {
 		m.machine.ringAt(t.applied)
 	}
-	before := t.read(leader)
+	before, err := t.read(ctx, leader)
+	if err != nil {
+		return nil, nil, err
+	}
 	commits := watchCommits(leader.node)
 	err = b.run(ctx)
 	if err != nil {
@@ -66,7 +68,11 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 		commits.stop()
 		return nil, nil, err
 	}
-	after := t.read(leader)
+	after, err := t.read(ctx, leader)
+	if err != nil {
+		commits.stop()
+		return nil, nil, err
+	}
 	s := sampleOf(b, last, &before, &after)
 	s[Replicated] = ms(commits.stop().Sub(b.began))
 	if !sameLeaders(&before.leader, &after.leader) {
@@ -87,7 +93,8 @@ func sameLeaders(before, after *braid.Status) bool {
 type reading struct {
 	leader    braid.Status
 	followers []braid.Status // of those that run
-	cpu       time.Duration
+	uses      uses
+	cpu       time.Duration // of all members and the load
 	syncTime  time.Duration // of all members together, to make their logs durable
 }
 
@@ -100,8 +107,10 @@ func (r *reading) egress() (bytes uint64) {
 	return bytes
 }
 
-func (t *braidTarget) read(leader *member) reading {
-	r := reading{leader: leader.node.Status(), cpu: bench.CPUTime()}
+func (t *braidTarget) read(ctx context.Context, leader *member) (r reading, err error) {
+	r.leader = leader.node.Status()
+	r.uses, err = t.uses(ctx, leader, false)
+	r.cpu = r.uses.cpu()
 	r.syncTime = r.leader.Log.SyncTime
 	for _, m := range t.members {
 		if m != leader && m.node != nil {
@@ -110,7 +119,7 @@ func (t *braidTarget) read(leader *member) reading {
 			r.syncTime += s.Log.SyncTime
 		}
 	}
-	return r
+	return r, err
 }
 
 // sampleOf turns what was read into figures.
@@ -187,7 +196,7 @@ type commitWatch struct {
 // watchInterval is how exactly a commitWatch knows.
 const watchInterval = 250 * time.Microsecond
 
-func watchCommits(n *braid.Node) *commitWatch {
+func watchCommits(n node) *commitWatch {
 	w := &commitWatch{quit: make(chan struct{}), last: time.Now()}
 	s := n.Status()
 	seen := s.Commits

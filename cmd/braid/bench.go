@@ -23,7 +23,7 @@ func init() { commands = append(commands, newBenchCommand) }
 
 func newBenchCommand() *cobra.Command {
 	return group("bench", "measure the log and the server, and their peers",
-		newBenchLogCommand(), newBenchKVCommand(), newBenchPaperCommand(), newMapKVCommand(), newEtcdMemberCommand())
+		newBenchLogCommand(), newBenchKVCommand(), newBenchPaperCommand(), newPaperMemberCommand(), newMapKVCommand(), newEtcdMemberCommand())
 }
 
 // benchLogFlags are the flags of braid bench log.

@@ -65,6 +65,22 @@ for one experiment, an array for several.`,
 	return cmd
 }
 
+// paperMember is the name of the command that is a member of an experiment's cluster.
+const paperMember = "paper-member"
+
+// newPaperMemberCommand is for experiments whose members are processes of their own, not for people.
+func newPaperMemberCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: paperMember, Short: "a member of an experiment's cluster, which braid bench paper starts", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(gcPercent)
+			}
+			return paper.ServeMember(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
 func experimentNames() []string {
 	var names []string
 	for _, e := range paper.Experiments() {
@@ -133,11 +149,16 @@ func (f *benchPaperFlags) run(cmd *cobra.Command, args []string) error {
 
 // measure runs experiments one after the other; what was measured before an error counts.
 func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Experiment, dir string, args []string) ([]*paper.Result, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	member := []string{executable, "bench", paperMember}
 	p := &paperProgress{on: !f.json && isTerminal(os.Stderr)}
 	defer p.clear()
 	var results []*paper.Result
 	for _, e := range experiments {
-		r, err := paper.Run(ctx, e, paper.Config{Dir: dir, Quick: f.quick, Rounds: f.rounds, Command: f.command(args), Progress: p.show})
+		r, err := paper.Run(ctx, e, paper.Config{Dir: dir, Quick: f.quick, Rounds: f.rounds, Command: f.command(args), Member: member, Progress: p.show})
 		if r != nil {
 			results = append(results, r)
 		}

@@ -1,0 +1,26 @@
+package paper
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// memberEnv makes the test's own executable a member of a cluster.
+const memberEnv = "BRAID_PAPER_TEST_MEMBER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(memberEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := ServeMember(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// memberCommand is how tests start members that are processes of their own.
+func memberCommand(t *testing.T) []string {
+	t.Setenv(memberEnv, "1")
+	return []string{os.Args[0]}
+}
