@@ -270,6 +270,7 @@ func onHeartbeatResp(r *Raft, m message) {
 		p.become(probe, p.match+1, r.now)
 	}
 	r.replicate(p)
+	r.handOverAgain(p, m)
 }
 
 // late reports whether p answers something that was sent before its phase began. An answer to a

@@ -16,6 +16,8 @@ type handover struct {
 	// waits: coded entries are not committed yet. The next leader would have to make their bodies
 	// whole first.
 	waits bool
+	// told is when that member was last told to stand; 0: it was not.
+	told time.Duration
 	// sent: somebody was told to stand in this term; stays true.
 	sent bool
 }
@@ -44,7 +46,7 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	if p == nil || !r.voter(p.id) {
 		return protocol.ReasonInvalidChange, r.cfg.Self
 	}
-	r.lead.hand.to, r.lead.hand.until = p.id, r.now+r.cfg.ElectionTimeout
+	r.lead.hand = handover{to: p.id, until: r.now + r.cfg.ElectionTimeout, sent: r.lead.hand.sent}
 	r.replicate(p)
 	r.handOver(p)
 	return protocol.ReasonNone, 0
@@ -76,12 +78,20 @@ func (r *Raft) handOver(p *progress) {
 	if h.waits = len(r.coded) > 0; h.waits {
 		return
 	}
-	h.sent = true
+	h.told, h.sent = r.now, true
 	m := msg(protocol.Message{Type: MsgTimeoutNow, To: p.id}, Part{})
 	if r.lastCoded > 0 {
 		m.Commit = r.commit
 	}
 	r.send(m)
+}
+
+// handOverAgain tells the next leader again. It answers a heartbeat that left after it was told to
+// stand, and still follows: it did not hear of it.
+func (r *Raft) handOverAgain(p *progress, m message) {
+	if h := &r.lead.hand; h.to == p.id && h.told > 0 && m.Context > stamp(h.told) {
+		r.handOver(p)
+	}
 }
 
 func onTimeoutNow(r *Raft, m message) {
