@@ -3,7 +3,9 @@ package transport
 import (
 	"encoding/binary"
 	"errors"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,4 +184,30 @@ func TestEmulatedCardIsShared(t *testing.T) {
 		}
 	}
 	t.Errorf("%d large frames came, and no small one within 200 ms of them", came)
+}
+
+// TestEmulatedConnectionSaysWhyItEnded: a reader learns that the connection was closed here, or why
+// nothing could be written, not that nothing came in time.
+func TestEmulatedConnectionSaysWhyItEnded(t *testing.T) {
+	a, _ := emulated(t, "latency=1ms", nil)
+	for name, c := range map[string]struct {
+		end  func(*shapedConn)
+		want error
+	}{
+		"closed":       {func(c *shapedConn) { c.Close() }, net.ErrClosed},
+		"write failed": {func(c *shapedConn) { c.fail(syscall.EPIPE) }, syscall.EPIPE},
+	} {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		conn := newShapedConn(a.shaper, ours, 0, 2, nil)
+		read := make(chan error, 1)
+		go func() {
+			_, err := newReader(conn, 1<<10, time.Hour, &counters{total: &totals{}}).header()
+			read <- err
+		}()
+		c.end(conn)
+		if err := get(t, read, "end"); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

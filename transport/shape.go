@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -273,11 +274,24 @@ func (c *shapedConn) Close() error {
 	return nil
 }
 
+// Read says why the connection ended. Close ends reading by a deadline, which is not the reason.
+func (c *shapedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if why := c.err(); why != nil {
+			err = why
+		}
+	}
+	return n, err
+}
+
 func (c *shapedConn) SetReadDeadline(d time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shut {
-		return net.ErrClosed
+	if err := c.err(); err != nil {
+		return err
 	}
 	return c.Conn.SetReadDeadline(d)
 }
