@@ -238,9 +238,11 @@ func (l *library) read(id braid.MemberID, ref braid.BodyRef) (got []byte) {
 var sizes = []int{1, 2, 3, 100, 4095, 65_537, 1 << 20, 4<<20 - 1, 4 << 20}
 
 func TestBodiesAreWrittenAndReadEverywhere(t *testing.T) {
+	t.Parallel()
 	for _, placement := range []string{braid.PlacementCopy, braid.PlacementCode} {
 		for _, members := range []int{1, 3, 5} {
 			t.Run(fmt.Sprintf("%s, %d members", placement, members), func(t *testing.T) {
+				t.Parallel()
 				l := newLibrary(t, members, func(o *braid.Options) { o.Placement = placement })
 				l.leader()
 				l.put("x", sizes...)
@@ -259,8 +261,12 @@ func TestBodiesAreWrittenAndReadEverywhere(t *testing.T) {
 }
 
 func TestBodiesSurviveTheirLeaders(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"one instance": nil, "three": woven(3)} {
-		t.Run(name, func(t *testing.T) { testBodiesSurviveTheirLeaders(newLibrary(t, 3, tune)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testBodiesSurviveTheirLeaders(newLibrary(t, 3, tune))
+		})
 	}
 }
 
@@ -279,6 +285,7 @@ func testBodiesSurviveTheirLeaders(l *library) {
 }
 
 func TestBodiesAreThereWithTwoOfFiveMembersDown(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 5, nil)
 	leader := l.leader()
 	l.put("all", sizes...)
@@ -297,6 +304,7 @@ func TestBodiesAreThereWithTwoOfFiveMembersDown(t *testing.T) {
 }
 
 func TestALaggardFetchesTheBodiesOfASnapshot(t *testing.T) {
+	t.Parallel()
 	short := func(o *braid.Options) { o.SnapshotBytes = 64 << 10 }
 	for name, tune := range map[string]func(*braid.Options){"one instance": short, "three": woven(3, short)} {
 		t.Run(name, func(t *testing.T) { testALaggardFetchesBodies(newLibrary(t, 3, tune)) })
@@ -343,6 +351,7 @@ func (l *library) complete() {
 }
 
 func TestDamagedBodiesAreFoundAndRepaired(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 3, func(o *braid.Options) { o.ScrubBytesPerSecond, o.SnapshotBytes = 1<<30, 64<<10 })
 	leader := l.leader()
 	name, _ := l.coded(1<<20, 2)
@@ -392,6 +401,7 @@ func damage(t *testing.T, dir string, body []byte) (found int) {
 }
 
 func TestLargeBodiesOnSlowLinksDoNotCostTheLeaderItsOffice(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 3, func(o *braid.Options) { o.Net = "latency=1ms,bandwidth=40mbit" })
 	l.leader()
 	for i := range 2 { // each takes several election timeouts
@@ -424,6 +434,7 @@ func TestBodiesAreNotCopiedOnTheirWay(t *testing.T) {
 }
 
 func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 5, func(o *braid.Options) { o.ScrubBytesPerSecond, o.SnapshotBytes, o.TrimWhole = 1<<30, 64<<10, true })
 	leader := l.leader()
 	_, ref := l.coded(1<<20, 2)
@@ -440,6 +451,7 @@ func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
 }
 
 func TestReleasedBodiesMakeRoom(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = 1 << 20 })
 	l.leader()
 	for range 60 { // 60 MiB under the same names
@@ -474,8 +486,10 @@ func (l *library) release() {
 }
 
 func TestANewMemberGetsItsFragments(t *testing.T) {
+	t.Parallel()
 	for name, snapshotBytes := range map[string]int{"from the log": 1 << 30, "from a snapshot": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes })
 			old := l.leader()
 			l.coded(1<<20, 2)
@@ -503,8 +517,10 @@ func TestANewMemberGetsItsFragments(t *testing.T) {
 // TestSevenMembersBecomeThree: three of seven are not enough for rows of three. Those who stay
 // make whole copies, and with one of them down everything is there.
 func TestSevenMembersBecomeThree(t *testing.T) {
+	t.Parallel()
 	for name, snapshotBytes := range map[string]int{"in the log": 1 << 30, "behind the log": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLibrary(t, 7, func(o *braid.Options) { o.SnapshotBytes, o.CodeK = snapshotBytes, 3 })
 			l.leader()
 			l.coded(1<<20, 3)
@@ -538,6 +554,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 }
 
 func TestTooFewFragmentsAreReported(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 3, nil)
 	leader := l.leader()
 	_, ref := l.coded(1<<20, 2)

@@ -236,6 +236,7 @@ func (c *cluster) verify(acked []string) {
 }
 
 func TestEveryMemberTakesProposalsAndReads(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.leader()
 	acked := c.fill("x", 50)
@@ -244,6 +245,7 @@ func TestEveryMemberTakesProposalsAndReads(t *testing.T) {
 }
 
 func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){
 		"batching":        func(o *braid.Options) { o.NoBatching = true },
 		"pipeline":        func(o *braid.Options) { o.NoPipeline = true },
@@ -261,6 +263,7 @@ func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
 		"reads by a lease":    func(o *braid.Options) { o.LeaseReads = true },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, tune)
 			c.leader()
 			c.verify(c.fill("x", 30))
@@ -269,6 +272,7 @@ func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
 }
 
 func TestNothingIsLostWhenTheLeaderStops(t *testing.T) {
+	t.Parallel()
 	nothingIsLostWhenTheLeaderStops(newCluster(t, 3, nil))
 }
 
@@ -296,6 +300,7 @@ func (c *cluster) restart() {
 }
 
 func TestEverythingIsThereAfterAFullRestart(t *testing.T) {
+	t.Parallel()
 	everythingIsThereAfterAFullRestart(newCluster(t, 3, nil))
 }
 
@@ -309,6 +314,7 @@ func everythingIsThereAfterAFullRestart(c *cluster) {
 }
 
 func TestARestartedMemberServesReadsInAnIdleCluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	acked := c.fill("x", 3)
@@ -319,6 +325,7 @@ func TestARestartedMemberServesReadsInAnIdleCluster(t *testing.T) {
 }
 
 func TestALaggardCatchesUpBySnapshot(t *testing.T) {
+	t.Parallel()
 	aLaggardCatchesUpBySnapshot(newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
 }
 
@@ -341,7 +348,10 @@ func aLaggardCatchesUpBySnapshot(c *cluster) {
 	c.verify(acked)
 }
 
-func TestMembershipChanges(t *testing.T) { testMembershipChanges(newCluster(t, 3, nil)) }
+func TestMembershipChanges(t *testing.T) {
+	t.Parallel()
+	testMembershipChanges(newCluster(t, 3, nil))
+}
 
 func testMembershipChanges(c *cluster) {
 	t := c.t
@@ -377,6 +387,7 @@ func testMembershipChanges(c *cluster) {
 // TestAMemberThatWasAwayAnswersALeaderThatItDoesNotKnow: the leader joined meanwhile, and says where
 // it is to be found.
 func TestAMemberThatWasAwayAnswersALeaderThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.led()
 	c.stop(3)
@@ -398,6 +409,7 @@ func TestAMemberThatWasAwayAnswersALeaderThatItDoesNotKnow(t *testing.T) {
 }
 
 func TestLeadershipIsHandedOver(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	to := leader%3 + 1
@@ -412,6 +424,7 @@ func TestLeadershipIsHandedOver(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, func(o *braid.Options) { o.MaxCommandBytes, o.MaxPendingBytes = 100, 1000 })
 	c.leader()
 	_, err := c.any().Propose(c.ctx(), make([]byte, 101))

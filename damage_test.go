@@ -38,6 +38,7 @@ func files(t *testing.T, pattern string) []string {
 // TestDamageInLogBehindASnapshot: a byte goes bad in a part of the log for which a snapshot
 // stands. The member starts and has everything.
 func TestDamageInLogBehindASnapshot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
 	c.leader()
 	var acked []string
@@ -55,6 +56,7 @@ func TestDamageInLogBehindASnapshot(t *testing.T) {
 // TestDamagedSnapshotAtStart: the newest snapshot is damaged. The one before it and the log
 // are enough.
 func TestDamagedSnapshotAtStart(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
 	c.leader()
 	var acked []string
@@ -81,6 +83,7 @@ func TestDamagedSnapshotAtStart(t *testing.T) {
 // finds and counts them. A snapshot is made that stands for the log, and one for the snapshot;
 // then nothing is left to mend, and a start finds nothing missing.
 func TestScrubMends(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(o *braid.Options) {
 		o.SnapshotBytes, o.ScrubBytesPerSecond = 64<<10, 1<<30
 	})

@@ -19,6 +19,7 @@ import (
 // acknowledgement: a majority has the command. So no member counts, and no answer leaves, before
 // its disk is done.
 func TestAcknowledgedIsDurable(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"one instance": nil, "woven": woven(3)} {
 		t.Run(name, func(t *testing.T) {
 			disks := map[braid.MemberID]*watchedDisk{}
@@ -171,6 +172,7 @@ func leads(n *braid.Node, id braid.MemberID) bool {
 // TestAllDirectoriesAboveAreDurable begins a member where several directories of its path do not
 // exist yet. A power loss leaves none of them out, and so nothing of what was acknowledged.
 func TestAllDirectoriesAboveAreDurable(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewCrashableMem()
 	c := newCluster(t, 1, func(o *braid.Options) { o.Dir, o.FS = "var/lib/braid/m1", disk })
 	c.leader()

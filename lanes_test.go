@@ -12,6 +12,7 @@ func byLanes(o *braid.Options) { o.Protocol = "lcr" }
 // What is proposed blindly is there once on every member, in either mode: after the leader stopped, after
 // all were restarted, on a member that got a snapshot, and below changes of the members.
 func TestBlindCommandsTakeEffectOnce(t *testing.T) {
+	t.Parallel()
 	confirmed, accepted := braid.ProposeOptions{Blind: true}, braid.ProposeOptions{Mode: braid.ModeAccepted}
 	for name, test := range map[string]struct {
 		how braid.ProposeOptions
@@ -24,6 +25,7 @@ func TestBlindCommandsTakeEffectOnce(t *testing.T) {
 		"a laggard, confirmed":      {confirmed, aLaggardCatchesUpBySnapshot},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, func(o *braid.Options) {
 				byLanes(o)
 				o.SnapshotBytes = 4 << 10
@@ -35,6 +37,7 @@ func TestBlindCommandsTakeEffectOnce(t *testing.T) {
 }
 
 func TestBodiesBesideLanes(t *testing.T) {
+	t.Parallel()
 	testBodiesSurviveTheirLeaders(newLibrary(t, 3, func(o *braid.Options) {
 		byLanes(o)
 		o.Placement, o.CodeK = braid.PlacementCode, 2

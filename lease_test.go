@@ -17,6 +17,7 @@ import (
 // others have another leader. Who asked it meanwhile must not be answered by the lease that
 // it had before.
 func TestLeaseAfterATurnThatStalled(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(o *braid.Options) { o.LeaseReads, o.NoAsyncApply = true, true })
 	old := c.leader()
 	_, err := c.nodes[old].Propose(c.ctx(), []byte("first"))

@@ -40,8 +40,10 @@ func (c *cluster) led() {
 }
 
 func TestWovenInstancesAreOneLog(t *testing.T) {
+	t.Parallel()
 	for _, instances := range []int{1, 3, 4} {
 		t.Run(fmt.Sprintf("%d instances", instances), func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, woven(instances))
 			c.led()
 			acked := c.fill("x", 50)
@@ -72,6 +74,7 @@ func TestWovenInstancesAreOneLog(t *testing.T) {
 }
 
 func TestNothingIsLostWhenALeaderOfInstancesStops(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"together": woven(4), "spread": woven(3, spread)} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 3, tune)
@@ -90,6 +93,7 @@ func TestNothingIsLostWhenALeaderOfInstancesStops(t *testing.T) {
 }
 
 func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, woven(3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
 	c.led()
 	leader := c.leader()
@@ -127,7 +131,9 @@ func (c *cluster) ledBy(want func(instance int) braid.MemberID, why string) {
 }
 
 func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
+	t.Parallel()
 	t.Run("spread", func(t *testing.T) {
+		t.Parallel()
 		c := newCluster(t, 3, woven(4, spread))
 		want := func(i int) braid.MemberID { return braid.MemberID((i-1)%3 + 1) }
 		c.ledBy(want, "they take turns")
@@ -144,6 +150,7 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 		require.EqualValues(t, 3, c.any().Status().Instances[0].Leader, "whom an operator chose stays")
 	})
 	t.Run("together", func(t *testing.T) {
+		t.Parallel()
 		c := newCluster(t, 3, woven(4))
 		c.leader()
 		together := func(first func() braid.MemberID) func(int) braid.MemberID {
@@ -160,12 +167,17 @@ func TestInstancesGoToWhoShouldLeadThem(t *testing.T) {
 }
 
 func TestMembersOfWovenInstancesChange(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"together": woven(3), "spread": woven(3, spread)} {
-		t.Run(name, func(t *testing.T) { testMembershipChanges(newCluster(t, 3, tune)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testMembershipChanges(newCluster(t, 3, tune))
+		})
 	}
 }
 
 func TestBodiesOfWovenInstances(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t, 3, woven(3)) // spread, for what is coded
 	l.leader()
 	l.put("x", sizes...)
@@ -189,8 +201,10 @@ func TestBodiesOfWovenInstances(t *testing.T) {
 }
 
 func TestALogIsReshapedUnderLoad(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"together": woven(2), "spread": woven(2, spread)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, tune)
 			c.led()
 			var acked []string
@@ -221,6 +235,7 @@ func TestALogIsReshapedUnderLoad(t *testing.T) {
 }
 
 func TestReshapingIsRefusedWhereItMakesNoSense(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, woven(2))
 	c.led()
 	var refused *braid.RefusedError
@@ -234,6 +249,7 @@ func TestReshapingIsRefusedWhereItMakesNoSense(t *testing.T) {
 
 // Ids of instances have gaps after reshapes: leaders are spread evenly all the same.
 func TestLeadersAreSpreadAfterReshapes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, woven(3, spread))
 	c.led()
 	require.NoError(t, c.nodes[1].Reshape(c.ctx(), 1))
@@ -256,8 +272,10 @@ func TestLeadersAreSpreadAfterReshapes(t *testing.T) {
 }
 
 func TestAMemberThatMissedAReshape(t *testing.T) {
+	t.Parallel()
 	for name, snapshotBytes := range map[string]int{"with the log": 1 << 20, "without": 4 << 10} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, woven(4, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes }))
 			c.led()
 			acked := c.fill("before", 10)
@@ -287,6 +305,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 }
 
 func TestAClientsCommandsTakeEffectInOrder(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"one instance": nil, "four": woven(4), "spread": woven(3, spread)} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 3, tune)
@@ -322,6 +341,7 @@ func TestAClientsCommandsTakeEffectInOrder(t *testing.T) {
 }
 
 func TestAClientStopsAtAFailure(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	leader := c.leader()
 	client := c.nodes[leader].Client()
@@ -353,6 +373,7 @@ func TestAClientStopsAtAFailure(t *testing.T) {
 }
 
 func TestWhoIsRemovedMayStopAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"together": woven(3), "spread": woven(3, spread)} {
 		for _, leads := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, the leader %t", name, leads), func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // An answer before a command is applied: the state machine of the member that is asked stands still
 // until the answer has come. Raft has no such answers, and answers with the result.
 func TestAnswersBeforeACommandIsApplied(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"slotpaxos", "raft"} {
 		t.Run(protocol, func(t *testing.T) {
 			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = protocol })
@@ -57,6 +58,7 @@ func TestAnswersBeforeACommandIsApplied(t *testing.T) {
 // A token makes other members wait for a command that is accepted, and not applied where it is read or
 // where the next command is proposed.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = "slotpaxos" })
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()

@@ -48,6 +48,7 @@ func (r readiness) Status() (st braid.Status) {
 func (r readiness) ReadBarrier(ctx context.Context) error { return r.barrier(ctx) }
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	level := func(context.Context) error { return nil }
 	stuck := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	refused := func(context.Context) error { return braid.ErrStopped }

@@ -30,9 +30,11 @@ func remove(id braid.MemberID) braid.Change {
 }
 
 func TestARemovedMemberStops(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"raft": nil, "spread": woven(3, spread)} {
 		for _, leads := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, leads %t", name, leads), func(t *testing.T) {
+				t.Parallel()
 				c := newCluster(t, 3, tune)
 				c.led()
 				leaves := c.leader()
@@ -57,8 +59,10 @@ func TestARemovedMemberStops(t *testing.T) {
 }
 
 func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
+	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){"raft": nil, "woven": woven(2)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t, 3, tune)
 			c.led()
 			leaves := c.leader()%3 + 1

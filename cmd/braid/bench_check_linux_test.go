@@ -36,6 +36,7 @@ func checkedLoad(t *testing.T, endpoints []string) (judge func() bench.KVResult)
 
 // What the clients of bench kv see while the leader is killed has an order that explains it.
 func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	leader := c.leader()
 	var others []string
@@ -90,11 +91,11 @@ func all(lines <-chan string) string {
 
 // A program that is measured, and stopped, by bench kv as a server of its own kind.
 func TestBenchKVOnTheMapService(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
 		dir = "."
 	}
-	t.Setenv(beBraid, "1")
 	for _, c := range []struct{ protocol, size string }{{"raft-map", "100"}, {"craft-map", "100-20000"}} {
 		stdout := ok(t, "bench", "kv", "--protocol", c.protocol, "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size", c.size,
 			"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)

@@ -15,6 +15,7 @@ import (
 
 // The loads of bench kv on a cluster of processes, by the command.
 func TestBenchKVLoads(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--max-request-bytes=2097152")
 	endpoints := strings.Join(c.endpoints, ",")
 	load := func(t *testing.T, args ...string) *bench.KVResult {
@@ -97,11 +98,11 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 
 // Servers that bench kv starts itself take what it sends, of any size that it offers.
 func TestBenchKVLargeValues(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
 		dir = "."
 	}
-	t.Setenv(beBraid, "1")
 	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=etcd", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
 		"--write-ratio=0.7", "--total=6", "--json", "--data", dir)
 	var c bench.KVContest

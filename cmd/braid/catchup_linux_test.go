@@ -19,9 +19,9 @@ import (
 // TestAFollowerArrivesUnderWrites: what a member lacks takes longer to send than it takes until
 // the log is cut twice. It still arrives, with at most two snapshots.
 func TestAFollowerArrivesUnderWrites(t *testing.T) {
-	t.Setenv("ETCD_SNAPSHOT_BYTES", "1048576")
-	t.Setenv("ETCD_KEEP_LOG_BYTES", "67108864")
-	c := up(t, dataDir(t), "--net=bandwidth=100mbit")
+	t.Parallel()
+	env := []string{"ETCD_SNAPSHOT_BYTES=1048576", "ETCD_KEEP_LOG_BYTES=67108864"}
+	c := upWith(t, env, dataDir(t), "--net=bandwidth=100mbit")
 	leader := c.leader()
 	var follower string
 	for name := range c.alive(leader) {
@@ -63,7 +63,7 @@ func TestAFollowerArrivesUnderWrites(t *testing.T) {
 	}
 	defer func() { t.Logf("%d snapshots sent", sentSnapshots()) }()
 	again := strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")
-	begin(t, "", again[1:]...)
+	beginWith(t, env, "", again[1:]...)
 	there := c.client(strings.TrimPrefix(c.clients[follower], "http://"))
 	eventually(t, "the member has what is written now", func(ctx context.Context) bool {
 		now, err := client.Get(ctx, "more0", clientv3.WithKeysOnly())

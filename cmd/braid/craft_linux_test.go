@@ -156,6 +156,7 @@ func (c *cluster) logged(name string) (bytes int) {
 }
 
 func TestCraftReadsEveryValueEverywhere(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft")
 	one, sixteen := letters(1<<20, 1), letters(16<<20, 2)
 	all := c.alive()
@@ -244,6 +245,7 @@ func (w *largeWriters) end() {
 }
 
 func TestCraftLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--nodes=5", "--protocol=craft")
 	w := c.writeLarge()
@@ -268,6 +270,7 @@ func TestCraftLosesNothing(t *testing.T) {
 }
 
 func TestCraftRepairsDamage(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft", "--scrub-rate=268435456")
 	value := letters(1<<20, 4)
 	client := c.largeClient(c.endpoints...)
@@ -315,6 +318,7 @@ func TestCraftRepairsDamage(t *testing.T) {
 
 // TestCraftJoin adds a member, which makes its own fragments of what was there before.
 func TestCraftJoin(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
 	values := map[string]string{"a": letters(1<<20, 7)}
 	client := c.largeClient(c.endpoints...)
@@ -351,6 +355,7 @@ func TestCraftJoin(t *testing.T) {
 }
 
 func TestCraftSnapshotAndRestore(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
 	values := map[string]string{"a": letters(1<<20, 5), "b": "small"}
 	client := c.largeClient(c.endpoints...)

@@ -136,6 +136,7 @@ func killOfTheLeader(t *testing.T) time.Duration {
 }
 
 func TestKillOfAllAndResume(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir)
 	w := write(t, c)
@@ -157,6 +158,7 @@ func TestKillOfAllAndResume(t *testing.T) {
 }
 
 func TestKillsInTurn(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--restart")
 	w := write(t, c)
 	for _, name := range []string{c.leader(), "m1", "m2", "m3"} {
@@ -182,6 +184,7 @@ func TestKillsInTurn(t *testing.T) {
 // A leader whose process stood still does not know that it was deposed. What it is asked
 // then must not be answered from the past.
 func TestPausedLeaderServesNothingOld(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	leader := c.leader()
 	old := strings.TrimPrefix(c.clients[leader], "http://")

@@ -42,9 +42,9 @@ func flipValue(t *testing.T, dir, name, value string) {
 }
 
 // databaseOfThree is a cluster with some keys, whose databases have them.
-func databaseOfThree(t *testing.T, args ...string) (*cluster, map[string]string) {
+func databaseOfThree(t *testing.T, env []string, args ...string) (*cluster, map[string]string) {
 	t.Helper()
-	c := up(t, dataDir(t), args...)
+	c := upWith(t, env, dataDir(t), args...)
 	client, values := c.client(), map[string]string{}
 	for i := range 50 {
 		key, value := fmt.Sprintf("key-%02d", i), fmt.Sprintf("value-of-%02d-%s", i, letters(40, uint64(i)))
@@ -93,13 +93,14 @@ func (c *cluster) same(endpoints []string) {
 // is down. It never serves that value: it says that it is corrupt, takes the state of another
 // member and is as the others.
 func TestDamagedDatabaseIsRepairedAtStart(t *testing.T) {
-	c, values := databaseOfThree(t)
+	t.Parallel()
+	c, values := databaseOfThree(t, nil)
 	bad := strings.TrimPrefix(c.clients["m2"], "http://")
 	other := strings.TrimPrefix(c.clients["m1"], "http://")
 	c.stop()
 	flipValue(t, c.dir, "m2", values["key-17"])
 
-	again := launched(t, c.dir)
+	again := launched(t, nil, c.dir)
 	seen := make(chan error, 1)
 	client := again.client(bad)
 	go func() { seen <- right(t.Context(), client, "key-17", values["key-17"]) }()
@@ -130,7 +131,8 @@ func right(ctx context.Context, client *clientv3.Client, key, want string) error
 // TestDamagedDatabaseIsRepairedWhileRunning flips a byte below a running member. Nobody reads it:
 // the scrub finds it.
 func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
-	c, values := databaseOfThree(t, "--scrub-rate=67108864")
+	t.Parallel()
+	c, values := databaseOfThree(t, nil, "--scrub-rate=67108864")
 	for _, name := range []string{c.leader(), "m3"} {
 		bad := strings.TrimPrefix(c.clients[name], "http://")
 		other := strings.TrimPrefix(c.clients[map[bool]string{true: "m2", false: "m1"}[name == "m1"]], "http://")
@@ -151,14 +153,15 @@ func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 // right checksums, as a member would have it that computed something else. It is found by
 // comparing hashes.
 func TestMemberThatDiffersIsRepaired(t *testing.T) {
-	t.Setenv("ETCD_CORRUPT_CHECK_TIME", "500ms")
-	c, values := databaseOfThree(t)
+	t.Parallel()
+	env := []string{"ETCD_CORRUPT_CHECK_TIME=500ms"}
+	c, values := databaseOfThree(t, env)
 	bad := strings.TrimPrefix(c.clients["m2"], "http://")
 	other := strings.TrimPrefix(c.clients["m1"], "http://")
 	c.stop()
 	changeValue(t, filepath.Join(c.dir, "m2", storeDir, "db"), values["key-31"])
 
-	again := launched(t, c.dir)
+	again := launched(t, env, c.dir)
 	again.alarmed(other, true)
 	again.alarmed(other, false)
 	again.reads(map[string]string{"m2": bad}, values)

@@ -154,6 +154,7 @@ func (c *tight) accepts() {
 // TestFullDisks writes until all disks are full: writes are refused, nobody ends, reads are
 // served, and with more room everything goes on by itself.
 func TestFullDisks(t *testing.T) {
+	t.Parallel()
 	c, ok := tightCluster(t)
 	if !ok {
 		return
@@ -203,6 +204,7 @@ func TestFullDisks(t *testing.T) {
 // TestFullDiskOfAFollower lets others fill the disk of one member to the last byte: it raises the
 // alarm, stays, serves, can be killed and started again, and recovers.
 func TestFullDiskOfAFollower(t *testing.T) {
+	t.Parallel()
 	c, ok := tightCluster(t)
 	if !ok {
 		return

@@ -14,8 +14,10 @@ import (
 // TestAClusterGrowsFromOneToThree: members that were added and do not come, or not yet, hold
 // up nothing; those that come become voters by themselves.
 func TestAClusterGrowsFromOneToThree(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"raft", "niagara"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			first := newServeFlags(t)
 			serving(t, first, "--protocol", protocol)
 			ctl := func(args ...string) string {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/authpb"
@@ -343,10 +342,6 @@ func sameEvents(t *testing.T, a, b []*mvccpb.Event) {
 	}
 }
 
-// calmly makes the members that are started from now on patient, for tests that do not
-// expect any change of leaders, however busy the machine is.
-func calmly(t *testing.T) {
-	t.Helper()
-	t.Setenv("ETCD_ELECTION_TIMEOUT", fmt.Sprint((3 * time.Second).Milliseconds()))
-	t.Setenv("ETCD_HEARTBEAT_INTERVAL", "100")
-}
+// calm is the environment of members that are patient, for tests that do not expect any change of
+// leaders, however busy the machine is.
+var calm = []string{"ETCD_ELECTION_TIMEOUT=3000", "ETCD_HEARTBEAT_INTERVAL=100"}

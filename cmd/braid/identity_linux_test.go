@@ -161,8 +161,12 @@ func (c *trio) replace(i, through int) {
 // A member that lost its disk does not help to elect one that lacks what it acknowledged: with
 // its unchanged command, and as one that joins.
 func TestAWipedMemberDoesNotVote(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"new", "existing"} {
-		t.Run(how, func(t *testing.T) { aWipedMemberDoesNotVote(t, how == "existing") })
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			aWipedMemberDoesNotVote(t, how == "existing")
+		})
 	}
 }
 
@@ -196,8 +200,10 @@ func aWipedMemberDoesNotVote(t *testing.T, joins bool) {
 
 // The same under a leader that lives, with the unchanged command and as one that joins.
 func TestAWipedMemberUnderALivingLeader(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"new", "existing"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			c := newTrio(t)
 			const puts = 30 // that many proposals of 2 stand in the log
 			for n := range puts {
@@ -227,6 +233,7 @@ func TestAWipedMemberUnderALivingLeader(t *testing.T) {
 
 // An old copy of a directory is not the member, however often it is started.
 func TestAnOldCopyOfADirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	require.NoError(t, c.running[2].cmd.Process.Signal(syscall.SIGTERM))
 	code, stderr := c.running[2].exit()

@@ -17,6 +17,7 @@ import (
 // TestLargePutsOutliveTheLeader: what a member has gathered while there is no leader is more
 // than one frame takes. All of it succeeds once there is one.
 func TestLargePutsOutliveTheLeader(t *testing.T) {
+	t.Parallel()
 	const puts, size = 100, 1 << 20
 	c := up(t, dataDir(t))
 	leader := c.leader()

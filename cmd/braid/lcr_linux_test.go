@@ -331,6 +331,7 @@ func (a *accounts) check(client *clientv3.Client) {
 // modes, read, and change what they read. What they see has an order that explains it. What was accepted
 // takes effect once, and is seen with its token and by barrier reads. Sums are conserved.
 func TestLCRUnderKills(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=lcr", "--restart", "--lane-prefix=check-=confirmed")
 	judge := checkedLoad(t, c.endpoints)
 	s, a := c.sense(), c.transfer()
@@ -363,6 +364,7 @@ func TestLCRUnderKills(t *testing.T) {
 
 // The leader dies together with the member that accepts, which alone sends others what it accepted.
 func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=lcr", "--nodes=5", "--net=latency=5ms")
 	a := c.transfer()
 	leader := c.leader()

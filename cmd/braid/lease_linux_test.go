@@ -42,6 +42,7 @@ func keepAlive(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID
 // read or renewed for longer than a lease lives. Its client comes all the time: it lives. When the client
 // comes no more, it ends.
 func TestLeaseOutlivesAStalledInstance(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
 	client := c.client(c.alive()[names[0]])
@@ -82,6 +83,7 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 // The member that keeps the leases' time stands still, another one takes over, and the first
 // comes back and finds all leases expired. It must not end one whose client comes.
 func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	here := map[bool]string{true: "m2", false: "m1"}[c.leader() == "m1"]
 	client := c.client(c.alive()[here])

@@ -24,9 +24,9 @@ import (
 )
 
 func TestNiagaraAnswersAsRaftDoes(t *testing.T) {
-	calmly(t)
+	t.Parallel()
 	steps := writeHistory(20190325, 450)
-	raft := up(t, dataDir(t))
+	raft := upWith(t, calm, dataDir(t))
 	onRaft := raft.play(steps)
 	raft.stop()
 	failures := slices.DeleteFunc(slices.Clone(onRaft.failures), func(f string) bool { return f == "" })
@@ -34,7 +34,8 @@ func TestNiagaraAnswersAsRaftDoes(t *testing.T) {
 	require.Greater(t, len(onRaft.events[0]), len(steps)/3)
 	for _, args := range [][]string{{"--instances=4"}, {"--instances=3", "--leaders=spread"}, {"--instances=5", "--leaders=spread", "--placement=code", "--code-k=2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			c := up(t, dataDir(t), append(args, "--protocol=niagara")...)
+			t.Parallel()
+			c := upWith(t, calm, dataDir(t), append(args, "--protocol=niagara")...)
 			woven := c.play(steps)
 			onRaft.equal(t, &woven)
 			c.stop()
@@ -125,8 +126,8 @@ func (n *counter) run(ctx context.Context, client *clientv3.Client, key string, 
 // Clients of all members at once: every revision is given once, later ones to later requests
 // of a client, transactions are exact, and watches on all members tell the same.
 func TestNiagaraOrdersConcurrentClients(t *testing.T) {
-	calmly(t)
-	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
+	t.Parallel()
+	c := upWith(t, calm, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	c.leaders("spread leaders", spread)
 	const clients, times, keys = 12, 60, 4
 	var watchers []*watcher
@@ -295,6 +296,7 @@ func TestNiagaraLosesAFollower(t *testing.T) {
 // What clients see while the leaders are killed one after the other has an order that
 // explains it.
 func TestNiagaraIsLinearizable(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread", "--restart")
 	client := c.client()
 	judge := checkedLoad(t, c.endpoints)
@@ -311,6 +313,7 @@ func TestNiagaraIsLinearizable(t *testing.T) {
 
 // All members are killed at once, and the cluster is resumed with what it was.
 func TestNiagaraResumes(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--protocol=niagara", "--instances=2", "--cards=2", "--net=nics=2")
 	w := write(t, c)
@@ -375,6 +378,7 @@ func (c *cluster) dialled(name string) (ports []int) {
 
 // The number of instances changes below writers, and the cluster remembers it.
 func TestNiagaraReshapes(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--protocol=niagara", "--instances=2", "--leaders=spread", "--restart")
 	w := write(t, c)
@@ -424,6 +428,7 @@ func TestNiagaraReshapes(t *testing.T) {
 
 // A member joins all instances, as a learner and then as a voter, and one leaves them.
 func TestNiagaraMembership(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	w := write(t, c)
 	f := newServeFlags(t)
@@ -468,6 +473,7 @@ func TestNiagaraMembership(t *testing.T) {
 
 // Braided coding: instances are woven, and each of them keeps fragments of large values.
 func TestNiagaraOverFragments(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--nodes=5", "--protocol=niagara", "--placement=code")
 	w := c.writeLarge()
@@ -493,6 +499,7 @@ func TestNiagaraOverFragments(t *testing.T) {
 
 // The leases' time is kept by one member, wherever the leaders of other instances are.
 func TestNiagaraLeases(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
 	survivors := c.alive(names[0])
@@ -534,6 +541,7 @@ func TestNiagaraLeases(t *testing.T) {
 // Moving the first instance's leader is what etcd's move-leader does. With leaders together
 // the other instances follow.
 func TestNiagaraMovesItsLeaders(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=4")
 	names := c.leaders("leaders together", together)
 	target := map[bool]string{true: "m2", false: "m3"}[names[0] != "m2"]
@@ -548,6 +556,7 @@ func TestNiagaraMovesItsLeaders(t *testing.T) {
 }
 
 func TestNiagaraAuth(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	first := c.endpoints[0]
 	ok(t, "ctl", "--endpoints", first, "user", "add", "root:pw")

@@ -48,8 +48,10 @@ func TestALeaderThatIsStoppedHandsOver(t *testing.T) {
 // TestARollingRestartFailsNothing: one member after the other is stopped and comes back,
 // while clients write and read. None of their requests fails.
 func TestARollingRestartFailsNothing(t *testing.T) {
+	t.Parallel()
 	for name, flags := range map[string][]string{"raft": nil, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := up(t, dataDir(t), append(flags, "--restart")...)
 			var done atomic.Int64
 			var failed sync.Map

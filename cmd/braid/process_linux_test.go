@@ -6,12 +6,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/ports"
 )
 
 // beBraid makes this test binary be the program that it tests, with all its processes.
@@ -29,6 +36,12 @@ const beBraid = "BRAID_TEST_BE_BRAID"
 func TestMain(m *testing.M) {
 	if os.Getenv(beBraid) == "1" {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	flag.Parse()
+	if at := flag.Lookup("test.parallel"); at.Value.String() == at.DefValue { // tests wait for members most of the time
+		if err := at.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -66,8 +79,14 @@ func (o *output) String() string {
 // begin starts braid. lines gets its standard output line by line and is closed at its end.
 func begin(t *testing.T, stdin string, args ...string) (c *invocation, lines <-chan string) {
 	t.Helper()
+	return beginWith(t, nil, stdin, args...)
+}
+
+// beginWith is begin with more in the environment, which members of a cluster inherit.
+func beginWith(t *testing.T, env []string, stdin string, args ...string) (c *invocation, lines <-chan string) {
+	t.Helper()
 	c = &invocation{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), beBraid+"=1")
+	c.cmd.Env = slices.Concat(os.Environ(), env, []string{beBraid + "=1"})
 	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(stdin), &c.stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := c.cmd.StdoutPipe()
@@ -151,20 +170,25 @@ type cluster struct {
 
 func up(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
-	c := launched(t, dir, args...)
+	return upWith(t, nil, dir, args...)
+}
+
+func upWith(t *testing.T, env []string, dir string, args ...string) *cluster {
+	t.Helper()
+	c := launched(t, env, dir, args...)
 	ready := c.next(launch.Ready)
 	c.endpoints = ready.Endpoints
 	return c
 }
 
 // launched starts braid up without waiting for the cluster.
-func launched(t *testing.T, dir string, args ...string) *cluster {
+func launched(t *testing.T, env []string, dir string, args ...string) *cluster {
 	t.Helper()
 	args = append([]string{"up", "--json", "--data", dir}, args...)
 	if !launch.Exists(dir) {
-		args = append(args, "--base-port=0")
+		args = append(args, "--base-port="+strconv.Itoa(basePort(t)))
 	}
-	process, lines := begin(t, "", args...)
+	process, lines := beginWith(t, env, "", args...)
 	c := &cluster{invocation: process, dir: dir, events: make(chan eventView, 1000), pids: map[string]int{}, clients: map[string]string{}}
 	go func() { // ends with the process
 		defer close(c.events)
@@ -177,6 +201,32 @@ func launched(t *testing.T, dir string, args ...string) *cluster {
 		}
 	}()
 	return c
+}
+
+// clusters counts those that were given ports, from a place of this process's own.
+var clusters = func() *atomic.Uint32 {
+	n := &atomic.Uint32{}
+	n.Store(rand.Uint32N(1000))
+	return n
+}()
+
+// basePort is where the ports of a new cluster begin. Clusters that run at the same time have no port
+// in common, also while members are down, and package ports finds none of these for others.
+func basePort(t *testing.T) int {
+	t.Helper()
+	const low, high, size = 4000, 10000, 50
+	for range (high - low) / size {
+		base := low + size*int(clusters.Add(1))%(high-low)
+		free := true
+		for port := base; port < base+size && free; port++ {
+			free = ports.Check(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) == nil
+		}
+		if free {
+			return base
+		}
+	}
+	require.Fail(t, "no free ports")
+	return 0
 }
 
 // next waits for an event of a kind and notes the processes that start meanwhile.

@@ -20,6 +20,7 @@ import (
 // TestARemovedMemberEnds: it ends the streams of its clients, says why it ends, and does not
 // run again, whatever the launcher tries.
 func TestARemovedMemberEnds(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--restart")
 	client := c.client(c.clients["m3"])
 	put(t, client, "a")

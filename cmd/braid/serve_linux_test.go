@@ -72,6 +72,7 @@ func stopped(t *testing.T, c *invocation) {
 }
 
 func TestServeKeepsItsData(t *testing.T) {
+	t.Parallel()
 	f := newServeFlags(t)
 	member := serving(t, f)
 	ok(t, "ctl", "--endpoints", f.client, "put", "a", "b")
@@ -85,6 +86,7 @@ func TestServeKeepsItsData(t *testing.T) {
 }
 
 func TestDataOfAnother(t *testing.T) {
+	t.Parallel()
 	f := newServeFlags(t)
 	stopped(t, serving(t, f))
 	two := "m1=http://" + f.peer + ",m2=http://127.0.0.1:1"
@@ -113,6 +115,7 @@ func TestDataOfAnother(t *testing.T) {
 }
 
 func TestDataOfEtcdAndInUse(t *testing.T) {
+	t.Parallel()
 	f := newServeFlags(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(f.dir, "member", "snap"), 0o700))
 	_, stderr, code := do(t, "", f.args()...)
@@ -129,6 +132,7 @@ func TestDataOfEtcdAndInUse(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	f := newServeFlags(t)
 	f.name = "m4"
@@ -157,7 +161,8 @@ var strangers = []string{
 }
 
 func TestGarbageOnEveryPort(t *testing.T) {
-	c := launched(t, dataDir(t))
+	t.Parallel()
+	c := launched(t, nil, dataDir(t))
 	ready := c.next(launch.Ready)
 	c.endpoints = ready.Endpoints
 	var addrs []string

@@ -14,6 +14,7 @@ import (
 // TestOtherSettingsAreRefused: leases are only safe if all members have them, and wait as
 // long as each other. A member that was started otherwise is alone, and both sides say why.
 func TestOtherSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	free, err := ports.Free("127.0.0.1", 6)
 	require.NoError(t, err)
 	var initial []string

@@ -71,6 +71,7 @@ func (a *authority) issue(name string) {
 }
 
 func TestMutualTLSEverywhere(t *testing.T) {
+	t.Parallel()
 	good, evil := newAuthority(t), newAuthority(t)
 	for _, name := range []string{"m1", "m2", "m3", "client"} {
 		good.issue(name)

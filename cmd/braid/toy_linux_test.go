@@ -18,17 +18,18 @@ const toy = "--protocol=slotpaxos"
 
 // Clients cannot tell it from Raft.
 func TestToyAnswersAsRaftDoes(t *testing.T) {
-	calmly(t)
+	t.Parallel()
 	steps := writeHistory(20261122, 250)
-	raft := up(t, dataDir(t))
+	raft := upWith(t, calm, dataDir(t))
 	onRaft := raft.play(steps)
 	raft.stop()
-	c := up(t, dataDir(t), toy)
+	c := upWith(t, calm, dataDir(t), toy)
 	onToy := c.play(steps)
 	onRaft.equal(t, &onToy)
 }
 
 func TestToyWithCtl(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), toy)
 	for i, endpoint := range c.endpoints {
 		ctl := func(args ...string) string {
@@ -41,6 +42,7 @@ func TestToyWithCtl(t *testing.T) {
 
 // Each member is killed in turn, the leader first, and then all of them. Nothing acknowledged is lost.
 func TestToySurvivesKills(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, toy, "--restart")
 	w := write(t, c)
@@ -61,6 +63,7 @@ func TestToySurvivesKills(t *testing.T) {
 
 // A member joins as a learner, becomes a voter, and another one leaves.
 func TestToyMembership(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), toy)
 	w := write(t, c)
 	f := newServeFlags(t)

@@ -20,6 +20,7 @@ import (
 )
 
 func TestUpPrintsReadyAndStops(t *testing.T) {
+	t.Parallel()
 	c, lines := begin(t, "", "up", "--base-port=0", "--data", dataDir(t))
 	var seen []string
 	for line := range lines {
@@ -38,8 +39,10 @@ func TestUpPrintsReadyAndStops(t *testing.T) {
 }
 
 func TestUpLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := up(t, dataDir(t))
 			require.Len(t, c.pids, 3)
 			require.NoError(t, c.cmd.Process.Signal(end))
@@ -52,12 +55,14 @@ func TestUpLeavesNoProcess(t *testing.T) {
 }
 
 func TestUpOfOneMember(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=1")
 	ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "a", "b")
 	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", c.endpoints[0], "get", "a"))
 }
 
 func TestCtlAgainstEveryMember(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	for i, endpoint := range c.endpoints {
 		ctl := func(args ...string) string {
@@ -85,6 +90,7 @@ func TestCtlAgainstEveryMember(t *testing.T) {
 }
 
 func TestBadRequestsAreRefused(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=1")
 	huge := filepath.Join(t.TempDir(), "huge")
 	require.NoError(t, os.WriteFile(huge, make([]byte, 32<<20), 0o600))
@@ -100,6 +106,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	text := ok(t, "status", "--endpoints", c.endpoints[0])
 	for _, name := range []string{"m1", "m2", "m3", "leader", "follower"} {
@@ -118,6 +125,7 @@ func TestStatus(t *testing.T) {
 // TestStatusUnderLoad: members that work are always a moment behind; that is no reason to call
 // them not ready.
 func TestStatusUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Logger: zap.NewNop()})
 	require.NoError(t, err)
@@ -141,6 +149,7 @@ func TestStatusUnderLoad(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--restart")
 	before := c.pids["m2"]
 	kill(t, before)
@@ -154,6 +163,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestBusyPortNamesItsOwner(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -169,6 +179,7 @@ func TestBusyPortNamesItsOwner(t *testing.T) {
 }
 
 func TestDataInUse(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=1")
 	_, stderr, code := do(t, "", "up", "--data", c.dir)
 	require.Equal(t, exitFailed, code)
@@ -176,6 +187,7 @@ func TestDataInUse(t *testing.T) {
 }
 
 func TestResumeWithOtherWishes(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	up(t, dir, "--nodes=1").stop()
 	_, stderr, code := do(t, "", "up", "--data", dir, "--nodes=3")
@@ -184,9 +196,10 @@ func TestResumeWithOtherWishes(t *testing.T) {
 }
 
 func TestResumeKeepsThePlacement(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	up(t, dir, "--nodes=1", "--placement=code", "--code-k=3").stop()
-	again := launched(t, dir, "--extra-whole=1", "--trim-whole", "--large-value-bytes=2048", "--max-request-bytes=1000000")
+	again := launched(t, nil, dir, "--extra-whole=1", "--trim-whole", "--large-value-bytes=2048", "--max-request-bytes=1000000")
 	prepared := again.next(launch.Prepared)
 	require.Equal(t, "craft", prepared.Protocol)
 	require.Equal(t, "code", prepared.Placement)
@@ -210,6 +223,7 @@ func TestResumeKeepsThePlacement(t *testing.T) {
 }
 
 func TestSnapshotAndRestore(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t))
 	for i := range 20 {
 		ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "k"+strconv.Itoa(i%5), strconv.Itoa(i))
@@ -237,6 +251,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 }
 
 func TestRestoreOfOneMember(t *testing.T) {
+	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=1")
 	ok(t, "ctl", "--endpoints", c.endpoints[0], "put", "a", "b")
 	file := filepath.Join(t.TempDir(), "backup.db")
