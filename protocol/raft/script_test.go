@@ -35,6 +35,7 @@ const (
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
 //	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
+//	flip [from] [to] [n]      signals of lanes that are under way say a wrong digest
 //	queue                     what is under way
 //	settle                    delivers and syncs all until nothing is under way
 //	lag | sync id             disks complete nothing from now on | but id's, once
@@ -212,6 +213,7 @@ var commands = map[string]func(*script, args){
 			s.net.Deliver(i)
 		})
 	},
+	"flip": func(s *script, a args) { s.each(a, s.flip) },
 	"queue": func(s *script, a args) {
 		for _, p := range s.net.Queue {
 			switch {
@@ -345,6 +347,23 @@ func (s *script) each(a args, f func(i int)) {
 			f(i)
 		}
 	}
+}
+
+// flip changes the digest that signals in a parcel have. It is put at the end of what is under way.
+func (s *script) flip(i int) {
+	p := s.net.Queue[i]
+	if p.Message != nil {
+		m := *p.Message
+		m.Entries = slices.Clone(m.Entries)
+		for j := range m.Entries {
+			if e := &m.Entries[j]; e.Kind == protocol.EntrySignal {
+				e.Payload = slices.Clone(e.Payload)
+				e.Payload[len(e.Payload)-1] ^= 1
+			}
+		}
+		p.Message = &m
+	}
+	s.net.Queue = append(slices.Delete(s.net.Queue, i, i+1), p)
 }
 
 func (s *script) status(id protocol.MemberID) {
