@@ -282,8 +282,11 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			c.stop(3)
 			require.NoError(t, c.any().Reshape(c.ctx(), 2))
 			// Nobody keeps the instances that are retired for ever.
+			pace := time.NewTicker(20 * time.Millisecond)
+			defer pace.Stop()
 			for i, began := 0, time.Now(); time.Since(began) < 6*time.Second; i++ {
-				acked = append(acked, c.fill(fmt.Sprintf("meanwhile %d", i), 50)...)
+				acked = append(acked, c.fill(fmt.Sprintf("meanwhile %d", i), 10)...)
+				<-pace.C
 			}
 			require.NoError(t, c.any().Reshape(c.ctx(), 3))
 			c.start(c.members[2], false)

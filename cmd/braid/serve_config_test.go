@@ -87,7 +87,7 @@ func TestCardsAndInstancesOfUp(t *testing.T) {
 	} {
 		require.Contains(t, told, flag)
 	}
-	require.Equal(t, launch.Spec{Nodes: 3, BasePort: 2379, Cards: 2, Protocol: "niagara", Placement: "code", CodeK: 2, Instances: 8}, wanted)
+	require.Equal(t, launch.Spec{Nodes: 3, BasePort: 2379, Cards: 2, Protocol: "niagara", Placement: "code", CodeK: 2, Instances: 8, Net: "nics=2"}, wanted)
 	_, wanted = upArgs(t, m, "--net=nics=1000")
 	require.Equal(t, launch.MaxCards, wanted.Cards)
 	_, wanted = upArgs(t, m, "--net=nics=4", "--cards=2")

@@ -44,8 +44,9 @@ func newUpCommand() *cobra.Command {
 endpoints and "ready" once every member is ready by its /readyz. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
-ports, protocol, placement, instances and --code-k; what else the members are to do is said anew
-each time. Each member's log is in the data directory, as m1.log, m2.log and so on.
+ports, protocol, placement, instances, --code-k and --net; another --net takes its place, and
+--net= ends it. What else the members are to do is said anew each time. Each member's log is in the
+data directory, as m1.log, m2.log and so on.
 
 Member number i serves clients on --base-port + 10·(i-1) and other members on the next port, or
 on the next --cards ports.
@@ -157,6 +158,9 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("code-k") && f.log.Cuts() {
 		f.log.CodeK = m.CodeK
 	}
+	if !given("net") && m.Net != "" {
+		return f.logFlags.Set("net", m.Net)
+	}
 	return nil
 }
 
@@ -201,7 +205,7 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {

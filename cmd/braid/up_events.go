@@ -22,6 +22,9 @@ func printEvents(w io.Writer) func(launch.Event) {
 			}
 			m := e.Manifest
 			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
+			if m.Net != "" {
+				fmt.Fprintf(w, "links are emulated: %s\n", m.Net)
+			}
 		case launch.Started:
 			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), strings.Join(e.Member.PeerAddrs(), ","), e.LogFile)
 		case launch.Ready:
@@ -71,6 +74,7 @@ type eventView struct {
 	Placement string           `json:"placement,omitempty"`
 	CodeK     int              `json:"code_k,omitempty"`
 	Instances int              `json:"instances,omitempty"`
+	Net       string           `json:"net,omitempty"`
 	Endpoints []string         `json:"endpoints,omitempty"`
 	Member    string           `json:"member,omitempty"`
 	PID       int              `json:"pid,omitempty"`
@@ -88,7 +92,7 @@ func printEventsJSON(w io.Writer) func(launch.Event) {
 		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Log: e.Log}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
-			v.Protocol, v.Placement, v.CodeK, v.Instances = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances
+			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances, e.Manifest.Net
 		}
 		if v.Member != "" {
 			v.Client, v.Peers = e.Member.ClientURL(), e.Member.PeerURLs()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -219,6 +220,29 @@ func TestResumeKeepsThePlacement(t *testing.T) {
 		_, stderr, code := do(t, "", "up", "--data", dir, flag)
 		require.Equal(t, exitUsage, code, stderr)
 		require.Contains(t, stderr, want)
+	}
+}
+
+// What lies between the members is remembered, until another --net says otherwise.
+func TestResumeKeepsTheNet(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	file := filepath.Join(t.TempDir(), "net")
+	require.NoError(t, os.WriteFile(file, []byte("latency=2ms # everywhere\n1~2:latency=7ms"), 0o600))
+	for _, c := range []struct{ flag, want string }{
+		{"--net=@" + file, "latency=2ms;1~2:latency=7ms"}, {"", "latency=2ms;1~2:latency=7ms"},
+		{"--net=regions=eu-west-1", "regions=eu-west-1"}, {"", "regions=eu-west-1"}, {"--net=", ""}, {"", ""},
+	} {
+		args := []string{"--nodes=1"}
+		if c.flag != "" {
+			args = append(args, c.flag)
+		}
+		one := launched(t, nil, dir, args...)
+		require.Equal(t, c.want, one.next(launch.Prepared).Net, c.flag)
+		one.next(launch.Ready)
+		told := commandOf(t, one.pids["m1"])
+		require.True(t, c.want == "" || slices.Contains(told, "--net="+c.want), "%q", told)
+		one.stop()
 	}
 }
 

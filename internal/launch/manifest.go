@@ -25,7 +25,7 @@ const host = "127.0.0.1"
 const portStep = 10
 
 // Spec is the cluster that is wanted. In an existing data directory the zero value of a
-// field means what the directory says, but for CodeK.
+// field means what the directory says, but for CodeK and Net.
 type Spec struct {
 	Nodes     int
 	BasePort  int // first client port; the peer ports are the next ones. AnyPort: free ones
@@ -33,7 +33,8 @@ type Spec struct {
 	Protocol  string
 	Placement string
 	CodeK     int
-	Instances int // what the cluster begins with
+	Instances int    // what the cluster begins with
+	Net       string // how links are emulated, from now on
 }
 
 // MaxCards bounds Spec.Cards: a member's ports end before the next one's begin.
@@ -42,7 +43,7 @@ const MaxCards = portStep - 1
 // AnyPort as Spec.BasePort lets launch choose free ports.
 const AnyPort = -1
 
-// Manifest is what stays the same over the life of a data directory.
+// Manifest is what stays the same over the life of a data directory, and Net.
 type Manifest struct {
 	Format    int      `json:"format"` // manifestFormat
 	Token     string   `json:"token"`  // drawn at random: clusters never mix
@@ -50,6 +51,7 @@ type Manifest struct {
 	Placement string   `json:"placement"`
 	CodeK     int      `json:"code_k,omitempty"`
 	Instances int      `json:"instances"`
+	Net       string   `json:"net,omitempty"`
 	Members   []Member `json:"members"`
 }
 
@@ -155,7 +157,11 @@ func loadOrCreate(dir string, spec Spec) (m *Manifest, resumed bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	return m, true, m.conflict(dir, spec)
+	if err := m.conflict(dir, spec); err != nil || m.Net == spec.Net {
+		return m, true, err
+	}
+	m.Net = spec.Net
+	return m, true, m.write(dir)
 }
 
 // conflict compares what is wanted with what is there.
@@ -196,7 +202,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
-		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances}
+		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Net: spec.Net}
 	all, err := choosePorts(spec)
 	if err != nil {
 		return nil, err
@@ -205,20 +211,25 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		own := all[i*spec.ports() : (i+1)*spec.ports()]
 		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: own[0], PeerPort: own[1], MorePeerPorts: append([]int(nil), own[2:]...)})
 	}
-	data, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return nil, err
-	}
 	// Ports first: a start that fails because of a taken port must leave no data directory with
 	// that port.
 	if err := m.checkPorts(); err != nil {
 		return nil, err
 	}
+	return m, m.write(dir)
+}
+
+// write takes the place of what the directory had.
+func (m *Manifest) write(dir string) error {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
 	temp := manifestFile(dir) + ".new"
 	if err := os.WriteFile(temp, append(data, '\n'), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	return m, os.Rename(temp, manifestFile(dir))
+	return os.Rename(temp, manifestFile(dir))
 }
 
 // remove takes back a cluster that was never started.
