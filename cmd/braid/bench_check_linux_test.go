@@ -92,10 +92,7 @@ func all(lines <-chan string) string {
 // A program that is measured, and stopped, by bench kv as a server of its own kind.
 func TestBenchKVOnTheMapService(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
-		dir = "."
-	}
+	dir := diskDir(t)
 	for _, c := range []struct{ protocol, size string }{{"raft-map", "100"}, {"craft-map", "100-20000"}} {
 		stdout := ok(t, "bench", "kv", "--protocol", c.protocol, "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size", c.size,
 			"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)

@@ -99,10 +99,7 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 // Servers that bench kv starts itself take what it sends, of any size that it offers.
 func TestBenchKVLargeValues(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
-		dir = "."
-	}
+	dir := diskDir(t)
 	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=etcd", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
 		"--write-ratio=0.7", "--total=6", "--json", "--data", dir)
 	var c bench.KVContest

@@ -118,12 +118,19 @@ func TestBenchBadInput(t *testing.T) {
 	}
 }
 
-func TestBenchLogJSON(t *testing.T) {
-	if fs := bench.Filesystem(os.TempDir()); fs == "tmpfs" || fs == "ramfs" {
-		t.Setenv("TMPDIR", ".") // the benchmark refuses directories in memory
+// diskDir is a directory for a benchmark, which refuses those in memory.
+func diskDir(t *testing.T) string {
+	dir := t.TempDir()
+	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
+		return "."
 	}
+	return dir
+}
+
+func TestBenchLogJSON(t *testing.T) {
+	t.Parallel()
 	var out, errs bytes.Buffer
-	code := run(strings.Fields("bench log --duration 1s --warmup 100ms --inflight 1000 --json"), &out, &errs)
+	code := run(append(strings.Fields("bench log --duration 1s --warmup 100ms --inflight 1000 --json --data"), diskDir(t)), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
@@ -138,10 +145,8 @@ func TestBenchLogJSON(t *testing.T) {
 
 // A curve of a real cluster: too high a rate is found to be so, and the figures are kept.
 func TestBenchLogCurve(t *testing.T) {
-	dir, out := t.TempDir(), t.TempDir()
-	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
-		dir = "."
-	}
+	t.Parallel()
+	dir, out := diskDir(t), t.TempDir()
 	var stdout, stderr bytes.Buffer
 	args := strings.Fields("bench log --rate 1000,50000000 --peer etcd-raft --inflight 2000 --duration 300ms --warmup 100ms --max-p99 1h --json")
 	code := run(append(args, "--data", dir, "--out", out), &stdout, &stderr)
@@ -173,10 +178,8 @@ func TestBenchLogCurve(t *testing.T) {
 }
 
 func TestBenchLogPeers(t *testing.T) {
-	dir := t.TempDir()
-	if fs := bench.Filesystem(dir); fs == "tmpfs" || fs == "ramfs" {
-		dir = "."
-	}
+	t.Parallel()
+	dir := diskDir(t)
 	var out, errs bytes.Buffer
 	code := run(append(strings.Fields("bench log --peer etcd-raft --rounds 2 --duration 500ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
 	if code != exitOK {
