@@ -43,12 +43,12 @@ var hints = map[string]uint64{
 	"slot-promise-forgets": 1, "slot-own-value": 1, "slot-accepted-by-one": 27,
 	"slot-settle-at-once": 13, "slot-body-assumed": 76, "slot-change-loses-bodies": 449,
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 71, "old-clock": 27,
-	"weave-session-of-instance": 201, "weave-depart-any": 102, "keep-nothing": 47,
+	"weave-session-of-instance": 458, "weave-depart-any": 102, "keep-nothing": 47,
 	"weave-give-up-early": 8, "identity-unchecked": 9, "identity-in-memory": 204,
 	"life-unchecked": 69, "code-trim-uncounted": 6, "code-restore-row": 10,
 	"weave-forget-pending": 60, "weave-plan-early": 13, "no-guests": 266, "any-state": 99,
-	"lane-drop-early": 6, "lane-from-committed": 2, "lane-ack-early": 334, "lane-no-drain": 49,
-	"lane-accept-unsynced": 17, "lane-old-generation": 22, "lane-fence-uncovered": 129,
+	"lane-drop-early": 34, "lane-from-committed": 2, "lane-ack-early": 334, "lane-no-drain": 163,
+	"lane-accept-unsynced": 17, "lane-old-generation": 246, "lane-fence-uncovered": 129,
 	"needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
 }
 
@@ -63,7 +63,7 @@ func TestMutantsAreFound(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NotZero(t, f.Seed, "not found by %d seeds", h.Limit)
-			t.Logf("found: %.200s", f.Error)
+			t.Logf("found at seed %d: %.200s", f.Seed, f.Error)
 		})
 	}
 }
