@@ -20,6 +20,7 @@
 //	write.go       a run that writes, and what is counted
 //	burst.go       its load: exactly so many requests, timed one by one
 //	window.go      a run that writes for a time, with some members stopped
+//	faults.go      the same while members are killed, window by window
 //	reads.go       a run that reads from a new leader
 //	flow.go        a run at a rate, whether or not the cluster keeps up
 //	mix.go         clients whose commands are partly blind

@@ -63,15 +63,18 @@ type Work struct {
 	// they read comes over its network cards. Every WriteEvery-th time they write; 0: never.
 	Readers    int
 	WriteEvery int
-	// Down followers are stopped while the clients work, which they do for a time.
-	Down int
+	// Down followers are stopped while the clients work, which they do for a time. With Faults members
+	// are killed, which must be processes of their own.
+	Down   int
+	Faults *Faults
 	// At is where the clients are, or where commands come to at a rate. Blind is the share of
 	// their commands that may take a lane, and that need not be applied to be answered, unless
-	// Confirmed. If Of is not 0, latencies are of the clients of that member alone; there are
+	// Confirmed. With Apart it is the share of the clients, all of whose commands are such. If Of is not 0, latencies are of the clients of that member alone; there are
 	// others then too.
 	At        Place
 	Blind     float64
 	Confirmed bool
+	Apart     bool
 	Of        int
 	// Net, if not empty, is what links do in place of Setup.Net, from then on and on the same
 	// cluster. Leader is the member who leads; 0: whoever it is.
@@ -103,6 +106,16 @@ const (
 	PlainMean Metric = "transactional_mean_ms"
 	BlindP50  Metric = "blind_p50_ms"
 	BlindMean Metric = "blind_mean_ms"
+	// PlainRate and BlindRate are how many of them were answered.
+	PlainRate Metric = "transactional_per_s"
+	BlindRate Metric = "blind_per_s"
+	// Of work with faults: throughput while a follower is dead, and under a new leader. Pauses are the
+	// longest time without an answer: of any kind while a follower is dead, and since the leader died.
+	OneDown      Metric = "follower_dead_throughput_per_s"
+	NewLeader    Metric = "new_leader_throughput_per_s"
+	OneDownPause Metric = "follower_dead_pause_ms"
+	PlainPause   Metric = "transactional_pause_ms"
+	BlindPause   Metric = "blind_pause_ms"
 	// PerEntry is how many commands shared an entry, on average.
 	PerEntry Metric = "commands_per_entry"
 	// Syncs is how often the leader made its log durable, SyncTime how long that took in
@@ -156,6 +169,8 @@ var labels = map[Metric]string{
 	P50: "median latency, ms", P90: "90th percentile of latency, ms", Reads: "strong reads/s", ReadP50: "median of a read, ms", ReadP90: "90th percentile of a read, ms",
 	PlainP50: "median of a transactional command, ms", PlainMean: "mean of a transactional command, ms",
 	BlindP50: "median of a blind command, ms", BlindMean: "mean of a blind command, ms",
+	PlainRate: "transactional commands/s", BlindRate: "blind commands/s", OneDown: "requests/s while a follower is dead", NewLeader: "requests/s under a new leader",
+	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms",
 	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
@@ -184,8 +199,9 @@ type Case struct {
 	Work  Work
 	// Times is how often the work is done in each round, for work that is short; 0: once.
 	Times int
-	// Full keeps the case out of quick runs.
-	Full bool
+	// Full keeps the case out of quick runs. Quick keeps it out of full ones, for which there is another one in
+	// its place.
+	Full, Quick bool
 }
 
 // Curve is what the paper measured.
@@ -264,7 +280,7 @@ func Experiments() []*Experiment {
 		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
-		lcrTPS(), lcrClientCounts(), lcrRegions(), lcrTraffic(),
+		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(),
 	}
 }
 
@@ -298,10 +314,7 @@ func Select(names ...string) ([]*Experiment, error) {
 
 // cases returns what a run of the experiment runs.
 func (e *Experiment) cases(quick bool) []Case {
-	if !quick {
-		return e.Cases
-	}
-	return slices.DeleteFunc(slices.Clone(e.Cases), func(c Case) bool { return c.Full })
+	return slices.DeleteFunc(slices.Clone(e.Cases), func(c Case) bool { return quick && c.Full || !quick && c.Quick })
 }
 
 // seriesNames returns the names of the series, in the order of the cases.

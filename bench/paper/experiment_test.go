@@ -25,6 +25,9 @@ func measureAll(e *Experiment, quick bool) *Result {
 	for i := range cases {
 		for range 4 {
 			r.add(&cases[i], figures.sample())
+			if cases[i].Work.Faults != nil {
+				r.addMoments(&cases[i], []Moment{{1, figures.sample()}})
+			}
 		}
 	}
 	r.finish(4)
@@ -76,11 +79,12 @@ func TestCasesAreDistinct(t *testing.T) {
 	type place struct {
 		series, part string
 		x            float64
+		quick        bool
 	}
 	for _, e := range Experiments() {
 		seen := map[place]bool{}
 		for _, c := range e.Cases {
-			p := place{c.Series, c.Part, c.X}
+			p := place{c.Series, c.Part, c.X, c.Quick}
 			if seen[p] {
 				t.Errorf("%s: %+v is measured twice", e.Name, p)
 			}
@@ -106,6 +110,9 @@ func sensible(c *Case) bool {
 		return false
 	case w.For > 0 && w.Rate > 0:
 		return w.Clients == 0 && w.Down == 0 && w.Body == 0
+	case w.Faults != nil:
+		f := w.Faults
+		return s.Processes && w.Clients > 0 && w.Down == 0 && 0 < f.Down && f.Down < f.Back && f.Back < f.Lead && f.Lead < w.For && f.Every > 0 && f.Part != ""
 	case w.For > 0:
 		return w.Clients > 0 && w.Down < max(1, s.Members)
 	}

@@ -32,6 +32,10 @@ func (w *Work) mix(client int) mix {
 	if w.Confirmed {
 		m.blind.Mode = braid.ModeConfirmed
 	}
+	if w.Apart { // every so many clients are blind, and the others are not
+		before := int(w.Blind * float64(client))
+		m.share = float64(int(w.Blind*float64(client+1)) - before)
+	}
 	return m
 }
 

@@ -107,6 +107,16 @@ func (r *Result) add(c *Case, s Sample) {
 	}
 }
 
+// addMoments adds what a run with faults measured in each window of its time.
+func (r *Result) addMoments(c *Case, moments []Moment) {
+	at := *c
+	at.Part = c.Work.Faults.Part
+	for i := range moments {
+		at.X = moments[i].At
+		r.add(&at, moments[i].Sample)
+	}
+}
+
 func (r *Result) note(text string) { r.Machine.Notes = append(r.Machine.Notes, text) }
 
 // finish computes medians, judges the claims and adds the paper's own figures.

@@ -250,6 +250,9 @@ func (r *runner) one(ctx context.Context, c *Case) error {
 		sample, err := r.targets[c.Setup].Run(ctx, c.Work)
 		if err == nil {
 			r.result.add(c, sample)
+			if n, ok := r.targets[c.Setup].(narrator); ok && c.Work.Faults != nil {
+				r.result.addMoments(c, n.Moments())
+			}
 			r.done++
 			return nil
 		}

@@ -74,6 +74,7 @@ type braidTarget struct {
 	applied uint64
 	filled  bool // every key has a value
 	broken  bool // a run failed: nobody knows what became of its commands
+	moments []Moment
 }
 
 // member is one of a cluster, which can be stopped and started again.
@@ -81,6 +82,7 @@ type member struct {
 	options   braid.Options
 	addresses []string // one for each network card
 	node      node     // nil while stopped
+	door      door     // the same for clients, who run beside what stops and starts members
 	machine   *machine
 	reader    reader
 }
@@ -155,10 +157,15 @@ func (t *braidTarget) open() error {
 
 // start starts a member, or starts it again where it was stopped.
 func (t *braidTarget) start(m *member) error {
+	start := m.start
 	if t.setup.Processes {
-		return m.startProcess(t.setup, t.command)
+		start = func(s Setup) error { return m.startProcess(s, t.command) }
 	}
-	return m.start(t.setup)
+	if err := start(t.setup); err != nil {
+		return err
+	}
+	m.door.set(m.node)
+	return nil
 }
 
 func (m *member) start(s Setup) error {
@@ -179,6 +186,7 @@ func (m *member) stop() error {
 	}
 	n := m.node
 	m.node = nil
+	m.door.set(nil)
 	return errors.Join(n.Err(), n.Close())
 }
 
