@@ -280,7 +280,7 @@ func Experiments() []*Experiment {
 		raftBatching(), raftPipeline(), raftBatchSize(), raftParallel(), raftAblation(),
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
-		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(),
+		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
 	}
 }
 

@@ -56,27 +56,12 @@ func failureCases() (cases []Case) {
 	return cases
 }
 
-// lcrProcesses is the paper's setting with members in processes of their own.
-func lcrProcesses(protocol string, members int) Setup {
-	s := lcrSetup(protocol, members)
-	s.Processes = true
-	return s
-}
-
 func failureClaims() []Claim {
 	raft, lcr := where{seriesRaft, 5, byRun}, where{seriesLCR, 5, byRun}
-	// within is one figure of a run over another one of the same runs.
-	within := func(one, other Metric) measure {
-		return func(r *Result) (float64, bool) {
-			a, ok := figure(one, lcr)(r)
-			b, also := figure(other, lcr)(r)
-			return a / b, ok && also && b > 0
-		}
-	}
 	return []Claim{
 		{
 			Text: "a dead follower costs lcr at most 15 % of its throughput", Paper: 1600. / 1700, Unit: "×",
-			Measure: within(OneDown, Throughput), Holds: atLeast(0.85), Note: "Throughput while the follower is dead, over that before.",
+			Measure: overOther(OneDown, lcr, Throughput, lcr), Holds: atLeast(0.85), Note: "Throughput while the follower is dead, over that before.",
 		},
 		{
 			Text: "accepted commands hardly pause when the leader dies", Unit: "ms",
@@ -89,7 +74,7 @@ func failureClaims() []Claim {
 		},
 		{
 			Text: "under a new leader lcr does at least 0.85 of what it did", Unit: "×",
-			Measure: within(NewLeader, Throughput), Holds: atLeast(0.85), Note: "Throughput of four members with a new leader, over that of five before.",
+			Measure: overOther(NewLeader, lcr, Throughput, lcr), Holds: atLeast(0.85), Note: "Throughput of four members with a new leader, over that of five before.",
 		},
 		{
 			Text: "before anything dies lcr does more than raft", Paper: 1700. / 1200, Unit: "×",

@@ -15,6 +15,8 @@ var latencyPoints = []float64{
 var (
 	lcrMembers = []int{5, 7, 9}
 	lcrShares  = []float64{0.24, 0.4, 0.56}
+	// mostBlind is the largest of them.
+	mostBlind = lcrShares[len(lcrShares)-1]
 	// leaderBoundPoints are latencies where what limits raft is its leader's workers, and not the
 	// two cores and the disk that all members share.
 	leaderBoundPoints = []float64{5, 10, 20, 30}

@@ -23,7 +23,7 @@ func lcrTraffic() *Experiment {
 		XName: byRate(5), Rounds: 3, QuickRounds: 1,
 		Table: []Metric{Egress, EgressAll, Throughput, PlainP50, BlindP50, CPU},
 	}
-	e.Cases = trafficCases()
+	e.Cases = rateCases(trafficRates)
 	for _, part := range []string{byRate(5), byRate(9), byBatchedRate} {
 		for _, y := range []Metric{Egress, EgressAll} {
 			e.Plots = append(e.Plots, Plot{
@@ -47,21 +47,29 @@ func lcrTraffic() *Experiment {
 	return e
 }
 
-func trafficCases() (cases []Case) {
-	for _, p := range []struct {
-		part    string
-		members int
-		setup   func(string, int) Setup
-		rates   []float64
-		quick   float64
-	}{
-		{byRate(5), 5, lcrSetup, []float64{200, 400, 800, 1200}, 800}, {byRate(9), 9, lcrSetup, []float64{200, 400, 800, 1200}, 400},
-		{byBatchedRate, 5, lcrBatched, []float64{1000, 3000, 10_000, 30_000}, 10_000},
-	} {
+// rates are a part of an experiment in which commands come at some rates, and what it runs on. Quick runs
+// have one of the rates, and of lcr only the largest share.
+type rates struct {
+	part    string
+	members int
+	setup   func(protocol string, members int) Setup
+	rates   []float64
+	quick   float64
+}
+
+var trafficRates = []rates{
+	{byRate(5), 5, lcrSetup, []float64{200, 400, 800, 1200}, 800}, {byRate(9), 9, lcrSetup, []float64{200, 400, 800, 1200}, 400},
+	{byBatchedRate, 5, lcrBatched, []float64{1000, 3000, 10_000, 30_000}, 10_000},
+}
+
+// rateCases are raft and lcr with all shares, at all rates.
+func rateCases(parts []rates) (cases []Case) {
+	for _, p := range parts {
 		for _, rate := range p.rates {
 			for _, share := range lcrShares {
 				w := Work{For: time.Second, Rate: rate, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(clientsLatency)}
 				some := pair(p.part, p.members, p.setup, rate, w, rate == p.quick)
+				some[1].Full = some[1].Full || share != mostBlind
 				if share != lcrShares[0] {
 					some = some[1:] // raft is the same
 				}

@@ -29,6 +29,24 @@ func times(m Metric, one, other where) measure {
 	}
 }
 
+// overOther is how many times a figure is another one, each at a point of its own.
+func overOther(m Metric, one where, n Metric, other where) measure {
+	return func(r *Result) (float64, bool) {
+		a, ok := figure(m, one)(r)
+		b, also := figure(n, other)(r)
+		return a / b, ok && also && b > 0
+	}
+}
+
+// more is by how much a figure at the one point is greater than at the other.
+func more(m Metric, one, other where) measure {
+	return func(r *Result) (float64, bool) {
+		a, ok := figure(m, one)(r)
+		b, also := figure(m, other)(r)
+		return a - b, ok && also
+	}
+}
+
 // growth is how many times as much one series grows between two x as another.
 func growth(m Metric, one, other string, from, to float64) measure {
 	return func(r *Result) (float64, bool) {
