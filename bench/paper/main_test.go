@@ -20,7 +20,4 @@ func TestMain(m *testing.M) {
 }
 
 // memberCommand is how tests start members that are processes of their own.
-func memberCommand(t *testing.T) []string {
-	t.Setenv(memberEnv, "1")
-	return []string{os.Args[0]}
-}
+var memberCommand = []string{"env", memberEnv + "=1", os.Args[0]}

@@ -85,6 +85,7 @@ func (*stuck) ProposeWithAsync([]byte, []byte, braid.ProposeOptions, func(any, e
 
 // Every kind of work of the experiments on niagara, on a real cluster with two network cards.
 func TestRealNiagara(t *testing.T) {
+	t.Parallel()
 	target := openReal(t, Setup{Protocol: "niagara", Instances: 4, Leaders: braid.LeadersSpread, Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
 	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
 	// What a busy machine was late with comes in that time too.

@@ -10,6 +10,7 @@ import (
 // A cluster of processes does the same work as one in this process, and tells what its members use. A member
 // that was killed comes back.
 func TestRealProcesses(t *testing.T) {
+	t.Parallel()
 	s := lcrSetup("lcr", 3)
 	s.Heartbeat, s.Processes = 100*time.Millisecond, true
 	target := openReal(t, s)
@@ -59,7 +60,7 @@ func TestProcessesThatDoNotStart(t *testing.T) {
 		want    string
 	}{
 		{nil, "nothing says how"}, {[]string{"/nonexistent"}, "/nonexistent"}, {[]string{"true"}, "does not start"},
-		{memberCommand(t), "does not start"}, // there is no member 0
+		{memberCommand, "does not start"}, // there is no member 0
 	} {
 		if p, err := startProcess(c.command, s); err == nil || p != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: error %v, want %q", c.command, err, c.want)

@@ -164,7 +164,7 @@ func TestRealBodies(t *testing.T) {
 			if f[FirstRead] <= 0 || f[MeanRead] <= 0 || f[FirstLocal] <= 0 || f[FirstLocal] > f[FirstRead] || f[NextLocal] <= 0 {
 				t.Errorf("reads: %+v", f)
 			}
-			if f = runReal(t, target, Work{For: 100 * time.Millisecond, Clients: 2, Payload: 100}); f[Throughput] <= 0 || f[P50] <= 0 {
+			if f = runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 2, Payload: 100}); f[Throughput] <= 0 || f[P50] <= 0 {
 				t.Errorf("without anybody down: %+v", f)
 			}
 			if err := target.Check(t.Context()); err != nil {
@@ -176,7 +176,7 @@ func TestRealBodies(t *testing.T) {
 
 func openReal(t *testing.T, s Setup) Target {
 	t.Helper()
-	target, err := Open(memberCommand(t))(t.Context(), t.TempDir(), s)
+	target, err := Open(memberCommand)(t.Context(), t.TempDir(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
