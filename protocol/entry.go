@@ -132,7 +132,12 @@ func (e *Entry) Lighten(keepPayload bool) {
 
 // Bytes is what the entry costs on disk and on the wire: envelope, payload, and the body
 // in the form that is held.
-func (e *Entry) Bytes() int { return HeadSize + int(e.Size) + e.BodyLen() }
+func (e *Entry) Bytes() int {
+	if e.Kind == EntrySignal {
+		return int(e.Size)
+	}
+	return HeadSize + int(e.Size) + e.BodyLen()
+}
 
 // BodyLen is the length in bytes of the body in the form that is held.
 func (e *Entry) BodyLen() int { return e.Form.Len(e.BodySize, e.K) }
@@ -172,7 +177,7 @@ func (e *Entry) Round() Round { return Round(e.Low) }
 // Instances is how many instances there are after an EntryReshape.
 func (e *Entry) Instances() int { return int(e.Low) }
 
-// Head returns the encoded envelope; nil if the entry was not sealed yet.
+// Head returns the encoded envelope; nil if the entry was not sealed yet, or is a signal.
 func (e *Entry) Head() []byte {
 	if e.head == nil {
 		return nil
@@ -231,7 +236,8 @@ func (e *Entry) checkKind() error {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
-	case e.Kind == EntryBatch, (e.Kind == EntryGroup || e.Kind == EntrySignal) && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+	case e.Kind == EntrySignal:
+	case e.Kind == EntryBatch, e.Kind == EntryGroup && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
 		return nil
 	}
 	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}
@@ -241,6 +247,9 @@ func (e *Entry) checkKind() error {
 // rest. The entry aliases b, and holds nothing of its body. With verify, the payload is
 // checked against its digest; a head is always checked.
 func DecodeEntry(b []byte, verify bool) (e Entry, rest []byte, err error) {
+	if isSignal(b) {
+		return decodeSignal(b)
+	}
 	if len(b) < HeadSize {
 		return e, nil, &CorruptError{What: "entry head", Detail: fmt.Sprintf("%d bytes, need %d", len(b), HeadSize)}
 	}

@@ -45,26 +45,85 @@ func (e *Entry) Range() (LaneRange, bool) {
 	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, (e.Kind == EntryGroup || e.Kind == EntrySignal) && e.ID.Seq > 0
 }
 
-// signalBytes is the length of a signal's payload: size and digest of the group's payload.
-const signalBytes = 8
+// A signal takes the place of a group on the wire, and is on no disk. So it has no envelope. All of it is
+// its payload:
+//
+//	0 crc32c of the rest | 4 kind | then, as varints: index, term, member, incarnation, first number,
+//	batches, commands, size of the group's payload | digest of that, 4
+//
+// The kind stands where it does in an envelope. signalFields are the varints, and signalLeast is the least
+// number of bytes.
+const (
+	signalHead   = 4 + 1
+	signalFields = 8
+	signalLeast  = signalHead + signalFields + 4
+)
 
 // NewSignal returns the signal that says which group stands at an index. Who has the batches makes the
 // group of them.
 func NewSignal(group *Entry) Entry {
-	buf := make([]byte, HeadSize+signalBytes)
-	e := Entry{Kind: EntrySignal, ID: group.ID, Low: group.Low, Count: group.Count, Payload: buf[HeadSize:]}
-	binary.LittleEndian.PutUint32(e.Payload, group.Size)
-	binary.LittleEndian.PutUint32(e.Payload[4:], group.Digest)
-	e.SealPayload()
-	e.Seal(group.Index, group.Term, buf)
+	e := Entry{Kind: EntrySignal, Index: group.Index, Term: group.Term, ID: group.ID, Low: group.Low, Count: group.Count}
+	b := make([]byte, signalHead, signalHead+signalFields*binary.MaxVarintLen64+4)
+	b[4] = byte(EntrySignal)
+	r, _ := e.Range()
+	for _, v := range [signalFields]uint64{
+		uint64(e.Index), uint64(e.Term), uint64(r.Lane.Member), r.Lane.Incarnation, r.From, r.To - r.From, uint64(e.Count), uint64(group.Size),
+	} {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = binary.LittleEndian.AppendUint32(b, group.Digest)
+	binary.LittleEndian.PutUint32(b, Digest(b[4:]))
+	e.Payload, e.Size = b, uint32(len(b))
 	return e
+}
+
+// isSignal reports whether what follows on the wire is a signal, and not an envelope.
+func isSignal(b []byte) bool { return len(b) >= signalLeast && EntryKind(b[4]) == EntrySignal }
+
+// decodeSignal reads a signal from the front of b and returns the rest. It aliases b.
+func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
+	var v [signalFields]uint64
+	at := signalHead
+	for i := range v {
+		n := 0
+		if v[i], n = binary.Uvarint(b[at:]); n <= 0 {
+			return e, nil, &CorruptError{What: "signal", Detail: "its end lacks"}
+		}
+		at += n
+	}
+	if at += 4; at > len(b) || binary.LittleEndian.Uint32(b) != Digest(b[4:at]) {
+		return e, nil, &CorruptError{What: "signal", Detail: "checksum mismatch"}
+	}
+	lane := Lane{Member: MemberID(v[2]), Incarnation: v[3]}
+	e = Entry{
+		Kind: EntrySignal, Index: Index(v[0]), Term: Term(v[1]), ID: ProposalID{Session: lane, Seq: v[4] + v[5]}, Low: v[4],
+		Count: uint32(v[6]), Size: uint32(at), Payload: b[:at:at],
+	}
+	return e, b[at:], nil
+}
+
+// stands is the size and the digest of the group's payload that a signal stands for.
+func (e *Entry) stands() (size, digest uint32) {
+	b := e.Payload
+	if !isSignal(b) {
+		return 0, 0
+	}
+	at, v := signalHead, uint64(0)
+	for range signalFields {
+		n := 0
+		if v, n = binary.Uvarint(b[at:]); n <= 0 || at+n+4 > len(b) {
+			return 0, 0
+		}
+		at += n
+	}
+	return uint32(v), binary.LittleEndian.Uint32(b[at:])
 }
 
 // Means reports whether a signal stands for that group, which need not be sealed. It seals the group at
 // the signal's place.
 func (e *Entry) Means(group *Entry) bool {
-	if len(e.Payload) != signalBytes || group.Count != e.Count || group.ID != e.ID || group.Low != e.Low ||
-		group.Size != binary.LittleEndian.Uint32(e.Payload) || group.Digest != binary.LittleEndian.Uint32(e.Payload[4:]) {
+	size, digest := e.stands()
+	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != size || group.Digest != digest {
 		return false
 	}
 	group.Seal(e.Index, e.Term, make([]byte, HeadSize))

@@ -146,7 +146,7 @@ func DecodeMessage(b []byte, c *Codec) (*Message, error) {
 }
 
 func (m *Message) decodeEntries(rest []byte, count int) (_ []byte, err error) {
-	if count > len(rest)/HeadSize {
+	if count > len(rest)/signalLeast {
 		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d entries in %d bytes", count, len(rest))}
 	}
 	if count > 0 {
