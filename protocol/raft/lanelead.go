@@ -11,8 +11,10 @@ import (
 
 // laneLeading is what a leader knows of lanes beyond what it holds; zero in every other role.
 type laneLeading struct {
-	// last is the index of the last group that this leader made of a lane.
-	last protocol.Index
+	// last is the index of the last group that this leader made of a lane, and made is when it did.
+	// rest is until when the next ones wait after that is committed; 0: it is not, as far as was seen.
+	last       protocol.Index
+	made, rest time.Duration
 	// said are the lanes of which others hold more than this leader.
 	said []laneSaid
 	// seen is the highest promise of a fence that anybody told of.
@@ -50,29 +52,52 @@ type LaneHigh struct {
 }
 
 // confirmLanes appends what is held of lanes and is not in the log. As long as nobody waits for a result
-// there is one such group under way, so that groups grow with the load.
+// there is one such group under way, and after it a pause that is as long, so that groups grow with the
+// load, and take no more than half of the time.
 func (r *Raft) confirmLanes() {
 	l := r.lanes
 	if l == nil || r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
 		return
 	}
-	idle, appended := l.lead.last <= r.commit, false
+	idle, appended, waits := r.restedLanes(), false, false
 	for _, h := range l.held {
 		m := l.end.of(h.lane)
 		if m != nil && r.cfg.Mutant == MutantLaneFromCommitted && l.confirmed.of(h.lane) != nil && l.lead.last < r.lead.first {
 			m.to = l.confirmed.of(h.lane).to
 		}
-		if m == nil || m.to >= h.high() || !idle && m.to >= h.urgent {
+		if m == nil || m.to >= h.high() {
+			continue
+		}
+		if !idle && m.to >= h.urgent && !(l.lead.last <= r.commit && h.bytes > r.laneWindow()/2) {
+			waits = true
 			continue
 		}
 		for m.to < h.high() && r.confirmLane(h, m.to) {
 			appended = true
 		}
 	}
-	if appended {
-		l.lead.last = r.log.last
+	switch {
+	case appended:
+		l.lead.last, l.lead.made, l.lead.rest = r.log.last, r.now, 0
 		r.replicateAll()
+	case waits && l.lead.rest > r.now:
+		r.out.WakeAt = l.lead.rest
 	}
+}
+
+// restedLanes reports whether groups may be made for which nobody waits. A barrier and a fence wait for
+// all of them.
+func (r *Raft) restedLanes() bool {
+	l := &r.lanes.lead
+	switch {
+	case l.last == 0:
+		return true
+	case l.last > r.commit:
+		return false
+	case l.rest == 0:
+		l.rest = r.now + min(r.now-l.made, r.cfg.Heartbeat/2)
+	}
+	return r.now >= l.rest || r.lead.reads.barrier.on || l.fence.change != nil
 }
 
 // tendLanes does what follows for lanes from any step.
