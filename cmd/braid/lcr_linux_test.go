@@ -385,3 +385,63 @@ func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
 	s.check(rest, c)
 	a.check(c.client(rest...))
 }
+
+// replace gives a member an empty disk: it dies, is removed, and comes back as a new member under its
+// name and addresses, which votes.
+func (c *cluster) replace(name string, more ...string) {
+	c.t.Helper()
+	rest := slices.Collect(maps.Values(c.alive(name)))
+	client := c.client(rest...)
+	at := slices.IndexFunc(manifest(c.t, c.dir).Members, func(m launch.Member) bool { return m.Name == name })
+	member := manifest(c.t, c.dir).Members[at]
+	kill(c.t, c.pids[name])
+	eventually(c.t, "the removal of "+name, func(ctx context.Context) bool {
+		list, err := client.MemberList(ctx)
+		if err != nil {
+			return false
+		}
+		for _, m := range list.Members {
+			if m.Name == name {
+				_, _ = client.MemberRemove(ctx, m.ID) // whether it is gone is seen by the list
+				return false
+			}
+		}
+		return true
+	})
+	eventually(c.t, "the addition of "+name, func(ctx context.Context) bool {
+		_, err := client.MemberAdd(ctx, member.PeerURLs())
+		return err == nil
+	})
+	f := serveFlags{name, dataDir(c.t), member.ClientAddr(), member.PeerAddrs()[0]}
+	begin(c.t, "", f.args(append(more, "--initial-cluster-state=existing", "--join=http://"+rest[0],
+		"--initial-advertise-peer-urls=http://"+f.peer, "--advertise-client-urls=http://"+f.client)...)...)
+	eventually(c.t, name+" votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, rest[0], len(c.clients)) })
+}
+
+// The disk of a follower and then the leader's are replaced below clients that put blindly in both modes. What
+// only the lost disk, its lane and a quorum had is not lost.
+func TestLCRReplacesDisks(t *testing.T) {
+	t.Parallel()
+	lanes := []string{"--protocol=lcr", "--lane-prefix=check-=confirmed"}
+	c := up(t, dataDir(t), lanes...)
+	judge := checkedLoad(t, c.endpoints)
+	s, a := c.sense(), c.transfer()
+	s.more(200)
+	leader := c.leader()
+	for _, name := range []string{map[bool]string{true: "m2", false: "m1"}[leader == "m1"], leader} {
+		c.replace(name, lanes...)
+		its := &s.writers[slices.Index(slices.Sorted(maps.Keys(c.clients)), name)]
+		before := its.count()
+		eventually(t, "puts at the new member", func(context.Context) bool { return its.count() > before+20 })
+		s.more(200)
+		a.more(30)
+	}
+	judge()
+	s.end()
+	a.end()
+	s.check(c.endpoints, c)
+	a.check(c.client())
+	last, err := c.client().Get(t.Context(), account(0))
+	require.NoError(t, err)
+	c.sameHashes(last.Header.Revision)
+}
