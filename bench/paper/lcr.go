@@ -108,10 +108,10 @@ func (b *bound) raft() *bound {
 // both: 1/(1 − x(N−1)/N).
 func (b *bound) leaderBound() float64 { return 1 / b.throughLeader() }
 
-// signalBound is leaderBound where signals are counted too: in each round trip the leader sends one
-// for each lane, and without batching a frame for each, which takes a worker.
+// signalBound is leaderBound where signals are counted too: those of all lanes share a frame, which takes a
+// worker for a round trip, and in every second round trip there is none.
 func (b *bound) signalBound() float64 {
-	return (b.workers - (b.members - 1)) / b.workers * b.leaderBound()
+	return (b.workers - 0.5) / b.workers * b.leaderBound()
 }
 
 // closedLoop is the same for so many clients.
