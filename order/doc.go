@@ -5,7 +5,8 @@
 // round (niagara.go; docs/niagara.md, 3.1). An instance that has nothing must not hold up the
 // others, so its leader skips rounds. tail.go follows which rounds each log fills; weave.go
 // decides when to skip, and how far. lead.go says who leads the global log, plan.go which
-// instances begin and end at a place in it. The contract of all is [Order].
+// instances begin and end at a place in it. Groups that share no keys need no common order: each
+// has its own (keyed.go). The contract of all is [Order].
 //
 // Like protocol/, this package is pure: no I/O, clock, chance, goroutine or logger.
 // May import: protocol.

@@ -7,4 +7,5 @@ type Kind string
 const (
 	KindSingle  Kind = "single"  // one instance, whose log is the global log
 	KindNiagara Kind = "niagara" // several instances, which take turns (docs/niagara.md)
+	KindKeyed   Kind = "keyed"   // several instances, each with the commands of some keys; no global log
 )

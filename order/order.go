@@ -31,9 +31,12 @@ type Order interface {
 }
 
 // New returns the order that continues at a cursor. The log of a single instance is the global
-// log; several are woven into one.
+// log; several are woven into one, or are groups with an order of their own each.
 func New(from Cursor) Order {
-	if from.Woven() {
+	switch {
+	case from.Keyed:
+		return NewKeyed(from)
+	case from.Woven():
 		return NewNiagara(from)
 	}
 	return NewSingle(from)
@@ -43,7 +46,7 @@ func New(from Cursor) Order {
 type Placed struct {
 	Instance protocol.InstanceID
 	// First is the position of the entry's first command; the entry covers
-	// Entry.Width() positions from there.
+	// Entry.Width() positions from there. In a keyed order it is the position in the instance's group.
 	First protocol.Position
 	Entry protocol.Entry
 	// Plan is set where an EntryReshape takes effect.
@@ -74,6 +77,9 @@ type Cursor struct {
 	Reshape int `json:"reshape,omitempty"`
 	// Fresh is the lowest instance id that was never given; 0 if instances are not woven.
 	Fresh protocol.InstanceID `json:"fresh,omitempty"`
+	// Keyed: the instances are groups that share no keys, see [Keyed]. Position is then the sum of
+	// the points' positions.
+	Keyed bool `json:"keyed,omitempty"`
 }
 
 // Point is the last consumed entry of one instance.
@@ -84,6 +90,8 @@ type Point struct {
 	// Round is how many rounds of the instance were consumed, perhaps with a part of the
 	// entry after Index, which skips rounds.
 	Round protocol.Round `json:"round,omitempty"`
+	// Position is the last one of the instance's group; 0 if the order is not keyed.
+	Position protocol.Position `json:"position,omitempty"`
 }
 
 // MaxInstances is how many instances there can be.
@@ -103,11 +111,25 @@ func Begin(instances int, woven bool) Cursor {
 	return c
 }
 
+// BeginKeyed is the cursor of a new cluster with so many groups.
+func BeginKeyed(groups int) Cursor {
+	c := Begin(groups, false)
+	c.Keyed = true
+	return c
+}
+
+// Several reports whether there may be several instances.
+func (c *Cursor) Several() bool { return c.Keyed || c.Woven() }
+
 // Woven reports whether the global log is woven from instances, even from one.
 func (c *Cursor) Woven() bool { return c.Next != Slot{} }
 
-// Before reports whether c is a shorter prefix of the same global log than d.
+// Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports
+// whether c lacks something that d has. Then each of two cursors may be before the other.
 func (c *Cursor) Before(d *Cursor) bool {
+	if c.Keyed {
+		return len(c.AheadIn(d)) > 0
+	}
 	if order := c.Next.Compare(d.Next); order != 0 {
 		return order < 0
 	}
