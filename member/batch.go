@@ -35,6 +35,8 @@ type Batch struct {
 	// after are commands that are to be applied before the batch is proposed. It waits in
 	// Proposals.held as long as there are any. Then it has one command, and no numbers.
 	after awaited
+	// home is the only instance that may take the batch; 0: any may.
+	home protocol.InstanceID
 	// whole: no other commands are put into the batch.
 	whole bool
 	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.

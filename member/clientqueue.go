@@ -40,6 +40,9 @@ func (e *BrokenError) Unwrap() error { return e.Cause }
 // Add takes a command. fresh says that an instance has to look for a batch. On an error the command
 // is not taken; those before it and after it are.
 func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (fresh bool, err error) {
+	if q.Proposals.Keyed() {
+		return q.addKeyed(now, command, &protocol.ProposeOptions{}, done)
+	}
 	if err := q.admit(CommandCost(command)); err != nil {
 		return false, err
 	}
@@ -58,6 +61,9 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 
 // AddWith is Add for a command with options.
 func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	if q.Proposals.Keyed() {
+		return q.addKeyed(now, command, o, done)
+	}
 	use, path, err := q.Proposals.use(o, false)
 	if err != nil {
 		return false, err
@@ -82,9 +88,32 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 	return q.propose(now), nil
 }
 
+// addKeyed is AddWith where each command goes to the group of its keys. A batch has commands of one
+// group, so commands of different groups wait for each other.
+func (q *ClientQueue) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	home, err := q.Proposals.Home(o)
+	if err == nil {
+		err = q.admit(CommandCost(command))
+	}
+	if err != nil {
+		return false, err
+	}
+	if b := q.waiting.open; b != nil && b.home != home {
+		q.waiting.close()
+	}
+	begun, b := q.Proposals.addTo(home, &q.waiting, command, done)
+	if begun {
+		b.Free = q.Free
+	}
+	return q.propose(now), nil
+}
+
 // AddBody is Add for a batch with one command, as of NewBodyBatch. If that is to wait for other
 // commands, all that come behind it wait too.
 func (q *ClientQueue) AddBody(now func() time.Duration, b *Batch) (fresh bool, err error) {
+	if err := q.Proposals.refuseUnkeyed(b); err != nil {
+		return false, err
+	}
 	if err := q.admit(b.Cost()); err != nil {
 		return false, err
 	}

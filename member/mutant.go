@@ -39,6 +39,9 @@ const (
 	MutantAnyState          Mutant = "any-state"
 	MutantNeedsNoFile       Mutant = "needs-no-file"
 	MutantTokensUnchecked   Mutant = "tokens-unchecked"
+	MutantAnyGroup          Mutant = "keyed-any-group"
+	MutantSessionOfAll      Mutant = "keyed-session-of-all"
+	MutantWholeSnapshot     Mutant = "keyed-whole-snapshot"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -80,5 +83,8 @@ var Mutants = [...]MutantInfo{
 	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
 	{MutantNeedsNoFile, "DiskNeed", "a member needs no more of the disk for files of its log and bodies than these have"},
 	{MutantTokensUnchecked, "Applier", "the commands of all tokens count as applied"},
+	{MutantAnyGroup, "Proposals", "a group that has nothing to do takes commands of another group"},
+	{MutantSessionOfAll, "Sessions", "groups share what they remember of what took effect"},
+	{MutantWholeSnapshot, "Applier", "a snapshot takes the place of all groups, also of those in which it is behind"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

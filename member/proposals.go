@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,10 @@ type Proposals struct {
 	Mutant Mutant // low-passes-unsettled
 
 	queue batchQueue
+	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is
+	// not keyed. Then queue is empty, and nobody has numbers of numbers.
+	groups []protocol.InstanceID
+	queues []groupQueue
 	// held are batches that wait until other commands are applied, in the order in which they came.
 	// Each waits for at least one.
 	held    []*Batch
@@ -61,7 +66,7 @@ func (p *Proposals) reserve(cost int64) error {
 // Settled gives back a settled batch's bytes, and notes that its numbers are settled.
 func (p *Proposals) Settled(b *Batch) {
 	p.bytes -= b.Cost()
-	p.numbers.settle(b)
+	p.numbersOf(b).settle(b)
 }
 
 // NewBodyBatch makes a batch for a single command with a body.
@@ -75,6 +80,9 @@ func NewBodyBatch(command, body []byte, done Done) *Batch {
 // AddBody takes a batch with one command, as of NewBodyBatch. Commands that came before it stay before
 // it, unless it is to wait for others. On an error it is not taken, and not settled.
 func (p *Proposals) AddBody(now func() time.Duration, b *Batch) (fresh bool, err error) {
+	if err := p.refuseUnkeyed(b); err != nil {
+		return false, err
+	}
 	if err := p.reserve(b.Cost()); err != nil {
 		return false, err
 	}
@@ -91,7 +99,7 @@ func (p *Proposals) addWhole(b *Batch) (fresh bool) {
 		p.Held()
 		return false
 	}
-	p.queue.addWhole(b)
+	p.of(b.home).addWhole(b)
 	return true
 }
 
@@ -101,6 +109,9 @@ func (p *Proposals) addWhole(b *Batch) (fresh bool) {
 // Each proposer runs Add on a stack of its own. The stacks of thousands of proposers do not fit into a
 // near cache. So what Add does for every command is inlined: the less stack it uses, the better.
 func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fresh bool, err error) {
+	if p.Keyed() {
+		return p.AddWith(now, command, &protocol.ProposeOptions{}, done)
+	}
 	if err := p.reserve(CommandCost(command)); err != nil {
 		return false, err
 	}
@@ -120,6 +131,9 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 // AddWith is Add for a command with options. Commands of one batch take the same path, in the same mode.
 // If the command is to wait for others, those that come meanwhile do not wait for it.
 func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	if p.Keyed() {
+		return p.addKeyed(now, command, o, done)
+	}
 	use, path, err := p.use(o, false)
 	if err != nil {
 		return false, err
@@ -140,6 +154,22 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 	}
 	b.addWith(command, use, path, done)
 	p.queue.added(p)
+	return fresh, nil
+}
+
+// addKeyed is AddWith where each command goes to the group of its keys.
+func (p *Proposals) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+	home, err := p.Home(o)
+	if err == nil {
+		err = p.reserve(CommandCost(command))
+	}
+	if err != nil {
+		return false, err
+	}
+	fresh, b := p.addTo(home, p.of(home), command, done)
+	if fresh {
+		b.Born, b.Free = now(), p.Free
+	}
 	return fresh, nil
 }
 
@@ -223,16 +253,33 @@ func (p *Proposals) letIn(now time.Duration, b *Batch) {
 // they take effect at most once, whatever became of them before. An error says that there are no
 // proposals any more. The batches are not settled then.
 func (p *Proposals) Again(batches []*Batch) error {
-	if p.err == nil {
-		p.queue.full = append(slices.Clone(batches), p.queue.full...)
+	if p.err != nil {
+		return p.err
 	}
-	return p.err
+	if !p.Keyed() {
+		p.queue.full = append(slices.Clone(batches), p.queue.full...)
+		return nil
+	}
+	for _, b := range slices.Backward(batches) {
+		q := p.of(b.home)
+		q.full = slices.Insert(q.full, 0, b)
+	}
+	return nil
 }
 
 // Waiting returns the bytes of the batch that Take would return, 0 if there is none, and whether
 // it is full.
-func (p *Proposals) Waiting() (bytes int, full bool) {
-	q := &p.queue
+func (p *Proposals) Waiting() (bytes int, full bool) { return p.queue.waiting() }
+
+// WaitingFor is Waiting for an instance, which TakeFor asks for.
+func (p *Proposals) WaitingFor(instance protocol.InstanceID) (bytes int, full bool) {
+	if p.Mutant == MutantAnyGroup {
+		return p.anyGroup(instance).waiting()
+	}
+	return p.of(instance).waiting()
+}
+
+func (q *batchQueue) waiting() (bytes int, full bool) {
 	switch {
 	case len(q.full) > 0:
 		return q.full[0].Size(), true
@@ -245,17 +292,25 @@ func (p *Proposals) Waiting() (bytes int, full bool) {
 }
 
 // Take returns the oldest batch with its numbers, or nil.
-func (p *Proposals) Take() *Batch {
-	b := p.queue.take()
+func (p *Proposals) Take() *Batch { return p.numbered(p.queue.take()) }
+
+// TakeFor is Take for an instance: in a keyed order it takes only what is of its group.
+func (p *Proposals) TakeFor(instance protocol.InstanceID) *Batch {
+	if p.Mutant == MutantAnyGroup {
+		return p.numbered(p.anyGroup(instance).take())
+	}
+	return p.numbered(p.of(instance).take())
+}
+
+func (p *Proposals) numbered(b *Batch) *Batch {
 	if b != nil {
-		p.numbers.give(b, p.Mutant == MutantLowEarly)
+		p.numbersOf(b).give(b, p.Mutant == MutantLowEarly)
 	}
 	return b
 }
 
 // Expired takes out batches that wait, were not answered, and are older than limit.
 func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
-	q := &p.queue
 	expires := func(b *Batch) bool {
 		old := now-b.Born > limit && !b.answered
 		if old {
@@ -263,9 +318,11 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 		}
 		return old
 	}
-	q.full, q.aside = slices.DeleteFunc(q.full, expires), slices.DeleteFunc(q.aside, expires)
-	if q.open != nil && expires(q.open) {
-		q.open = nil
+	for q := range p.all {
+		q.full, q.aside = slices.DeleteFunc(q.full, expires), slices.DeleteFunc(q.aside, expires)
+		if q.open != nil && expires(q.open) {
+			q.open = nil
+		}
 	}
 	p.held = slices.DeleteFunc(p.held, func(b *Batch) bool {
 		if now >= b.after.until {
@@ -280,7 +337,11 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 // Close refuses further commands. It returns the batches that wait.
 func (p *Proposals) Close(err error) []*Batch {
 	p.err = err
-	out := append(p.queue.drain(), p.held...)
+	var out []*Batch
+	for q := range p.all {
+		out = append(out, q.drain()...)
+	}
+	out = append(out, p.held...)
 	p.held = nil
 	return out
 }
@@ -297,6 +358,14 @@ func (p *Proposals) Check() error {
 		if len(b.after.tokens) == 0 || b.turn > 0 || len(b.Done) != 1 {
 			return fmt.Errorf("proposals: a batch of %d commands waits for %d others, and is the %dth", len(b.Done), len(b.after.tokens), b.turn)
 		}
+	}
+	for i := range p.queues {
+		if err := p.queues[i].numbers.check(); err != nil {
+			return err
+		}
+	}
+	if p.Keyed() && p.queue.open != nil {
+		return errors.New("proposals: a batch waits that has no group")
 	}
 	return p.numbers.check()
 }
