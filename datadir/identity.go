@@ -112,7 +112,7 @@ func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f
 	return writeIdentity(fs, dir, id)
 }
 
-// Begin returns the number of instances with which the cluster began, whose log is woven. The first
+// Begin returns the number of instances with which the cluster began, if there may be several. The first
 // call writes it into the directory. Later calls return what is written there, so that the number
 // does not change if a later call has another one. From now on an earlier program does not open the
 // directory.

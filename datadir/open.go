@@ -122,12 +122,18 @@ func (o *Opened) forget() error {
 // begin finds out with which instances the cluster began. In a new directory it writes the first
 // snapshot, which holds only who the members are.
 func (o *Opened) begin(c *Config) error {
-	if c.Begin.Woven() {
+	if c.Begin.Several() {
 		begun, err := Begin(c.FS, c.Dir, c.Cluster, c.Self, len(c.Begin.Points))
 		if err != nil {
 			return err
 		}
 		o.Begin = order.Begin(begun, true)
+		if c.Begin.Keyed {
+			o.Begin = order.BeginKeyed(begun)
+		}
+	}
+	if err := member.CheckMachine(c.Machine, &o.Begin); err != nil {
+		return err
 	}
 	if ok, err := o.Snapshots.Any(); ok || err != nil {
 		return err
@@ -159,7 +165,7 @@ func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
 }
 
 // Session is the session of what the member proposes in this life. The instances share its numbers
-// if there may be several.
+// if they are woven. Groups of keys do not.
 func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
 
 // SaveRegister makes durable what the register must keep.

@@ -213,6 +213,30 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 	return syncDir(s.fs, s.dir)
 }
 
+// stagedFile is the name of the one snapshot that waits to be merged. A start removes it.
+const stagedFile = "staged.tmp"
+
+// Stage makes a snapshot of another member a file that does not count as a snapshot of this one, and
+// verifies it. It takes the place of the one before.
+func (s *Snapshots) Stage(h SnapshotHeader, state func(io.Writer) error) (err error) {
+	path := filepath.Join(s.dir, stagedFile)
+	if err = s.fill(path, h, state); err == nil {
+		err = s.whole(path)
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("snapshot %s: %w", path, err), s.discard(path))
+	}
+	return err
+}
+
+// Staged opens what Stage made.
+func (s *Snapshots) Staged() (*SnapshotReader, error) {
+	return s.open(filepath.Join(s.dir, stagedFile))
+}
+
+// Unstage removes what Stage made, if it is there.
+func (s *Snapshots) Unstage() error { return s.discard(filepath.Join(s.dir, stagedFile)) }
+
 // fill makes a file with a snapshot and makes it durable.
 func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
 	f, err := s.fs.Create(path, vfs.WriteCategoryUnspecified)

@@ -28,7 +28,8 @@ type Applier struct {
 	// skip is the position up to which a state machine on disk had applied before this life.
 	// Commands up to it only update the sessions.
 	skip protocol.Position
-	// last is the position of the last command that the state machine was given; ≥ skip.
+	// last is the position of the last command that the state machine was given; ≥ skip. In a keyed
+	// order both are 0: each group has positions of its own.
 	last protocol.Position
 	// stuck says that an entry's payload could not be loaded, or that the state is damaged. The
 	// state is not what the order says then, so nothing is applied until a snapshot is installed.
@@ -42,6 +43,9 @@ type Applier struct {
 	group    []protocol.Entry // the batches of the group that is being applied
 	commands []Command
 	settled  []resultSpan
+	// groups is the state machine if the order is keyed; else nil. Then all of commands are of group of.
+	groups *Groups
+	of     protocol.InstanceID
 	// Changes is the number of configuration entries and reshapes that were applied.
 	Changes uint64
 	// Given is called with the body of each command that the state machine is about to be given.
@@ -55,7 +59,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-session-of-instance, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked
+	mutant    Mutant // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -138,6 +142,9 @@ func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip proto
 	a := &Applier{
 		order: order.New(meta.Cursor), sessions: NewSessions(meta.Sessions), sm: sm, load: load,
 		session: session, skip: skip, last: max(skip, meta.Command),
+	}
+	if meta.Cursor.Keyed {
+		a.groups = sm.(*Groups)
 	}
 	a.configure(&meta)
 	return a
@@ -374,6 +381,12 @@ func (a *Applier) born(id, members protocol.InstanceID) InstanceState {
 
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
+	if a.groups != nil && a.of != p.Instance {
+		if err := a.flush(); err != nil {
+			return err
+		}
+		a.of = p.Instance
+	}
 	own, body := a.takeOwn(p.Instance, e), a.body(p)
 	if body != nil && e.Count != 1 {
 		a.malformed(p, own, 0, e.CheckBatch())
@@ -497,8 +510,13 @@ func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *Batc
 // batch in one pass.
 func (a *Applier) flush() error {
 	if n := len(a.commands); n > 0 {
-		a.last = a.commands[n-1].Position
-		if err := a.sm.Apply(a.commands); err != nil {
+		sm := a.sm
+		if a.groups != nil {
+			sm = a.groups.of(a.of)
+		} else {
+			a.last = a.commands[n-1].Position
+		}
+		if err := sm.Apply(a.commands); err != nil {
 			return &MachineError{Op: "apply", Err: err}
 		}
 	}

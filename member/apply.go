@@ -52,6 +52,11 @@ type ApplyWorld interface {
 	// Received opens the newest durable snapshot that has a state. All its bytes were verified. It
 	// goes at least as far as this index of the instance.
 	Received(instance protocol.InstanceID, index protocol.Index) (ReceivedSnapshot, error)
+	// Staged opens the snapshot of another member that waits to be merged into the state. All its bytes were
+	// verified. Merged says that a snapshot of what came of it is durable, or why there is none. Only in a
+	// keyed order: see [Applier.Merge].
+	Staged() (ReceivedSnapshot, error)
+	Merged(at *Meta, err error)
 	// Prune removes snapshots from before a position.
 	Prune(protocol.Position) error
 
@@ -104,9 +109,10 @@ type Apply struct {
 	logged  int64
 	entries int64
 
-	saving bool // a snapshot is being written; one at a time
-	due    bool // one is wanted, however little was applied since the last one
-	saved  Saved
+	merging mergeStage
+	saving  bool // a snapshot is being written; one at a time
+	due     bool // one is wanted, however little was applied since the last one
+	saved   Saved
 
 	repairing bool // the state is damaged, and others are asked for theirs
 }
@@ -163,6 +169,10 @@ func (p *Apply) answer(it *ApplyItem) error {
 		}
 	case it.Repair:
 		return p.repair()
+	case it.Merge:
+		return p.merge()
+	case it.Rewrite:
+		p.due = p.due || p.merging == mergeDone
 	case it.Install != nil:
 		return p.install(it.Commit.Instance, *it.Install)
 	default:
@@ -226,7 +236,10 @@ func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error 
 		return nil
 	case p.Added(instance) >= base.Index && base.Index > 0 && !p.Stuck():
 		// Another instance had it installed, or one that goes further.
-		return p.world.Restored(p.Applier, instance, base.Index)
+		if err := p.world.Restored(p.Applier, instance, base.Index); err != nil || !at.Keyed {
+			return err
+		}
+		return p.forgetOlder()
 	}
 	f, err := p.world.Received(instance, base.Index)
 	if err != nil {
@@ -288,6 +301,9 @@ func (p *Apply) maybeSnapshot() error {
 	}
 	p.logged, p.entries, p.due = 0, 0, false
 	p.saving = true
+	if p.merging == mergeDone {
+		p.merging = mergeSaving
+	}
 	if d, ok := p.Machine().(DurableStateMachine); ok {
 		if err := d.Sync(); err != nil {
 			return &MachineError{Op: "sync", Err: err}
@@ -310,11 +326,16 @@ func (p *Apply) wrote(w *Written) {
 	at := w.Meta.Cursor.Position
 	if w.Err != nil {
 		p.world.Tell(ApplyNews{What: SnapshotFailed, Position: at, Err: w.Err})
+		p.mergeAgain()
 		return
 	}
 	before := p.saved.Newest
 	p.save(Saved{Newest: w.Meta.Cursor, Oldest: p.saved.Oldest})
 	p.world.Tell(ApplyNews{What: SnapshotWritten, Position: at})
+	if p.merging == mergeSaving { // before the logs are cut: the cores take over what they lack
+		p.merging = mergeNone
+		p.world.Merged(&w.Meta, nil)
+	}
 	p.world.Cut(&w.Meta, w.Bytes)
 	// The snapshot before this one stays, in case this one is damaged when it is needed. The log
 	// goes back to the earlier one. If nothing was applied meanwhile, this one replaced the last one.

@@ -23,6 +23,9 @@ type notes struct {
 	again    []ApplyItem
 	stand    Saved
 	needs    *order.Cursor
+	staged   *received
+	merged   []Meta // what of a merge is durable
+	failed   error  // why nothing came of one
 }
 
 func (n *notes) Left(int, int64)                  {}
@@ -41,6 +44,19 @@ func (n *notes) Prune(p protocol.Position) error  { n.pruned = append(n.pruned, 
 func (n *notes) Tell(t ApplyNews)                 { n.told = append(n.told, t.What) }
 func (n *notes) Restored(*Applier, protocol.InstanceID, protocol.Index) error {
 	return nil
+}
+
+func (n *notes) Staged() (ReceivedSnapshot, error) {
+	if n.staged == nil {
+		return nil, errors.New("nothing is staged")
+	}
+	return n.staged, nil
+}
+
+func (n *notes) Merged(at *Meta, err error) {
+	if n.failed = err; err == nil {
+		n.merged = append(n.merged, *at)
+	}
 }
 
 func (n *notes) Received(protocol.InstanceID, protocol.Index) (ReceivedSnapshot, error) {

@@ -18,6 +18,8 @@ type ApplyItem struct {
 	Due     bool // a snapshot is wanted now
 	Halt    bool // the state may be damaged
 	Repair  bool // there may be a snapshot to replace a damaged state
+	Merge   bool // a snapshot waits to be merged into the state
+	Rewrite bool // what was merged is to be written again, if it could not be
 	// Look says that somebody waits for what may be applied already: see TokenRead.
 	Look bool
 	// Begun says that the log durably has the beginnings of new instances.

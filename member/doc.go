@@ -11,6 +11,8 @@
 //     host.go: what it asks of the rest of the member.
 //   - tokens.go: who waits until a command is applied that was accepted.
 //   - clientqueue.go: the order of the commands of a client that does not wait for answers.
+//   - keyed.go, groups.go, merge.go: groups of keys, which have no common order: where a command goes, a state
+//     machine for each, and a snapshot that is ahead in some of them.
 //   - proposals.go, readqueue.go, inbox.go: what waits for an instance, and how much may wait.
 //   - applier.go, machine.go: order, at-most-once and state machine: committed entries in, results out.
 //   - apply.go, applyqueue.go, applied.go: Apply, and what waits for it; when a snapshot is taken or put in

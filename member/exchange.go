@@ -44,6 +44,7 @@ type StateExchange struct {
 	sending Streams
 	intake  SnapshotIntake
 	repair  StateRepair
+	merging *mergingOffer // nil: no snapshot is being merged
 }
 
 // NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state.
@@ -187,6 +188,9 @@ func (x *StateExchange) Useless() { x.repair.Refused(x.host.Now(), x.election) }
 
 // Tend asks another member for its state if it is time to. st is how the first instance stands.
 func (x *StateExchange) Tend(st *protocol.Status) {
+	if x.merging != nil { // if its snapshot could not be written, it is tried again
+		x.host.Push(ApplyItem{Rewrite: true})
+	}
 	if x.intake.under {
 		return // that one may do, and its link ensures that it comes or fails
 	}

@@ -13,6 +13,7 @@ type HostedConfig struct {
 	Heartbeat, Election time.Duration
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
+	Keyed               bool  // a batch has one instance that may take it
 	KeepLogBytes        int64 // of log that is kept for members that catch up
 	LargeMessage        int   // from how many bytes on others have to wait for a message, on a slow link
 	LargeFor            time.Duration
@@ -31,8 +32,11 @@ type Hosted struct {
 	out   Outbox
 
 	submitted uint64 // the last step that was handed to the log
-	durable   uint64 // the last step that the instance was told is durable; ≤ submitted
-	ticked    bool   // this turn has a tick
+	// given is the last entry that was handed to Apply, or for which a snapshot stands that the core has
+	// taken over. Up to there the log was handed over too.
+	given   protocol.Index
+	durable uint64 // the last step that the instance was told is durable; ≤ submitted
+	ticked  bool   // this turn has a tick
 
 	upgrades Upgrades                            // bodies on their way to the disk apart from their entries
 	groups   map[uint64]*ReadGroup               // reads that wait for the core, by context
@@ -77,6 +81,7 @@ func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
 		groups: map[uint64]*ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: SnapshotSearch{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
 	}
 	h.publish()
+	h.given = max(h.status.First, 1) - 1
 	h.note()
 	h.tellWeave()
 	return h
@@ -203,7 +208,7 @@ func (h *Hosted) propose() {
 	taken := 0
 	for bytes, full := h.host.Waiting(); bytes > 0; bytes, full = h.host.Waiting() {
 		siblings := h.host.Siblings()
-		if o := Preferred(siblings); siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
+		if o := Preferred(siblings); !h.cfg.Keyed && siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
 			if timed || siblings.Load(o).Pending == 0 { // that instance may not know that a batch waits
 				siblings.Wake(o)
 			}
@@ -266,6 +271,7 @@ func (h *Hosted) carryOut(out *Outbox) {
 		h.keep.Begin(out.Install.Index, h.host.AppliedBytes())
 		h.host.BodiesInstalling(out.Install.Index)
 		h.host.Install(out.Install)
+		h.given = out.Install.Index
 	}
 	if out.Forgot != nil { // before the leader hears of it, because the leader does not tell it again
 		h.host.Condemn(out.Forgot)
@@ -278,6 +284,7 @@ func (h *Hosted) carryOut(out *Outbox) {
 	if len(out.Commit) > 0 {
 		h.host.BodiesCommitted(out.Commit)
 		h.host.Commit(h.inst.Commitment(out))
+		h.given = max(h.given, out.Commit[len(out.Commit)-1].Index)
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -330,6 +337,7 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writin
 func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
+	cut = min(cut, h.given) // the snapshot may have come from another member, and the core not know of it yet
 	if cut >= st.First {
 		h.Step(protocol.Compact{Index: cut})
 		h.host.BodiesCompacted(cut)

@@ -25,7 +25,7 @@ type Sessions struct {
 	// says so, and if it is shared no state of the line is of an instance.
 	states []SessionState
 
-	Mutant Mutant // weave-session-of-instance
+	Mutant Mutant // weave-session-of-instance, keyed-session-of-all
 }
 
 // SessionState is what is known of one session.
@@ -91,7 +91,7 @@ func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 func (s *Sessions) of(instance protocol.InstanceID, e *protocol.Entry) *SessionState {
 	session := e.ID.Session
 	switch {
-	case session.Shared() && s.Mutant != MutantSessionOfInstance:
+	case session.Shared() && s.Mutant != MutantSessionOfInstance || s.Mutant == MutantSessionOfAll:
 		instance = 0
 	case s.over(session):
 		return nil
@@ -154,6 +154,17 @@ func (s *Sessions) Retire(keep []protocol.InstanceID) {
 		_, ok := slices.BinarySearch(keep, st.Instance)
 		return !ok && st.Instance != 0
 	})
+}
+
+// Take replaces what is known of some instances' numbers by what a snapshot says of them.
+func (s *Sessions) Take(some []protocol.InstanceID, states []SessionState) {
+	all := slices.DeleteFunc(slices.Clone(s.states), func(st SessionState) bool { return slices.Contains(some, st.Instance) })
+	for _, st := range states {
+		if slices.Contains(some, st.Instance) {
+			all = append(all, st)
+		}
+	}
+	s.states = NewSessions(all).states
 }
 
 func (st *SessionState) raise(low uint64) {

@@ -129,6 +129,27 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 	return f, nil
 }
 
+// Staged implements member.ApplyWorld.
+func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
+	w.opened = w.r.now()
+	f, err := w.r.dir.Snapshots.Staged()
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Merged implements member.ApplyWorld.
+func (w applyWorld) Merged(at *member.Meta, err error) {
+	if err != nil {
+		w.r.log.Warn("a snapshot cannot be merged into the state", "err", err)
+	}
+	if err := w.r.dir.Snapshots.Unstage(); err != nil {
+		w.r.log.Warn("a snapshot that was merged cannot be removed", "err", err)
+	}
+	w.r.exchange.do(func(m *member.StateExchange) { m.Merged(at, err) })
+}
+
 // Prune implements member.ApplyWorld.
 func (w applyWorld) Prune(p protocol.Position) error { return w.r.dir.Snapshots.Prune(p) }
 

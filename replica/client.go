@@ -37,7 +37,7 @@ func (c *Client) settled(b *member.Batch) {
 	fresh, unproposed, err := c.queue.Settled(p.clock, b)
 	p.mu.Unlock()
 	if fresh {
-		p.wake()
+		p.wake(0)
 	}
 	for _, b := range unproposed {
 		b.Fail(err)

@@ -55,8 +55,8 @@ func (l *eventLoop) Fail(err error)               { l.r.fail(err) }
 func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.fail(l.r.dir.Condemn(f)) }
 func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
 
-func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting() }
-func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take() }
+func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
+func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take(l.id) }
 func (l *eventLoop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
 func (l *eventLoop) Expired(now, limit time.Duration) []*member.Batch {
 	return l.r.proposer.expired(now, limit)

@@ -38,7 +38,7 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kep
 	o := &r.opt
 	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = member.NewHosted(member.HostedConfig{
-		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders,
+		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders, Keyed: o.Begin.Keyed,
 		KeepLogBytes: o.KeepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
 	}, l, inst)
 	return l

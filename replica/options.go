@@ -91,8 +91,10 @@ type Setting = transport.Setting
 // settings returns all settings that must be equal on every member.
 func (o *Options) settings() []Setting {
 	all := slices.Clone(o.Settings)
-	if o.Begin.Woven() { // a member that begins with another number would weave another log
+	if o.Begin.Several() { // a member that begins with another number would have another order
 		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
+	}
+	if o.Begin.Woven() {
 		// A program that takes each instance's numbers for its own would apply other commands.
 		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
 	}

@@ -13,7 +13,8 @@ import (
 // proposer holds the member's Proposals. All event loops take batches from it.
 type proposer struct {
 	clock func() time.Duration
-	wake  func()
+	// wake wakes the instance that may take a batch; 0: whichever suits best.
+	wake func(home protocol.InstanceID)
 
 	mu    sync.Mutex       // guards the ClientQueue of each Client, too
 	queue member.Proposals // guarded by mu
@@ -22,9 +23,12 @@ type proposer struct {
 }
 
 // newProposer makes a proposer. look makes Apply look whether commands still have to wait for others.
-func newProposer(clock func() time.Duration, wake, look func(), o *Options) *proposer {
+func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), look func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
 	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
+	if o.Begin.Keyed {
+		p.queue.SetGroups(o.Begin.Instances())
+	}
 	p.queue.Held = func() {
 		p.awaits.Store(true)
 		look()
@@ -42,7 +46,7 @@ func (p *proposer) applied(a *member.Applier) {
 	p.awaits.Store(p.queue.Awaits())
 	p.mu.Unlock()
 	if fresh {
-		p.wake()
+		p.wake(0)
 	}
 }
 
@@ -65,7 +69,7 @@ func (p *proposer) propose(to commands, command, body []byte, done member.Done) 
 	fresh, err := to.Add(p.clock, command, done)
 	p.mu.Unlock()
 	if fresh {
-		p.wake()
+		p.wake(0)
 	}
 	return err
 }
@@ -76,7 +80,7 @@ func (p *proposer) proposeBody(to commands, command, body []byte, done member.Do
 	fresh, err := to.AddBody(p.clock, b)
 	p.mu.Unlock()
 	if fresh {
-		p.wake()
+		p.wake(0)
 	}
 	return err
 }
@@ -87,7 +91,7 @@ func (p *proposer) again(batches []*member.Batch) {
 	err := p.queue.Again(batches)
 	p.mu.Unlock()
 	if err == nil {
-		p.wake()
+		p.wake(0)
 		return
 	}
 	for _, b := range batches {
@@ -102,16 +106,16 @@ func (p *proposer) free(b *member.Batch) {
 	p.queue.Settled(b)
 }
 
-func (p *proposer) waiting() (bytes int, full bool) {
+func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.queue.Waiting()
+	return p.queue.WaitingFor(instance)
 }
 
-func (p *proposer) take() *member.Batch {
+func (p *proposer) take(instance protocol.InstanceID) *member.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.queue.Take()
+	return p.queue.TakeFor(instance)
 }
 
 func (p *proposer) expired(now, limit time.Duration) []*member.Batch {

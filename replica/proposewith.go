@@ -64,7 +64,8 @@ func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.Pr
 	}
 	fresh, err := p.addWith(to, command, whole, o, done)
 	if fresh {
-		p.wake()
+		home, _ := p.queue.Home(o) // it was taken, so there is one
+		p.wake(home)
 	}
 	return err
 }

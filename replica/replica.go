@@ -156,10 +156,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 	if member.Damaged(a.Machine()) != nil {
 		r.CheckState()
 	}
-	r.proposer = newProposer(r.now, func() {
-		loops := r.loops.Load()
-		loops.Wake(member.Preferred(loops))
-	}, r.apply.look, o)
+	r.proposer = newProposer(r.now, func(home protocol.InstanceID) { r.loops.Load().takeBatch(home, o.Begin.Keyed) }, r.apply.look, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err
 	}

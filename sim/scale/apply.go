@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/braidlog/braid/member"
@@ -110,6 +111,10 @@ func (a *apply) Repairing(*order.Cursor) {}
 func (a *apply) Useless() {}
 
 func (a *apply) Reshaped(*member.Applier, *member.Meta) error { return nil }
+
+func (a *apply) Staged() (member.ReceivedSnapshot, error) { return nil, errors.ErrUnsupported }
+
+func (a *apply) Merged(*member.Meta, error) {}
 
 func (a *apply) Beginning() bool { return false }
 
