@@ -65,6 +65,12 @@ var list = []*Protocol{
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
 	},
 	{
+		Name: "multi-raft", Does: "a group of raft for each share of the keys, without a common order", Core: raftCore,
+		Orders:     []order.Kind{order.KindKeyed},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
+		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
+	},
+	{
 		Name: "lcr", Does: "followers spread the data, the leader only confirms it", Core: lcrCore,
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},

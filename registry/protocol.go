@@ -122,6 +122,13 @@ func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
 // Weaves reports whether the protocol's own order makes one log of several instances.
 func (p *Protocol) Weaves() bool { return p.Orders[0] == order.KindNiagara }
 
+// Keyed reports whether there is no global log in the order that is wished for ("": the protocol's own):
+// keys are hashed over the instances, and each has an order of its own.
+func (p *Protocol) Keyed(wish order.Kind) bool {
+	kind, err := p.Order(wish)
+	return err == nil && kind == order.KindKeyed
+}
+
 // Canonical returns the protocol that is named after this order and placement with p's core, or p
 // if none is: raft with placement code is craft.
 func (p *Protocol) Canonical(o order.Kind, place protocol.Placement) *Protocol {

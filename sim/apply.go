@@ -34,7 +34,7 @@ type applying struct {
 
 // beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
-	m.applier = member.NewApplier(m.machine.asStateMachine(), meta, m.session, skip, member.LoadFrom(m.log))
+	m.applier = member.NewApplier(m.machines.all, meta, m.session, skip, member.LoadFrom(m.log))
 	m.w.violate(m.id, m.applier.Derive(m.w.set.protocol.Core.Derive, &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
@@ -233,7 +233,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		m.fail(err)
 		return
 	}
-	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, func(err error) {
+	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, false, func(err error) {
 		m.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
 }
@@ -249,6 +249,25 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 	}
 	w.m.opened = f.Header.Cursor
 	return f, nil
+}
+
+// Staged implements member.ApplyWorld.
+func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
+	f, err := w.m.snaps.Staged()
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Merged implements member.ApplyWorld.
+func (w applyWorld) Merged(at *member.Meta, err error) {
+	m := w.m
+	if err := m.snaps.Unstage(); err != nil {
+		m.w.tracef("%s   cannot remove a snapshot: %v", m.id, err)
+	}
+	m.w.tracef("%s   has what it merged on its disk: %v", m.id, err)
+	m.exchange.Merged(at, err)
 }
 
 // Prune implements member.ApplyWorld.

@@ -146,7 +146,7 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt
+	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt[w.groupOf(op.Key)]
 	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
 	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
@@ -190,7 +190,7 @@ func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 		c.w.history.Fail(op.id)
 		end()
 	default:
-		v := m.machine.values[op.Key]
+		v := m.machines.of(op.Key).values[op.Key]
 		m.resolve(v.text, func(text string, err error) {
 			if err == nil {
 				c.answered(m, op, v, text)
@@ -240,7 +240,8 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 	w.tracef("client %d has %d done: %v", c.number, number, result)
 	w.acked++
-	w.ackedAt = max(w.ackedAt, op.position)
+	group := w.groupOf(op.Key)
+	w.ackedAt[group] = max(w.ackedAt[group], op.position)
 	if w.events.Elections > op.elections {
 		w.events.Failovers++
 	}
@@ -255,7 +256,8 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 }
 
 // applied notes that some member applied a command. Its position must come after all that was
-// acknowledged before the client asked, whichever instances the commands went through (N6).
+// acknowledged before the client asked, whichever instances the commands went through (N6). In a keyed order
+// that holds in each group.
 func (w *World) applied(number int, at protocol.Position, a answer) {
 	op := w.ops[number]
 	if op.effective {

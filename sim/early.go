@@ -37,6 +37,9 @@ func newEarly(seed uint64) chance {
 // know what became of it, and who looks whether all goes on wants to see it.
 func (w *World) options(op *operation) *protocol.ProposeOptions {
 	l := &w.set.Load
+	if w.set.Keyed {
+		return &protocol.ProposeOptions{Keys: keysOf(op.Key)}
+	}
 	if l.Early+l.Blind == 0 || w.calm {
 		return nil
 	}

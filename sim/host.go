@@ -50,11 +50,13 @@ func (s *memberInstance) Condemn(f *protocol.Forgot) {
 	s.m.condemned = s.m.dir.Condemn(f)
 }
 
-func (s *memberInstance) Waiting() (bytes int, full bool) { return s.m.proposals.Waiting() }
+func (s *memberInstance) Waiting() (bytes int, full bool) {
+	return s.m.proposals.WaitingFor(s.instance)
+}
 
 func (s *memberInstance) TakeBatch() *member.Batch {
 	s.m.scatter()
-	b := s.m.proposals.Take()
+	b := s.m.proposals.TakeFor(s.instance)
 	s.m.judgeHeld(b)
 	return b
 }

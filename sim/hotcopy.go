@@ -38,7 +38,7 @@ func (s *Settings) drawHotCopies(d chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return // see drawLost
 	}
-	if d.yes(0.2) && !s.woven() && s.Bodies.Share == 0 && s.Nodes > 1 {
+	if d.yes(0.2) && s.Instances == 0 && s.Bodies.Share == 0 && s.Nodes > 1 {
 		s.Faults[faultHotCopy] = s.Election * time.Duration(2+d.below(8))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -29,14 +30,17 @@ type stateMachine struct {
 	commands, chain uint64
 	position        protocol.Position
 	cursor          check.Cursor
+	// group is whose commands it applies; 0: all. sequence judges them.
+	group    protocol.InstanceID
+	sequence *check.Sequence
 	// durable: the state machine keeps its state on disk by itself, in Member.saved.
 	durable bool
 	// damage is why the state cannot be used.
 	damage error
 }
 
-func newMachine(m *Member) *stateMachine {
-	s := &stateMachine{w: m.w, member: m, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
+func newMachine(m *Member, group protocol.InstanceID) *stateMachine {
+	s := &stateMachine{w: m.w, member: m, group: group, sequence: m.w.sequenceOf(group), values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
 	if f := m.saved; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
 		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
@@ -146,10 +150,11 @@ func (s *stateMachine) apply(c *member.Command) error {
 		return err
 	}
 	text := string(c.Data[:bytes.IndexByte(c.Data, '|')])
-	err = s.w.sequence.Apply(uint64(s.member.id), &s.cursor, uint64(c.Position), text)
+	err = s.sequence.Apply(uint64(s.member.id), &s.cursor, uint64(c.Position), text)
 	if err == nil && c.Position <= s.position {
 		err = fmt.Errorf("member %s applied position %d after %d", s.member.id, c.Position, s.position)
 	}
+	err = errors.Join(err, s.judgeGroup(op.Key))
 	if err != nil {
 		s.w.violate(s.member.id, err)
 		return err
@@ -282,7 +287,7 @@ func (s *stateMachine) Restore(r io.Reader) error {
 		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 4)[3], "\n")
 		s.values[k] = v
 	}
-	cursor, err := s.w.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
+	cursor, err := s.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
 	if err != nil {
 		s.w.violate(s.member.id, err)
 		return err

@@ -83,7 +83,7 @@ type running struct {
 	writer  *writer
 	snaps   *datadir.Snapshots
 	applier *member.Applier
-	machine *stateMachine
+	machines
 	body    bodyWork
 	session protocol.Session
 
@@ -357,8 +357,16 @@ func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOpt
 	})
 }
 
-// wakePreferred wakes the instance that should take the next batch.
-func (m *Member) wakePreferred() { m.inForce[member.Preferred(m.crew)].wake() }
+// wakePreferred wakes the instance that should take the next batch, or those that may.
+func (m *Member) wakePreferred() {
+	if m.w.set.Keyed {
+		for _, s := range m.inForce {
+			s.wake()
+		}
+		return
+	}
+	m.inForce[member.Preferred(m.crew)].wake()
+}
 
 // Read calls done with true when the member's state includes everything that was acknowledged
 // before the call, or with false when that fails. It asks all instances for read points. What was
@@ -419,8 +427,11 @@ func (m *Member) syncTime() time.Duration {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
-	machine := newMachine(m)
-	dir, err := datadir.Open(m.directory(machine.asStateMachine()))
+	machines, err := newMachines(m)
+	if err != nil {
+		return err
+	}
+	dir, err := datadir.Open(m.directory(machines.all))
 	if err != nil {
 		return err
 	}
@@ -428,7 +439,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.lives = dir.Own.Life
-	r := &running{began: m.w.now, machine: machine, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
+	r := &running{began: m.w.now, machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
 	if m.given == nil {
@@ -486,6 +497,9 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	}
 	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
 	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
+	if m.w.set.Keyed {
+		m.proposals.SetGroups(meta.Cursor.Instances())
+	}
 	m.proposals.Free = m.running.settled
 	m.proposals.Held = m.look
 	m.body.kept.TellAll()

@@ -105,7 +105,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	}
 	s.inst = member.NewInstance(config, s.witness)
 	s.hosted = member.NewHosted(member.HostedConfig{
-		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Core.Leaders,
+		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Core.Leaders, Keyed: set.Keyed,
 		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, member.LargeMessage), LargeFor: member.LargeFor,
 		Mutant: set.mutant(),
 	}, s, s.inst)

@@ -106,6 +106,8 @@ func NewHunt(m Mutant) Hunt {
 		h.Protocol, h.Nodes = craft, 5
 	case "weave":
 		h.Protocol = niagara
+	case "keyed":
+		h.Protocol = multiRaft
 	}
 	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes

@@ -17,6 +17,7 @@ const (
 	defaultProtocol = "raft"
 	craft           = "craft"
 	niagara         = "niagara"
+	multiRaft       = "multi-raft"
 	slots           = "slotpaxos"
 	lcr             = "lcr"
 )
@@ -37,7 +38,7 @@ func protocolOf(name string) (*registry.Protocol, error) {
 	return p, nil
 }
 
-// instancesOf says how many instances are woven; 0: there is only one, and its log is the global
+// instancesOf says how many instances there are; 0: there is only one, and its log is the global
 // log. wish is a number, or 0 for the default.
 func instancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
 	kind, err := p.Order(order.Kind(wished))
@@ -46,7 +47,7 @@ func instancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
 		return 0, &OptionError{err.Error()}
 	case wish < 0 || wish > maxInstances:
 		return 0, &OptionError{fmt.Sprintf("%d instances: want 1 … %d", wish, maxInstances)}
-	case kind == order.KindNiagara:
+	case kind == order.KindNiagara || kind == order.KindKeyed:
 		return cmp.Or(wish, defaultInstances), nil
 	case wish > 1:
 		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, kind)}

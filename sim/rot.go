@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/datadir"
@@ -78,7 +79,7 @@ func (w *World) rotSnapshot(m *Member) {
 	if err != nil || m.snaps.Whole(all[len(all)-2]) != nil {
 		return
 	}
-	names := m.disk.children(snapDir)
+	names := slices.DeleteFunc(m.disk.children(snapDir), func(name string) bool { return path.Ext(name) != ".snap" })
 	newest := path.Join(snapDir, names[len(names)-1])
 	n := m.disk.names[newest]
 	for _, image := range m.disk.images() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -274,7 +273,7 @@ func (s *Settings) pieceTime() time.Duration {
 func (w *World) serving(alive []*Member) []*Member {
 	var last *Member
 	for _, m := range alive {
-		if m.up && (last == nil || m.applier.Cursor().Position > last.applier.Cursor().Position) {
+		if m.up && (last == nil || m.reached() > last.reached()) {
 			last = m
 		}
 	}
@@ -416,11 +415,8 @@ func (w *World) finalVerdict(alive []*Member) error {
 		if first == nil {
 			first = m
 		}
-		if m.machine.chain != first.machine.chain || !maps.Equal(m.machine.values, first.machine.values) || !maps.Equal(m.machine.bodies, first.machine.bodies) {
-			return fmt.Errorf("members %s and %s end in different states", first.id, m.id)
-		}
-		if n := w.sequence.Behind(m.machine.cursor); n != 0 {
-			return fmt.Errorf("member %s ends %d commands behind what was applied", m.id, n)
+		if err := m.judgeSame(first); err != nil {
+			return err
 		}
 		if err := m.judgeLogSize(); err != nil {
 			return err

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/transport/netspec"
@@ -21,6 +23,8 @@ type Settings struct {
 	// Instances is how many instances are woven into the global log; 0: one instance's log is the
 	// global log.
 	Instances int
+	// Keyed: the instances are groups of keys, which have no common order.
+	Keyed bool
 
 	Heartbeat, Election, Tick time.Duration
 	Chaos                     time.Duration // how long the first phase lasts
@@ -99,7 +103,11 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		panic(err) // as above
 	}
-	return Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p}, placement
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p}
+	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
+		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
+	}
+	return s, placement
 }
 
 // draw makes the settings of a seed.
@@ -119,7 +127,9 @@ func draw(o *Options, rng *rand.Rand) Settings {
 		s.churn(d)
 	}
 	s.place(placement)
-	s.drawBodies(chance{rand.New(rand.NewPCG(seed, bodyStream))})
+	if !s.Keyed {
+		s.drawBodies(chance{rand.New(rand.NewPCG(seed, bodyStream))})
+	}
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
 	s.drawWeave(chance{rand.New(rand.NewPCG(seed, weaveStream))})
 	turns := chance{rand.New(rand.NewPCG(seed, turnStream))}
@@ -146,6 +156,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawAim(chance{rand.New(rand.NewPCG(seed, aimStream))})
 	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
 	s.drawEarly(chance{rand.New(rand.NewPCG(seed, earlyStream))})
+	s.drawKeyed(chance{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	s.stretch()
 	return s
@@ -186,7 +197,7 @@ func (s *Settings) drawDisks(d chance) {
 	s.SyncMax = s.SyncMin + d.duration(0, s.Heartbeat)
 	s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10))
 	s.SnapshotBytes = d.limit(300, 5000, 1<<30)
-	s.Durable = d.yes(0.3)
+	s.Durable = d.yes(0.3) && !s.Keyed
 }
 
 func (s *Settings) drawRaft(d chance) {

@@ -23,7 +23,10 @@ const (
 
 // standsAt is where a cursor stands in the log, for the trace.
 func standsAt(at *order.Cursor) string {
-	if !at.Woven() {
+	switch {
+	case at.Keyed:
+		return fmt.Sprint(at.Points)
+	case !at.Woven():
 		return fmt.Sprint(at.Point(firstInstance).Index)
 	}
 	return fmt.Sprintf("%d.%d (position %d)", at.Next.Round, at.Next.Instance, at.Position)
@@ -40,8 +43,8 @@ func bytesOf(view member.Snapshot) ([]byte, error) {
 }
 
 // store writes a snapshot to a file. Then it calls done if the process still runs. If the process
-// stops in between, the file may exist or not.
-func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadir.SnapshotHeader, func(io.Writer) error) error, done func(error)) {
+// stops in between, the file may exist or not. What is staged is no snapshot of the member's yet.
+func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadir.SnapshotHeader, func(io.Writer) error) error, staged bool, done func(error)) {
 	body := func(w io.Writer) error { _, err := w.Write(state); return err }
 	if !h.HasState {
 		body = nil
@@ -52,7 +55,7 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 		case errors.Is(err, errPower):
 			m.fail(err)
 			return
-		case err == nil && m.snapped.Before(&h.Cursor):
+		case err == nil && !staged && m.snapped.Before(&h.Cursor):
 			m.snapped = h.Cursor
 		}
 		// The process goes on a little later, because it may stop at this point.
@@ -211,8 +214,12 @@ func (s *snapshotStream) arrive() {
 		s.end(errBroken)
 		return
 	}
-	m.store(datadir.SnapshotHeader{Meta: s.offer.Meta, HasState: true}, s.state, m.snaps.Receive, func(err error) {
-		x.Received(s.from.id, s.offer, err)
+	receive, received := m.snaps.Receive, x.Received
+	if w.set.Keyed {
+		receive, received = m.snaps.Stage, x.Staged
+	}
+	m.store(datadir.SnapshotHeader{Meta: s.offer.Meta, HasState: true}, s.state, receive, w.set.Keyed, func(err error) {
+		received(s.from.id, s.offer, err)
 		s.end(err)
 	})
 }

@@ -149,7 +149,7 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 // the member: it may cut behind them.
 func (u *waste) cuts(c *witness, index protocol.Index) error {
 	s := c.m.own
-	if c.status.Role != protocol.Leader || s.woven() || s.Durable || index <= c.m.health.Harmed(c.s.instance) {
+	if c.status.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.m.health.Harmed(c.s.instance) {
 		return nil
 	}
 	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)

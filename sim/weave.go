@@ -25,10 +25,15 @@ type weaveSettings struct {
 }
 
 // woven reports whether the global log is woven from instances, even from a single one.
-func (s *Settings) woven() bool { return s.Instances > 0 }
+func (s *Settings) woven() bool { return s.Instances > 0 && !s.Keyed }
 
 // begin is the cursor at which the cluster's global log begins.
-func (s *Settings) begin() order.Cursor { return order.Begin(max(1, s.Instances), s.woven()) }
+func (s *Settings) begin() order.Cursor {
+	if s.Keyed {
+		return order.BeginKeyed(s.Instances)
+	}
+	return order.Begin(max(1, s.Instances), s.woven())
+}
 
 // weaveStream is for the settings of woven instances what stream is for everything else.
 const weaveStream = stream + 2
@@ -59,16 +64,19 @@ func (s *Settings) drawWeave(d chance) {
 }
 
 func (s *Settings) describeWeave() string {
-	if !s.woven() {
+	switch {
+	case s.Keyed:
+		return fmt.Sprintf("%d groups, leaders %q\n", s.Instances, s.Core.Leaders)
+	case !s.woven():
 		return ""
 	}
 	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",
 		s.Instances, s.Core.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
 }
 
-// named is the instance's name for the trace, where the log is woven.
+// named is the instance's name for the trace, where there may be several.
 func (w *World) named(instance protocol.InstanceID) string {
-	if !w.set.woven() {
+	if w.set.Instances == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" of instance %d", instance)

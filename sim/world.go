@@ -58,12 +58,14 @@ type World struct {
 	grown    protocol.Round // from which round on there were new instances last, as far as a member has come
 	shapes   []shaped       // from how many instances the global log was woven, one after the other
 	executed order.Slot     // the slot up to which the member that is furthest has applied the global log
-	sequence check.Sequence
-	history  check.Recorder
-	ops      []*operation // by number
-	// acked is how many writes were acknowledged. ackedAt is the last position of these.
+	// sequences judge what is applied: in the global log, or in each group of a keyed order.
+	sequences map[protocol.InstanceID]*check.Sequence
+	history   check.Recorder
+	ops       []*operation // by number
+	// acked is how many writes were acknowledged. ackedAt is the last position of
+	// these, in each group of a keyed order.
 	acked   int
-	ackedAt protocol.Position
+	ackedAt map[protocol.InstanceID]protocol.Position
 	calm    bool // no more faults: the second phase
 	rests   rests
 	late    bool // a member is late: see beLate
@@ -100,7 +102,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
-		acquainted: map[linkKey]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
+		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
