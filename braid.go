@@ -57,6 +57,7 @@ type (
 	LanesStatus         = protocol.LanesStatus
 	TokenError          = member.TokenError
 	TokenState          = member.TokenState
+	GroupError          = member.GroupError
 )
 
 // MaxTokens is how many tokens a proposal names at most.
@@ -177,7 +178,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
 		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, Proposing: core.Proposing, Settings: o.settings(),
-		Begin: order.Begin(max(1, o.Instances), o.Order == OrderNiagara), Leaders: protocol.Leaders(o.Leaders),
+		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes), KeepLogBytes: int64(o.KeepLogBytes),
@@ -193,6 +194,32 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	}
 	return r
 }
+
+// begin is with which instances a new cluster begins.
+func (o *Options) begin() order.Cursor {
+	if o.Order == OrderKeyed {
+		return order.BeginKeyed(o.Instances)
+	}
+	return order.Begin(max(1, o.Instances), o.Order == OrderNiagara)
+}
+
+// NewGroups makes the state machine for [Open] where Options.Order is "keyed": one for each group. Every
+// command says which keys it touches ([ProposeOptions].Keys), and is given to the state machine of
+// their group: see [GroupOf]. There is no order between commands of different groups, and Position counts
+// within a group. Groups have no bodies, no tokens, and no state on disk of their own; a [GroupError] refuses
+// what they do not have. [Node.ReadBarrier] covers all groups.
+func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, error) {
+	begin := order.BeginKeyed(groups)
+	g, err := member.NewGroups(begin.Instances(), func(id InstanceID) StateMachine { return machine(int(id - protocol.FirstInstance)) })
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// GroupOf is the group of commands with these keys, from 0 on, if there are so many. ok is false if they
+// have no group in common: such commands are refused.
+func GroupOf(keys []uint64, groups int) (group int, ok bool) { return order.GroupOf(keys, groups) }
 
 // Propose replicates a command and returns the result of applying it on this member. If ctx ends
 // first, the error wraps [ErrMaybeCommitted] and ctx's error. It comes some milliseconds after ctx's

@@ -63,13 +63,15 @@ type Options struct {
 	// must be the same on all members. Instances (default 4) is the number with which a new
 	// cluster begins. It must be the same on all its first members. A member that joins later is
 	// told the number by the others (Status.Begun), and a member that has data finds it there.
-	// [Node.Reshape] changes the number of a running cluster.
+	// [Node.Reshape] changes the number of a running cluster. "keyed" is for comparison (protocol
+	// "multi-raft"): each instance is a group of keys with an order of its own, see [NewGroups]. There are
+	// as many as Members, if Instances does not say. Their number never changes.
 	Order     string
 	Instances int
 	// Leaders says who should lead the instances. With "together" one member leads all, so a crash
 	// of any other one stops nothing. With "spread" each member leads some, so each takes its own
 	// clients' writes and all network cards send. The default is "spread" with Placement "code",
-	// where bytes count most, and else "together". It must be the same on all members.
+	// where bytes count most, or Order "keyed", and else "together". It must be the same on all members.
 	Leaders string
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
@@ -118,6 +120,7 @@ const (
 const (
 	OrderSingle  = string(order.KindSingle)
 	OrderNiagara = string(order.KindNiagara)
+	OrderKeyed   = string(order.KindKeyed)
 )
 
 // Protocols returns what Options.Protocol can be, those included that are for comparison only.
@@ -199,11 +202,15 @@ func (o *Options) choose() error {
 
 // weave fills in what concerns the order of instances.
 func (o *Options) weave() {
-	if o.Order != OrderNiagara {
+	switch o.Order {
+	case OrderKeyed:
+		o.Instances = cmp.Or(o.Instances, len(o.Members))
+	case OrderNiagara:
+		o.Instances = cmp.Or(o.Instances, defaultInstances)
+	default:
 		return
 	}
-	o.Instances = cmp.Or(o.Instances, defaultInstances)
-	if o.Leaders == "" && o.Placement == PlacementCode {
+	if o.Leaders == "" && (o.Placement == PlacementCode || o.Order == OrderKeyed) {
 		o.Leaders = LeadersSpread
 	}
 	o.Leaders = cmp.Or(o.Leaders, LeadersTogether)
@@ -225,13 +232,15 @@ func (o *Options) settings() []replica.Setting {
 }
 
 func (o *Options) checkOrder() error {
-	niagara := o.Order == OrderNiagara
+	several := o.Order != OrderSingle
 	switch {
-	case !niagara && (o.Instances > 1 || o.Leaders != ""):
+	case !several && (o.Instances > 1 || o.Leaders != ""):
 		return &OptionError{"Order", fmt.Sprintf("%q has one instance and one leader", o.Order)}
 	case o.Instances < 0 || o.Instances > MaxInstances:
 		return &OptionError{"Instances", fmt.Sprintf("%d is not in 1…%d", o.Instances, MaxInstances)}
-	case niagara && o.Leaders != LeadersTogether && o.Leaders != LeadersSpread:
+	case several && o.Instances == 0:
+		return &OptionError{"Instances", "is required where there are no Members"}
+	case several && o.Leaders != LeadersTogether && o.Leaders != LeadersSpread:
 		return &OptionError{"Leaders", fmt.Sprintf("%q is neither %q nor %q", o.Leaders, LeadersTogether, LeadersSpread)}
 	}
 	return nil

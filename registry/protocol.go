@@ -129,6 +129,9 @@ func (p *Protocol) Keyed(wish order.Kind) bool {
 	return err == nil && kind == order.KindKeyed
 }
 
+// Several reports whether there are several instances in the protocol's own order.
+func (p *Protocol) Several() bool { return p.Weaves() || p.Keyed("") }
+
 // Canonical returns the protocol that is named after this order and placement with p's core, or p
 // if none is: raft with placement code is craft.
 func (p *Protocol) Canonical(o order.Kind, place protocol.Placement) *Protocol {

@@ -1,0 +1,181 @@
+package braid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// keyedCluster is three members whose groups have a state machine each.
+type keyedCluster struct {
+	t       *testing.T
+	members []braid.Member
+	dirs    [3]string
+	nodes   [3]*braid.Node
+	groups  [3][]*counts
+}
+
+func newKeyedCluster(t *testing.T) *keyedCluster {
+	c := &keyedCluster{t: t}
+	for i := range c.dirs {
+		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
+		c.dirs[i] = t.TempDir()
+	}
+	for i := range c.dirs {
+		c.start(i)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			if n != nil {
+				n.Close()
+			}
+		}
+	})
+	return c
+}
+
+func (c *keyedCluster) options(i int) braid.Options {
+	return braid.Options{
+		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: "multi-raft",
+		ListenPeer: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, SnapshotBytes: 20_000, KeepLogBytes: 1,
+		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+func (c *keyedCluster) start(i int) {
+	c.t.Helper()
+	c.groups[i] = nil
+	sm, err := braid.NewGroups(3, func(group int) braid.StateMachine {
+		require.Len(c.t, c.groups[i], group)
+		c.groups[i] = append(c.groups[i], newCounts())
+		return c.groups[i][group]
+	})
+	require.NoError(c.t, err)
+	c.nodes[i], err = braid.Open(c.options(i), sm)
+	require.NoError(c.t, err)
+}
+
+// stop stops a member, and waits until the others lead all groups.
+func (c *keyedCluster) stop(i int) {
+	c.t.Helper()
+	require.NoError(c.t, c.nodes[i].Close())
+	c.nodes[i] = nil
+}
+
+func of(key uint64) braid.ProposeOptions { return braid.ProposeOptions{Keys: []uint64{key}} }
+
+// propose proposes commands with the keys from … to−1 at all members that run, and repeats what failed without
+// having taken effect.
+func (c *keyedCluster) propose(from, to uint64) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	errs := make(chan error, to-from)
+	for key := from; key < to; key++ {
+		n := c.nodes[key%3]
+		if n == nil {
+			n = c.nodes[(key+1)%3]
+		}
+		all.Go(func() {
+			for {
+				_, err := n.ProposeWith(ctx, fmt.Appendf(nil, "%d %0100d", key, 0), nil, of(key))
+				if !errors.Is(err, braid.ErrNoLeader) || ctx.Err() != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(c.t, err)
+	}
+}
+
+// require checks that a member has applied all commands up to a key, each once, in the group of its key.
+func (c *keyedCluster) require(member int, to uint64) {
+	c.t.Helper()
+	require.NoError(c.t, c.nodes[member].ReadBarrier(c.t.Context()))
+	for key := range to {
+		for group, sm := range c.groups[member] {
+			want := 0
+			if at, ok := braid.GroupOf([]uint64{key}, 3); ok && at == group {
+				want = 1
+			}
+			require.Equal(c.t, want, sm.count(fmt.Sprintf("%d %0100d", key, 0)), "member %d, group %d, key %d", member+1, group, key)
+		}
+	}
+}
+
+// Each group has a leader on another member, commands go to the group of their key, and a member
+// that was away for longer than the logs, or that starts again, has all of them.
+func TestGroupsOfKeys(t *testing.T) {
+	c := newKeyedCluster(t)
+	require.Eventually(t, func() bool {
+		var leaders []braid.MemberID
+		s := c.nodes[0].Status()
+		for i := range s.Instances {
+			leaders = append(leaders, s.Instances[i].Leader)
+		}
+		slices.Sort(leaders)
+		return slices.Equal(leaders, []braid.MemberID{1, 2, 3})
+	}, testTimeout, 10*time.Millisecond, "each member leads a group")
+	c.propose(0, 100)
+	for i := range c.nodes {
+		c.require(i, 100)
+	}
+	c.stop(2)
+	c.propose(100, 1000)
+	c.start(2)
+	c.propose(1000, 1100)
+	for i := range c.nodes {
+		c.require(i, 1100)
+	}
+	for i := range c.nodes { // all at once
+		c.stop(i)
+	}
+	for i := range c.nodes {
+		c.start(i)
+	}
+	c.propose(1100, 1130)
+	for i := range c.nodes {
+		c.require(i, 1130)
+	}
+}
+
+func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
+	c := newKeyedCluster(t)
+	ctx, n := t.Context(), c.nodes[0]
+	var refused *braid.GroupError
+	_, err := n.Propose(ctx, []byte("x"))
+	require.ErrorAs(t, err, &refused)
+	_, err = n.ProposeWith(ctx, []byte("x"), nil, braid.ProposeOptions{Keys: []uint64{1, 2}})
+	require.ErrorAs(t, err, &refused)
+	_, err = n.ProposeWith(ctx, []byte("x"), []byte("body"), of(1))
+	require.ErrorAs(t, err, &refused)
+	require.ErrorAs(t, n.Client().ProposeAsync([]byte("x"), nil, nil), &refused)
+	var no *braid.RefusedError
+	require.ErrorAs(t, n.Reshape(ctx, 2), &no, "the number of groups never changes")
+
+	o := c.options(0)
+	o.Dir, o.ListenPeer = t.TempDir(), []string{strings.TrimPrefix(freeURL(t), "http://")}
+	_, err = braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &refused)
+	o.Members, o.Join = nil, true
+	var wrong *braid.OptionError
+	_, err = braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &wrong)
+}
