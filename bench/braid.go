@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,16 +20,20 @@ import (
 
 // braidCluster is braid, as a program embeds it.
 type braidCluster struct {
-	nodes  []*braid.Node
-	leader atomic.Int64 // index of the member that leads the first instance; -1: none, or leaders are not where they should be
-	watch  sync.WaitGroup
-	shape  Shape
-	spread bool // shape.Spread()
+	nodes   []*braid.Node
+	members []braid.Member
+	leader  atomic.Int64 // index of the member that leads the first instance; -1: none, or leaders are not where they should be
+	watch   sync.WaitGroup
+	shape   Shape
+	spread  bool // shape.Spread()
 	// sticky: with leaders on all members, a sender keeps to one of them.
 	sticky bool
 	// bodyFrom is the size from which on a command's bytes beyond MinPayload are its body;
 	// 0: never.
 	bodyFrom int
+	// leaders are the members that lead the groups of keys, by group, as far as member 1 knows; -1: none
+	// is known. Empty if there is one order.
+	leaders []atomic.Int64
 }
 
 // openBraid opens clusters of one of braid's own protocols. With placement copy a command is what
@@ -47,8 +52,9 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 		return nil, err
 	}
 	cl := &braidCluster{shape: c.Settings.shape(protocol), sticky: c.ClosedLoop}
-	cl.spread = cl.shape.Spread()
+	cl.spread, cl.members = cl.shape.Spread(), members
 	cl.leader.Store(-1)
+	cl.leaders = make([]atomic.Int64, cl.shape.Groups(len(c.Machines)))
 	for i, machine := range c.Machines {
 		o := braidOptions(c)
 		err := cl.shape.Apply(&o)
@@ -63,7 +69,7 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 		}
 		var node *braid.Node
 		if err == nil {
-			node, err = braid.Open(o, machine)
+			node, err = openGroups(o, machine, len(cl.leaders))
 		}
 		if err != nil {
 			closeAll(slices.Concat(listeners[i:]...))
@@ -73,6 +79,18 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 		cl.watch.Go(func() { cl.follow(i, node) })
 	}
 	return cl, nil
+}
+
+// openGroups opens a member, with a state machine for each group if there are groups of keys.
+func openGroups(o braid.Options, machine *Machine, groups int) (*braid.Node, error) {
+	if groups == 0 {
+		return braid.Open(o, machine)
+	}
+	sm, err := machine.Split(groups)
+	if err != nil {
+		return nil, err
+	}
+	return braid.Open(o, sm)
 }
 
 // listenMembers opens the listeners of members, one for each of their network cards.
@@ -136,6 +154,9 @@ func braidOptions(c ClusterConfig) braid.Options {
 func (c *braidCluster) follow(i int, n *braid.Node) {
 	for {
 		s := n.Status()
+		if i == 0 {
+			c.followGroups(&s)
+		}
 		if s.IsLeader() && c.shape.Settled(&s) {
 			c.leader.Store(int64(i))
 		} else {
@@ -150,15 +171,28 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 	}
 }
 
+// followGroups notes who leads the groups of keys.
+func (c *braidCluster) followGroups(s *braid.Status) {
+	for g := range c.leaders {
+		leads := func(m braid.Member) bool { return m.ID == s.Instances[g].Leader }
+		c.leaders[g].Store(int64(slices.IndexFunc(c.members, leads)))
+	}
+}
+
 func (c *braidCluster) Leader() int { return int(c.leader.Load()) }
 
 // node is the member where a command is proposed: the leader, or any member while there is none,
-// which forwards. If leaders are spread, each member gets a share of the commands.
+// which forwards. If leaders are spread, each member gets a share of the commands. With groups of keys that
+// is the group's leader, but a client in a closed loop keeps to its member.
 func (c *braidCluster) node(command []byte) *braid.Node {
 	if !c.spread {
 		return c.nodes[max(0, c.leader.Load())]
 	}
 	sender, seq := identity(command)
+	if len(c.leaders) > 0 && !c.sticky {
+		group, _ := braid.GroupOf(keysOf(command), len(c.leaders))
+		return c.nodes[max(0, c.leaders[group].Load())]
+	}
 	if c.sticky {
 		seq = 0
 	}
@@ -167,13 +201,25 @@ func (c *braidCluster) node(command []byte) *braid.Node {
 
 func (c *braidCluster) Propose(ctx context.Context, command []byte) error {
 	head, body := c.split(command)
+	if len(c.leaders) > 0 {
+		_, err := c.node(command).ProposeWith(ctx, command, nil, braid.ProposeOptions{Keys: keysOf(command)})
+		return err
+	}
 	_, err := c.node(command).ProposeBody(ctx, head, body)
 	return err
 }
 
 func (c *braidCluster) ProposeAsync(command []byte, done func(any, error)) error {
+	if len(c.leaders) > 0 {
+		return c.node(command).ProposeWithAsync(command, nil, braid.ProposeOptions{Keys: keysOf(command)}, done)
+	}
 	head, body := c.split(command)
 	return c.node(command).ProposeBodyAsync(head, body, done)
+}
+
+// keysOf is the key of a command, which no other command has.
+func keysOf(command []byte) []uint64 {
+	return []uint64{KeyOf(binary.LittleEndian.Uint64(command))}
 }
 
 // split parts a command from its body, which must be a copy because the log keeps it.

@@ -74,7 +74,7 @@ type Settings struct {
 	// CodeK is how many fragments make a large command whole, at most, with protocols that
 	// make fragments; 0 is the protocol's default.
 	CodeK int `json:"code_k,omitempty"`
-	// Instances, Leaders and Placement are for niagara, see Shape.
+	// Instances, Leaders and Placement are for protocols with several instances, see Shape.
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`

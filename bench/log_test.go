@@ -83,6 +83,9 @@ func TestLargeCommands(t *testing.T) {
 					t.Errorf("egress %v a command of %d bytes, in fragments", r.LeaderEgress, l.Payload)
 				}
 			}
+			if name == "multi-raft" {
+				least /= 3 // so many groups have other leaders
+			}
 			if !r.Verified || r.Errors > 0 || r.LeaderEgress*float64(r.Commands) < least {
 				t.Errorf("verified %v, %d errors, egress %v: %v", r.Verified, r.Errors, r.LeaderEgress, r.Violations)
 			}

@@ -41,6 +41,8 @@ func identity(command []byte) (sender int, seq uint64) {
 type Machine struct {
 	mu sync.Mutex
 	s  tally
+	// groups are those of Split. Then nothing is applied to the machine itself.
+	groups []*Machine
 }
 
 // tally is a Machine's state, with exported fields to be written into snapshots.
@@ -55,6 +57,15 @@ type tally struct {
 // NewMachine returns the state machine of one member, for commands of this many senders.
 func NewMachine(senders int) *Machine {
 	return &Machine{s: tally{Seen: make([]bitmap, senders)}}
+}
+
+// Split makes the machine one for each of so many groups, which have no common order. Together they are
+// judged as one.
+func (m *Machine) Split(groups int) (braid.StateMachine, error) {
+	for range groups {
+		m.groups = append(m.groups, NewMachine(len(m.s.Seen)))
+	}
+	return braid.NewGroups(groups, func(group int) braid.StateMachine { return m.groups[group] })
 }
 
 // mix returns a hash over what h stands for and a command. Short commands are mixed in by
@@ -110,8 +121,16 @@ func (m *Machine) Apply(commands []braid.Command) error {
 	return nil
 }
 
-// Digest returns how many commands were applied, and the hash over them in their order.
+// Digest returns how many commands were applied, and the hash over them in their order. With groups
+// that is each group's order.
 func (m *Machine) Digest() (count, hash uint64) {
+	for _, g := range m.groups {
+		n, h := g.Digest()
+		count, hash = count+n, (hash^h)*0x9E3779B97F4A7C15
+	}
+	if m.groups != nil {
+		return count, hash
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.s.Count, m.s.Hash

@@ -18,7 +18,7 @@ type Shape struct {
 	Protocol string
 	// CodeK is how many fragments make a body whole, at most; 0: as the protocol chooses.
 	CodeK int
-	// Instances and Leaders are for niagara; 0 and "": as the protocol chooses.
+	// Instances and Leaders are for niagara and multi-raft; 0 and "": as the protocol chooses.
 	Instances int
 	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
 	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
@@ -37,11 +37,11 @@ func (s Shape) Apply(o *braid.Options) error {
 	own := string(p.Placements[0])
 	placement := s.placement(p)
 	switch {
-	case !p.Weaves() && s.Instances != 0:
+	case !p.Several() && s.Instances != 0:
 		return fmt.Errorf("%d instances: protocol %s has one; niagara has more", s.Instances, s.Protocol)
 	case s.Instances < 0 || s.Instances > braid.MaxInstances:
 		return fmt.Errorf("%d instances: must be between 1 and %d", s.Instances, braid.MaxInstances)
-	case !p.Weaves() && s.Leaders != "":
+	case !p.Several() && s.Leaders != "":
 		return fmt.Errorf("leaders %s: protocol %s has one leader; niagara has more", s.Leaders, s.Protocol)
 	case !oneOf(s.Leaders, "", braid.LeadersTogether, braid.LeadersSpread):
 		return fmt.Errorf("leaders %q: must be %s or %s", s.Leaders, braid.LeadersTogether, braid.LeadersSpread)
@@ -76,13 +76,32 @@ func unlessCoded(p *registry.Protocol) string {
 // Only returns the shape without what the protocol does not have.
 func (s Shape) Only() Shape {
 	p := registry.Find(s.Protocol)
+	if p == nil || !p.Several() {
+		s.Instances, s.Leaders = 0, ""
+	}
 	if p == nil || !p.Weaves() {
-		s.Instances, s.Leaders, s.Placement = 0, "", ""
+		s.Placement = ""
 	}
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
 	}
 	return s
+}
+
+// Groups is how many groups of keys there are in a cluster of so many members, each with an order of its
+// own; 0: there is one order.
+func (s Shape) Groups(members int) int {
+	if p := registry.Find(s.Protocol); p == nil || !p.Keyed("") {
+		return 0
+	}
+	return cmp.Or(s.Instances, members)
+}
+
+// KeyOf makes a key of a number: that of a command, where each command has a key of its own.
+func KeyOf(number uint64) uint64 {
+	number ^= number >> 31
+	number *= 0x9E3779B97F4A7C15
+	return number ^ number>>29
 }
 
 // flags are those of a server that is set up so; its protocol is said elsewhere.
@@ -106,7 +125,7 @@ func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }
 func (s Shape) Spread() bool {
 	if s.Leaders == "" { // as braid.Options has it
 		p := registry.Find(s.Protocol)
-		return p != nil && p.Weaves() && s.Placement == braid.PlacementCode
+		return p != nil && (p.Weaves() && s.Placement == braid.PlacementCode || p.Keyed(""))
 	}
 	return s.Leaders == braid.LeadersSpread
 }

@@ -67,6 +67,7 @@ func equal(values []uint64) bool {
 func (m *Machine) judge(member int, senders []*sender) (bad []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.join()
 	if m.s.Duplicates > 0 {
 		bad = append(bad, fmt.Sprintf("member %d applied %d commands more than once", member+1, m.s.Duplicates))
 	}
@@ -79,6 +80,28 @@ func (m *Machine) judge(member int, senders []*sender) (bad []string) {
 		}
 	}
 	return bad
+}
+
+// join makes the machine what its groups are together, to be judged. A command that two groups applied is
+// a duplicate.
+func (m *Machine) join() {
+	if m.groups == nil {
+		return
+	}
+	m.s = tally{Seen: make([]bitmap, len(m.s.Seen))}
+	for _, g := range m.groups {
+		g.mu.Lock()
+		m.s.Count, m.s.Duplicates, m.s.Malformed = m.s.Count+g.s.Count, m.s.Duplicates+g.s.Duplicates, m.s.Malformed+g.s.Malformed
+		for sender := range g.s.Seen {
+			seen := &g.s.Seen[sender]
+			for n := range (seen.Base + uint64(len(seen.Words))) * 64 {
+				if seen.has(n) && !m.s.Seen[sender].set(n) {
+					m.s.Duplicates++
+				}
+			}
+		}
+		g.mu.Unlock()
+	}
 }
 
 // missing counts the numbers below end that are neither in the set nor among those allowed

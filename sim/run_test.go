@@ -45,6 +45,10 @@ func TestSeeds(t *testing.T) {
 		{Protocol: niagara, Nodes: 4, Instances: 5, Last: 20},
 		{Protocol: niagara, Nodes: 5, Last: 30},
 		{Protocol: craft, Order: string(order.KindNiagara), Nodes: 3, Last: 30},
+		{Protocol: multiRaft, Nodes: 1, Last: 10},
+		{Protocol: multiRaft, Nodes: 3, Last: 60},
+		{Protocol: multiRaft, Nodes: 3, Instances: 1, Last: 10},
+		{Protocol: multiRaft, Nodes: 5, Last: 10},
 	} {
 		c.First, c.Failures = 1, 5
 		sum, err := c.Run(nil)
@@ -166,7 +170,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		change func(*Campaign)
 		want   string
 	}{
-		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara lcr slotpaxos]`},
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr slotpaxos]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},

@@ -74,6 +74,9 @@ also takes braid's own protocols, which are set up alike as far as they have wha
 
 Protocol niagara weaves --instances into one log. With --leaders spread the commands are
 proposed at all members, each of which leads some instances; else at the one that leads.
+With multi-raft keys are hashed over --instances groups (by default as many as members), each
+with a leader and an order of its own. Each command has a key of its own, and is proposed at
+the leader of its group; a closed loop keeps to its member.
 --cards and --net say what network cards the members have: instance r uses card r.`,
 		Example: `  braid bench log --nodes 3 --payload 16 --duration 10s --json
   braid bench log --proposers 1000

@@ -41,7 +41,8 @@ judged after every step and at the end. The same seed is the same run, always.
 
 Protocol craft is raft with placement code: large values stand on the members in fragments.
 rs-raft does so with fixed quorums, for 5 and 7 nodes. niagara weaves several instances of
-raft, with either placement, into one log.
+raft, with either placement, into one log. multi-raft hashes keys over groups of raft, which
+have no common order.
 
 A seed that fails is printed with the command that runs it again and prints its
 conversation. The exit code is 1 if any seed failed.`,
@@ -60,8 +61,8 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(registry.Names(), ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
-	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single or niagara (default: the protocol's own)")
-	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3)")
+	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
+	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft has (default as many as nodes)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")

@@ -59,6 +59,7 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "rs-raft", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--nodes", "3"}, "1-120"},
 	{[]string{"--protocol", "niagara", "--instances", "3", "--placement", "code", "--nodes", "5"}, "1-60"},
+	{[]string{"--protocol", "multi-raft", "--nodes", "3"}, "1-100"},
 	{[]string{"--protocol", "lcr", "--nodes", "3"}, "1-400"},
 	{[]string{"--protocol", "lcr", "--nodes", "5"}, "1-60"},
 	{[]string{"--protocol", "lcr", "--placement", "code", "--nodes", "5"}, "1-40"},
