@@ -86,7 +86,8 @@ func openGroups(o braid.Options, machine *Machine, groups int) (*braid.Node, err
 	if groups == 0 {
 		return braid.Open(o, machine)
 	}
-	sm, err := machine.Split(groups)
+	parts := machine.Split(groups)
+	sm, err := braid.NewGroups(groups, func(group int) braid.StateMachine { return parts[group] })
 	if err != nil {
 		return nil, err
 	}

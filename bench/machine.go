@@ -61,11 +61,11 @@ func NewMachine(senders int) *Machine {
 
 // Split makes the machine one for each of so many groups, which have no common order. Together they are
 // judged as one.
-func (m *Machine) Split(groups int) (braid.StateMachine, error) {
+func (m *Machine) Split(groups int) []*Machine {
 	for range groups {
 		m.groups = append(m.groups, NewMachine(len(m.s.Seen)))
 	}
-	return braid.NewGroups(groups, func(group int) braid.StateMachine { return m.groups[group] })
+	return m.groups
 }
 
 // mix returns a hash over what h stands for and a command. Short commands are mixed in by

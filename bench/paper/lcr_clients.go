@@ -25,7 +25,7 @@ const (
 func lcrClientCounts() *Experiment {
 	e := &Experiment{
 		Name: "lcr-clients", Title: "Throughput and response time over clients", Source: lcrPaper + ", figure 15",
-		Short: "5 members 5 ms apart, 25 % blind commands, more and more clients: throughput and response time of raft and lcr.",
+		Short: "5 members 5 ms apart, 25 % blind commands, more and more clients: throughput and response time of raft, multi-raft and lcr.",
 		Text: []string{
 			lcrText, lcrWorkText,
 			"In closed loops a leader that does less makes clients write more, so responses gain little: with W workers and C clients raft's take C/W round trips. Where commands come at a rate, as from sensors, it is different: what saturates raft's leader keeps lcr's busy for a part of its time only. So both are also offered rates up to raft's saturation, 16 commands in 10 ms. Latency counts from when a command was due, and what is due while 160 are under way is dropped.",
@@ -55,14 +55,14 @@ func clientCases() (cases []Case) {
 	for _, n := range []int{1, 5, 10, 20, 40, 80, 160} {
 		w := mixed(clientsLatency, clientsShare)
 		w.Clients = n
-		cases = slices.Concat(cases, pair(byClients, 5, lcrSetup, float64(n), w, n == 10 || n == 40 || n == 80))
+		cases = slices.Concat(cases, contest(byClients, 5, lcrSetup, float64(n), w, n == 10 || n == 40 || n == 80))
 	}
 	for _, rate := range []float64{400, 800, 1200, 1400, saturated} {
 		for _, share := range []float64{clientsShare, 0.56} {
 			w := Work{For: 2 * time.Second, Rate: rate, Inflight: offeredInflight, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(clientsLatency)}
-			some := pair(byOffered, 5, lcrSetup, rate, w, rate == 1200 || rate == saturated)
+			some := contest(byOffered, 5, lcrSetup, rate, w, rate == 1200 || rate == saturated)
 			if share != clientsShare {
-				some = some[1:] // raft is the same
+				some = onlyLCR(some)
 			}
 			cases = slices.Concat(cases, some)
 		}
@@ -70,7 +70,7 @@ func clientCases() (cases []Case) {
 	for _, n := range []int{40, 200, manyClients, 4 * manyClients} {
 		w := mixed(clientsLatency, clientsShare)
 		w.Clients = n
-		cases = slices.Concat(cases, pair(byBatchedClients, 5, lcrBatched, float64(n), w, n == 40 || n == manyClients))
+		cases = slices.Concat(cases, contest(byBatchedClients, 5, lcrBatched, float64(n), w, n == 40 || n == manyClients))
 	}
 	return cases
 }

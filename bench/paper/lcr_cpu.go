@@ -3,7 +3,7 @@ package paper
 func lcrCPU() *Experiment {
 	e := &Experiment{
 		Name: "lcr-cpu", Title: "CPU at equal throughput", Source: lcrPaper + ", figures 17 and 21",
-		Short: "5 and 9 members 5 ms apart, commands at a rate: CPU of the leader and of followers, with raft and lcr.",
+		Short: "5 and 9 members 5 ms apart, commands at a rate: CPU of the leader and of followers, with raft, multi-raft and lcr.",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
 			"A member's CPU is what its process used in user and kernel mode: the log, its links, and speaking with its clients, which each member does for the same number of them. The part that is per command falls with the rate, because what comes together is written together.",

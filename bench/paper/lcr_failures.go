@@ -48,10 +48,12 @@ func failureCases() (cases []Case) {
 	for _, f := range []*Faults{&longFaults, &shortFaults} {
 		w := mixed(clientsLatency, failureShare)
 		w.Apart, w.Faults, w.For = true, f, f.Lead+takeover+time.Second
-		both := pair(byRun, 5, lcrProcesses, 5, w, f == &shortFaults)
-		both[1].Series = seriesLCR
-		both[0].Quick, both[1].Quick = !both[0].Full, !both[1].Full
-		cases = slices.Concat(cases, both)
+		all := contest(byRun, 5, lcrProcesses, 5, w, f == &shortFaults)
+		onlyLCR(all)[0].Series = seriesLCR
+		for i := range all {
+			all[i].Quick = !all[i].Full
+		}
+		cases = slices.Concat(cases, all)
 	}
 	return cases
 }

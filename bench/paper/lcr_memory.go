@@ -11,7 +11,7 @@ var processRates = []rates{
 func lcrMemory() *Experiment {
 	e := &Experiment{
 		Name: "lcr-memory", Title: "Memory at equal throughput", Source: lcrPaper + ", figure 20",
-		Short: "5, 7 and 9 members 5 ms apart, commands of 80 bytes at a rate: memory of the leader and of followers, with raft and lcr.",
+		Short: "5, 7 and 9 members 5 ms apart, commands of 80 bytes at a rate: memory of the leader and of followers, with raft, multi-raft and lcr.",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
 			"The heap in use is what is left when a member has collected garbage, while commands go on. A process occupies more: its program, stacks, and a heap that may grow four times before it is collected (GOGC=400, as the server has it). The state machine keeps nothing but a hash and a bit for each command.",
@@ -25,7 +25,7 @@ func lcrMemory() *Experiment {
 	for _, n := range []int{10, 40, 160} {
 		w := mixed(clientsLatency, 0.56)
 		w.Clients = n
-		e.Cases = slices.Concat(e.Cases, pair(byClients, 5, lcrProcesses, float64(n), w, n == 160))
+		e.Cases = slices.Concat(e.Cases, contest(byClients, 5, lcrProcesses, float64(n), w, n == 160))
 	}
 	for _, part := range []string{byRate(5), byRate(7), byRate(9), byClients, byBatchedRate} {
 		for _, y := range []Metric{LeaderHeap, FollowerHeap} {

@@ -38,7 +38,6 @@ func lcrRegions() *Experiment {
 		Text: []string{
 			"Five members, one in each of five regions of a cloud, with the round trips that come with the program (--net " + net + "), and 20 clients in closed loops at each of them, all at once. Half of the commands are blind. Batches are braid's own, so latency is distance and not a queue.",
 			"With raft a command takes the way to the leader, from there to the second nearest of the others, and back: a round trip to the leader, and one from the leader to its majority. A blind command in mode accepted takes a round trip from its own member to a majority. In mode confirmed it also waits for the leader's word, which takes what raft takes: it ties at best.",
-			lcrMultiText,
 		},
 		XName: ledFrom(&matrix[0]), Rounds: 3, QuickRounds: 1,
 		Table: []Metric{BlindP50, PlainP50, BlindMean, PlainMean},

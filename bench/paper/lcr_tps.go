@@ -36,7 +36,7 @@ func byLatency(members int) string { return fmt.Sprintf("one-way latency in ms, 
 func lcrTPS() *Experiment {
 	e := &Experiment{
 		Name: "lcr-tps", Title: "Throughput over latency", Source: lcrPaper + ", figure 16",
-		Short: "40 clients in closed loops on 5, 7 and 9 members, 0 to 30 ms apart: raft, and lcr with 24, 40 and 56 % blind commands.",
+		Short: "40 clients in closed loops on 5, 7 and 9 members, 0 to 30 ms apart: raft, multi-raft, and lcr with 24, 40 and 56 % blind commands.",
 		Text: []string{
 			lcrText, lcrWorkText,
 			"By the paper's own formulas lcr does at most 1/(1 − x(N−1)/N) times as much as raft, where x is the share of blind commands: all that goes through the leader is what is not blind, and what its own clients write. That bound is for a leader that is busy, and does not count the signals that it sends. With 40 clients in closed loops, of which each waits one round trip for a blind command, the bound can be lower; so 5 members are also measured with 80.",
@@ -65,22 +65,26 @@ func mixed(latency, share float64) Work {
 	return Work{For: 700 * time.Millisecond, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(latency)}
 }
 
-// pair is a point of raft and one of lcr.
-func pair(part string, members int, setup func(string, int) Setup, latency float64, w Work, quick bool) []Case {
+// contest is a point of raft, one of multi-raft and one of lcr.
+func contest(part string, members int, setup func(string, int) Setup, latency float64, w Work, quick bool) []Case {
 	c := Case{Series: seriesRaft, Part: part, X: latency, Setup: setup("raft", members), Work: w, Full: !quick}
-	d := c
+	m, d := c, c
+	m.Series, m.Setup = seriesMultiRaft, setup("multi-raft", members)
 	d.Series, d.Setup = seriesOf(w.Blind), setup("lcr", members)
-	return []Case{c, d}
+	return []Case{c, m, d}
 }
+
+// onlyLCR leaves out the contestants for which the share of blind commands changes nothing.
+func onlyLCR(contest []Case) []Case { return contest[len(contest)-1:] }
 
 func tpsCases() (cases []Case) {
 	for _, n := range lcrMembers {
 		for _, l := range latencyPoints {
 			quick := l == 5 || n == 5 && (l == 0 || l == 0.5)
 			for _, share := range lcrShares {
-				some := pair(byLatency(n), n, lcrSetup, l, mixed(l, share), quick && share != 0.4)
+				some := contest(byLatency(n), n, lcrSetup, l, mixed(l, share), quick && share != 0.4)
 				if share != lcrShares[0] {
-					some = some[1:] // raft is the same
+					some = onlyLCR(some)
 				}
 				cases = append(cases, some...)
 			}
@@ -92,8 +96,8 @@ func tpsCases() (cases []Case) {
 		followers.At, applied.Confirmed = AtFollowers, true
 		followers.Clients = 2 * lcrClients
 		cases = slices.Concat(cases,
-			pair(byManyMs, 5, lcrSetup, l, all, l == 5), pair(byFollowers, 5, lcrSetup, l, followers, l == 5),
-			pair(byConfirmed, 5, lcrSetup, l, applied, l == 5), pair(byBatchedMs, 5, lcrBatched, l, many, l == 5))
+			contest(byManyMs, 5, lcrSetup, l, all, l == 5), contest(byFollowers, 5, lcrSetup, l, followers, l == 5),
+			contest(byConfirmed, 5, lcrSetup, l, applied, l == 5), contest(byBatchedMs, 5, lcrBatched, l, many, l == 5))
 	}
 	return cases
 }

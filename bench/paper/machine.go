@@ -46,6 +46,12 @@ func (m *machine) ringAt(target uint64) {
 // Apply implements [braid.StateMachine].
 func (m *machine) Apply(commands []braid.Command) error {
 	err := m.m.Apply(commands)
+	m.count(commands)
+	return err
+}
+
+// count keeps the values of commands that were applied, pays for them, and rings the bell.
+func (m *machine) count(commands []braid.Command) {
 	for i := range commands {
 		m.store.put(commands[i].Data)
 		if commands[i].Body != nil {
@@ -63,7 +69,6 @@ func (m *machine) Apply(commands []braid.Command) error {
 		default:
 		}
 	}
-	return err
 }
 
 // pay sleeps for what commands cost. Short sleeps are not exact, so what is owed is saved

@@ -24,6 +24,7 @@ type process struct {
 	in     io.Closer // ends the process
 	errors bytes.Buffer
 	client *rpc.Client
+	keyed  bool          // commands say which key they touch
 	ended  chan struct{} // closed when it has ended, with all that it wrote to errors
 }
 
@@ -85,6 +86,7 @@ func (m *member) startProcess(s Setup, command []string) error {
 	o := &m.options
 	p, err := startProcess(command, &seat{s, o.Self, o.Members, o.Cluster, o.Dir, o.ListenPeer, o.Net})
 	if err == nil {
+		p.keyed = s.groups() > 0
 		m.node = p // never a nil of its own
 	}
 	return err
@@ -147,6 +149,9 @@ func call[T any](ctx context.Context, p *process, method string, argument any) (
 
 // ProposeWithAsync implements [proposer].
 func (p *process) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(any, error)) error {
+	if p.keyed {
+		o = keysOf(command)
+	}
 	under := p.client.Go(serviceName+".Propose", &Proposal{command, body, o}, &struct{}{}, make(chan *rpc.Call, 1))
 	go func() {
 		<-under.Done
@@ -157,6 +162,9 @@ func (p *process) ProposeWithAsync(command, body []byte, o braid.ProposeOptions,
 
 // ProposeWith implements [node].
 func (p *process) ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error) {
+	if p.keyed {
+		o = keysOf(command)
+	}
 	return call[struct{}](ctx, p, "Propose", &Proposal{command, body, o})
 }
 

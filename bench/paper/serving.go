@@ -39,7 +39,7 @@ func ServeMember(in io.Reader, out io.Writer) error {
 	}
 	o.Self, o.Members, o.Cluster, o.Dir, o.ListenPeer, o.Net = s.Self, s.Members, s.Cluster, s.Dir, s.Listen, s.Net
 	machine := newMachine(s.Setup.ApplyCost)
-	n, err := braid.Open(o, machine)
+	n, err := machine.open(o, s.Setup)
 	if err != nil {
 		return err
 	}

@@ -171,11 +171,14 @@ func (t *braidTarget) start(m *member) error {
 func (m *member) start(s Setup) error {
 	m.machine = newMachine(s.ApplyCost)
 	m.machine.store.values = make([][]byte, s.Keys)
-	n, err := braid.Open(m.options, m.machine)
+	n, err := m.machine.open(m.options, s)
 	if err != nil {
 		return err
 	}
 	m.node = n
+	if s.groups() > 0 {
+		m.node = keyed{n}
+	}
 	m.reader.serve(n, m.machine)
 	return nil
 }
@@ -209,6 +212,12 @@ func (s Setup) options() (braid.Options, error) {
 // shape is which of braid's own protocols it is.
 func (s *Setup) shape() bench.Shape {
 	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
+}
+
+// groups is how many groups of keys there are; 0: there is one order.
+func (s *Setup) groups() int {
+	shape := s.shape()
+	return shape.Groups(cmp.Or(s.Members, 3))
 }
 
 // proposers are where clients propose, as Place says.

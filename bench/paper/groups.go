@@ -1,0 +1,72 @@
+package paper
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
+)
+
+// With multi-raft each command belongs to the group of its key. All clients are at all members alike, as
+// with the other contestants, so most commands are passed on to their group's leader.
+
+// keysOf says which key a command touches: one that no other command has.
+func keysOf(command []byte) braid.ProposeOptions {
+	return braid.ProposeOptions{Keys: []uint64{bench.KeyOf(binary.LittleEndian.Uint64(command))}}
+}
+
+// keyed is a node whose commands say which key they touch. What else they ask for multi-raft does not have.
+type keyed struct{ *braid.Node }
+
+// ProposeWithAsync implements [proposer], as the other methods implement [node].
+func (n keyed) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions, done func(any, error)) error {
+	return n.Node.ProposeWithAsync(command, body, keysOf(command), done)
+}
+
+func (n keyed) ProposeWith(ctx context.Context, command, body []byte, _ braid.ProposeOptions) (any, error) {
+	return n.Node.ProposeWith(ctx, command, body, keysOf(command))
+}
+
+func (n keyed) Propose(ctx context.Context, command []byte) (any, error) {
+	return n.Node.ProposeWith(ctx, command, nil, keysOf(command))
+}
+
+// open opens a member with this state machine, or with a part of it for each group.
+func (m *machine) open(o braid.Options, s Setup) (*braid.Node, error) {
+	if s.groups() == 0 {
+		return braid.Open(o, m)
+	}
+	parts := m.m.Split(s.groups())
+	sm, err := braid.NewGroups(s.groups(), func(group int) braid.StateMachine { return &part{m, parts[group]} })
+	if err != nil {
+		return nil, err
+	}
+	return braid.Open(o, sm)
+}
+
+// part is one group's part of a state machine. The groups share price, store and bell.
+type part struct {
+	whole *machine
+	m     *bench.Machine
+}
+
+// Apply implements [braid.StateMachine].
+func (p *part) Apply(commands []braid.Command) error {
+	err := p.m.Apply(commands)
+	p.whole.count(commands)
+	return err
+}
+
+// Snapshot implements [braid.StateMachine]. Values are not part of it: no experiment reads them with groups.
+func (p *part) Snapshot() (braid.Snapshot, error) { return p.m.Snapshot() }
+
+// Restore implements [braid.StateMachine].
+func (p *part) Restore(r io.Reader) error {
+	err := p.m.Restore(r)
+	p.whole.mu.Lock()
+	defer p.whole.mu.Unlock()
+	p.whole.applied, _ = p.whole.m.Digest()
+	return err
+}
