@@ -18,7 +18,7 @@ const (
 func lcrFailures() *Experiment {
 	e := &Experiment{
 		Name: "lcr-failures", Title: "When members die", Source: lcrPaper + ", figure 14",
-		Short: "5 members 5 ms apart; a follower is killed at 10 s and comes back at 16 s, the leader is killed at 25 s: throughput over time, raft and lcr.",
+		Short: "5 members 5 ms apart; a follower is killed at 10 s and comes back at 16 s, the leader is killed at 25 s: throughput over time, raft, multi-raft and lcr.",
 		Text: []string{
 			"Five members, each a process of its own on this machine, with real fsyncs and TCP over loopback; links between members take 5 ms one way. 40 clients in closed loops are in the process that measures, a fifth of them at each member, to which they speak over TCP. A member is killed as by a power failure (SIGKILL), so it hands nothing over. Its clients go on at the next member that runs, and come home when it does.",
 			"As in the paper there is no batching and 16 frames are under way to a follower, see lcr-tps. Half of the clients write blindly and are answered when their commands are accepted; the others write transactions. In the other experiments each client does both, but then after a moment all of them wait for a transaction, which needs a leader. raft takes all commands alike.",
