@@ -39,6 +39,8 @@ func TestSeeds(t *testing.T) {
 		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 3, Last: 60},
 		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
+		{Protocol: "lcr", Nodes: 3, Last: 60},
+		{Protocol: "lcr", Nodes: 5, Last: 20},
 		{Protocol: niagara, Nodes: 1, Last: 20},
 		{Protocol: niagara, Nodes: 3, Last: 100},
 		{Protocol: niagara, Nodes: 3, Instances: 1, Last: 20},
