@@ -179,3 +179,17 @@ func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &wrong)
 }
+
+// A directory of groups is not opened in another order, nor the other way round.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	c := newKeyedCluster(t)
+	c.propose(0, 1)
+	c.stop(0)
+	o := c.options(0)
+	o.Protocol = "niagara"
+	var refused *braid.GroupError
+	_, err := braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &refused)
+	c.start(0)
+	c.propose(1, 10)
+}

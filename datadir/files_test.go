@@ -24,6 +24,39 @@ func writeState(s string) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 }
 
+// A snapshot that is to be merged is no snapshot of the member: a start does not see it.
+func TestStagedSnapshotsDoNotCount(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	_, err = s.Staged()
+	require.Error(t, err)
+	require.NoError(t, s.Unstage(), "there is nothing")
+	for _, p := range []protocol.Position{7, 9} {
+		require.NoError(t, s.Stage(SnapshotHeader{Meta: metaAt(p, 3, 1), HasState: true}, writeState("state")))
+	}
+	all, err := s.Positions()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	f, err := s.Staged()
+	require.NoError(t, err)
+	require.Equal(t, metaAt(9, 3, 1), f.Meta())
+	require.NoError(t, f.Verify())
+	require.NoError(t, f.Close())
+	require.NoError(t, s.Unstage())
+	_, err = s.Staged()
+	require.Error(t, err)
+
+	broken := func(w io.Writer) error { writeState("half")(w); return io.ErrUnexpectedEOF }
+	require.ErrorIs(t, s.Stage(SnapshotHeader{Meta: metaAt(3, 3, 1), HasState: true}, broken), io.ErrUnexpectedEOF)
+	require.NoError(t, s.Stage(SnapshotHeader{Meta: metaAt(9, 3, 1), HasState: true}, writeState("state")))
+	_, err = OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	names, err := fs.List("snapshots")
+	require.NoError(t, err)
+	require.Empty(t, names, "a start removes what was staged")
+}
+
 func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := OpenSnapshots(fs, "snapshots")

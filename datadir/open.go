@@ -132,9 +132,6 @@ func (o *Opened) begin(c *Config) error {
 			o.Begin = order.BeginKeyed(begun)
 		}
 	}
-	if err := member.CheckMachine(c.Machine, &o.Begin); err != nil {
-		return err
-	}
 	if ok, err := o.Snapshots.Any(); ok || err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 // position up to which the state of a state machine on disk has already applied. Restore passes over
 // a snapshot whose header is damaged, or whose state is damaged and needed. The snapshot before is
 // enough, because the log goes back to it. It refuses a snapshot with which this program's cores cannot
-// go on (a [*protocol.SectionError]), before it touches the state machine.
+// go on (a [*protocol.SectionError]), or whose order the state machine does not fit (a
+// [*member.GroupError]), before it touches the state machine.
 func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
@@ -23,6 +24,9 @@ func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta m
 		return meta, 0, err
 	}
 	if err := h.CheckSections(derive); err != nil {
+		return meta, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
+	}
+	if err := member.CheckMachine(sm, &h.Cursor); ok && err != nil {
 		return meta, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
 	}
 	switch {
