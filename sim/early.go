@@ -38,7 +38,7 @@ func newEarly(seed uint64) chance {
 func (w *World) options(op *operation) *protocol.ProposeOptions {
 	l := &w.set.Load
 	if w.set.Keyed {
-		return &protocol.ProposeOptions{Keys: keysOf(op.Key)}
+		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}
 	}
 	if l.Early+l.Blind == 0 || w.calm {
 		return nil

@@ -44,6 +44,19 @@ func keysOf(key string) []uint64 {
 	return []uint64{h.Sum64()}
 }
 
+// drawKeys are the keys that a client says its command touches. Sometimes it says none, or one of another
+// group too: then the command must be refused.
+func (w *World) drawKeys(key string) []uint64 {
+	keys := keysOf(key)
+	if w.calm || !w.early.yes(0.02) {
+		return keys
+	}
+	if w.early.yes(0.5) {
+		return nil
+	}
+	return append(keys, keys[0]+1)
+}
+
 // sequenceOf judges what is applied in a group; 0: in the global log.
 func (w *World) sequenceOf(group protocol.InstanceID) *check.Sequence {
 	if w.sequences == nil {
