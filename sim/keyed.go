@@ -26,6 +26,7 @@ func (s *Settings) drawKeyed(d chance) {
 	if d.yes(0.5) { // one group may have all the work while others are idle
 		s.Load.Hot *= d.share()
 	}
+	s.Load.Astray = 0.05 * d.share()
 }
 
 // groupOf is the group of a key; 0 if the order is not keyed.
@@ -48,7 +49,7 @@ func keysOf(key string) []uint64 {
 // group too: then the command must be refused.
 func (w *World) drawKeys(key string) []uint64 {
 	keys := keysOf(key)
-	if w.calm || !w.early.yes(0.02) {
+	if w.calm || !w.early.yes(w.set.Load.Astray) {
 		return keys
 	}
 	if w.early.yes(0.5) {
