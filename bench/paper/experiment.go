@@ -69,7 +69,8 @@ type Work struct {
 	Faults *Faults
 	// At is where the clients are, or where commands come to at a rate. Blind is the share of
 	// their commands that may take a lane, and that need not be applied to be answered, unless
-	// Confirmed. With Apart it is the share of the clients, all of whose commands are such. If Of is not 0, latencies are of the clients of that member alone; there are
+	// Confirmed. With Apart it is the share of the clients, all of whose commands are such; and each client
+	// has a key. If Of is not 0, latencies are of the clients of that member alone; there are
 	// others then too.
 	At        Place
 	Blind     float64

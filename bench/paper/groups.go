@@ -12,8 +12,11 @@ import (
 // With multi-raft each command belongs to the group of its key. All clients are at all members alike, as
 // with the other contestants, so most commands are passed on to their group's leader.
 
-// keysOf says which key a command touches: one that no other command has.
-func keysOf(command []byte) braid.ProposeOptions {
+// keysOf says which key a command touches: one that no other command has, unless its options name some.
+func keysOf(command []byte, o braid.ProposeOptions) braid.ProposeOptions {
+	if len(o.Keys) > 0 {
+		return braid.ProposeOptions{Keys: o.Keys}
+	}
 	return braid.ProposeOptions{Keys: []uint64{bench.KeyOf(binary.LittleEndian.Uint64(command))}}
 }
 
@@ -21,16 +24,16 @@ func keysOf(command []byte) braid.ProposeOptions {
 type keyed struct{ *braid.Node }
 
 // ProposeWithAsync implements [proposer], as the other methods implement [node].
-func (n keyed) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions, done func(any, error)) error {
-	return n.Node.ProposeWithAsync(command, body, keysOf(command), done)
+func (n keyed) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(any, error)) error {
+	return n.Node.ProposeWithAsync(command, body, keysOf(command, o), done)
 }
 
-func (n keyed) ProposeWith(ctx context.Context, command, body []byte, _ braid.ProposeOptions) (any, error) {
-	return n.Node.ProposeWith(ctx, command, body, keysOf(command))
+func (n keyed) ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error) {
+	return n.Node.ProposeWith(ctx, command, body, keysOf(command, o))
 }
 
 func (n keyed) Propose(ctx context.Context, command []byte) (any, error) {
-	return n.Node.ProposeWith(ctx, command, nil, keysOf(command))
+	return n.Node.ProposeWith(ctx, command, nil, keysOf(command, braid.ProposeOptions{}))
 }
 
 // open opens a member with this state machine, or with a part of it for each group.

@@ -144,7 +144,8 @@ func TestRealLCR(t *testing.T) {
 					if s.X == bySecond {
 						continue // in some of which nothing is answered
 					}
-					if p.Figures[Throughput].Min <= 0 || p.Figures[P50].Min <= 0 {
+					// Before a member dies is a short time in this test.
+					if p.Figures[Throughput].Min <= 0 && e.Name != "lcr-failures" || p.Figures[P50].Min <= 0 {
 						t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures)
 					}
 				}

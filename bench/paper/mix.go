@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench"
 )
 
 // Place says where clients propose.
@@ -24,6 +25,7 @@ type mix struct {
 	random *rand.Rand
 	share  float64
 	blind  braid.ProposeOptions
+	keys   []uint64 // that all of its commands touch; none: each has one of its own
 }
 
 // mix is that of a client with a number: the same in every run.
@@ -35,6 +37,8 @@ func (w *Work) mix(client int) mix {
 	if w.Apart { // every so many clients are blind, and the others are not
 		before := int(w.Blind * float64(client))
 		m.share = float64(int(w.Blind*float64(client+1)) - before)
+		m.keys = []uint64{bench.KeyOf(uint64(client))}
+		m.blind.Keys = m.keys
 	}
 	return m
 }
@@ -44,7 +48,7 @@ func (m *mix) next() braid.ProposeOptions {
 	if m.share > 0 && m.random.Float64() < m.share {
 		return m.blind
 	}
-	return braid.ProposeOptions{}
+	return braid.ProposeOptions{Keys: m.keys}
 }
 
 // addAnswers adds how long requests took, blind ones and others apart.

@@ -150,7 +150,7 @@ func call[T any](ctx context.Context, p *process, method string, argument any) (
 // ProposeWithAsync implements [proposer].
 func (p *process) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(any, error)) error {
 	if p.keyed {
-		o = keysOf(command)
+		o = keysOf(command, o)
 	}
 	under := p.client.Go(serviceName+".Propose", &Proposal{command, body, o}, &struct{}{}, make(chan *rpc.Call, 1))
 	go func() {
@@ -163,7 +163,7 @@ func (p *process) ProposeWithAsync(command, body []byte, o braid.ProposeOptions,
 // ProposeWith implements [node].
 func (p *process) ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error) {
 	if p.keyed {
-		o = keysOf(command)
+		o = keysOf(command, o)
 	}
 	return call[struct{}](ctx, p, "Propose", &Proposal{command, body, o})
 }
