@@ -127,8 +127,8 @@ func (e *Entry) AppendBodyHead(dst []byte) []byte {
 // mixed adds the form to a checksum, so that a whole body's checksum need not be computed again.
 func mixed(crc uint32, f Form) uint32 { return crc ^ uint32(f)*0x9e3779b1 }
 
-// decodeBody reads what AppendBodyHead wrote and the body after it into e, and verifies it.
-func (e *Entry) decodeBody(b []byte) (rest []byte, err error) {
+// DecodeBody reads what AppendBodyHead wrote and the body after it into e, and verifies it.
+func (e *Entry) DecodeBody(b []byte) (rest []byte, err error) {
 	corrupt := func(format string, args ...any) error {
 		return &CorruptError{What: "entry body", Detail: fmt.Sprintf("index %d: ", e.Index) + fmt.Sprintf(format, args...)}
 	}

@@ -237,7 +237,7 @@ func (e *Entry) checkKind() error {
 	case (e.BodySize == 0) != (e.K == 0):
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
 	case e.Kind == EntrySignal:
-	case e.Kind == EntryBatch, e.Kind == EntryGroup && e.BodySize == 0, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+	case e.Kind == EntryBatch, e.Kind == EntryGroup, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
 		return nil
 	}
 	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}

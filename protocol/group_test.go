@@ -62,10 +62,58 @@ func TestWhatIsNoGroup(t *testing.T) {
 	e = NewGroup([]Entry{bad})
 	require.ErrorContains(t, e.CheckGroup(), "1 commands end after")
 
+	e = NewGroup([]Entry{batchOf(1, 1, "a"), batchOf(1, 2, "b")})
 	e.BodySize, e.K = 4, 1
-	e.Seal(1, 1, make([]byte, HeadSize))
-	_, _, err := DecodeEntry(append(append([]byte(nil), e.Head()...), e.Payload...), false)
-	require.ErrorContains(t, err, "entry head", "a group has no body")
+	require.ErrorContains(t, e.CheckGroup(), "it holds 2 batches and a body")
+	e = NewGroup([]Entry{batchOf(1, 1, "a", "b")})
+	e.BodySize, e.K = 4, 1
+	require.ErrorContains(t, e.CheckGroup(), "2 commands with 4 bytes and a body of 4")
+	e = Entry{Kind: EntryGroup, Count: 1, Payload: append(bodied("a", "body").Head(), 1, 'a')}
+	require.ErrorContains(t, e.CheckGroup(), "it holds a batch with a body of 4 bytes")
+}
+
+func bodied(command, body string) *Entry {
+	e := batchOf(1, 7, command)
+	e.Body = []byte(body)
+	e.SealPayload()
+	e.K = 2
+	e.Seal(3, 0, make([]byte, HeadSize))
+	return &e
+}
+
+// A group of one batch has its body. Its signal means that body too, in whatever form it is held.
+func TestGroupWithABody(t *testing.T) {
+	lane := Lane{Member: 1, Incarnation: 9}
+	whole := bodied("a", "body")
+	group := NewRange(lane, []Entry{*whole})
+	group.Seal(5, 2, make([]byte, HeadSize))
+	require.NoError(t, group.CheckGroup())
+	decoded, rest, err := DecodeEntry(append(append([]byte(nil), group.Head()...), group.Payload...), true)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	batches, err := decoded.Batches([]Entry{batchOf(2, 2, "of another group")})
+	require.NoError(t, err)
+	require.Len(t, batches, 2)
+	got := &batches[1]
+	require.Equal(t, [4]any{whole.ID, uint8(2), whole.BodySize, whole.BodyDigest}, [4]any{got.ID, got.K, got.BodySize, got.BodyDigest})
+	require.Equal(t, FormNone, got.Form)
+
+	signal := NewSignal(&group)
+	require.Zero(t, signal.BodySize)
+	row := *whole
+	row.Form, row.Body = RowForm(1), []byte("dy")
+	made := NewRange(lane, []Entry{row})
+	require.True(t, signal.Means(&made))
+	require.Equal(t, group.Head(), made.Head())
+	require.Equal(t, RowForm(1), made.Form)
+	for _, other := range []func(*Entry){
+		func(e *Entry) { e.K = 3 }, func(e *Entry) { e.BodyDigest++ }, func(e *Entry) { e.BodySize++ }, func(e *Entry) { e.K, e.BodySize = 0, 0 },
+	} {
+		wrong := row
+		other(&wrong)
+		made := NewRange(lane, []Entry{wrong})
+		require.False(t, signal.Means(&made))
+	}
 }
 
 // What is no group is refused and does no harm. What is one can be made again of its batches.

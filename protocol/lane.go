@@ -49,30 +49,35 @@ func (e *Entry) Range() (LaneRange, bool) {
 // its payload:
 //
 //	0 crc32c of the rest | 4 kind | then, as varints: index, term, member, incarnation, first number,
-//	batches, commands, size of the group's payload | digest of that, 4
+//	batches, commands, size of the group's payload | digest of that, 4 | with a body: k | size, 4 | digest, 4
 //
-// The kind stands where it does in an envelope. signalFields are the varints, and signalLeast is the least
-// number of bytes.
+// The kind stands where it does in an envelope. The lowest bit of batches says whether the group has a body.
+// signalFields are the varints, and signalLeast is the least number of bytes.
 const (
 	signalHead   = 4 + 1
 	signalFields = 8
 	signalLeast  = signalHead + signalFields + 4
+	signalBody   = 1 + 4 + 4
 )
 
 // NewSignal returns the signal that says which group stands at an index. Who has the batches makes the
 // group of them.
 func NewSignal(group *Entry) Entry {
 	e := Entry{Kind: EntrySignal, Index: group.Index, Term: group.Term, ID: group.ID, Low: group.Low, Count: group.Count}
-	b := make([]byte, signalHead, signalHead+signalFields*binary.MaxVarintLen64+4)
+	b := make([]byte, signalHead, signalHead+signalFields*binary.MaxVarintLen64+4+signalBody)
 	b[4] = byte(EntrySignal)
 	r, _ := e.Range()
 	for _, v := range [signalFields]uint64{
-		uint64(e.Index), uint64(e.Term), uint64(r.Lane.Member), r.Lane.Incarnation, r.From, r.To - r.From, uint64(e.Count), uint64(group.Size),
+		uint64(e.Index), uint64(e.Term), uint64(r.Lane.Member), r.Lane.Incarnation, r.From, (r.To-r.From)<<1 | uint64(bit(group.BodySize > 0)), uint64(e.Count), uint64(group.Size),
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
-	b = binary.LittleEndian.AppendUint32(b, group.Digest)
-	binary.LittleEndian.PutUint32(b, Digest(b[4:]))
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, group.Digest)
+	if group.BodySize > 0 {
+		b = le.AppendUint32(le.AppendUint32(append(b, group.K), group.BodySize), group.BodyDigest)
+	}
+	le.PutUint32(b, Digest(b[4:]))
 	e.Payload, e.Size = b, uint32(len(b))
 	return e
 }
@@ -91,39 +96,49 @@ func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
 		}
 		at += n
 	}
-	if at += 4; at > len(b) || binary.LittleEndian.Uint32(b) != Digest(b[4:at]) {
+	if at += 4; v[5]&1 > 0 {
+		at += signalBody
+	}
+	if at > len(b) || binary.LittleEndian.Uint32(b) != Digest(b[4:at]) {
 		return e, nil, &CorruptError{What: "signal", Detail: "checksum mismatch"}
 	}
 	lane := Lane{Member: MemberID(v[2]), Incarnation: v[3]}
 	e = Entry{
-		Kind: EntrySignal, Index: Index(v[0]), Term: Term(v[1]), ID: ProposalID{Session: lane, Seq: v[4] + v[5]}, Low: v[4],
+		Kind: EntrySignal, Index: Index(v[0]), Term: Term(v[1]), ID: ProposalID{Session: lane, Seq: v[4] + v[5]>>1}, Low: v[4],
 		Count: uint32(v[6]), Size: uint32(at), Payload: b[:at:at],
 	}
 	return e, b[at:], nil
 }
 
-// stands is the size and the digest of the group's payload that a signal stands for.
-func (e *Entry) stands() (size, digest uint32) {
+// stands is what a signal says of its group's payload and body.
+func (e *Entry) stands() (g Entry) {
 	b := e.Payload
 	if !isSignal(b) {
-		return 0, 0
+		return g
 	}
-	at, v := signalHead, uint64(0)
-	for range signalFields {
+	at, body, v, le := signalHead, false, uint64(0), binary.LittleEndian
+	for i := range signalFields {
 		n := 0
 		if v, n = binary.Uvarint(b[at:]); n <= 0 || at+n+4 > len(b) {
-			return 0, 0
+			return Entry{}
 		}
-		at += n
+		if at += n; i == 5 {
+			body = v&1 > 0
+		}
 	}
-	return uint32(v), binary.LittleEndian.Uint32(b[at:])
+	g.Size, g.Digest = uint32(v), le.Uint32(b[at:])
+	if at += 4; body && at+signalBody == len(b) {
+		g.K, g.BodySize, g.BodyDigest = b[at], le.Uint32(b[at+1:]), le.Uint32(b[at+5:])
+	}
+	return g
 }
 
 // Means reports whether a signal stands for that group, which need not be sealed. It seals the group at
 // the signal's place.
 func (e *Entry) Means(group *Entry) bool {
-	size, digest := e.stands()
-	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != size || group.Digest != digest {
+	g := e.stands()
+	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != g.Size || group.Digest != g.Digest ||
+		group.K != g.K || group.BodySize != g.BodySize || group.BodyDigest != g.BodyDigest {
 		return false
 	}
 	group.Seal(e.Index, e.Term, make([]byte, HeadSize))

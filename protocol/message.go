@@ -158,7 +158,7 @@ func (m *Message) decodeEntries(rest []byte, count int) (_ []byte, err error) {
 			return nil, err
 		}
 		if e.BodySize > 0 {
-			if rest, err = e.decodeBody(rest); err != nil {
+			if rest, err = e.DecodeBody(rest); err != nil {
 				return nil, err
 			}
 		}
