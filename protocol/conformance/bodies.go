@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Bodies in the cluster in memory. Every member has a store of them beside its log. Rows are
-// not the rows of a real code, but bytes that only look like it: what counts is who holds
+// Bodies in the cluster in memory. Every member has a store of them beside its log. Rows need
+// not be the rows of a real code, but bytes that only look like it: what counts is who holds
 // how many distinct ones. Whoever has enough is given the body from the net's own list.
 
 // held is what a member's disk holds of a body.
@@ -20,7 +20,15 @@ type held struct {
 }
 
 // row is row r of a body coded with k; all rows differ from each other and from the body.
-func row(body []byte, k uint8, f protocol.Form) []byte {
+func (net *Net) row(body []byte, k uint8, f protocol.Form) []byte {
+	if net.Rows != nil {
+		r, _ := f.Row()
+		out, err := net.Rows(body, k, r)
+		if err != nil {
+			net.t.Fatalf("row %d of %d bytes: %v", r, len(body), err)
+		}
+		return out
+	}
 	out := bytes.Repeat([]byte{byte(f) ^ body[0]}, f.Len(uint32(len(body)), k))
 	if len(out) > 0 {
 		out[0] = ^byte(f)
@@ -52,7 +60,7 @@ func (net *Net) as(n *Node, e *protocol.Entry) ([]byte, bool) {
 	case protocol.FormWhole:
 		return whole, true
 	}
-	return row(whole, e.K, e.Form), true
+	return net.row(whole, e.K, e.Form), true
 }
 
 // dressed returns a copy of an entry as it travels: with payload and body, in its form. What
@@ -60,6 +68,9 @@ func (net *Net) as(n *Node, e *protocol.Entry) ([]byte, bool) {
 func (net *Net) dressed(n *Node, e protocol.Entry, committed bool) protocol.Entry {
 	if !e.Applicable() {
 		e.Payload = net.payload(n, &e)
+	}
+	if _, row := e.Form.Row(); row && len(e.Body) == e.BodyLen() && protocol.Digest(e.Body) != e.BodyDigest {
+		return e // a row of a body that has no entry in the log
 	}
 	b, ok := net.as(n, &e)
 	if !ok && !committed {
@@ -218,7 +229,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 	h := held{e.Term, protocol.FormWhole, body}
 	if e.Coded() && (m.WholeAbove == 0 || e.K <= m.WholeAbove) {
 		h.form = protocol.RowForm(m.Slot)
-		h.bytes = row(body, e.K, h.form)
+		h.bytes = net.row(body, e.K, h.form)
 	}
 	n.bodies[e.Index] = h
 	return true

@@ -309,6 +309,13 @@ func (net *Net) ProposeBlind(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
+// ProposeBodyBy proposes a new command with a body and options on a member.
+func (net *Net) ProposeBodyBy(id protocol.MemberID, size int, o protocol.ProposeOptions) protocol.Entry {
+	e := net.WithBody(id, size)
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{o}})
+	return e
+}
+
 // Accepted reports whether a proposal was answered as accepted.
 func (net *Net) Accepted(e protocol.Entry) bool { return net.judge.accepted[e.ID] != 0 }
 

@@ -16,6 +16,9 @@ const Pace = time.Millisecond
 type Options struct {
 	// Bodies is how many thousandths of the commands have a body.
 	Bodies int
+	// Rows makes row r of a body coded with k, for cores that join rows themselves; nil: rows are bytes
+	// that only look like rows.
+	Rows func(body []byte, k, r uint8) ([]byte, error)
 	// Members is how many members clusters under faults have; 0: it depends on the seed.
 	Members int
 	// Woven: the instance is one of several that are woven into one log. Rounds are skipped,
