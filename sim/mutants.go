@@ -66,8 +66,9 @@ func (s *Settings) mutant() member.Mutant { return member.Mutant(s.Mutant) }
 // until a seed shows a broken promise.
 type Hunt struct {
 	Mutant
-	Protocol string `json:"protocol"`
-	Nodes    int    `json:"nodes"`
+	Protocol  string `json:"protocol"`
+	Placement string `json:"placement,omitempty"` // "": the protocol's own
+	Nodes     int    `json:"nodes"`
 	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -98,6 +99,9 @@ var places = map[string]struct {
 	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
 }
 
+// codedLanes are mutants of bodies in lanes, of which five members hold rows.
+var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneConfirmRow, raft.MutantLaneCutUnseen}
+
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
 	h := Hunt{Mutant: m, Protocol: whose(m.Name), Nodes: 3, Limit: HuntLimit}
@@ -111,6 +115,9 @@ func NewHunt(m Mutant) Hunt {
 	}
 	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes
+	}
+	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
+		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
 	}
 	return h
 }
@@ -145,7 +152,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

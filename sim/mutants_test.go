@@ -49,6 +49,7 @@ var hints = map[string]uint64{
 	"weave-forget-pending": 60, "weave-plan-early": 13, "no-guests": 266, "any-state": 99,
 	"lane-drop-early": 34, "lane-from-committed": 2, "lane-ack-early": 334, "lane-no-drain": 163,
 	"lane-accept-unsynced": 17, "lane-old-generation": 246, "lane-fence-uncovered": 129,
+	"lane-rows-majority": 109, "lane-cut-unseen": 119,
 	"needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
 }
 

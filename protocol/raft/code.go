@@ -39,14 +39,25 @@ func (r *Raft) counted(p *progress) bool {
 // a configuration are committed, and the next leader need not ask under which configuration they
 // were coded (docs/craft.md, 2.7).
 func (c *code) k() uint8 {
+	if c.r.now < c.off {
+		return 1
+	}
+	return c.kOf(func(id protocol.MemberID) bool {
+		p := c.r.peer(id)
+		return p != nil && c.r.counted(p)
+	})
+}
+
+// kOf is k if the other voters that may be expected to store their rows soon are those that are counted.
+func (c *code) kOf(counted func(protocol.MemberID) bool) uint8 {
 	r := c.r
-	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 || r.now < c.off {
+	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 {
 		return 1
 	}
 	n := len(r.voters.Incoming)
 	q, alive := quorum.Size(n), 0
 	for _, id := range r.voters.Incoming {
-		if p := r.peer(id); id == r.cfg.Self || p != nil && r.counted(p) {
+		if id == r.cfg.Self || counted(id) {
 			alive++
 		}
 	}

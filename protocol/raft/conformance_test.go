@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/braidlog/braid/erasure"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/raft"
@@ -165,6 +166,28 @@ func TestConformanceWithLanes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conformance.RunWith(t, raft.Codec, withLanes(change), conformance.Options{Derive: raft.Derive, Accepted: true})
+		})
+	}
+}
+
+// So does what has a body, of which the others are sent rows.
+func TestConformanceWithBodiesInLanes(t *testing.T) {
+	for name, c := range map[string]struct {
+		members int
+		change  func(*protocol.Settings)
+	}{
+		"copy":   {0, nil},
+		"code":   {5, coded(0)},
+		"code 3": {5, coded(3)},
+		"code tiny": {0, func(c *protocol.Settings) {
+			tiny(c)
+			coded(3)(c)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := conformance.Options{Derive: raft.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut}
+			conformance.RunWith(t, raft.Codec, withLanes(c.change), o)
 		})
 	}
 }

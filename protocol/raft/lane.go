@@ -15,6 +15,7 @@ import (
 //	lanemarks.go  what the log says about lanes
 //	laneown.go    a member and its own lane
 //	lanelead.go   a leader puts parts of lanes into the log
+//	lanebody.go   large bodies, of which a lane carries rows
 //	lanestatus.go what people see of lanes
 //
 // In the log there are whole groups. So whatever is committed is recovered, sent to laggards and
@@ -60,6 +61,12 @@ type heldLane struct {
 	batches []protocol.Entry // shared with messages: never written to
 	cells   []laneCell       // one for each batch
 	bytes   int              // of the batches
+	// rows is how many of the batches have a body of which a row is held.
+	rows int
+	// pieces are parts of bodies that a leader gathers because it holds them not whole; nil on others.
+	// asks is how often it asked.
+	pieces []lanePiece
+	asks   uint64
 	// urgent: somebody waits for the result of entries up to here, so the leader does not wait for
 	// others before it puts them into the log.
 	urgent uint64
@@ -113,18 +120,26 @@ func (l *lanes) hold(lane protocol.Lane) *heldLane {
 	return l.held[i]
 }
 
-// The cell of a lane's entry: member | incarnation | envelope | payload. The envelope's index is the
-// number in the lane.
+// The cell of a lane's entry: member | incarnation | envelope | payload, and if it has a body what is held
+// of that, as on the wire. The envelope's index is the number in the lane.
 const laneCellHead = 16
 
 // storeInLane adds a batch to a lane, in memory and on the disk.
 func (r *Raft) storeInLane(h *heldLane, e *protocol.Entry) {
-	buf := make([]byte, 0, laneCellHead+protocol.HeadSize+len(e.Payload))
+	end := laneCellHead + protocol.HeadSize + len(e.Payload)
+	buf := make([]byte, 0, end+bodyRoom(e))
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(h.lane.Member))
 	buf = binary.LittleEndian.AppendUint64(buf, h.lane.Incarnation)
 	buf = append(buf[:laneCellHead+protocol.HeadSize], e.Payload...)
 	b := *e
 	b.Payload = buf[laneCellHead+protocol.HeadSize:]
+	if e.BodySize > 0 {
+		buf = append(e.AppendBodyHead(buf), e.Body...)
+		b.Payload, b.Body = buf[laneCellHead+protocol.HeadSize:end:end], buf[end+protocol.BodyHeadSize:]
+		if e.Form != protocol.FormWhole {
+			h.rows++
+		}
+	}
 	b.Seal(protocol.Index(h.high()+1), 0, buf[laneCellHead:])
 	l := r.lanes
 	l.cells++
@@ -132,6 +147,14 @@ func (r *Raft) storeInLane(h *heldLane, e *protocol.Entry) {
 	h.batches = append(h.batches, b)
 	h.cells = append(h.cells, laneCell{l.cells, r.out.Seq})
 	h.bytes += b.Bytes()
+}
+
+// bodyRoom is what an entry's body takes in a cell.
+func bodyRoom(e *protocol.Entry) int {
+	if e.BodySize == 0 {
+		return 0
+	}
+	return protocol.BodyHeadSize + e.BodyLen()
 }
 
 // onLane takes in a part of a lane, from its member or from another one that was asked for it.
@@ -144,6 +167,9 @@ func onLane(r *Raft, m message) {
 	gap := false
 	for i := range m.Entries {
 		e := &m.Entries[i]
+		if r.takePiece(h, m.From, e) {
+			continue
+		}
 		if gap = uint64(e.Index) > h.high()+1; gap || !r.takesInto(h, e) {
 			break
 		}
@@ -162,7 +188,7 @@ func onLane(r *Raft, m message) {
 
 // takesInto reports whether a batch may be held, if it is the next one of the lane.
 func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
-	return e.Kind == protocol.EntryBatch && e.BodySize == 0 && e.CheckProposal() == nil &&
+	return e.Kind == protocol.EntryBatch && e.CheckProposal() == nil && r.ownForm(e) &&
 		(h.bytes == 0 || h.bytes+e.Bytes() <= r.laneWindow() || uint64(e.Index) <= h.high())
 }
 
@@ -315,7 +341,9 @@ func (r *Raft) settleLanes() {
 func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 	n := int(min(to, h.high()) - h.base)
 	for i := range n {
-		h.bytes -= h.batches[i].Bytes()
+		if h.bytes -= h.batches[i].Bytes(); h.partial(h.base + 1 + uint64(i)) {
+			h.rows--
+		}
 		if h.lane == r.lanes.own.lane {
 			delete(r.lanes.own.ids, h.batches[i].ID)
 		}
@@ -327,6 +355,9 @@ func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 	}
 	if h.batches, h.cells = h.batches[n:], h.cells[n:]; len(h.batches) == 0 {
 		h.batches, h.cells = nil, nil
+	}
+	if len(h.pieces) > 0 {
+		h.dropPieces(func(n uint64) bool { return n <= h.base })
 	}
 }
 
@@ -381,6 +412,9 @@ func (r *Raft) recoverCell(c protocol.Cell) error {
 	}
 	lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
 	e, rest, err := protocol.DecodeEntry(c.Data[laneCellHead:], true)
+	if err == nil && e.BodySize > 0 {
+		rest, err = e.DecodeBody(rest)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -401,6 +435,9 @@ func (r *Raft) recoverCell(c protocol.Cell) error {
 		return wrong(fmt.Sprintf("has number %d of lane %s, after %d", n, lane, h.high()))
 	}
 	h.batches, h.cells, h.bytes = append(h.batches, e), append(h.cells, laneCell{number: c.Number}), h.bytes+e.Bytes()
+	if h.partial(h.high()) {
+		h.rows++
+	}
 	return nil
 }
 
@@ -463,8 +500,15 @@ func checkLanes(r *Raft) error {
 }
 
 func (r *Raft) checkLane(h *heldLane) error {
-	l, bytes := r.lanes, 0
+	l, bytes, rows := r.lanes, 0, 0
 	for i := range h.batches {
+		b := &h.batches[i]
+		if h.partial(h.base + 1 + uint64(i)) {
+			rows++
+		}
+		if b.BodySize > 0 && (b.Form == protocol.FormNone || !b.Resident() || h.lane == l.own.lane && b.Form != protocol.FormWhole) {
+			return fmt.Errorf("holds %s of the body of %d, %d bytes", b.Form, b.Index, len(b.Body))
+		}
 		if n := h.base + 1 + uint64(i); uint64(h.batches[i].Index) != n {
 			return fmt.Errorf("holds %d where %d belongs", h.batches[i].Index, n)
 		}
@@ -474,6 +518,8 @@ func (r *Raft) checkLane(h *heldLane) error {
 		bytes += h.batches[i].Bytes()
 	}
 	switch m := l.confirmed.of(h.lane); {
+	case rows != h.rows || len(h.pieces) > 0 && r.role != protocol.Leader:
+		return fmt.Errorf("%d rows, says %d, and %d pieces", rows, h.rows, len(h.pieces))
 	case bytes != h.bytes || len(h.cells) != len(h.batches):
 		return fmt.Errorf("%d bytes in %d batches, says %d", bytes, len(h.batches), h.bytes)
 	case m != nil && h.base < m.to:

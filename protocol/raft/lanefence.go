@@ -58,8 +58,8 @@ func (a *answers) hear(from protocol.MemberID, highs []LaneHigh) {
 	}
 }
 
-// covers reports whether a member answered, and the log has all that it said it holds. What lacks is put
-// there, or asked for.
+// covers reports whether a member answered, and the log has all that it said it holds, as far as that can
+// be made whole. What lacks is put there, or asked for.
 func (r *Raft) covers(a *answers, id protocol.MemberID) bool {
 	if !slices.Contains(a.by, id) {
 		return false
@@ -67,7 +67,7 @@ func (r *Raft) covers(a *answers, id protocol.MemberID) bool {
 	all := true
 	for i := range a.highs {
 		if a.highs[i].from == id {
-			all = r.brought(a.highs[i].LaneHigh, id) && all
+			all = (r.brought(a.highs[i].LaneHigh, id) || r.seenOf(a.highs[i].Lane, id)) && all
 		}
 	}
 	return all
@@ -157,6 +157,7 @@ func quorumOf(c *protocol.Config) string {
 func (r *Raft) askFence() {
 	f := &r.lanes.lead.fence
 	f.asked = r.now
+	r.place.uncode() // so that no body that is not committed stands before the change
 	for _, p := range r.lead.peers {
 		if r.voters.Has(p.id) {
 			r.send(msg(protocol.Message{Type: MsgFence, To: p.id}, Part{Round: f.number}))
@@ -198,7 +199,7 @@ func (r *Raft) brought(high LaneHigh, from protocol.MemberID) bool {
 	}
 	h := l.hold(high.Lane)
 	h.urgent = max(h.urgent, high.High)
-	if h.high() < high.High && r.now >= h.fetched+r.cfg.Heartbeat {
+	if h.high() < high.High && !h.partial(mark.to+1) && r.now >= h.fetched+r.cfg.Heartbeat {
 		h.fetched = r.now
 		r.fetchLane(from, h)
 	}
@@ -282,7 +283,7 @@ func (r *Raft) acceptLane() {
 		to = own
 	}
 	to = min(to, own)
-	for o.accepted = max(o.accepted, h.base); o.accepted < to; o.accepted++ {
+	for o.accepted = max(o.accepted, h.base); o.accepted < to && r.provenInLane(h, o.accepted+1); o.accepted++ {
 		r.out.Accepted = append(r.out.Accepted, h.batches[o.accepted-h.base].ID)
 	}
 }

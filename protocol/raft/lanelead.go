@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -22,6 +23,8 @@ type laneLeading struct {
 	fence fencing
 	// signals are the last ones that were made, at their index modulo their number.
 	signals [32]protocol.Entry
+	// recoded are the groups that this leader made with another k than the lane has.
+	recoded []protocol.Index
 }
 
 // begin forgets what an earlier leadership of this member knew.
@@ -31,9 +34,20 @@ func (l *lanes) begin() {
 	}
 }
 
+// forgetPieces is for a member that does not lead any more.
+func (l *lanes) forgetPieces() {
+	for _, h := range l.held {
+		h.pieces = nil
+	}
+}
+
 // resignLanes refuses the change that waits for a fence: this member leads no more.
 func (r *Raft) resignLanes(leader protocol.MemberID) {
-	if r.lanes != nil && r.lanes.lead.fence.change != nil {
+	if r.lanes == nil {
+		return
+	}
+	r.lanes.forgetPieces()
+	if r.lanes.lead.fence.change != nil {
 		r.refuse(r.lanes.lead.fence.change.Context, protocol.ReasonNotLeader, leader)
 		r.lanes.lead.fence = fencing{}
 	}
@@ -72,7 +86,7 @@ func (r *Raft) confirmLanes() {
 			waits = true
 			continue
 		}
-		for m.to < h.high() && r.confirmLane(h, m.to) {
+		for m.to < h.high() && (!h.partial(m.to+1) || r.cfg.Mutant == MutantLaneConfirmRow) && r.confirmLane(h, m.to) {
 			appended = true
 		}
 	}
@@ -108,6 +122,7 @@ func (r *Raft) tendLanes() {
 	if r.role == protocol.Leader {
 		r.goBehindFence()
 		r.confirmLanes()
+		r.gatherLanes()
 		r.beginGeneration()
 		if r.lead.reads.barrier.on {
 			r.confirmReads()
@@ -115,10 +130,12 @@ func (r *Raft) tendLanes() {
 	}
 }
 
-// confirmLane appends a group of a lane's batches after a number, if there is room.
+// confirmLane appends a group of a lane's batches after a number, if there is room. A batch with a body is
+// alone. If the leader would not code as much now, it does not code that body as much either.
 func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
 	batches := h.after(after)
 	n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+	n = max(1, untilBody(batches[:n]))
 	bytes := 0
 	for i := range batches[:n] {
 		bytes += batches[i].Bytes()
@@ -127,8 +144,21 @@ func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
 		return false
 	}
 	e := protocol.NewRange(h.lane, batches[:n])
+	if e.Coded() {
+		r.recode(&e)
+	}
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
 	return true
+}
+
+// recode lowers the k of a lane's body that is about to be appended to what this leader would code a body
+// with. Nobody can make such a group of what it holds of the lane.
+func (r *Raft) recode(e *protocol.Entry) {
+	if k := r.place.k(); e.K > k {
+		e.K = k
+		recoded := &r.lanes.lead.recoded
+		*recoded = append(slices.DeleteFunc(*recoded, func(i protocol.Index) bool { return i <= r.log.base }), r.log.last+1)
+	}
 }
 
 func onLaneOpen(r *Raft, m message) {
@@ -160,7 +190,11 @@ func (r *Raft) openLane(id protocol.MemberID, ask *Part) {
 // fetchLane asks a member for what this one lacks of a lane.
 func (r *Raft) fetchLane(from protocol.MemberID, h *heldLane) {
 	if from != r.cfg.Self {
-		r.send(msg(protocol.Message{Type: MsgLaneFetch, To: from}, Part{Index: protocol.Index(h.high() + 1), ID: protocol.ProposalID{Session: h.lane}}))
+		after := h.high()
+		if m := r.lanes.end.of(h.lane); m != nil {
+			after = h.wholeTo(m.to)
+		}
+		r.send(msg(protocol.Message{Type: MsgLaneFetch, To: from}, Part{Index: protocol.Index(after + 1), ID: protocol.ProposalID{Session: h.lane}}))
 	}
 }
 
@@ -202,6 +236,7 @@ func (r *Raft) heardHigh(from protocol.MemberID, high LaneHigh) {
 		switch {
 		case h.high() >= s.High: // it came
 			*s = laneSaid{high, r.now}
+		case h.partial(l.end.of(s.Lane).to + 1): // see gatherLanes
 		case r.now >= s.since+r.cfg.Heartbeat:
 			r.fetchLane(from, h)
 			s.since = r.now

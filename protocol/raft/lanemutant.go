@@ -16,6 +16,9 @@ const (
 	MutantLaneNoFence        protocol.Mutant = "lane-no-fence"
 	MutantLaneFenceUncovered protocol.Mutant = "lane-fence-uncovered"
 	MutantLaneBarrierAlone   protocol.Mutant = "lane-barrier-alone"
+	MutantLaneRowsMajority   protocol.Mutant = "lane-rows-majority"
+	MutantLaneConfirmRow     protocol.Mutant = "lane-confirm-row"
+	MutantLaneCutUnseen      protocol.Mutant = "lane-cut-unseen"
 )
 
 // LaneMutants lists those that need lanes.
@@ -32,4 +35,7 @@ var LaneMutants = [...]protocol.MutantInfo{
 	{Name: MutantLaneNoFence, Does: "voters change without a fence"},
 	{Name: MutantLaneFenceUncovered, Does: "voters change before the log has what those behind the fence hold"},
 	{Name: MutantLaneBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes"},
+	{Name: MutantLaneRowsMajority, Does: "a member takes rows on a plain majority for accepted"},
+	{Name: MutantLaneConfirmRow, Does: "a leader puts a lane's body into the log of which it holds a row"},
+	{Name: MutantLaneCutUnseen, Does: "voters change although not all rows were looked at of a lane's body that lacks"},
 }

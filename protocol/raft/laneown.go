@@ -12,13 +12,12 @@ import (
 // A member brings blind proposals to all others itself, by its own lane, while it does not lead. It goes
 // on to send what others lack until the log has it.
 
-// LanePath is the path of proposals that may take a lane. All others take path 0. A command with a body
-// goes through the leader, who decides how it is coded.
+// LanePath is the path of proposals that may take a lane. All others take path 0.
 const LanePath protocol.Path = 1
 
 // PathOf is Raft's protocol.Proposing.Path where there are lanes.
-func PathOf(o *protocol.ProposeOptions, body bool) protocol.Path {
-	if (o.Blind || o.Mode == protocol.ModeAccepted) && !body {
+func PathOf(o *protocol.ProposeOptions, _ bool) protocol.Path {
+	if o.Blind || o.Mode == protocol.ModeAccepted {
 		return LanePath
 	}
 	return 0
@@ -160,7 +159,7 @@ func (h *heldLane) hasten(id protocol.ProposalID, o *protocol.ProposeOptions) {
 // bring puts a batch into this member's lane.
 func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions) {
 	switch {
-	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes):
+	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		r.reject(e.ID, protocol.ReasonTooLarge, r.leader)
 	case e.CheckProposal() != nil:
 		r.reject(e.ID, protocol.ReasonMalformed, r.leader)
@@ -168,6 +167,11 @@ func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions)
 		r.lanes.counts.Refused++
 		r.reject(e.ID, protocol.ReasonOverloaded, r.leader)
 	default:
+		if e.BodySize > 0 {
+			coded := *e
+			coded.K = r.laneK()
+			e = &coded
+		}
 		r.storeInLane(h, e)
 		r.lanes.own.ids[e.ID] = true
 		h.hasten(e.ID, o)
@@ -210,6 +214,7 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 	for t.next = max(t.next, o.first(h)); t.next <= h.high() && !t.paused; {
 		batches := o.from(h, t.next)
 		n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)
+		batches = r.dressed(t.id, batches[:n])
 		bytes := 0
 		for i := range batches[:n] {
 			bytes += batches[i].Bytes()

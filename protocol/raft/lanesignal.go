@@ -2,6 +2,7 @@ package raft
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -52,7 +53,7 @@ func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.En
 
 // signalled reports whether p gets a signal of a group.
 func (r *Raft) signalled(p *progress, e *protocol.Entry) bool {
-	return p.phase == stream && e.Index >= r.lead.first && e.Index > p.raw
+	return p.phase == stream && e.Index >= r.lead.first && e.Index > p.raw && !slices.Contains(r.lanes.lead.recoded, e.Index)
 }
 
 // signalOf returns a group's signal, and counts what it spares.

@@ -11,6 +11,9 @@ import "github.com/braidlog/braid/protocol"
 type placement interface {
 	// k is the k for a body that is appended now; 1: it is not coded.
 	k() uint8
+	// kOf is the k for a body that a member brings without leading, where counted are the other voters
+	// of which it expects that they store it soon.
+	kOf(counted func(protocol.MemberID) bool) uint8
 	// frame returns the entries from p.next on in the form for p, as many as one frame may have.
 	// It must not change entries of the log.
 	frame(p *progress) []protocol.Entry

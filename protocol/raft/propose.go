@@ -102,7 +102,7 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 
 // appendOwn appends an entry of the leader's term; head is room for its envelope.
 func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
-	if e.BodySize > 0 {
+	if e.BodySize > 0 && e.Kind == protocol.EntryBatch {
 		e.K = r.place.k()
 	}
 	e.Seal(r.log.last+1, r.term, head)

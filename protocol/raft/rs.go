@@ -1,5 +1,7 @@
 package raft
 
+import "github.com/braidlog/braid/protocol"
+
 // rs is RS-Raft's placement (docs/craft.md, 2.7): every body is coded with the same k, and quorums
 // are larger for that. Whole copies are never sent. Without a write quorum nothing is committed;
 // any read quorum can make everything whole.
@@ -11,6 +13,8 @@ func (c *rs) k() uint8 {
 	}
 	return uint8(c.most)
 }
+
+func (c *rs) kOf(func(protocol.MemberID) bool) uint8 { return c.k() }
 
 func (c *rs) tick() {}
 

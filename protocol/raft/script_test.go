@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/braidlog/braid/erasure"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/raft"
@@ -154,7 +155,7 @@ var commands = map[string]func(*script, args){
 		}))
 		s.net.Woven = a.d.HasArg("woven")
 		if config.Lanes {
-			s.net.Derive = raft.Derive
+			s.net.Derive, s.net.Rows = raft.Derive, erasure.Cut
 		}
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {
@@ -186,6 +187,12 @@ var commands = map[string]func(*script, args){
 				s.net.ProposeSkip(a.id("id"), protocol.Round(a.num("skip", 0)))
 			case a.d.HasArg("reshape"):
 				s.net.Step(a.id("id"), protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(a.num("reshape", 0))}})
+			case a.d.HasArg("body") && (a.d.HasArg("blind") || a.d.HasArg("early")):
+				o := protocol.ProposeOptions{Blind: true}
+				if a.d.HasArg("early") {
+					o.Mode = protocol.ModeAccepted
+				}
+				s.net.ProposeBodyBy(a.id("id"), a.num("body", 0), o)
 			case a.d.HasArg("blind"):
 				s.net.ProposeBlind(a.id("id"), a.num("size", 8))
 			case a.d.HasArg("early"):
