@@ -94,6 +94,7 @@ type library struct {
 	nodes   map[braid.MemberID]*braid.Node
 	shelves map[braid.MemberID]*shelf
 	tune    func(*braid.Options)
+	how     braid.ProposeOptions
 	bodies  map[string][]byte // what every shelf must hold
 }
 
@@ -177,7 +178,10 @@ func (l *library) put(name string, sizes ...int) {
 		l.bodies[key] = body
 		node := l.nodes[ids[i%len(ids)]]
 		wg.Go(func() {
-			result, err := node.ProposeBody(l.ctx(), []byte(key), body)
+			result, err := node.ProposeWith(l.ctx(), []byte(key), body, l.how)
+			if _, early := result.(*braid.Accepted); early && l.how.Mode == braid.ModeAccepted && err == nil {
+				return
+			}
 			if ref, ok := result.(braid.BodyRef); err != nil || !ok || int(ref.Size) != size {
 				l.t.Errorf("%s of %d bytes: %v, %v", key, size, result, err)
 			}
@@ -213,7 +217,7 @@ func (l *library) coded(size int, k uint8) (name string, ref braid.BodyRef) {
 func (l *library) verify() {
 	l.t.Helper()
 	for id, n := range l.nodes {
-		require.NoError(l.t, n.ReadBarrier(l.ctx()), "member %s", id)
+		require.NoError(l.t, l.see(n), "member %s", id)
 		for name, want := range l.bodies {
 			ref, ok := l.shelves[id].find(name)
 			require.True(l.t, ok, "member %s does not know %s", id, name)
@@ -221,6 +225,14 @@ func (l *library) verify() {
 			require.True(l.t, bytes.Equal(want, got), "member %s reads other bytes as %s", id, name)
 		}
 	}
+}
+
+// see waits until a member has applied all that was put.
+func (l *library) see(n *braid.Node) error {
+	if l.how.Mode == braid.ModeAccepted {
+		return n.Read(l.ctx(), braid.ReadOptions{Barrier: true})
+	}
+	return n.ReadBarrier(l.ctx())
 }
 
 // read reads a body; while members come and go, enough of them may be out of reach.

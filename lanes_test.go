@@ -3,6 +3,8 @@ package braid_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/braidlog/braid"
 )
 
@@ -33,6 +35,27 @@ func TestBlindCommandsTakeEffectOnce(t *testing.T) {
 			c.how = test.how
 			test.run(c)
 		})
+	}
+}
+
+// Bodies of blind commands take lanes, over either placement.
+func TestBodiesInLanes(t *testing.T) {
+	for name, how := range map[string]braid.ProposeOptions{"confirmed": {Blind: true}, "accepted": {Mode: braid.ModeAccepted}} {
+		for _, placement := range []string{braid.PlacementCopy, braid.PlacementCode} {
+			t.Run(name+", "+placement, func(t *testing.T) {
+				l := newLibrary(t, 3, func(o *braid.Options) {
+					byLanes(o)
+					o.Placement = placement
+				})
+				l.how = how
+				testBodiesSurviveTheirLeaders(l)
+				carried := uint64(0)
+				for _, n := range l.nodes {
+					carried += n.Status().Instances[0].Lanes.Counts.SentBytes
+				}
+				require.NotZero(t, carried)
+			})
+		}
 	}
 }
 
