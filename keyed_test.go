@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol"
 )
 
 // keyedCluster is three members whose groups have a state machine each.
@@ -165,6 +166,10 @@ func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
 	_, err = n.ProposeWith(ctx, []byte("x"), nil, braid.ProposeOptions{Keys: []uint64{1, 2}})
 	require.ErrorAs(t, err, &refused)
 	_, err = n.ProposeWith(ctx, []byte("x"), []byte("body"), of(1))
+	require.ErrorAs(t, err, &refused)
+	tokens := of(1)
+	tokens.After = []braid.Token{{Session: protocol.NewSession(1, protocol.LogID{}, 1, false), Seq: 1}}
+	_, err = n.ProposeWith(ctx, []byte("x"), nil, tokens)
 	require.ErrorAs(t, err, &refused)
 	require.ErrorAs(t, n.Client().ProposeAsync([]byte("x"), nil, nil), &refused)
 	var no *braid.RefusedError

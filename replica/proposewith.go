@@ -13,6 +13,9 @@ import (
 // [member.TokenError]: the command was not proposed.
 func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
 	if tokens := r.opt.Proposing.Held(&o); len(tokens) > 0 {
+		if _, err := r.proposer.queue.Home(&o); err != nil {
+			return nil, err // groups have no tokens
+		}
 		if err := r.awaitOthers(ctx, &o, tokens); err != nil {
 			return nil, err
 		}
