@@ -59,6 +59,7 @@ func benchEntries(n, size int) []protocol.Entry {
 		e.Kind, e.Count = protocol.EntryBatch, 1
 		e.ID = protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: uint64(i + 1)}
 		e.Payload = make([]byte, size)
+		e.Payload[0] = byte(size - 1) // the length of its command
 		e.SealPayload()
 	}
 	return entries
@@ -116,6 +117,50 @@ func BenchmarkFollowerAppend(b *testing.B) {
 		if i%(1<<16) < n && r.commit > 1 {
 			r.Step(0, protocol.Compact{Index: r.commit - 1}, out)
 		}
+	}
+}
+
+// BenchmarkFollowerLane: batches of another member's lane taken in, made a group by a signal, and
+// committed with the next one; per batch.
+func BenchmarkFollowerLane(b *testing.B) {
+	const n = 16
+	r, out := benchCore(b, 2, 3), &protocol.Effects{}
+	r.cfg.Lanes = true
+	if err := r.recoverLanes(&protocol.Recovered{}); err != nil {
+		b.Fatal(err)
+	}
+	lane := protocol.Lane{Member: 3, Incarnation: 1}
+	appended := func(e protocol.Entry, commit protocol.Index) {
+		m := msg(protocol.Message{Type: MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, Part{Index: r.log.last, LogTerm: r.log.lastT})
+		r.Step(0, m.Message, out)
+	}
+	open := protocol.NewLane(lane)
+	open.Seal(1, 1, make([]byte, protocol.HeadSize))
+	appended(open, 1)
+	batches := benchEntries(n, 16)
+	number := uint64(0)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += n {
+		frame, heads := make([]protocol.Entry, n), make([]byte, n*protocol.HeadSize) // as decoding makes them
+		for k := range frame {
+			number++
+			frame[k] = batches[k]
+			frame[k].ID.Seq = number
+			frame[k].Seal(protocol.Index(number), 0, heads[k*protocol.HeadSize:])
+		}
+		m := msg(protocol.Message{Type: MsgLane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1}, Part{ID: protocol.ProposalID{Session: lane}})
+		r.Step(0, m.Message, out)
+		group := protocol.NewRange(lane, frame)
+		group.Seal(r.log.last+1, 1, make([]byte, protocol.HeadSize))
+		appended(protocol.NewSignal(&group), r.log.last)
+		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
+		out.Reset()
+		if i%(1<<16) < n && r.commit > 1 {
+			r.Step(0, protocol.Compact{Index: r.commit - 1}, out)
+		}
+	}
+	if r.lanes.end.of(lane).to != number {
+		b.Fatalf("the log has the lane up to %d of %d", r.lanes.end.of(lane).to, number)
 	}
 }
 

@@ -167,7 +167,7 @@ func onLane(r *Raft, m message) {
 	gap := false
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if r.takePiece(h, m.From, e) {
+		if e.BodySize > 0 && r.takePiece(h, m.From, e) {
 			continue
 		}
 		if gap = uint64(e.Index) > h.high()+1; gap || !r.takesInto(h, e) {
@@ -341,7 +341,7 @@ func (r *Raft) settleLanes() {
 func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 	n := int(min(to, h.high()) - h.base)
 	for i := range n {
-		if h.bytes -= h.batches[i].Bytes(); h.partial(h.base + 1 + uint64(i)) {
+		if h.bytes -= h.batches[i].Bytes(); h.rows > 0 && h.partial(h.base+1+uint64(i)) {
 			h.rows--
 		}
 		if h.lane == r.lanes.own.lane {

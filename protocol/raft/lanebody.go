@@ -110,12 +110,12 @@ func (h *heldLane) wholeTo(from uint64) uint64 {
 	return n
 }
 
-// takePiece takes what this leader lacks of a body: a row of another member, or the whole of what it
+// takePiece takes what this leader lacks of a batch's body: a row of another member, or the whole of what it
 // holds a row of. It reports whether the batch is of that kind.
 func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry) bool {
 	n := uint64(e.Index)
 	whole := e.Form == protocol.FormWhole
-	if r.role != protocol.Leader || e.BodySize == 0 || n <= h.base || whole && !h.partial(n) || !whole && r.ownForm(e) || !e.Resident() {
+	if r.role != protocol.Leader || n <= h.base || whole && !h.partial(n) || !whole && r.ownForm(e) || !e.Resident() {
 		return false
 	}
 	switch {
