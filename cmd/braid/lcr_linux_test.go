@@ -29,6 +29,8 @@ type sensors struct {
 	stop    context.CancelFunc
 	all     sync.WaitGroup
 	writers [6]sensor
+	// padding is how many bytes the value of a put has beside the key.
+	padding int
 	// accepted puts had a token, confirmed ones were answered when they were applied. found are those
 	// that were found by their tokens, barriers are reads that saw all that was acknowledged.
 	accepted, confirmed, found, barriers atomic.Int64
@@ -58,10 +60,15 @@ func (s *sensor) count() int {
 
 func measurement(writer, n int) string { return fmt.Sprintf("sensor/%d/%08d", writer, n) }
 
+func (s *sensors) value(key string) string { return key + strings.Repeat(".", s.padding) }
+
 // sense starts sensors. They put on some members, and look on all.
-func (c *cluster) sense(on ...*grpc.ClientConn) *sensors {
+func (c *cluster) sense(on ...*grpc.ClientConn) *sensors { return c.senseLarge(0, on...) }
+
+// senseLarge is sense with longer values.
+func (c *cluster) senseLarge(padding int, on ...*grpc.ClientConn) *sensors {
 	ctx, cancel := context.WithCancel(c.t.Context())
-	s := &sensors{t: c.t, stop: cancel}
+	s := &sensors{t: c.t, stop: cancel, padding: padding}
 	everywhere := c.connect()
 	if len(on) == 0 {
 		on = everywhere
@@ -121,7 +128,7 @@ func (s *sensors) put(ctx context.Context, conn *grpc.ClientConn, key string) (t
 	defer cancel()
 	var header metadata.MD
 	_, err := pb.NewKVClient(conn).Put(metadata.AppendToOutgoingContext(attempt, "braid-mode", "accepted"),
-		&pb.PutRequest{Key: []byte(key), Value: []byte(key)}, grpc.Header(&header), grpc.WaitForReady(true))
+		&pb.PutRequest{Key: []byte(key), Value: []byte(s.value(key))}, grpc.Header(&header), grpc.WaitForReady(true))
 	if err != nil {
 		return "", false
 	}
@@ -141,7 +148,7 @@ func (s *sensors) look(ctx context.Context, conn *grpc.ClientConn, key, token st
 	attempt = metadata.AppendToOutgoingContext(attempt, "braid-token", token)
 	kv := pb.NewKVClient(conn)
 	if r, err := kv.Range(attempt, &pb.RangeRequest{Key: []byte(key), Serializable: true}, grpc.WaitForReady(true)); err == nil {
-		if len(r.Kvs) != 1 || string(r.Kvs[0].Value) != key {
+		if len(r.Kvs) != 1 || string(r.Kvs[0].Value) != s.value(key) {
 			s.t.Errorf("a read with token %s does not see %s", token, key)
 		}
 		s.found.Add(1)
@@ -210,6 +217,7 @@ func (s *sensors) checkOne(client *clientv3.Client, i int) {
 		for _, kv := range r.Kvs {
 			require.EqualValues(s.t, 1, kv.Version, "%s was put once", kv.Key)
 			require.Equal(s.t, kv.CreateRevision, kv.ModRevision)
+			require.Equal(s.t, s.value(string(kv.Key)), string(kv.Value))
 			there[string(kv.Key)] = true
 		}
 		return true
@@ -362,14 +370,22 @@ func TestLCRUnderKills(t *testing.T) {
 	c.sameHashes(last.Header.Revision)
 }
 
-// The leader dies together with the member that accepts, which alone sends others what it accepted.
+// The leader dies together with the member that accepts, which alone sends others what it accepted: all
+// of it, or rows of which two make the whole.
 func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
 	t.Parallel()
-	c := up(t, dataDir(t), "--protocol=lcr", "--nodes=5", "--net=latency=5ms")
+	t.Run("copies", func(t *testing.T) { testLeaderAndDataLeaderDie(t, 0) })
+	t.Run("rows", func(t *testing.T) {
+		testLeaderAndDataLeaderDie(t, 2000, "--placement=code", "--large-value-bytes=1024")
+	})
+}
+
+func testLeaderAndDataLeaderDie(t *testing.T, padding int, more ...string) {
+	c := up(t, dataDir(t), append(more, "--protocol=lcr", "--nodes=5", "--net=latency=5ms")...)
 	a := c.transfer()
 	leader := c.leader()
 	accepts := map[bool]string{true: "m1", false: "m2"}[leader != "m1"]
-	s := c.sense(connectTo(t, c.alive()[accepts]))
+	s := c.senseLarge(padding, connectTo(t, c.alive()[accepts]))
 	s.more(400)
 	a.more(10)
 	before := s.accepted.Load()
