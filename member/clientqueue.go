@@ -64,7 +64,7 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 	if q.Proposals.Keyed() {
 		return q.addKeyed(now, command, o, done)
 	}
-	use, path, err := q.Proposals.use(o, false)
+	use, path, err := q.Proposals.use(o)
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // keyed is how a protocol takes proposals that has two paths, by key, and answers early.
-var keyed = protocol.Proposing{Accepted: true, Keys: true, Path: func(o *protocol.ProposeOptions, _ bool) protocol.Path {
+var keyed = protocol.Proposing{Accepted: true, Keys: true, Path: func(o *protocol.ProposeOptions) protocol.Path {
 	if len(o.Keys) > 0 {
 		return protocol.Path(o.Keys[0] % 2)
 	}
@@ -263,7 +263,7 @@ func TestOptionsReachTheCore(t *testing.T) {
 // Blind says which path a command takes. Where there is one path it says nothing, and commands share
 // batches. A command whose result is of no interest is blind.
 func TestBlindCommandsTakeAPath(t *testing.T) {
-	lanes := protocol.Proposing{Accepted: true, Path: func(o *protocol.ProposeOptions, _ bool) protocol.Path {
+	lanes := protocol.Proposing{Accepted: true, Path: func(o *protocol.ProposeOptions) protocol.Path {
 		if o.Blind {
 			return 1
 		}

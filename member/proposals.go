@@ -134,7 +134,7 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 	if p.Keyed() {
 		return p.addKeyed(now, command, o, done)
 	}
-	use, path, err := p.use(o, false)
+	use, path, err := p.use(o)
 	if err != nil {
 		return false, err
 	}
@@ -174,13 +174,13 @@ func (p *Proposals) addKeyed(now func() time.Duration, command []byte, o *protoc
 }
 
 // use returns what the protocol takes notice of; nil if that is nothing, and the path is the first one.
-func (p *Proposals) use(o *protocol.ProposeOptions, body bool) (*protocol.ProposeOptions, protocol.Path, error) {
+func (p *Proposals) use(o *protocol.ProposeOptions) (*protocol.ProposeOptions, protocol.Path, error) {
 	if err := o.Validate(); err != nil {
 		return nil, 0, err
 	}
 	use, path := p.Proposing.Use(*o), protocol.Path(0)
 	if p.Proposing.Path != nil {
-		path = p.Proposing.Path(&use, body)
+		path = p.Proposing.Path(&use)
 	}
 	if use.Plain() && path == 0 {
 		return nil, 0, nil
@@ -191,7 +191,7 @@ func (p *Proposals) use(o *protocol.ProposeOptions, body bool) (*protocol.Propos
 // SetOptions gives options to a batch with one command, before it is added. It depends on nothing
 // that changes.
 func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
-	use, path, err := p.use(o, len(b.Entry.Body) > 0)
+	use, path, err := p.use(o)
 	if err != nil {
 		return err
 	}

@@ -95,9 +95,9 @@ type Route struct {
 type Proposing struct {
 	// Accepted: there are answers in ModeAccepted (Effects.Accepted). Keys, Tokens: the core uses them.
 	Accepted, Keys, Tokens bool
-	// Path says which path a command takes, and whether it has a body matters too. Commands of
-	// different paths are never in one entry. It depends on its arguments alone. Where the path leads to says Status.Routes. nil: all take path 0.
-	Path func(o *ProposeOptions, body bool) Path
+	// Path says which path a command takes. Commands of different paths are never in one entry. It depends
+	// on its argument alone. Where the path leads to says Status.Routes. nil: all take path 0.
+	Path func(o *ProposeOptions) Path
 }
 
 // Use returns what is left of the options if the protocol takes no notice of the rest. Blind only

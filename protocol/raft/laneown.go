@@ -16,7 +16,7 @@ import (
 const LanePath protocol.Path = 1
 
 // PathOf is Raft's protocol.Proposing.Path where there are lanes.
-func PathOf(o *protocol.ProposeOptions, _ bool) protocol.Path {
+func PathOf(o *protocol.ProposeOptions) protocol.Path {
 	if o.Blind || o.Mode == protocol.ModeAccepted {
 		return LanePath
 	}
@@ -137,7 +137,7 @@ func (r *Raft) takeIntoLane(in *protocol.Propose) []protocol.Entry {
 		switch {
 		case l.own.ids[e.ID]:
 			h.hasten(e.ID, &o)
-		case open && e.Kind == protocol.EntryBatch && PathOf(&o, e.BodySize > 0) == LanePath:
+		case open && e.Kind == protocol.EntryBatch && PathOf(&o) == LanePath:
 			r.bring(h, e, &o)
 		default:
 			rest = append(rest, *e)
