@@ -94,6 +94,7 @@ func eachEarly(t *testing.T, test func(t *testing.T, protocol func(*Config))) {
 // With a protocol that answers early, puts are accepted if the client asks for it or the key says so,
 // and other members find them by their tokens.
 func TestAcceptedPuts(t *testing.T) {
+	t.Parallel()
 	eachEarly(t, func(t *testing.T, protocol func(*Config)) {
 		c := startReal(t, 3, protocol, lanePrefixes)
 		here, there := c.follower(), c.leader()
@@ -154,6 +155,7 @@ func (l *laneClient) modes() {
 // While authentication is on nothing is accepted: who asks for it is refused, and what is configured is
 // confirmed.
 func TestNothingIsAcceptedWithAuth(t *testing.T) {
+	t.Parallel()
 	eachEarly(t, func(t *testing.T, protocol func(*Config)) {
 		c := startReal(t, 3, protocol, lanePrefixes)
 		client := c.client(c.follower())
@@ -181,6 +183,7 @@ func second[T any](_ T, err error) error { return err }
 
 // Raft has no early answers: it says so, and takes tokens and barriers all the same.
 func TestLanesOnRaft(t *testing.T) {
+	t.Parallel()
 	c := startReal(t, 3, lanePrefixes)
 	one := c.lanes(t, c.members[0].ID)
 	for _, pairs := range [][]string{{metadataMode, modeAccepted}, {metadataMode, modeConfirmed}, nil} {
@@ -209,6 +212,7 @@ func second3(_, _ string, err error) error { return err }
 
 // What followers are asked to put they bring to the others themselves. Status and metrics say so.
 func TestLanesAreCounted(t *testing.T) {
+	t.Parallel()
 	c := startReal(t, 3, onLCR)
 	const size = 10_000
 	value := strings.Repeat("v", size)

@@ -58,6 +58,7 @@ func (b *book) readOn(id braid.MemberID) {
 // TestRealLargeValues writes while members come and go, and reads everything everywhere, in
 // the end on a new member too.
 func TestRealLargeValues(t *testing.T) {
+	t.Parallel()
 	single := func(*Config) {}
 	for name, want := range map[string]struct {
 		placement string

@@ -39,9 +39,12 @@ const testToken = "test"
 // eachKind runs a test for clusters of one instance, of several of which each member leads some, and
 // for those whose members spread puts themselves.
 func eachKind(t *testing.T, test func(t *testing.T, kind func(*Config))) {
-	t.Run(braid.OrderSingle, func(t *testing.T) { test(t, func(*Config) {}) })
-	t.Run(braid.OrderNiagara, func(t *testing.T) { test(t, spreadInstances) })
-	t.Run("lcr", func(t *testing.T) { test(t, byLanes) })
+	for name, kind := range map[string]func(*Config){braid.OrderSingle: func(*Config) {}, braid.OrderNiagara: spreadInstances, "lcr": byLanes} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, kind)
+		})
+	}
 }
 
 // byLanes has all puts of the tests take lanes that may. They are answered when they are applied.
@@ -166,6 +169,7 @@ func putUntil(t testing.TB, ctx context.Context, c *clientv3.Client, key, value 
 }
 
 func TestRealCluster(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		c := startReal(t, 3, kind)
 		ctx := testContext(t)
@@ -208,6 +212,7 @@ func TestRealCluster(t *testing.T) {
 
 // The leader goes, the others go on; it comes back and has everything.
 func TestRealFailover(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		c := startReal(t, 3, kind)
 		ctx := testContext(t)
@@ -239,6 +244,7 @@ func TestRealFailover(t *testing.T) {
 }
 
 func TestRealMembership(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		c := startReal(t, 3, kind)
 		ctx := testContext(t)
@@ -288,6 +294,7 @@ func TestRealMembership(t *testing.T) {
 
 // All members stop and start: everything acknowledged is there, at the same revision.
 func TestRealRestart(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		c := startReal(t, 3, kind)
 		ctx := testContext(t)
@@ -321,6 +328,7 @@ func TestRealRestart(t *testing.T) {
 
 // Each member alone has no quorum: it refuses in time, and says why.
 func TestRealWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		c := startReal(t, 3, kind, func(c *Config) { c.RequestTimeout = time.Second })
 		ctx := testContext(t)
@@ -353,6 +361,7 @@ func TestRealWithoutQuorum(t *testing.T) {
 // TestConcurrentUpdates has all members change the peer URLs of one at the same time, while it
 // gets another name: every change is made, and none undoes what another one changed.
 func TestConcurrentUpdates(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {
 		// Changes go one after another through all instances, so on a busy machine the last one waits long.
 		c := startReal(t, 3, kind, func(c *Config) { c.RequestTimeout = time.Minute })
