@@ -13,9 +13,11 @@ import (
 
 // Every contestant must keep its promises in every mode, and fill in every figure.
 func TestContestants(t *testing.T) {
+	t.Parallel()
 	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
 		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
 			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
+				t.Parallel()
 				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, time.Second
 				dir := t.TempDir()
 				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir, Settings: settingsOf(name)})

@@ -55,6 +55,7 @@ var hints = map[string]uint64{
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant.
 func TestMutantsAreFound(t *testing.T) {
+	t.Parallel()
 	for _, h := range Hunts() {
 		t.Run(h.Name, func(t *testing.T) {
 			from := max(1, hints[h.Name])

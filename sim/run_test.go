@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 
 // TestSeeds runs the clusters that TestEverythingHappens does not.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 1, Last: 40},
 		{Protocol: defaultProtocol, Nodes: 2, Last: 40},
@@ -65,6 +66,7 @@ func TestSeeds(t *testing.T) {
 
 // TestEverythingHappens counts events, because what never happens is not tested.
 func TestEverythingHappens(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 3, Last: 700},
 		{Protocol: craft, Nodes: 5, Last: 450},
@@ -111,6 +113,7 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 }
 
 func TestSavedSeeds(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
 	n := 0

@@ -72,6 +72,7 @@ func TestTripsOfPairs(t *testing.T) {
 // TestSeedsAcrossRegions: with a specification the same seeds are other runs, always the same ones, and
 // right. Timeouts allow for the ways.
 func TestSeedsAcrossRegions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 3, Net: regions, Last: 30},
 		{Protocol: defaultProtocol, Nodes: 5, Net: "latency=1ms;1~*:latency=80ms,jitter=20ms;2>3:latency=300ms", Last: 15},

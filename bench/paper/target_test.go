@@ -43,8 +43,9 @@ func TestRealExperiment(t *testing.T) {
 	for _, s := range r.Series {
 		for _, p := range s.Points {
 			f := p.Figures
-			// The leader's own sync may end after the followers have committed a command with theirs.
-			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median || f[Replicated].Min <= 0 || f[PerEntry].Min < 1 || f[MemberSync].Min <= 0 {
+			// The leader's own sync may end after the followers have committed a command with theirs. On a busy
+			// machine another may be elected, which adds an entry.
+			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median || f[Replicated].Min <= 0 || f[PerEntry].Min < 0.9 || f[MemberSync].Min <= 0 {
 				t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p)
 			}
 		}
