@@ -127,6 +127,9 @@ const (
 	// MemberSync is the time that a member spent in making its log durable, the mean of all
 	// members: a batch waits for most of them, not for the leader alone.
 	MemberSync Metric = "member_sync_time_ms"
+	// SyncsAll is how often all members together made their logs durable, SyncAllMean how long that took each.
+	SyncsAll    Metric = "fsyncs_per_request"
+	SyncAllMean Metric = "fsync_mean_ms"
 	// CPU is of all members and the load.
 	CPU Metric = "cpu_us_per_request"
 	// LeaderCPU and FollowerCPU are of the leader's process and of the mean follower's, LeaderLoad and
@@ -173,8 +176,8 @@ var labels = map[Metric]string{
 	PlainRate: "transactional commands/s", BlindRate: "blind commands/s", OneDown: "requests/s while a follower is dead", NewLeader: "requests/s under a new leader",
 	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
-	MemberSync: "time in fsyncs, mean of the members, ms",
-	Syncs:      "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
+	MemberSync: "time in fsyncs, mean of the members, ms", SyncsAll: "fsyncs of all members per request", SyncAllMean: "an fsync, mean of all, ms",
+	Syncs: "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
 	LeaderCPU: "leader's CPU µs per request", FollowerCPU: "a follower's CPU µs per request", LeaderLoad: "leader's CPU, % of a core", FollowerLoad: "a follower's CPU, % of a core",
 	LeaderHeap: "leader's heap in use, MiB", FollowerHeap: "a follower's heap in use, MiB", LeaderResident: "leader's memory, MiB", FollowerResident: "a follower's memory, MiB",
 	Bandwidth: "MiB/s", Egress: "bytes from the leader per request",

@@ -32,7 +32,7 @@ func lcrClientCounts() *Experiment {
 			lcrBatchText, lcrMultiText,
 		},
 		XName: byClients, Rounds: 3, QuickRounds: 1,
-		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, CPU},
+		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, CPU, SyncsAll, SyncAllMean},
 	}
 	e.Cases = clientCases()
 	for _, p := range []struct {

@@ -43,7 +43,7 @@ func lcrTPS() *Experiment {
 			lcrBatchText + " It is measured with 1,000 clients.", lcrMultiText,
 		},
 		XName: byLatency(5), Rounds: 3, QuickRounds: 1,
-		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, EgressAll, CPU},
+		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, EgressAll, CPU, SyncsAll, SyncAllMean},
 	}
 	e.Cases = tpsCases()
 	for _, part := range []string{byLatency(5), byLatency(7), byLatency(9), byManyMs, byFollowers, byConfirmed, byBatchedMs} {

@@ -21,7 +21,7 @@ func lcrTraffic() *Experiment {
 			lcrBatchText + " With batches a signal stands for many commands.", lcrMultiText,
 		},
 		XName: byRate(5), Rounds: 3, QuickRounds: 1,
-		Table: []Metric{Egress, EgressAll, Throughput, PlainP50, BlindP50, CPU},
+		Table: []Metric{Egress, EgressAll, Throughput, PlainP50, BlindP50, CPU, SyncsAll, SyncAllMean},
 	}
 	e.Cases = rateCases(trafficRates)
 	for _, part := range []string{byRate(5), byRate(9), byBatchedRate} {

@@ -50,6 +50,9 @@ func (s Sample) addCosts(before, after *reading, commands float64, took time.Dur
 	s[CPU] = micros(after.cpu-before.cpu) / commands
 	s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / commands
 	s[EgressAll] = float64(after.egress()-before.egress()) / commands
+	if syncs := float64(after.syncs - before.syncs); syncs > 0 {
+		s[SyncsAll], s[SyncAllMean] = syncs/commands, ms(after.syncTime-before.syncTime)/syncs
+	}
 	was, is := &before.uses, &after.uses
 	n := len(is.followers)
 	if n == 0 || n != len(was.followers) {

@@ -98,6 +98,7 @@ type reading struct {
 	uses      uses
 	cpu       time.Duration // of all members and the load
 	syncTime  time.Duration // of all members together, to make their logs durable
+	syncs     uint64        // how often they did
 }
 
 // egress is what all members have sent.
@@ -113,12 +114,13 @@ func (t *braidTarget) read(ctx context.Context, leader *member) (r reading, err 
 	r.leader = leader.node.Status()
 	r.uses, err = t.uses(ctx, leader, false)
 	r.cpu = r.uses.cpu()
-	r.syncTime = r.leader.Log.SyncTime
+	r.syncTime, r.syncs = r.leader.Log.SyncTime, r.leader.Log.Syncs
 	for _, m := range t.members {
 		if m != leader && m.node != nil {
 			s := m.node.Status()
 			r.followers = append(r.followers, s)
 			r.syncTime += s.Log.SyncTime
+			r.syncs += s.Log.Syncs
 		}
 	}
 	return r, err
