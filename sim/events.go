@@ -56,6 +56,7 @@ type Events struct {
 	Failovers    int `json:"writes_acknowledged_after_a_change_of_leader"`
 
 	Accepted   int `json:"writes_answered_before_they_are_applied"`
+	LaneBodies int `json:"bodies_by_lanes,omitempty"`
 	TokenReads int `json:"reads_with_a_token,omitempty"`
 	Follows    int `json:"writes_after_those_of_tokens,omitempty"`
 	Barriers   int `json:"barrier_reads,omitempty"`
@@ -101,7 +102,7 @@ type Events struct {
 // fields lists the counters with their names. The order matters for the constants below.
 func (e *Events) fields() []eventField {
 	return []eventField{
-		{"entries that could not be sent", &e.Unreadable}, {"writes answered early", &e.Accepted},
+		{"entries that could not be sent", &e.Unreadable}, {"writes answered early", &e.Accepted}, {"bodies by lanes", &e.LaneBodies},
 		{"reads with a token", &e.TokenReads}, {"writes after those of tokens", &e.Follows}, {"tokens that did not come", &e.Expired}, {"barrier reads", &e.Barriers},
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
@@ -129,9 +130,9 @@ func (e *Events) fields() []eventField {
 // codedFields is how many fields before the last ones need a protocol that codes bodies.
 // wovenFields is how many of the last ones need a protocol that weaves instances. stagedFields is
 // how many of the first ones chance brings about too seldom, where scenarios play those
-// (TestLeaderCannotRead), or that other protocols have (TestWritesAreAnsweredEarly).
+// (TestLeaderCannotRead), or that other protocols have (TestWritesAreAnsweredEarly, TestBodiesTakeLanes).
 const (
-	stagedFields = 6
+	stagedFields = 7
 	codedFields  = 8
 	wovenFields  = 5
 )

@@ -112,6 +112,16 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	require.Greater(t, sum.Events.Barriers, 50)
 }
 
+// TestBodiesTakeLanes: those of blind commands, as rows.
+func TestBodiesTakeLanes(t *testing.T) {
+	c := Campaign{Protocol: "lcr", Placement: "code", Nodes: 5, First: 1, Last: 20}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.Empty(t, sum.Failed)
+	require.Greater(t, sum.Events.LaneBodies, 100)
+	require.Greater(t, sum.Events.Accepted, 100)
+}
+
 func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")

@@ -186,6 +186,9 @@ func (c *witness) decided(e *protocol.Entry) error {
 		w.events.Coded++
 		w.decidedCoded(c.m, c.s.judges, e.Index)
 	}
+	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
+		w.events.LaneBodies++
+	}
 	if w.set.woven() {
 		slot := slotOf(e)
 		if w.weave.Decide(uint64(c.s.instance), slot); slot.Covers > 0 {
