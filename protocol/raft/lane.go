@@ -175,6 +175,7 @@ func onLane(r *Raft, m message) {
 		}
 		if uint64(e.Index) == h.high()+1 {
 			r.storeInLane(h, e)
+			r.joinNext(h)
 			l.counts.ReceivedBytes += uint64(e.Bytes())
 		}
 	}
@@ -358,6 +359,7 @@ func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 	}
 	if len(h.pieces) > 0 {
 		h.dropPieces(func(n uint64) bool { return n <= h.base })
+		r.joinNext(h)
 	}
 }
 
@@ -527,5 +529,5 @@ func (r *Raft) checkLane(h *heldLane) error {
 	case !l.known(h.lane):
 		return fmt.Errorf("is not open")
 	}
-	return nil
+	return h.checkPieces()
 }

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/erasure"
@@ -121,6 +122,7 @@ func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry)
 	switch {
 	case whole:
 		r.madeWhole(h, e)
+		r.joinNext(h)
 		return true
 	case n <= h.high() && !h.partial(n):
 		return true // nothing lacks of it
@@ -135,21 +137,20 @@ func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry)
 	if m := r.lanes.end.of(h.lane); m != nil && n == m.to+1 || bytes <= r.laneWindow() {
 		h.pieces = append(h.pieces, lanePiece{from, *e})
 		r.joinPieces(h, n)
+		r.joinNext(h)
 	}
 	return true
 }
 
-// joinPieces makes a body whole if there are enough rows of it.
-func (r *Raft) joinPieces(h *heldLane, n uint64) {
-	var rows []erasure.Row
-	var like *protocol.Entry
+// rowsOf are the distinct rows that are here of a batch's body, and one of the batches that have them.
+func (h *heldLane) rowsOf(n uint64) (rows []erasure.Row, like *protocol.Entry) {
 	add := func(e *protocol.Entry) {
 		row, ok := e.Form.Row()
 		if ok && !slices.ContainsFunc(rows, func(o erasure.Row) bool { return o.R == row }) {
 			like, rows = e, append(rows, erasure.Row{R: row, Bytes: e.Body})
 		}
 	}
-	if n <= h.high() {
+	if n > h.base && n <= h.high() {
 		add(&h.batches[n-h.base-1])
 	}
 	for i := range h.pieces {
@@ -157,7 +158,23 @@ func (r *Raft) joinPieces(h *heldLane, n uint64) {
 			add(&p.batch)
 		}
 	}
-	if like == nil || len(rows) < int(like.K) {
+	return rows, like
+}
+
+// joinNext goes on after a batch was added. It may be the last row that lacked of its own body, or come
+// before one of which enough rows are here.
+func (r *Raft) joinNext(h *heldLane) {
+	for n := uint64(0); len(h.pieces) > 0 && n < h.high(); {
+		n = h.high()
+		r.joinPieces(h, n)
+		r.joinPieces(h, n+1)
+	}
+}
+
+// joinPieces makes a body whole if there are enough rows of it, and what comes before it in the lane.
+func (r *Raft) joinPieces(h *heldLane, n uint64) {
+	rows, like := h.rowsOf(n)
+	if n > h.high()+1 || like == nil || len(rows) < int(like.K) {
 		return
 	}
 	made := *like
@@ -189,6 +206,17 @@ func (r *Raft) madeWhole(h *heldLane, e *protocol.Entry) {
 	h.rows--
 }
 
+// checkPieces: what a leader can make whole is whole. Otherwise a fence would pass over it.
+func (h *heldLane) checkPieces() error {
+	for i := range h.pieces {
+		n := uint64(h.pieces[i].batch.Index)
+		if rows, like := h.rowsOf(n); n <= h.high()+1 && len(rows) >= int(like.K) {
+			return fmt.Errorf("has %d rows of the body of %d, and not the whole", len(rows), n)
+		}
+	}
+	return nil
+}
+
 func (h *heldLane) hasPiece(from protocol.MemberID, n uint64) bool {
 	return slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return p.from == from && uint64(p.batch.Index) == n })
 }
@@ -206,9 +234,6 @@ func (r *Raft) gatherLanes() {
 			continue
 		}
 		h.fetched = r.now
-		if r.joinPieces(h, m.to+1); !h.partial(m.to + 1) {
-			continue // this member's own row came last
-		}
 		if h.asks++; h.asks%2 == 1 {
 			r.fetchLane(h.lane.Member, h)
 			continue
