@@ -55,12 +55,12 @@ func clientCases() (cases []Case) {
 	for _, n := range []int{1, 5, 10, 20, 40, 80, 160} {
 		w := mixed(clientsLatency, clientsShare)
 		w.Clients = n
-		cases = slices.Concat(cases, contest(byClients, 5, lcrSetup, float64(n), w, n == 10 || n == 40 || n == 80))
+		cases = slices.Concat(cases, contest(byClients, 5, lcrSetup, float64(n), w, n == 10 || n == 40))
 	}
 	for _, rate := range []float64{400, 800, 1200, 1400, saturated} {
 		for _, share := range []float64{clientsShare, 0.56} {
 			w := Work{For: 2 * time.Second, Rate: rate, Inflight: offeredInflight, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(clientsLatency)}
-			some := contest(byOffered, 5, lcrSetup, rate, w, rate == 1200 || rate == saturated)
+			some := contest(byOffered, 5, lcrSetup, rate, w, rate == saturated)
 			if share != clientsShare {
 				some = onlyLCR(some)
 			}

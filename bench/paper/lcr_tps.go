@@ -99,6 +99,10 @@ func tpsCases() (cases []Case) {
 			contest(byManyMs, 5, lcrSetup, l, all, l == 5), contest(byFollowers, 5, lcrSetup, l, followers, l == 5),
 			contest(byConfirmed, 5, lcrSetup, l, applied, l == 5), contest(byBatchedMs, 5, lcrBatched, l, many, l == 5))
 	}
+	for i := range cases { // there is no time for all of them in quick runs
+		c := &cases[i]
+		c.Full = c.Full || c.Series == seriesMultiRaft && (c.Part != byLatency(5) || c.X != 5)
+	}
 	return cases
 }
 
