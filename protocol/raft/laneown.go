@@ -341,8 +341,8 @@ func (r *Raft) tickLanes() {
 	}
 }
 
-// laneUnreachable: what is in flight to a member is lost. It is sent again when a tick finds that
-// nothing was acknowledged for a while.
+// laneUnreachable: what is in flight to a member is lost. Links that break are mostly back at once, so the
+// member is asked soon what it has.
 func (r *Raft) laneUnreachable(id protocol.MemberID) {
 	if r.lanes == nil {
 		return
@@ -350,7 +350,7 @@ func (r *Raft) laneUnreachable(id protocol.MemberID) {
 	for _, t := range r.lanes.own.to {
 		if t.id == id && len(t.frames) > 0 {
 			t.anew(r.now)
-			t.paused = true
+			t.paused, t.moved = true, r.now-2*r.cfg.Heartbeat+r.patience()
 		}
 	}
 }
