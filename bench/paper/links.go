@@ -19,7 +19,7 @@ func (t *braidTarget) arrange(ctx context.Context, w *Work) (*member, error) {
 		return nil, err
 	}
 	if t.net != before {
-		if err := t.reconnect(ctx); err != nil {
+		if err := errors.Join(t.reconnect(ctx), t.converge(ctx)); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +53,7 @@ func (t *braidTarget) handOver(ctx context.Context, wanted *member) (*member, er
 const transferTimeout = time.Second
 
 // reconnect has each member bring a command, and a blind one. What was under way on links that change is
-// lost, and is sent again only after some heartbeats; no run should begin with that.
+// lost, and is sent again only after some time; no run should begin with that.
 func (t *braidTarget) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
