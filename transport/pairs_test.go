@@ -148,14 +148,20 @@ func TestSetNetWhereNothingWas(t *testing.T) {
 		_, err := a.Request(ctx, 2, []byte("x"))
 		return err == nil && time.Since(began) >= 18*ms && a.Stats().Peers[0].Connected
 	})
+	delays(t, a, b, 9*ms)
+}
+
+// delays waits until frames from one member to another take that long.
+func delays(t *testing.T, a, b *member, want time.Duration) {
+	t.Helper()
 	eventually(t, "frames that are delayed", func() bool {
 		began := time.Now()
-		if !a.Send(2, 0, [][]byte{[]byte("x")}) {
+		if !a.Send(b.id, 0, [][]byte{[]byte("x")}) {
 			return false
 		}
 		select {
 		case <-b.frames:
-			return time.Since(began) >= 9*ms
+			return time.Since(began) >= want
 		case <-time.After(time.Second):
 			return false
 		}
@@ -177,18 +183,7 @@ func TestSetNetWithinHandshake(t *testing.T) {
 	}
 	a.SetNet(parseNet(t, "latency=9ms"))
 	close(held.release)
-	eventually(t, "frames that are delayed", func() bool {
-		began := time.Now()
-		if !a.Send(2, 0, [][]byte{[]byte("x")}) {
-			return false
-		}
-		select {
-		case <-b.frames:
-			return time.Since(began) >= 9*ms
-		case <-time.After(time.Second):
-			return false
-		}
-	})
+	delays(t, a, b, 9*ms)
 }
 
 // held passes on what comes to it, and holds back the answers until it is released.

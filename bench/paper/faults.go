@@ -55,10 +55,7 @@ func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 	for _, m := range dead {
 		err = errors.Join(err, t.start(m))
 	}
-	answered, werr := l.wait(ctx)
-	t.sent += l.next.Load()
-	t.applied += answered
-	if err = errors.Join(err, werr); err != nil {
+	if err = errors.Join(err, t.settle(ctx, l)); err != nil {
 		return nil, err
 	}
 	s := t.tell(w, l.within(settleTime, settleTime+w.For))

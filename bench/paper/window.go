@@ -36,13 +36,18 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	for _, m := range down {
 		err = errors.Join(err, t.start(m))
 	}
-	answered, werr := l.wait(ctx)
-	t.sent += l.next.Load()
-	t.applied += answered
-	if err = errors.Join(err, werr); err != nil {
+	if err = errors.Join(err, t.settle(ctx, l)); err != nil {
 		return nil, err
 	}
 	return s, t.converge(ctx)
+}
+
+// settle waits for clients that were stopped, and notes what they sent and what took effect.
+func (t *braidTarget) settle(ctx context.Context, l *loops) error {
+	answered, err := l.wait(ctx)
+	t.sent += l.next.Load()
+	t.applied += answered
+	return err
 }
 
 // others are the members other than the leader, the farthest of the list first.
