@@ -52,3 +52,16 @@ func (r *Raft) countSignaled(s signaled) {
 		c.SparedBytes, c.WholeBytes, c.WholeGroups = c.SparedBytes+s.spared, c.WholeBytes+s.whole, c.WholeGroups+s.groups
 	}
 }
+
+// behindTheFence is the configuration of the change that waits for a fence; nil if none does. Whoever asked for
+// it may not wait any more.
+func (r *Raft) behindTheFence() *protocol.Config {
+	if r.lanes == nil || r.lanes.lead.fence.change == nil {
+		return nil
+	}
+	change := *r.lanes.lead.fence.change
+	if next, reason := r.nextConfig(&change); reason == protocol.ReasonNone {
+		return &next
+	}
+	return nil
+}

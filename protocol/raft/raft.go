@@ -448,6 +448,6 @@ func (r *Raft) Status() protocol.Status {
 			Snapshot: p.phase == behind, InflightBytes: p.bytes, Lacking: p.lacking, Whole: p.whole,
 		})
 	}
-	s.Lanes = r.lanesStatus()
+	s.Lanes, s.Proposed = r.lanesStatus(), r.behindTheFence()
 	return s
 }
