@@ -18,7 +18,7 @@ const sentOften = 8
 type waste struct {
 	term  protocol.Term
 	sent  map[protocol.MemberID]*sentTo
-	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started
+	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started or was sent a snapshot
 	last  protocol.Index
 	// marks are the durable snapshots, ascending. A leader counts what it keeps from the last one before.
 	marks []protocol.Index
@@ -66,8 +66,8 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 	}
 	for i := range out.Commit {
 		e := &out.Commit[i]
-		if u.costs == nil {
-			u.costs = map[protocol.Index]int64{}
+		if _, known := u.costs[e.Index-1]; !known {
+			u.costs = map[protocol.Index]int64{} // a snapshot passed over what came before
 		}
 		u.costs[e.Index] = u.costs[e.Index-1] + member.EntryCost(e)
 		u.last = e.Index
