@@ -87,19 +87,11 @@ func isSignal(b []byte) bool { return len(b) >= signalLeast && EntryKind(b[4]) =
 
 // decodeSignal reads a signal from the front of b and returns the rest. It aliases b.
 func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
-	var v [signalFields]uint64
-	at := signalHead
-	for i := range v {
-		n := 0
-		if v[i], n = binary.Uvarint(b[at:]); n <= 0 {
-			return e, nil, &CorruptError{What: "signal", Detail: "its end lacks"}
-		}
-		at += n
+	v, _, at, ok := signalParts(b)
+	if !ok {
+		return e, nil, &CorruptError{What: "signal", Detail: "its end lacks"}
 	}
-	if at += 4; v[5]&1 > 0 {
-		at += signalBody
-	}
-	if at > len(b) || binary.LittleEndian.Uint32(b) != Digest(b[4:at]) {
+	if binary.LittleEndian.Uint32(b) != Digest(b[4:at]) {
 		return e, nil, &CorruptError{What: "signal", Detail: "checksum mismatch"}
 	}
 	lane := Lane{Member: MemberID(v[2]), Incarnation: v[3]}
@@ -110,25 +102,33 @@ func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
 	return e, b[at:], nil
 }
 
+// signalParts finds the varints of the signal at the front of b, where what follows them begins, and the end;
+// false if something lacks.
+func signalParts(b []byte) (v [signalFields]uint64, rest, end int, ok bool) {
+	rest = signalHead
+	for i := range v {
+		n := 0
+		if v[i], n = binary.Uvarint(b[min(rest, len(b)):]); n <= 0 {
+			return v, 0, 0, false
+		}
+		rest += n
+	}
+	if end = rest + 4; v[5]&1 > 0 {
+		end += signalBody
+	}
+	return v, rest, end, end <= len(b)
+}
+
 // stands is what a signal says of its group's payload and body.
 func (e *Entry) stands() (g Entry) {
-	b := e.Payload
-	if !isSignal(b) {
+	v, at, end, ok := signalParts(e.Payload)
+	if !ok {
 		return g
 	}
-	at, body, v, le := signalHead, false, uint64(0), binary.LittleEndian
-	for i := range signalFields {
-		n := 0
-		if v, n = binary.Uvarint(b[at:]); n <= 0 || at+n+4 > len(b) {
-			return Entry{}
-		}
-		if at += n; i == 5 {
-			body = v&1 > 0
-		}
-	}
-	g.Size, g.Digest = uint32(v), le.Uint32(b[at:])
-	if at += 4; body && at+signalBody == len(b) {
-		g.K, g.BodySize, g.BodyDigest = b[at], le.Uint32(b[at+1:]), le.Uint32(b[at+5:])
+	b, le := e.Payload[at:end], binary.LittleEndian
+	g.Size, g.Digest = uint32(v[7]), le.Uint32(b)
+	if b = b[4:]; len(b) > 0 {
+		g.K, g.BodySize, g.BodyDigest = b[0], le.Uint32(b[1:]), le.Uint32(b[5:])
 	}
 	return g
 }
