@@ -82,7 +82,7 @@ func (r *Raft) confirmLanes() {
 		if m == nil || m.to >= h.high() {
 			continue
 		}
-		if !idle && m.to >= h.urgent && !(l.lead.last <= r.commit && h.bytes > r.laneWindow()/2) {
+		if !idle && m.to >= h.urgent && !r.crowdedLane(h) {
 			waits = true
 			continue
 		}
@@ -112,6 +112,11 @@ func (r *Raft) restedLanes() bool {
 		l.rest = r.now + min(r.now-l.made, r.cfg.Heartbeat/2)
 	}
 	return r.now >= l.rest || r.lead.reads.barrier.on || l.fence.change != nil
+}
+
+// crowdedLane reports whether so much waits of a lane that its pause is cut short.
+func (r *Raft) crowdedLane(h *heldLane) bool {
+	return r.lanes.lead.last <= r.commit && h.bytes > r.laneWindow()/2
 }
 
 // tendLanes does what follows for lanes from any step.
