@@ -60,7 +60,7 @@ func decodeAccepted(data []byte) (c command, err error) {
 
 // applyAccepted applies a put that somebody may have been told is certain.
 func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
-	resp, trace, err := txn.Put(context.TODO(), s.lg, s.lessor, s.kv, r.Put)
+	resp, trace, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
 	if !s.quota.Available(r.Put) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
 		s.wantNoSpaceAlarm() // the next ones are not accepted
 	}

@@ -335,6 +335,18 @@ func (a *accounts) check(client *clientv3.Client) {
 	a.t.Logf("%d transfers", a.transfers.Load())
 }
 
+// judge ends sensors and accounts, and judges what they wrote and that all members have the same.
+func (c *cluster) judge(s *sensors, a *accounts) {
+	c.t.Helper()
+	s.end()
+	a.end()
+	s.check(c.endpoints, c)
+	a.check(c.client())
+	last, err := c.client().Get(c.t.Context(), account(0))
+	require.NoError(c.t, err)
+	c.sameHashes(last.Header.Revision)
+}
+
 // Members are killed one after the other and then all at once, below clients that put blindly in both
 // modes, read, and change what they read. What they see has an order that explains it. What was accepted
 // takes effect once, and is seen with its token and by barrier reads. Sums are conserved.
@@ -361,13 +373,7 @@ func TestLCRUnderKills(t *testing.T) {
 	}
 	goesOn()
 	judge()
-	s.end()
-	a.end()
-	s.check(c.endpoints, c)
-	a.check(c.client())
-	last, err := c.client().Get(t.Context(), account(0))
-	require.NoError(t, err)
-	c.sameHashes(last.Header.Revision)
+	c.judge(s, a)
 }
 
 // The leader dies together with the member that accepts, which alone sends others what it accepted: all
@@ -453,11 +459,5 @@ func TestLCRReplacesDisks(t *testing.T) {
 		a.more(30)
 	}
 	judge()
-	s.end()
-	a.end()
-	s.check(c.endpoints, c)
-	a.check(c.client())
-	last, err := c.client().Get(t.Context(), account(0))
-	require.NoError(t, err)
-	c.sameHashes(last.Header.Revision)
+	c.judge(s, a)
 }
