@@ -32,15 +32,20 @@ func TestStagedSnapshotsDoNotCount(t *testing.T) {
 	_, err = s.Staged()
 	require.Error(t, err)
 	require.NoError(t, s.Unstage(), "there is nothing")
+	keyed := func(p protocol.Position) SnapshotHeader {
+		h := SnapshotHeader{Meta: metaAt(p, 3, 1), HasState: true}
+		h.Cursor.Keyed = true
+		return h
+	}
 	for _, p := range []protocol.Position{7, 9} {
-		require.NoError(t, s.Stage(SnapshotHeader{Meta: metaAt(p, 3, 1), HasState: true}, writeState("state")))
+		require.NoError(t, s.Receive(keyed(p), writeState("state")))
 	}
 	all, err := s.Positions()
 	require.NoError(t, err)
 	require.Empty(t, all)
 	f, err := s.Staged()
 	require.NoError(t, err)
-	require.Equal(t, metaAt(9, 3, 1), f.Meta())
+	require.Equal(t, keyed(9).Meta, f.Meta())
 	require.NoError(t, f.Verify())
 	require.NoError(t, f.Close())
 	require.NoError(t, s.Unstage())
@@ -48,8 +53,8 @@ func TestStagedSnapshotsDoNotCount(t *testing.T) {
 	require.Error(t, err)
 
 	broken := func(w io.Writer) error { writeState("half")(w); return io.ErrUnexpectedEOF }
-	require.ErrorIs(t, s.Stage(SnapshotHeader{Meta: metaAt(3, 3, 1), HasState: true}, broken), io.ErrUnexpectedEOF)
-	require.NoError(t, s.Stage(SnapshotHeader{Meta: metaAt(9, 3, 1), HasState: true}, writeState("state")))
+	require.ErrorIs(t, s.Receive(keyed(3), broken), io.ErrUnexpectedEOF)
+	require.NoError(t, s.Receive(keyed(9), writeState("state")))
 	_, err = OpenSnapshots(fs, "snapshots")
 	require.NoError(t, err)
 	names, err := fs.List("snapshots")

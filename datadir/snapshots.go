@@ -173,8 +173,12 @@ func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) error {
 }
 
 // Receive is Write for a snapshot that comes from another member. It reads the whole file again and
-// verifies it before the snapshot counts, because the cores give up their logs for it.
+// verifies it before the snapshot counts, because the cores give up their logs for it. In a keyed order it
+// does not count: it waits in a file of its own until it is merged, see [Snapshots.Staged].
 func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error {
+	if h.Cursor.Keyed {
+		return s.stage(h, state)
+	}
 	return s.write(h, state, true)
 }
 
@@ -216,9 +220,9 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 // stagedFile is the name of the one snapshot that waits to be merged. A start removes it.
 const stagedFile = "staged.tmp"
 
-// Stage makes a snapshot of another member a file that does not count as a snapshot of this one, and
+// stage makes a snapshot of another member a file that does not count as a snapshot of this one, and
 // verifies it. It takes the place of the one before.
-func (s *Snapshots) Stage(h SnapshotHeader, state func(io.Writer) error) (err error) {
+func (s *Snapshots) stage(h SnapshotHeader, state func(io.Writer) error) (err error) {
 	path := filepath.Join(s.dir, stagedFile)
 	if err = s.fill(path, h, state); err == nil {
 		err = s.whole(path)
@@ -229,12 +233,12 @@ func (s *Snapshots) Stage(h SnapshotHeader, state func(io.Writer) error) (err er
 	return err
 }
 
-// Staged opens what Stage made.
+// Staged opens the snapshot that was received last and waits to be merged.
 func (s *Snapshots) Staged() (*SnapshotReader, error) {
 	return s.open(filepath.Join(s.dir, stagedFile))
 }
 
-// Unstage removes what Stage made, if it is there.
+// Unstage removes it, if it is there.
 func (s *Snapshots) Unstage() error { return s.discard(filepath.Join(s.dir, stagedFile)) }
 
 // fill makes a file with a snapshot and makes it durable.

@@ -132,8 +132,19 @@ func (x *StateExchange) Offered(from protocol.MemberID, o *SnapshotOffer) (Snaps
 	return verdict, nil
 }
 
-// Received says that a snapshot is durable now, or why it is not.
+// Received says that a snapshot is durable now, or why it is not. In a keyed order it is merged into the
+// state first, and Merged follows.
 func (x *StateExchange) Received(from protocol.MemberID, o *SnapshotOffer, err error) {
+	if err == nil && o.Cursor.Keyed {
+		x.merging = &mergingOffer{from, *o}
+		x.host.Push(ApplyItem{Merge: true})
+		return
+	}
+	x.taken(from, o, err)
+}
+
+// taken tells the cores of a snapshot that is durable, or ends the intake.
+func (x *StateExchange) taken(from protocol.MemberID, o *SnapshotOffer, err error) {
 	if err != nil {
 		x.repair.Refused(x.host.Now(), x.election)
 		x.intake.Done(nil)

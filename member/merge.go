@@ -62,16 +62,6 @@ func (p *Apply) forgetOlder() error {
 	return nil
 }
 
-// Staged begins to merge a snapshot that was received. Merged follows.
-func (x *StateExchange) Staged(from protocol.MemberID, o *SnapshotOffer, err error) {
-	if err != nil {
-		x.Received(from, o, err)
-		return
-	}
-	x.merging = &mergingOffer{from, *o}
-	x.host.Push(ApplyItem{Merge: true})
-}
-
 // mergingOffer is an offer that is being merged, and whose it is.
 type mergingOffer struct {
 	from  protocol.MemberID
@@ -89,5 +79,5 @@ func (x *StateExchange) Merged(at *Meta, err error) {
 	if err == nil {
 		m.offer.Meta = *at
 	}
-	x.Received(m.from, &m.offer, err)
+	x.taken(m.from, &m.offer, err)
 }

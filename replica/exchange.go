@@ -111,15 +111,11 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 	if verdict, err := x.admit(id, o); err != nil || verdict != member.IntakeTake {
 		return err
 	}
-	receive, received := r.dir.Snapshots.Receive, (*member.StateExchange).Received
-	if r.opt.Begin.Keyed {
-		receive, received = r.dir.Snapshots.Stage, (*member.StateExchange).Staged
-	}
-	err := receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
+	err := r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
-	x.do(func(m *member.StateExchange) { received(m, id, o, err) })
+	x.do(func(m *member.StateExchange) { m.Received(id, o, err) })
 	return err
 }
 

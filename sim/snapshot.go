@@ -214,12 +214,8 @@ func (s *snapshotStream) arrive() {
 		s.end(errBroken)
 		return
 	}
-	receive, received := m.snaps.Receive, x.Received
-	if w.set.Keyed {
-		receive, received = m.snaps.Stage, x.Staged
-	}
-	m.store(datadir.SnapshotHeader{Meta: s.offer.Meta, HasState: true}, s.state, receive, w.set.Keyed, func(err error) {
-		received(s.from.id, s.offer, err)
+	m.store(datadir.SnapshotHeader{Meta: s.offer.Meta, HasState: true}, s.state, m.snaps.Receive, w.set.Keyed, func(err error) {
+		x.Received(s.from.id, s.offer, err)
 		s.end(err)
 	})
 }
