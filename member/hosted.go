@@ -1,6 +1,7 @@
 package member
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -239,6 +240,21 @@ func Preferred(s Siblings) int {
 		return 0
 	}
 	return Prefer(n, s.Load)
+}
+
+// WakeTakers wakes the instance that may take what was just proposed: home, or with 0 the one that should take
+// the next batch. In a keyed order that may be any of them.
+func WakeTakers(s Siblings, keyed bool, home protocol.InstanceID, wake func(i int)) {
+	switch {
+	case home != 0:
+		wake(slices.Index(s.IDs(), home))
+	case keyed:
+		for i := range s.IDs() {
+			wake(i)
+		}
+	default:
+		wake(Preferred(s))
+	}
 }
 
 // note publishes how much work of this member's the instance has.

@@ -156,7 +156,10 @@ func (r *Replica) assemble(a *member.Applier) error {
 	if member.Damaged(a.Machine()) != nil {
 		r.CheckState()
 	}
-	r.proposer = newProposer(r.now, func(home protocol.InstanceID) { r.loops.Load().takeBatch(home, o.Begin.Keyed) }, r.apply.look, o)
+	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
+		loops := r.loops.Load()
+		member.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
+	}, r.apply.look, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err
 	}

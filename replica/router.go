@@ -37,21 +37,6 @@ func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
 
 func (s *eventLoops) HandRead(i int, g *member.ReadGroup) { s.all[i].handRead(g) }
 
-// takeBatch wakes the instance that may take a batch, or with 0 the one that suits best. In a keyed order
-// that is any of them.
-func (s *eventLoops) takeBatch(home protocol.InstanceID, keyed bool) {
-	switch {
-	case home != 0:
-		poke(loopOf(s.all, home).wake)
-	case keyed:
-		for _, l := range s.all {
-			poke(l.wake)
-		}
-	default:
-		s.Wake(member.Preferred(s))
-	}
-}
-
 func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 
 func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }

@@ -159,7 +159,7 @@ func (w applyWorld) Publish(a *member.Applier) {
 		r.Done(nil)
 	}
 	if m.proposals.Awaits() && m.proposals.Applied(m.clock(), a) {
-		m.wakePreferred()
+		m.wakeTakers()
 	}
 }
 

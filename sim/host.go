@@ -64,7 +64,7 @@ func (s *memberInstance) TakeBatch() *member.Batch {
 func (s *memberInstance) Again(batches []*member.Batch) {
 	if len(batches) > 0 {
 		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
-		s.m.wakePreferred()
+		s.m.wakeTakers()
 	}
 }
 

@@ -352,20 +352,14 @@ func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOpt
 			m.w.events.Overloads++
 			done(nil, err)
 		} else if fresh {
-			m.wakePreferred()
+			m.wakeTakers()
 		}
 	})
 }
 
-// wakePreferred wakes the instance that should take the next batch, or those that may.
-func (m *Member) wakePreferred() {
-	if m.w.set.Keyed {
-		for _, s := range m.inForce {
-			s.wake()
-		}
-		return
-	}
-	m.inForce[member.Preferred(m.crew)].wake()
+// wakeTakers wakes the instances that may take the next batch.
+func (m *Member) wakeTakers() {
+	member.WakeTakers(m.crew, m.w.set.Keyed, 0, func(i int) { m.inForce[i].wake() })
 }
 
 // Read calls done with true when the member's state includes everything that was acknowledged

@@ -55,7 +55,7 @@ func (p *pipe) settled(b *member.Batch) {
 	fresh, unproposed, err := p.Settled(p.m.clock, b)
 	p.m.w.violate(p.m.id, p.Check())
 	if fresh {
-		p.m.wakePreferred()
+		p.m.wakeTakers()
 	}
 	for _, b := range unproposed {
 		p.m.w.events.Unproposed += len(b.Done)
