@@ -27,13 +27,20 @@ type Applied struct {
 type ConfigWatch struct {
 	changes []protocol.Change
 	first   bool // only in the first instance
-	seen    bool // they were in force
+	// after is an entry of the first instance that comes before the one with the changes. What is in force up to
+	// there is not of these changes.
+	after protocol.Index
+	seen  bool // they were in force
 }
 
 // Seen reports whether the changes were in force at some moment since the watch began.
 func (w *ConfigWatch) Seen() bool { return w.seen }
 
-func (w *ConfigWatch) look(configs []protocol.Config) {
+// look looks at what is in force once an entry of the first instance is applied.
+func (w *ConfigWatch) look(configs []protocol.Config, applied protocol.Index) {
+	if applied < w.after {
+		return
+	}
 	if w.first {
 		configs = configs[:1]
 	}
@@ -94,7 +101,7 @@ func (p *Applied) NoteConfigs(a *Applier) {
 	p.configs = a.Configs() // shared with nobody who would change them
 	p.note(a)
 	p.changing = slices.DeleteFunc(p.changing, func(w *ConfigWatch) bool {
-		w.look(p.configs)
+		w.look(p.configs, p.lead())
 		return w.seen
 	})
 }
@@ -102,10 +109,18 @@ func (p *Applied) NoteConfigs(a *Applier) {
 // Watch waits until changes are in force in all instances, or only in the first one.
 func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
 	w := &ConfigWatch{changes: changes, first: first}
-	if w.look(p.configs); !w.seen {
+	if w.look(p.configs, p.lead()); !w.seen {
 		p.changing = append(p.changing, w)
 	}
 	return w
+}
+
+// lead is how far the first instance is applied.
+func (p *Applied) lead() protocol.Index {
+	if len(p.cursor.Points) == 0 {
+		return 0
+	}
+	return p.cursor.Points[0].Index
 }
 
 // Unwatch ends a watch. It may be nil.

@@ -158,6 +158,7 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	case e.watch.Seen():
 		return e.already()
 	}
+	e.watch.after = v.first().Last
 	return e.tell(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 

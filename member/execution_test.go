@@ -34,6 +34,30 @@ func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }
 
+// TestAChangeIsNotMadeByWhatCameBefore: a voter took another one's place, then member 4 joined, and the leader
+// has applied neither whole. The removal of member 4 is asked for. The end of the first change, which does not
+// have member 4 yet, must not pass for it.
+func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
+	joint := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}, Outgoing: []protocol.MemberID{1, 2}}
+	final := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}}
+	joined := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}, {ID: 4, Learner: true, Joining: true}}}
+	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
+	applied := &Applied{configs: []protocol.Config{joint}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}})
+	require.Len(t, e.Next(v).Tell, 1)
+
+	for _, c := range []struct {
+		config protocol.Config
+		index  protocol.Index
+		made   bool
+	}{{final, 7, false}, {joined, 9, false}, {final, 10, true}} {
+		e.watch.look([]protocol.Config{c.config}, c.index)
+		require.Equal(t, c.made, e.Next(v).Done, "at %d", c.index)
+	}
+}
+
 // TestARemovalThatAnInstanceHasYetToFollowIsNotMade: another instance has just added the member, and
 // has not applied that. So no applied membership has it, and yet the removal is not made there.
 func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
@@ -49,7 +73,7 @@ func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
 
 	leader.Config = without
 	applied.configs = []protocol.Config{without, without}
-	e.watch.look(applied.configs)
+	e.watch.look(applied.configs, 0)
 	require.False(t, e.Next(v).Done, "instance 2 has it still")
 	other.Config, other.Undecided = without, true
 	require.False(t, e.Next(v).Done, "instance 2 may undo its removal")

@@ -26,7 +26,7 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	require.False(t, done)
 	require.EqualValues(t, 2, ask)
 	for _, w := range applied.changing {
-		w.look(named("new"))
+		w.look(named("new"), 0)
 	}
 	applied.configs = named("another")
 	q.Answered(v, nil)
