@@ -52,8 +52,9 @@ type Member struct {
 	// The clock: local time is offset + rate·global time.
 	offset time.Duration
 	rate   float64
-	// paused is until when the process stands still. stalled is until when its disk does.
-	paused, stalled time.Duration
+	// paused is until when the process stands still. stalled is until when its disk does. sluggish is until when
+	// a sync may last that began while the disk was slow.
+	paused, stalled, sluggish time.Duration
 	// delayed is until when something waits that was to happen while the process stood still. It waits
 	// until then also if the process goes on before.
 	delayed time.Duration
@@ -183,7 +184,7 @@ func (m *Member) crash() {
 	if m.machine.durable && m.w.chance(0.5) {
 		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
 	}
-	m.paused, m.stalled, m.delayed, m.lagging = 0, 0, 0, 0
+	m.paused, m.stalled, m.sluggish, m.delayed, m.lagging = 0, 0, 0, 0, 0
 	m.frozen = false
 }
 
@@ -414,6 +415,7 @@ func (m *Member) syncTime() time.Duration {
 	d := m.w.between(s.SyncMin, s.SyncMax)
 	if m.slow && !m.w.calm {
 		d *= 20
+		m.sluggish = max(m.sluggish, m.w.now+d)
 	}
 	return d
 }

@@ -131,7 +131,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 // every call. What a member does not take because it is behind with applying counts too.
 func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	there, back := w.link(a.id, b.id), w.link(b.id, a.id)
-	if now := w.now; b.still() > now || b.stalled > now || a.still() > now || a.stalled > now || a.slow || b.slow || a.disk.full || b.disk.full || !b.up || b.doubt != nil {
+	if w.hampered(a) || w.hampered(b) || !b.up || b.doubt != nil {
 		there.wrongs++
 	}
 	n := there.wrongs + back.wrongs + a.life + b.life
@@ -141,6 +141,11 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 		}
 	}
 	return n
+}
+
+// hampered reports whether a member or its disk does not work as fast as it should.
+func (w *World) hampered(m *Member) bool {
+	return m.slow || m.disk.full || max(m.still(), m.stalled, m.sluggish) > w.now
 }
 
 // cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.
