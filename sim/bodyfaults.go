@@ -48,12 +48,17 @@ func (m *Member) twice(b *wal.Body) bool {
 }
 
 // stillWhole reports whether a body can be made whole without one member, even after the others
-// have trimmed their whole copies to rows.
+// have trimmed their whole copies to rows. Members that vote nowhere do not count: nobody asks one for
+// bodies if its membership is never decided.
 func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) bool {
 	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
 		return false
 	}
-	return c.bodies.RecoverableFromRows(index, numbers(w.except(without)))
+	configs := c.ledger.Configurations()
+	left := slices.DeleteFunc(numbers(w.except(without)), func(id uint64) bool {
+		return !slices.ContainsFunc(configs, func(v *check.Voters) bool { return slices.Contains(v.Incoming, id) })
+	})
+	return c.bodies.RecoverableFromRows(index, left)
 }
 
 // whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
