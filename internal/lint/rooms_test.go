@@ -18,6 +18,7 @@ var rooms = []room{
 	{folder: "cmd", all: true},
 	{folder: "protocol/conformance", may: []string{"protocol"}},
 	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
+	{folder: "protocol/paxos/issmodel"},
 	{folder: "protocol/quorum", may: []string{"protocol"}},
 	{folder: "protocol"},
 	{folder: "order", may: []string{"protocol"}},

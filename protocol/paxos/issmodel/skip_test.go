@@ -1,0 +1,373 @@
+package issmodel
+
+import "math/bits"
+
+// The first model: one segment of one epoch. Member 1 leads it and may skip sequence numbers.
+//
+// A message that was sent may arrive at any time, any number of times, or never. A member may stop
+// at any time; a crash is a step of its own, after which a member has only what is durable. Who
+// knows a decision is not kept: whoever promises may know it or not, as if it had never heard or had
+// forgotten.
+const (
+	trio    = 3 // members
+	longest = 2 // sequence numbers
+	ballots = 4 // with ballot 0
+)
+
+// What a leader's life is to ballot 0.
+const (
+	fresh   = 0 // nothing was ever sent in it
+	active  = 1 // started0 is durable, and this life sends in ballot 0
+	retired = 2 // a life before this one had started
+)
+
+// segment is a state. Durable: promise, vote, and of life whether it is fresh.
+type segment struct {
+	promise [trio]uint8
+	vote    [trio][longest]uint8
+	life    uint8
+	mine    [longest]uint8 // what this life sent in ballot 0
+	again   uint8          // 1: something was sent in ballot 0 in a life that had to abstain
+	barred  uint8          // 1: this life declared that it proposes no more, where that is kept in memory
+
+	sent   [longest]uint8                 // values in messages of ballot 0; ⊥ is a skip
+	opener [ballots]uint8                 // 1 + who
+	spent  [ballots]uint8                 // 1: its opener has proposed, where a ballot may be opened again
+	told   [ballots][trio][longest]report // promises, until the opener has made use of them
+	asked  [ballots][longest]uint8        // values in messages of ballots from 1 on
+
+	votes   [longest][ballots][trio]uint8 // all votes that there ever were
+	decided [longest]uint8                // values that some member may have learned
+}
+
+// skipRules is how skips, promises and restarts work. The zero value is what docs/iss-models.md says.
+type skipRules struct {
+	fastAlways     bool // any ⊥ of an elected proposer is decided when it is sent
+	fastQuorum     bool // its ⊥ is, if it found nothing in a quorum of promises
+	noStarted      bool // started0 is not kept
+	startsAgain    bool // a leader that restarted uses ballot 0 again
+	hidesDecided   bool // a promise says nothing of sequence numbers that are decided here
+	votesOnly      bool // a promise says how it voted, but not what is decided
+	neverFromDisk  bool // a leader that restarted declares whatever it has no vote for
+	neverBroken    bool // a leader goes on in ballot 0 after a declaration
+	neverForgotten bool // it keeps its declaration in memory only
+	openForgotten  bool // a ballot is opened before that is durable
+	promiseLost    bool // a promise leaves before it is durable
+	voteLost       bool // a vote leaves before it is durable
+}
+
+type skipModel struct {
+	skipRules
+	numbers int
+	highest uint8 // ballot
+	// ignoreAgain: do not judge that ballot 0 is used again, but what comes of it.
+	ignoreAgain bool
+}
+
+func (m *skipModel) beginning() segment { return segment{} }
+
+// mirror exchanges the two members that do not lead.
+func (m *skipModel) mirror(s *segment) segment {
+	n := *s
+	n.promise[1], n.promise[2] = s.promise[2], s.promise[1]
+	n.vote[1], n.vote[2] = s.vote[2], s.vote[1]
+	for b := range ballots {
+		n.told[b][1], n.told[b][2] = s.told[b][2], s.told[b][1]
+		if o := s.opener[b] &^ reopens; o == 2 || o == 3 {
+			n.opener[b] ^= 2 ^ 3
+		}
+		for i := range longest {
+			n.votes[i][b][1], n.votes[i][b][2] = s.votes[i][b][2], s.votes[i][b][1]
+		}
+	}
+	return n
+}
+
+func (m *skipModel) judge(s *segment) string {
+	for i := range m.numbers {
+		switch {
+		case several(s.decided[i]):
+			return "disagreement: two values are decided for one sequence number"
+		case s.decided[i]&^(bottom|s.sent[i]) != 0:
+			return "invention: what is decided was not proposed by the leader"
+		}
+	}
+	if s.again != 0 && !m.ignoreAgain {
+		return "ballot 0 is used again"
+	}
+	return ""
+}
+
+func (m *skipModel) each(s *segment, yield func(step, *segment)) {
+	do := func(text string, a, b, c, d int, f func(n *segment) bool) {
+		if n := *s; f(&n) {
+			yield(step{text, [4]uint8{uint8(a), uint8(b), uint8(c), uint8(d)}}, &n)
+		}
+	}
+	m.leaderSteps(s, do)
+	for b := uint8(0); b <= m.highest; b++ {
+		for i := range trio {
+			m.acceptorSteps(s, b, i, do)
+		}
+		if o := s.opener[b]; o != 0 && o < reopens {
+			m.proposerSteps(s, b, do)
+		}
+	}
+	for i := range trio {
+		do("{m} crashes and starts again", i, 0, 0, 0, func(n *segment) bool { return m.crash(n, i) })
+	}
+}
+
+type segmentDoer func(text string, a, b, c, d int, f func(n *segment) bool)
+
+// leaderSteps: what the leader sends in ballot 0. Its own vote is a step of an acceptor, so its
+// proposals leave before that is durable.
+func (m *skipModel) leaderSteps(s *segment, do segmentDoer) {
+	if s.life == retired && !m.startsAgain {
+		return
+	}
+	// It declared with its promise that it proposes nothing that it had not proposed until then.
+	barred := s.promise[0] != 0 && !m.neverBroken
+	if m.neverForgotten {
+		barred = s.barred != 0
+	}
+	for i := range m.numbers {
+		if s.mine[i] != 0 {
+			continue
+		}
+		send := func(value uint8) func(n *segment) bool {
+			return func(n *segment) bool {
+				if n.life == retired {
+					n.again = 1
+				}
+				if n.life == fresh {
+					n.life = active
+				}
+				n.mine[i], n.sent[i] = value, n.sent[i]|value
+				m.decide(n)
+				return true
+			}
+		}
+		do("1 skips sequence number {n}", i+1, 0, 0, 0, send(bottom))
+		if barred {
+			continue
+		}
+		value := uint8(first)
+		if s.sent[i]&first != 0 {
+			value = second
+		}
+		do("1 proposes {v} for sequence number {n} in ballot 0", int(value), i+1, 0, 0, send(value))
+	}
+}
+
+// acceptorSteps: what a member does with messages of a ballot.
+func (m *skipModel) acceptorSteps(s *segment, b uint8, i int, do segmentDoer) {
+	if b > 0 {
+		if o := s.opener[b]; o == 0 || o == reopens+uint8(i)+1 {
+			do("{m} opens ballot {n}", i, int(b), 0, 0, func(n *segment) bool { return m.open(n, b, i) })
+		} else {
+			m.promiseSteps(s, b, i, do)
+		}
+	}
+	if s.promise[i] > b {
+		return
+	}
+	for at := range m.numbers {
+		values := s.asked[b][at]
+		if b == 0 {
+			values = s.sent[at] &^ bottom // a skip is learned, not voted for
+		}
+		for _, v := range []uint8{bottom, first, second} {
+			if values&v == 0 || s.vote[i][at] == voted(b, v) {
+				continue
+			}
+			do("{m} votes for {v} at sequence number {n} in ballot {n}", i, int(v), at+1, int(b), func(n *segment) bool {
+				n.promise[i], n.vote[i][at] = b, voted(b, v)
+				n.votes[at][b][i] |= v
+				m.decide(n)
+				return true
+			})
+		}
+	}
+}
+
+// open: the opener promises its own ballot to itself first, so that it never opens it twice.
+func (m *skipModel) open(n *segment, b uint8, i int) bool {
+	if n.promise[i] >= b {
+		return false
+	}
+	n.opener[b] = uint8(i) + 1
+	if !m.openForgotten {
+		m.promises(n, b, i, 0)
+	}
+	return true
+}
+
+func (m *skipModel) promises(n *segment, b uint8, i int, knows uint8) {
+	for at := range m.numbers {
+		switch {
+		case n.opener[b] >= reopens:
+		case n.asked[b][at] != 0 && !m.openForgotten:
+			n.told[b][i][at] = promised // too late
+		default:
+			n.told[b][i][at] = m.report(n, i, at, knows>>at&1 == 1)
+		}
+	}
+	n.promise[i] = b
+	if i == 0 && m.neverForgotten {
+		n.barred = 1
+	}
+}
+
+// promiseSteps: for each sequence number that is decided, a member may know that or not.
+func (m *skipModel) promiseSteps(s *segment, b uint8, i int, do segmentDoer) {
+	if s.promise[i] > b || s.promise[i] == b && (!m.openForgotten || s.told[b][i][0] != 0) {
+		return
+	}
+	for knows := uint8(0); knows < 1<<m.numbers; knows++ {
+		possible := true
+		for at := range m.numbers {
+			possible = possible && (knows>>at&1 == 0 || s.decided[at] != 0)
+		}
+		if !possible || knows != 0 && m.votesOnly {
+			continue
+		}
+		do("{m} promises ballot {n}, knowing decisions {n}", i, int(b), int(knows), 0, func(n *segment) bool {
+			m.promises(n, b, i, knows)
+			return true
+		})
+	}
+}
+
+// report is what a member's promise says of a sequence number.
+func (m *skipModel) report(s *segment, i, at int, knows bool) report {
+	if knows && m.hidesDecided {
+		return promised
+	}
+	decided := uint8(0)
+	if knows {
+		decided = s.decided[at]
+	}
+	r := report(0).with(s.vote[i][at], decided)
+	if i != 0 {
+		return r
+	}
+	unsent := s.mine[at]&(first|second) == 0
+	switch {
+	case s.life != retired && unsent, s.life == retired && m.neverFromDisk && s.vote[0][at] == 0:
+		r |= never
+	}
+	return r
+}
+
+// proposerSteps: the opener uses the promises of a quorum, or of more, for a sequence number.
+func (m *skipModel) proposerSteps(s *segment, b uint8, do segmentDoer) {
+	who := uint8(0)
+	for i := range trio {
+		if s.told[b][i][0] != 0 {
+			who |= 1 << i
+		}
+	}
+	for at := range m.numbers {
+		for q := uint8(1); q < 1<<trio; q++ {
+			if q&^who != 0 || !majority(q, 1<<trio-1) || s.spent[b] != 0 || s.asked[b][at] != 0 && !m.openForgotten {
+				continue
+			}
+			var reports []report
+			for i := range trio {
+				if q>>i&1 == 1 {
+					reports = append(reports, s.told[b][i][at])
+				}
+			}
+			m.propose(s, b, at, q, choose(reports), do)
+		}
+	}
+}
+
+func (m *skipModel) propose(s *segment, b uint8, at int, q uint8, c choice, do segmentDoer) {
+	if c.decided != 0 {
+		return // it announces that, and it is decided already
+	}
+	nothing := !c.found && c.value == bottom
+	fast := nothing && (bits.OnesCount8(q) == trio || c.never)
+	fast = fast || m.fastAlways && c.value == bottom || m.fastQuorum && nothing
+	text := "ballot {n} proposes {v} for sequence number {n}, having heard {n} members"
+	if fast {
+		text = "ballot {n} decides {v} for sequence number {n} at once, having heard {n} members"
+	}
+	do(text, int(b), int(c.value), at+1, bits.OnesCount8(q), func(n *segment) bool {
+		n.asked[b][at] |= c.value
+		if fast {
+			n.decided[at] |= bottom
+		}
+		m.forget(n, b, at)
+		return true
+	})
+}
+
+// forget drops promises that were made use of. Where a ballot may be opened again, they may be used
+// again.
+func (m *skipModel) forget(n *segment, b uint8, at int) {
+	if m.openForgotten {
+		n.told[b], n.spent[b] = [trio][longest]report{}, 1
+		return
+	}
+	all := true
+	for i := range m.numbers {
+		all = all && n.asked[b][i] != 0
+	}
+	if all {
+		n.told[b], n.opener[b] = [trio][longest]report{}, gone
+		return
+	}
+	for i := range trio {
+		n.told[b][i][at] &= promised
+	}
+}
+
+// decide notes what may be learned: a skip as soon as it is sent, whatever anybody promised, and what
+// a quorum voted for in one ballot.
+func (m *skipModel) decide(s *segment) {
+	for at := range m.numbers {
+		s.decided[at] |= s.sent[at] & bottom
+		for b := range ballots {
+			v := s.votes[at][b]
+			s.decided[at] |= v[0]&v[1] | v[0]&v[2] | v[1]&v[2]
+		}
+	}
+}
+
+// crash ends a member's life and starts the next one. It forgets what it was told as a proposer, and
+// what it sent in ballot 0; that it sent anything it knows.
+func (m *skipModel) crash(s *segment, i int) bool {
+	before := *s
+	for b := range ballots {
+		if s.opener[b] != uint8(i)+1 {
+			continue
+		}
+		s.told[b] = [trio][longest]report{}
+		s.opener[b] = gone
+		if m.openForgotten {
+			s.opener[b], s.spent[b] = reopens+uint8(i)+1, 0
+		}
+	}
+	if i == 0 {
+		s.mine, s.barred = [longest]uint8{}, 0
+		if s.life == active {
+			s.life = retired
+		}
+		if m.noStarted {
+			s.life = fresh
+		}
+	}
+	if m.promiseLost {
+		s.promise[i] = 0
+		for at := range m.numbers {
+			s.promise[i] = max(s.promise[i], s.vote[i][at]>>3)
+		}
+	}
+	if m.voteLost {
+		s.vote[i] = [longest]uint8{}
+	}
+	return *s != before
+}
