@@ -1,0 +1,82 @@
+package issmodel
+
+import "testing"
+
+func majorities(n int) *checkpointModel {
+	m := &checkpointModel{members: n, highest: 2}
+	m.phase1, m.phase2 = m.most(), m.most()
+	return m
+}
+
+// oneVote is a cluster where one vote decides, so that all are asked for promises.
+func oneVote() *checkpointModel {
+	return &checkpointModel{members: 3, phase1: 3, phase2: 1, highest: 2}
+}
+
+func TestCheckpointHolds(t *testing.T) {
+	t.Run("majorities", func(t *testing.T) { run(t, majorities(3), quickLimit, "") })
+	t.Run("one vote decides", func(t *testing.T) { run(t, oneVote(), quickLimit, "") })
+}
+
+func TestCheckpointDeep(t *testing.T) {
+	if !*deep {
+		return
+	}
+	t.Run("three members, ballots 0 to 3", func(t *testing.T) {
+		m := majorities(3)
+		m.highest = 3
+		run(t, m, deepLimit, "")
+	})
+	t.Run("four members", func(t *testing.T) { run(t, majorities(4), deepLimit, "") })
+	t.Run("four members, two votes decide", func(t *testing.T) {
+		m := majorities(4)
+		m.phase2 = 2
+		run(t, m, deepLimit, "")
+	})
+}
+
+// Each variant does what its line says. Where a wrong decision is wanted, the search goes on after a
+// state in which it can come to that.
+func TestCheckpointVariants(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rules checkpointRules
+		want  string
+	}{
+		{"votes are given up when the decision is known", checkpointRules{onDelivery: true}, "lost"},
+		{"votes are given up when the decision is known, and then", checkpointRules{onDelivery: true}, "disagreement"},
+		{"a checkpoint is sent before it is durable", checkpointRules{early: true}, "lost"},
+		{"a checkpoint is sent before it is durable, and then", checkpointRules{early: true}, "disagreement"},
+		{"a member without the decisions frees too", checkpointRules{withoutOwn: true}, "disagreement"},
+		{"who has freed promises as if the epoch were new", checkpointRules{emptyPromise: true}, "disagreement"},
+		{"the same, at a member's own checkpoint", checkpointRules{emptyPromise: true, onOwn: true}, "disagreement"},
+		{"who has closed the epoch does not answer", checkpointRules{silent: true}, "stuck"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := majorities(3)
+			m.checkpointRules, m.ignoreLost = c.rules, c.want == "disagreement"
+			run(t, m, quickLimit, c.want)
+		})
+	}
+	t.Run("a small quorum of checkpoints is stable", func(t *testing.T) {
+		m := oneVote()
+		m.few = true
+		run(t, m, quickLimit, "lost")
+	})
+}
+
+// What is safe as well. A member needs its own checkpoint alone to free its votes, as long as it
+// answers with the decisions. One that has not got them may free when the epoch is stable, if it
+// keeps that, and takes no part in the epoch any more.
+func TestCheckpointAlternatives(t *testing.T) {
+	for name, rules := range map[string]checkpointRules{
+		"at its own checkpoint":             {onOwn: true},
+		"without the decisions, but marked": {withoutOwn: true, marked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := majorities(3)
+			m.checkpointRules = rules
+			run(t, m, quickLimit, "")
+		})
+	}
+}
