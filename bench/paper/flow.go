@@ -94,6 +94,24 @@ type flowSender struct {
 
 	timed answers
 	mix   mix
+	pace  flowPace
+}
+
+// flowPace spaces a sender's commands evenly: the first is due at offset. Both are in nanoseconds since the flow
+// began.
+type flowPace struct{ interval, offset float64 }
+
+// at is when a command is due, counted from 0.
+func (p flowPace) at(command int64) time.Duration {
+	return time.Duration(p.offset + float64(command)*p.interval)
+}
+
+// due is how many commands are due after a while.
+func (p flowPace) due(after time.Duration) int64 {
+	if float64(after) < p.offset {
+		return 0
+	}
+	return int64((float64(after)-p.offset)/p.interval) + 1
 }
 
 func startFlow(w Work, to []proposer, first uint64) *flow {
@@ -125,7 +143,7 @@ func (s *flowSender) answer(err error) {
 func (s *flowSender) run() {
 	n := len(s.f.senders)
 	interval := float64(time.Second) / s.f.work.Rate * float64(n)
-	offset := interval * float64(s.number) / float64(n)
+	s.pace = flowPace{interval, interval * float64(s.number) / float64(n)}
 	room := int64(max(1, cmp.Or(s.f.work.Inflight, flowInflight)/n))
 	command := make([]byte, max(8, cmp.Or(s.f.work.Payload, defaultPayload)))
 	tick := time.NewTicker(flowPause)
@@ -136,11 +154,11 @@ func (s *flowSender) run() {
 			return
 		case <-tick.C:
 		}
-		due := int64((float64(time.Since(s.f.began)) - offset) / interval)
+		due := s.pace.due(time.Since(s.f.began))
 		if free := room - (s.sent - s.done.Load()); due-s.due > free {
 			s.due = due - max(free, 0) // the others are dropped, the oldest
 		}
-		if err := s.send(due, interval, offset, command); err != nil {
+		if err := s.send(due, command); err != nil {
 			s.f.failure.CompareAndSwap(nil, &err)
 			return
 		}
@@ -148,7 +166,7 @@ func (s *flowSender) run() {
 }
 
 // send sends all commands up to one.
-func (s *flowSender) send(due int64, interval, offset float64, command []byte) error {
+func (s *flowSender) send(due int64, command []byte) error {
 	if due <= s.due {
 		return nil
 	}
@@ -157,7 +175,7 @@ func (s *flowSender) send(due int64, interval, offset float64, command []byte) e
 	for ; s.due < due; s.due++ {
 		done, options := s.count, s.mix.next()
 		if s.due%s.every == 0 {
-			done = s.timer(time.Duration(offset+float64(s.due)*interval), options.Blind)
+			done = s.timer(s.pace.at(s.due), options.Blind)
 		}
 		binary.LittleEndian.PutUint64(command, number)
 		number++
