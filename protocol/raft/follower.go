@@ -9,6 +9,7 @@ import (
 // onAppend is the follower's part of log matching (Raft §5.3).
 func onAppend(r *Raft, m message) {
 	r.heardLeader(m)
+	r.paidAlong(m)
 	if !r.parks(m) {
 		r.appendFrom(m)
 	}

@@ -72,6 +72,8 @@ type heldLane struct {
 	urgent uint64
 	// fetched is when a leader asked last for what it lacks.
 	fetched time.Duration
+	// owed is an answer to the lane's member that waits for an Append to it; only on a leader.
+	owed laneOwed
 }
 
 // laneCell is where a batch is on the disk: durable when the step is.
@@ -196,10 +198,7 @@ func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
 // acknowledgeLane says up to where the lane is held, once that is durable. Reject says that something
 // is missing before what came.
 func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
-	round := m.Round
-	if round < r.lanes.fence.number && r.cfg.Mutant != MutantLaneNoPromise {
-		round = 0 // it does not count any more
-	}
+	round := r.countsFor(m.Round)
 	if gap {
 		r.answer(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context, Reject: true},
 			Part{Index: protocol.Index(h.durable(&r.disk)), ID: protocol.ProposalID{Session: h.lane}}))
@@ -212,7 +211,17 @@ func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
 			return
 		}
 	}
-	a := msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context},
+	if r.mayOwe(m) {
+		h.owe(m, r.now)
+		return
+	}
+	r.answerLane(h, m.From, m.Context, round)
+}
+
+// answerLane tells a lane's member up to where this one holds it, once that is durable.
+func (r *Raft) answerLane(h *heldLane, to protocol.MemberID, context, round uint64) {
+	h.owed = laneOwed{}
+	a := msg(protocol.Message{Type: MsgLaneResp, To: to, Context: context},
 		Part{Index: protocol.Index(h.high()), Round: round, ID: protocol.ProposalID{Session: h.lane}})
 	if r.cfg.Mutant == MutantLaneAckEarly {
 		r.send(a)

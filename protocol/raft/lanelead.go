@@ -95,7 +95,14 @@ func (r *Raft) confirmLanes() {
 		l.lead.last, l.lead.made, l.lead.rest = r.log.last, r.now, 0
 		r.replicateAll()
 	case waits && l.lead.rest > r.now:
-		r.out.WakeAt = l.lead.rest
+		r.wakeAt(l.lead.rest)
+	}
+}
+
+// wakeAt has this core woken at an instant, or sooner.
+func (r *Raft) wakeAt(at time.Duration) {
+	if w := &r.out.WakeAt; *w == 0 || *w > at {
+		*w = at
 	}
 }
 
@@ -124,6 +131,7 @@ func (r *Raft) tendLanes() {
 	if r.lanes == nil {
 		return
 	}
+	r.payLanes()
 	if r.role == protocol.Leader {
 		r.goBehindFence()
 		r.confirmLanes()

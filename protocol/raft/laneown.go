@@ -279,21 +279,34 @@ func (t *laneTarget) anew(now time.Duration) {
 }
 
 func onLaneResp(r *Raft, m message) {
+	if r.lanes != nil && m.ID.Session == r.lanes.own.lane {
+		r.heldByOther(m.From, laneHeld{high: uint64(m.Index), round: m.Round, context: m.Context, gap: m.Reject})
+	}
+}
+
+// laneHeld is what a member says of this member's lane: its disk holds it up to high, which counts for the
+// generation round. It answers what was sent at context. gap: something was missing before what came.
+type laneHeld struct {
+	high, round, context uint64
+	gap                  bool
+}
+
+// heldByOther takes in what another member says that it holds of this member's lane.
+func (r *Raft) heldByOther(id protocol.MemberID, said laneHeld) {
 	l := r.lanes
-	if l == nil || m.ID.Session != l.own.lane || !l.known(l.own.lane) {
+	i := slices.IndexFunc(l.own.to, func(t *laneTarget) bool { return t.id == id })
+	if i < 0 || !l.known(l.own.lane) {
 		return
 	}
-	i := slices.IndexFunc(l.own.to, func(t *laneTarget) bool { return t.id == m.From })
-	h := l.hold(l.own.lane)
-	if i < 0 || uint64(m.Index) > h.high() || m.Context < l.own.to[i].began {
+	h, t := l.hold(l.own.lane), l.own.to[i]
+	if said.high > h.high() || said.context < t.began {
 		return
 	}
-	t := l.own.to[i]
 	t.paused = false
-	if m.Round == l.own.gen && m.Round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
-		t.counted = max(t.counted, uint64(m.Index))
+	if said.round == l.own.gen && said.round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
+		t.counted = max(t.counted, said.high)
 	}
-	if n := uint64(m.Index); n > t.acked {
+	if n := said.high; n > t.acked {
 		t.acked, t.moved, t.probe, t.paused = n, r.now, false, false
 		t.next = max(t.next, n+1)
 		done := 0
@@ -304,8 +317,8 @@ func onLaneResp(r *Raft, m message) {
 		t.frames = t.frames[:copy(t.frames, t.frames[done:])]
 	}
 	switch {
-	case !m.Reject:
-	case uint64(m.Index)+1 < l.own.first(h):
+	case !said.gap:
+	case said.high+1 < l.own.first(h):
 		t.paused = true // it gets that from the log
 	case !t.probe:
 		t.anew(r.now)

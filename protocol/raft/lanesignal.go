@@ -126,7 +126,7 @@ func (r *Raft) unpark() {
 		m := p.messages[0]
 		if m.Term == r.term && r.role == protocol.Follower {
 			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
-				r.out.WakeAt = p.since + r.patience()
+				r.wakeAt(p.since + r.patience())
 				return
 			}
 			r.appendFrom(m)

@@ -108,6 +108,8 @@ type Part struct {
 	Round uint64
 	// ID is the refused proposal's id (ProposeResp). In messages about a lane its Session is the lane.
 	ID protocol.ProposalID
+	// Append: if ID has a Seq, the sender's disk holds the receiver's lane up to there; ID.Session is the lane,
+	// Fence the generation for which that counts, 0: none.
 	// Fence: HeartbeatResp: the generation below which the sender promised not to count.
 	Fence uint64
 	// Lanes: HeartbeatResp, FenceResp: up to where the disk holds lanes, where that is more than is
@@ -143,6 +145,9 @@ func describe(in *protocol.Message) string {
 		text = fmt.Sprintf("last %d/%d", m.Index, m.LogTerm)
 	case MsgAppend:
 		text = fmt.Sprintf("after %d/%d", m.Index, m.LogTerm)
+		if m.ID.Seq > 0 {
+			text += fmt.Sprintf(" holds %s to %d, counts for %d", m.ID.Session, m.ID.Seq, m.Fence)
+		}
 	case MsgAppendResp:
 		text = fmt.Sprintf("match %d", m.Index)
 		if m.Reject {
@@ -173,7 +178,7 @@ func describe(in *protocol.Message) string {
 		text += fmt.Sprintf("below %d", m.Round)
 	case m.Type == MsgLaneResp && m.Round > 0:
 		text += fmt.Sprintf(", counts for %d", m.Round)
-	case m.Fence > 0:
+	case m.Fence > 0 && m.Type != MsgAppend:
 		text += fmt.Sprintf(" fenced below %d", m.Fence)
 	}
 	for _, h := range m.Lanes {

@@ -32,7 +32,7 @@ const (
 var fields = [messageTypes - own]uint16{
 	MsgPreVote - own:       hasIndex | hasLogTerm | hasForce,
 	MsgVote - own:          hasIndex | hasLogTerm | hasForce,
-	MsgAppend - own:        hasIndex | hasLogTerm | hasRound,
+	MsgAppend - own:        hasIndex | hasLogTerm | hasRound | hasMember | hasIncarnation | hasSeq | hasFence,
 	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
 	MsgHeartbeat - own:     hasIndex | hasLogTerm | hasRound,
 	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes | hasFence,

@@ -91,9 +91,11 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 	switch unsent := r.unsent(m); {
 	case unsent && !answer:
 		m.Commit = r.commit
+		r.payAlong(m)
 		return
 	case unsent && m.Context == 0 && m.Index == prev:
 		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, stamp(r.now)
+		r.payAlong(m)
 		return
 	}
 	m = msg(protocol.Message{Type: MsgAppend, To: p.id, Commit: r.commit, Entries: entries},
@@ -101,6 +103,7 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 	if answer {
 		m.Context = stamp(r.now)
 	}
+	r.payAlong(m)
 	p.latest = m
 	if r.cfg.NoParallelAppend {
 		r.release(m)
