@@ -111,12 +111,6 @@ func (b *bound) raft() *bound {
 // both: 1/(1 − x(N−1)/N).
 func (b *bound) leaderBound() float64 { return 1 / b.throughLeader() }
 
-// signalBound is leaderBound where signals are counted too: those of all lanes share a frame, which takes a
-// worker for a round trip, and in every second round trip there is none.
-func (b *bound) signalBound() float64 {
-	return (b.workers - 0.5) / b.workers * b.leaderBound()
-}
-
 // closedLoop is the same for so many clients.
 func (b *bound) closedLoop() float64 { return b.rate() / b.raft().rate() }
 

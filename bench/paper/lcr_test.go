@@ -22,7 +22,6 @@ func TestBound(t *testing.T) {
 	for n, want := range map[int]float64{5: 1.81, 7: 1.92, 9: 1.99} {
 		b := paperBound(n, 0.56)
 		near("the bound of a busy leader", b.leaderBound(), want)
-		near("the bound with signals", b.signalBound(), 31.0/32*want)
 		near("Raft's rate", b.raft().rate(), 16)
 		near("Raft's latency", b.raft().transactional(), 2.5)
 	}

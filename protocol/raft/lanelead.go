@@ -13,9 +13,13 @@ import (
 // laneLeading is what a leader knows of lanes beyond what it holds; zero in every other role.
 type laneLeading struct {
 	// last is the index of the last group that this leader made of a lane, and made is when it did.
-	// rest is until when the next ones wait after that is committed; 0: it is not, as far as was seen.
-	last       protocol.Index
-	made, rest time.Duration
+	// rest is until when the next ones wait after that is committed; 0: it is not, as far as was seen. If
+	// commands come they wait for the next of them after that, at most until ride.
+	last             protocol.Index
+	made, rest, ride time.Duration
+	// tended is the end of the log when lanes were last tended, and came is when it had grown meanwhile.
+	tended protocol.Index
+	came   time.Duration
 	// said are the lanes of which others hold more than this leader.
 	said []laneSaid
 	// seen is the highest promise of a fence that anybody told of.
@@ -67,11 +71,14 @@ type LaneHigh struct {
 
 // confirmLanes appends what is held of lanes and is not in the log. As long as nobody waits for a result
 // there is one such group under way, and after it a pause that is as long, so that groups grow with the
-// load, and take no more than half of the time.
+// load, and take no more than half of the time. After the pause they go along with the next command.
 func (r *Raft) confirmLanes() {
 	l := r.lanes
 	if l == nil || r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
 		return
+	}
+	if r.log.last > l.lead.tended {
+		l.lead.came = r.now
 	}
 	idle, appended, waits := r.restedLanes(), false, false
 	for _, h := range l.held {
@@ -92,11 +99,12 @@ func (r *Raft) confirmLanes() {
 	}
 	switch {
 	case appended:
-		l.lead.last, l.lead.made, l.lead.rest = r.log.last, r.now, 0
+		l.lead.last, l.lead.made, l.lead.rest, l.lead.ride = r.log.last, r.now, 0, 0
 		r.replicateAll()
-	case waits && l.lead.rest > r.now:
-		r.wakeAt(l.lead.rest)
+	case waits && l.lead.ride > r.now:
+		r.wakeAt(l.lead.ride)
 	}
+	l.lead.tended = r.log.last
 }
 
 // wakeAt has this core woken at an instant, or sooner.
@@ -116,9 +124,14 @@ func (r *Raft) restedLanes() bool {
 	case l.last > r.commit:
 		return false
 	case l.rest == 0:
-		l.rest = r.now + min(r.now-l.made, r.cfg.Heartbeat/2)
+		took := min(r.now-l.made, r.cfg.Heartbeat/2)
+		l.rest = r.now + took
+		if l.ride = l.rest; l.came > l.made {
+			l.ride += took / 2
+		}
 	}
-	return r.now >= l.rest || r.lead.reads.barrier.on || l.fence.change != nil
+	along := l.came == r.now && r.now >= l.rest
+	return along || r.now >= l.ride || r.lead.reads.barrier.on || l.fence.change != nil
 }
 
 // crowdedLane reports whether so much waits of a lane that its pause is cut short.

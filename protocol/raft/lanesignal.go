@@ -22,9 +22,8 @@ func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
 	return *s
 }
 
-// signals puts signals in the place of groups that p can make itself. A frame that ends with a signal takes
-// the signals that follow, too: they are small, and would need frames of their own if frames have few
-// entries.
+// signals puts signals in the place of groups that p can make itself. A frame takes the signals that follow
+// it, too: they are small, and would need frames of their own if frames have few entries.
 func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.Entry, count signaled) {
 	if r.lanes == nil {
 		return entries, count
@@ -43,12 +42,9 @@ func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.En
 		}
 	}
 	if out == nil {
-		return entries, count
+		out = slices.Clip(entries)
 	}
-	if out[len(out)-1].Kind == protocol.EntrySignal {
-		out = r.moreSignals(p, out, &count)
-	}
-	return out, count
+	return r.moreSignals(p, out, &count), count
 }
 
 // signalled reports whether p gets a signal of a group.
@@ -69,6 +65,9 @@ func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled)
 	for i := range frame {
 		bytes += frame[i].Bytes()
 	}
+	if len(frame) == 0 {
+		return frame
+	}
 	for i := frame[len(frame)-1].Index + 1; i <= r.log.last && len(frame) < len(r.lanes.lead.signals); i++ {
 		e := r.log.at(i)
 		if _, ok := e.Range(); !ok || !r.signalled(p, e) {
@@ -81,6 +80,24 @@ func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled)
 		frame = append(frame, r.signalOf(e, count))
 	}
 	return frame
+}
+
+// ride puts a frame of nothing but signals into the last Append to p, if that has not left yet, and reports
+// whether it did. So signals that follow a command at once cost no message and no answer of their own.
+func (r *Raft) ride(p *progress, entries []protocol.Entry, bytes int) bool {
+	m, n := p.latest, len(p.frames)
+	if r.lanes == nil || n == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.next ||
+		slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind != protocol.EntrySignal }) {
+		return false
+	}
+	f := &p.frames[n-1]
+	if f.bytes+bytes > r.cfg.MaxFrameBytes || p.bytes+bytes > r.cfg.MaxInflightBytes {
+		return false
+	}
+	m.Entries = slices.Concat(m.Entries, entries) // what it had is shared with the log
+	p.next += protocol.Index(len(entries))
+	f.last, f.bytes, p.bytes = p.next-1, f.bytes+bytes, p.bytes+bytes
+	return true
 }
 
 // parking is what a follower keeps of a leader's messages because a signal came before its batches.
@@ -103,17 +120,34 @@ func (r *Raft) parks(m message) bool {
 	if len(p.messages) == 0 && r.unresolved(m) < 0 || m.Context == 0 && len(p.messages) == 0 {
 		return false
 	}
+	if len(p.messages) == 0 {
+		p.since, m = r.now, r.takeHead(m)
+	}
 	bytes := 0
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
 	}
-	if len(p.messages) == 0 {
-		p.since = r.now
-	} else if p.bytes+bytes > r.cfg.MaxInflightBytes {
+	if len(p.messages) > 0 && p.bytes+bytes > r.cfg.MaxInflightBytes {
 		return true // it is lost, and comes again
 	}
 	p.messages, p.bytes = append(p.messages, m), p.bytes+bytes
 	return true
+}
+
+// takeHead takes what comes before the first signal of which something lacks, and returns the rest. Signals ride
+// with commands, which need not wait for them.
+func (r *Raft) takeHead(m message) message {
+	n := r.unresolved(m)
+	if n <= 0 {
+		return m
+	}
+	head, rest := *m.Message, *m.Message
+	head.Entries, rest.Entries = m.Entries[:n:n], m.Entries[n:]
+	last := &m.Entries[n-1]
+	part := *m.Part
+	part.Index, part.LogTerm = last.Index, last.Term
+	r.appendFrom(msg(head, *m.Part))
+	return msg(rest, part)
 }
 
 // unpark goes on with what waited, as far as the batches are here or have been waited for long enough.

@@ -57,6 +57,10 @@ func (r *Raft) sendFrame(p *progress) bool {
 		r.sendAppend(p, prev, prevTerm, entries, true)
 		return false
 	}
+	if r.ride(p, entries, bytes) {
+		r.countSignaled(count)
+		return true
+	}
 	small := bytes < largeFrame || r.cfg.PipelineDepth > 0
 	if hold := r.mustHold(p, bytes, small); hold > 0 {
 		p.hold = hold
