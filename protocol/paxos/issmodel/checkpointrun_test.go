@@ -69,13 +69,16 @@ func TestCheckpointVariants(t *testing.T) {
 // answers with the decisions. One that has not got them may free when the epoch is stable, if it
 // keeps that, and takes no part in the epoch any more.
 func TestCheckpointAlternatives(t *testing.T) {
-	for name, rules := range map[string]checkpointRules{
-		"at its own checkpoint":             {onOwn: true},
-		"without the decisions, but marked": {withoutOwn: true, marked: true},
+	for _, c := range []struct {
+		name  string
+		rules checkpointRules
+	}{
+		{"at its own checkpoint", checkpointRules{onOwn: true}},
+		{"without the decisions, but marked", checkpointRules{withoutOwn: true, marked: true}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			m := majorities(3)
-			m.checkpointRules = rules
+			m.checkpointRules = c.rules
 			run(t, m, quickLimit, "")
 		})
 	}

@@ -4,11 +4,15 @@
 //
 // How to read: search_test.go (the search, the nearest states first, so that what it finds wrong has
 // the shortest story), paxos_test.go (ballots, values and promises, which the models share). Then a
-// model at a time, each with its state and rules, its steps, and what is expected of each variant
-// (skiprun_test.go, checkpointrun_test.go):
-// skip_test.go (a leader skips sequence numbers, and forgets what was not durable),
-// checkpoint_test.go (what an acceptor may forget, and when). What takes minutes has the flag
-// -iss.deep.
+// model at a time:
+//
+//   - skip_test.go: a leader skips sequence numbers, and forgets what was not durable.
+//   - checkpoint_test.go: what an acceptor may forget, and when.
+//   - change_test.go: decisions change the members at the end of an epoch; future_test.go: its judge,
+//     which lets the members go on from each state as far as they can.
+//
+// What is expected of each variant is in skiprun_test.go, checkpointrun_test.go and
+// changerun_test.go. What takes minutes has the flag -iss.deep.
 //
 // May import: the standard library.
 package issmodel

@@ -54,6 +54,7 @@ type skipRules struct {
 	openForgotten  bool // a ballot is opened before that is durable
 	promiseLost    bool // a promise leaves before it is durable
 	voteLost       bool // a vote leaves before it is durable
+	suspectsSeen   bool // members suspect a leader that they saw revoked, whatever is decided
 }
 
 type skipModel struct {
@@ -90,12 +91,25 @@ func (m *skipModel) judge(s *segment) string {
 			return "disagreement: two values are decided for one sequence number"
 		case s.decided[i]&^(bottom|s.sent[i]) != 0:
 			return "invention: what is decided was not proposed by the leader"
+		case m.suspectsSeen && s.sent[i]&bottom != 0 && m.revoked(s, i):
+			return "leaders differ: one member sees a skip, and another one a revocation"
 		}
 	}
 	if s.again != 0 && !m.ignoreAgain {
 		return "ballot 0 is used again"
 	}
 	return ""
+}
+
+// revoked reports whether a member may learn ⊥ of a sequence number by votes of a ballot from 1 on.
+func (m *skipModel) revoked(s *segment, at int) bool {
+	for b := 1; b < ballots; b++ {
+		v := s.votes[at][b]
+		if (v[0]&v[1]|v[0]&v[2]|v[1]&v[2])&bottom != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *skipModel) each(s *segment, yield func(step, *segment)) {

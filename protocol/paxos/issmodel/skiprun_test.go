@@ -57,6 +57,7 @@ func TestSkipVariants(t *testing.T) {
 		{"a ballot is opened before that is durable", skipRules{openForgotten: true}, "disagreement"},
 		{"a promise leaves before it is durable", skipRules{promiseLost: true}, "disagreement"},
 		{"a vote leaves before it is durable", skipRules{voteLost: true}, "disagreement"},
+		{"members suspect whom they saw revoked", skipRules{suspectsSeen: true}, "leaders differ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &skipModel{skipRules: c.rules, numbers: 1, highest: 2, ignoreAgain: true}

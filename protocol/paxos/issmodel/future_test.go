@@ -1,0 +1,158 @@
+package issmodel
+
+import "fmt"
+
+// judge says what is wrong with a state, or with what may come of it.
+func (m *changeModel) judge(s *turn) string {
+	for at := range m.first[epochs] {
+		if several(s.decided[at]) {
+			return fmt.Sprintf("disagreement: two values are decided for sequence number %d", at+1)
+		}
+	}
+	if what := m.configsDiffer(s); what != "" && !m.ignoreConfigs {
+		return what
+	}
+	if m.ignoreFuture {
+		return ""
+	}
+	if what := m.future(*s); what != "" {
+		return what
+	}
+	for i := range seats {
+		if s.works(i) && m.mayDie(s, i) {
+			n := *s
+			n.dead |= 1 << i
+			if what := m.future(n); what != "" {
+				return fmt.Sprintf("%s, if %d dies", what, i+1)
+			}
+		}
+	}
+	return ""
+}
+
+// configsDiffer: two members that are in the same epoch, at the same sequence number, take different
+// members for the configuration.
+func (m *changeModel) configsDiffer(s *turn) string {
+	for i := range seats {
+		for j := range i {
+			e := m.now(s, i)
+			if e != m.now(s, j) {
+				continue
+			}
+			last := m.first[min(e+1, epochs)]
+			for at := m.first[e]; at < max(last, m.first[e]+1); at++ {
+				if a, b := m.config(s, i, at), m.config(s, j, at); a != b {
+					return fmt.Sprintf("configurations differ: %04b on %d, %04b on %d", a, i+1, b, j+1)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// future: faults end, nobody leaves any more, and all that work go on as far as they can. They have
+// to end both epochs, with what was decided before, and members that are to leave may do so.
+func (m *changeModel) future(n turn) string {
+	for moved := true; moved; {
+		moved = false
+		for at := range m.first[epochs] {
+			for i := range seats {
+				if !n.works(i) || n.knows(i, at) != 0 || !m.lacks(&n, i, m.epochOf(at)) {
+					continue
+				}
+				v := m.hearsay(&n, i, at)
+				if v == 0 {
+					var what string
+					if v, what = m.settle(&n, i, at); what != "" {
+						return what
+					}
+				}
+				if v != 0 {
+					m.learn(&n, i, at, v)
+					moved = true
+				}
+			}
+		}
+	}
+	return m.ended(&n)
+}
+
+// hearsay is what a member is told by those that work.
+func (m *changeModel) hearsay(n *turn, i, at int) uint8 {
+	for x := range seats {
+		if v := n.knows(x, at); v != 0 && n.works(x) && m.hears(n, i, x, at) {
+			return v
+		}
+	}
+	return 0
+}
+
+// settle is what a new ballot decides, 0 if it gets no quorum. It may be any of them.
+func (m *changeModel) settle(n *turn, i, at int) (uint8, string) {
+	conf, able := m.config(n, i, at), uint8(0)
+	if conf>>i&1 == 0 {
+		return 0, ""
+	}
+	for x := range seats {
+		if n.works(x) && m.takesPart(n, x, at) {
+			able |= 1 << x
+		}
+	}
+	value := uint8(0)
+	for q := uint8(1); q < 1<<seats; q++ {
+		if q&^(able&conf) != 0 || !majority(q, conf) {
+			continue
+		}
+		value = m.found(n, at, q, tries)
+		if decided := n.decided[at]; decided != 0 && decided != value {
+			return 0, fmt.Sprintf("lost: sequence number %d is decided anew by %04b", at+1, q)
+		}
+	}
+	return value, ""
+}
+
+// ended: all that work and belong to the cluster have ended both epochs, the next one has a quorum,
+// and nobody has to stay for ever.
+func (m *changeModel) ended(n *turn) string {
+	conf, _ := m.outcome(n, epochs) // none, if the last epoch did not end
+	for i := range seats {
+		if !n.works(i) || (conf|firstConfig)>>i&1 == 0 {
+			continue
+		}
+		e := m.now(n, i)
+		if e == epochs && m.has(n, i, 0) {
+			continue
+		}
+		for at := range m.first[epochs] {
+			if n.decided[at] != 0 && n.knows(i, at) == 0 && m.nobodyKnows(n, at) {
+				return fmt.Sprintf("lost: nobody that works finds the decision of sequence number %d", at+1)
+			}
+		}
+		return fmt.Sprintf("stuck: %d does not end epoch %d", i+1, e)
+	}
+	if !majority(^(n.dead | n.left), conf) {
+		return fmt.Sprintf("stuck: the last configuration %04b has no quorum", conf)
+	}
+	return m.allLeave(n)
+}
+
+func (m *changeModel) nobodyKnows(n *turn, at int) bool {
+	for x := range seats {
+		if n.works(x) && n.knows(x, at) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *changeModel) allLeave(n *turn) string {
+	for i := range seats {
+		for e := range epochs {
+			old, next := m.config(n, i, m.first[e]), m.config(n, i, m.first[e+1])
+			if n.works(i) && old>>i&1 == 1 && next>>i&1 == 0 && !m.leavesOwn && !m.handedOver(n, e, old, next) {
+				return fmt.Sprintf("stuck: %d may never leave", i+1)
+			}
+		}
+	}
+	return ""
+}
