@@ -84,6 +84,9 @@ type heldBody struct {
 	term uint64
 	form Form
 	bad  bool // damaged on purpose, and not repaired since
+	// loose: the log has another entry there, without a body, and this one is decided. The store keeps the body, and
+	// has it again if its entry comes back; but a start may drop it. Until then it counts for nothing.
+	loose bool
 }
 
 type bodyDisk struct {
@@ -107,12 +110,12 @@ type bodyDisk struct {
 const released = ^uint64(0)
 
 // pendingBody is a write that is not known to be durable: an entry with its body, or (alone) a
-// body in another form.
+// body in another form. bare: an entry that has no body anywhere.
 type pendingBody struct {
-	seq   uint64
-	index uint64
-	held  heldBody
-	alone bool
+	seq         uint64
+	index       uint64
+	held        heldBody
+	alone, bare bool
 }
 
 // NewBodies returns a judge that knows of no bodies. cut makes rows, as the members do.
@@ -161,7 +164,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	}
 	d := b.of(member)
 	delete(d.spoilt, e.Index)
-	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone}
+	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0}
 	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
 		if err := b.mayPrune(member, &e, was.form); err != nil {
 			return err
@@ -257,7 +260,12 @@ func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64
 	was := m[p.index]
 	if !p.alone {
 		for i := p.index; i <= d.top; i++ {
-			if h, ok := m[i]; ok && (i == p.index || !live(i, h)) {
+			h, ok := m[i]
+			switch loose := p.bare && i == p.index && live(i, h); {
+			case loose:
+				h.loose = true
+				m[i] = h
+			case ok && (i == p.index || !live(i, h)):
 				delete(m, i)
 				changed = append(changed, i)
 			}
@@ -265,7 +273,9 @@ func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64
 	}
 	d.top = max(d.top, p.index)
 	switch {
+	case m[p.index].loose: // it stays
 	case p.held.form == NoBody && !p.alone && was.form != NoBody && was.term == p.held.term:
+		was.loose = false
 		m[p.index] = was // an entry that comes without its body replaces none
 	case p.held.form == NoBody:
 		delete(m, p.index)
@@ -315,6 +325,19 @@ func (b *Bodies) Release(member, index, term uint64) {
 	b.touch([]uint64{index})
 }
 
+// Refer notes that a member's state, durably, refers to the body of (index, term). What is held of it stays,
+// whatever the log has there.
+func (b *Bodies) Refer(member, index, term uint64) {
+	d := b.of(member)
+	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
+		if h, ok := m[index]; ok && h.term == term {
+			h.loose = false
+			m[index] = h
+		}
+	}
+	b.touch([]uint64{index})
+}
+
 // Damage notes that the simulator damaged what a member's disk holds at an index.
 func (b *Bodies) Damage(member, index uint64) {
 	d := b.of(member)
@@ -349,6 +372,9 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 		switch l := b.live[index]; {
 		case was.bad:
 			now[index] = was // what is found in its place counts for nothing until it is repaired
+		case was.loose && ok && h.term == was.term:
+			now[index] = was
+		case was.loose:
 		case l == nil || l.term != was.term || ok && h.term == was.term && (h.form == was.form || d.replaces(index, h)):
 		default:
 			return fmt.Errorf("member %x restarts: has %s of (%d, term %d), which is decided; it had %s", member, h.form, index, was.term, was.form)
@@ -391,7 +417,7 @@ func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
 }
 
 func (b *Bodies) on(member, index, term uint64) heldBody {
-	if h := b.of(member).disk[index]; h.term == term {
+	if h := b.of(member).disk[index]; h.term == term && !h.loose {
 		return h
 	}
 	return heldBody{}

@@ -100,7 +100,7 @@ func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, h
 			h = but(m, h)
 		}
 		switch {
-		case h.term != term || h.form == NoBody:
+		case h.term != term || h.form == NoBody || h.loose:
 		case h.form == WholeBody:
 			whole++
 		case !seen[h.form]:
@@ -159,7 +159,7 @@ func (b *Bodies) Holds(member, index uint64) Form {
 	if l == nil || d == nil {
 		return NoBody
 	}
-	if h := d.disk[index]; h.term == l.term && !h.bad {
+	if h := d.disk[index]; h.term == l.term && !h.bad && !h.loose {
 		return h.form
 	}
 	return NoBody

@@ -287,6 +287,37 @@ func TestBodiesRestart(t *testing.T) {
 	require.NoError(t, b.Start(4, nil))
 }
 
+// TestBodiesOfReplacedEntries: a member that was not counted replaces a decided entry by one without a body. What
+// it holds counts for nothing then. It counts again when the entry comes back, or if the state refers to it.
+func TestBodiesOfReplacedEntries(t *testing.T) {
+	for name, back := range map[string]func(b *bench){
+		"the entry comes back": func(b *bench) {
+			require.NoError(t, b.Entry(5, 51, Body{Index: 1, Term: 1, K: 2, Size: uint32(len(body)), Digest: 77}))
+			b.Durable(5, 51)
+		},
+		"the state refers to it": func(b *bench) { b.Refer(5, 1, 1) },
+	} {
+		b := newBench(t)
+		b.spread(1, 2, 1, 1, 2, 3, 4, 5)
+		require.NoError(t, b.Decide(1, 1, five))
+		require.Equal(t, RowForm(4), b.Holds(5, 1))
+		require.NoError(t, b.Entry(5, 50, Body{Index: 1, Term: 2}))
+		b.Durable(5, 50)
+		require.Equal(t, NoBody, b.Holds(5, 1))
+		require.ErrorContains(t, b.SayHolds(5, 3, 1, 1, RowForm(4)), "C7")
+		back(b)
+		require.Equal(t, RowForm(4), b.Holds(5, 1), name)
+		require.NoError(t, b.Start(5, []Body{held(1, 1, 2, RowForm(4))}))
+		require.ErrorContains(t, b.Start(5, nil), "which is decided")
+	}
+	b := newBench(t)
+	b.spread(1, 2, 1, 1, 2, 3, 4, 5)
+	require.NoError(t, b.Decide(1, 1, five))
+	require.NoError(t, b.Entry(5, 50, Body{Index: 1, Term: 2}))
+	b.Durable(5, 50)
+	require.NoError(t, b.Start(5, nil), "a start may drop it")
+}
+
 func TestBodiesDamage(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 3, 1, 1, 2, 3, 4, 5)
@@ -330,4 +361,22 @@ func TestLedgerJudgesDeletions(t *testing.T) {
 	require.Equal(t, []uint64{1, 1}, []uint64{index, term})
 	require.NoError(t, l.Write(3, 4, entry(2, 1, 8)), "it comes again")
 	require.NoError(t, l.Durable(3, 4))
+}
+
+// TestLedgerJudgesLateDeletions: a new leader stands still, the next one decides what the first finds to be
+// undecided when it goes on.
+func TestLedgerJudgesLateDeletions(t *testing.T) {
+	l := cluster(t)
+	put(t, l, entry(1, 1, 7), 1, 2)
+	put(t, l, Record{Kind: StateRecord, Term: 2, Vote: 2}, 2)
+	put(t, l, Record{Kind: StateRecord, Term: 3, Vote: 1}, 1, 3)
+	require.NoError(t, l.Lead(2, 2))
+	require.NoError(t, l.Lead(1, 3))
+	put(t, l, entry(1, 1, 7), 3)
+	put(t, l, entry(2, 3, 8), 1, 3)
+	require.NoError(t, l.Decide(1, 3, 1, 1, 7))
+	require.NoError(t, l.Cut(2, 0), "member 2 leads in term 2, and this is decided in term 3")
+	put(t, l, Record{Kind: StateRecord, Term: 3}, 2)
+	put(t, l, entry(1, 1, 7), 2)
+	require.ErrorContains(t, l.Cut(2, 0), "C2")
 }

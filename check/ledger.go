@@ -121,10 +121,11 @@ func (l *Ledger) decidedIn(first, last uint64) uint64 {
 }
 
 // Cut notes that a new leader, which has not written anything in its term yet, deletes what
-// comes after last: the first entry of its term will stand there (C2, C8).
+// comes after last: the first entry of its term will stand there (C2, C8). What is decided in a later term
+// may have been undecided when others answered it, and this member was not counted for it.
 func (l *Ledger) Cut(member, last uint64) error {
 	m := &l.copies[member].memory
-	if held := l.match(m); held > last {
+	if held := l.match(m); held > last && l.decidedIn(last+1, held) <= m.term {
 		return fmt.Errorf("C2: member %x deletes decided entries %d…%d before it leads", member, last+1, held)
 	}
 	if v, at := m.configuration(); v != nil && at > last {

@@ -206,6 +206,9 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 	if err != nil {
 		return err
 	}
+	for _, ref := range refs {
+		m.w.judgesOf(ref.Instance).bodies.Refer(m.judged(), uint64(ref.Index), uint64(ref.Term))
+	}
 	cursor := a.Cursor()
 	if instance == 0 {
 		m.body.kept.Mended(&cursor, refs)
