@@ -103,12 +103,16 @@ func (a *BodyAccess) Serve(m *protocol.Message) {
 	}
 }
 
-// answerCount says what is held of a body, once that is durable.
+// answerCount says what is held of a body, once that is durable, and whether it stays: then the entry is committed.
 func (a *BodyAccess) answerCount(answer *protocol.Message) {
-	h, lost := &answer.Holdings[0], false
+	h, lost, keeps := &answer.Holdings[0], false, false
 	a.world.Kept(func(k *Kept) {
-		lost = k.Missing(protocol.BodyRef{Instance: answer.Instance, Index: h.Index, Term: h.Term})
+		ref := protocol.BodyRef{Instance: answer.Instance, Index: h.Index, Term: h.Term}
+		lost, keeps = k.Missing(ref), k.Keeps(ref)
 	})
+	if keeps {
+		answer.Commit = h.Index
+	}
 	if lost {
 		*answer = protocol.Message{
 			Type: answer.Type, Instance: answer.Instance, From: answer.From, To: answer.To, Context: answer.Context, Reject: true,

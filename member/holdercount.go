@@ -50,13 +50,14 @@ func (n *HolderCount) Questions() (out []*protocol.Message) {
 	return out
 }
 
-// Receive takes in an answer.
+// Receive takes in an answer. What its sender does not know to be committed may go there again, so it does
+// not count.
 func (n *HolderCount) Receive(m *protocol.Message) {
 	at := slices.Index(n.voters, m.From)
 	if m.Context != n.context || m.Reject || at < 0 || m.From == n.self || len(m.Holdings) != 1 {
 		return
 	}
-	if h := m.Holdings[0]; h.Index == n.Ref.Index && h.Term == n.Ref.Term {
+	if h := m.Holdings[0]; h.Index == n.Ref.Index && h.Term == n.Ref.Term && m.Commit >= h.Index {
 		n.forms[at] = h.Form
 	}
 }

@@ -426,6 +426,13 @@ func (k *Kept) Wants(ref protocol.BodyRef) bool {
 	return t != nil && t.Wants(ref)
 }
 
+// Keeps reports whether what is held of a body stays: see Retention. It does not if nothing is kept of the
+// instance.
+func (k *Kept) Keeps(ref protocol.BodyRef) bool {
+	t := k.Of(ref.Instance)
+	return t != nil && t.Keeps(ref)
+}
+
 // Missing reports whether a body is known to be missing, or is of an instance of which nothing
 // is kept.
 func (k *Kept) Missing(ref protocol.BodyRef) bool {

@@ -373,6 +373,16 @@ func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	return true
 }
 
+// Keeps reports whether what is held of a body is not missing, and stays until nobody needs it: its entry is known
+// to be committed here, or the state refers to it. What this member only acknowledged may go, also if it is
+// committed elsewhere: a leader of an earlier term may have other entries there, or find that it was not
+// committed in its time.
+func (t *Retention) Keeps(ref protocol.BodyRef) bool {
+	key := KeyOf(ref)
+	_, referenced := t.refs[key]
+	return !t.Missing(ref) && (referenced || t.inLog(key))
+}
+
 // Missing reports whether a body is known to be missing here.
 func (t *Retention) Missing(ref protocol.BodyRef) bool { return t.missing[KeyOf(ref)] != nil }
 

@@ -159,7 +159,7 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	ref := someRef(9, 3) // needs |A|+|B| ≥ 5−3+3
 	answer := func(n *HolderCount, id protocol.MemberID, form protocol.Form) {
 		n.Receive(&protocol.Message{
-			Type: protocol.MsgFetchResp, From: id, Context: n.context, Reject: form == protocol.FormNone,
+			Type: protocol.MsgFetchResp, From: id, Context: n.context, Reject: form == protocol.FormNone, Commit: 9,
 			Holdings: []protocol.Holding{{Index: 9, Term: 3, Form: form}},
 		})
 	}
@@ -174,6 +174,11 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	require.False(t, n.Enough())
 	answer(n, 5, protocol.RowForm(3)) // the row of member 4
 	require.False(t, n.Enough(), "rows count once")
+	n.Receive(&protocol.Message{
+		Type: protocol.MsgFetchResp, From: 5, Context: n.context,
+		Holdings: []protocol.Holding{{Index: 9, Term: 3, Form: protocol.FormWhole}},
+	})
+	require.False(t, n.Enough(), "it may go there again")
 	answer(n, 5, protocol.FormWhole)
 	require.True(t, n.Enough())
 
@@ -182,6 +187,25 @@ func TestACopyIsTrimmedOnlyWhereOthersHoldEnough(t *testing.T) {
 	require.Nil(t, NewHolderCount(ref, 7, 0, &joint, 1))
 	require.Nil(t, NewHolderCount(ref, 7, 0, c, 9))
 	require.Nil(t, NewHolderCount(someRef(9, 1), 7, 0, c, 1), "a body that is not coded has no rows")
+}
+
+// TestWhatIsNotKnownToBeCommittedIsNotKept: a row that was only acknowledged may go, by a leader of an earlier
+// term. Others must not give up whole copies for it.
+func TestWhatIsNotKnownToBeCommittedIsNotKept(t *testing.T) {
+	held, ref := newHeld(), someRef(9, 3)
+	held.put(ref, protocol.RowForm(0), make([]byte, 1000))
+	r := NewRetention(1, held, true)
+	require.False(t, r.Keeps(ref))
+	r.Committed([]protocol.Entry{committedEntry(ref, protocol.RowForm(0))})
+	require.True(t, r.Keeps(ref))
+	later := ref
+	later.Term++
+	require.False(t, r.Keeps(later), "that is another entry")
+	r.Given(ref)
+	r.cut(9)
+	require.True(t, r.Keeps(ref), "the state refers to it")
+	require.True(t, r.Lost(ref))
+	require.False(t, r.Keeps(ref))
 }
 
 // TestRowsBecomeWholeWhereTheConfigurationSaysSo: only rows of bodies with too large a k do, in
