@@ -47,6 +47,7 @@ type turn struct {
 	decided [places]uint8        // values that had a quorum, or that some member has learned
 	dead    uint8
 	left    uint8 // who has left; it answers nobody any more
+	fasted  uint8 // which sequence numbers were decided at once
 	early   uint8 // 1: the joiner takes part in epoch 1 and has not got what was decided before
 	swapped uint8 // who learned the second decision of epoch 0 before the first
 }
@@ -62,6 +63,10 @@ type changeRules struct {
 	leavesFew       bool // when one member fewer of the new configuration has them
 	noStrangers     bool // a member hears only members of configurations that it knows
 	newcomersSilent bool // a member answers only for epochs whose configuration it was in
+	readsOnce       bool // a read asks a quorum of its member's epoch, and no later one
+	joinerSpared    bool // a joiner is not counted among those that may fail
+	fast            bool // ⊥ is decided at once where all promised and none had voted
+	fastNotLast     bool // but not at the last sequence number of an epoch
 }
 
 type changeModel struct {
@@ -69,7 +74,7 @@ type changeModel struct {
 	story
 	// ignoreConfigs: do not judge that configurations differ, but what comes of it.
 	ignoreConfigs bool
-	// ignoreFuture: do not judge what may come of a state.
+	// ignoreFuture: do not judge what may come of a state, nor reads.
 	ignoreFuture bool
 }
 
@@ -306,9 +311,15 @@ func (m *changeModel) proposeSteps(s *turn, i, at int, b uint8, do turnDoer) {
 		if offered&v != 0 {
 			continue
 		}
-		offered |= v
+		if !m.fast { // else a quorum that can decide at once may come later
+			offered |= v
+		}
 		do("{m} proposes {v} for sequence number {n} in ballot {n}", i, int(v), at+1, int(b), func(n *turn) {
 			n.asked[at][b] = v
+			if m.atOnce(n, at, q&conf == conf, b) {
+				n.fasted |= 1 << at
+				n.decided[at] |= bottom
+			}
 			done := true
 			for other := m.first[e]; other < m.first[e+1]; other++ {
 				done = done && (n.asked[other][b] != 0 || n.knows(i, other) != 0)
@@ -318,6 +329,19 @@ func (m *changeModel) proposeSteps(s *turn, i, at int, b uint8, do turnDoer) {
 			}
 		})
 	}
+}
+
+// atOnce reports whether a ballot decides ⊥ when it proposes it.
+func (m *changeModel) atOnce(s *turn, at int, all bool, b uint8) bool {
+	if last := at+1 == m.first[m.epochOf(at)+1]; !m.fast || !all || last && m.fastNotLast {
+		return false
+	}
+	for lower := range b {
+		if s.votes[at][lower] != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // found is the vote of the highest ballot below one, or ⊥.
@@ -382,6 +406,9 @@ func (m *changeModel) learnsAll(s *turn, i, e int) bool {
 // that works and has it; −1 none.
 func (m *changeModel) source(s *turn, i, at int) (from int, value uint8) {
 	conf := m.config(s, i, at)
+	if s.fasted>>at&1 == 1 {
+		return i, bottom
+	}
 	for b := range tries {
 		if conf>>i&1 == 1 && majority(s.votes[at][b], conf) {
 			return i, s.asked[at][b]
@@ -473,7 +500,11 @@ func (m *changeModel) mayDie(s *turn, i int) bool {
 		if next, known := m.outcome(s, min(e+1, epochs)); e < epochs && known && m.handedOver(s, e, conf, next) {
 			continue
 		}
-		if bits.OnesCount8(dead&(conf|1<<joiner)) > survives(conf) {
+		may := conf
+		if !m.joinerSpared {
+			may |= 1 << joiner
+		}
+		if bits.OnesCount8(dead&may) > survives(conf) {
 			return false
 		}
 	}

@@ -84,15 +84,17 @@ func TestChangeDeep(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		story story
+		rules changeRules
 	}{
-		{"grows and shrinks, ballots 0 to 2", more},
-		{"replaces", replaces()},
-		{"replaces, ballots 0 to 2", further},
-		{"two commands", twoCommands()},
-		{"one command, then ordinary", thenOrdinary()},
-		{"there and back", thereAndBack()},
+		{"grows and shrinks, ballots 0 to 2", more, changeRules{}},
+		{"replaces", replaces(), changeRules{}},
+		{"replaces, ballots 0 to 2", further, changeRules{}},
+		{"two commands", twoCommands(), changeRules{}},
+		{"there and back", thereAndBack(), changeRules{}},
+		{"one command, then ordinary", thenOrdinary(), changeRules{}},
+		{"the same, and ⊥ is decided at once where it may", thenOrdinary(), changeRules{fast: true, fastNotLast: true}},
 	} {
-		t.Run(c.name, func(t *testing.T) { run(t, &changeModel{story: c.story}, deepLimit, "") })
+		t.Run(c.name, func(t *testing.T) { run(t, &changeModel{story: c.story, changeRules: c.rules}, deepLimit, "") })
 	}
 }
 
@@ -135,6 +137,8 @@ func TestChangeVariants(t *testing.T) {
 		{"changes are folded as they are learned", thereAndBack(), changeRules{asLearned: true}, "configurations differ"},
 		{"a member hears only those that it knows", replaces(), changeRules{noStrangers: true}, "stuck"},
 		{"a member answers only for epochs that it was in", replaces(), changeRules{newcomersSilent: true}, "stuck"},
+		{"a read asks in one epoch only", replaces(), changeRules{readsOnce: true}, "stale"},
+		{"⊥ is decided at once at the last sequence number", thenOrdinary(), changeRules{fast: true}, "stale"},
 		{"the second of two commands does not presume the first", unconditional, changeRules{}, "stuck"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,6 +148,9 @@ func TestChangeVariants(t *testing.T) {
 			run(t, m, quickLimit, c.want)
 		})
 	}
+	t.Run("a joiner does not count as one that may fail", func(t *testing.T) {
+		run(t, &changeModel{story: growsAndShrinks(), changeRules: changeRules{joinerSpared: true}}, quickLimit, "stuck")
+	})
 	t.Run("a change takes effect at once, and then", func(t *testing.T) {
 		m := &changeModel{story: thenOrdinary(), changeRules: changeRules{midEpoch: true}, ignoreConfigs: true, ignoreFuture: true}
 		m.deaths = 0

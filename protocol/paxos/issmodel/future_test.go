@@ -15,6 +15,9 @@ func (m *changeModel) judge(s *turn) string {
 	if m.ignoreFuture {
 		return ""
 	}
+	if what := m.stale(s); what != "" {
+		return what
+	}
 	if what := m.future(*s); what != "" {
 		return what
 	}
@@ -48,6 +51,51 @@ func (m *changeModel) configsDiffer(s *turn) string {
 		}
 	}
 	return ""
+}
+
+// stale: a member reads. It asks a quorum of its epoch for the highest sequence number that they voted
+// for or know, waits until it has everything up to there, and misses something that was decided
+// before. If it has to wait for the end of its epoch, it asks again in the next one.
+func (m *changeModel) stale(s *turn) string {
+	written := 0
+	for at := range m.first[epochs] {
+		if s.decided[at] == first { // to miss ⊥ does no harm
+			written = at + 1
+		}
+	}
+	for i := range seats {
+		e := m.now(s, i)
+		conf := m.config(s, i, m.first[e])
+		if !s.works(i) || e == epochs || conf>>i&1 == 0 {
+			continue
+		}
+		for q := uint8(1); q < 1<<seats; q++ {
+			if q&^(conf&^(s.dead|s.left)) != 0 || !majority(q, conf) {
+				continue
+			}
+			point := max(m.readPoint(s, q), m.first[e])
+			if point < written && point < m.first[e+1] || m.readsOnce && point < written {
+				return fmt.Sprintf("stale: %d reads up to sequence number %d by %04b, and %d is decided", i+1, point, q, written)
+			}
+		}
+	}
+	return ""
+}
+
+func (m *changeModel) readPoint(s *turn, q uint8) (point int) {
+	for at := range m.first[epochs] {
+		for x := range seats {
+			if q>>x&1 == 1 && s.knows(x, at) != 0 {
+				point = at + 1
+			}
+		}
+		for b := range tries {
+			if s.votes[at][b]&q != 0 {
+				point = at + 1
+			}
+		}
+	}
+	return point
 }
 
 // future: faults end, nobody leaves any more, and all that work go on as far as they can. They have

@@ -4,12 +4,22 @@ import (
 	"flag"
 	"fmt"
 	"hash/maphash"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 )
 
 var deep = flag.Bool("iss.deep", false, "search everything: some minutes, some GB")
+
+// TestMain keeps a deep search below 4 GB.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *deep {
+		debug.SetMemoryLimit(3 << 30)
+	}
+	m.Run()
+}
 
 const (
 	quickLimit = 1_500_000

@@ -9,7 +9,7 @@ import "math/bits"
 // knows a decision is not kept: whoever promises may know it or not, as if it had never heard or had
 // forgotten.
 const (
-	trio    = 3 // members
+	most    = 4 // members
 	longest = 2 // sequence numbers
 	ballots = 4 // with ballot 0
 )
@@ -23,8 +23,8 @@ const (
 
 // segment is a state. Durable: promise, vote, and of life whether it is fresh.
 type segment struct {
-	promise [trio]uint8
-	vote    [trio][longest]uint8
+	promise [most]uint8
+	vote    [most][longest]uint8
 	life    uint8
 	mine    [longest]uint8 // what this life sent in ballot 0
 	again   uint8          // 1: something was sent in ballot 0 in a life that had to abstain
@@ -33,10 +33,10 @@ type segment struct {
 	sent   [longest]uint8                 // values in messages of ballot 0; ⊥ is a skip
 	opener [ballots]uint8                 // 1 + who
 	spent  [ballots]uint8                 // 1: its opener has proposed, where a ballot may be opened again
-	told   [ballots][trio][longest]report // promises, until the opener has made use of them
+	told   [ballots][most][longest]report // promises, until the opener has made use of them
 	asked  [ballots][longest]uint8        // values in messages of ballots from 1 on
 
-	votes   [longest][ballots][trio]uint8 // all votes that there ever were
+	votes   [longest][ballots][most]uint8 // all votes that there ever were
 	decided [longest]uint8                // values that some member may have learned
 }
 
@@ -59,6 +59,9 @@ type skipRules struct {
 
 type skipModel struct {
 	skipRules
+	members int
+	phase1  int // how many make a quorum of each phase
+	phase2  int
 	numbers int
 	highest uint8 // ballot
 	// ignoreAgain: do not judge that ballot 0 is used again, but what comes of it.
@@ -67,18 +70,22 @@ type skipModel struct {
 
 func (m *skipModel) beginning() segment { return segment{} }
 
-// mirror exchanges the two members that do not lead.
+// mirror exchanges the last two members.
 func (m *skipModel) mirror(s *segment) segment {
 	n := *s
-	n.promise[1], n.promise[2] = s.promise[2], s.promise[1]
-	n.vote[1], n.vote[2] = s.vote[2], s.vote[1]
+	i, j := m.members-2, m.members-1
+	n.promise[i], n.promise[j] = s.promise[j], s.promise[i]
+	n.vote[i], n.vote[j] = s.vote[j], s.vote[i]
 	for b := range ballots {
-		n.told[b][1], n.told[b][2] = s.told[b][2], s.told[b][1]
-		if o := s.opener[b] &^ reopens; o == 2 || o == 3 {
-			n.opener[b] ^= 2 ^ 3
+		n.told[b][i], n.told[b][j] = s.told[b][j], s.told[b][i]
+		switch o := s.opener[b]; int(o &^ reopens) {
+		case i + 1:
+			n.opener[b] = o&reopens | uint8(j+1)
+		case j + 1:
+			n.opener[b] = o&reopens | uint8(i+1)
 		}
-		for i := range longest {
-			n.votes[i][b][1], n.votes[i][b][2] = s.votes[i][b][2], s.votes[i][b][1]
+		for at := range longest {
+			n.votes[at][b][i], n.votes[at][b][j] = s.votes[at][b][j], s.votes[at][b][i]
 		}
 	}
 	return n
@@ -104,8 +111,7 @@ func (m *skipModel) judge(s *segment) string {
 // revoked reports whether a member may learn ⊥ of a sequence number by votes of a ballot from 1 on.
 func (m *skipModel) revoked(s *segment, at int) bool {
 	for b := 1; b < ballots; b++ {
-		v := s.votes[at][b]
-		if (v[0]&v[1]|v[0]&v[2]|v[1]&v[2])&bottom != 0 {
+		if m.chosen(s.votes[at][b])&bottom != 0 {
 			return true
 		}
 	}
@@ -120,14 +126,14 @@ func (m *skipModel) each(s *segment, yield func(step, *segment)) {
 	}
 	m.leaderSteps(s, do)
 	for b := uint8(0); b <= m.highest; b++ {
-		for i := range trio {
+		for i := range m.members {
 			m.acceptorSteps(s, b, i, do)
 		}
 		if o := s.opener[b]; o != 0 && o < reopens {
 			m.proposerSteps(s, b, do)
 		}
 	}
-	for i := range trio {
+	for i := range m.members {
 		do("{m} crashes and starts again", i, 0, 0, 0, func(n *segment) bool { return m.crash(n, i) })
 	}
 }
@@ -277,18 +283,18 @@ func (m *skipModel) report(s *segment, i, at int, knows bool) report {
 // proposerSteps: the opener uses the promises of a quorum, or of more, for a sequence number.
 func (m *skipModel) proposerSteps(s *segment, b uint8, do segmentDoer) {
 	who := uint8(0)
-	for i := range trio {
+	for i := range m.members {
 		if s.told[b][i][0] != 0 {
 			who |= 1 << i
 		}
 	}
 	for at := range m.numbers {
-		for q := uint8(1); q < 1<<trio; q++ {
-			if q&^who != 0 || !majority(q, 1<<trio-1) || s.spent[b] != 0 || s.asked[b][at] != 0 && !m.openForgotten {
+		for q := uint8(1); q < 1<<m.members; q++ {
+			if q&^who != 0 || bits.OnesCount8(q) < m.phase1 || s.spent[b] != 0 || s.asked[b][at] != 0 && !m.openForgotten {
 				continue
 			}
 			var reports []report
-			for i := range trio {
+			for i := range m.members {
 				if q>>i&1 == 1 {
 					reports = append(reports, s.told[b][i][at])
 				}
@@ -303,7 +309,7 @@ func (m *skipModel) propose(s *segment, b uint8, at int, q uint8, c choice, do s
 		return // it announces that, and it is decided already
 	}
 	nothing := !c.found && c.value == bottom
-	fast := nothing && (bits.OnesCount8(q) == trio || c.never)
+	fast := nothing && (bits.OnesCount8(q) == m.members || c.never)
 	fast = fast || m.fastAlways && c.value == bottom || m.fastQuorum && nothing
 	text := "ballot {n} proposes {v} for sequence number {n}, having heard {n} members"
 	if fast {
@@ -323,7 +329,7 @@ func (m *skipModel) propose(s *segment, b uint8, at int, q uint8, c choice, do s
 // again.
 func (m *skipModel) forget(n *segment, b uint8, at int) {
 	if m.openForgotten {
-		n.told[b], n.spent[b] = [trio][longest]report{}, 1
+		n.told[b], n.spent[b] = [most][longest]report{}, 1
 		return
 	}
 	all := true
@@ -331,10 +337,10 @@ func (m *skipModel) forget(n *segment, b uint8, at int) {
 		all = all && n.asked[b][i] != 0
 	}
 	if all {
-		n.told[b], n.opener[b] = [trio][longest]report{}, gone
+		n.told[b], n.opener[b] = [most][longest]report{}, gone
 		return
 	}
-	for i := range trio {
+	for i := range m.members {
 		n.told[b][i][at] &= promised
 	}
 }
@@ -345,10 +351,25 @@ func (m *skipModel) decide(s *segment) {
 	for at := range m.numbers {
 		s.decided[at] |= s.sent[at] & bottom
 		for b := range ballots {
-			v := s.votes[at][b]
-			s.decided[at] |= v[0]&v[1] | v[0]&v[2] | v[1]&v[2]
+			s.decided[at] |= m.chosen(s.votes[at][b])
 		}
 	}
+}
+
+// chosen are the values for which a quorum voted in a ballot.
+func (m *skipModel) chosen(votes [most]uint8) (values uint8) {
+	for _, v := range []uint8{bottom, first, second} {
+		count := 0
+		for _, set := range votes {
+			if set&v != 0 {
+				count++
+			}
+		}
+		if count >= m.phase2 {
+			values |= v
+		}
+	}
+	return values
 }
 
 // crash ends a member's life and starts the next one. It forgets what it was told as a proposer, and
@@ -359,7 +380,7 @@ func (m *skipModel) crash(s *segment, i int) bool {
 		if s.opener[b] != uint8(i)+1 {
 			continue
 		}
-		s.told[b] = [trio][longest]report{}
+		s.told[b] = [most][longest]report{}
 		s.opener[b] = gone
 		if m.openForgotten {
 			s.opener[b], s.spent[b] = reopens+uint8(i)+1, 0

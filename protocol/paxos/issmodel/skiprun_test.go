@@ -5,21 +5,45 @@ import (
 	"testing"
 )
 
+// skips is one sequence number in ballots 0, 1 and 2, with quorums of so many in each phase.
+func skips(members, phase1, phase2 int) *skipModel {
+	return &skipModel{members: members, phase1: phase1, phase2: phase2, numbers: 1, highest: 2}
+}
+
+// with is three members and majorities, under other rules.
+func with(r skipRules) *skipModel {
+	m := skips(3, 2, 2)
+	m.skipRules = r
+	return m
+}
+
 // The rules hold, with one sequence number and ballots 0, 1 and 2.
 func TestSkipHolds(t *testing.T) {
-	run(t, &skipModel{numbers: 1, highest: 2}, quickLimit, "")
+	t.Run("majorities", func(t *testing.T) { run(t, skips(3, 2, 2), quickLimit, "") })
+	t.Run("one vote decides", func(t *testing.T) { run(t, skips(3, 3, 1), quickLimit, "") })
+	t.Run("one promise is enough", func(t *testing.T) { run(t, skips(3, 1, 3), quickLimit, "") })
 }
 
 func TestSkipDeep(t *testing.T) {
 	if !*deep {
 		return
 	}
-	t.Run("ballots 0 to 3", func(t *testing.T) {
-		run(t, &skipModel{numbers: 1, highest: 3}, deepLimit, "")
-	})
-	t.Run("two sequence numbers", func(t *testing.T) {
-		run(t, &skipModel{numbers: 2, highest: 2}, deepLimit, "")
-	})
+	further := skips(3, 2, 2)
+	further.highest = 3
+	two := skips(3, 2, 2)
+	two.numbers = 2
+	for _, c := range []struct {
+		name string
+		m    *skipModel
+	}{
+		{"ballots 0 to 3", further},
+		{"four members", skips(4, 3, 3)},
+		{"four members, two votes decide", skips(4, 3, 2)},
+		{"four members, two promises are enough", skips(4, 2, 3)},
+		{"two sequence numbers", two},
+	} {
+		t.Run(c.name, func(t *testing.T) { run(t, c.m, deepLimit, "") })
+	}
 }
 
 // The search takes both ways in which an elected proposer decides ⊥ at once, and the leader's own
@@ -27,7 +51,7 @@ func TestSkipDeep(t *testing.T) {
 func TestSkipTakesItsWays(t *testing.T) {
 	const all, declared = "ballot 1 decides ⊥ for sequence number 1 at once, having heard 3 members", "ballot 2 decides ⊥ for sequence number 1 at once, having heard 2 members"
 	seen := map[string]bool{}
-	m := &skipModel{numbers: 1, highest: 2}
+	m := skips(3, 2, 2)
 	r := visit(m, quickLimit, func(s *segment, text step) {
 		if s.life == retired && strings.HasPrefix(text.String(), "1 opens") {
 			seen["own ballot"] = true
@@ -60,7 +84,8 @@ func TestSkipVariants(t *testing.T) {
 		{"members suspect whom they saw revoked", skipRules{suspectsSeen: true}, "leaders differ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := &skipModel{skipRules: c.rules, numbers: 1, highest: 2, ignoreAgain: true}
+			m := with(c.rules)
+			m.ignoreAgain = true
 			if c.rules.openForgotten {
 				m.highest = 1
 			}
@@ -68,12 +93,12 @@ func TestSkipVariants(t *testing.T) {
 		})
 	}
 	t.Run("ballot 0 is used again, as such", func(t *testing.T) {
-		run(t, &skipModel{skipRules: skipRules{startsAgain: true}, numbers: 1, highest: 2}, quickLimit, "ballot 0 is used again")
+		run(t, with(skipRules{startsAgain: true}), quickLimit, "ballot 0 is used again")
 	})
 }
 
 // A promise need not say what is decided as long as it says how it voted: whoever forgets votes must
 // say it.
 func TestSkipNeedsNoDecisionsWhereVotesStay(t *testing.T) {
-	run(t, &skipModel{skipRules: skipRules{votesOnly: true}, numbers: 1, highest: 2}, quickLimit, "")
+	run(t, with(skipRules{votesOnly: true}), quickLimit, "")
 }
