@@ -20,6 +20,7 @@ var rooms = []room{
 	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
 	{folder: "protocol/paxos/issmodel"},
 	{folder: "protocol/quorum", may: []string{"protocol"}},
+	{folder: "protocol/slots", may: []string{"protocol"}},
 	{folder: "protocol"},
 	{folder: "order", may: []string{"protocol"}},
 	{folder: "wal"},

@@ -71,10 +71,10 @@ func (s *Paxos) loadCells(cells []protocol.Cell) error {
 		switch {
 		case err != nil:
 			return err
-		case c.slot <= s.log.last():
+		case c.slot <= s.log.Last():
 			s.disk.stale = append(s.disk.stale, c.slot)
-		case c.slot > s.log.last()+1:
-			return &protocol.CorruptError{What: "cell", Detail: fmt.Sprintf("slot %d, but the log ends at %d", c.slot, s.log.last())}
+		case c.slot > s.log.Last()+1:
+			return &protocol.CorruptError{What: "cell", Detail: fmt.Sprintf("slot %d, but the log ends at %d", c.slot, s.log.Last())}
 		default:
 			s.cell = c
 			s.ballot = max(s.ballot, c.promised)
@@ -88,16 +88,16 @@ func (s *Paxos) furthest() protocol.Index {
 	if s.cell.accepted != 0 {
 		return s.cell.slot
 	}
-	return s.log.last()
+	return s.log.Last()
 }
 
 // votes reports whether a question about a slot is for this member to answer now: it knows all slots
 // before it. Who asks about a decided slot is told what was decided.
 func (s *Paxos) votes(m *protocol.Message, slot protocol.Index) bool {
-	if slot <= s.log.last() {
+	if slot <= s.log.Last() {
 		s.tell(m.From, slot-1)
 	}
-	return slot == s.log.last()+1 // with more, receive asks the sender for what is missing
+	return slot == s.log.Last()+1 // with more, receive asks the sender for what is missing
 }
 
 // onPrepare is phase 1 at an acceptor.

@@ -50,7 +50,7 @@ func (s *Paxos) whole(e *protocol.Entry) bool {
 // promises there has these slots in its log, and says whether it lacks bodies.
 func (s *Paxos) holds(id protocol.MemberID) bool {
 	if id == s.cfg.Self {
-		return !s.bodies.missing && s.disk.durable == s.log.last()
+		return !s.bodies.missing && s.disk.Durable.Last == s.log.Last()
 	}
 	p := s.peer(id)
 	return p != nil && p.promised >= s.try.slot && !p.lacking

@@ -57,7 +57,7 @@ func (c *Chain) Restore(s protocol.Section) error {
 // compare compares the log with that of a leader, which says what its chain is. The logs must be equally
 // long: usually they are, because a slot is decided only now and then.
 func (s *Paxos) compare(m *protocol.Message, p Part) {
-	if m.Commit == s.log.last() && p.Chain != s.log.chain.sum {
+	if m.Commit == s.log.Last() && p.Chain != s.log.chain.sum {
 		panic(fmt.Sprintf("slotpaxos: member %s: of %d slots it does not know what member %s does", s.cfg.Self, m.Commit, m.From))
 	}
 }

@@ -35,7 +35,7 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 
 // changing reports whether an earlier change is under way.
 func (s *Paxos) changing() bool {
-	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.last()
+	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
 }
 
 // nextConfig makes the entry of the change that waits. Whether the change still makes sense is decided
@@ -134,7 +134,7 @@ func (s *Paxos) obeyConfig() {
 		s.trackPeers()
 	}
 	m := s.conf.Find(s.cfg.Self)
-	if s.role == protocol.Follower || m != nil && !m.Learner || s.role == protocol.Leader && s.settled() < s.log.last() {
+	if s.role == protocol.Follower || m != nil && !m.Learner || s.role == protocol.Leader && s.settled() < s.log.Last() {
 		return
 	}
 	if to := s.mostAdvanced(); to != 0 {

@@ -17,21 +17,12 @@ func (s *Paxos) Check() error {
 }
 
 func checkLog(s *Paxos) error {
-	held := 0
-	for i := range s.log.entries {
-		e := &s.log.entries[i]
-		if e.Index != s.log.base+1+protocol.Index(i) || e.Term == 0 {
-			return fmt.Errorf("entry %d of term %d at %d", e.Index, e.Term, s.log.base+1+protocol.Index(i))
-		}
-		if e.Index > s.log.light {
-			held += e.Bytes()
-		}
+	if err := s.log.Check(); err != nil {
+		return err
 	}
 	switch {
-	case held != s.log.held:
-		return fmt.Errorf("entries of %d bytes are held, says %d", held, s.log.held)
 	case s.given != s.settled() && s.started:
-		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.last(), s.settled(), s.given)
+		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.given)
 	case len(s.conf.Members) > 0:
 		return s.conf.Validate()
 	}
@@ -41,8 +32,8 @@ func checkLog(s *Paxos) error {
 func checkCell(s *Paxos) error {
 	c := &s.cell
 	switch {
-	case c.slot == 0 && (c.promised != 0 || c.accepted != 0), c.slot != 0 && c.slot != s.log.last()+1:
-		return fmt.Errorf("a cell of slot %d, promised %s; the log ends at %d", c.slot, c.promised, s.log.last())
+	case c.slot == 0 && (c.promised != 0 || c.accepted != 0), c.slot != 0 && c.slot != s.log.Last()+1:
+		return fmt.Errorf("a cell of slot %d, promised %s; the log ends at %d", c.slot, c.promised, s.log.Last())
 	case c.accepted > c.promised:
 		return fmt.Errorf("slot %d: accepted %s above the promised %s", c.slot, c.accepted, c.promised)
 	case c.promised > s.ballot:
@@ -54,16 +45,10 @@ func checkCell(s *Paxos) error {
 }
 
 func checkDisk(s *Paxos) error {
-	d := &s.disk
-	if d.durable > s.log.last() || d.done > d.seq || d.written > d.seq || d.state > d.written || d.commit > s.log.last() {
-		return fmt.Errorf("disk: durable %d of %d, done %d, written %d, state %d of %d, decided %d", d.durable, s.log.last(), d.done, d.written, d.state, d.seq, d.commit)
+	if d := &s.disk; d.state > d.Written || d.commit > s.log.Last() {
+		return fmt.Errorf("disk: written %d, state %d, decided %d", d.Written, d.state, d.commit)
 	}
-	for i, w := range d.pending {
-		if w.seq <= d.done || w.seq > d.seq || w.last > s.log.last() || i > 0 && w.seq <= d.pending[i-1].seq {
-			return fmt.Errorf("disk: pending %+v, done %d of %d", w, d.done, d.seq)
-		}
-	}
-	return nil
+	return s.disk.Check(s.log.Last())
 }
 
 func checkRole(s *Paxos) error {
@@ -91,8 +76,8 @@ func checkRole(s *Paxos) error {
 func checkTry(s *Paxos) error {
 	t := &s.try
 	switch {
-	case t.phase != idle && t.slot != s.log.last()+1:
-		return fmt.Errorf("proposes for slot %d; the log ends at %d", t.slot, s.log.last())
+	case t.phase != idle && t.slot != s.log.Last()+1:
+		return fmt.Errorf("proposes for slot %d; the log ends at %d", t.slot, s.log.Last())
 	case t.phase == accepting && (t.value.Index != t.slot || !t.value.Applicable()):
 		return fmt.Errorf("proposes entry %d, of %d bytes, for slot %d", t.value.Index, t.value.Bytes(), t.slot)
 	case t.found >= s.ballot && t.found != 0:

@@ -33,7 +33,7 @@ func (s *Paxos) tellOrigins(proposer protocol.MemberID, p Part) {
 
 func onHeld(s *Paxos, m *protocol.Message, p Part) {
 	h := &s.held
-	if p.Slot != s.log.last()+1 || p.Slot == h.slot && p.Ballot < h.ballot {
+	if p.Slot != s.log.Last()+1 || p.Slot == h.slot && p.Ballot < h.ballot {
 		return // it is learned already, or not known here who is to vote there
 	}
 	if p.Slot != h.slot || p.Ballot != h.ballot {

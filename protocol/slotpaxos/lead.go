@@ -121,23 +121,23 @@ func (s *Paxos) standForElection(forced bool) {
 	s.giveWay()
 	s.rest()
 	self := s.conf.Find(s.cfg.Self)
-	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.leader = 0
 		s.askToLeave()
 		return
 	}
 	s.role, s.leader = protocol.Candidate, 0
 	s.lead.forced = forced
-	s.ballot = s.ballot.after(self)
+	s.ballot = s.ballot.After(self)
 	s.writeState()
-	s.disk.state = s.disk.seq
+	s.disk.state = s.disk.Seq
 	s.begin()
 }
 
 // askToLeave asks the others whether the configuration that removed this member is settled: no leader
 // sends it anything any more.
 func (s *Paxos) askToLeave() {
-	if s.settled() == s.log.last() {
+	if s.settled() == s.log.Last() {
 		return
 	}
 	for _, id := range s.conf.Voters() {
@@ -150,7 +150,7 @@ func (s *Paxos) askToLeave() {
 func (s *Paxos) becomeLeader() {
 	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
 	s.trackPeers()
-	s.lead.beat, s.lead.beaten = s.now, s.log.last()
+	s.lead.beat, s.lead.beaten = s.now, s.log.Last()
 }
 
 // trackPeers keeps the peers as the configuration says.
@@ -171,7 +171,7 @@ func (s *Paxos) trackPeers() {
 
 // tendLead is what a leader does from time to time.
 func (s *Paxos) tendLead() {
-	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.giveWay()
 		return
 	}
@@ -186,7 +186,7 @@ func (s *Paxos) tendLead() {
 	}
 	s.promote()
 	s.fill() // if this member's own promise came too late
-	s.lead.beaten = s.log.last()
+	s.lead.beaten = s.log.Last()
 }
 
 // quorumHeard is the latest instant at which a quorum had been heard of.
@@ -207,7 +207,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.compare(m, p)
 	if !s.remembers(p) {
 		s.forgot = true // docs/identity.md
-		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.last()}
+		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}
 	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot, Lacking: s.bodies.missing})
@@ -217,7 +217,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 // says in which slot it did so last.
 func (s *Paxos) remembers(p Part) bool {
 	switch {
-	case p.Slot <= s.log.last():
+	case p.Slot <= s.log.Last():
 		return true
 	case p.Accepted != 0:
 		return s.cell.slot == p.Slot && s.cell.accepted >= p.Accepted
@@ -234,8 +234,8 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Commit >= peer.last && m.Commit+1 >= peer.promised { // else it may be older than what is known
 		peer.lacking = p.Lacking
 	}
-	peer.last = max(peer.last, min(m.Commit, s.log.last()))
-	if p.Slot > s.log.last() {
+	peer.last = max(peer.last, min(m.Commit, s.log.Last()))
+	if p.Slot > s.log.Last() {
 		s.lead.fill = true
 		s.fill()
 	}

@@ -4,61 +4,18 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
-// log are the decided entries after a snapshot, contiguous.
+// log are the decided entries after a snapshot, and the chain of all that was decided, up to the last one.
 type log struct {
-	base    protocol.Index
-	entries []protocol.Entry // base+1 …
-	// configAt is the index of the last configuration; 0: the first one.
-	configAt protocol.Index
-	chain    Chain // of all that was decided, up to the last entry
-	// Entries up to light hold no payload; held is the bytes of the others.
-	light protocol.Index
-	held  int
-}
-
-func (l *log) last() protocol.Index { return l.base + protocol.Index(len(l.entries)) }
-
-// at is an entry with its envelope, which lighten dropped.
-func (l *log) at(i protocol.Index) protocol.Entry {
-	e := l.entries[i-l.base-1]
-	if e.Head() == nil {
-		e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
-	}
-	return e
+	slots.Log
+	chain Chain
 }
 
 func (l *log) append(e protocol.Entry) {
-	l.entries = append(l.entries, e)
-	l.held += e.Bytes()
+	l.Append(e)
 	l.chain.Apply(&e)
-	if e.Kind == protocol.EntryConfig {
-		l.configAt = e.Index
-	}
-}
-
-// lighten drops payloads of the oldest entries beyond a number of bytes, as far as the disk
-// holds them.
-func (l *log) lighten(durable protocol.Index, most int) {
-	l.light = max(l.light, l.base)
-	for l.light < durable && l.held > most {
-		l.light++
-		e := &l.entries[l.light-l.base-1]
-		l.held -= e.Bytes()
-		e.Lighten(!e.Kind.Commands()) // who applies configurations reads them here
-	}
-}
-
-// compact forgets entries that a durable snapshot covers.
-func (l *log) compact(to protocol.Index) {
-	for ; l.base < to; l.base++ {
-		if l.base+1 > l.light {
-			l.held -= l.entries[0].Bytes()
-		}
-		l.entries[0] = protocol.Entry{} // its memory
-		l.entries = l.entries[1:]
-	}
 }
 
 // learn takes over what is decided in the slot after the last. The cell goes: from now on the entry
@@ -102,7 +59,7 @@ func (s *Paxos) dropCell() {
 // onDecided: who accepted under that ballot has the entry. Others ask for it, in receive.
 func onDecided(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
-	if p.Slot == s.log.last()+1 && s.cell.accepted == p.Ballot {
+	if p.Slot == s.log.Last()+1 && s.cell.accepted == p.Ballot {
 		s.learn(s.cell.entry)
 		s.resume()
 	}
@@ -135,36 +92,24 @@ func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
 
 // tell sends a member entries after an index, as many as fit into a message, or a snapshot.
 func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
-	if after < s.log.base {
+	if after < s.log.Base {
 		s.sendSnapshot(to)
 		return
 	}
-	if after >= s.log.last() || to == s.cfg.Self {
+	if after >= s.log.Last() || to == s.cfg.Self {
 		return
 	}
-	entries := s.log.entries[after-s.log.base:]
-	if most := s.cfg.MaxFrameEntries; most > 0 && len(entries) > most {
-		entries = entries[:most]
-	}
-	entries = entries[:protocol.Fitting(entries, s.cfg.MaxFrameBytes)]
-	m := s.send(to, MsgTell, Part{})
-	m.Entries = make([]protocol.Entry, len(entries))
-	for i := range entries {
-		m.Entries[i] = s.log.at(entries[i].Index)
-		if e := &m.Entries[i]; e.BodySize > 0 {
-			e.Form = protocol.FormWhole // what was missing may be here by now
-		}
-	}
+	s.send(to, MsgTell, Part{}).Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
 }
 
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
-	before := s.log.last()
+	before := s.log.Last()
 	for i := range m.Entries {
-		if m.Entries[i].Index == s.log.last()+1 && readable(&m.Entries[i]) {
+		if m.Entries[i].Index == s.log.Last()+1 && readable(&m.Entries[i]) {
 			s.learn(m.Entries[i])
 		}
 	}
-	if s.log.last() > before {
+	if s.log.Last() > before {
 		s.pull = pull{}
 		s.resume()
 	}
@@ -182,16 +127,16 @@ func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	s.see(Ballot(in.Term), in.From)
 	var chain Chain
-	if in.Base.Index <= s.log.last() || in.Base.Restore(&chain) != nil { // who received it has looked
+	if in.Base.Index <= s.log.Last() || in.Base.Restore(&chain) != nil { // who received it has looked
 		return
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
 	s.give()
-	s.log = log{base: base.Index, light: base.Index, configAt: base.Index, chain: chain}
+	s.log = log{slots.After(base.Index), chain}
 	s.conf, s.given = numbered(base.Config), base.Index
 	s.bodies = bodies{any: true, missing: true} // until the owner has looked
-	s.disk.install()
+	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	s.dropCell()
 	s.writeState()

@@ -6,16 +6,11 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
-// Ballot orders proposals for a slot. No two members have the same one: its low byte is the member's
-// slot in the configuration, which no other member of the cluster's history has.
-type Ballot uint64
-
-// after is a member's lowest ballot that is higher than b.
-func (b Ballot) after(m *protocol.Member) Ballot { return (b>>8+1)<<8 | Ballot(m.Slot) }
-
-func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b>>8, b&0xff) }
+// Ballot orders proposals for a slot.
+type Ballot = slots.Ballot
 
 // The messages. In all of them Term is the highest ballot that the sender knows, and Commit is how
 // many slots it knows to be decided. Who knows less asks.

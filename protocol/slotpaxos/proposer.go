@@ -37,7 +37,7 @@ type try struct {
 
 // begin starts phase 1 for the next slot.
 func (s *Paxos) begin() {
-	s.try = try{phase: preparing, slot: s.log.last() + 1}
+	s.try = try{phase: preparing, slot: s.log.Last() + 1}
 	s.askVoters()
 }
 
@@ -295,7 +295,7 @@ func (s *Paxos) next() (e protocol.Entry, early, ok bool) {
 		e, early = s.dequeue()
 		return e, early, true
 	}
-	if l.fill || s.cell.accepted != 0 || s.settled() < s.log.last() {
+	if l.fill || s.cell.accepted != 0 || s.settled() < s.log.Last() {
 		e = protocol.Entry{Kind: protocol.EntryNoop}
 		e.SealPayload()
 		return e, false, true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
 // Paxos is one instance on one member. See protocol.Core for how to use it.
@@ -65,7 +66,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	}
 	s := &Paxos{
 		cfg: cfg, chance: uint64(cfg.Self), ballot: Ballot(rec.State.Term),
-		log: log{base: rec.Base.Index}, conf: numbered(rec.Base.Config), given: rec.Base.Index,
+		log: log{Log: slots.After(rec.Base.Index)}, conf: numbered(rec.Base.Config), given: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
 	}
 	if err := rec.Base.Restore(&s.log.chain); err != nil {
@@ -77,13 +78,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 			return nil, err
 		}
 	}
-	if rec.State.Commit > s.log.last() {
-		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", s.log.last(), rec.State.Commit)}
+	if rec.State.Commit > s.log.Last() {
+		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", s.log.Last(), rec.State.Commit)}
 	}
 	if err := s.loadCells(rec.Cells); err != nil {
 		return nil, err
 	}
-	s.disk = disk{durable: s.log.last(), commit: rec.State.Commit}
+	s.disk.Durable.Last, s.disk.commit = s.log.Last(), rec.State.Commit
 	return s, nil
 }
 
@@ -96,19 +97,16 @@ func numbered(c protocol.Config) protocol.Config {
 
 // load takes a decided entry from the disk.
 func (s *Paxos) load(e *protocol.Entry) error {
-	if e.Index != s.log.last()+1 {
-		return &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("entry %d after %d", e.Index, s.log.last())}
+	c, err := s.log.Load(e)
+	if err != nil {
+		return err
 	}
-	if e.Kind == protocol.EntryConfig {
-		c, err := protocol.DecodeConfig(e.Payload)
-		if err != nil {
-			return err
-		}
-		s.conf = c
+	if c != nil {
+		s.conf = *c
 	}
-	s.log.append(*e)
+	s.log.chain.Apply(e)
 	s.bodies.learned(e)
-	s.log.lighten(e.Index, s.cfg.CacheBytes)
+	s.log.Lighten(e.Index, s.cfg.CacheBytes)
 	return nil
 }
 
@@ -118,12 +116,12 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 		return
 	}
 	s.now, s.out = now, out
-	s.disk.begin()
+	s.disk.Begin()
 	if !s.started {
 		s.started = true
 		s.rest()
 	}
-	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.configAt
+	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
 	s.take(in)
 	for len(s.inbox) > 0 {
 		m := s.inbox[0]
@@ -133,9 +131,9 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.timers()
 	s.serveReads()
 	s.give()
-	s.disk.end(s.log.last(), now)
-	s.log.lighten(s.disk.durable, s.cfg.CacheBytes)
-	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.configAt {
+	s.disk.End(slots.Extent{Last: s.log.Last()}, now)
+	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
+	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
 		out.Changed = true
 	}
 	out.WakeAt = s.wakeAt()
@@ -160,7 +158,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Persisted:
 		s.persisted(in.Seq)
 	case protocol.Compact:
-		s.log.compact(min(in.Index, s.given))
+		s.log.Compact(min(in.Index, s.given))
 	case protocol.SnapshotReceived:
 		s.snapshotReceived(in)
 	case protocol.SnapshotSent:
@@ -192,14 +190,14 @@ func (s *Paxos) receive(m *protocol.Message) {
 	if h := handlers[m.Type]; h != nil {
 		h(s, m, p)
 	}
-	if m.Commit > s.log.last() {
+	if m.Commit > s.log.Last() {
 		s.ask(m.From)
 	}
 }
 
 // send lets a message leave now. A message to this member itself is received in the same step.
 func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.last(), Part: &p}
+	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
 	if to == s.cfg.Self {
 		s.inbox = append(s.inbox, m)
 	} else {
@@ -217,7 +215,7 @@ func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *p
 		return m
 	}
 	s.out.Send = s.out.Send[:len(s.out.Send)-1]
-	s.out.Seq = s.disk.touch()
+	s.out.Seq = s.disk.Touch()
 	s.out.Release = append(s.out.Release, m)
 	return m
 }
@@ -281,16 +279,16 @@ func (s *Paxos) wakeAt() time.Duration {
 // them to learn that it is decided. When the next slot is decided, a majority of its own voters has all
 // up to it in their logs.
 func (s *Paxos) settled() protocol.Index {
-	if at := s.log.configAt; at == s.log.last() && at > s.log.base && s.cfg.Mutant != MutantSettleAtOnce {
+	if at := s.log.ConfigAt; at == s.log.Last() && at > s.log.Base && s.cfg.Mutant != MutantSettleAtOnce {
 		return at - 1
 	}
-	return s.log.last()
+	return s.log.Last()
 }
 
 // give hands over what is newly settled.
 func (s *Paxos) give() {
 	for ; s.given < s.settled(); s.given++ {
-		s.out.Commit = append(s.out.Commit, s.log.at(s.given+1))
+		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
 	}
 }
 
@@ -298,9 +296,9 @@ func (s *Paxos) give() {
 func (s *Paxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
-		First: s.log.base + 1, Last: s.log.last(), Durable: s.disk.durable, Commit: s.given, Config: s.conf.Clone(),
+		First: s.log.Base + 1, Last: s.log.Last(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
 		Routes:  []protocol.Route{{To: s.leader, Term: protocol.Term(s.ballot)}},
-		Removed: s.removed() && s.settled() == s.log.last(), Placement: string(s.cfg.Placement),
+		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Lacking: s.bodies.missing,
 	}
 	if s.role == protocol.Leader {

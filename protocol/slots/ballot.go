@@ -1,0 +1,16 @@
+package slots
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Ballot orders proposals for a slot. No two members have the same one: its low byte is the member's
+// slot in the configuration, which no other member of the cluster's history has.
+type Ballot uint64
+
+// After is a member's lowest ballot that is higher than b.
+func (b Ballot) After(m *protocol.Member) Ballot { return (b>>8+1)<<8 | Ballot(m.Slot) }
+
+func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b>>8, b&0xff) }
