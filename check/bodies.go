@@ -52,6 +52,10 @@ type Body struct {
 //
 // A body is live from when its entry is decided until the state machine drops it.
 type Bodies struct {
+	// Appends: logs hold decided entries only. So an entry that is written replaces none after it, and what
+	// cells have of those stays.
+	Appends bool
+
 	cut   func(body []byte, k, row uint8) ([]byte, error)
 	facts map[slot]*bodyFact
 	disks map[uint64]*bodyDisk
@@ -112,10 +116,11 @@ const released = ^uint64(0)
 // pendingBody is a write that is not known to be durable: an entry with its body, or (alone) a
 // body in another form. bare: an entry that has no body anywhere.
 type pendingBody struct {
-	seq         uint64
-	index       uint64
-	held        heldBody
-	alone, bare bool
+	seq   uint64
+	index uint64
+	held  heldBody
+	// appended: it replaces no entry after it.
+	alone, bare, appended bool
 }
 
 // NewBodies returns a judge that knows of no bodies. cut makes rows, as the members do.
@@ -164,7 +169,7 @@ func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
 	}
 	d := b.of(member)
 	delete(d.spoilt, e.Index)
-	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0}
+	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0, appended: b.Appends}
 	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
 		if err := b.mayPrune(member, &e, was.form); err != nil {
 			return err
@@ -259,7 +264,11 @@ func (b *Bodies) isLive(index uint64, h heldBody) bool {
 func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64, heldBody) bool) (changed []uint64) {
 	was := m[p.index]
 	if !p.alone {
-		for i := p.index; i <= d.top; i++ {
+		last := d.top
+		if p.appended {
+			last = p.index
+		}
+		for i := p.index; i <= last; i++ {
 			h, ok := m[i]
 			switch loose := p.bare && i == p.index && live(i, h); {
 			case loose:

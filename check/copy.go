@@ -69,8 +69,12 @@ type cellOf struct {
 	holds  *Record
 }
 
-// accepted is the entry at an index that a cell holds, nil if none does.
+// accepted is the entry at an index that a cell holds, nil if none does. Most cells have the number of
+// their entry's index.
 func (m *image) accepted(index uint64) *Record {
+	if c := m.cells[index]; c.holds != nil && c.holds.Index == index {
+		return c.holds
+	}
 	for _, c := range m.cells {
 		if c.holds != nil && c.holds.Index == index {
 			return c.holds
@@ -115,6 +119,16 @@ func (m *image) configuration() (*Voters, uint64) {
 		}
 	}
 	return m.baseVoters, m.base
+}
+
+// configurationAt is the membership of the last entry up to an index that has one.
+func (m *image) configurationAt(index uint64) *Voters {
+	for i := min(index, m.last()); i > m.base; i-- {
+		if e := m.at(i); e.Voters != nil {
+			return e.Voters
+		}
+	}
+	return m.baseVoters
 }
 
 func (m *image) apply(r *Record) error {

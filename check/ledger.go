@@ -12,7 +12,7 @@ import (
 //
 // All its methods return an error at the first fact that must not be.
 type Ledger struct {
-	// Hints: a leader is a hint. It may lack entries that are decided.
+	// Hints: a leader is a hint. It may lack entries that are decided. Logs hold decided entries only.
 	Hints bool
 
 	leaders map[uint64]uint64 // term → leader
@@ -237,6 +237,9 @@ func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
 	}
 	memory := &l.copies[member].memory
 	by, _ := memory.configuration()
+	if l.Hints {
+		by = memory.configurationAt(index) // those after it were decided in the same step
+	}
 	if e := memory.at(index); e != nil && e.Voters != nil {
 		l.config = index
 		by = e.Voters // nothing else is in force before it is decided
@@ -265,17 +268,16 @@ func (l *Ledger) held(index uint64, how string) error {
 	return nil
 }
 
-// holds reports whether an image has all that was decided up to an index. The last entry may be in a
-// cell: the member has accepted it there, and does not know that it is decided.
+// holds reports whether an image has all that was decided up to an index. The last entries may be in
+// cells: the member has accepted them there, and does not know that they are decided.
 func (l *Ledger) holds(m *image, index uint64) bool {
-	switch at := l.match(m); {
-	case at >= index:
-		return true
-	case at+1 < index:
-		return false
+	for at := l.match(m) + 1; at <= index; at++ {
+		e, d := m.accepted(at), &l.decided[at-1]
+		if e == nil || e.Term != d.term || e.Digest != d.digest {
+			return false
+		}
 	}
-	e, d := m.accepted(index), &l.decided[index-1]
-	return e != nil && e.Term == d.term && e.Digest == d.digest
+	return true
 }
 
 func (l *Ledger) disks() string {
@@ -329,8 +331,14 @@ func (l *Ledger) Configurations() []*Voters {
 			if v, index := m.configuration(); v != nil && index >= l.config && !slices.Contains(out, v) {
 				out = append(out, v)
 			}
-			if e := m.accepted(m.last() + 1); e != nil && e.Voters != nil && !slices.Contains(out, e.Voters) {
-				out = append(out, e.Voters) // it may be decided
+			for i := m.last() + 1; ; i++ { // they may be decided
+				e := m.accepted(i)
+				if e == nil {
+					break
+				}
+				if e.Voters != nil && !slices.Contains(out, e.Voters) {
+					out = append(out, e.Voters)
+				}
 			}
 		}
 	}

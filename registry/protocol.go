@@ -31,7 +31,7 @@ type Core struct {
 	// Proposing is how the core takes proposals.
 	Proposing protocol.Proposing
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack
-	// entries that are decided. Judges ask.
+	// entries that are decided. Logs hold decided entries only. Judges ask.
 	Hints bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo

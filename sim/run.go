@@ -478,6 +478,9 @@ func (m *Member) judgeLogSize() error {
 	s := m.own
 	limit := 8*int64(s.SnapshotBytes) + 2*m.between + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
+	if m.w.set.protocol.Core.Accepted != nil {
+		limit *= 2 // an entry stands in a cell, and then in the log
+	}
 	if size := m.log.Size(); size > limit {
 		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.id, size, s.SnapshotBytes, limit)
 	}
