@@ -353,7 +353,8 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writin
 func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
-	cut = min(cut, h.given) // the snapshot may have come from another member, and the core not know of it yet
+	cut = min(cut, h.given)                // the snapshot may have come from another member, and the core not know of it yet
+	cut = min(cut, st.Commit-st.Unwritten) // the rest comes into the log later
 	if cut >= st.First {
 		h.Step(protocol.Compact{Index: cut})
 		h.host.BodiesCompacted(cut)

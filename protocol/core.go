@@ -385,7 +385,10 @@ type Status struct {
 	Last    Index
 	Durable Index // what this member's own disk holds
 	Commit  Index
-	Config  Config
+	// Unwritten is how many of the last committed entries stand in cells alone, as far as is known, and are
+	// written to the log later.
+	Unwritten Index
+	Config    Config
 	// Undecided: Config is in this member's log, and not known here to be committed.
 	Undecided bool
 	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
