@@ -1,0 +1,174 @@
+package paxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// removed reports whether this member was removed for ever, as far as it knows.
+func (s *Paxos) removed() bool { return slices.Contains(s.conf.Removed, s.cfg.Self) }
+
+// proposeChange takes a change in on the leader. It waits there until all before it is decided.
+func (s *Paxos) proposeChange(in protocol.ProposeChange) {
+	switch {
+	case s.removed():
+		s.refuse(in.Context, protocol.ReasonRemoved)
+	case s.role != protocol.Leader && s.leader != 0:
+		s.refuse(in.Context, protocol.ReasonNotLeader)
+	case s.role != protocol.Leader:
+		s.refuse(in.Context, protocol.ReasonNoLeader)
+	case s.lead.hand.to != 0:
+		s.refuse(in.Context, protocol.ReasonTransferring)
+	case in.Target != nil:
+		s.refuse(in.Context, protocol.ReasonInvalidChange) // this protocol's instances are not woven
+	case s.changing():
+		s.refuse(in.Context, protocol.ReasonChangePending)
+	default:
+		if _, reason := s.changed(in.Changes); reason != protocol.ReasonNone {
+			s.refuse(in.Context, reason)
+			return
+		}
+		s.lead.change = &in
+		s.fill()
+		s.advance()
+	}
+}
+
+// changing reports whether an earlier change is under way.
+func (s *Paxos) changing() bool {
+	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.phase != ready || s.log.Last() < s.prop.floor
+}
+
+// undecided is the configuration that is proposed and not decided; nil if there is none.
+func (s *Paxos) undecided() *protocol.Config {
+	if s.role != protocol.Leader || s.prop.end <= s.log.Last() {
+		return nil
+	}
+	// Nothing is proposed after it.
+	v := s.acc.votes[s.prop.end]
+	if v.entry.Kind != protocol.EntryConfig {
+		return nil
+	}
+	c, _ := protocol.DecodeConfig(v.entry.Payload) // which was readable
+	return &c
+}
+
+// nextConfig makes the entry of the change that waits. Whether the change still makes sense is decided
+// now: something may have been decided in between.
+func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
+	in := s.lead.change
+	s.lead.change = nil
+	next, reason := s.changed(in.Changes)
+	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) {
+		reason = s.keepsBodies(&next)
+	}
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return e, false
+	}
+	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
+	e.SealPayload()
+	return e, true
+}
+
+// proposing is the configuration that this member proposes, or will; nil if it is none.
+func (s *Paxos) proposing() *protocol.Config {
+	if in := s.lead.change; in != nil {
+		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
+			return &c
+		}
+	}
+	return s.undecided()
+}
+
+// changed is the configuration after the changes, or why they are not made.
+func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
+	next, reason := s.conf.Changed(changes)
+	switch {
+	case reason != protocol.ReasonNone:
+		return next, reason
+	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes && len(next.Members) > len(s.conf.Members):
+		return next, protocol.ReasonTooLarge
+	case slices.Equal(next.Voters(), s.conf.Voters()):
+		return next, protocol.ReasonNone
+	}
+	return next, s.wise(&next)
+}
+
+// wise reports whether the voters after a change can decide it, and go on after it: a quorum of them
+// answers, and none that we know is far behind.
+func (s *Paxos) wise(next *protocol.Config) protocol.Reason {
+	var answer []protocol.MemberID
+	for _, id := range next.Voters() {
+		p := s.peer(id)
+		if id == s.cfg.Self || p != nil && s.active(p) {
+			answer = append(answer, id)
+		}
+		if m := s.conf.Find(id); m != nil && m.Learner && (p == nil || !s.caughtUp(p)) {
+			return protocol.ReasonUnsafeChange
+		}
+	}
+	quorate := acceptors(next).Vote(func(id protocol.MemberID) quorum.Answer {
+		if slices.Contains(answer, id) {
+			return quorum.Granted
+		}
+		return quorum.Missing
+	}) == quorum.Won
+	// A cluster of one can only grow by waiting for its second member.
+	if grows := len(s.conf.Voters()) == 1 && len(next.Voters()) == 2; !grows && !quorate {
+		return protocol.ReasonUnsafeChange
+	}
+	return protocol.ReasonNone
+}
+
+// caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
+func (s *Paxos) caughtUp(p *peer) bool {
+	return s.active(p) && !s.streaming[p.id] && p.match >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+}
+
+// promote makes a joining member a voter once it is caught up.
+func (s *Paxos) promote() {
+	if s.changing() || s.lead.hand.to != 0 {
+		return
+	}
+	for i := range s.conf.Members {
+		m := &s.conf.Members[i]
+		if p := s.peer(m.ID); m.Joining && p != nil && s.caughtUp(p) {
+			s.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
+			return
+		}
+	}
+}
+
+// obeyConfig does what a configuration asks that is in force now, in the place of one with other voters: a
+// leader asks the new ones for promises. Of these it knows only that the old ones gave them.
+func (s *Paxos) obeyConfig(before []protocol.MemberID) {
+	switch s.role {
+	case protocol.Leader:
+		s.trackPeers()
+		if !slices.Equal(before, s.conf.Voters()) {
+			s.prepare()
+		}
+	case protocol.Candidate, protocol.PreCandidate:
+		if m := s.conf.Find(s.cfg.Self); m == nil || m.Learner {
+			s.giveWay()
+		}
+	}
+}
+
+// configSettled: the slot after a configuration is decided. A leader that is no voter any more has gone on
+// until now, and hands over.
+func (s *Paxos) configSettled() {
+	if m := s.conf.Find(s.cfg.Self); s.role != protocol.Leader || m != nil && !m.Learner {
+		return
+	}
+	for _, p := range s.lead.peers {
+		s.sendAccept(p, nil) // nobody else tells those that leave what is decided
+	}
+	if p := s.mostAdvanced(); p != nil {
+		s.send(p.id, MsgLead, Part{Ballot: s.ballot})
+	}
+	s.giveWay()
+}

@@ -1,0 +1,158 @@
+package paxos
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
+)
+
+// Ballot orders the proposals for a slot.
+type Ballot = slots.Ballot
+
+// The messages. In all of them Commit is up to where the sender knows all slots to be decided. Term is the
+// highest ballot that the sender knows.
+const (
+	MsgProbe          = protocol.FirstOwnType + iota // would you promise? Slot: the last of which the sender has anything
+	MsgProbed                                        // the answer, perhaps no
+	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
+	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; More: there are others
+	MsgAccept                                        // phase 2: Ballot, entries. Those up to Commit are decided
+	MsgAccepted                                      // Ballot, Slot: all up to here is decided or accepted under the ballot
+	MsgRefused                                       // Ballot: one that is higher than what was asked for
+	MsgHeartbeat                                     // a leader's. Slot: what the receiver acknowledged; Promised: it has
+	MsgAlive                                         // the answer: as Accepted, of the disk; Hint: of the memory; Logged
+	MsgPropose                                       // entries for the leader
+	MsgProposeRefused                                // ID, Reason
+	MsgRead                                          // a read for the leader. Round: the sender's life
+	MsgReadAnswer                                    // Slot: the read point; or Reason
+	MsgLead                                          // stand for election at once
+	MsgAsk                                           // for the slots after Commit
+	MsgTell                                          // decided entries
+)
+
+// Codec is what members know of these messages.
+var Codec = &protocol.Codec{
+	Types: []protocol.Traits{
+		{Name: "Probe", Way: protocol.Urgent}, {Name: "Probed", Way: protocol.Urgent},
+		{Name: "Prepare"}, {Name: "Promise"},
+		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
+		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
+		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
+		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+	},
+	Decode: decode, Describe: describe, Claims: claims,
+}
+
+// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// something depends on the type; unused ones are zero.
+type Part struct {
+	Ballot             Ballot
+	Slot, Hint, Logged protocol.Index
+	Round              uint64 // Heartbeat, Alive: the confirmation of leadership; Read, ReadAnswer: who asked
+	// ProposeRefused: whose first command it is, and why not. ReadAnswer: why not.
+	ID       protocol.ProposalID
+	Reason   protocol.Reason
+	Force    bool // Prepare: the leader has handed over
+	More     bool // Promise: there are slots after Hint of which the sender has something. Heartbeat: the sender does not lead yet
+	Lacking  bool // Promise, Accepted, Alive: bodies of decided entries are missing here
+	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
+	// Ballots are those of the entries after Commit, in a Promise.
+	Ballots []Ballot
+}
+
+const partSize = 8*8 + 2
+
+// mostBallots is how many entries a Promise may have.
+const mostBallots = 4096
+
+// Append implements protocol.Part.
+func (p *Part) Append(dst []byte) []byte {
+	for _, v := range [...]uint64{
+		uint64(p.Ballot), uint64(p.Slot), uint64(p.Hint), uint64(p.Logged), p.Round,
+		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+	} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	dst = append(dst, bit(p.Force)|bit(p.More)<<1|bit(p.Lacking)<<2|bit(p.Promised)<<3, byte(p.Reason))
+	for _, b := range p.Ballots {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(b))
+	}
+	return dst
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// decode is the codec's. A message and its part are one piece of memory.
+func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
+	if n := len(b) - partSize; n < 0 || n%8 != 0 || n > 8*mostBallots || n > 0 && t != MsgPromise {
+		return nil, &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(b))}
+	}
+	m := &struct {
+		protocol.Message
+		part Part
+	}{}
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	flags := b[64]
+	m.part = Part{
+		Ballot: Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
+		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
+		Reason: protocol.Reason(b[65]), Force: flags&1 != 0, More: flags&2 != 0, Lacking: flags&4 != 0, Promised: flags&8 != 0,
+	}
+	for at := partSize; at < len(b); at += 8 {
+		m.part.Ballots = append(m.part.Ballots, Ballot(binary.LittleEndian.Uint64(b[at:])))
+	}
+	m.Part = &m.part
+	return &m.Message, nil
+}
+
+// describe says for a person what is in a message.
+func describe(m *protocol.Message) string {
+	p := partOf(m)
+	var s []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			s = append(s, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.Ballot != 0, "ballot %s", p.Ballot)
+	add(p.Slot != 0, "slot %d", p.Slot)
+	add(p.Hint != 0, "hint %d", p.Hint)
+	add(p.Logged != 0, "logged %d", p.Logged)
+	add(len(p.Ballots) > 0, "accepted %s", p.Ballots)
+	add(p.More, "more")
+	add(p.Force, "forced")
+	add(p.Lacking, "lacking")
+	add(p.Promised, "promised")
+	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	return strings.Join(s, " ")
+}
+
+// claims says for judges what must be so if a member sends a message.
+func claims(m *protocol.Message) (c protocol.Claims) {
+	switch p := partOf(m); m.Type {
+	case MsgPrepare, MsgAccept:
+		c.Term = true // it is the sender's ballot
+	case MsgHeartbeat:
+		c.Acked = p.Slot
+	case MsgLead:
+		c.Moves = true
+	}
+	return c
+}
+
+// partOf is a message's part, or an empty one.
+func partOf(m *protocol.Message) Part {
+	if p, ok := m.Part.(*Part); ok {
+		return *p
+	}
+	return Part{}
+}

@@ -1,0 +1,51 @@
+package paxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// The mutants.
+const (
+	MutantAcceptBelowPromise protocol.Mutant = "paxos-accept-below-promise"
+	MutantPromiseEarly       protocol.Mutant = "paxos-promise-early"
+	MutantAcceptedEarly      protocol.Mutant = "paxos-accepted-early"
+	MutantPromiseForgets     protocol.Mutant = "paxos-promise-forgets"
+	MutantPromiseUndecided   protocol.Mutant = "paxos-promise-leaves-out-decided"
+	MutantPromiseFirstPart   protocol.Mutant = "paxos-promise-first-part"
+	MutantOwnValue           protocol.Mutant = "paxos-own-value"
+	MutantAnyFound           protocol.Mutant = "paxos-any-found"
+	MutantCountOlderBallot   protocol.Mutant = "paxos-count-older-ballot"
+	MutantLearnOlderBallot   protocol.Mutant = "paxos-learn-older-ballot"
+	MutantBallotReused       protocol.Mutant = "paxos-ballot-reused"
+	MutantReadAlone          protocol.Mutant = "paxos-read-alone"
+	MutantReadBelowFloor     protocol.Mutant = "paxos-read-below-floor"
+	MutantChangeEarly        protocol.Mutant = "paxos-change-early"
+	MutantSettleAtOnce       protocol.Mutant = "paxos-settle-at-once"
+	MutantChangeLosesBodies  protocol.Mutant = "paxos-change-loses-bodies"
+)
+
+// Mutants lists all of them.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantAcceptBelowPromise, Does: "an acceptor accepts entries under a ballot below the one that it promised"},
+	{Name: MutantPromiseEarly, Does: "an acceptor sends its promise before that is durable"},
+	{Name: MutantAcceptedEarly, Does: "an acceptor says what it has accepted before that is durable"},
+	{Name: MutantPromiseForgets, Does: "a promise does not say what the acceptor has accepted"},
+	{Name: MutantPromiseUndecided, Does: "a promise leaves out the slots that the acceptor knows to be decided"},
+	{Name: MutantPromiseFirstPart, Does: "a promise counts when its first part has come"},
+	{Name: MutantOwnValue, Does: "a new leader proposes no-ops and entries of its own although promises report accepted ones"},
+	{Name: MutantAnyFound, Does: "a new leader proposes the accepted entry that it heard of last, not the one with the highest ballot"},
+	{Name: MutantCountOlderBallot, Does: "an acceptor that accepted an entry under an older ballot lets it count under the new one"},
+	{Name: MutantLearnOlderBallot, Does: "a member takes what it accepted under an older ballot to be what was decided"},
+	{Name: MutantBallotReused, Does: "a member speaks under a ballot before that is durable, and may use it twice"},
+	{Name: MutantReadAlone, Does: "a leader gives read points without asking a quorum"},
+	{Name: MutantReadBelowFloor, Does: "a new leader gives read points before it knows what was decided before it"},
+	{Name: MutantChangeEarly, Does: "a membership is in force on each member when it is accepted there, not when it is decided"},
+	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
+	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
+}
+
+func knownMutant(m protocol.Mutant) bool {
+	return m == "" || slices.ContainsFunc(Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m })
+}

@@ -1,0 +1,56 @@
+package paxos_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/conformance"
+	"github.com/braidlog/braid/protocol/paxos"
+)
+
+var (
+	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 40, "seed after the last one of TestHunt")
+	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
+)
+
+// TestHunt runs seeds beyond those of the suite.
+func TestHunt(t *testing.T) {
+	var trace func(string)
+	if *huntTrace {
+		trace = func(line string) { t.Log(line) }
+	}
+	for seed := *huntFrom; seed < *huntTo; seed++ {
+		for name, change := range settings {
+			for _, bodies := range []int{0, 500} {
+				o := conformance.Options{Bodies: bodies}
+				if what := conformance.HuntWith(paxos.Codec, factory(change), o, seed, trace); what != "" {
+					t.Errorf("%s, bodies %d, seed %d: %s", name, bodies, seed, what)
+				}
+			}
+		}
+	}
+}
+
+// TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds all.
+func TestMutantsAreSeen(t *testing.T) {
+	for _, m := range []protocol.Mutant{
+		paxos.MutantAcceptedEarly, paxos.MutantPromiseForgets, paxos.MutantPromiseUndecided,
+		paxos.MutantOwnValue, paxos.MutantCountOlderBallot, paxos.MutantLearnOlderBallot, paxos.MutantReadBelowFloor,
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			start := factory(func(c *protocol.Settings) { tiny(c); c.Mutant = m })
+			for seed := range uint64(400) {
+				if what := conformance.HuntWith(paxos.Codec, start, conformance.Options{Bodies: 500}, seed, nil); what != "" {
+					t.Logf("seed %d: %s", seed, what)
+					return
+				}
+			}
+			require.Fail(t, "nobody noticed")
+		})
+	}
+}
