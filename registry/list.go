@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
 )
@@ -28,6 +29,15 @@ var lcrCore = &Core{
 		s.Lanes = true
 		return raft.New(s, rec)
 	},
+}
+
+// multiPaxos is Paxos with one phase 1 for all slots to come.
+var multiPaxos = &Core{
+	Name:  "multi-paxos",
+	Codec: paxos.Codec,
+	Cells: true, Accepted: paxos.Accepted, Hints: true,
+	Mutants: paxos.Mutants[:],
+	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }
 
 // slotPaxos is Paxos for each slot.
@@ -74,6 +84,11 @@ var list = []*Protocol{
 		Name: "lcr", Does: "followers spread the data, the leader only confirms it", Core: lcrCore,
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode},
+	},
+	{
+		Name: "multi-paxos", Does: "a leader proposes slot after slot under one ballot", Core: multiPaxos,
+		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
 	},
 	{
 		Name: "slotpaxos", Does: "Paxos for each entry, to learn from", Core: slotPaxos,

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
 	"github.com/braidlog/braid/registry"
@@ -97,6 +98,8 @@ var places = map[string]struct {
 	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
 	string(slotpaxos.MutantBodyAssumed):        {slots, 5},
 	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
+	string(paxos.MutantPromiseFirstPart):       {multiPaxos, 5},
+	string(paxos.MutantChangeLosesBodies):      {multiPaxos, 1},
 }
 
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.

@@ -20,6 +20,7 @@ const (
 	multiRaft       = "multi-raft"
 	slots           = "slotpaxos"
 	lcr             = "lcr"
+	multiPaxos      = "multi-paxos"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how
