@@ -211,7 +211,7 @@ func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
 			return
 		}
 	}
-	if r.mayOwe(m) {
+	if p := r.peer(m.From); m.Later && r.role == protocol.Leader && r.lead.ready && p != nil && p.phase == stream {
 		h.owe(m, r.now)
 		return
 	}

@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // A leader's answers to lanes go along with its Appends: to each member that has a lane it sends Appends
 // anyway. An answer of its own is as long as half of a small command, and would be sent for every batch that
-// goes around the leader.
+// goes around the leader. The lane's member says where that is soon enough.
 
 // laneOwed is an answer that waits for an Append; since is when it began to, an instant + 1ns, 0: there is
 // none.
@@ -42,20 +41,30 @@ func (r *Raft) countsFor(generation uint64) uint64 {
 	return generation
 }
 
-// mayOwe reports whether the lane's member can wait for the answer. It can if others are a quorum without
-// this leader. Questions are answered at once, and so are bodies, of which more than a quorum must have their part.
-func (r *Raft) mayOwe(m message) bool {
-	p := r.peer(m.From)
-	if r.role != protocol.Leader || !r.lead.ready || p == nil || p.phase != stream || len(m.Entries) == 0 || untilBody(m.Entries) < len(m.Entries) {
+// laneLater reports whether a member's answer to a part of this member's lane is not needed soon: it leads, and
+// others are a quorum without it, who answer as soon as it does. Of a body more than a quorum must have their
+// part, so that is needed of all.
+func (r *Raft) laneLater(t *laneTarget, batches []protocol.Entry) bool {
+	if t.id != r.leader || t.trip == 0 || untilBody(batches) < len(batches) {
 		return false
 	}
-	return quorum.Of(r.conf).Agreed(func(id protocol.MemberID) uint64 {
-		o := r.peer(id)
-		if id == m.From || o != nil && r.active(o) {
+	soon := t.trip + t.trip/8
+	return r.electorate().Agreed(func(id protocol.MemberID) uint64 {
+		if id == r.cfg.Self {
 			return 1
+		}
+		for _, o := range r.lanes.own.to {
+			if o.id == id && o != t && o.trip > 0 && o.trip <= soon && o.answers(r.now, 2*soon) {
+				return 1
+			}
 		}
 		return 0
 	}) == 1
+}
+
+// answers reports whether a target was heard of lately, or has nothing to answer.
+func (t *laneTarget) answers(now, lately time.Duration) bool {
+	return !t.probe && !t.paused && (len(t.frames) == 0 || now <= t.moved+lately)
 }
 
 // payAlong puts the answer that is owed to a member into an Append to it.
@@ -98,6 +107,6 @@ func (r *Raft) payLanes() {
 // paidAlong takes in a leader's answer that came with an Append.
 func (r *Raft) paidAlong(m message) {
 	if l := r.lanes; l != nil && m.ID.Seq > 0 && m.ID.Session == l.own.lane {
-		r.heldByOther(m.From, laneHeld{high: m.ID.Seq, round: m.Fence, context: stamp(r.now)})
+		r.heldByOther(m.From, laneHeld{high: m.ID.Seq, round: m.Fence, context: stamp(r.now), along: true})
 	}
 }

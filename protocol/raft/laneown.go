@@ -52,6 +52,8 @@ type laneTarget struct {
 	acked, next uint64
 	// counted: so it said under the generation in force. counted ≤ acked.
 	counted uint64
+	// trip is how long its answers take, of late, that do not go along with others; 0: not known.
+	trip time.Duration
 	// frames are in flight, ascending, from numbers after acked and before next; bytes is their sum.
 	frames []laneFrame
 	bytes  int
@@ -230,7 +232,7 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 		r.lanes.counts.SentBytes += uint64(bytes)
 		t.frames, t.bytes = append(t.frames, laneFrame{t.next - 1, bytes}), t.bytes+bytes
 		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
-			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent}))
+			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent, Later: r.laneLater(t, batches)}))
 	}
 }
 
@@ -285,10 +287,11 @@ func onLaneResp(r *Raft, m message) {
 }
 
 // laneHeld is what a member says of this member's lane: its disk holds it up to high, which counts for the
-// generation round. It answers what was sent at context. gap: something was missing before what came.
+// generation round. It answers what was sent at context. gap: something was missing before what came. along: it
+// may have waited to go along with something.
 type laneHeld struct {
 	high, round, context uint64
-	gap                  bool
+	gap, along           bool
 }
 
 // heldByOther takes in what another member says that it holds of this member's lane.
@@ -303,6 +306,9 @@ func (r *Raft) heldByOther(id protocol.MemberID, said laneHeld) {
 		return
 	}
 	t.paused = false
+	if trip := r.now - time.Duration(said.context-1); !said.along && !said.gap && said.context > 0 {
+		t.trip = recent(t.trip, trip)
+	}
 	if said.round == l.own.gen && said.round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
 		t.counted = max(t.counted, said.high)
 	}

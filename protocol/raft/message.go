@@ -88,6 +88,7 @@ type Part struct {
 	// waits for the results. Read: it is a barrier.
 	Force   bool
 	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
+	Later   bool // Lane: the receiver's answer is not needed soon
 	Reason  protocol.Reason
 	// Partial and Restripes: AppendResp, HeartbeatResp: as in [protocol.Bodies].
 	Partial   uint8
@@ -200,8 +201,13 @@ func describe(in *protocol.Message) string {
 func describeLane(m message) string {
 	text := fmt.Sprintf("of %s", m.ID.Session)
 	switch {
-	case m.Type == MsgLane && m.Force:
-		text += " urgent"
+	case m.Type == MsgLane:
+		if m.Force {
+			text += " urgent"
+		}
+		if m.Later {
+			text += " answer later"
+		}
 	case m.Type == MsgLaneResp && m.Reject:
 		text += fmt.Sprintf(" holds %d, a gap follows", m.Index)
 	case m.Type == MsgLaneResp:

@@ -25,7 +25,8 @@ const (
 	hasForce
 	hasLacking
 	hasLanes
-	numbers = iota - 3
+	hasLater
+	numbers = iota - 4
 )
 
 // fields are those that a type may have.
@@ -44,7 +45,7 @@ var fields = [messageTypes - own]uint16{
 	MsgBodies - own:        hasRound,
 	MsgFence - own:         hasRound,
 	MsgFenceResp - own:     hasRound | hasLanes,
-	MsgLane - own:          hasRound | hasForce | hasMember | hasIncarnation,
+	MsgLane - own:          hasRound | hasForce | hasLater | hasMember | hasIncarnation,
 	MsgLaneResp - own:      hasRound | hasIndex | hasMember | hasIncarnation,
 	MsgLaneFetch - own:     hasIndex | hasMember | hasIncarnation,
 	MsgLaneMissing - own:   hasIndex,
@@ -59,6 +60,9 @@ func (p *Part) Append(dst []byte) []byte {
 	}
 	if p.Lacking {
 		has |= hasLacking
+	}
+	if p.Later {
+		has |= hasLater
 	}
 	dst = append(dst, 0, 0)
 	for i, v := range [numbers]uint64{
@@ -116,7 +120,7 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	}
 	return msg(protocol.Message{}, Part{
 		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
-		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0,
+		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0, Later: has&hasLater != 0,
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
 		Fence: v[11], Lanes: lanes,
 	}).Message, nil

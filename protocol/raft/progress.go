@@ -151,13 +151,17 @@ func (p *progress) needs() protocol.Index {
 // measured notes a round trip. A shorter one counts at once; a longer one moves the
 // estimate slowly, so that a single frame behind a slow fsync does not widen the window.
 func (p *progress) measured(trip time.Duration) {
-	switch {
-	case trip < 0:
-	case p.trip == 0 || trip < p.trip:
-		p.trip = max(trip, 1)
-	default:
-		p.trip += (trip - p.trip) / 8
+	if trip >= 0 {
+		p.trip = recent(p.trip, trip)
 	}
+}
+
+// recent is the shortest recent trip, once another one was seen; before is 0 if there was none.
+func recent(before, trip time.Duration) time.Duration {
+	if before == 0 || trip < before {
+		return max(trip, 1)
+	}
+	return before + (trip-before)/8
 }
 
 // pause stops sending until a heartbeat is answered that left after an instant.
