@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
 // removed reports whether this member was removed for ever, as far as it knows.
@@ -61,16 +61,14 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	s.lead.change = nil
 	next, reason := s.changed(in.Changes)
-	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) {
-		reason = s.keepsBodies(&next)
+	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) && s.cfg.Mutant != MutantChangeLosesBodies {
+		reason = s.bodies.Kept(&next, s.holdsAll)
 	}
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
 	}
-	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
-	e.SealPayload()
-	return e, true
+	return slots.ConfigEntry(next, in.ID), true
 }
 
 // proposing is the configuration that this member proposes, or will; nil if it is none.
@@ -85,42 +83,18 @@ func (s *Paxos) proposing() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	next, reason := s.conf.Changed(changes)
-	switch {
-	case reason != protocol.ReasonNone:
-		return next, reason
-	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes && len(next.Members) > len(s.conf.Members):
-		return next, protocol.ReasonTooLarge
-	case slices.Equal(next.Voters(), s.conf.Voters()):
-		return next, protocol.ReasonNone
-	}
-	return next, s.wise(&next)
+	return slots.Changed(&s.conf, changes, func(next *protocol.Config) protocol.Reason {
+		return slots.Wise(&s.conf, next, acceptors(next), s.answers, func(id protocol.MemberID) bool {
+			p := s.peer(id)
+			return p != nil && s.caughtUp(p)
+		})
+	})
 }
 
-// wise reports whether the voters after a change can decide it, and go on after it: a quorum of them
-// answers, and none that we know is far behind.
-func (s *Paxos) wise(next *protocol.Config) protocol.Reason {
-	var answer []protocol.MemberID
-	for _, id := range next.Voters() {
-		p := s.peer(id)
-		if id == s.cfg.Self || p != nil && s.active(p) {
-			answer = append(answer, id)
-		}
-		if m := s.conf.Find(id); m != nil && m.Learner && (p == nil || !s.caughtUp(p)) {
-			return protocol.ReasonUnsafeChange
-		}
-	}
-	quorate := acceptors(next).Vote(func(id protocol.MemberID) quorum.Answer {
-		if slices.Contains(answer, id) {
-			return quorum.Granted
-		}
-		return quorum.Missing
-	}) == quorum.Won
-	// A cluster of one can only grow by waiting for its second member.
-	if grows := len(s.conf.Voters()) == 1 && len(next.Voters()) == 2; !grows && !quorate {
-		return protocol.ReasonUnsafeChange
-	}
-	return protocol.ReasonNone
+// answers reports whether a member is well, as far as is known.
+func (s *Paxos) answers(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return id == s.cfg.Self || p != nil && s.active(p)
 }
 
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.

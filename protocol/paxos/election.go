@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
 // rest postpones the election. Chance keeps members apart.
@@ -66,10 +67,17 @@ func (s *Paxos) faithful(from protocol.MemberID, forced bool) bool {
 	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
 }
 
-// alone: nobody else votes.
+// alone: nobody else votes, and this member does nothing about it yet.
 func (s *Paxos) alone() bool {
-	v := s.conf.Voters()
-	return len(v) == 1 && v[0] == s.cfg.Self && s.role == protocol.Follower
+	if s.role != protocol.Follower || len(s.conf.Members) == 0 {
+		return false
+	}
+	for i := range s.conf.Members { // without memory of its own: this is asked at every step
+		if m := &s.conf.Members[i]; !m.Learner && m.ID != s.cfg.Self {
+			return false
+		}
+	}
+	return s.votes(s.cfg.Self)
 }
 
 // probe asks whether a quorum would promise, before this member disturbs anybody with a ballot. Who may
@@ -210,7 +218,7 @@ func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part, ear
 // report lists what this member has of the slots from one on: decided entries and votes, as many as go
 // into one message.
 func (s *Paxos) report(p Part) (answer Part, entries []protocol.Entry) {
-	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: max(s.furthest(), p.Slot-1), Lacking: s.bodies.missing}
+	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: max(s.furthest(), p.Slot-1), Lacking: s.bodies.Missing}
 	last := s.log.Last()
 	if p.Slot <= last {
 		entries = s.log.Run(p.Slot-1, s.cfg.MaxFrameBytes, mostBallots)
@@ -284,7 +292,7 @@ func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
 		if e.Index <= m.Commit {
 			continue
 		}
-		if undecided++; undecided > len(p.Ballots) || !s.whole(e) || !readable(e) {
+		if undecided++; undecided > len(p.Ballots) || !s.whole(e) || !slots.Readable(e) {
 			return false
 		}
 	}

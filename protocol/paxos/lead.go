@@ -146,7 +146,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.learnCommit(m.Commit)
 	a := s.send(m.From, MsgAlive, Part{
 		Ballot: p.Ballot, Slot: s.stable(), Hint: s.acc.reach, Logged: s.disk.Durable.Last, Round: p.Round,
-		Lacking: s.bodies.missing, Promised: s.disk.Durable.Under == p.Ballot,
+		Lacking: s.bodies.Missing, Promised: s.disk.Durable.Under == p.Ballot,
 	})
 	a.Context = m.Context
 }

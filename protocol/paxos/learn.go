@@ -13,7 +13,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !readable(e) || e.Index > m.Commit && !s.whole(e) {
+		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !slots.Readable(e) || e.Index > m.Commit && !s.whole(e) {
 			return // not what a leader sends
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Paxos) accept(e *protocol.Entry) {
 // acknowledge says how far this member has accepted, when that is durable. Frames that were taken in
 // together are acknowledged together.
 func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
-	said := Part{Ballot: p.Ballot, Slot: s.acc.reach, Lacking: s.bodies.missing, Promised: true}
+	said := Part{Ballot: p.Ballot, Slot: s.acc.reach, Lacking: s.bodies.Missing, Promised: true}
 	if n := len(s.out.Release); n > 0 && s.cfg.Mutant != MutantAcceptedEarly {
 		a := s.out.Release[n-1]
 		if was, ok := a.Part.(*Part); ok && a.Type == MsgAccepted && a.To == m.From && was.Ballot == p.Ballot {
@@ -90,7 +90,7 @@ func (s *Paxos) learnCommit(commit protocol.Index) {
 
 // learnNext takes over what another member says is decided, if it is in the slot after the last.
 func (s *Paxos) learnNext(e *protocol.Entry) {
-	if e.Index == s.log.Last()+1 && readable(e) && e.Applicable() {
+	if e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
 		s.learn(*e)
 	}
 }
@@ -112,7 +112,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 		s.lead.open -= e.Bytes()
 	}
 	s.log.Append(e)
-	s.bodies.learned(&e)
+	s.bodies.Learned(&e)
 	s.acc.extend(e.Index)
 	s.prop.forget(e.Index)
 	if e.Kind == protocol.EntryConfig {
@@ -120,15 +120,6 @@ func (s *Paxos) learn(e protocol.Entry) {
 	} else if e.Index == s.log.ConfigAt+1 {
 		s.configSettled()
 	}
-}
-
-// readable reports whether an entry is a configuration that can be in force, or none.
-func readable(e *protocol.Entry) bool {
-	if e.Kind != protocol.EntryConfig {
-		return true
-	}
-	_, err := protocol.DecodeConfig(e.Payload)
-	return err == nil
 }
 
 func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
@@ -219,8 +210,8 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	s.log = slots.After(base.Index)
 	s.hard.logged, s.hard.hurry = base.Index, false
-	s.conf, s.given, s.leaving = numbered(base.Config), base.Index, nil
-	s.bodies = bodies{any: true, missing: true} // until the owner has looked
+	s.conf, s.given, s.leaving = slots.Numbered(base.Config), base.Index, nil
+	s.bodies = slots.BodiesAfter(base.Index)
 	s.acc.extend(base.Index)
 	s.prop.forget(base.Index)
 	s.writeState()

@@ -33,7 +33,7 @@ type Paxos struct {
 	given protocol.Index
 
 	acc    acceptor
-	bodies bodies
+	bodies slots.Bodies
 	// ballot is what the acceptor promised, perhaps to this member itself. One of its own is durable before
 	// it is used. seen is the highest that others said they promised: one of its own is to be above it.
 	ballot, seen Ballot
@@ -67,9 +67,9 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	}
 	s := &Paxos{
 		cfg: cfg, chance: uint64(cfg.Self), log: slots.After(rec.Base.Index),
-		conf: numbered(rec.Base.Config), given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
+		conf: slots.Numbered(rec.Base.Config), given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
-	s.bodies = bodies{any: rec.Base.Index > 0, missing: rec.Base.Index > 0} // until the owner has looked
+	s.bodies = slots.BodiesAfter(rec.Base.Index)
 	for i := range rec.Entries {
 		if err := s.load(&rec.Entries[i]); err != nil {
 			return nil, err
@@ -102,16 +102,9 @@ func (s *Paxos) load(e *protocol.Entry) error {
 	if c != nil {
 		s.conf = *c
 	}
-	s.bodies.learned(e)
+	s.bodies.Learned(e)
 	s.log.Lighten(e.Index, s.cfg.CacheBytes)
 	return nil
-}
-
-// numbered is a configuration of its own in which all members have slots. Ballots need them.
-func numbered(c protocol.Config) protocol.Config {
-	c = c.Clone()
-	c.Number()
-	return c
 }
 
 // Step is protocol.Core's.
@@ -165,7 +158,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Transfer:
 		s.transfer(in)
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
-		s.bodies = bodies{any: in.MaxK > 0, missing: in.Missing > 0}
+		s.bodies = slots.BodiesOf(in)
 	}
 	// Instances of a woven log have inputs of their own. There are none here.
 }
@@ -285,7 +278,7 @@ func (s *Paxos) Status() protocol.Status {
 		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
-		Lacking:   s.bodies.missing, Proposed: s.proposing(), Undecided: s.settled() < s.log.Last(),
+		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.settled() < s.log.Last(),
 	}
 	if s.role == protocol.Leader {
 		st.K = 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
 // cell is what this member, as an acceptor, promised and accepted of a slot. It is on disk before
@@ -114,7 +115,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		s.cell.slot, s.cell.promised = p.Slot, p.Ballot
 		s.writeCell(protocol.Entry{})
 	}
-	answer := Part{Slot: p.Slot, Ballot: p.Ballot, Lacking: s.bodies.missing}
+	answer := Part{Slot: p.Slot, Ballot: p.Ballot, Lacking: s.bodies.Missing}
 	if s.cell.accepted == 0 || s.cfg.Mutant == MutantPromiseForgets {
 		s.answer(m.From, MsgPromise, answer)
 		return
@@ -126,7 +127,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 // onAccept is phase 2 at an acceptor.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
-	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !readable(&m.Entries[0]) {
+	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !slots.Readable(&m.Entries[0]) {
 		return
 	}
 	if p.Ballot < s.cell.promised && s.cfg.Mutant != MutantAcceptBelowPromise {

@@ -1,9 +1,6 @@
 package slotpaxos
 
-import (
-	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
-)
+import "github.com/braidlog/braid/protocol"
 
 // A body is named after the proposal that brought it: the slot, and the ballot under which its entry was
 // first proposed (the entry's term). Both are known before the slot is decided. Under a higher ballot the
@@ -12,18 +9,6 @@ import (
 //
 // A disk has one body for a slot. It is stored once: when the entry is accepted, or else when it is
 // learned. The body of an entry that lost goes when another one takes its place, or when the log is cut.
-
-// bodies is what this member knows of the bodies of decided entries.
-type bodies struct {
-	any     bool // there are some
-	missing bool // the disk lacks some of them
-}
-
-// learned: an entry was decided.
-func (b *bodies) learned(e *protocol.Entry) {
-	b.any = b.any || e.BodySize > 0
-	b.missing = b.missing || e.BodySize > 0 && e.Form != protocol.FormWhole
-}
 
 // keeps reports whether the cell has brought an entry's body to the disk.
 func (s *Paxos) keeps(e *protocol.Entry) bool {
@@ -50,26 +35,8 @@ func (s *Paxos) whole(e *protocol.Entry) bool {
 // promises there has these slots in its log, and says whether it lacks bodies.
 func (s *Paxos) holds(id protocol.MemberID) bool {
 	if id == s.cfg.Self {
-		return !s.bodies.missing && s.disk.Durable.Last == s.log.Last()
+		return !s.bodies.Missing && s.disk.Durable.Last == s.log.Last()
 	}
 	p := s.peer(id)
 	return p != nil && p.promised >= s.try.slot && !p.lacking
-}
-
-// keepsBodies reports whether every majority of the next configuration's voters has all bodies. Those
-// that leave may have been the only ones that had some.
-func (s *Paxos) keepsBodies(next *protocol.Config) protocol.Reason {
-	if !s.bodies.any || s.cfg.Mutant == MutantChangeLosesBodies {
-		return protocol.ReasonNone
-	}
-	voters, holders := next.Voters(), 0
-	for _, id := range voters {
-		if s.holds(id) {
-			holders++
-		}
-	}
-	if n := len(voters); holders < n-quorum.Size(n)+1 {
-		return protocol.ReasonBodies
-	}
-	return protocol.ReasonNone
 }

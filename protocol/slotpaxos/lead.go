@@ -210,7 +210,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}
-	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot, Lacking: s.bodies.missing})
+	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot, Lacking: s.bodies.Missing})
 }
 
 // remembers reports whether this member still has what it promised or accepted under a ballot: a leader

@@ -32,21 +32,12 @@ func (s *Paxos) learn(e protocol.Entry) {
 		e.Form = protocol.FormWhole // also if who sent it could not read the body
 	}
 	s.log.append(e)
-	s.bodies.learned(&e)
+	s.bodies.Learned(&e)
 	s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: stored})
 	s.dropCell()
 	s.try = try{} // whatever was tried, this slot is done
 	s.lead.fill = false
 	s.obeyConfig()
-}
-
-// readable reports whether an entry is a configuration that can be in force, or none.
-func readable(e *protocol.Entry) bool {
-	if e.Kind != protocol.EntryConfig {
-		return true
-	}
-	_, err := protocol.DecodeConfig(e.Payload)
-	return err == nil
 }
 
 func (s *Paxos) dropCell() {
@@ -105,7 +96,7 @@ func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	before := s.log.Last()
 	for i := range m.Entries {
-		if m.Entries[i].Index == s.log.Last()+1 && readable(&m.Entries[i]) {
+		if m.Entries[i].Index == s.log.Last()+1 && slots.Readable(&m.Entries[i]) {
 			s.learn(m.Entries[i])
 		}
 	}
@@ -134,8 +125,8 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	base.Config = base.Config.Clone()
 	s.give()
 	s.log = log{slots.After(base.Index), chain}
-	s.conf, s.given = numbered(base.Config), base.Index
-	s.bodies = bodies{any: true, missing: true} // until the owner has looked
+	s.conf, s.given = slots.Numbered(base.Config), base.Index
+	s.bodies = slots.BodiesAfter(base.Index)
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	s.dropCell()

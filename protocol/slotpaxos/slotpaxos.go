@@ -31,7 +31,7 @@ type Paxos struct {
 
 	// cell is about the slot after the log's last; it is empty if nothing was promised there.
 	cell   cell
-	bodies bodies
+	bodies slots.Bodies
 	// ballot is the highest that this member knows; never falls. A ballot of its own is durable
 	// before it is used.
 	ballot Ballot
@@ -66,13 +66,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	}
 	s := &Paxos{
 		cfg: cfg, chance: uint64(cfg.Self), ballot: Ballot(rec.State.Term),
-		log: log{Log: slots.After(rec.Base.Index)}, conf: numbered(rec.Base.Config), given: rec.Base.Index,
+		log: log{Log: slots.After(rec.Base.Index)}, conf: slots.Numbered(rec.Base.Config), given: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
 	}
 	if err := rec.Base.Restore(&s.log.chain); err != nil {
 		return nil, err
 	}
-	s.bodies = bodies{any: rec.Base.Index > 0, missing: rec.Base.Index > 0} // until the owner has looked
+	s.bodies = slots.BodiesAfter(rec.Base.Index)
 	for i := range rec.Entries {
 		if err := s.load(&rec.Entries[i]); err != nil {
 			return nil, err
@@ -88,13 +88,6 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	return s, nil
 }
 
-// numbered is a configuration of its own in which all members have slots. Ballots need them.
-func numbered(c protocol.Config) protocol.Config {
-	c = c.Clone()
-	c.Number()
-	return c
-}
-
 // load takes a decided entry from the disk.
 func (s *Paxos) load(e *protocol.Entry) error {
 	c, err := s.log.Load(e)
@@ -105,7 +98,7 @@ func (s *Paxos) load(e *protocol.Entry) error {
 		s.conf = *c
 	}
 	s.log.chain.Apply(e)
-	s.bodies.learned(e)
+	s.bodies.Learned(e)
 	s.log.Lighten(e.Index, s.cfg.CacheBytes)
 	return nil
 }
@@ -168,7 +161,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Transfer:
 		s.transfer(in)
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
-		s.bodies = bodies{any: in.MaxK > 0, missing: in.Missing > 0}
+		s.bodies = slots.BodiesOf(in)
 	}
 	// Instances of a woven log have inputs of their own. There are none here.
 }
@@ -299,7 +292,7 @@ func (s *Paxos) Status() protocol.Status {
 		First: s.log.Base + 1, Last: s.log.Last(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
 		Routes:  []protocol.Route{{To: s.leader, Term: protocol.Term(s.ballot)}},
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
-		Lacking: s.bodies.missing,
+		Lacking: s.bodies.Missing,
 	}
 	if s.role == protocol.Leader {
 		st.K = 1

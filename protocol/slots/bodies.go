@@ -1,0 +1,42 @@
+package slots
+
+import (
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Bodies is what a member knows of the bodies of decided entries.
+type Bodies struct {
+	Any     bool // there are some
+	Missing bool // the disk lacks some of them
+}
+
+// BodiesAfter is what is known of those that a snapshot refers to, until the owner has looked.
+func BodiesAfter(base protocol.Index) Bodies { return Bodies{Any: base > 0, Missing: base > 0} }
+
+// BodiesOf is what the owner says.
+func BodiesOf(in protocol.Bodies) Bodies { return Bodies{Any: in.MaxK > 0, Missing: in.Missing > 0} }
+
+// Learned: an entry was decided.
+func (b *Bodies) Learned(e *protocol.Entry) {
+	b.Any = b.Any || e.BodySize > 0
+	b.Missing = b.Missing || e.BodySize > 0 && e.Form != protocol.FormWhole
+}
+
+// Kept reports whether every majority of the next configuration's voters has all bodies. Those that leave
+// may have been the only ones that had some. holds says of a member whether it certainly has all.
+func (b *Bodies) Kept(next *protocol.Config, holds func(protocol.MemberID) bool) protocol.Reason {
+	if !b.Any {
+		return protocol.ReasonNone
+	}
+	voters, holders := next.Voters(), 0
+	for _, id := range voters {
+		if holds(id) {
+			holders++
+		}
+	}
+	if n := len(voters); holders < n-quorum.Size(n)+1 {
+		return protocol.ReasonBodies
+	}
+	return protocol.ReasonNone
+}
