@@ -8,24 +8,31 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/braidlog/braid/internal/launch"
 )
 
 // The protocol of docs/writing-a-protocol.md, with real processes: go test -tags toy -run Toy ./cmd/braid
 
 const toy = "--protocol=slotpaxos"
 
-// Clients cannot tell it from Raft.
+// slots are the protocols that decide slots.
+var slots = []string{toy, multiPaxos}
+
+// Clients cannot tell them from Raft.
 func TestToyAnswersAsRaftDoes(t *testing.T) {
+	for _, protocol := range slots {
+		t.Run(protocol, func(t *testing.T) { answersAsRaft(t, protocol) })
+	}
+}
+
+func answersAsRaft(t *testing.T, protocol string) {
 	t.Parallel()
 	steps := writeHistory(20261122, 250)
 	raft := upWith(t, calm, dataDir(t))
 	onRaft := raft.play(steps)
 	raft.stop()
-	c := upWith(t, calm, dataDir(t), toy)
-	onToy := c.play(steps)
-	onRaft.equal(t, &onToy)
+	c := upWith(t, calm, dataDir(t), protocol)
+	played := c.play(steps)
+	onRaft.equal(t, &played)
 }
 
 func TestToyWithCtl(t *testing.T) {
@@ -40,36 +47,26 @@ func TestToyWithCtl(t *testing.T) {
 	}
 }
 
-// Each member is killed in turn, the leader first, and then all of them. Nothing acknowledged is lost.
 func TestToySurvivesKills(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
-	c := up(t, dir, toy, "--restart")
-	w := write(t, c)
-	for _, name := range []string{c.leader(), "m1", "m2", "m3"} {
-		before := w.total()
-		kill(t, c.pids[name])
-		require.Equal(t, name, c.next(launch.Serving).Member)
-		eventually(t, "writes after a crash", func(context.Context) bool { return w.total() > before+200 })
-	}
-	w.end()
-	kill(t, c.cmd.Process.Pid) // takes the members with it
-	<-c.ended
-	again := up(t, dir)
-	for _, endpoint := range again.endpoints {
-		w.check(t, again.client(endpoint))
-	}
+	survivesKills(t, toy)
 }
 
 // A member joins as a learner, becomes a voter, and another one leaves.
 func TestToyMembership(t *testing.T) {
+	for _, protocol := range slots {
+		t.Run(protocol, func(t *testing.T) { membership(t, protocol) })
+	}
+}
+
+func membership(t *testing.T, protocol string) {
 	t.Parallel()
-	c := up(t, dataDir(t), toy)
+	c := up(t, dataDir(t), protocol)
 	w := write(t, c)
 	f := newServeFlags(t)
 	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
 	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--learner", "--peer-urls", "http://"+f.peer)
-	begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0], toy)...)
+	begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0], protocol)...)
 	id := func(name string) (id uint64) {
 		if list, err := c.client().MemberList(t.Context()); err == nil {
 			for _, m := range list.Members {
