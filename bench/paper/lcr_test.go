@@ -25,6 +25,13 @@ func TestBound(t *testing.T) {
 		near("Raft's rate", b.raft().rate(), 16)
 		near("Raft's latency", b.raft().transactional(), 2.5)
 	}
+	for n, want := range map[int]float64{5: 0.96, 7: 0.92, 9: 0.89} {
+		b := paperBound(n, 0.56)
+		near("Raft's rate, played", b.raft().played(), 16)
+		if got := b.played() / b.raft().played() / b.leaderBound(); math.Abs(got-want) > 0.01 {
+			t.Errorf("40 clients at %d members reach %v of the bound, want %v", n, got, want)
+		}
+	}
 	five, nine := paperBound(5, 0.56), paperBound(9, 0.56)
 	near("5 members in closed loops", five.closedLoop(), 1.81)
 	near("9 members in closed loops", nine.closedLoop(), 40/(1+0.44*8/9)/16)
