@@ -145,6 +145,7 @@ func (w *World) recover() {
 	w.demandDepartures(alive)
 	w.demandSameState(alive)
 	w.awaitTidy(alive)
+	w.demandSameState(alive) // what a client gave up may have been accepted meanwhile
 	if w.broken == nil {
 		w.violate(0, w.finalVerdict(alive))
 	}
