@@ -158,7 +158,8 @@ func (r *Raft) unpark() {
 	p := &r.lanes.parked
 	for len(p.messages) > 0 {
 		m := p.messages[0]
-		if m.Term == r.term && r.role == protocol.Follower {
+		// What cannot follow the log came after something that was asked for, and comes again with it.
+		if m.Term == r.term && r.role == protocol.Follower && m.Index <= r.log.last {
 			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
 				r.wakeAt(p.since + r.patience())
 				return
