@@ -61,12 +61,12 @@ func (r *Raft) signalOf(e *protocol.Entry, count *signaled) protocol.Entry {
 
 // moreSignals adds the signals that follow a frame, as many as fit.
 func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled) []protocol.Entry {
+	if len(frame) == 0 || len(frame) >= len(r.lanes.lead.signals) {
+		return frame
+	}
 	bytes := 0
 	for i := range frame {
 		bytes += frame[i].Bytes()
-	}
-	if len(frame) == 0 {
-		return frame
 	}
 	for i := frame[len(frame)-1].Index + 1; i <= r.log.last && len(frame) < len(r.lanes.lead.signals); i++ {
 		e := r.log.at(i)
