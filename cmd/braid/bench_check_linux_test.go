@@ -14,16 +14,24 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// checkedLoad has bench kv write and read with its check. judge ends it, and demands that what
-// its clients saw has an order that explains it.
-func checkedLoad(t *testing.T, endpoints []string) (judge func() bench.KVResult) {
+// checkedLoad has bench kv write and read with its check, and returns once it writes: it asks every
+// endpoint who leads before it begins, and gives up if one does not answer. judge ends it, and demands
+// that what its clients saw has an order that explains it.
+func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
+	t := c.t
 	t.Helper()
-	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
+	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
 		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	client := c.client()
+	eventually(t, "keys of the checked load", func(ctx context.Context) bool {
+		r, err := client.Get(ctx, "check-", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && r.Count > 0
+	})
 	return func() (r bench.KVResult) {
 		t.Helper()
-		require.NoError(t, load.cmd.Process.Signal(os.Interrupt)) // it judges what it has seen
+		err := load.cmd.Process.Signal(os.Interrupt) // it judges what it has seen
 		code, stderr := load.exit()
+		require.NoError(t, err, "bench kv has ended with %d: %s", code, stderr)
 		require.Zero(t, code, stderr)
 		require.NoError(t, json.Unmarshal([]byte(all(lines)), &r))
 		t.Logf("%s", r.History)
@@ -46,7 +54,7 @@ func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
 		}
 	}
 	client := c.client(others...)
-	judge := checkedLoad(t, c.endpoints)
+	judge := c.checkedLoad()
 	before := awaitRevision(t, client, 1000)
 	kill(t, c.pids[leader])
 	c.next(launch.Died)

@@ -353,7 +353,7 @@ func (c *cluster) judge(s *sensors, a *accounts) {
 func TestLCRUnderKills(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=lcr", "--restart", "--lane-prefix=check-=confirmed")
-	judge := checkedLoad(t, c.endpoints)
+	judge := c.checkedLoad()
 	s, a := c.sense(), c.transfer()
 	goesOn := func() {
 		s.more(200)
@@ -446,7 +446,7 @@ func TestLCRReplacesDisks(t *testing.T) {
 	t.Parallel()
 	lanes := []string{"--protocol=lcr", "--lane-prefix=check-=confirmed"}
 	c := up(t, dataDir(t), lanes...)
-	judge := checkedLoad(t, c.endpoints)
+	judge := c.checkedLoad()
 	s, a := c.sense(), c.transfer()
 	s.more(200)
 	leader := c.leader()

@@ -299,7 +299,7 @@ func TestNiagaraIsLinearizable(t *testing.T) {
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread", "--restart")
 	client := c.client()
-	judge := checkedLoad(t, c.endpoints)
+	judge := c.checkedLoad()
 	before := awaitRevision(t, client, 1000)
 	for _, name := range []string{"m2", "m1", "m3"} {
 		kill(t, c.pids[name])
