@@ -31,11 +31,13 @@ type GatherRequest struct {
 type Urgency uint8
 
 // What a body is gathered for, the least urgent first. A member that restores bodies which nobody
-// has any more must not hold up readers. Readers must not hold up a new leader.
+// has any more must not hold up readers. Readers must not hold up a new leader. So each urgency has
+// room of its own.
 const (
 	ToRestore Urgency = iota
 	ToRead
 	ToLead
+	urgencies
 )
 
 // Answer ends a question. It is a whole body that fits its digest, or a *BodyError.
@@ -54,11 +56,17 @@ type BodyError struct {
 	Found, Need     int
 	Asked, Answered int // members
 	Bad             int // fragments that do not fit the body's digest
+	// Waited says that the question never began: others took all the room until its end.
+	Waited bool
 	// Unread is why this member could not read what it holds of the body; nil: it holds nothing more.
 	Unread error
 }
 
 func (e *BodyError) Error() string {
+	if e.Waited {
+		return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): nobody was asked, because other bodies were gathered until its end",
+			e.Ref.Index, e.Ref.Instance, e.Ref.Size)
+	}
 	return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): %d good fragments found, %d needed; %d members asked, %d answered, %d wrong fragments",
 		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
 }
@@ -76,12 +84,13 @@ type GatherConfig struct {
 	// Hedge is after how long all members are asked if there are not enough answers. Retry is
 	// after how long those that did not answer are asked again. Large bodies get more time.
 	Hedge, Retry time.Duration
-	// MaxBytes bounds the bodies that are gathered at once. A single body may always be gathered.
+	// MaxBytes bounds the bodies of each urgency that are gathered at once. A single one may always
+	// be gathered.
 	MaxBytes int64
 }
 
 const (
-	// gatherOpen is how many bodies are gathered at once, at most.
+	// gatherOpen is how many bodies of each urgency are gathered at once, at most.
 	gatherOpen = 64
 	// gatherRounds is how often everybody is asked before a question fails early. When all
 	// answered and it is still not enough, more time will hardly help.
@@ -113,8 +122,24 @@ type Gatherer struct {
 	sources []source
 	open    []*gathering
 	queue   []*gathering // waiting to begin, the most urgent ones first
-	bytes   int64        // of bodies in open
+	under   [urgencies]underway
 	context uint64
+}
+
+// underway is what is open of an urgency.
+type underway struct {
+	bodies int
+	bytes  int64
+}
+
+// fits reports whether one more body may be gathered.
+func (u *underway) fits(size, most int64) bool {
+	return u.bodies < gatherOpen && (u.bodies == 0 || u.bytes+size <= most)
+}
+
+func (u *underway) add(bodies int, size int64) {
+	u.bodies += bodies
+	u.bytes += int64(bodies) * size
 }
 
 // source is a member that may hold fragments.
@@ -127,7 +152,8 @@ type source struct {
 // gathering is a question that was not answered yet.
 type gathering struct {
 	GatherRequest
-	context   uint64
+	context   uint64    // 0: it waits to begin
+	room      *underway // what it counts for since it began, however urgent it became later
 	asked     []asking
 	fragments []piece
 	bad       []protocol.MemberID
@@ -233,14 +259,15 @@ func (g *Gatherer) hasten(a *gathering) {
 
 // admit begins waiting questions as long as their bodies fit into the bounds.
 func (g *Gatherer) admit(now time.Duration, out *GatherOutbox) {
-	for len(g.queue) > 0 && len(g.open) < gatherOpen {
+	for len(g.queue) > 0 {
 		a := g.queue[0]
-		if size := int64(a.Ref.Size); g.bytes > 0 && g.bytes+size > g.cfg.MaxBytes {
+		a.room = &g.under[a.Urgency]
+		if !a.room.fits(int64(a.Ref.Size), g.cfg.MaxBytes) {
 			return
 		}
 		g.queue = slices.Delete(g.queue, 0, 1)
 		g.open = append(g.open, a)
-		g.bytes += int64(a.Ref.Size)
+		a.room.add(1, int64(a.Ref.Size))
 		g.context++
 		a.context = g.context
 		g.beginRound(now, a)
@@ -453,7 +480,7 @@ func (g *Gatherer) Tick(now time.Duration, out *GatherOutbox) {
 }
 
 func (g *Gatherer) fail(a *gathering, out *GatherOutbox) {
-	e := &BodyError{Ref: a.Ref, Found: a.distinct(), Need: a.need(), Asked: len(a.asked), Bad: len(a.bad)}
+	e := &BodyError{Ref: a.Ref, Found: a.distinct(), Need: a.need(), Asked: len(a.asked), Bad: len(a.bad), Waited: a.context == 0}
 	for _, s := range a.asked {
 		if s.answered {
 			e.Answered++
@@ -468,7 +495,7 @@ func (g *Gatherer) fail(a *gathering, out *GatherOutbox) {
 func (g *Gatherer) finish(a *gathering, answer Answer, out *GatherOutbox) {
 	if at := slices.Index(g.open, a); at >= 0 {
 		g.open = slices.Delete(g.open, at, at+1)
-		g.bytes -= int64(a.Ref.Size)
+		a.room.add(-1, int64(a.Ref.Size))
 	} else if at := slices.Index(g.queue, a); at >= 0 {
 		g.queue = slices.Delete(g.queue, at, at+1)
 	}
@@ -477,9 +504,13 @@ func (g *Gatherer) finish(a *gathering, answer Answer, out *GatherOutbox) {
 
 // Check verifies the invariants.
 func (g *Gatherer) Check() error {
-	sum := int64(0)
+	var under [urgencies]underway
 	for i, a := range g.open {
-		sum += int64(a.Ref.Size)
+		for u := range under {
+			if a.room == &g.under[u] {
+				under[u].add(1, int64(a.Ref.Size))
+			}
+		}
 		if i > 0 && g.open[i-1].context >= a.context || a.distinct() >= a.need() && a.failed == 0 {
 			return fmt.Errorf("gatherer: question about entry %d with %d of %d fragments", a.Ref.Index, a.distinct(), a.need())
 		}
@@ -489,8 +520,11 @@ func (g *Gatherer) Check() error {
 			}
 		}
 	}
-	if sum != g.bytes || len(g.open) > 1 && g.bytes > g.cfg.MaxBytes+int64(g.open[0].Ref.Size) {
-		return fmt.Errorf("gatherer: %d bytes under way, says %d, limit %d", sum, g.bytes, g.cfg.MaxBytes)
+	for u := range under {
+		if under[u] != g.under[u] || under[u].bodies > gatherOpen || under[u].bodies > 1 && under[u].bytes > g.cfg.MaxBytes {
+			return fmt.Errorf("gatherer: %d bodies of %d bytes of urgency %d under way, says %d of %d, limit %d",
+				under[u].bodies, under[u].bytes, u, g.under[u].bodies, g.under[u].bytes, g.cfg.MaxBytes)
+		}
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ type flight struct {
 }
 
 const (
-	// bodyGatherBytes bounds the bytes of the bodies that are gathered at the same time.
+	// bodyGatherBytes bounds the bytes of the bodies that are gathered at the same time, for each
+	// urgency: those that are restored, those that are read, and those that a new leader needs.
 	bodyGatherBytes = 64 << 20
 	// bodyInboxBytes bounds the bytes of fragments that arrived and that the goroutine has not taken.
 	bodyInboxBytes = 128 << 20
