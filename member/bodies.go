@@ -222,7 +222,7 @@ func (b *Bodies) fill(now time.Duration) {
 // filled makes a restored body durable in the form that this member is to hold.
 func (b *Bodies) filled(a Answer) {
 	first := false
-	b.world.Kept(func(k *Kept) { first = k.attempted(a.Err) })
+	b.world.Kept(func(k *Kept) { first = k.attempted(a.Ref, a.Err) })
 	if a.Err != nil {
 		if first {
 			b.world.Report(BodyReport{What: BodyUnfilled, Ref: a.Ref, Err: a.Err})

@@ -380,12 +380,18 @@ func (k *Kept) Restored(ref protocol.BodyRef) {
 
 // attempted says how an attempt to make a missing body whole ended. It reports whether Failing is
 // set now and was not before.
-func (k *Kept) attempted(err error) bool {
+func (k *Kept) attempted(ref protocol.BodyRef, err error) bool {
 	var e *BodyError
 	had := k.Failing != nil
-	if !errors.As(err, &e) {
-		if err == nil {
-			k.Failing = nil
+	switch {
+	case err == nil:
+		k.Failing = nil
+		return false
+	case !errors.As(err, &e):
+		return false
+	case e.Waited:
+		if t := k.Of(ref.Instance); t != nil {
+			t.postponed(ref)
 		}
 		return false
 	}

@@ -446,6 +446,16 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
+// postponed says that nobody was asked for a body, because others took all the room. It is due at once.
+// The others pause now: if they are bodies that nobody has any more, they must not take its turn forever.
+func (t *Retention) postponed(ref protocol.BodyRef) {
+	for _, l := range [...]*lack{t.missing[KeyOf(ref)], t.short[KeyOf(ref)]} {
+		if l != nil {
+			l.next, l.tries = 0, max(0, l.tries-1)
+		}
+	}
+}
+
 // Input is what the core is to know about this member's bodies. changed says that the core must be
 // told, because that is news or because everything began anew. Input is asked for when everything
 // that the core committed was taken in. The core is told before anything else.
