@@ -3,6 +3,8 @@ package issmodel
 import (
 	"strings"
 	"testing"
+
+	"github.com/braidlog/braid/internal/explore"
 )
 
 // Member 1 leads the first epoch. Where it is not in the second one, the joiner leads that.
@@ -103,7 +105,7 @@ func TestChangeDeep(t *testing.T) {
 func TestChangeTakesItsWays(t *testing.T) {
 	seen := map[string]bool{}
 	m := &changeModel{story: quickly(replaces())}
-	r := visit(m, quickLimit, func(s *turn, what step) {
+	r := explore.Search(searched(m), quickLimit, func(s *turn, what step) {
 		switch text := what.String(); {
 		case strings.HasPrefix(text, "4 votes"), text == "1 leaves", text == "4 dies":
 			seen[text] = true
@@ -112,7 +114,7 @@ func TestChangeTakesItsWays(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"4 votes for v at sequence number 2 in ballot 0", "1 leaves", "4 dies", "late"} {
-		if !r.whole || !seen[want] {
+		if !r.Whole || !seen[want] {
 			t.Errorf("%q does not happen", want)
 		}
 	}

@@ -2,9 +2,8 @@
 // It is only tests: nothing imports it, and it shares no code with what ships. It was there before
 // that code, to find out which rules are needed (docs/iss-models.md).
 //
-// How to read: search_test.go (the search, the nearest states first, so that what it finds wrong has
-// the shortest story), paxos_test.go (ballots, values and promises, which the models share). Then a
-// model at a time:
+// How to read: search_test.go (what a model says, for internal/explore, which searches), paxos_test.go
+// (ballots, values and promises, which the models share). Then a model at a time:
 //
 //   - skip_test.go: a leader skips sequence numbers, and forgets what was not durable.
 //   - checkpoint_test.go: what an acceptor may forget, and when.
@@ -15,5 +14,5 @@
 // What is expected of each variant is in skiprun_test.go, checkpointrun_test.go and
 // changerun_test.go. What takes minutes has the flag -iss.deep.
 //
-// May import: the standard library.
+// May import: internal/explore.
 package issmodel

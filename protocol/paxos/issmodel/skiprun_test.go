@@ -3,6 +3,8 @@ package issmodel
 import (
 	"strings"
 	"testing"
+
+	"github.com/braidlog/braid/internal/explore"
 )
 
 // skips is one sequence number in ballots 0, 1 and 2, with quorums of so many in each phase.
@@ -52,13 +54,13 @@ func TestSkipTakesItsWays(t *testing.T) {
 	const all, declared = "ballot 1 decides ⊥ for sequence number 1 at once, having heard 3 members", "ballot 2 decides ⊥ for sequence number 1 at once, having heard 2 members"
 	seen := map[string]bool{}
 	m := skips(3, 2, 2)
-	r := visit(m, quickLimit, func(s *segment, text step) {
+	r := explore.Search(searched(m), quickLimit, func(s *segment, text step) {
 		if s.life == retired && strings.HasPrefix(text.String(), "1 opens") {
 			seen["own ballot"] = true
 		}
 		seen[text.String()] = true
 	})
-	if !r.whole || !seen[all] || !seen[declared] || !seen["own ballot"] {
+	if !r.Whole || !seen[all] || !seen[declared] || !seen["own ballot"] {
 		t.Errorf("not all ways: %v", seen)
 	}
 }

@@ -6,10 +6,9 @@
 // (docs/lcr.md, "The fence, and how it was checked").
 //
 // How to read: model_test.go (the state, the rules and their variants, Raft's commitment),
-// steps_test.go (what may happen next), judge_test.go (what must hold), search_test.go (the search,
-// the nearest states first, so that what it finds wrong has the shortest story), fence_test.go (the
-// changes of members and what is expected of each variant), deep_test.go (what takes minutes:
-// -fence.deep).
+// steps_test.go (what may happen next), judge_test.go (what must hold), search_test.go (what the model says,
+// for internal/explore, which searches), fence_test.go (the changes of members and what is expected of
+// each variant), deep_test.go (what takes minutes: -fence.deep).
 //
-// May import: the standard library.
+// May import: internal/explore.
 package fencemodel

@@ -2,9 +2,7 @@ package fencemodel
 
 import (
 	"flag"
-	"strings"
 	"testing"
-	"time"
 )
 
 var deep = flag.Bool("fence.deep", false, "search everything: some minutes, some GB")
@@ -37,23 +35,6 @@ func named(name string) scenario {
 		}
 	}
 	panic(name)
-}
-
-// run searches, and fails the test if what is found is not what is wanted: how the judge's words
-// begin, or "" for nothing in all states there are.
-func run(t *testing.T, m *model, limit int, want string) {
-	t.Helper()
-	began := time.Now()
-	r := explore(m, limit)
-	t.Logf("%d states, %d steps, %s", r.states, r.depth, time.Since(began).Truncate(10*time.Millisecond))
-	switch {
-	case want == "" && r.wrong != "", want != "" && !strings.HasPrefix(r.wrong, want):
-		t.Errorf("want %q, found %q\n%s", want, r.wrong, strings.Join(r.trace, "\n"))
-	case want == "" && !r.whole:
-		t.Errorf("more than %d states", limit)
-	case want != "":
-		t.Logf("%s\n%s", r.wrong, strings.Join(r.trace, "\n"))
-	}
 }
 
 // separate is the design with generations of their own; merged has configuration entries that are

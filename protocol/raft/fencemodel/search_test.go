@@ -2,112 +2,20 @@ package fencemodel
 
 import (
 	"fmt"
-	"hash/maphash"
 	"strings"
+	"testing"
+
+	"github.com/braidlog/braid/internal/explore"
 )
 
-// fingerprints is a set of hashes. Two of n states have the same one with a probability of n²/2⁶⁵.
-type fingerprints struct {
-	slots []uint64
-	n     int
-}
-
-func (f *fingerprints) add(h uint64) bool {
-	if 10*f.n >= 6*len(f.slots) {
-		old := f.slots
-		f.slots, f.n = make([]uint64, max(1<<16, 2*len(old))), 0
-		for _, h := range old {
-			if h != 0 {
-				f.add(h)
-			}
-		}
+// run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
+func run(t *testing.T, m *model, limit int, want string) {
+	t.Helper()
+	s := explore.Space[state, step]{Beginning: m.beginning(), Each: m.each, Tell: m.tell, Judge: m.judge, Settle: m.settle, Show: m.show}
+	if m.mayMirror {
+		s.Mirror = m.reflect
 	}
-	h = max(h, 1)
-	mask := uint64(len(f.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		switch f.slots[i] {
-		case h:
-			return false
-		case 0:
-			f.slots[i] = h
-			f.n++
-			return true
-		}
-	}
-}
-
-// origin says how a state was reached first: which successor of which state.
-type origin struct {
-	parent uint32
-	branch uint16
-}
-
-type search struct {
-	m       *model
-	seed    maphash.Seed
-	seen    fingerprints
-	origins []origin
-	depth   int
-}
-
-// result is what a search found.
-type result struct {
-	states int
-	depth  int
-	wrong  string
-	trace  []string
-	// whole: every reachable state was seen.
-	whole bool
-}
-
-// explore visits all reachable states, the nearest first, until one is wrong.
-func explore(m *model, limit int) result {
-	s := &search{m: m, seed: maphash.MakeSeed()}
-	first := m.beginning()
-	s.origins = append(s.origins, origin{})
-	level, numbers := []state{first}, []uint32{0}
-	for len(level) > 0 && len(s.origins) <= limit {
-		var next []state
-		var ids []uint32
-		for i := range level {
-			wrong, at := "", 0
-			branch := uint16(0)
-			m.each(&level[i], func(_ step, n *state) {
-				branch++
-				if wrong != "" {
-					return
-				}
-				goesOn := m.settle(n)
-				if !s.seen.add(s.hash(n)) {
-					return
-				}
-				s.origins = append(s.origins, origin{numbers[i], branch})
-				if goesOn {
-					ids = append(ids, uint32(len(s.origins)-1))
-					next = append(next, *n)
-				}
-				if wrong = m.judge(n); wrong != "" {
-					at = len(s.origins) - 1
-				}
-			})
-			if wrong != "" {
-				return result{len(s.origins), s.depth + 1, wrong, s.trace(&first, at), false}
-			}
-		}
-		level, numbers = next, ids
-		s.depth++
-	}
-	return result{len(s.origins), s.depth, "", nil, len(level) == 0}
-}
-
-// hash is the same for a state and its mirror image.
-func (s *search) hash(n *state) uint64 {
-	h := maphash.Comparable(s.seed, *n)
-	if s.m.mayMirror {
-		mirror := s.m.reflect(n)
-		h = min(h, maphash.Comparable(s.seed, mirror))
-	}
-	return h
+	explore.Run(t, s, limit, want)
 }
 
 // reflect swaps the two members that play the same part.
@@ -138,29 +46,6 @@ func (m *model) reflectLog(j *journal) {
 			j[i] = entry(change, m.mirrored[argOf(e)], termOf(e))
 		}
 	}
-}
-
-// trace replays the way to a state.
-func (s *search) trace(first *state, at int) []string {
-	var branches []uint16
-	for at != 0 {
-		branches = append(branches, s.origins[at].branch)
-		at = int(s.origins[at].parent)
-	}
-	now := *first
-	var out []string
-	for i := len(branches) - 1; i >= 0; i-- {
-		branch, found := uint16(0), now
-		s.m.each(&now, func(t step, n *state) {
-			if branch++; branch == branches[i] {
-				out = append(out, s.m.tell(t))
-				found = *n
-				s.m.settle(&found)
-			}
-		})
-		now = found
-	}
-	return append(out, s.m.show(&now))
 }
 
 // tell says a step in words.

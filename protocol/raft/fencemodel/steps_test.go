@@ -1,14 +1,10 @@
 package fencemodel
 
-import "fmt"
-
 // step names what happened between two states.
 type step struct {
 	kind string
 	a, b int
 }
-
-func (t step) String() string { return fmt.Sprintf("%s(%d,%d)", t.kind, t.a, t.b) }
 
 // each calls yield for every state that may come next. A state that is the same again is left out
 // by the search.
