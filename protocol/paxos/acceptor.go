@@ -147,12 +147,22 @@ func (a *acceptor) load(cells []protocol.Cell, decided protocol.Index) (stale []
 	return stale, nil
 }
 
+// firstWrong is the vote in the lowest slot where something is wrong; false if nothing is.
+func firstWrong(votes map[protocol.Index]vote, wrong func(protocol.Index, *vote) bool) (at protocol.Index, first vote, found bool) {
+	for i, v := range votes { // any order: the lowest slot counts
+		if (!found || i < at) && wrong(i, &v) {
+			at, first, found = i, v, true
+		}
+	}
+	return at, first, found
+}
+
 // check verifies the invariants.
 func (a *acceptor) check(decided protocol.Index) error {
-	for i, v := range a.votes { // any order: the first fault found is as good as another
-		if v.entry.Index != i || i > a.top || v.ballot > a.promised || a.seg.after(i-1) != i {
-			return fmt.Errorf("slot %d: a vote under %s for entry %d; promised is %s, the last slot %d", i, v.ballot, v.entry.Index, a.promised, a.top)
-		}
+	if i, v, ok := firstWrong(a.votes, func(i protocol.Index, v *vote) bool {
+		return v.entry.Index != i || i > a.top || v.ballot > a.promised || a.seg.after(i-1) != i
+	}); ok {
+		return fmt.Errorf("slot %d: a vote under %s for entry %d; promised is %s, the last slot %d", i, v.ballot, v.entry.Index, a.promised, a.top)
 	}
 	reach := max(a.reach, decided)
 	if v, ok := a.votes[a.seg.after(reach)]; a.reach < decided || ok && v.ballot == a.promised {

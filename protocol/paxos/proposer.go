@@ -123,10 +123,10 @@ func (p *proposer) check(decided protocol.Index) error {
 	case p.phase != idle && p.end < decided:
 		return fmt.Errorf("proposed up to %d; decided are %d", p.end, decided)
 	}
-	for i, v := range p.found { // any order: the first fault found is as good as another
-		if i <= p.end || i > p.floor || v.entry.Index != i || v.ballot > p.ballot {
-			return fmt.Errorf("slot %d: found entry %d of ballot %s; proposed up to %d, floor %d", i, v.entry.Index, v.ballot, p.end, p.floor)
-		}
+	if i, v, ok := firstWrong(p.found, func(i protocol.Index, v *vote) bool {
+		return i <= p.end || i > p.floor || v.entry.Index != i || v.ballot > p.ballot
+	}); ok {
+		return fmt.Errorf("slot %d: found entry %d of ballot %s; proposed up to %d, floor %d", i, v.entry.Index, v.ballot, p.end, p.floor)
 	}
 	return nil
 }

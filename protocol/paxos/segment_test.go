@@ -52,3 +52,15 @@ func TestASegmentOfEveryThirdSlot(t *testing.T) {
 	require.False(t, bound)
 	require.NoError(t, p.check(3))
 }
+
+// TestTheLowestFaultIsReported: which one is reported does not depend on the order of a map.
+func TestTheLowestFaultIsReported(t *testing.T) {
+	a := newAcceptor(all, 0)
+	a.promise(256, 0)
+	for i := range protocol.Index(20) {
+		a.votes[i+3] = vote{ballot: 512}
+	}
+	for range 20 {
+		require.ErrorContains(t, a.check(0), "slot 3:")
+	}
+}
