@@ -8,21 +8,16 @@ import (
 )
 
 // removed reports whether this member was removed for ever, as far as it knows.
-func (s *Paxos) removed() bool { return slices.Contains(s.conf.Removed, s.cfg.Self) }
+func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
 // proposeChange takes a change in on the leader. It waits there until all before it is decided.
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
+	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
-	case s.removed():
-		s.refuse(in.Context, protocol.ReasonRemoved)
-	case s.role != protocol.Leader && s.leader != 0:
-		s.refuse(in.Context, protocol.ReasonNotLeader)
-	case s.role != protocol.Leader:
-		s.refuse(in.Context, protocol.ReasonNoLeader)
+	case reason != protocol.ReasonNone:
+		s.refuse(in.Context, reason)
 	case s.lead.hand.to != 0:
 		s.refuse(in.Context, protocol.ReasonTransferring)
-	case in.Target != nil:
-		s.refuse(in.Context, protocol.ReasonInvalidChange) // this protocol's instances are not woven
 	case s.changing():
 		s.refuse(in.Context, protocol.ReasonChangePending)
 	default:
@@ -55,20 +50,16 @@ func (s *Paxos) undecided() *protocol.Config {
 	return &c
 }
 
-// nextConfig makes the entry of the change that waits. Whether the change still makes sense is decided
-// now: something may have been decided in between.
+// nextConfig makes the entry of the change that waits.
 func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	s.lead.change = nil
-	next, reason := s.changed(in.Changes)
-	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) && s.cfg.Mutant != MutantChangeLosesBodies {
-		reason = s.bodies.Kept(&next, s.holdsAll)
-	}
+	e, reason := slots.NextConfig(&s.conf, in, acceptors, s.others(), &s.bodies)
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
 	}
-	return slots.ConfigEntry(next, in.ID), true
+	return e, true
 }
 
 // proposing is the configuration that this member proposes, or will; nil if it is none.
@@ -83,12 +74,16 @@ func (s *Paxos) proposing() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, func(next *protocol.Config) protocol.Reason {
-		return slots.Wise(&s.conf, next, acceptors(next), s.answers, func(id protocol.MemberID) bool {
-			p := s.peer(id)
-			return p != nil && s.caughtUp(p)
-		})
-	})
+	return slots.Changed(&s.conf, changes, acceptors, s.others())
+}
+
+// others is what this member, which leads, knows of the others.
+func (s *Paxos) others() slots.Others {
+	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
+	if s.cfg.Mutant == MutantChangeLosesBodies {
+		o.Holds = nil
+	}
+	return o
 }
 
 // answers reports whether a member is well, as far as is known.
@@ -98,8 +93,9 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 }
 
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
-func (s *Paxos) caughtUp(p *peer) bool {
-	return s.active(p) && !s.streaming[p.id] && p.match >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+func (s *Paxos) caughtUp(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.match >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.
@@ -107,12 +103,8 @@ func (s *Paxos) promote() {
 	if s.changing() || s.lead.hand.to != 0 {
 		return
 	}
-	for i := range s.conf.Members {
-		m := &s.conf.Members[i]
-		if p := s.peer(m.ID); m.Joining && p != nil && s.caughtUp(p) {
-			s.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
-			return
-		}
+	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
+		s.proposeChange(in)
 	}
 }
 

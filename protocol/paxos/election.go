@@ -11,7 +11,7 @@ import (
 
 // rest postpones the election. Chance keeps members apart.
 func (s *Paxos) rest() {
-	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.random()%uint64(s.cfg.ElectionTimeout))
+	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
 // promiseTo promises another member its ballot. Who proposes under a lower one gives way.

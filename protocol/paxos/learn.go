@@ -183,7 +183,7 @@ func (s *Paxos) passOn() {
 		}
 	}
 	if n := uint64(len(others)); n > 0 {
-		s.send(others[s.random()%n], MsgLead, Part{Ballot: s.ballot})
+		s.send(others[s.chance.Draw()%n], MsgLead, Part{Ballot: s.ballot})
 	}
 	s.giveWay()
 }
@@ -208,10 +208,10 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 			delete(s.acc.votes, i)
 		}
 	}
-	s.log = slots.After(base.Index)
+	has := slots.After(&base)
+	s.log, s.conf, s.bodies = has.Log, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
-	s.conf, s.given, s.leaving = slots.Numbered(base.Config), base.Index, nil
-	s.bodies = slots.BodiesAfter(base.Index)
+	s.given, s.leaving = base.Index, nil
 	s.acc.extend(base.Index)
 	s.prop.forget(base.Index)
 	s.writeState()

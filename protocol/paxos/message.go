@@ -1,10 +1,6 @@
 package paxos
 
 import (
-	"encoding/binary"
-	"fmt"
-	"strings"
-
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/slots"
 )
@@ -71,44 +67,35 @@ const mostBallots = 4096
 
 // Append implements protocol.Part.
 func (p *Part) Append(dst []byte) []byte {
-	for _, v := range [...]uint64{
+	dst = slots.AppendNumbers(dst,
 		uint64(p.Ballot), uint64(p.Slot), uint64(p.Hint), uint64(p.Logged), p.Round,
 		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
-	} {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
-	dst = append(dst, bit(p.Force)|bit(p.More)<<1|bit(p.Lacking)<<2|bit(p.Promised)<<3, byte(p.Reason))
+	)
+	dst = append(dst, slots.Flags(p.Force, p.More, p.Lacking, p.Promised), byte(p.Reason))
 	for _, b := range p.Ballots {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(b))
+		dst = slots.AppendNumbers(dst, uint64(b))
 	}
 	return dst
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // decode is the codec's. A message and its part are one piece of memory.
 func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	if n := len(b) - partSize; n < 0 || n%8 != 0 || n > 8*mostBallots || n > 0 && t != MsgPromise {
-		return nil, &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(b))}
+		return nil, slots.CorruptPart(t, b)
 	}
 	m := &struct {
 		protocol.Message
 		part Part
 	}{}
-	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	u := func(i int) uint64 { return slots.Number(b, i) }
 	flags := b[64]
 	m.part = Part{
 		Ballot: Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
 		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
-		Reason: protocol.Reason(b[65]), Force: flags&1 != 0, More: flags&2 != 0, Lacking: flags&4 != 0, Promised: flags&8 != 0,
+		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
 	}
 	for at := partSize; at < len(b); at += 8 {
-		m.part.Ballots = append(m.part.Ballots, Ballot(binary.LittleEndian.Uint64(b[at:])))
+		m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(b[at:], 0)))
 	}
 	m.Part = &m.part
 	return &m.Message, nil
@@ -117,23 +104,18 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 // describe says for a person what is in a message.
 func describe(m *protocol.Message) string {
 	p := partOf(m)
-	var s []string
-	add := func(is bool, format string, args ...any) {
-		if is {
-			s = append(s, fmt.Sprintf(format, args...))
-		}
-	}
-	add(p.Ballot != 0, "ballot %s", p.Ballot)
-	add(p.Slot != 0, "slot %d", p.Slot)
-	add(p.Hint != 0, "hint %d", p.Hint)
-	add(p.Logged != 0, "logged %d", p.Logged)
-	add(len(p.Ballots) > 0, "accepted %s", p.Ballots)
-	add(p.More, "more")
-	add(p.Force, "forced")
-	add(p.Lacking, "lacking")
-	add(p.Promised, "promised")
-	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
-	return strings.Join(s, " ")
+	var s slots.Words
+	s.Add(p.Ballot != 0, "ballot %s", p.Ballot)
+	s.Add(p.Slot != 0, "slot %d", p.Slot)
+	s.Add(p.Hint != 0, "hint %d", p.Hint)
+	s.Add(p.Logged != 0, "logged %d", p.Logged)
+	s.Add(len(p.Ballots) > 0, "accepted %s", p.Ballots)
+	s.Add(p.More, "more")
+	s.Add(p.Force, "forced")
+	s.Add(p.Lacking, "lacking")
+	s.Add(p.Promised, "promised")
+	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	return s.String()
 }
 
 // claims says for judges what must be so if a member sends a message.
@@ -149,10 +131,4 @@ func claims(m *protocol.Message) (c protocol.Claims) {
 	return c
 }
 
-// partOf is a message's part, or an empty one.
-func partOf(m *protocol.Message) Part {
-	if p, ok := m.Part.(*Part); ok {
-		return *p
-	}
-	return Part{}
-}
+func partOf(m *protocol.Message) Part { return slots.PartOf[Part](m) }

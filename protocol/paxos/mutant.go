@@ -1,10 +1,6 @@
 package paxos
 
-import (
-	"slices"
-
-	"github.com/braidlog/braid/protocol"
-)
+import "github.com/braidlog/braid/protocol"
 
 // The mutants.
 const (
@@ -44,8 +40,4 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantChangeEarly, Does: "a membership is in force on each member when it is accepted there, not when it is decided"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
 	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
-}
-
-func knownMutant(m protocol.Mutant) bool {
-	return m == "" || slices.ContainsFunc(Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m })
 }

@@ -1,7 +1,6 @@
 package paxos
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -18,7 +17,7 @@ type Paxos struct {
 	out *protocol.Effects
 
 	started bool
-	chance  uint64 // state of the generator that ticks feed
+	chance  slots.Chance
 	// life is drawn at the first tick; 0 before. It marks the questions of this life of the member.
 	life uint64
 
@@ -56,29 +55,19 @@ type Paxos struct {
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
 // [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, err := cfg.WithDefaults()
-	switch {
-	case err != nil:
+	cfg, err := slots.Settings("multi-paxos", cfg, Mutants[:])
+	if err != nil {
 		return nil, err
-	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0:
-		return nil, &protocol.SettingsError{Detail: "multi-paxos knows whole copies and majorities only"}
-	case !knownMutant(cfg.Mutant):
-		return nil, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+	}
+	had, err := slots.Recover(&rec, cfg.CacheBytes, func(*protocol.Entry) {})
+	if err != nil {
+		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, chance: uint64(cfg.Self), log: slots.After(rec.Base.Index),
-		conf: slots.Numbered(rec.Base.Config), given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
-	}
-	s.bodies = slots.BodiesAfter(rec.Base.Index)
-	for i := range rec.Entries {
-		if err := s.load(&rec.Entries[i]); err != nil {
-			return nil, err
-		}
+		cfg: cfg, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()
-	if rec.State.Commit > last {
-		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", last, rec.State.Commit)}
-	}
 	s.acc = newAcceptor(all, last)
 	s.acc.older = cfg.Mutant == MutantCountOlderBallot
 	stale, err := s.acc.load(rec.Cells, last)
@@ -91,20 +80,6 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	s.hard = hard{commit: rec.State.Commit, logged: last, stale: stale}
 	s.disk.Durable = slots.Extent{Last: last, Under: s.acc.promised, Reach: s.acc.reach}
 	return s, nil
-}
-
-// load takes a decided entry from the disk.
-func (s *Paxos) load(e *protocol.Entry) error {
-	c, err := s.log.Load(e)
-	if err != nil {
-		return err
-	}
-	if c != nil {
-		s.conf = *c
-	}
-	s.bodies.Learned(e)
-	s.log.Lighten(e.Index, s.cfg.CacheBytes)
-	return nil
 }
 
 // Step is protocol.Core's.
@@ -212,21 +187,12 @@ func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 
 // mix adds fresh randomness to the generator.
 func (s *Paxos) mix(random uint64) {
-	s.chance ^= random
-	s.random()
+	s.chance.Mix(random)
+	s.chance.Draw()
 	if s.life == 0 {
-		s.life = s.random() | 1
+		s.life = s.chance.Draw() | 1
 		s.rest() // the first deadline was drawn without chance
 	}
-}
-
-// random draws a number.
-func (s *Paxos) random() uint64 {
-	s.chance += 0x9e3779b97f4a7c15
-	z := s.chance
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // timers does what is due.
@@ -245,15 +211,12 @@ func (s *Paxos) timers() {
 	}
 }
 
-// settled is up to where the log is handed over as committed: all that is decided, but not a
-// configuration at its end. Once that is committed, the members that it removes may leave, and the others
-// may need them to learn that it is decided. When the next slot is decided, a quorum of its own voters has
-// all up to it.
+// settled is up to where the log is handed over as committed.
 func (s *Paxos) settled() protocol.Index {
-	if at := s.log.ConfigAt; at == s.log.Last() && at > s.log.Base && s.cfg.Mutant != MutantSettleAtOnce {
-		return at - 1
+	if s.cfg.Mutant == MutantSettleAtOnce {
+		return s.log.Last()
 	}
-	return s.log.Last()
+	return s.log.Settled()
 }
 
 // give hands over what is newly settled.

@@ -1,27 +1,20 @@
 package slotpaxos
 
 import (
-	"slices"
-
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/slots"
 )
 
 // removed reports whether this member was removed for ever, as far as it knows.
-func (s *Paxos) removed() bool { return slices.Contains(s.conf.Removed, s.cfg.Self) }
+func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
 // proposeChange takes a change in on the leader. It waits for the next slot there.
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
+	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
-	case s.removed():
-		s.refuse(in.Context, protocol.ReasonRemoved)
-	case s.role != protocol.Leader && s.leader != 0:
-		s.refuse(in.Context, protocol.ReasonNotLeader)
-	case s.role != protocol.Leader:
-		s.refuse(in.Context, protocol.ReasonNoLeader)
-	case in.Target != nil:
-		s.refuse(in.Context, protocol.ReasonInvalidChange) // this protocol's instances are not woven
+	case reason != protocol.ReasonNone:
+		s.refuse(in.Context, reason)
 	case s.changing():
 		s.refuse(in.Context, protocol.ReasonChangePending)
 	default:
@@ -39,23 +32,19 @@ func (s *Paxos) changing() bool {
 	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
 }
 
-// nextConfig makes the entry of the change that waits. Whether the change still makes sense is decided
-// now: a slot may have been decided in between.
+// nextConfig makes the entry of the change that waits.
 func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	if in == nil {
 		return e, false
 	}
 	s.lead.change = nil
-	next, reason := s.changed(in.Changes)
-	if reason == protocol.ReasonNone && !slices.Equal(next.Voters(), s.conf.Voters()) && s.cfg.Mutant != MutantChangeLosesBodies {
-		reason = s.bodies.Kept(&next, s.holds)
-	}
+	e, reason := slots.NextConfig(&s.conf, in, quorum.Of, s.others(), &s.bodies)
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
 	}
-	return slots.ConfigEntry(next, in.ID), true
+	return e, true
 }
 
 // proposed is the configuration that this member proposes, or will in the next slot; nil if it is none.
@@ -75,12 +64,16 @@ func (s *Paxos) proposed() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, func(next *protocol.Config) protocol.Reason {
-		return slots.Wise(&s.conf, next, quorum.Of(next), s.answers, func(id protocol.MemberID) bool {
-			p := s.peer(id)
-			return p != nil && s.caughtUp(p)
-		})
-	})
+	return slots.Changed(&s.conf, changes, quorum.Of, s.others())
+}
+
+// others is what this member, which leads, knows of the others.
+func (s *Paxos) others() slots.Others {
+	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holds}
+	if s.cfg.Mutant == MutantChangeLosesBodies {
+		o.Holds = nil
+	}
+	return o
 }
 
 // answers reports whether a member is well, as far as is known.
@@ -90,8 +83,9 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 }
 
 // caughtUp reports whether a member answers, knows what was decided a heartbeat ago, and has its bodies.
-func (s *Paxos) caughtUp(p *peer) bool {
-	return s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+func (s *Paxos) caughtUp(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.
@@ -99,12 +93,8 @@ func (s *Paxos) promote() {
 	if s.changing() {
 		return
 	}
-	for i := range s.conf.Members {
-		m := &s.conf.Members[i]
-		if p := s.peer(m.ID); m.Joining && p != nil && s.caughtUp(p) {
-			s.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
-			return
-		}
+	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
+		s.proposeChange(in)
 	}
 }
 

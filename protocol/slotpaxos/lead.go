@@ -66,7 +66,7 @@ func (s *Paxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cf
 
 // rest postpones the election. Chance keeps members apart.
 func (s *Paxos) rest() {
-	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.random()%uint64(s.cfg.ElectionTimeout))
+	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
 // see takes notice of a ballot. Who proposes under a lower one gives way.

@@ -124,9 +124,8 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	base := in.Base
 	base.Config = base.Config.Clone()
 	s.give()
-	s.log = log{slots.After(base.Index), chain}
-	s.conf, s.given = slots.Numbered(base.Config), base.Index
-	s.bodies = slots.BodiesAfter(base.Index)
+	has := slots.After(&base)
+	s.log, s.conf, s.bodies, s.given = log{has.Log, chain}, has.Config, has.Bodies, base.Index
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	s.dropCell()

@@ -1,10 +1,6 @@
 package slotpaxos
 
 import (
-	"encoding/binary"
-	"fmt"
-	"strings"
-
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/slots"
 )
@@ -66,36 +62,27 @@ const partSize = 7*8 + 2
 
 // Append implements protocol.Part.
 func (p *Part) Append(dst []byte) []byte {
-	for _, v := range [...]uint64{
+	dst = slots.AppendNumbers(dst,
 		uint64(p.Slot), uint64(p.Ballot), uint64(p.Accepted),
 		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq, p.Chain,
-	} {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
-	return append(dst, bit(p.Force)|bit(p.Lacking)<<1|bit(p.Early)<<2, byte(p.Reason))
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
+	)
+	return append(dst, slots.Flags(p.Force, p.Lacking, p.Early), byte(p.Reason))
 }
 
 // decode is the codec's. A message and its part are one piece of memory.
 func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	if len(b) != partSize {
-		return nil, &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(b))}
+		return nil, slots.CorruptPart(t, b)
 	}
 	m := &struct {
 		protocol.Message
 		part Part
 	}{}
-	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	u := func(i int) uint64 { return slots.Number(b, i) }
 	m.part = Part{
 		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
-		Chain: u(6), Force: b[56]&1 != 0, Lacking: b[56]&2 != 0, Early: b[56]&4 != 0, Reason: protocol.Reason(b[57]),
+		Chain: u(6), Force: slots.Flag(b[56], 0), Lacking: slots.Flag(b[56], 1), Early: slots.Flag(b[56], 2), Reason: protocol.Reason(b[57]),
 	}
 	m.Part = &m.part
 	return &m.Message, nil
@@ -104,20 +91,15 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 // describe says for a person what is in a message.
 func describe(m *protocol.Message) string {
 	p := partOf(m)
-	var s []string
-	add := func(is bool, format string, args ...any) {
-		if is {
-			s = append(s, fmt.Sprintf(format, args...))
-		}
-	}
-	add(p.Slot != 0, "slot %d", p.Slot)
-	add(p.Ballot != 0, "ballot %s", p.Ballot)
-	add(p.Accepted != 0, "accepted %s", p.Accepted)
-	add(p.Force, "forced")
-	add(p.Lacking, "lacking")
-	add(p.Early, "early")
-	add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
-	return strings.Join(s, " ")
+	var s slots.Words
+	s.Add(p.Slot != 0, "slot %d", p.Slot)
+	s.Add(p.Ballot != 0, "ballot %s", p.Ballot)
+	s.Add(p.Accepted != 0, "accepted %s", p.Accepted)
+	s.Add(p.Force, "forced")
+	s.Add(p.Lacking, "lacking")
+	s.Add(p.Early, "early")
+	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	return s.String()
 }
 
 // claims says for judges what must be so if a member sends a message.
@@ -133,10 +115,4 @@ func claims(m *protocol.Message) (c protocol.Claims) {
 	return c
 }
 
-// partOf is a message's part, or an empty one.
-func partOf(m *protocol.Message) Part {
-	if p, ok := m.Part.(*Part); ok {
-		return *p
-	}
-	return Part{}
-}
+func partOf(m *protocol.Message) Part { return slots.PartOf[Part](m) }

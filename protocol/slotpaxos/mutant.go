@@ -1,10 +1,6 @@
 package slotpaxos
 
-import (
-	"slices"
-
-	"github.com/braidlog/braid/protocol"
-)
+import "github.com/braidlog/braid/protocol"
 
 // The mutants.
 const (
@@ -34,8 +30,4 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantNamedByBallot, Does: "an entry that is proposed again, and its body, are named after the new ballot"},
 	{Name: MutantBodyAssumed, Does: "an acceptor takes the body of what it accepts to be the one that it holds of an earlier ballot"},
 	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
-}
-
-func knownMutant(m protocol.Mutant) bool {
-	return m == "" || slices.ContainsFunc(Mutants[:], func(i protocol.MutantInfo) bool { return i.Name == m })
 }

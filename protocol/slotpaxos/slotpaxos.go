@@ -1,7 +1,6 @@
 package slotpaxos
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -18,7 +17,7 @@ type Paxos struct {
 	inbox []*protocol.Message
 
 	started bool
-	chance  uint64 // state of the generator that ticks feed
+	chance  slots.Chance
 
 	log  log
 	disk disk
@@ -55,52 +54,28 @@ type Paxos struct {
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
 // [*protocol.SectionError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, err := cfg.WithDefaults()
-	switch {
-	case err != nil:
+	cfg, err := slots.Settings("slotpaxos", cfg, Mutants[:])
+	if err != nil {
 		return nil, err
-	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0:
-		return nil, &protocol.SettingsError{Detail: "slotpaxos knows whole copies and majorities only"}
-	case !knownMutant(cfg.Mutant):
-		return nil, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+	}
+	var chain Chain
+	if err := rec.Base.Restore(&chain); err != nil {
+		return nil, err
+	}
+	had, err := slots.Recover(&rec, cfg.CacheBytes, chain.Apply)
+	if err != nil {
+		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, chance: uint64(cfg.Self), ballot: Ballot(rec.State.Term),
-		log: log{Log: slots.After(rec.Base.Index)}, conf: slots.Numbered(rec.Base.Config), given: rec.Base.Index,
+		cfg: cfg, chance: slots.Chance(cfg.Self), ballot: Ballot(rec.State.Term),
+		log: log{had.Log, chain}, conf: had.Config, bodies: had.Bodies, given: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
-	}
-	if err := rec.Base.Restore(&s.log.chain); err != nil {
-		return nil, err
-	}
-	s.bodies = slots.BodiesAfter(rec.Base.Index)
-	for i := range rec.Entries {
-		if err := s.load(&rec.Entries[i]); err != nil {
-			return nil, err
-		}
-	}
-	if rec.State.Commit > s.log.Last() {
-		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", s.log.Last(), rec.State.Commit)}
 	}
 	if err := s.loadCells(rec.Cells); err != nil {
 		return nil, err
 	}
 	s.disk.Durable.Last, s.disk.commit = s.log.Last(), rec.State.Commit
 	return s, nil
-}
-
-// load takes a decided entry from the disk.
-func (s *Paxos) load(e *protocol.Entry) error {
-	c, err := s.log.Load(e)
-	if err != nil {
-		return err
-	}
-	if c != nil {
-		s.conf = *c
-	}
-	s.log.chain.Apply(e)
-	s.bodies.Learned(e)
-	s.log.Lighten(e.Index, s.cfg.CacheBytes)
-	return nil
 }
 
 // Step is protocol.Core's.
@@ -222,21 +197,13 @@ func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 
 // mix adds fresh randomness to the generator.
 func (s *Paxos) mix(random uint64) {
-	s.chance ^= random
+	s.chance.Mix(random)
 	if s.reads.round == 0 { // the first tick: deadlines so far were drawn without chance
-		s.reads.round = s.random() | 1
+		s.reads.round = s.chance.Draw() | 1
 		if s.role == protocol.Follower {
 			s.rest()
 		}
 	}
-}
-
-func (s *Paxos) random() uint64 {
-	s.chance += 0x9e3779b97f4a7c15
-	z := s.chance
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // timers does what is due. wakeAt says when there is more to do.
@@ -267,15 +234,12 @@ func (s *Paxos) wakeAt() time.Duration {
 	return at
 }
 
-// settled is up to where the log is handed over as committed: all that is decided, but not a configuration
-// at its end. Once that is committed, the members that it removes may leave, and the others may need
-// them to learn that it is decided. When the next slot is decided, a majority of its own voters has all
-// up to it in their logs.
+// settled is up to where the log is handed over as committed.
 func (s *Paxos) settled() protocol.Index {
-	if at := s.log.ConfigAt; at == s.log.Last() && at > s.log.Base && s.cfg.Mutant != MutantSettleAtOnce {
-		return at - 1
+	if s.cfg.Mutant == MutantSettleAtOnce {
+		return s.log.Last()
 	}
-	return s.log.Last()
+	return s.log.Settled()
 }
 
 // give hands over what is newly settled.

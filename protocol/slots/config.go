@@ -23,9 +23,15 @@ func Readable(e *protocol.Entry) bool {
 	return err == nil
 }
 
-// Changed is a configuration after changes, or why they are not made. wise says whether to make one that
-// changes the voters.
-func Changed(c *protocol.Config, changes []protocol.Change, wise func(next *protocol.Config) protocol.Reason) (protocol.Config, protocol.Reason) {
+// Others is what a leader knows of the other members.
+type Others struct {
+	// Answers: the member is well. CaughtUp: besides, it has what was decided a heartbeat ago, and its bodies.
+	// Holds: it certainly has the bodies of all that is decided; nil: nobody asks.
+	Answers, CaughtUp, Holds func(protocol.MemberID) bool
+}
+
+// Changed is a configuration after changes, or why they are not made. decide says who decides under the next one.
+func Changed(c *protocol.Config, changes []protocol.Change, decide func(*protocol.Config) quorum.Set, o Others) (protocol.Config, protocol.Reason) {
 	next, reason := c.Changed(changes)
 	switch {
 	case reason != protocol.ReasonNone:
@@ -35,20 +41,20 @@ func Changed(c *protocol.Config, changes []protocol.Change, wise func(next *prot
 	case slices.Equal(next.Voters(), c.Voters()):
 		return next, protocol.ReasonNone
 	}
-	return next, wise(&next)
+	return next, wise(c, &next, decide(&next), o)
 }
 
-// Wise reports whether the voters after a change can decide it, and go on after it: a quorum of them answers,
+// wise reports whether the voters after a change can decide it, and go on after it: a quorum of them answers,
 // and none of the learners among them is far behind. A cluster of one can only grow by waiting for its second
 // member.
-func Wise(c, next *protocol.Config, decide quorum.Set, answers, caughtUp func(protocol.MemberID) bool) protocol.Reason {
+func wise(c, next *protocol.Config, decide quorum.Set, o Others) protocol.Reason {
 	for _, id := range next.Voters() {
-		if m := c.Find(id); m != nil && m.Learner && !caughtUp(id) {
+		if m := c.Find(id); m != nil && m.Learner && !o.CaughtUp(id) {
 			return protocol.ReasonUnsafeChange
 		}
 	}
 	quorate := decide.Vote(func(id protocol.MemberID) quorum.Answer {
-		if answers(id) {
+		if o.Answers(id) {
 			return quorum.Granted
 		}
 		return quorum.Missing
@@ -59,9 +65,45 @@ func Wise(c, next *protocol.Config, decide quorum.Set, answers, caughtUp func(pr
 	return protocol.ReasonNone
 }
 
-// ConfigEntry is the entry that makes a configuration, not yet sealed.
-func ConfigEntry(c protocol.Config, id protocol.ProposalID) protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
+// NextConfig makes the entry of a change, not yet sealed, or says why the change is not made. Whether it still
+// makes sense is decided when its slot has come: something may have been decided in between.
+func NextConfig(c *protocol.Config, in *protocol.ProposeChange, decide func(*protocol.Config) quorum.Set, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
+	next, reason := Changed(c, in.Changes, decide, o)
+	if reason == protocol.ReasonNone && o.Holds != nil && !slices.Equal(next.Voters(), c.Voters()) {
+		reason = b.Kept(&next, o.Holds)
+	}
+	if reason != protocol.ReasonNone {
+		return e, reason
+	}
+	e = protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(next)}
 	e.SealPayload()
-	return e
+	return e, protocol.ReasonNone
+}
+
+// Removed reports whether a member was removed for ever.
+func Removed(c *protocol.Config, id protocol.MemberID) bool { return slices.Contains(c.Removed, id) }
+
+// Takes says why a member does not take a change in, if that is not because of what the leader is doing.
+func Takes(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID, in *protocol.ProposeChange) protocol.Reason {
+	switch {
+	case Removed(c, self):
+		return protocol.ReasonRemoved
+	case role != protocol.Leader && leader != 0:
+		return protocol.ReasonNotLeader
+	case role != protocol.Leader:
+		return protocol.ReasonNoLeader
+	case in.Target != nil:
+		return protocol.ReasonInvalidChange // instances of these protocols are not woven
+	}
+	return protocol.ReasonNone
+}
+
+// Joiner is the change that makes a joining member a voter, once one is caught up.
+func Joiner(c *protocol.Config, caughtUp func(protocol.MemberID) bool) (protocol.ProposeChange, bool) {
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Joining && caughtUp(m.ID) {
+			return protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}}, true
+		}
+	}
+	return protocol.ProposeChange{}, false
 }

@@ -1,3 +1,7 @@
-// Package slots is what protocols share that decide slots of a log, and do not replace what stands in
-// it: ballots, the log of what is decided, and what is known of the member's own disk.
+// Package slots is what protocols share that decide slots of a log, and do not replace what stands in it.
+//
+// How to read: ballot.go (ballots), log.go (the log of what is decided), setup.go (settings, and what a member has
+// of what is decided, at its start and after a snapshot), disk.go (what is known of the member's own disk),
+// config.go (changes of the membership), bodies.go (large values: who has them), part.go (the protocol's part of a
+// message).
 package slots

@@ -17,11 +17,21 @@ type Log struct {
 	held  int
 }
 
-// After is an empty log after a base, whose configuration is in force.
-func After(base protocol.Index) Log { return Log{Base: base, ConfigAt: base, light: base} }
+// logAfter is an empty log after a base, whose configuration is in force.
+func logAfter(base protocol.Index) Log { return Log{Base: base, ConfigAt: base, light: base} }
 
 // Last is the index of the last entry; Base if there is none.
 func (l *Log) Last() protocol.Index { return l.Base + protocol.Index(len(l.entries)) }
+
+// Settled is up to where the log may be handed over as committed: all that is decided, but not a configuration
+// at its end. Once that is committed, the members that it removes may leave, and the others may need them
+// to learn that it is decided. When the next slot is decided, a quorum of its own voters has all up to it.
+func (l *Log) Settled() protocol.Index {
+	if at := l.ConfigAt; at == l.Last() && at > l.Base {
+		return at - 1
+	}
+	return l.Last()
+}
 
 // At is an entry with its envelope, which Lighten dropped.
 func (l *Log) At(i protocol.Index) protocol.Entry {

@@ -1,0 +1,63 @@
+package slots
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Parts of messages are numbers of eight bytes, then flags and small numbers.
+
+// AppendNumbers adds numbers to a part.
+func AppendNumbers(dst []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		dst = binary.LittleEndian.AppendUint64(dst, n)
+	}
+	return dst
+}
+
+// Number is the i-th number of a part.
+func Number(part []byte, i int) uint64 { return binary.LittleEndian.Uint64(part[8*i:]) }
+
+// Flags are up to eight flags in a byte.
+func Flags(flags ...bool) (b byte) {
+	for i, is := range flags {
+		if is {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+// Flag reports whether a byte has the i-th flag.
+func Flag(b byte, i int) bool { return b>>i&1 == 1 }
+
+// CorruptPart says that a part does not have the size that its type has.
+func CorruptPart(t protocol.MessageType, part []byte) error {
+	return &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(part))}
+}
+
+// PartOf is a message's part, or an empty one.
+func PartOf[P any, PP interface {
+	*P
+	protocol.Part
+}](m *protocol.Message) (p P) {
+	if part, ok := m.Part.(PP); ok {
+		p = *part
+	}
+	return p
+}
+
+// Words describe a part for a person.
+type Words []string
+
+// Add adds words if they are to be said.
+func (w *Words) Add(is bool, format string, args ...any) {
+	if is {
+		*w = append(*w, fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *Words) String() string { return strings.Join(*w, " ") }

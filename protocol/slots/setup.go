@@ -1,0 +1,75 @@
+package slots
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Settings are the settings of a protocol that knows whole copies and majorities only, with what is not set
+// filled in. The error is a [*protocol.SettingsError].
+func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, error) {
+	cfg, err := cfg.WithDefaults()
+	known := func(i protocol.MutantInfo) bool { return i.Name == cfg.Mutant }
+	switch {
+	case err != nil:
+		return cfg, err
+	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0:
+		return cfg, &protocol.SettingsError{Detail: name + " knows whole copies and majorities only"}
+	case cfg.Mutant != "" && !slices.ContainsFunc(mutants, known):
+		return cfg, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+	}
+	return cfg, nil
+}
+
+// Decided is what a member has of what was decided: the log, the configuration that is in force in the slot
+// after it, and what is known of bodies.
+type Decided struct {
+	Log    Log
+	Config protocol.Config
+	Bodies Bodies
+}
+
+// After is what a member has that begins after a snapshot.
+func After(base *protocol.Base) Decided {
+	return Decided{Log: logAfter(base.Index), Config: Numbered(base.Config), Bodies: BodiesAfter(base.Index)}
+}
+
+// Recover reads what the disk has of it, and calls took with each entry. The error is a
+// [*protocol.CorruptError].
+func Recover(rec *protocol.Recovered, cacheBytes int, took func(*protocol.Entry)) (Decided, error) {
+	d := After(&rec.Base)
+	for i := range rec.Entries {
+		e := &rec.Entries[i]
+		c, err := d.Log.Load(e)
+		if err != nil {
+			return d, err
+		}
+		if c != nil {
+			d.Config = *c
+		}
+		d.Bodies.Learned(e)
+		d.Log.Lighten(e.Index, cacheBytes)
+		took(e)
+	}
+	if last := d.Log.Last(); rec.State.Commit > last {
+		return d, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", last, rec.State.Commit)}
+	}
+	return d, nil
+}
+
+// Chance draws numbers from what ticks bring.
+type Chance uint64
+
+// Mix adds fresh randomness.
+func (c *Chance) Mix(random uint64) { *c ^= Chance(random) }
+
+// Draw is the next number.
+func (c *Chance) Draw() uint64 {
+	*c += 0x9e3779b97f4a7c15
+	z := uint64(*c)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
