@@ -70,9 +70,22 @@ func (l *Log) cellsBefore(need uint64) (old []oldCell) {
 	return old
 }
 
-// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of a
-// segment. So it does not take long. Where there are more, the segments wait for the next compactions.
+// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of what the log
+// grew by since the one before, or of a segment. So it does not take long. Where there are more, the segments
+// wait for the next compactions. So the oldest cell is at most so many times the cells' bytes behind the end.
 const carriedCells = 8
+
+// CellBytes is how many bytes the live cells of all instances take.
+func (l *Log) CellBytes() (n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.index.all {
+		for _, c := range in.cells { // any order: they are counted
+			n += recordHeaderSize + int64(c.at.len)
+		}
+	}
+	return n
+}
 
 // moveCells writes cells in segments before need again, at the log's end, the oldest first. It
 // returns the first segment that is needed then. If the disk is full, only as much is written as what
@@ -80,7 +93,9 @@ const carriedCells = 8
 func (l *Log) moveCells(need uint64) (uint64, error) {
 	old := l.cellsBefore(need)
 	l.relieving = false
-	old, err := l.carryCells(old, upTo(old, l.segmentBytes/carriedCells))
+	grown := l.segmentBytes * int64(max(1, l.current().seq-max(l.carriedAt, l.first)))
+	old, err := l.carryCells(old, upTo(old, grown/carriedCells))
+	l.carriedAt = l.current().seq
 	if l.relieving = true; spaceMissing(err) != nil {
 		old, err = l.carryCells(old, wholeSegments(old, upTo(old, l.headroom()/4)))
 	}

@@ -87,6 +87,22 @@ func TestCellsAreWrittenAgain(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// Where compactions are far apart, each of them writes more cells again: how long the log becomes depends on the
+// cells, and not on how often it is compacted.
+func TestCellsAreWrittenAgainBetweenRareCompactions(t *testing.T) {
+	l := openMem(t, vfs.NewMem())
+	for i := range uint64(20) {
+		require.NoError(t, l.Append([]Record{cellOf(1, i, string(make([]byte, 3000)))}))
+	}
+	const apart = 8
+	segment := l.current().capacity
+	for next := uint64(1); l.first < 100; {
+		next = passBy(t, l, next, apart)
+		require.Less(t, l.Size(), carriedCells*l.CellBytes()+2*apart*segment)
+	}
+	require.NoError(t, l.Close())
+}
+
 // A disk is full, and cells stand in the segments that could be used again. What every segment keeps
 // for this is enough for small cells.
 func TestCellsOnFullDisk(t *testing.T) {

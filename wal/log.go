@@ -86,6 +86,8 @@ type Log struct {
 	sealed bool // the last batch is a seal
 	marks  *markFile
 	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
+	// carriedAt is the segment that was current when cells were last written again; 0: not since the start.
+	carriedAt uint64
 	// preparing is the next segment while it is made beside.
 	preparing *prepared
 	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
