@@ -254,6 +254,17 @@ type Claim struct {
 	Holds func(measured float64) bool
 	// Note says how the figure is computed, or what limits it.
 	Note string
+	// Remark is the note where that takes a computation. Every braid command lists the experiments at its
+	// start, and does not need it.
+	Remark func() string
+}
+
+// note is what there is to say about the figure.
+func (c *Claim) note() string {
+	if c.Remark != nil {
+		return c.Remark()
+	}
+	return c.Note
 }
 
 // Experiment is one experiment of a paper.

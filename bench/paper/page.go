@@ -81,7 +81,7 @@ func (e *Experiment) noteOf(claim string) string {
 	if i < 0 {
 		return ""
 	}
-	return e.Claims[i].Note
+	return e.Claims[i].note()
 }
 
 // rows lists the figures of the table's metrics.

@@ -94,6 +94,12 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	walk(newRoot())
 }
 
+// TestCommandsAreMadeWithoutMuchWork: every process makes all commands before it runs one. It makes
+// some ten thousand things; a computation for the help of one command would make many more.
+func TestCommandsAreMadeWithoutMuchWork(t *testing.T) {
+	require.Less(t, testing.AllocsPerRun(1, func() { newRoot() }), 50_000.0)
+}
+
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
