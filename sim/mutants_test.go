@@ -51,10 +51,10 @@ var hints = map[string]uint64{
 	"weave-give-up-early": 8, "identity-unchecked": 9, "identity-in-memory": 204,
 	"life-unchecked": 69, "code-trim-uncounted": 6, "code-restore-row": 10,
 	"weave-forget-pending": 60, "weave-plan-early": 13, "no-guests": 266, "any-state": 99,
-	"lane-drop-early": 34, "lane-from-committed": 2, "lane-ack-early": 334, "lane-no-drain": 163,
-	"lane-accept-unsynced": 17, "lane-old-generation": 246, "lane-fence-uncovered": 129,
-	"lane-rows-majority": 109, "lane-cut-unseen": 119,
-	"needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
+	"lane-drop-early": 40, "lane-from-committed": 2, "lane-ack-early": 425, "lane-no-drain": 375,
+	"lane-accept-unsynced": 300, "lane-old-generation": 261, "lane-fence-uncovered": 129,
+	"lane-rows-majority": 402, "lane-cut-unseen": 195,
+	"lane-same-name": 76, "needs-no-file": 55, "cut-before-records": 13, "mark-before-sync": 8,
 }
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant.
