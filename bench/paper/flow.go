@@ -58,7 +58,7 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 	}
 	s := Sample{Throughput: n / (to - from).Seconds()}
 	if !sameLeaders(&before.leader, &after.leader) {
-		return nil, errors.New("the leader changed during the run")
+		return nil, errLeaderChanged
 	}
 	if n > 0 {
 		s.addAnswers(f.within(from, to), &f.work)

@@ -75,7 +75,7 @@ func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member
 		return nil, err
 	}
 	if !sameLeaders(&before.leader, &after.leader) {
-		return nil, errors.New("the leader changed during the run")
+		return nil, errLeaderChanged
 	}
 	return func() Sample {
 		reads, writes := all(r.reads.within(from, to)), all(r.writes.within(from, to))

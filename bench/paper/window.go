@@ -81,7 +81,7 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 	seconds := (to - from).Seconds()
 	s := Sample{Throughput: n / seconds, Bandwidth: n * float64(l.work.bytes()) / (1 << 20) / seconds}
 	if l.work.At != AtLeader && !sameLeaders(&before.leader, &after.leader) {
-		return nil, errors.New("the leader changed during the run")
+		return nil, errLeaderChanged
 	}
 	if n > 0 {
 		s.addAnswers(done, &l.work)

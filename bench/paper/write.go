@@ -78,10 +78,14 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	s := sampleOf(b, last, &before, &after)
 	s[Replicated] = ms(commits.stop().Sub(b.began))
 	if !sameLeaders(&before.leader, &after.leader) {
-		return nil, nil, errors.New("the leader changed during the run")
+		return nil, nil, errLeaderChanged
 	}
 	return s, &written{leader, b.last, b.bodies.of(w.Requests - 1)}, nil
 }
+
+// errLeaderChanged is the outcome of a run that an election disturbed. The cluster is sound, and
+// the run can be made again.
+var errLeaderChanged = errors.New("the leader changed during the run")
 
 // sameLeaders reports whether all instances are led as they were, without an election in
 // between.
