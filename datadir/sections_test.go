@@ -67,7 +67,7 @@ func TestAStartKnowsTheSectionsOrRefuses(t *testing.T) {
 		require.NoError(t, f.Close())
 		return string(b)
 	}
-	chain := slotpaxos.Derive()
+	chain := slotpaxos.Derive(protocol.Config{})
 	chain.Apply(&protocol.Entry{Index: 1, Term: 1, Kind: protocol.EntryBatch, Count: 1})
 	section := member.SectionState{Instance: 1, Section: chain.Section()}
 

@@ -374,7 +374,7 @@ func (a *Applier) reshape(p *order.Plan) {
 func (a *Applier) born(id, members protocol.InstanceID) InstanceState {
 	in := InstanceState{Instance: id, Config: a.Of(members).Config.Clone()}
 	if a.derive != nil {
-		in.derived = a.derive()
+		in.derived = a.derive(in.Config)
 	}
 	return in
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Derive makes the derived state of an instance at its beginning (see [protocol.Derived]). nil: the
-// cores have none.
-type Derive func() protocol.Derived
+// Derive makes the derived state of an instance at its beginning (see [protocol.Derived]), with its
+// first configuration (see [protocol.Base.Config]). nil: the cores have none.
+type Derive func(protocol.Config) protocol.Derived
 
 // SectionState is a section of an instance in a snapshot.
 type SectionState struct {
@@ -52,7 +52,8 @@ func (m *Meta) derived(derive Derive) ([]protocol.Derived, error) {
 	}
 	var all []protocol.Derived
 	for _, p := range m.Cursor.Points {
-		base, d := m.Base(p.Instance), derive()
+		base := m.Base(p.Instance)
+		d := derive(base.Config)
 		if err := base.Restore(d); err != nil {
 			return nil, sectionError(p.Instance, &base.Section, err)
 		}

@@ -28,7 +28,7 @@ func (c *tally) Restore(s protocol.Section) (err error) {
 	return err
 }
 
-func deriveTally() protocol.Derived { return &tally{} }
+func deriveTally(protocol.Config) protocol.Derived { return &tally{} }
 
 // counting is an applier that begins where meta stands.
 func counting(t *testing.T, sm StateMachine, meta Meta) *Applier {
@@ -90,6 +90,48 @@ func TestSectionsOfInstancesThatComeAndGo(t *testing.T) {
 	feed(t, a, 1, entryOf(4, told(4, "four", &got)))
 	feed(t, a, 3, entryOf(1, told(5, "five", &got)))
 	require.Equal(t, []SectionState{tallyOf(1, 2), tallyOf(3, 1)}, a.Meta().Sections, "a new one begins at nothing")
+}
+
+// begun is a tally that knows the configuration with which its instance began.
+type begun struct {
+	tally
+	first protocol.Config
+}
+
+// TestDerivedStateBeginsWithTheFirstConfiguration: that of the base at index 0, and for an instance that a
+// reshape begins the one that is in force there.
+func TestDerivedStateBeginsWithTheFirstConfiguration(t *testing.T) {
+	derive := func(c protocol.Config) protocol.Derived { return &begun{first: c} }
+	firsts := func(a *Applier) (out [][]protocol.MemberID) {
+		for i := range a.Instances {
+			out = append(out, a.Instances[i].derived.(*begun).first.All())
+		}
+		return out
+	}
+	applier := func(meta Meta) *Applier {
+		a := NewApplier(&history{}, meta, life, 0, nil)
+		require.NoError(t, a.Derive(derive, &meta))
+		return a
+	}
+	ids := func(ids ...protocol.MemberID) []protocol.MemberID { return append([]protocol.MemberID{}, ids...) }
+	require.Equal(t, [][]protocol.MemberID{ids()}, firsts(applier(Bootstrap(order.Begin(1, true), nil))), "nobody told who is a member")
+
+	a := applier(Bootstrap(order.Begin(2, true), []protocol.Member{{ID: 1}, {ID: 2}}))
+	require.Equal(t, [][]protocol.MemberID{ids(1, 2), ids(1, 2)}, firsts(a))
+	more := protocol.Entry{Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}})}
+	more.SealPayload()
+	more.Seal(1, 1, make([]byte, protocol.HeadSize))
+	feed(t, a, 1, more, reshapeAt(2, 3), skipAt(3, 3))
+	feed(t, a, 2, skipAt(1, 3))
+	require.Equal(t, [][]protocol.MemberID{ids(1, 2), ids(1, 2), ids(1, 2, 3)}, firsts(a))
+	require.NoError(t, a.Check())
+
+	meta := asRead(t, a.Meta())
+	require.Zero(t, meta.Base(3).Index)
+	require.Equal(t, ids(1, 2, 3), firsts(applier(meta))[2], "the new instance is still at its beginning")
+	behind := applier(Bootstrap(order.Begin(2, true), nil))
+	require.NoError(t, behind.Install(meta, strings.NewReader("")))
+	require.Equal(t, ids(1, 2, 3), firsts(behind)[2])
 }
 
 // TestSectionsThatAreRefused: a snapshot changes nothing if this program cannot go on from it.
@@ -170,7 +212,7 @@ func FuzzSections(f *testing.F) {
 		all, err := o.derived(deriveTally)
 		require.NoError(t, err)
 		for i, p := range o.Cursor.Points {
-			again, s := deriveTally(), all[i].Section()
+			again, s := deriveTally(protocol.Config{}), all[i].Section()
 			require.NoError(t, again.Restore(s))
 			require.Equal(t, all[i], again)
 			require.True(t, p.Index == 0 || o.section(p.Instance).Name == s.Name)

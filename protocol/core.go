@@ -294,8 +294,10 @@ type HardState struct {
 // Base is the place in an instance's log that a snapshot stands for: the log begins
 // after it. The zero Base is an empty log of a cluster not yet told its members.
 type Base struct {
-	Index  Index
-	Term   Term
+	Index Index
+	Term  Term
+	// Config is the configuration as of Index. At index 0 it is the instance's first one, with which
+	// derived state begins. It is empty on a member that was not told its members yet.
 	Config Config
 	// Round is how many rounds of the global log the instance has filled up to here, perhaps
 	// with a part of the entry after Index. It means nothing to a core, which keeps it.

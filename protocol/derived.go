@@ -6,7 +6,8 @@ import "fmt"
 // where, which epoch it is, who is banned. All members derive the same from the same log. A member
 // keeps one beside the state machine, as of what is applied. It is part of every snapshot, as a
 // [Section], and a core begins with the section of the snapshot before its log (Base.Section). The
-// core may keep another one, as of the end of its log. Not safe for concurrent use.
+// core may keep another one, as of the end of its log. At an instance's beginning it follows from the
+// first configuration alone. Not safe for concurrent use.
 type Derived interface {
 	// Apply takes in the next entry, in index order. Its payload is at hand, its body is not. An
 	// order may leave out what has no place in the global log: no-ops, skips and reshapes. So

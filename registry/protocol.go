@@ -23,8 +23,10 @@ type Core struct {
 	// Cells says that instances keep cells (see [protocol.Cell]).
 	Cells bool
 	// Derive makes what an instance derives from its log and keeps in snapshots (see
-	// [protocol.Derived]), as of its beginning; nil: nothing.
-	Derive func() protocol.Derived
+	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
+	// at index 0. If the base is later, the section comes into the place of what it made. nil: the
+	// instance derives nothing.
+	Derive func(protocol.Config) protocol.Derived
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
 	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)

@@ -248,7 +248,7 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 // base.
 func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
 	if n.derived == nil && net.Derive != nil {
-		n.derived = net.Derive()
+		n.derived = net.Derive(from.Config)
 		if err := from.Restore(n.derived); err != nil {
 			net.t.Fatalf("member %s: %v", n.ID, err)
 		}

@@ -30,8 +30,9 @@ type Options struct {
 	Leases bool
 	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
 	ReadQuorum, WriteQuorum int
-	// Derive makes what cores derive from their logs; nil: they derive nothing.
-	Derive func() protocol.Derived
+	// Derive makes what cores derive from their logs, from the first configuration on; nil: they derive
+	// nothing.
+	Derive func(protocol.Config) protocol.Derived
 }
 
 // suite is what is under test.

@@ -103,8 +103,9 @@ const (
 	laneSectionVersion = 1
 )
 
-// Derive is what Raft with lanes derives from its log.
-func Derive() protocol.Derived { return &laneDerived{} }
+// Derive is what Raft with lanes derives from its log. No lane is open at the beginning, whoever the
+// members are.
+func Derive(protocol.Config) protocol.Derived { return &laneDerived{} }
 
 // laneDerived is laneMarks as a protocol.Derived.
 type laneDerived struct{ laneMarks }

@@ -18,8 +18,8 @@ const (
 	chainVersion = 1
 )
 
-// Derive makes the chain of an empty log.
-func Derive() protocol.Derived { return &Chain{} }
+// Derive makes the chain of an empty log. It does not depend on the members.
+func Derive(protocol.Config) protocol.Derived { return &Chain{} }
 
 // Apply implements protocol.Derived, as the methods below do.
 func (c *Chain) Apply(e *protocol.Entry) {

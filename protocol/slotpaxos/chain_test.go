@@ -56,12 +56,12 @@ func TestTheChainGoesOnAfterASnapshot(t *testing.T) {
 
 // What is no section of the chain is refused, and what is comes back as it was.
 func FuzzChain(f *testing.F) {
-	s := slotpaxos.Derive().Section()
+	s := slotpaxos.Derive(protocol.Config{}).Section()
 	f.Add(s.Name, s.Version, s.Data)
 	f.Add("", uint32(0), []byte(nil))
 	f.Add("chain", uint32(1), []byte("short"))
 	f.Fuzz(func(t *testing.T, name string, version uint32, data []byte) {
-		in, c := protocol.Section{Name: name, Version: version, Data: data}, slotpaxos.Derive()
+		in, c := protocol.Section{Name: name, Version: version, Data: data}, slotpaxos.Derive(protocol.Config{})
 		if err := c.Restore(in); err == nil {
 			require.Equal(t, in, c.Section())
 		} else {
