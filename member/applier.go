@@ -269,7 +269,8 @@ func (a *Applier) collect(c *CommittedEntries) {
 			continue
 		}
 		in.resident += len(e.Payload)
-		if e.Kind.Commands() || e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryLane || e.Kind == protocol.EntryGeneration {
+		switch e.Kind {
+		case protocol.EntryBatch, protocol.EntryGroup, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 			in.waiting++
 		}
 	}

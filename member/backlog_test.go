@@ -35,7 +35,7 @@ func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 	commit(protocol.EntryNoop, 9)
 	require.True(t, takes(entries) && takes(batch) && room(), "what has nothing to apply does not count")
 
-	commit(protocol.EntryBatch, 10)
+	commit(protocol.EntryEmpty, 10)
 	require.False(t, takes(entries), "entries")
 	require.False(t, takes(batch), "batches of others")
 	require.False(t, room(), "batches of its own")

@@ -134,6 +134,38 @@ func TestDerivedStateBeginsWithTheFirstConfiguration(t *testing.T) {
 	require.Equal(t, ids(1, 2, 3), firsts(behind)[2])
 }
 
+// TestControlEntriesTakeAPlace: what only the core understands has a position of its own. Derived state
+// takes it in, and the state machine does not see it.
+func TestControlEntriesTakeAPlace(t *testing.T) {
+	for _, e := range []protocol.Entry{protocol.NewLane(life), protocol.NewGeneration(3), protocol.NewEmpty(2)} {
+		var sm history
+		var got []string
+		var d record
+		a := NewApplier(&sm, wovenMeta(2), life, 0, nil)
+		meta := wovenMeta(2)
+		require.NoError(t, a.Derive(func(protocol.Config) protocol.Derived { return &d }, &meta))
+		e.Seal(1, 1, make([]byte, protocol.HeadSize))
+		b := told(1, "one", &got)
+		feed(t, a, 2, e)
+		require.Equal(t, 1, a.Waiting(2), e.Kind)
+		require.Empty(t, d.kinds, "its turn has not come")
+		feed(t, a, 1, entryOf(1, b))
+		require.Equal(t, []protocol.EntryKind{protocol.EntryBatch, e.Kind}, d.kinds)
+		require.Equal(t, 0, a.Waiting(2), e.Kind)
+		require.EqualValues(t, 2, a.Meta().Cursor.Position, e.Kind)
+		require.Equal(t, []string{"1:one"}, sm.lines)
+		require.NoError(t, a.Check())
+	}
+}
+
+// record is derived state that only notes what it was given.
+type record struct {
+	tally
+	kinds []protocol.EntryKind
+}
+
+func (r *record) Apply(e *protocol.Entry) { r.kinds = append(r.kinds, e.Kind) }
+
 // TestSectionsThatAreRefused: a snapshot changes nothing if this program cannot go on from it.
 func TestSectionsThatAreRefused(t *testing.T) {
 	with := func(sections ...SectionState) Meta {

@@ -157,7 +157,7 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 			s.pop() // late or twice: it skips nothing
 		case protocol.EntryNoop:
 			s.pop()
-		case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
+		case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 			out = n.place(s, out)
 		case protocol.EntryReshape:
 			n.reshape = min(max(1, e.Instances()), MaxInstances)

@@ -34,7 +34,7 @@ func slots(log []protocol.Entry, begin protocol.Round) []slot {
 		switch e := &log[i]; e.Kind {
 		case protocol.EntryBatch, protocol.EntryReshape:
 			fill(e)
-		case protocol.EntryConfig:
+		case protocol.EntryConfig, protocol.EntryEmpty:
 			s := &out[len(out)-1]
 			s.before = append(s.before, *e)
 		case protocol.EntrySkip:
@@ -114,8 +114,10 @@ func randomEntry(rng *rand.Rand, index protocol.Index, round *protocol.Round) pr
 		*round = max(*round, e.Round())
 	case p < 85:
 		e = protocol.Entry{Kind: protocol.EntryNoop}
-	case p < 97:
+	case p < 91:
 		e = protocol.Entry{Kind: protocol.EntryConfig}
+	case p < 97:
+		e = protocol.NewEmpty(1)
 	default:
 		e = protocol.NewReshape(1 + rng.IntN(4))
 		*round++

@@ -53,7 +53,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 	case protocol.EntryBatch, protocol.EntryGroup:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds, t.instance})
-	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 		t.wanted(Slot{f.rounds + 1, t.instance}) // it comes when that is its instance's turn
 	case protocol.EntryReshape:
 		f.rounds, f.batch = f.rounds+1, e.Index

@@ -30,6 +30,8 @@ const (
 	EntryGeneration
 	// EntrySignal takes the place of a lane's group in a message (see lane.go). It is in no log.
 	EntrySignal
+	// EntryEmpty is a leader's empty value: it says that the leader serves, and brings no commands.
+	EntryEmpty
 	entryKinds
 )
 
@@ -53,12 +55,23 @@ func (k EntryKind) String() string {
 		return "generation"
 	case EntrySignal:
 		return "signal"
+	case EntryEmpty:
+		return "empty"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
 // Commands reports whether entries of this kind stand for commands.
 func (k EntryKind) Commands() bool { return k == EntryBatch || k == EntryGroup }
+
+// bare reports whether entries of this kind are only an envelope.
+func (k EntryKind) bare() bool {
+	switch k {
+	case EntryNoop, EntrySkip, EntryReshape, EntryLane, EntryGeneration, EntryEmpty:
+		return true
+	}
+	return false
+}
 
 // Entry is one item of an instance's log: an envelope and its payload.
 //
@@ -68,7 +81,8 @@ type Entry struct {
 	Index Index
 	Term  Term
 	// ID is the first command's id; the others follow with consecutive sequence numbers.
-	// Zero for entries that the leader makes itself, except those about lanes: see lane.go.
+	// Zero for entries that the leader makes itself, except those about lanes (see lane.go), and an
+	// EntryEmpty, where it names the leader.
 	ID ProposalID
 	// Low promises that of the session nothing below it waits to take effect, through whichever
 	// instance. So a member may forget which of those numbers took effect, and refuses what comes
@@ -163,6 +177,13 @@ func NewSkip(round Round) Entry { return control(EntrySkip, uint64(round)) }
 // NewReshape returns the entry that changes the number of instances, not yet sealed.
 func NewReshape(instances int) Entry { return control(EntryReshape, uint64(instances)) }
 
+// NewEmpty returns the empty value of a leader, not yet sealed.
+func NewEmpty(leader MemberID) Entry {
+	e := Entry{Kind: EntryEmpty, ID: ProposalID{Session: Session{Member: leader}}}
+	e.SealPayload()
+	return e
+}
+
 // control returns an entry of the global log itself: no session, no payload, one number.
 func control(kind EntryKind, number uint64) Entry {
 	e := Entry{Kind: kind, Low: number}
@@ -231,13 +252,14 @@ func (e *Entry) encodeHead(b []byte) {
 
 // checkKind reports fields of a head that its kind of entry must not have.
 func (e *Entry) checkKind() error {
-	control := e.Kind == EntryNoop || e.Kind == EntrySkip || e.Kind == EntryReshape || e.Kind == EntryLane || e.Kind == EntryGeneration
 	switch {
 	case e.Kind == 0 || e.Kind >= entryKinds:
 	case (e.BodySize == 0) != (e.K == 0):
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
 	case e.Kind == EntrySignal:
-	case e.Kind == EntryBatch, e.Kind == EntryGroup, e.Count|e.BodySize == 0 && !(control && e.Size > 0):
+	case e.Kind == EntryEmpty && (e.ID.Session.Member == 0 || e.ID.Session.Incarnation|e.ID.Seq|e.Low > 0):
+		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("empty value of %s with numbers %d, %d", e.ID.Session, e.ID.Seq, e.Low)}
+	case e.Kind == EntryBatch, e.Kind == EntryGroup, e.Count|e.BodySize == 0 && !(e.Kind.bare() && e.Size > 0):
 		return nil
 	}
 	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}

@@ -120,7 +120,7 @@ func slotOf(e *protocol.Entry) check.Slots {
 	switch e.Kind {
 	case protocol.EntryBatch, protocol.EntryGroup:
 		return check.Slots{Fills: true, Covers: e.Width()}
-	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration:
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
 		return check.Slots{Covers: 1}
 	case protocol.EntryReshape:
 		return check.Slots{Fills: true, Instances: e.Instances()}

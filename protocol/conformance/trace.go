@@ -124,6 +124,8 @@ func describeEntry(e *protocol.Entry) string {
 		s += ":signal"
 	case protocol.EntryGeneration:
 		s += fmt.Sprintf(":generation %d", e.Generation())
+	case protocol.EntryEmpty:
+		s += fmt.Sprintf(":empty value of %s", e.ID.Session.Member)
 	case protocol.EntryLane:
 		s += fmt.Sprintf(":lane of %s opens", e.ID.Session.Member)
 	}

@@ -31,10 +31,13 @@ func malformed() map[string]protocol.Entry {
 			e.Payload = append(e.Payload, e.Payload...)
 			e.Count, e.Body = 2, []byte("body")
 		}),
-		"numbers that are no session": batch(func(e *protocol.Entry) { e.Low = 6 }),
-		"numbers past the last one":   batch(func(e *protocol.Entry) { e.ID.Seq = ^uint64(0); e.Low = e.ID.Seq }),
-		"no instances":                protocol.NewReshape(0),
-		"too many instances":          protocol.NewReshape(protocol.MaxInstances + 1),
+		"numbers that are no session":  batch(func(e *protocol.Entry) { e.Low = 6 }),
+		"numbers past the last one":    batch(func(e *protocol.Entry) { e.ID.Seq = ^uint64(0); e.Low = e.ID.Seq }),
+		"no instances":                 protocol.NewReshape(0),
+		"too many instances":           protocol.NewReshape(protocol.MaxInstances + 1),
+		"a lane that nobody asked for": protocol.NewLane(protocol.Session{Member: 2, Incarnation: 1}),
+		"a generation":                 protocol.NewGeneration(3),
+		"an empty value":               protocol.NewEmpty(2),
 	}
 }
 
