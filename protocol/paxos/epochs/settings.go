@@ -21,7 +21,7 @@ type Settings struct {
 // Whoever leads and is dead holds up all others for an election timeout, about a second. Whoever is well and may
 // not lead costs its clients a hop. So bans are long: a dead member leads again once in 256 epochs. These take
 // a minute where an epoch is a quarter of a second, and then a second of 60 is lost. The first ban of 8 epochs
-// is for members that restart.
+// is for members that restart one after the other: only the last of them is still on the blacklist.
 func Default() Settings {
 	return Settings{MinSlots: 64, MaxSlots: 1024, Policy: Combined, Ban: 8, MaxBan: 256}
 }

@@ -1,0 +1,168 @@
+package epochs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// History takes in the log, slot by slot, and says which epoch comes next. It is a [protocol.Derived]. Members
+// whose logs are equal have equal histories. Not safe for concurrent use.
+//
+// A slot has a value if there is an entry that is no no-op. A slot without a value is ⊥, whether a no-op stands
+// there or nothing was taken in.
+type History struct {
+	set Settings
+	// epoch is the one of next; nil: nothing is known, not even who votes.
+	epoch *Epoch
+	// next is the first slot that was not taken in.
+	next protocol.Index
+	// loads are how many slots of each of the epoch's leaders have a value that is not empty, and ended
+	// whether the last one of its segment has a value.
+	loads []uint32
+	ended []bool
+	// slots is how many slots a leader with a full share has, MinSlots to MaxSlots.
+	slots int
+	// since is the epoch since which the first leader has been the first.
+	since uint64
+	// records are those of the epoch's voters.
+	records []record
+	// voters are those of the next epoch, ascending.
+	voters []protocol.MemberID
+}
+
+// New begins before slot 1 with epoch 1, in which all voters of the configuration lead. The settings must be
+// valid. If the configuration has no voters, the history knows nothing, and Epoch is nil: then Restore must be
+// called before anything is taken in.
+func New(set Settings, c protocol.Config) *History {
+	if err := set.Validate(); err != nil {
+		panic("epochs: " + err.Error())
+	}
+	h := &History{set: set, next: 1, slots: set.MinSlots, voters: c.Voters()}
+	if len(h.voters) > 0 {
+		h.begin(1)
+	}
+	return h
+}
+
+// Epoch is the one of the next slot; nil: the history knows nothing.
+func (h *History) Epoch() *Epoch { return h.epoch }
+
+// Next is the first slot that was not taken in.
+func (h *History) Next() protocol.Index { return h.next }
+
+// Lead is the leader with the lowest id, and the number of the epoch since which it has been that without
+// interruption. It stands for the leader and the term where clients expect one of each. (0, 0): the history
+// knows nothing.
+func (h *History) Lead() (leader protocol.MemberID, since uint64) {
+	if h.epoch == nil {
+		return 0, 0
+	}
+	return h.epoch.Leaders[0], h.since
+}
+
+// Apply takes in the next entry, and all slots before it that were not taken in: they have no value. It does
+// nothing with entries that have none, because an order may leave them out. Who wants to know what follows from
+// the end of the log calls Pass.
+func (h *History) Apply(e *protocol.Entry) {
+	switch e.Kind {
+	case protocol.EntryNoop, protocol.EntrySkip, protocol.EntryReshape:
+		return
+	}
+	if e.Index < h.next {
+		panic(fmt.Sprintf("epochs: slot %d after slot %d", e.Index, h.next-1))
+	}
+	h.Pass(e.Index - 1)
+	if e.Kind == protocol.EntryConfig {
+		h.follow(e)
+	}
+	at := h.epoch.place(e.Index)
+	h.ended[at] = e.Index == h.epoch.ends[at]
+	if e.Kind != protocol.EntryEmpty {
+		h.loads[at]++
+	}
+	h.advance()
+}
+
+// follow notes who votes from the next epoch on. The last configuration of an epoch counts.
+func (h *History) follow(e *protocol.Entry) {
+	c, err := protocol.DecodeConfig(e.Payload)
+	if err != nil {
+		panic(fmt.Sprintf("epochs: slot %d: %v", e.Index, err)) // it was readable when it was accepted
+	}
+	h.voters = c.Voters()
+}
+
+// Pass takes in slots up to one that have no value. It does nothing with those that were taken in before.
+func (h *History) Pass(to protocol.Index) {
+	if h.epoch == nil {
+		panic("epochs: the history began with no voters, and must be restored first")
+	}
+	for h.next <= to {
+		h.advance()
+	}
+}
+
+// advance goes on to the next slot, and to the next epoch behind the last one.
+func (h *History) advance() {
+	if h.next++; h.next > h.epoch.Last {
+		h.end()
+	}
+}
+
+// end ends the epoch, and begins the next one.
+func (h *History) end() {
+	h.adapt()
+	for i := range h.records {
+		r := &h.records[i]
+		switch at, led := slices.BinarySearch(h.epoch.Leaders, r.id); {
+		case led && !h.ended[at]:
+			r.suspect(h.epoch.Number, &h.set)
+		default:
+			r.serve(led, &h.set)
+		}
+	}
+	h.begin(h.epoch.Number + 1)
+}
+
+// begin begins an epoch with the voters that were to come. Those that left are forgotten, and those that came
+// begin with the smallest share.
+func (h *History) begin(number uint64) {
+	records := make([]record, len(h.voters))
+	for i, id := range h.voters {
+		records[i] = record{id: id, share: 1}
+		if r := h.of(id); r != nil {
+			records[i] = *r
+		}
+	}
+	h.records = records
+	leaders := elect(records, number, &h.set)
+	if number == 1 || leaders[0] != h.epoch.Leaders[0] {
+		h.since = number
+	}
+	h.take(number, h.next, leaders)
+	h.loads, h.ended = make([]uint32, len(leaders)), make([]bool, len(leaders))
+}
+
+// take makes the epoch with the voters that there are records of.
+func (h *History) take(number uint64, first protocol.Index, leaders []protocol.MemberID) {
+	voters, shares := make([]protocol.MemberID, len(h.records)), make([]uint8, len(leaders))
+	for i := range h.records {
+		voters[i] = h.records[i].id
+	}
+	for at, id := range leaders {
+		shares[at] = h.of(id).share
+	}
+	h.epoch = newEpoch(number, first, h.slots/fullShare, voters, leaders, shares)
+}
+
+// of is the record of a voter of the epoch; nil: the member is none.
+func (h *History) of(id protocol.MemberID) *record {
+	at, ok := slices.BinarySearchFunc(h.records, id, func(r record, id protocol.MemberID) int { return cmp.Compare(r.id, id) })
+	if !ok {
+		return nil
+	}
+	return &h.records[at]
+}

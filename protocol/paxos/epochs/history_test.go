@@ -1,0 +1,73 @@
+package epochs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+func TestSettingsMustBeValid(t *testing.T) {
+	require.PanicsWithValue(t, "epochs: policy 4 is not known", func() {
+		New(Settings{MinSlots: 4, MaxSlots: 4, Policy: policies}, protocol.Config{})
+	})
+}
+
+func TestApplyInOrder(t *testing.T) {
+	h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
+	h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryBatch})
+	require.PanicsWithValue(t, "epochs: slot 5 after slot 5", func() { h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryBatch}) })
+	h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryNoop})
+	h.Pass(3)
+	require.EqualValues(t, 6, h.Next())
+	require.Panics(t, func() { h.Apply(&protocol.Entry{Index: 6, Kind: protocol.EntryConfig, Payload: []byte("{}")}) })
+}
+
+// What an order may leave out says nothing: no value, and not that the log goes on.
+func TestNothingFollowsFromWhatMayBeLeftOut(t *testing.T) {
+	h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
+	before := *h
+	for _, kind := range []protocol.EntryKind{protocol.EntryNoop, protocol.EntrySkip, protocol.EntryReshape} {
+		h.Apply(&protocol.Entry{Index: 1, Kind: kind})
+		require.Equal(t, before, *h)
+	}
+}
+
+// What Check is there to notice.
+func TestCheck(t *testing.T) {
+	for why, harm := range map[string]func(*History){
+		"behind its epoch":              func(h *History) { h.next = h.epoch.First - 1 },
+		"beyond its epoch":              func(h *History) { h.next = h.epoch.Last + 1 },
+		"more slots than may be":        func(h *History) { h.slots = 2 * h.set.MaxSlots },
+		"a number that is no power":     func(h *History) { h.slots = h.set.MinSlots + 4 },
+		"the first leader is of later":  func(h *History) { h.since = h.epoch.Number + 1 },
+		"nobody votes next":             func(h *History) { h.voters = nil },
+		"a voter of whom nothing known": func(h *History) { h.records = h.records[1:] },
+		"another's record":              func(h *History) { h.records[0].id++ },
+		"more values than slots":        func(h *History) { h.loads[0] = 9 },
+		"the end before it has come":    func(h *History) { h.ended[0] = true },
+		"suspected in an epoch to come": func(h *History) { h.records[0].suspected = h.epoch.Number },
+		"a ban that was never given":    func(h *History) { h.records[1].suspected, h.records[1].penalty = 0, 8 },
+		"a longer ban than the longest": func(h *History) { h.records[1].penalty = 1 << 20 },
+		"more left than was given":      func(h *History) { h.records[1].left = 200 },
+		"no share":                      func(h *History) { h.records[0].share = 0 },
+		"a share that is no power":      func(h *History) { h.records[0].share = 3 },
+		"a leader that is banned":       func(h *History) { h.records[0] = record{id: 1, suspected: 1, penalty: 8, left: 1, share: 1} },
+		"a leader that does not vote": func(h *History) {
+			h.epoch = newEpoch(2, 49, 16, h.epoch.Voters, []protocol.MemberID{1, 7}, []uint8{1, 1})
+		},
+		"an epoch that begins too early": func(h *History) { h.epoch.First = 1 },
+	} {
+		h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
+		for i := protocol.Index(1); i <= 48; i++ {
+			if h.Epoch().LeaderOf(i) != 2 {
+				h.Apply(&protocol.Entry{Index: i, Kind: protocol.EntryEmpty})
+			}
+		}
+		require.NoError(t, h.Check())
+		require.Equal(t, []protocol.MemberID{1, 3}, h.Epoch().Leaders)
+		harm(h)
+		require.Error(t, h.Check(), why)
+	}
+}
