@@ -76,50 +76,46 @@ func (r *record) serve(led bool, s *Settings) {
 // elect says which of the voters lead in an epoch: at least one of them. voters are ascending. It shortens bans
 // if nobody were left.
 func elect(voters []record, epoch uint64, s *Settings) (leaders []protocol.MemberID) {
-	var black []protocol.MemberID
+	listed, banned := make([]bool, len(voters)), s.Policy == Backoff || s.Policy == Combined
 	if s.Policy == Blacklist || s.Policy == Combined {
-		black = blacklist(voters, epoch, s)
-	}
-	var by uint32
-	banned := s.Policy == Backoff || s.Policy == Combined
-	if banned {
-		by = shorten(voters, black)
-	}
-	for i := range voters {
-		r := &voters[i]
-		if slices.Contains(black, r.id) {
-			continue
+		for _, at := range blacklist(voters, epoch, s) {
+			listed[at] = true
 		}
-		if r.left -= min(r.left, by); (r.left == 0 || !banned) && len(leaders) < MaxLeaders {
-			leaders = append(leaders, r.id)
+	}
+	if banned {
+		shorten(voters, listed)
+	}
+	for at := range voters {
+		if !listed[at] && !(banned && voters[at].left > 0) && len(leaders) < MaxLeaders {
+			leaders = append(leaders, voters[at].id)
 		}
 	}
 	return leaders
 }
 
-// blacklist are the voters that were suspected last: at most as many as may fail, of equals those with the
-// lower ids.
-func blacklist(voters []record, epoch uint64, s *Settings) (ids []protocol.MemberID) {
-	list := slices.DeleteFunc(slices.Clone(voters), func(r record) bool {
-		return r.suspected == 0 || epoch-r.suspected > uint64(s.MaxBan)
-	})
-	slices.SortFunc(list, func(a, b record) int {
-		return cmp.Or(cmp.Compare(b.suspected, a.suspected), cmp.Compare(a.id, b.id))
-	})
-	for _, r := range list[:min(len(list), (len(voters)-1)/2)] {
-		ids = append(ids, r.id)
-	}
-	return ids
-}
-
-// shorten is by how much the bans of those that are not on the blacklist must become shorter, for that one of
-// them may lead.
-func shorten(voters []record, black []protocol.MemberID) uint32 {
-	least := uint32(1<<32 - 1)
-	for i := range voters {
-		if !slices.Contains(black, voters[i].id) {
-			least = min(least, voters[i].left)
+// blacklist are the places of the voters that were suspected last: at most as many as may fail, of equals those
+// with the lower ids.
+func blacklist(voters []record, epoch uint64, s *Settings) (places []int) {
+	for at := range voters {
+		if last := voters[at].suspected; last > 0 && epoch-last <= uint64(s.MaxBan) {
+			places = append(places, at)
 		}
 	}
-	return least
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(voters[b].suspected, voters[a].suspected) })
+	return places[:min(len(places), (len(voters)-1)/2)]
+}
+
+// shorten makes the bans of those that are not on the list shorter by as much that one of them may lead.
+func shorten(voters []record, listed []bool) {
+	by := uint32(1<<32 - 1)
+	for at := range voters {
+		if !listed[at] {
+			by = min(by, voters[at].left)
+		}
+	}
+	for at := range voters {
+		if !listed[at] {
+			voters[at].left -= by
+		}
+	}
 }
