@@ -1,0 +1,158 @@
+package epochs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A history is in a snapshot under this name.
+const (
+	sectionName    = "epochs"
+	sectionVersion = 1
+)
+
+// Section is the history for a snapshot. A history that knows nothing has none.
+func (h *History) Section() protocol.Section {
+	e := h.epoch
+	if e == nil {
+		return protocol.Section{}
+	}
+	b := h.set.numbers(nil)
+	b = appendNumbers(b, uint64(h.slots), e.Number, h.since, uint64(e.First), uint64(h.next))
+	b = appendNumbers(b, uint64(len(h.records)))
+	for _, r := range h.records {
+		b = appendNumbers(b, uint64(r.id), r.suspected, uint64(r.penalty), uint64(r.left), uint64(r.share))
+	}
+	b = appendNumbers(b, uint64(len(e.Leaders)))
+	for at, id := range e.Leaders {
+		b = appendNumbers(b, uint64(id), uint64(h.loads[at]), bit(h.ended[at]))
+	}
+	b = appendNumbers(b, uint64(len(h.voters)))
+	for _, id := range h.voters {
+		b = appendNumbers(b, uint64(id))
+	}
+	return protocol.Section{Name: sectionName, Version: sectionVersion, Data: b}
+}
+
+func (s *Settings) numbers(b []byte) []byte {
+	return appendNumbers(b, uint64(s.MinSlots), uint64(s.MaxSlots), uint64(s.Policy), uint64(s.Ban), uint64(s.MaxBan))
+}
+
+func appendNumbers(b []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Restore puts the history of a section in the place of this one. It refuses one of other settings: from the
+// same log other epochs follow.
+func (h *History) Restore(s protocol.Section) error {
+	if err := s.Expect(sectionName, sectionVersion); err != nil {
+		return err
+	}
+	rest, ok := bytes.CutPrefix(s.Data, h.set.numbers(nil))
+	if !ok {
+		return &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: fmt.Sprintf("is not of the settings %+v", h.set)}
+	}
+	restored, err := read(rest, h.set)
+	if err == nil {
+		err = restored.Check()
+	}
+	if err == nil && !bytes.Equal(restored.Section().Data, s.Data) {
+		err = fmt.Errorf("it says the same in other bytes")
+	}
+	if err != nil {
+		return &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "cannot be read: " + err.Error()}
+	}
+	*h = *restored
+	return nil
+}
+
+// maxSlot is the highest slot at which an epoch may begin: its last one is a number, too.
+const maxSlot = 1 << 62
+
+// read makes a history of what comes after the settings. Only what would do harm is refused here, the rest by
+// Check.
+func read(b []byte, set Settings) (*History, error) {
+	r := &reader{b: b}
+	h := &History{set: set, slots: int(r.number(1 << 16))}
+	number := r.number(1<<64 - 1)
+	h.since = r.number(1<<64 - 1)
+	first := protocol.Index(r.number(maxSlot))
+	h.next = protocol.Index(r.number(1<<64 - 1))
+	for range r.count() {
+		h.records = append(h.records, record{
+			id: protocol.MemberID(r.number(1<<64 - 1)), suspected: r.number(1<<64 - 1),
+			penalty: uint32(r.number(1 << 16)), left: uint32(r.number(1 << 16)), share: uint8(r.number(fullShare)),
+		})
+	}
+	var leaders []protocol.MemberID
+	for range r.count() {
+		leaders = append(leaders, protocol.MemberID(r.number(1<<64-1)))
+		h.loads = append(h.loads, uint32(r.number(1<<32-1)))
+		h.ended = append(h.ended, r.number(1) == 1)
+	}
+	for range r.count() {
+		h.voters = append(h.voters, protocol.MemberID(r.number(1<<64-1)))
+	}
+	var voters []protocol.MemberID
+	for i := range h.records {
+		voters = append(voters, h.records[i].id)
+	}
+	switch {
+	case r.failed || len(r.b) > 0:
+		return nil, fmt.Errorf("%d bytes, of which %d are left", len(b), len(r.b))
+	case !members(voters) || !members(leaders) || !members(h.voters) || len(leaders) > MaxLeaders:
+		return nil, fmt.Errorf("members %s, leaders %s, next %s", voters, leaders, h.voters)
+	case h.slots < fullShare || slices.ContainsFunc(h.records, func(r record) bool { return r.share == 0 }):
+		return nil, fmt.Errorf("segments of %d slots, records %+v", h.slots, h.records)
+	case slices.ContainsFunc(leaders, func(id protocol.MemberID) bool { return h.of(id) == nil }):
+		return nil, fmt.Errorf("leaders %s of %s", leaders, voters)
+	}
+	h.take(number, first, leaders)
+	return h, nil
+}
+
+// members reports whether a list has members, each one once, and in order.
+func members(ids []protocol.MemberID) bool {
+	last := protocol.MemberID(0)
+	for _, id := range ids {
+		if id <= last {
+			return false
+		}
+		last = id
+	}
+	return len(ids) > 0
+}
+
+// reader reads what appendNumbers wrote. After an error all that it reads is 0.
+type reader struct {
+	b      []byte
+	failed bool
+}
+
+// number reads one from 0 to most.
+func (r *reader) number(most uint64) uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || v > most || r.failed {
+		r.failed = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// count reads how many items follow. Each has a byte at least.
+func (r *reader) count() int { return int(r.number(uint64(len(r.b)))) }
