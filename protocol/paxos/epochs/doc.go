@@ -1,7 +1,18 @@
 // Package epochs decides what follows from the log of ISS alone, so that all members decide the same: where an
-// epoch ends, which members lead in the next one, which slots and which buckets each of them has.
+// epoch ends, which members lead in the next one, which slots and which buckets each of them has (docs/iss.md).
 //
 // An epoch is a run of slots. Its leaders share them: the slots of one leader are its segment. A leader whose
 // segment ends with ⊥ is suspected, and may not lead for some epochs. A leader that needs few of its slots has
 // fewer in the next epoch. Clients' sessions are in buckets, and each bucket has one leader.
+//
+// How to read:
+//
+//	epoch.go     an epoch: its leaders and their turns
+//	segment.go   the slots of one leader; bucket.go: which clients' commands it proposes
+//	history.go   the log, slot by slot, and what follows from it at the end of an epoch
+//	policy.go    who leads: suspicions and bans
+//	share.go     how many slots a leader has, and how long an epoch is
+//	settings.go  what a cluster can choose
+//	section.go   the history in a snapshot
+//	check.go     the invariants
 package epochs
