@@ -104,31 +104,6 @@ func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.maxK()) }
 
 // checkBodies verifies the invariants of the fields about bodies.
 func checkBodies(r *Raft) error {
-	k := 0
-	for i := r.commit + 1; i <= r.log.last; i++ {
-		e := r.log.at(i)
-		if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
-			return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", i, e.Form, e.BodySize, e.K)
-		}
-		if r.lead.ready && e.BodySize > 0 && e.Form != protocol.FormWhole {
-			return fmt.Errorf("leads with %s of %d (C3)", e.Form, i)
-		}
-		if !e.Coded() {
-			continue
-		}
-		if k == len(r.coded) || r.coded[k] != i || r.lastCoded < i {
-			return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded, i, r.lastCoded)
-		}
-		if k++; r.lead.ready && i < r.confAt {
-			return fmt.Errorf("configuration at %d after coded %d (C8)", r.confAt, i)
-		}
-		if most := r.conf.MaxRows(); r.lead.ready && most > 0 && e.K > most {
-			return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", i, e.K, most)
-		}
-	}
-	if k != len(r.coded) {
-		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.last)
-	}
 	for _, p := range r.lead.peers {
 		if err := r.checkHeld(p); err != nil {
 			return err
@@ -138,6 +113,29 @@ func checkBodies(r *Raft) error {
 		if w.seq <= r.disk.done || w.index > r.log.last || i > 0 && w.seq < r.disk.rewrites[i-1].seq {
 			return fmt.Errorf("disk: rewrites %+v, done %d, last %d", r.disk.rewrites, r.disk.done, r.log.last)
 		}
+	}
+	return nil
+}
+
+// checkCoded checks the body of an uncommitted entry, before which there are so many coded ones.
+func (r *Raft) checkCoded(e *protocol.Entry, before int) error {
+	if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
+		return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", e.Index, e.Form, e.BodySize, e.K)
+	}
+	if r.lead.ready && e.BodySize > 0 && e.Form != protocol.FormWhole {
+		return fmt.Errorf("leads with %s of %d (C3)", e.Form, e.Index)
+	}
+	if !e.Coded() {
+		return nil
+	}
+	if before == len(r.coded) || r.coded[before] != e.Index || r.lastCoded < e.Index {
+		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded, e.Index, r.lastCoded)
+	}
+	if r.lead.ready && e.Index < r.confAt {
+		return fmt.Errorf("configuration at %d after coded %d (C8)", r.confAt, e.Index)
+	}
+	if most := r.conf.MaxRows(); r.lead.ready && most > 0 && e.K > most {
+		return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", e.Index, e.K, most)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Check is protocol.Core's.
 func (r *Raft) Check() error {
-	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkConfigs, checkPeers, checkReads, checkBodies, checkLanes} {
+	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkUncommitted, checkConfigs, checkPeers, checkReads, checkBodies, checkLanes} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
 		}
@@ -54,13 +54,6 @@ func checkRole(r *Raft) error {
 		if l.ready && (l.first > r.log.last || r.log.lastT != r.term) {
 			return fmt.Errorf("no entry of its term: first %d, last %d of term %d", l.first, r.log.last, r.log.lastT)
 		}
-		sum := 0
-		for i := r.commit + 1; i <= r.log.last; i++ {
-			sum += r.log.at(i).Bytes()
-		}
-		if sum != l.uncommitted {
-			return fmt.Errorf("%d bytes uncommitted, says %d", sum, l.uncommitted)
-		}
 	case protocol.Candidate, protocol.PreCandidate:
 		if r.leader != 0 {
 			return fmt.Errorf("stands although %s leads", r.leader)
@@ -78,6 +71,29 @@ func checkRole(r *Raft) error {
 	return nil
 }
 
+// checkUncommitted: what is known of the uncommitted entries as a whole is what they say one by one.
+func checkUncommitted(r *Raft) error {
+	bytes, coded := 0, 0
+	err := r.log.each(r.commit+1, r.log.last, func(e *protocol.Entry) error {
+		if err := r.checkCoded(e, coded); err != nil {
+			return err
+		}
+		if bytes += e.Bytes(); e.Coded() {
+			coded++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.role == protocol.Leader && bytes != r.lead.uncommitted:
+		return fmt.Errorf("%d bytes uncommitted, says %d", bytes, r.lead.uncommitted)
+	case coded != len(r.coded):
+		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.last)
+	}
+	return nil
+}
+
 // checkConfigs: configs are the base's and exactly those in the log.
 func checkConfigs(r *Raft) error {
 	if r.configs[0].index > r.log.base {
@@ -87,8 +103,14 @@ func checkConfigs(r *Raft) error {
 		if c.index <= r.configs[i].index || c.index <= r.log.base || c.index > r.log.last {
 			return fmt.Errorf("config at %d: after %d, log %d to %d", c.index, r.configs[i].index, r.log.base, r.log.last)
 		}
-		if e := r.log.at(c.index); e.Kind != protocol.EntryConfig || !e.Resident() {
-			return fmt.Errorf("config at %d: is a %s there, or its payload is gone", c.index, e.Kind)
+		err := r.log.each(c.index, c.index, func(e *protocol.Entry) error {
+			if e.Kind != protocol.EntryConfig || !e.Resident() {
+				return fmt.Errorf("config at %d: is a %s there, or its payload is gone", c.index, e.Kind)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	last := &r.configs[len(r.configs)-1]

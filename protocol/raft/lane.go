@@ -498,8 +498,8 @@ func checkLanes(r *Raft) error {
 		}
 	}
 	end := l.confirmed.clone()
-	for i := r.given + 1; i <= r.log.last; i++ {
-		end.apply(r.log.at(i))
+	if err := r.log.each(r.given+1, r.log.last, func(e *protocol.Entry) error { end.apply(e); return nil }); err != nil {
+		return err
 	}
 	if !end.equal(&l.end) {
 		return fmt.Errorf("lanes: the log says %v at its end, not %v", end, l.end)

@@ -133,6 +133,55 @@ func (l *memlog) at(i protocol.Index) *protocol.Entry {
 	return &l.open(k)[i-l.chunks[k].lo]
 }
 
+// each calls f with the entries from lo to hi, both included, until f fails. They must be in the log. An
+// entry of a packed chunk is not sealed, and lasts as long as the call. So checks can look at all of a
+// long log after each step, and memory for whole chunks is not needed.
+func (l *memlog) each(lo, hi protocol.Index, f func(*protocol.Entry) error) error {
+	if lo > hi {
+		return nil
+	}
+	var room *protocol.Entry
+	for k := l.find(lo); k < len(l.chunks) && l.chunks[k].lo <= hi; k++ {
+		c := &l.chunks[k]
+		var err error
+		if c.packed == nil || l.opened != nil && l.openedLo == c.lo {
+			err = eachOf(l.run(max(lo, c.lo), hi+1), f)
+		} else {
+			if room == nil {
+				room = new(protocol.Entry)
+			}
+			err = eachPacked(c, lo, hi, room, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachOf(entries []protocol.Entry, f func(*protocol.Entry) error) error {
+	for i := range entries {
+		if err := f(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachPacked makes one entry after the other in e.
+func eachPacked(c *chunk, lo, hi protocol.Index, e *protocol.Entry, f func(*protocol.Entry) error) error {
+	u := newUnpacker(c)
+	for i, end := c.lo, min(hi, c.last()); i <= end; i++ {
+		if u.next(e); i < lo {
+			continue
+		}
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // term returns the term of the entry at i, or of the base; false where it is not known.
 func (l *memlog) term(i protocol.Index) (protocol.Term, bool) {
 	switch {

@@ -2,6 +2,7 @@ package raft
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -177,11 +178,40 @@ func TestLogAgainstASlice(t *testing.T) {
 					t.Fatalf("seed %d: want %+v, got %+v", seed, want, &frame[k])
 				}
 			}
+			hi := lo - 1 + protocol.Index(rng.IntN(int(d.last()-lo)+2))
+			eachInARow(t, &l, &d, lo, hi, durable)
 			handed, copies = append(handed, frame), append(copies, slices.Clone(frame))
 		}
 		for k := range handed {
 			require.True(t, unchanged(copies[k], handed[k]), "seed %d: a frame changed after it was handed out", seed)
 		}
+	}
+}
+
+// eachInARow: a walk along the log sees what the slice has, and opens no packed chunk.
+func eachInARow(t *testing.T, l *memlog, d *dumbLog, lo, hi, durable protocol.Index) {
+	t.Helper()
+	next, opened := lo, l.openedLo
+	require.NoError(t, l.each(lo, hi, func(e *protocol.Entry) error {
+		got := *e
+		got.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+		if want := &d.entries[next-d.base-1]; e.Index != next || !same(want, &got, durable) {
+			t.Fatalf("at %d: want %+v, got %+v", next, want, &got)
+		}
+		next++
+		return nil
+	}))
+	require.Equal(t, hi+1, next)
+	require.Equal(t, opened, l.openedLo)
+	if wrong := errors.New("wrong"); lo <= hi {
+		last := lo + (hi-lo)/2
+		require.ErrorIs(t, l.each(lo, hi, func(e *protocol.Entry) error {
+			require.LessOrEqual(t, e.Index, last, "it goes on after an error")
+			if e.Index == last {
+				return wrong
+			}
+			return nil
+		}), wrong)
 	}
 }
 

@@ -102,30 +102,44 @@ func unpackID(b []byte, e, last *protocol.Entry) []byte {
 func unpack(c *chunk) []protocol.Entry {
 	entries := make([]protocol.Entry, c.n)
 	heads := make([]byte, c.n*protocol.HeadSize)
-	b := c.packed
+	u := newUnpacker(c)
+	for i := range entries {
+		e := &entries[i]
+		u.next(e)
+		e.Seal(e.Index, e.Term, heads[i*protocol.HeadSize:])
+	}
+	return entries
+}
+
+// unpacker reads the entries of a packed chunk, one after the other.
+type unpacker struct {
+	b    []byte         // what is left
+	last protocol.Entry // its index and term are the last entry's, and its id is the one that differences count from
+}
+
+func newUnpacker(c *chunk) unpacker {
+	return unpacker{b: c.packed, last: protocol.Entry{Index: c.lo - 1, Term: c.loT}}
+}
+
+// next makes the next entry, not sealed, in e.
+func (u *unpacker) next(e *protocol.Entry) {
+	*e = protocol.Entry{Index: u.last.Index + 1}
+	b := unpackID(u.b, e, &u.last)
 	uvarint := func() uint64 {
 		v, n := binary.Uvarint(b)
 		b = b[n:]
 		return v
 	}
-	var last protocol.Entry
-	last.Term = c.loT
-	for i := range entries {
-		e := &entries[i]
-		b = unpackID(b, e, &last)
-		e.Count, e.Size = uint32(uvarint()), uint32(uvarint())
-		e.Digest, e.K = binary.LittleEndian.Uint32(b), b[4]
-		if b = b[5:]; e.K > 0 {
-			e.BodySize, e.BodyDigest = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-			e.Form = protocol.Form(b[8])
-			b = b[9:]
-		}
-		if e.Kind == protocol.EntryConfig {
-			e.Payload = b[:e.Size:e.Size]
-			b = b[e.Size:]
-		}
-		last.Term = e.Term
-		e.Seal(c.lo+protocol.Index(i), e.Term, heads[i*protocol.HeadSize:])
+	e.Count, e.Size = uint32(uvarint()), uint32(uvarint())
+	e.Digest, e.K = binary.LittleEndian.Uint32(b), b[4]
+	if b = b[5:]; e.K > 0 {
+		e.BodySize, e.BodyDigest = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		e.Form = protocol.Form(b[8])
+		b = b[9:]
 	}
-	return entries
+	if e.Kind == protocol.EntryConfig {
+		e.Payload = b[:e.Size:e.Size]
+		b = b[e.Size:]
+	}
+	u.b, u.last.Index, u.last.Term = b, e.Index, e.Term
 }
