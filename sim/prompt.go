@@ -27,10 +27,10 @@ type holding struct {
 	wrongs int
 }
 
-// judgePrompt judges, at a tick, that what a majority holds is committed in bounded time.
-func (s *memberInstance) judgePrompt() {
+// judgePrompt judges, at a tick, that what a majority holds is committed in bounded time. now is how the
+// core stands.
+func (s *memberInstance) judgePrompt(now *protocol.Status) {
 	w, st, p := s.m.w, &s.witness.status, &s.prompt
-	now := s.inst.Core().Status()
 	i := now.Commit + 1
 	if p.term != st.Term || p.index != i {
 		*p = prompt{term: st.Term, index: i, holds: map[protocol.MemberID]holding{}}

@@ -456,13 +456,14 @@ func (s *memberInstance) judge() {
 	if !s.leads() {
 		return
 	}
-	s.judgePrompt()
+	now := s.inst.Core().Status()
+	s.judgePrompt(&now)
 	awake := time.Duration(float64(w.now-m.still()) * m.rate) // since the process itself last stood still
 	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.set.Election {
 		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
 	limit := max(m.own.Core.MaxInflightBytes, m.own.Core.MaxFrameBytes) + maxEntryBytes
-	for _, p := range s.inst.Core().Status().Peers {
+	for _, p := range now.Peers {
 		if p.InflightBytes >= cmp.Or(m.own.Core.MaxInflightBytes, limit) {
 			w.events.FullFlights++
 		}
