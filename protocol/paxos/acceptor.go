@@ -25,8 +25,12 @@ type acceptor struct {
 	// of these slots; 0: there was never one. The ballot of a vote is never above promised.
 	votes map[protocol.Index]vote
 	top   protocol.Index
+	// ahead are slots that are known to be decided although slots of the segment before them are not.
+	ahead map[protocol.Index]bool
 	// reach: up to here every slot of the segment is known to be decided, or has a vote under promised.
 	reach protocol.Index
+	// started: the segment's leader may have proposed under ballot 0, in this life or in an earlier one.
+	started bool
 	// older: votes under older ballots count too ([MutantCountOlderBallot]).
 	older bool
 }
@@ -53,7 +57,7 @@ func (a *acceptor) extend(decided protocol.Index) {
 	a.reach = max(a.reach, decided)
 	for next := a.seg.after(a.reach); ; next = a.seg.after(next) {
 		v, ok := a.votes[next]
-		if !ok || v.ballot != a.promised && !a.older {
+		if voted := ok && (v.ballot == a.promised || a.older); !voted && !a.ahead[next] {
 			return
 		}
 		a.reach = next
@@ -63,7 +67,7 @@ func (a *acceptor) extend(decided protocol.Index) {
 // holds reports whether the disk has the body of an entry, because a vote brought it.
 func (a *acceptor) holds(e *protocol.Entry) bool {
 	v, ok := a.votes[e.Index]
-	return ok && v.entry.Term == e.Term
+	return ok && v.entry.Term == e.Term && v.entry.ID == e.ID
 }
 
 // holdsNow reports whether there is a vote for an entry under what is promised.
@@ -71,12 +75,13 @@ func (a *acceptor) holdsNow(e *protocol.Entry) bool {
 	return a.holds(e) && a.votes[e.Index].ballot == a.promised
 }
 
-// promiseCell is the number of the cell that has the promise. Slots have the numbers from 1 on.
-const promiseCell = 0
-
-// encodePromise returns the bytes of the promise's cell.
+// encodePromise returns the bytes of the promise's cell: the ballot, and whether the segment was started if it was.
 func (a *acceptor) encodePromise() protocol.Cell {
-	return protocol.Cell{Number: promiseCell, Data: binary.LittleEndian.AppendUint64(nil, uint64(a.promised))}
+	b := binary.LittleEndian.AppendUint64(nil, uint64(a.promised))
+	if a.started {
+		b = append(b, 1)
+	}
+	return protocol.Cell{Number: a.seg.promiseCell(), Data: b}
 }
 
 // cell returns the cell of a vote: the ballot, and the entry as its head and payload. A body lies beside
@@ -113,7 +118,7 @@ func decodeVote(c protocol.Cell) (v vote, err error) {
 
 // Accepted is the entry that a cell holds, whose body the disk must hold too; false if there is none.
 func Accepted(c protocol.Cell) (protocol.Entry, bool) {
-	if c.Number == promiseCell {
+	if c.Number == all.promiseCell() || c.Number&noSlot != 0 {
 		return protocol.Entry{}, false
 	}
 	v, err := decodeVote(c)
@@ -125,12 +130,16 @@ func Accepted(c protocol.Cell) (protocol.Entry, bool) {
 func (a *acceptor) load(cells []protocol.Cell, decided protocol.Index) (stale []protocol.Index, err error) {
 	promised := Ballot(0)
 	for _, c := range cells {
-		if c.Number == promiseCell {
-			if len(c.Data) != 8 {
+		if c.Number == a.seg.promiseCell() {
+			if len(c.Data) < 8 || len(c.Data) > 9 {
 				return nil, corruptCell(&c, fmt.Sprintf("%d bytes", len(c.Data)))
 			}
 			promised = max(promised, Ballot(binary.LittleEndian.Uint64(c.Data)))
+			a.started = len(c.Data) == 9
 			continue
+		}
+		if c.Number&noSlot != 0 || !a.seg.has(protocol.Index(c.Number)) {
+			continue // another segment's
 		}
 		if protocol.Index(c.Number) <= decided {
 			stale = append(stale, protocol.Index(c.Number))
@@ -165,7 +174,8 @@ func (a *acceptor) check(decided protocol.Index) error {
 		return fmt.Errorf("slot %d: a vote under %s for entry %d; promised is %s, the last slot %d", i, v.ballot, v.entry.Index, a.promised, a.top)
 	}
 	reach := max(a.reach, decided)
-	if v, ok := a.votes[a.seg.after(reach)]; a.reach < decided || ok && v.ballot == a.promised {
+	next := a.seg.after(reach)
+	if v, ok := a.votes[next]; a.reach < decided || ok && v.ballot == a.promised || a.ahead[next] {
 		return fmt.Errorf("accepted under %s up to %d, says %d; decided are %d", a.promised, a.seg.after(reach), a.reach, decided)
 	}
 	return nil

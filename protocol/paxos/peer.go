@@ -54,7 +54,7 @@ type frame struct {
 	bytes      int
 }
 
-func compare(a, b protocol.MemberID) int { return cmp.Compare(a, b) }
+func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
 
 // stamp turns an instant into a mark that is never 0.
 func stamp(t time.Duration) uint64 { return uint64(t) + 1 }

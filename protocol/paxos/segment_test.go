@@ -6,12 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos/epochs"
 )
 
 // TestASegmentOfEveryThirdSlot: an acceptor and a proposer of a segment pass over the slots of others.
 func TestASegmentOfEveryThirdSlot(t *testing.T) {
-	seg := segment{first: 5, every: 3}
-	for i, want := range map[protocol.Index]protocol.Index{0: 5, 4: 5, 5: 8, 6: 8, 7: 8, 8: 11} {
+	var c protocol.Config
+	for id := range protocol.MemberID(3) {
+		c.Members = append(c.Members, protocol.Member{ID: id + 1})
+	}
+	seg := segmentOf(epochs.New(epochs.Default(), c).Epoch(), 2)
+	for i, want := range map[protocol.Index]protocol.Index{0: 2, 4: 5, 5: 8, 6: 8, 7: 8, 8: 11, seg.last: beyond} {
 		require.Equal(t, want, seg.after(i), i)
 	}
 
