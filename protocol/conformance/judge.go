@@ -20,6 +20,10 @@ type judge struct {
 	config protocol.Config
 	// highest is the highest index that was committed anywhere.
 	highest protocol.Index
+	// visible is the highest one that a read must not miss. skips: a no-op may be decided without votes, and
+	// there is nothing to be seen of it.
+	visible protocol.Index
+	skips   bool
 	// asked is, for every read under way, what it must not miss, and who asked.
 	asked  map[uint64]question
 	served map[uint64]protocol.Index
@@ -106,6 +110,9 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
 	}
 	j.highest = max(j.highest, e.Index)
+	if e.Kind != protocol.EntryNoop || !j.skips {
+		j.visible = max(j.visible, e.Index)
+	}
 	switch e.Kind {
 	case protocol.EntryBatch:
 		j.took[e.ID] = e.Index
@@ -199,7 +206,7 @@ func (net *Net) Read(id protocol.MemberID) uint64 {
 	j := &net.judge
 	j.context++
 	if net.Node(id).Core != nil {
-		j.asked[j.context] = question{id, j.highest}
+		j.asked[j.context] = question{id, j.visible}
 		net.Step(id, protocol.Read{Context: j.context})
 	}
 	return j.context

@@ -30,6 +30,8 @@ type Options struct {
 	Leases bool
 	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
 	ReadQuorum, WriteQuorum int
+	// Skips: no-ops may be decided that nobody voted for. Reads need not see them.
+	Skips bool
 	// Derive makes what cores derive from their logs, from the first configuration on; nil: they derive
 	// nothing.
 	Derive func(protocol.Config) protocol.Derived
@@ -45,6 +47,7 @@ type suite struct {
 func (s suite) net(t testing.TB, n int, seed uint64) *Net {
 	net := NewNet(t, n, seed, s.codec, s.start)
 	net.Options = s.Options
+	net.judge.skips = s.Skips
 	return net
 }
 
