@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // RecordKind says what a [Record] does to a member's log.
@@ -129,6 +130,30 @@ func (m *image) configurationAt(index uint64) *Voters {
 		}
 	}
 	return m.baseVoters
+}
+
+// configurations adds the membership in force after an index to out, and those after it, also of entries that the
+// member has accepted: each is in force until the term of the next one has ended.
+func (m *image) configurations(from uint64, out []*Voters) []*Voters {
+	add := func(v *Voters) {
+		if v != nil && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	if m.last() >= from {
+		add(m.configurationAt(max(from, m.base)))
+	}
+	for i := range m.entries {
+		if m.entries[i].Index > from {
+			add(m.entries[i].Voters)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(m.cells)) {
+		if c := m.cells[number]; c.holds != nil && c.holds.Index > m.last() {
+			add(c.holds.Voters)
+		}
+	}
+	return out
 }
 
 func (m *image) apply(r *Record) error {

@@ -14,6 +14,9 @@ import (
 type Ledger struct {
 	// Hints: a leader is a hint. It may lack entries that are decided. Logs hold decided entries only.
 	Hints bool
+	// Epochs: many members lead at once, and each of them decides. A configuration is in force from the next
+	// term on. That nothing was decided at an index need be on no disk (see DecideVoid).
+	Epochs bool
 
 	leaders map[uint64]uint64 // term → leader
 	votes   map[ballot]uint64 // → candidate
@@ -33,6 +36,7 @@ type fact struct{ digest, before uint64 }
 type decision struct {
 	term, digest uint64
 	in           uint64  // the term of the leader that decided it
+	void         bool    // nothing was decided there
 	by           *Voters // whose quorum decided it
 }
 
@@ -224,27 +228,36 @@ func (l *Ledger) Lead(member, term uint64) error {
 
 // Decide notes that a member, in term in, takes the entry (index, term) as decided.
 func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
+	return l.decide(member, index, decision{term: term, digest: digest, in: in})
+}
+
+// DecideVoid is Decide for an entry that says that nothing is decided there.
+func (l *Ledger) DecideVoid(member, in, index, term, digest uint64) error {
+	return l.decide(member, index, decision{term: term, digest: digest, in: in, void: true})
+}
+
+func (l *Ledger) decide(member, index uint64, made decision) error {
 	if n := uint64(len(l.decided)); index <= n {
-		if d := &l.decided[index-1]; d.term != term || d.digest != digest {
-			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index, term, digest, d.term, d.digest)
+		if d := &l.decided[index-1]; d.term != made.term || d.digest != made.digest {
+			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index, made.term, made.digest, d.term, d.digest)
 		}
 		return nil
 	} else if index > n+1 {
 		return fmt.Errorf("member %x decides entry %d; %d is next", member, index, n+1)
 	}
-	if l.leaders[in] != member {
-		return fmt.Errorf("member %x decides entry %d without being the leader of term %d", member, index, in)
+	if l.leaders[made.in] != member && !l.Epochs {
+		return fmt.Errorf("member %x decides entry %d without being the leader of term %d", member, index, made.in)
 	}
 	memory := &l.copies[member].memory
-	by, _ := memory.configuration()
+	made.by, _ = memory.configuration()
 	if l.Hints {
-		by = memory.configurationAt(index) // those after it were decided in the same step
+		made.by = memory.configurationAt(index) // those after it were decided in the same step
 	}
 	if e := memory.at(index); e != nil && e.Voters != nil {
 		l.config = index
-		by = e.Voters // nothing else is in force before it is decided
+		made.by = e.Voters // nothing else is in force before it is decided
 	}
-	l.decided = append(l.decided, decision{term: term, digest: digest, in: in, by: by})
+	l.decided = append(l.decided, made)
 	return l.held(index, "decided")
 }
 
@@ -254,7 +267,22 @@ func (l *Ledger) Retained() error {
 	if len(l.decided) == 0 {
 		return nil
 	}
-	return l.held(uint64(len(l.decided)), "decided earlier")
+	last := uint64(len(l.decided))
+	for index := last; l.Epochs && index > l.leastMatch(); index-- {
+		if err := l.held(index, "decided earlier"); err != nil {
+			return err
+		}
+	}
+	return l.held(last, "decided earlier")
+}
+
+// leastMatch is up to where all members' logs agree with what was decided.
+func (l *Ledger) leastMatch() uint64 {
+	least := uint64(len(l.decided))
+	for _, id := range l.members() {
+		least = min(least, l.match(&l.copies[id].disk))
+	}
+	return least
 }
 
 func (l *Ledger) held(index uint64, how string) error {
@@ -269,8 +297,13 @@ func (l *Ledger) held(index uint64, how string) error {
 }
 
 // holds reports whether an image has all that was decided up to an index. The last entries may be in
-// cells: the member has accepted them there, and does not know that they are decided.
+// cells: the member has accepted them there, and does not know that they are decided. Where many lead,
+// each entry has a quorum of its own.
 func (l *Ledger) holds(m *image, index uint64) bool {
+	if l.Epochs {
+		e, d := m.accepted(index), &l.decided[index-1]
+		return d.void || index <= l.match(m) || e != nil && e.Term == d.term && e.Digest == d.digest
+	}
 	for at := l.match(m) + 1; at <= index; at++ {
 		e, d := m.accepted(at), &l.decided[at-1]
 		if e == nil || e.Term != d.term || e.Digest != d.digest {
@@ -328,6 +361,10 @@ func (l *Ledger) Configurations() []*Voters {
 	for _, id := range l.members() {
 		c := l.copies[id]
 		for _, m := range [...]*image{&c.disk, &c.memory} {
+			if l.Epochs {
+				out = m.configurations(l.config, out)
+				continue
+			}
 			if v, index := m.configuration(); v != nil && index >= l.config && !slices.Contains(out, v) {
 				out = append(out, v)
 			}

@@ -35,6 +35,9 @@ type Core struct {
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack
 	// entries that are decided. Logs hold decided entries only. Judges ask.
 	Hints bool
+	// Epochs says that many members lead at once, that a membership is in force from the next epoch on, and
+	// that a no-op may be decided that is on no disk. Judges ask.
+	Epochs bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }

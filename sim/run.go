@@ -453,7 +453,7 @@ func (s *memberInstance) judge() {
 	if w.set.woven() && s.ticked {
 		w.violate(m.id, s.inst.Check())
 	}
-	if !s.leads() {
+	if !s.leads() || w.set.protocol.Core.Epochs { // who leads there follows from the log, and is asked for nothing more
 		return
 	}
 	now := s.inst.Core().Status()

@@ -64,6 +64,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		return err
 	}
 	id, ledger := c.m.judged(), c.s.judges.ledger
+	leader := id
 	for i := range out.Persist {
 		r := c.m.w.set.recordOf(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
@@ -86,7 +87,10 @@ func (c *witness) judge(out *protocol.Effects) error {
 		c.changed()
 	}
 	if c.status.Role == protocol.Leader {
-		if err := ledger.Lead(id, uint64(c.status.Term)); err != nil {
+		if c.m.w.set.protocol.Core.Epochs {
+			leader = uint64(c.m.id) // it leads because the log says so, and does that in all its lives
+		}
+		if err := ledger.Lead(leader, uint64(c.status.Term)); err != nil {
 			return err
 		}
 	}
@@ -95,13 +99,17 @@ func (c *witness) judge(out *protocol.Effects) error {
 			c.s.judges.electorates.accept(id)
 		}
 	}
-	if out.Install != nil {
-		return nil // what was committed before the installed snapshot does not count
-	}
 	for i := range out.Commit {
 		e := &out.Commit[i]
+		if out.Install != nil && e.Index <= out.Install.Index {
+			continue // the snapshot stands for it
+		}
 		before := ledger.Decided()
-		if err := ledger.Decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), entryDigest(e)); err != nil {
+		decide := ledger.Decide
+		if e.Kind == protocol.EntryNoop {
+			decide = ledger.DecideVoid
+		}
+		if err := decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), entryDigest(e)); err != nil {
 			return err
 		}
 		if ledger.Decided() > before {
@@ -149,6 +157,9 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		commit := r.State.Commit
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
+		if r.Entry.Kind == protocol.EntryNoop && m.w.set.protocol.Core.Epochs {
+			return nil // something with a body may have been proposed there
+		}
 		body := bodyOf(&r.Entry)
 		if r.Entry.Coded() && c.status.Role == protocol.Leader {
 			m.w.sentCoded(m)
@@ -218,6 +229,9 @@ func (c *witness) decided(e *protocol.Entry) error {
 	}
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
+	}
+	if e.Kind == protocol.EntryNoop && c.m.w.set.protocol.Core.Epochs {
+		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
 }
