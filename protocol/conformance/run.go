@@ -30,6 +30,8 @@ type Options struct {
 	Leases bool
 	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
 	ReadQuorum, WriteQuorum int
+	// OneVoter: one voter comes or goes at a time.
+	OneVoter bool
 	// Skips: no-ops may be decided that nobody voted for. Reads need not see them.
 	Skips bool
 	// Derive makes what cores derive from their logs, from the first configuration on; nil: they derive
@@ -316,6 +318,12 @@ func change(k protocol.ChangeKind, id protocol.MemberID) protocol.Change {
 // changed asks whoever may know until the changes are in force.
 func (net *Net) changed(what string, changes ...protocol.Change) {
 	net.t.Helper()
+	if net.OneVoter && len(changes) > 1 {
+		for _, c := range changes {
+			net.changed(what, c)
+		}
+		return
+	}
 	tries := 0
 	net.Until(what, func() bool {
 		if inForce(net.current(), changes) {
