@@ -1,0 +1,132 @@
+package paxos
+
+import "fmt"
+
+// Check is protocol.Core's.
+func (s *ISS) Check() error {
+	for _, check := range [...]func(*ISS) error{checkISSLog, checkEpoch, checkQueue} {
+		if err := check(s); err != nil {
+			return fmt.Errorf("iss: member %s epoch %d log %d: %w", s.cfg.Self, s.number(), s.log.Last(), err)
+		}
+	}
+	for _, b := range s.parts {
+		if err := b.check(); err != nil {
+			return fmt.Errorf("iss: member %s epoch %d log %d: segment of %s: %w", s.cfg.Self, s.number(), s.log.Last(), b.leader, err)
+		}
+	}
+	return nil
+}
+
+func checkISSLog(s *ISS) error {
+	if err := s.log.Check(); err != nil {
+		return err
+	}
+	if err := s.disk.Check(s.log.Last()); err != nil {
+		return err
+	}
+	switch h := &s.hard; {
+	case s.given > s.settled() || s.given < s.settled() && s.out != nil:
+		return fmt.Errorf("settled %d, handed over %d", s.settled(), s.given)
+	case h.logged > s.log.Last() || h.commit > h.logged:
+		return fmt.Errorf("disk: written %d of %d, decided %d", h.logged, s.log.Last(), h.commit)
+	case len(s.conf.Members) > 0:
+		return s.conf.Validate()
+	}
+	return nil
+}
+
+func checkEpoch(s *ISS) error {
+	if s.epoch == nil {
+		return nil
+	}
+	if err := s.history.Check(); err != nil {
+		return err
+	}
+	switch e := s.history.Epoch(); {
+	case e != s.epoch || s.history.Next() > s.log.Last()+1:
+		return fmt.Errorf("the history is at slot %d of epoch %d", s.history.Next(), e.Number)
+	case s.log.Last()+1 < e.First || s.log.Last() >= e.Last || len(s.parts) != len(e.Leaders):
+		return fmt.Errorf("epoch of the slots %d to %d with %d segments", e.First, e.Last, len(s.parts))
+	}
+	return nil
+}
+
+func checkQueue(s *ISS) error {
+	queued := 0
+	for i := range s.queue {
+		queued += s.queue[i].Bytes()
+	}
+	if queued != s.queued {
+		return fmt.Errorf("%d bytes wait, says %d", queued, s.queued)
+	}
+	return nil
+}
+
+// check verifies the invariants of a segment.
+func (b *broadcast) check() error {
+	if b.twice != 0 {
+		return fmt.Errorf("slot %d has two values", b.twice)
+	}
+	if err := b.checkDecided(); err != nil {
+		return err
+	}
+	if err := b.acc.check(b.upto); err != nil {
+		return err
+	}
+	if b.prop.phase != idle {
+		if err := b.prop.check(b.upto); err != nil {
+			return err
+		}
+	}
+	return b.checkProposer()
+}
+
+func (b *broadcast) checkDecided() error {
+	last := b.s.log.Last()
+	decided, ahead := 0, 0
+	for i := b.seg.after(last); i <= b.seg.last; i = b.seg.after(i) {
+		_, known := b.decided[i]
+		if known {
+			decided++
+		}
+		if b.acc.ahead[i] {
+			ahead++
+		}
+		if known != (i <= b.upto || b.acc.ahead[i]) {
+			return fmt.Errorf("slot %d: decided %t, and all up to %d", i, known, b.upto)
+		}
+	}
+	if decided != len(b.decided) || ahead != len(b.acc.ahead) {
+		return fmt.Errorf("%d slots are decided and %d ahead after %d, says %d and %d", decided, ahead, last, len(b.decided), len(b.acc.ahead))
+	}
+	if next := b.seg.after(b.upto); next <= b.seg.last && b.knows(next) {
+		return fmt.Errorf("slot %d is decided, says %d", next, b.upto)
+	}
+	return nil
+}
+
+func (b *broadcast) checkProposer() error {
+	switch {
+	case b.prop.phase == idle && len(b.peers)+len(b.values) > 0:
+		return fmt.Errorf("does not propose, but has %d peers and %d values", len(b.peers), len(b.values))
+	case b.prop.phase != idle && b.prop.ballot != b.acc.promised && b.s.cfg.Mutant != MutantNeverBroken:
+		return fmt.Errorf("proposes under %s, promised %s", b.prop.ballot, b.acc.promised)
+	case b.zero() && b.life != active:
+		return fmt.Errorf("proposes under ballot 0 in life %d", b.life)
+	}
+	for i := b.seg.after(b.upto); b.prop.phase == ready && i <= b.prop.end; i = b.seg.after(i) {
+		if _, ok := b.values[i]; !ok && !b.knows(i) {
+			return fmt.Errorf("slot %d of %d has no value", i, b.prop.end)
+		}
+	}
+	open, mine := 0, 0
+	for i := b.seg.after(b.upto); i <= b.seg.last; i = b.seg.after(i) {
+		if e, ok := b.mine[i]; ok && !b.knows(i) {
+			open, mine = open+e.Bytes(), mine+1
+		}
+	}
+	if open != b.open || mine != len(b.mine) {
+		return fmt.Errorf("%d entries of %d bytes are proposed, says %d of %d", mine, open, len(b.mine), b.open)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package paxos
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// take takes an entry of the log into what follows from it.
+func (s *ISS) take(e *protocol.Entry) {
+	if s.epoch == nil {
+		return
+	}
+	was := s.history.Epoch()
+	if e.Kind == protocol.EntryConfig {
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+	}
+	s.follow(e)
+	if s.history.Epoch() != was {
+		s.force = s.conf
+	}
+}
+
+func (s *ISS) follow(e *protocol.Entry) {
+	if s.unsettled > 0 && !isNil(e) && s.history.Epoch().First > s.unsettled {
+		s.unsettled = 0
+	}
+	if e.Kind == protocol.EntryConfig && s.unsettled == 0 {
+		s.unsettled = e.Index
+	}
+	if isNil(e) {
+		s.history.Pass(e.Index)
+		return
+	}
+	s.top = max(s.top, e.Index)
+	s.history.Apply(e)
+}
+
+// open begins the epoch of the slot after the log's last. cells are those of an earlier life.
+func (s *ISS) open(cells []protocol.Cell) error {
+	s.epoch = s.history.Epoch()
+	s.parts, s.own, s.used, s.ending = nil, nil, 0, false
+	if s.epoch == nil {
+		return nil
+	}
+	s.voters = quorum.Set{Incoming: s.epoch.Voters}
+	s.meet()
+	for _, id := range s.epoch.Leaders {
+		b, err := newBroadcast(s, id, cells)
+		if err != nil {
+			return err
+		}
+		s.parts = append(s.parts, b)
+		if id == s.cfg.Self {
+			s.own = b
+		}
+		s.top = max(s.top, b.acc.top)
+		s.ending = s.ending || b.acc.promised > 0
+	}
+	s.route()
+	return nil
+}
+
+// stale finds the cells on the disk that are about slots that the log has, or about segments of earlier epochs. They were
+// about to be dropped.
+func (s *ISS) stale(cells []protocol.Cell) {
+	for _, c := range cells {
+		old := c.Number <= uint64(s.log.Last())
+		if c.Number&noSlot != 0 {
+			first := protocol.Index(c.Number &^ noSlot)
+			old = s.epoch != nil && first < s.epoch.First
+		}
+		if old {
+			s.hard.stale = append(s.hard.stale, c.Number)
+		}
+	}
+}
+
+// saw takes notice of a value in a slot of a segment.
+func (s *ISS) saw(b *broadcast, v *protocol.Entry) {
+	s.top = max(s.top, v.Index)
+	if b != s.own && !isNil(v) {
+		s.used = max(s.used, v.Index)
+	}
+	s.ending = s.ending || v.Index == b.seg.last || v.Kind == protocol.EntryConfig
+}
+
+// lead does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
+// others. Free slots before a value of another segment would only hold that up. If the epoch is ending, all are used
+// up.
+func (s *ISS) lead() {
+	b := s.own
+	if b == nil {
+		return
+	}
+	if b.prop.phase == idle {
+		b.start()
+	}
+	s.fill(b)
+	switch {
+	case !b.zero():
+	case s.ending:
+		b.fill()
+	case s.used > 0:
+		b.skipTo(s.used)
+	}
+}
+
+// advance writes what is decided without a gap to the log. It reports whether the next epoch has begun.
+func (s *ISS) advance() bool {
+	for s.epoch != nil {
+		i := s.log.Last() + 1
+		b := s.part(s.epoch.LeaderOf(i))
+		v, ok := b.decided[i]
+		if !ok {
+			return false
+		}
+		s.learn(v)
+		if s.log.Last() == b.seg.of.Epoch().Last {
+			return true
+		}
+	}
+	return false
+}
+
+// part is the segment of a leader of the epoch.
+func (s *ISS) part(leader protocol.MemberID) *broadcast {
+	for _, b := range s.parts {
+		if b.leader == leader {
+			return b
+		}
+	}
+	panic(fmt.Sprintf("iss: %s does not lead in epoch %d", leader, s.epoch.Number))
+}
+
+// learn appends what is decided in the slot after the log's last.
+func (s *ISS) learn(e protocol.Entry) {
+	b := s.part(s.epoch.LeaderOf(e.Index))
+	if !b.knows(e.Index) {
+		b.decide(e)
+	} else {
+		b.compare(&e)
+	}
+	e = b.decided[e.Index]
+	delete(b.decided, e.Index)
+	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.holds(&e)
+	s.log.Append(e)
+	s.grown = s.now
+	s.bodies.Learned(&e)
+	s.take(&e)
+	if e.Kind == protocol.EntryConfig {
+		s.meet()
+	}
+	if s.history.Epoch() != s.epoch {
+		s.end()
+	}
+}
+
+// end ends the epoch: everybody else hears of its last decisions, and what was accepted in it is given up, now that
+// the log has all of it (C3).
+func (s *ISS) end() {
+	for _, b := range s.parts {
+		if b.prop.phase == ready {
+			b.drive()
+		}
+	}
+	old := s.parts
+	if s.cfg.Mutant == MutantISSClosedVotes {
+		s.dropCells(old)
+	}
+	s.logAll()
+	if s.cfg.Mutant != MutantISSClosedVotes {
+		s.dropCells(old)
+	}
+	s.requeue()
+	_ = s.open(nil) // without cells nothing can be wrong with them
+	s.handOn()
+	early := s.early
+	s.early, s.earlyBytes = nil, 0
+	for _, m := range early {
+		s.receive(m)
+	}
+}
+
+// dropCells drops what the disk has of segments.
+func (s *ISS) dropCells(parts []*broadcast) {
+	for _, b := range parts {
+		for i := b.seg.after(0); i <= b.seg.last; i = b.seg.after(i) {
+			if _, voted := b.acc.votes[i]; voted {
+				s.drop(uint64(i))
+				delete(b.acc.votes, i)
+			}
+		}
+		if b.acc.promised > 0 || b.acc.started {
+			s.drop(b.seg.promiseCell())
+		}
+	}
+}
+
+// mostEarly bounds the messages of the next epoch that wait.
+const mostEarly = 16 << 20
+
+// keep keeps a message of the next epoch. What does not fit is sent again.
+func (s *ISS) keep(m *protocol.Message) {
+	bytes := protocol.MessageHeadSize + issPartSize
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	if s.earlyBytes+bytes <= mostEarly {
+		s.early, s.earlyBytes = append(s.early, m), s.earlyBytes+bytes
+	}
+}

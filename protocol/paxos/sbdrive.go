@@ -1,0 +1,177 @@
+package paxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Phase 2 at whoever proposes in a segment, under ballot 0 and others alike.
+
+// track makes peers of all others.
+func (b *broadcast) track() {
+	known := b.peers
+	b.peers = nil
+	for _, o := range b.s.others {
+		at := slices.IndexFunc(known, func(p *peer) bool { return p.id == o.id })
+		if at >= 0 {
+			b.peers = append(b.peers, known[at])
+			continue
+		}
+		b.peers = append(b.peers, &peer{id: o.id, match: b.seg.before(), next: b.seg.first, trip: o.trip})
+	}
+}
+
+func (b *broadcast) peer(id protocol.MemberID) *peer {
+	at := slices.IndexFunc(b.peers, func(p *peer) bool { return p.id == id })
+	if at < 0 {
+		return nil
+	}
+	return b.peers[at]
+}
+
+// putUp proposes an entry under this member's ballot.
+func (b *broadcast) putUp(e protocol.Entry) {
+	if b.values == nil {
+		b.values = map[protocol.Index]protocol.Entry{}
+	}
+	b.values[e.Index] = e
+	b.prop.proposed()
+}
+
+// progress decides what a quorum has accepted.
+func (b *broadcast) progress() {
+	q := protocol.Index(b.s.voters.Agreed(func(id protocol.MemberID) uint64 {
+		if id == b.s.cfg.Self {
+			return uint64(b.stable())
+		}
+		if p := b.peer(id); p != nil {
+			return uint64(p.match)
+		}
+		return 0
+	}))
+	for i := b.seg.after(b.upto); i <= min(q, b.prop.end) && b.prop.phase == ready; i = b.seg.after(i) {
+		if v, ok := b.values[i]; ok {
+			b.decide(v)
+		}
+	}
+}
+
+// drive sends all peers what they lack.
+func (b *broadcast) drive() {
+	if b.prop.phase != ready || b.prop.ballot == 0 && !b.begun() {
+		return
+	}
+	news := b.told != b.nilled
+	b.told = b.nilled
+	for _, p := range b.peers {
+		b.replicate(p, news)
+	}
+}
+
+// replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
+func (b *broadcast) replicate(p *peer, news bool) {
+	for !p.lost {
+		p.next = max(p.next, b.seg.after(b.s.log.Last())) // what the log has is not sent here (see Tell)
+		if p.next > b.prop.end {
+			break
+		}
+		f := b.frameAfter(p.next)
+		if len(f.entries) == 0 {
+			p.next, news = f.end+1, true
+			continue
+		}
+		if len(p.frames) >= b.s.depth(p) {
+			return
+		}
+		if len(p.frames) > 0 && p.bytes+f.bytes > b.s.cfg.MaxInflightBytes {
+			return
+		}
+		p.next = f.end + 1
+		p.frames, p.bytes = append(p.frames, flight{f.end, f.bytes, b.s.now}), p.bytes+f.bytes
+		b.sendAccept(p, f.entries, true)
+		news = false
+	}
+	if !p.lost && (news || p.toldTo < b.upto) {
+		b.sendAccept(p, nil, false)
+	}
+}
+
+// frameAfter is the frame with the entries from a slot on. Slots that are ⊥ are in no frame: each message names them.
+func (b *broadcast) frameAfter(from protocol.Index) (f frame) {
+	f.after, f.end = from-1, from-1
+	for i := b.seg.after(from - 1); i <= b.prop.end; i = b.seg.after(i) {
+		v, ok := b.values[i]
+		if !ok {
+			v, ok = b.decided[i]
+		}
+		if !ok || isNil(&v) && b.knows(i) {
+			f.end = i
+			continue
+		}
+		if n := len(f.entries); n > 0 && (f.bytes+v.Bytes() > b.s.cfg.MaxFrameBytes || n == b.s.cfg.MaxFrameEntries) {
+			break
+		}
+		f.entries, f.bytes, f.end = append(f.entries, v), f.bytes+v.Bytes(), i
+	}
+	return f
+}
+
+// sendAccept sends entries and what is decided. asks: the receiver is to say what it has.
+func (b *broadcast) sendAccept(p *peer, entries []protocol.Entry, asks bool) {
+	p.toldTo = b.upto
+	send := b.send
+	if b.s.cfg.NoParallelAppend {
+		send = b.release
+	}
+	m := send(p.id, MsgISSAccept, ISSPart{Ballot: b.prop.ballot, Slot: p.match, Nil: b.nils.beyond(b.s.commitOf(p.id))})
+	m.Entries = entries
+	if asks {
+		m.Context = stamp(b.s.now)
+	}
+}
+
+// tendDrive asks peers from time to time what they have, if something is missing there. What was lost is found out
+// so. An elected proposer makes itself heard anyway.
+func (b *broadcast) tendDrive() {
+	if b.s.now < b.beat {
+		return
+	}
+	b.beat = b.s.now + b.s.cfg.Heartbeat
+	for _, p := range b.peers {
+		if (p.match < b.prop.end || p.lost || b.prop.ballot > 0) && (b.prop.ballot > 0 || b.begun()) {
+			b.sendAccept(p, nil, true)
+		}
+	}
+}
+
+// onAccepted takes in how far a member has accepted.
+func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
+	peer := b.peer(m.From)
+	if peer == nil || b.prop.phase != ready || p.Ballot != b.prop.ballot {
+		return
+	}
+	peer.told(false, p.Slot, b.prop.end)
+	if m.Context != 0 && m.Context <= stamp(b.s.now) {
+		peer.measured(b.s.now - time.Duration(m.Context-1))
+		b.s.measured(peer)
+		lost := len(peer.frames) > 0 && p.Hint < peer.frames[0].last && m.Context > stamp(peer.frames[0].sent+b.s.cfg.Heartbeat)
+		switch {
+		case !lost && (!peer.lost || m.Context <= peer.lostAt):
+		case b.seg.after(p.Hint) <= b.s.log.Last():
+			b.s.tell(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
+		default: // the oldest frame in flight never arrived
+			peer.restart(b.seg.after(max(p.Hint, peer.match)))
+		}
+	}
+	b.progress()
+}
+
+// onRefused: who answers has promised a higher ballot.
+func (b *broadcast) onRefused(_ *protocol.Message, p ISSPart) {
+	b.seen = max(b.seen, p.Ballot)
+	if b.prop.phase != idle && p.Ballot > b.prop.ballot {
+		b.giveWay()
+	}
+}

@@ -1,0 +1,67 @@
+package paxos
+
+import (
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
+)
+
+// Phase 2 at the others.
+
+func slotsReadable(e *protocol.Entry) bool { return slots.Readable(e) }
+
+// onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
+func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
+	if p.Ballot == 0 && m.From != b.leader {
+		return
+	}
+	p.Nil.within(&b.seg, func(i protocol.Index) { b.decide(b.bottom(i)) })
+	if p.Ballot < b.acc.promised {
+		b.send(m.From, MsgISSRefused, ISSPart{Ballot: b.acc.promised})
+		return
+	}
+	for i := range m.Entries {
+		if e := &m.Entries[i]; !b.seg.has(e.Index) || !slotsReadable(e) || !b.whole(e) {
+			return // not what a member sends
+		}
+	}
+	if b.prop.phase != idle && p.Ballot != b.prop.ballot {
+		b.giveWay()
+	}
+	b.promiseTo(m.From, p.Ballot)
+	b.hear(m.From)
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if v, ok := b.acc.votes[e.Index]; !b.knows(e.Index) && (!ok || v.ballot != b.acc.promised) {
+			b.vote(*e)
+		}
+	}
+	b.learnUpto(p)
+	if m.Context != 0 {
+		b.acknowledge(m, p)
+	}
+}
+
+// learnUpto learns that the slots up to one are decided, as far as this member has accepted there what the sender
+// proposed under this ballot.
+func (b *broadcast) learnUpto(p ISSPart) {
+	for i := b.seg.after(b.upto); i <= min(p.Upto, b.seg.last); i = b.seg.after(i) {
+		if v, ok := b.acc.votes[i]; ok && (v.ballot == p.Ballot || b.s.cfg.Mutant == MutantISSLearnOlder) && !b.knows(i) {
+			b.decide(v.entry)
+		}
+	}
+}
+
+// acknowledge says how far this member has accepted, when that is durable. Frames that were taken in together are
+// acknowledged together.
+func (b *broadcast) acknowledge(m *protocol.Message, p ISSPart) {
+	said := ISSPart{Ballot: p.Ballot, Slot: b.acc.reach, Hint: b.acc.reach}
+	if n := len(b.s.out.Release); n > 0 && b.s.cfg.Mutant != MutantISSVoteEarly {
+		a := b.s.out.Release[n-1]
+		if was, ok := a.Part.(*ISSPart); ok && a.Type == MsgISSAccepted && a.To == m.From && was.Ballot == p.Ballot && was.Segment == b.seg.first {
+			b.s.out.Seq = b.s.disk.Touch()
+			was.Slot, was.Hint, was.Upto, a.Context = said.Slot, said.Hint, b.upto, max(a.Context, m.Context)
+			return
+		}
+	}
+	b.answer(m.From, MsgISSAccepted, said, MutantISSVoteEarly).Context = m.Context
+}
