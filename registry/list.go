@@ -6,6 +6,7 @@ import (
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/paxos"
+	"github.com/braidlog/braid/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
 )
@@ -38,6 +39,18 @@ var multiPaxos = &Core{
 	Cells: true, Accepted: paxos.Accepted, Hints: true,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
+}
+
+// iss is many leaders, each of which proposes in slots of its own.
+var iss = &Core{
+	Name:  "iss",
+	Codec: paxos.ISSCodec,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true,
+	Derive:  func(c protocol.Config) protocol.Derived { return epochs.New(epochs.Default(), c) },
+	Mutants: paxos.ISSMutants[:],
+	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
+		return paxos.NewISS(s, epochs.Default(), rec)
+	},
 }
 
 // slotPaxos is Paxos for each slot.
@@ -87,6 +100,11 @@ var list = []*Protocol{
 	},
 	{
 		Name: "multi-paxos", Does: "a leader proposes slot after slot under one ballot", Core: multiPaxos,
+		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
+	},
+	{
+		Name: "iss", Does: "every member leads, each in slots of its own", Core: iss,
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
 	},
