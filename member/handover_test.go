@@ -31,6 +31,9 @@ func TestSuccessor(t *testing.T) {
 	follower := status(1)
 	follower.Role = protocol.Follower
 	require.Zero(t, Successor(follower, 0, all))
+	fixed := status(1)
+	fixed.Epoch = &protocol.EpochStatus{Number: 7}
+	require.Zero(t, Successor(fixed, 2, all), "who leads follows from the log")
 
 	second := status(2)
 	second.Peers[0].Match = 100 // the most advanced member there
@@ -52,4 +55,7 @@ func TestSuccessor(t *testing.T) {
 	require.Equal(t, []InstanceInput{give(2, 2)}, gives, "again, spread: to whom it suits best")
 	_, left = next(2*time.Second, follower, silent)
 	require.True(t, left, "nobody could lead what is left")
+	gives, left = next(3*time.Second, fixed)
+	require.True(t, left, "a stop does not wait")
+	require.Empty(t, gives)
 }

@@ -8,10 +8,10 @@ import (
 
 // Successor is to whom the leader of an instance hands over before its member stops. That is
 // prefer, if it is fit and its link is up. Otherwise it is the most advanced of the voters that
-// answer and whose links are up. 0: there is nobody, or the member does not lead. It is a pure
-// rule.
+// answer and whose links are up. 0: there is nobody, the member does not lead, or who leads follows
+// from the log. It is a pure rule.
 func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
-	if st.Role != protocol.Leader {
+	if st.Role != protocol.Leader || st.Epoch != nil {
 		return 0
 	}
 	if prefer != 0 && fit(st, prefer) && up(prefer) {

@@ -149,7 +149,8 @@ type Place struct{ At int }
 type Retain struct{ Members []MemberID }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
-// advanced one. Context returns in a Rejection; 0: none is wanted.
+// advanced one. Context returns in a Rejection; 0: none is wanted. Where who leads follows from the
+// log it is refused with ReasonLeaderFollows.
 type Transfer struct {
 	To      MemberID
 	Context uint64
@@ -414,6 +415,8 @@ type Status struct {
 	Peers []PeerStatus
 	// Lanes is what the core knows of lanes; nil if the protocol has none.
 	Lanes *LanesStatus
+	// Epoch is what the core knows of its epoch; nil if the protocol has none, or none has begun.
+	Epoch *EpochStatus
 }
 
 // PeerStatus is a leader's view of another member.

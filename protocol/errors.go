@@ -40,6 +40,8 @@ const (
 	// ReasonMalformed: the proposal is not what it says it is. Whoever made it has a fault, or
 	// its memory. Do not retry as it is.
 	ReasonMalformed
+	// ReasonLeaderFollows: leadership is not handed over, because who leads follows from the log. Final.
+	ReasonLeaderFollows
 )
 
 var reasonTexts = [...]string{
@@ -52,6 +54,8 @@ var reasonTexts = [...]string{
 
 	ReasonPeerURLTaken: "another member has one of the peer URLs",
 	ReasonMalformed:    "malformed",
+
+	ReasonLeaderFollows: "the leader follows from the log: it is the lowest id among the epoch's leaders",
 }
 
 func (r Reason) String() string {

@@ -76,6 +76,8 @@ type ISS struct {
 	routedAt uint64
 
 	reads issReads
+	// slots are how many this life appended to the log, and skipped how many of them have no value.
+	slots, skipped uint64
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 	// forgot: this member accepted more than it holds, and does nothing any more.
@@ -380,7 +382,7 @@ func (s *ISS) Status() protocol.Status {
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),
-		Routes: []protocol.Route{{To: s.routed, Term: protocol.Term(s.routedAt)}},
+		Routes: []protocol.Route{{To: s.routed, Term: protocol.Term(s.routedAt)}}, Epoch: s.epochStatus(),
 	}
 	if st.Leader == s.cfg.Self {
 		st.Role, st.K = protocol.Leader, 1

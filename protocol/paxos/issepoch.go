@@ -146,6 +146,7 @@ func (s *ISS) learn(e protocol.Entry) {
 	delete(b.decided, e.Index)
 	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.holds(&e)
 	s.log.Append(e)
+	s.count(&e)
 	s.grown = s.now
 	s.bodies.Learned(&e)
 	s.take(&e)

@@ -275,12 +275,7 @@ func (s *ISS) promote() {
 
 // transfer refuses to hand leadership over: who leads follows from the log.
 func (s *ISS) transfer(in protocol.Transfer) {
-	switch leads := s.leads(); {
-	case leads == 0:
-		s.refuse(in.Context, protocol.ReasonNoLeader)
-	case leads != s.cfg.Self:
-		s.refuse(in.Context, protocol.ReasonNotLeader)
-	case in.To != s.cfg.Self:
-		s.refuse(in.Context, protocol.ReasonInvalidChange)
+	if leads := s.leads(); leads == 0 || leads != s.cfg.Self || in.To != s.cfg.Self {
+		s.refuse(in.Context, protocol.ReasonLeaderFollows)
 	}
 }
