@@ -55,6 +55,7 @@ type (
 	Accepted            = member.Accepted
 	ProposeOptionsError = protocol.OptionsError
 	LanesStatus         = protocol.LanesStatus
+	EpochStatus         = protocol.EpochStatus
 	TokenError          = member.TokenError
 	TokenState          = member.TokenState
 	GroupError          = member.GroupError

@@ -263,6 +263,53 @@ func TestStatusOfLanes(t *testing.T) {
 	}
 }
 
+func TestStatusOfEpochs(t *testing.T) {
+	f := start(t)
+	eventually(t, "the name", func() bool { return f.view(testContext(t)).Members[0].Name == "one" })
+	require.Nil(t, f.view(testContext(t)).Instances[0].Epoch)
+	_, metrics := f.fetch(t, "/metrics")
+	require.NotContains(t, metrics, "braid_epoch_")
+	_, page := f.fetch(t, "/")
+	require.NotContains(t, page, "Epoch")
+
+	f.fake.set(func(l *fakeLog) {
+		l.amend = func(st *braid.Status) {
+			st.Instances[0].Epoch = &protocol.EpochStatus{
+				Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []braid.MemberID{0x30}, Slots: 99, Skipped: 33,
+				Segments: []protocol.SegmentStatus{
+					{Leader: 0x10, Last: 116, Decided: 103, Slots: 9, Skipped: 2},
+					{Leader: 0x20, Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: 0x30}, {Leader: 0x40, Ballot: 3},
+				},
+			}
+		}
+	})
+	require.Equal(t, &epochView{
+		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Slots: 99, Skipped: 33,
+		Segments: []segmentView{
+			{Leader: "10", Last: 116, Decided: 103, Slots: 9, Skipped: 2},
+			{Leader: "20", Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: "30"}, {Leader: "40", Ballot: 3},
+		},
+	}, f.view(testContext(t)).Instances[0].Epoch)
+	_, page = f.fetch(t, "/")
+	for _, want := range []string{
+		"Epoch 7: slots 100 to 117, 3 members lead; banned:", "<code class=\"bad\">30</code>, <b class=\"bad\">a change of members waits for the next epoch</b>",
+		"99 slots came into the log, 33 of them without a value", "<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
+		"<b class=\"bad\">2</b> of <code>30</code>", "<b class=\"bad\">3</b> of a member that is gone",
+	} {
+		require.Contains(t, page, want)
+	}
+	_, metrics = f.fetch(t, "/metrics")
+	for want, n := range map[string]int{
+		"epoch_number": 7, "epoch_leaders": 3, "epoch_banned": 1, "epoch_unsettled": 1, "epoch_slots_total": 99, "epoch_skipped_total": 33,
+	} {
+		require.Contains(t, metrics, fmt.Sprintf("\nbraid_%s{instance=\"1\"} %d\n", want, n))
+	}
+	for want, n := range map[string]int{"epoch_leads": 1, "segment_decided_index": 110, "segment_last_index": 117, "segment_ballot": 2} {
+		require.Contains(t, metrics, fmt.Sprintf("\nbraid_%s{instance=\"1\",member=\"20\"} %d\n", want, n))
+	}
+	require.Contains(t, metrics, "\nbraid_epoch_leads{instance=\"1\",member=\"30\"} 0\n")
+}
+
 func TestGateway(t *testing.T) {
 	f := start(t)
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

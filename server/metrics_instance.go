@@ -13,11 +13,13 @@ type instanceDescs struct {
 	roundsWanted, skips                            desc
 	position                                       desc // of the member: what the instances are woven into
 	lanes                                          laneDescs
+	epoch                                          epochDescs
 }
 
 func newInstanceDescs() instanceDescs {
 	return instanceDescs{
 		lanes:           newLaneDescs(),
+		epoch:           newEpochDescs(),
 		term:            newDesc(gauge, "braid_term", "Current term of an instance.", "instance"),
 		led:             newDesc(gauge, "braid_instance_has_leader", "1 if a leader of the instance is known here.", "instance"),
 		leads:           newDesc(gauge, "braid_instance_is_leader", "1 if this member leads the instance.", "instance"),
@@ -41,6 +43,7 @@ func (d *instanceDescs) describe(ch chan<- *prometheus.Desc) {
 		ch <- d.Desc
 	}
 	d.lanes.describe(ch)
+	d.epoch.describe(ch)
 }
 
 // collect tells of one instance, the i-th, under its name.
@@ -51,6 +54,7 @@ func (d *instanceDescs) collect(st *braid.Status, i int, name string, emit emitF
 	emit(d.leads, truth(in.Leader == st.Self && st.Self != 0), name)
 	emit(d.committed, float64(in.Commit), name)
 	d.lanes.collect(in.Lanes, name, emit)
+	d.epoch.collect(in.Epoch, name, emit)
 	if i >= len(st.Progress) {
 		return
 	}

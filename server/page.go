@@ -80,6 +80,8 @@ type instanceView struct {
 	Peers []peerView `json:"peers,omitempty"`
 	// Lanes are set where the protocol has lanes; see braid.LanesStatus.
 	Lanes *lanesView `json:"lanes,omitempty"`
+	// Epoch is set where the protocol has epochs; see braid.EpochStatus.
+	Epoch *epochView `json:"epoch,omitempty"`
 }
 
 type roundsView struct {
@@ -199,6 +201,7 @@ func viewInstance(st *braid.Status, i int) instanceView {
 		Instance: uint64(in.Instance), Role: in.Role.String(), Leader: name(in.Leader), Term: uint64(in.Term),
 		First: uint64(in.First), Last: uint64(in.Last), Durable: uint64(in.Durable), Commit: uint64(in.Commit),
 		K: in.K, Preparing: in.Preparing, Lacking: in.Lacking, Restriping: in.Restriping, Lanes: viewLanes(in.Lanes),
+		Epoch: viewEpoch(in.Epoch),
 	}
 	for j := range in.Peers {
 		p := &in.Peers[j]
@@ -321,6 +324,13 @@ can be accepted</b>{{end}}{{if .Fence}}, <b class="bad">a change of members wait
 were sent whole, {{.Missed}} were asked for, {{.Refused}} proposals were refused.</p>
 <table><tr><th>lane of</th><th>life</th><th>confirmed</th><th>durable</th><th>held</th><th>bytes of {{.WindowBytes}}</th></tr>
 {{range .Lanes}}<tr><td><code>{{.Member}}</code>{{if .Own}} (own){{end}}</td><td>{{.Life}}</td><td>{{.Confirmed}}</td><td>{{.Durable}}</td><td>{{.Held}}</td><td>{{.HeldBytes}}</td></tr>
+{{end}}</table>{{end}}{{end}}
+{{range .Instances}}{{with .Epoch}}<p>Epoch {{.Number}}: slots {{.First}} to {{.Last}}, {{len .Segments}} members lead{{if .Banned}}; banned: {{range .Banned}}
+<code class="bad">{{.}}</code>{{end}}{{end}}{{if .Unsettled}}, <b class="bad">a change of members waits for the next epoch</b>{{end}}.
+{{.Slots}} slots came into the log, {{.Skipped}} of them without a value.</p>
+<table><tr><th>segment of</th><th>decided</th><th>last</th><th>slots</th><th>without a value</th><th>ballot</th></tr>
+{{range .Segments}}<tr><td><code>{{.Leader}}</code></td><td>{{.Decided}}</td><td>{{.Last}}</td><td>{{.Slots}}</td><td>{{.Skipped}}</td>
+<td>{{if .Ballot}}<b class="bad">{{.Ballot}}</b> of {{if .By}}<code>{{.By}}</code>{{else}}a member that is gone{{end}}{{end}}</td></tr>
 {{end}}</table>{{end}}{{end}}
 <p><a href="/braid/status">as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz?verbose">checks</a></p>
 </body></html>

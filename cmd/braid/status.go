@@ -36,6 +36,10 @@ accepted and held, in batches; how full the fullest lane is there, and whose it 
 bytes went by lanes to other members and came so, how many a leader did not have to send because of
 that, and how many it sent after all.
 
+Where there are epochs, a table tells of each member's epoch and its slots; which voters may not lead;
+up to where the slots of each leader are decided, and under which ballot if the leader is suspected;
+and how many of the slots that came into the log have no value.
+
 The last table is about large values, which lie in files beside the log: how many a member
 holds, whole or as a fragment, with how many bytes; into how many fragments the leader cuts
 new ones now (1: not at all); how many are missing, were made whole from others' fragments,
@@ -110,6 +114,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 	}
 	printWoven(t, members)
 	printLanes(t, members)
+	printEpochs(t, members)
 	printBodies(t, members)
 	printDamage(t, members)
 	return t.Flush()

@@ -96,6 +96,35 @@ type Instance struct {
 	Peers []InstancePeer `json:"peers,omitempty"`
 	// Lanes are set where the protocol has lanes.
 	Lanes *Lanes `json:"lanes,omitempty"`
+	// Epoch is set where the protocol has epochs.
+	Epoch *Epoch `json:"epoch,omitempty"`
+}
+
+// Epoch is what a member knows of its epoch.
+type Epoch struct {
+	Number uint64 `json:"number"`
+	First  uint64 `json:"first_index"`
+	Last   uint64 `json:"last_index"`
+	Ending bool   `json:"ending,omitempty"` // leaders use up their slots
+	// Unsettled: a membership change waits for the next epoch.
+	Unsettled bool      `json:"unsettled,omitempty"`
+	Segments  []Segment `json:"segments"`
+	Banned    []string  `json:"banned,omitempty"` // voters that do not lead
+	// Since the member started: slots that came into the log, and those without a value.
+	Slots   uint64 `json:"slots"`
+	Skipped uint64 `json:"skipped"`
+}
+
+// Segment is what a member knows of one leader's slots in an epoch.
+type Segment struct {
+	Leader  string `json:"leader"`
+	Last    uint64 `json:"last_index"`
+	Decided uint64 `json:"decided_index"` // all up to here
+	Slots   int    `json:"slots"`
+	Skipped int    `json:"skipped"` // decided, without a value
+	// Ballot is 0 while the leader proposes itself. By opened a higher one.
+	Ballot uint64 `json:"ballot,omitempty"`
+	By     string `json:"by,omitempty"`
 }
 
 // Lanes is what a member knows of lanes.

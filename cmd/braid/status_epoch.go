@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/braidlog/braid/internal/status"
+)
+
+// printEpochs tells who leads in the epoch, and how far each leader's slots are decided.
+func printEpochs(w io.Writer, members []status.Member) {
+	names := nameOf(members)
+	head := "\nMEMBER\tEPOCH\tSLOTS\tBANNED\tSEGMENTS DECIDED\tNO VALUE\tEPOCH'S STATE"
+	for _, m := range members {
+		for _, i := range m.Instances {
+			e := i.Epoch
+			if e == nil {
+				continue
+			}
+			if head != "" {
+				fmt.Fprintln(w, head)
+				head = ""
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d to %d\t%s\t%s\t%s\t%s\n", orDash(m.Name), e.Number, e.First, e.Last,
+				orDash(namesOf(e.Banned, names)), orDash(segments(e, names)), share(e.Skipped, e.Slots), epochState(e))
+		}
+	}
+}
+
+func namesOf(ids []string, names func(id string) string) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, names(id))
+	}
+	return strings.Join(list, " ")
+}
+
+// segments says of each leader up to where its slots are decided, and under which ballot if somebody suspects it.
+func segments(e *status.Epoch, names func(id string) string) string {
+	var list []string
+	for _, s := range e.Segments {
+		text := fmt.Sprintf("%s %d", names(s.Leader), s.Decided)
+		if s.Ballot > 0 {
+			text += fmt.Sprintf(" (ballot %d of %s)", s.Ballot, names(s.By))
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+func share(part, whole uint64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d%% of %d", 100*part/whole, whole)
+}
+
+func epochState(e *status.Epoch) string {
+	switch {
+	case e.Unsettled:
+		return "a change of members waits for the next epoch"
+	case e.Ending:
+		return "ends"
+	}
+	return "under way"
+}

@@ -1,0 +1,47 @@
+package server
+
+import "github.com/braidlog/braid"
+
+// epochView is about an epoch; see braid.EpochStatus.
+type epochView struct {
+	Number    uint64        `json:"number"`
+	First     uint64        `json:"first_index"`
+	Last      uint64        `json:"last_index"`
+	Ending    bool          `json:"ending,omitempty"`
+	Unsettled bool          `json:"unsettled,omitempty"`
+	Segments  []segmentView `json:"segments"`
+	Banned    []string      `json:"banned,omitempty"`
+	Slots     uint64        `json:"slots"`
+	Skipped   uint64        `json:"skipped"`
+}
+
+type segmentView struct {
+	Leader  string `json:"leader"`
+	Last    uint64 `json:"last_index"`
+	Decided uint64 `json:"decided_index"`
+	Slots   int    `json:"slots"`
+	Skipped int    `json:"skipped"`
+	Ballot  uint64 `json:"ballot,omitempty"`
+	By      string `json:"by,omitempty"`
+}
+
+func viewEpoch(e *braid.EpochStatus) *epochView {
+	if e == nil {
+		return nil
+	}
+	v := &epochView{
+		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled,
+		Segments: make([]segmentView, 0, len(e.Segments)), Slots: e.Slots, Skipped: e.Skipped,
+	}
+	for i := range e.Segments {
+		s := &e.Segments[i]
+		v.Segments = append(v.Segments, segmentView{
+			Leader: s.Leader.String(), Last: uint64(s.Last), Decided: uint64(s.Decided), Slots: s.Slots, Skipped: s.Skipped,
+			Ballot: s.Ballot, By: name(s.By),
+		})
+	}
+	for _, id := range e.Banned {
+		v.Banned = append(v.Banned, id.String())
+	}
+	return v
+}
