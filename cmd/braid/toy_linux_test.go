@@ -15,7 +15,7 @@ import (
 const toy = "--protocol=slotpaxos"
 
 // slots are the protocols that decide slots.
-var slots = []string{toy, multiPaxos}
+var slots = []string{toy, multiPaxos, iss}
 
 // Clients cannot tell them from Raft.
 func TestToyAnswersAsRaftDoes(t *testing.T) {
