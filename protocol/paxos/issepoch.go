@@ -79,7 +79,9 @@ func (s *ISS) stale(cells []protocol.Cell) {
 
 // saw takes notice of a value in a slot of a segment.
 func (s *ISS) saw(b *broadcast, v *protocol.Entry) {
-	s.top = max(s.top, v.Index)
+	if !isNil(v) {
+		s.top = max(s.top, v.Index)
+	}
 	if b != s.own && !isNil(v) {
 		s.used = max(s.used, v.Index)
 	}

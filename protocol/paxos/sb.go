@@ -183,6 +183,7 @@ func (b *broadcast) vote(v protocol.Entry) {
 		v.Form = protocol.FormWhole
 	}
 	b.acc.accept(&v, b.upto)
+	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
 	noted := b.acc.votes[v.Index]
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.cell(), Entry: stored})
 	b.s.saw(b, &v)
