@@ -1,12 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/status"
 )
 
 const iss = "--protocol=iss"
@@ -43,4 +49,50 @@ func TestISSUnderKills(t *testing.T) {
 		w.check(t, c.client(endpoint))
 	}
 	a.check(c.client())
+}
+
+// The member that keeps the leases' time stands still, the next one takes over, and then stands still too. Each comes
+// back and finds all leases expired. A lease whose client comes does not end.
+func TestISSLeaseOutlivesItsPausedPrimary(t *testing.T) {
+	t.Parallel()
+	c := up(t, dataDir(t), iss)
+	here := slices.MaxFunc(c.members(), func(a, b status.Member) int {
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	}).Name
+	client := c.client(c.alive()[here])
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	granted, err := client.Grant(ctx, 2)
+	require.NoError(t, err)
+	coming, leave := context.WithCancel(ctx)
+	defer leave()
+	go keepAlive(coming, client, granted.ID)
+	put, err := client.Put(ctx, "k", "v", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
+	for range 2 {
+		leader := c.leader()
+		require.NotEqual(t, here, leader, "a member with a lower id leads")
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGSTOP))
+		t.Cleanup(func() { syscall.Kill(c.pids[leader], syscall.SIGCONT) })
+		began := time.Now()
+		eventually(t, "a write without the leader", func(ctx context.Context) bool {
+			_, err := client.Put(ctx, "x", "y")
+			return err == nil && time.Since(began) > 3*time.Second
+		})
+		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGCONT))
+		select {
+		case r := <-watched:
+			require.Fail(t, "the lease ended", "%v", r.Events)
+		case <-time.After(time.Second): // in which it could do harm
+		}
+	}
+	leave()
+	select {
+	case r := <-watched:
+		require.Len(t, r.Events, 1)
+		require.Equal(t, clientv3.EventTypeDelete, r.Events[0].Type)
+	case <-ctx.Done():
+		require.Fail(t, "the lease does not end")
+	}
 }
