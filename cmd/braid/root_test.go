@@ -26,7 +26,7 @@ func TestWrongUse(t *testing.T) {
 		{"up --nodes 10", "--nodes 10: it is 1 to 9"},
 		{"up --base-port -1", "--base-port -1 does not exist"},
 		{"up --data=", "--data is empty"},
-		{"up --protocol paxos", `--protocol "paxos": this version has raft, craft, niagara, lcr and multi-paxos`},
+		{"up --protocol paxos", `--protocol "paxos": this version has raft, craft, niagara, lcr, multi-paxos and iss`},
 		{"up --protocol rs-raft", `is for "braid bench" and "braid sim" alone`},
 		{"up --protocol niagara --instances 65", "--instances 65: it is 1 to 64"},
 		{"up --protocol niagara --leaders m1", `--leaders "m1": it is together or spread`},

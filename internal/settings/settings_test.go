@@ -83,7 +83,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--auto-compaction-mode=never", `--auto-compaction-mode "never"`},
 		{"--auto-compaction-retention=soon", "a number of hours or a duration"},
 		{"--auto-compaction-mode=revision --auto-compaction-retention=1h", "a number of revisions"},
-		{"--protocol=epaxos", "this version has raft, craft, niagara, lcr and multi-paxos"},
+		{"--protocol=epaxos", "this version has raft, craft, niagara, lcr, multi-paxos and iss"},
 		{"--protocol=rs-raft", `is for "braid bench" and "braid sim" alone`},
 		{"--placement=confirm", "this version has copy and code"},
 		{"--placement=rs", "this version has copy and code"},
