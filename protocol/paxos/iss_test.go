@@ -1,7 +1,10 @@
 package paxos_test
 
 import (
+	"fmt"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
@@ -43,5 +46,33 @@ func TestISSConformanceWithBodies(t *testing.T) {
 			t.Parallel()
 			conformance.RunWith(t, paxos.ISSCodec, issFactory(change), conformance.Options{Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
 		})
+	}
+}
+
+// One client writes at one member, so its leader has far more slots than the others. They end while it still has some.
+// Nothing that it proposes waits for longer than two heartbeats.
+func TestISSServesOneClient(t *testing.T) {
+	for busy := range protocol.MemberID(3) {
+		t.Run(fmt.Sprint(busy+1), func(t *testing.T) {
+			t.Parallel()
+			net := conformance.NewNet(t, 3, 1, paxos.ISSCodec, issFactory(nil))
+			net.Options = conformance.Options{Skips: true, Derive: deriveShort}
+			serves(t, net, busy+1)
+		})
+	}
+}
+
+func serves(t *testing.T, net *conformance.Net, busy protocol.MemberID) {
+	net.Committed(busy, 10)
+	for range 300 {
+		e := net.Propose(busy, 10)
+		net.Settle()
+		for waited := 0; net.Took(e) == 0 || net.Node(busy).Applied < net.Took(e); waited++ {
+			require.Less(t, waited, 20, "%s", net.Node(busy).Core)
+			for _, n := range net.Nodes {
+				net.Tick(n.ID, conformance.Pace)
+			}
+			net.Settle()
+		}
 	}
 }
