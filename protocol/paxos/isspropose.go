@@ -132,8 +132,10 @@ func (s *ISS) handOn() {
 // Membership. One member proposes changes: the one that is known as the leader. It proposes one in an epoch at most, and
 // knows all that was decided in earlier ones. So the changes need not be folded (R2), and presume what is there (R3).
 
-// proposeChange takes a change in.
+// proposeChange takes a change in. Who is added as a voter joins first: it votes when it has all that was decided
+// before (R4). A member that knows nothing could not even learn that it has to vote.
 func (s *ISS) proposeChange(in protocol.ProposeChange) {
+	in.Changes = s.conf.Joins(in.Changes)
 	role := protocol.Follower
 	if s.leads() == s.cfg.Self {
 		role = protocol.Leader
