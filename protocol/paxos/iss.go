@@ -59,8 +59,9 @@ type ISS struct {
 	others []*other
 	// beatAt is when others hear of this member next.
 	beatAt time.Duration
-	// asked is when this member asked for a part of the log last, and grown when the log grew last.
-	asked, grown time.Duration
+	// asked is when this member asked for a part of the log last, and grown when the log grew last. pause is how long
+	// it waits for an answer before it asks again.
+	asked, grown, pause time.Duration
 	// beaten is how far the log went at the last beat.
 	beaten protocol.Index
 
@@ -264,7 +265,7 @@ func (s *ISS) receive(m *protocol.Message) {
 // ended here is answered with that: nothing is promised or accepted there any more (C4).
 func (s *ISS) sort(m *protocol.Message, p ISSPart) {
 	switch epoch := s.number(); {
-	case s.epoch == nil:
+	case s.epoch == nil, uint64(m.Term) < epoch && s.cfg.Mutant == MutantISSPastDropped:
 	case uint64(m.Term) == epoch:
 		s.deliver(m, p)
 	case uint64(m.Term) == epoch+1:

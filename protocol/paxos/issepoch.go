@@ -149,7 +149,7 @@ func (s *ISS) learn(e protocol.Entry) {
 	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.holds(&e)
 	s.log.Append(e)
 	s.count(&e)
-	s.grown = s.now
+	s.grown, s.pause = s.now, 0
 	s.bodies.Learned(&e)
 	s.take(&e)
 	if e.Kind == protocol.EntryConfig {

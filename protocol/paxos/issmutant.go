@@ -17,6 +17,7 @@ const (
 	MutantISSPromiseForgets protocol.Mutant = "iss-promise-forgets"
 	MutantISSBallotReused   protocol.Mutant = "iss-ballot-reused"
 	MutantISSLearnOlder     protocol.Mutant = "iss-learn-older-ballot"
+	MutantISSPastDropped    protocol.Mutant = "iss-past-epochs-dropped"
 	MutantISSClosedVotes    protocol.Mutant = "iss-closed-epoch-forgotten-early"
 	MutantISSReadOnce       protocol.Mutant = "iss-read-asks-once"
 	MutantISSReadAlone      protocol.Mutant = "iss-read-alone"
@@ -35,10 +36,11 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantNeverBroken, Does: "a leader goes on to propose under ballot 0 after it has promised another one"},
 	{Name: MutantISSPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantISSVoteEarly, Does: "an acceptor of a segment says what it has accepted before that is durable"},
-	{Name: MutantISSHidesDecided, Does: "a promise says nothing of slots that are decided"},
+	{Name: MutantISSHidesDecided, Does: "a promise says nothing of slots that are known to be decided, also not of votes there"},
 	{Name: MutantISSPromiseForgets, Does: "a promise does not say what the acceptor of a segment has accepted"},
 	{Name: MutantISSBallotReused, Does: "a member speaks under a ballot of a segment before that is durable, and may use it twice"},
 	{Name: MutantISSLearnOlder, Does: "a member takes what it accepted under another ballot to be what was decided"},
+	{Name: MutantISSPastDropped, Does: "messages of past epochs are dropped, and nobody answers a member that is in one"},
 	{Name: MutantISSClosedVotes, Does: "a member drops its votes when an epoch ends, before the decisions are durable"},
 	{Name: MutantISSReadOnce, Does: "a read that has to wait for the end of its epoch does not ask again in the next one"},
 	{Name: MutantISSReadAlone, Does: "a member gives read points without asking a quorum"},

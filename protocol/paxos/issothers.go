@@ -157,7 +157,8 @@ func (s *ISS) tendLearn() {
 	}
 	s.promote()
 	s.beaten = s.log.Last()
-	if ahead := s.ahead(); ahead != nil && s.now >= s.grown+s.cfg.Heartbeat {
+	if ahead := s.ahead(); ahead != nil && s.now >= s.grown+s.cfg.Heartbeat && s.now >= s.asked+s.pause {
+		s.pause = min(max(2*s.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
 		s.ask(ahead.id)
 	}
 	if s.now >= s.heardAny()+2*s.cfg.ElectionTimeout {
@@ -203,7 +204,7 @@ func (s *ISS) onAsk(m *protocol.Message, p ISSPart) {
 // times is told once.
 func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 	switch {
-	case after >= s.log.Last():
+	case after >= s.log.Last(), after+1 < s.first() && s.cfg.Mutant == MutantISSPastDropped:
 		return
 	case after < s.log.Base:
 		s.sendSnapshot(to)

@@ -122,8 +122,8 @@ func (b *broadcast) report(p ISSPart) (answer ISSPart, entries []protocol.Entry)
 // has is what this member has of a slot that is not in the log: the value that is decided, or its vote. What is ⊥ for
 // certain is named elsewhere.
 func (b *broadcast) has(i protocol.Index) (Ballot, protocol.Entry, bool) {
-	if v, ok := b.decided[i]; ok && b.s.cfg.Mutant != MutantISSHidesDecided {
-		return known, v, !isNil(&v)
+	if v, ok := b.decided[i]; ok {
+		return known, v, !isNil(&v) && b.s.cfg.Mutant != MutantISSHidesDecided
 	}
 	v, ok := b.acc.votes[i]
 	return v.ballot, v.entry, ok && b.s.cfg.Mutant != MutantISSPromiseForgets
