@@ -154,19 +154,21 @@ func (m *Member) hears(msg *protocol.Message) bool {
 		return true
 	}
 	codec := m.w.set.codec()
-	if msg.From != d.leader.id || msg.Term != d.term || codec.Of(msg.Type).Way != protocol.BothWays {
+	acked := codec.ClaimsOf(msg).Acked
+	heartbeat := acked > 0 || codec.Of(msg.Type).Way == protocol.BothWays
+	if msg.From != d.leader.id || !heartbeat || msg.Term != d.term && !m.w.set.protocol.Core.Epochs {
 		return false
 	}
-	if acked := codec.ClaimsOf(msg).Acked; acked > d.last {
+	if acked > d.last {
 		m.w.tracef("%s is told that it acknowledged %d", m.id, acked)
 		m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() { m.doubt = nil }) // it goes on all the same
 	}
 	return true
 }
 
-// mute reports whether what one member sends to another must not arrive, because one of them is in
-// doubt about itself.
+// mute reports whether what one member sends to another must not arrive, because it is in doubt about itself. Where
+// many members lead at once, it may lead, and would propose again where it proposed something before.
 func (w *World) mute(from, to protocol.MemberID) bool {
 	d := w.member(from).doubt
-	return d != nil && d.leader.id != to
+	return d != nil && (d.leader.id != to || w.set.protocol.Core.Epochs)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos/epochs"
 )
 
 // Options says which world to run.
@@ -250,6 +251,10 @@ func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := s.pieceTime()
 	timeout := 80*s.Election + 100*piece
+	if s.protocol.Core.Epochs {
+		// Two epochs may have to be decided slot after slot before what is proposed now has its turn.
+		timeout += time.Duration(2*len(w.members)*epochs.Default().MinSlots) * piece
+	}
 	for _, c := range w.allJudges {
 		timeout += time.Duration(c.ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {

@@ -157,7 +157,7 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		commit := r.State.Commit
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
-		if r.Entry.Kind == protocol.EntryNoop && m.w.set.protocol.Core.Epochs {
+		if bare(&r.Entry) && m.w.set.protocol.Core.Epochs {
 			return nil // something with a body may have been proposed there
 		}
 		body := bodyOf(&r.Entry)
@@ -230,10 +230,15 @@ func (c *witness) decided(e *protocol.Entry) error {
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	if e.Kind == protocol.EntryNoop && c.m.w.set.protocol.Core.Epochs {
+	if bare(e) && c.m.w.set.protocol.Core.Epochs {
 		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
+}
+
+// bare: an entry that may take the place of any other in its slot, in the same epoch.
+func bare(e *protocol.Entry) bool {
+	return e.Kind == protocol.EntryNoop || e.Kind == protocol.EntryEmpty
 }
 
 func (c *witness) changed() {
