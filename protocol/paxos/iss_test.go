@@ -15,7 +15,9 @@ import (
 // short are epochs that end soon.
 var short = epochs.Settings{MinSlots: 4, MaxSlots: 16, Policy: epochs.Combined, Ban: 2, MaxBan: 8}
 
-func issFactory(change func(*protocol.Settings)) conformance.Factory {
+func issFactory(change func(*protocol.Settings)) conformance.Factory { return issWith(short, change) }
+
+func issWith(set epochs.Settings, change func(*protocol.Settings)) conformance.Factory {
 	return func(self protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		c := protocol.Settings{
 			Self: self.Member, Session: self, Instance: 1,
@@ -24,7 +26,7 @@ func issFactory(change func(*protocol.Settings)) conformance.Factory {
 		if change != nil {
 			change(&c)
 		}
-		return paxos.NewISS(c, short, rec)
+		return paxos.NewISS(c, set, rec)
 	}
 }
 

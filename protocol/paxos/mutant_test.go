@@ -2,6 +2,7 @@ package paxos_test
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,10 +16,24 @@ var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
 	huntTo    = flag.Uint64("hunt.to", 40, "seed after the last one of TestHunt")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
+	huntISS   = flag.String("hunt.mutant", "", "the mutant of ISS that TestISSHunt runs")
 )
 
 // TestHunt runs seeds beyond those of the suite.
 func TestHunt(t *testing.T) {
+	hunt(t, func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
+		return conformance.HuntWith(paxos.Codec, factory(change), o, seed, trace)
+	})
+}
+
+// TestISSHunt is TestHunt for ISS.
+func TestISSHunt(t *testing.T) {
+	hunt(t, func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
+		return huntForISS(change, protocol.Mutant(*huntISS), o, seed, trace)
+	})
+}
+
+func hunt(t *testing.T, run func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string) {
 	var trace func(string)
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
@@ -26,13 +41,27 @@ func TestHunt(t *testing.T) {
 	for seed := *huntFrom; seed < *huntTo; seed++ {
 		for name, change := range settings {
 			for _, bodies := range []int{0, 500} {
-				o := conformance.Options{Bodies: bodies}
-				if what := conformance.HuntWith(paxos.Codec, factory(change), o, seed, trace); what != "" {
+				if trace != nil {
+					trace(fmt.Sprintf("%s, bodies %d, seed %d", name, bodies, seed))
+				}
+				if what := run(change, conformance.Options{Bodies: bodies}, seed, trace); what != "" {
 					t.Errorf("%s, bodies %d, seed %d: %s", name, bodies, seed, what)
 				}
 			}
 		}
 	}
+}
+
+// huntForISS runs a seed with a mutant of ISS; "": none.
+func huntForISS(change func(*protocol.Settings), m protocol.Mutant, o conformance.Options, seed uint64, trace func(string)) string {
+	start := issFactory(func(c *protocol.Settings) {
+		if change != nil {
+			change(c)
+		}
+		c.Mutant = m
+	})
+	o.Skips, o.Derive, o.OneVoter = true, deriveShort, o.Bodies > 0
+	return conformance.HuntWith(paxos.ISSCodec, start, o, seed, trace)
 }
 
 // TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds all.
