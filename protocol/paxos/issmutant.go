@@ -33,7 +33,7 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantStartedEarly, Does: "a leader proposes before it is durable that it started the segment"},
 	{Name: MutantZeroReused, Does: "a leader that restarted uses ballot 0 again"},
 	{Name: MutantNeverFromDisk, Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
-	{Name: MutantNeverBroken, Does: "a leader goes on to propose under ballot 0 after it has promised another one"},
+	{Name: MutantNeverBroken, Does: "a leader promises any other ballot, and goes on to propose under ballot 0"},
 	{Name: MutantISSPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantISSVoteEarly, Does: "an acceptor of a segment says what it has accepted before that is durable"},
 	{Name: MutantISSHidesDecided, Does: "a promise says nothing of slots that are known to be decided, also not of votes there"},

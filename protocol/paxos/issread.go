@@ -17,12 +17,13 @@ type issReads struct {
 	asked   []uint64 // those of the question under way; empty if none is
 	ended   []uint64 // those that wait for the epoch to end
 	// round is the question's number, epoch the one in which it is asked, index the highest answer of those that
-	// answered, and again when to ask the others once more.
+	// answered, again when to ask the others once more, and pause how long after the last time that is.
 	round    uint64
 	epoch    uint64
 	answered []protocol.MemberID
 	index    protocol.Index
 	again    time.Duration
+	pause    time.Duration
 }
 
 func (s *ISS) read(context uint64) {
@@ -58,6 +59,7 @@ func (s *ISS) tendReads() {
 	case len(r.asked) == 0 && len(r.waiting) > 0:
 		r.asked, r.waiting = r.waiting, r.asked[:0]
 		r.round++
+		r.pause = 0
 		r.epoch, r.answered, r.index = s.epoch.Number, r.answered[:0], s.known1()
 		if s.votes(s.cfg.Self) {
 			r.answered = append(r.answered, s.cfg.Self)
@@ -72,7 +74,8 @@ func (s *ISS) tendReads() {
 // askRead asks the voters that have not answered.
 func (s *ISS) askRead() {
 	r := &s.reads
-	r.again = s.now + s.cfg.Heartbeat
+	r.pause = min(max(2*r.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	r.again = s.now + r.pause
 	for _, id := range s.voters.Incoming {
 		if id != s.cfg.Self && !slices.Contains(r.answered, id) {
 			s.send(id, MsgISSRead, ISSPart{Round: r.round}).Context = s.life

@@ -64,7 +64,7 @@ func (b *broadcast) askPromise(a *asked) {
 // faithful reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
 func (b *broadcast) faithful(from protocol.MemberID) bool {
 	switch {
-	case b.driver == 0 || b.driver == from || from == b.leader:
+	case b.driver == 0 || b.driver == from || from == b.leader, b.zero() && b.s.cfg.Mutant == MutantNeverBroken:
 		return false
 	case b.driver == b.s.cfg.Self:
 		return b.prop.phase == ready && b.s.quorate()
