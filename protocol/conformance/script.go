@@ -82,8 +82,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
+		mutant, frame := protocol.Mutant(a.text("mutant")), a.num("frame", 0) // also of members that restart
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
-			c.Mutant, c.MaxFrameBytes = protocol.Mutant(a.text("mutant")), a.num("frame", 0)
+			c.Mutant, c.MaxFrameBytes = mutant, frame
 		}))
 		s.net.Options = s.options
 		for _, n := range s.net.Nodes {
