@@ -88,7 +88,7 @@ type ISS struct {
 // NewISS starts an instance from what its disk holds. set is the same on all members. NewISS returns a
 // [*protocol.SettingsError] or a [*protocol.CorruptError].
 func NewISS(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*ISS, error) {
-	cfg, err := slots.Settings("iss", cfg, ISSMutants[:])
+	cfg, err := slots.Settings("iss", cfg, slices.Concat(ISSMutants[:], issScripted[:]))
 	if err != nil {
 		return nil, err
 	}

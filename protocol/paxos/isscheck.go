@@ -109,7 +109,7 @@ func (b *broadcast) checkProposer() error {
 	switch {
 	case b.prop.phase == idle && len(b.peers)+len(b.values) > 0:
 		return fmt.Errorf("does not propose, but has %d peers and %d values", len(b.peers), len(b.values))
-	case b.prop.phase != idle && b.prop.ballot != b.acc.promised && b.s.cfg.Mutant != MutantNeverBroken:
+	case b.prop.phase != idle && b.prop.ballot != b.acc.promised:
 		return fmt.Errorf("proposes under %s, promised %s", b.prop.ballot, b.acc.promised)
 	case b.zero() && b.life != active:
 		return fmt.Errorf("proposes under ballot 0 in life %d", b.life)

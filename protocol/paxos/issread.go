@@ -114,7 +114,7 @@ func (s *ISS) answerReads() {
 	switch {
 	case len(r.asked) == 0 || won != quorum.Won || r.epoch != s.epoch.Number:
 		return
-	case r.index >= s.epoch.Last && s.cfg.Mutant != MutantISSReadOnce:
+	case r.index >= s.epoch.Last:
 		r.ended = append(r.ended, r.asked...)
 	default:
 		for _, context := range r.asked {

@@ -204,7 +204,7 @@ func (b *broadcast) promiseTo(from protocol.MemberID, ballot Ballot) {
 	if ballot <= b.acc.promised {
 		return
 	}
-	if b.prop.phase != idle && !(b.zero() && b.s.cfg.Mutant == MutantNeverBroken) {
+	if b.prop.phase != idle {
 		b.giveWay()
 	}
 	b.driver, b.heard = from, b.s.now

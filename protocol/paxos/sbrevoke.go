@@ -64,7 +64,7 @@ func (b *broadcast) askPromise(a *asked) {
 // faithful reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
 func (b *broadcast) faithful(from protocol.MemberID) bool {
 	switch {
-	case b.driver == 0 || b.driver == from || from == b.leader, b.zero() && b.s.cfg.Mutant == MutantNeverBroken:
+	case b.driver == 0 || b.driver == from || from == b.leader:
 		return false
 	case b.driver == b.s.cfg.Self:
 		return b.prop.phase == ready && b.s.quorate()
@@ -248,11 +248,5 @@ func (b *broadcast) again(v protocol.Entry) {
 
 // free reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4).
 func (b *broadcast) free(i protocol.Index) bool {
-	switch b.s.cfg.Mutant {
-	case MutantSkipElected:
-		return true
-	case MutantSkipDeclared:
-		return b.never.has(i)
-	}
-	return b.never.has(i) && i != b.seg.last
+	return b.never.has(i) && i != b.seg.last || b.s.cfg.Mutant == MutantSkipElected
 }
