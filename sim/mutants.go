@@ -100,6 +100,7 @@ var places = map[string]struct {
 	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
 	string(paxos.MutantPromiseFirstPart):       {multiPaxos, 5},
 	string(paxos.MutantChangeLosesBodies):      {multiPaxos, 1},
+	string(paxos.MutantSkipLast):               {iss, 5},
 }
 
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.

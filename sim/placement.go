@@ -21,6 +21,7 @@ const (
 	slots           = "slotpaxos"
 	lcr             = "lcr"
 	multiPaxos      = "multi-paxos"
+	iss             = "iss"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how
