@@ -19,7 +19,6 @@ const (
 	MutantISSClosedVotes    protocol.Mutant = "iss-closed-epoch-forgotten-early"
 	MutantISSReadAlone      protocol.Mutant = "iss-read-alone"
 	MutantISSSettleAtOnce   protocol.Mutant = "iss-settle-at-once"
-	MutantISSLosesBodies    protocol.Mutant = "iss-change-loses-bodies"
 )
 
 // ISSMutants lists those that the simulator finds by chance.
@@ -36,7 +35,6 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantISSClosedVotes, Does: "a member drops its votes when an epoch ends, before the decisions are durable"},
 	{Name: MutantISSReadAlone, Does: "a member gives read points without asking a quorum"},
 	{Name: MutantISSSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
-	{Name: MutantISSLosesBodies, Does: "the membership changes although the new voters lack bodies"},
 }
 
 // issScripted are mutants that need a certain order of events, which chance hardly finds. Scripts play it.

@@ -237,11 +237,7 @@ func differ(a, b []protocol.MemberID) (n int) {
 
 // known is what this member knows of the others.
 func (s *ISS) known() slots.Others {
-	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
-	if s.cfg.Mutant == MutantISSLosesBodies {
-		o.Holds = nil
-	}
-	return o
+	return slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
 }
 
 // answers reports whether a member is well, as far as is known.
@@ -253,7 +249,7 @@ func (s *ISS) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *ISS) caughtUp(id protocol.MemberID) bool {
 	o := s.other(id)
-	return o != nil && s.active(o) && !s.streaming[id] && o.commit >= s.beaten && (!o.lacking || s.cfg.Mutant == MutantISSLosesBodies)
+	return o != nil && s.active(o) && !s.streaming[id] && o.commit >= s.beaten && !o.lacking
 }
 
 // holdsAll reports whether a member certainly has the bodies of all that is decided.
