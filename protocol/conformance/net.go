@@ -204,7 +204,8 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	net.tellBodies(n)
 	if net.judge.highest > before {
 		c := n.Core.Status().Config
-		net.checkBodies(before+1, &c, true)
+		// Where a configuration is in force from one moment on, some of this was decided under the one before.
+		net.checkBodies(before+1, &c, !net.OneVoter)
 	}
 	if len(e.Persist) > 0 || len(e.Release) > 0 {
 		n.writes = append(n.writes, write{e.Seq, slices.Clone(e.Persist), slices.Clone(e.Release)})

@@ -14,7 +14,7 @@ import (
 
 var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 40, "seed after the last one of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 12, "seed after the last one of TestHunt")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 	huntISS   = flag.String("hunt.mutant", "", "the mutant of ISS that TestISSHunt runs")
 )
