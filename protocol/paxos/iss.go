@@ -167,7 +167,7 @@ func (s *ISS) input(in protocol.Input) {
 	case protocol.SnapshotReceived:
 		s.snapshotReceived(in)
 	case protocol.SnapshotSent:
-		delete(s.streaming, in.To)
+		s.snapshotSent(in)
 	case protocol.Unreachable:
 		s.unreachable(in.Member)
 	case protocol.Unsendable:

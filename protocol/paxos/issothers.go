@@ -240,6 +240,23 @@ func (s *ISS) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
+// snapshotSent: the member has it, or will ask again. If this member alone has what its log begins after, and cannot send a
+// snapshot because the state here is damaged, it lets others find out what was decided: they accepted it.
+func (s *ISS) snapshotSent(in protocol.SnapshotSent) {
+	delete(s.streaming, in.To)
+	alone := s.epoch != nil && protocol.Index(s.voters.Agreed(func(id protocol.MemberID) uint64 {
+		if id == s.cfg.Self {
+			return uint64(s.log.Last())
+		}
+		return uint64(s.commitOf(id))
+	})) < s.log.Base
+	for _, b := range s.parts {
+		if in.Index == 0 && alone && b.prop.phase == ready {
+			b.giveWay()
+		}
+	}
+}
+
 // snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted after it in
 // the same epoch stays.
 func (s *ISS) snapshotReceived(in protocol.SnapshotReceived) {
