@@ -12,6 +12,7 @@ var rooms = []room{
 	{"member", 91},
 	{"order", 93},
 	{"protocol/raft", 93},
+	{"protocol/paxos", 94},
 	{"protocol/quorum", 90},
 	{"wal", 89},
 	{"datadir", 84},
@@ -34,6 +35,11 @@ var apart = map[string]string{
 	"protocol/raft/mutant.go": "names",
 
 	"protocol/raft/lanemutant.go": "names",
+
+	"protocol/paxos/check.go":     "invariants, as above",
+	"protocol/paxos/isscheck.go":  "invariants, as above",
+	"protocol/paxos/mutant.go":    "names",
+	"protocol/paxos/issmutant.go": "names",
 }
 
 // silent are methods that do not count. Check finds nothing in a program without faults. The others
@@ -63,6 +69,9 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "lcr", "--nodes", "3"}, "1-400"},
 	{[]string{"--protocol", "lcr", "--nodes", "5"}, "1-60"},
 	{[]string{"--protocol", "lcr", "--placement", "code", "--nodes", "5"}, "1-40"},
+	{[]string{"--protocol", "multi-paxos", "--nodes", "3"}, "1-200"},
+	{[]string{"--protocol", "iss", "--nodes", "3"}, "1-150"},
+	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-30"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }
