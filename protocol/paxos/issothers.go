@@ -18,9 +18,11 @@ type other struct {
 	commit, logged protocol.Index
 	lacking        bool          // bodies of decided entries are missing there
 	trip           time.Duration // the shortest recent round trip; 0: none was measured
-	// toldAfter is the slot after which it was told last, and toldAt when that was.
+	// toldAfter is the slot after which it was told last, toldAt when that was, and toldPause how long it is not told
+	// the same again: that may be on a slow way.
 	toldAfter protocol.Index
 	toldAt    time.Duration
+	toldPause time.Duration
 	// leaving is when it will not be told anything any more; 0: it is a member.
 	leaving time.Duration
 }
@@ -211,10 +213,12 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 		return
 	}
 	if o := s.other(to); o != nil {
-		if o.toldAfter == after && s.now < o.toldAt+s.cfg.Heartbeat {
+		if o.toldAfter != after {
+			o.toldPause = 0
+		} else if s.now < o.toldAt+o.toldPause {
 			return
 		}
-		o.toldAfter, o.toldAt = after, s.now
+		o.toldAfter, o.toldAt, o.toldPause = after, s.now, min(max(2*o.toldPause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 	}
 	s.send(to, MsgISSTell, ISSPart{}).Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
 }
