@@ -508,13 +508,11 @@ func TestANewMemberGetsItsFragments(t *testing.T) {
 			l.put("x", sizes...)
 			fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}, Learner: true}
 			l.dirs[4] = t.TempDir()
-			require.NoError(t, l.nodes[old].ChangeMembers(l.ctx(), braid.Change{Kind: braid.AddLearner, Member: fourth}))
+			changed(t, l.nodes[old], braid.Change{Kind: braid.AddLearner, Member: fourth})
 			l.members = append(l.members, fourth)
 			l.start(fourth, true)
 			fourth.Learner = false
-			require.Eventually(t, func() bool {
-				return l.nodes[old].ChangeMembers(l.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}) == nil
-			}, testTimeout, 20*time.Millisecond, "promotion once it caught up")
+			changed(t, l.nodes[old], braid.Change{Kind: braid.AddVoter, Member: fourth})
 			l.complete()
 			l.verify()
 			l.stop(old%3 + 1) // what it held others must hold
@@ -544,7 +542,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 					leave = append(leave, braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: m.ID}})
 				}
 			}
-			require.NoError(t, l.nodes[leader].ChangeMembers(l.ctx(), leave...))
+			changed(t, l.nodes[leader], leave...)
 			for _, c := range leave {
 				l.stop(c.Member.ID)
 			}

@@ -297,7 +297,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 
 			fourth := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
 			c.dirs[4], c.members = t.TempDir(), append(c.members, fourth)
-			require.NoError(t, c.any().ChangeMembers(c.ctx(), braid.Change{Kind: braid.AddVoter, Member: fourth}))
+			changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: fourth})
 			c.start(fourth, true)
 			require.Eventually(t, func() bool {
 				return len(c.nodes[4].Status().Instances) == 3 && braid.Ready(c.ctx(), c.nodes[4]) == nil
@@ -388,7 +388,7 @@ func TestWhoIsRemovedMayStopAtOnce(t *testing.T) {
 					leaves = 3 - leaves
 				}
 				change := braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: leaves}}
-				require.NoError(t, c.nodes[leaves].ChangeMembers(c.ctx(), change))
+				changed(t, c.nodes[leaves], change)
 				c.stop(leaves) // with two members nothing goes on if an instance still counts on it
 				c.led()
 				c.verify(append(acked, c.fill("y", 10)...))

@@ -42,7 +42,7 @@ func TestARemovedMemberStops(t *testing.T) {
 					leaves = leaves%3 + 1
 				}
 				acked := c.fill("x", 5)
-				require.NoError(t, c.nodes[leaves].ChangeMembers(c.ctx(), remove(leaves)))
+				changed(t, c.nodes[leaves], remove(leaves))
 				c.expelled(leaves)
 				c.led()
 				c.verify(append(acked, c.fill("y", 5)...))
@@ -69,7 +69,7 @@ func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
 			acked := c.fill("x", 5)
 			c.stop(leaves)
 			c.led()
-			require.NoError(t, c.any().ChangeMembers(c.ctx(), remove(leaves)))
+			changed(t, c.any(), remove(leaves))
 			for _, m := range c.members { // now they keep no link for who left
 				if m.ID != leaves {
 					c.stop(m.ID)
