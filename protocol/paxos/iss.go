@@ -234,10 +234,13 @@ func (b *broadcast) tend() {
 
 // receive takes a message in.
 func (s *ISS) receive(m *protocol.Message) {
-	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self || s.life == 0 {
+	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self {
 		return
 	}
 	p := slots.PartOf[ISSPart](m)
+	if s.forgets(m, p) || s.life == 0 {
+		return
+	}
 	if o := s.other(m.From); o != nil {
 		o.heard, o.answered = s.now, true
 	}

@@ -78,3 +78,19 @@ func serves(t *testing.T, net *conformance.Net, busy protocol.MemberID) {
 		}
 	}
 }
+
+// A member finds out that it forgot what it said from the first message on, also before its first tick: a member without
+// a log waits for links first, and messages gather meanwhile.
+func TestISSFindsOutAtOnceThatItForgot(t *testing.T) {
+	voters := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	for name, config := range map[string]protocol.Config{"voter": voters, "joiner": {}} {
+		t.Run(name, func(t *testing.T) {
+			core, err := issFactory(nil)(protocol.Session{Member: 1}, protocol.Recovered{Base: protocol.Base{Config: config}})
+			require.NoError(t, err)
+			beat := &protocol.Message{Type: paxos.MsgISSBeat, Instance: 1, From: 2, To: 1, Term: 1, Part: &paxos.ISSPart{Hint: 4}}
+			var out protocol.Effects
+			core.Step(0, beat, &out)
+			require.Equal(t, &protocol.Forgot{Leader: 2, Term: 1, Acked: 4}, out.Forgot)
+		})
+	}
+}

@@ -125,12 +125,18 @@ func (s *ISS) beat(to protocol.MemberID) {
 	s.send(to, MsgISSBeat, p)
 }
 
-func (s *ISS) onBeat(m *protocol.Message, p ISSPart) {
-	if s.log.Last() < p.Hint && s.epoch != nil {
-		s.forgot = true // docs/identity.md
-		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Hint, Last: s.log.Last()}
-		return
+// forgets reports whether a message says that this member's disk had more of the log than it has (docs/identity.md).
+// That counts from the start on, before the first tick: later the log may have grown beyond it.
+func (s *ISS) forgets(m *protocol.Message, p ISSPart) bool {
+	if m.Type != MsgISSBeat || s.log.Last() >= p.Hint {
+		return false
 	}
+	s.forgot = true
+	s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Hint, Last: s.log.Last()}
+	return true
+}
+
+func (s *ISS) onBeat(m *protocol.Message, p ISSPart) {
 	if o := s.other(m.From); o != nil {
 		o.lacking = p.Lacking
 		o.commit, o.logged = max(o.commit, m.Commit), max(o.logged, p.Slot)
