@@ -79,8 +79,10 @@ type Settings struct {
 	ExtraWhole int
 	// ReadQuorum and WriteQuorum are how many voters elect and how many commit, where these are
 	// no majorities. With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and
-	// 2·ReadQuorum > voters.
-	ReadQuorum, WriteQuorum int
+	// 2·ReadQuorum > voters. In protocols with flexible quorums: ReadQuorum + WriteQuorum > voters,
+	// or GridRows in their place: voters stand in columns of at least GridRows, one of each
+	// column elects, and all of one column commit (quorum.System). They are the same on all members.
+	ReadQuorum, WriteQuorum, GridRows int
 
 	// Lanes: members spread blind proposals themselves (docs/lcr.md). It must be set on all members
 	// or none, and needs a Session.

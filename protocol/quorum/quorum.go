@@ -12,6 +12,8 @@ type Set struct {
 	Outgoing []protocol.MemberID
 	// Need is how many of each half decide; 0: a majority.
 	Need int
+	// Grid, if it has rows, takes the place of Need.
+	Grid Grid
 }
 
 // need is how many of n voters decide.
@@ -43,11 +45,18 @@ func has(ids []protocol.MemberID, id protocol.MemberID) bool {
 // one voter is: an index that is stored, a round that is confirmed, an instant that was
 // heard of. It is 0 for a set without voters, which never agrees on anything.
 func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
-	v := agreed(s.Incoming, s.need(len(s.Incoming)), reached)
+	v := s.agreed(s.Incoming, reached)
 	if len(s.Outgoing) > 0 {
-		v = min(v, agreed(s.Outgoing, s.need(len(s.Outgoing)), reached))
+		v = min(v, s.agreed(s.Outgoing, reached))
 	}
 	return v
+}
+
+func (s Set) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
+	if s.Grid.Rows > 0 {
+		return s.Grid.agreed(ids, reached)
+	}
+	return agreed(ids, s.need(len(ids)), reached)
 }
 
 // agreed sorts in a fixed array: clusters are small, and this runs for every answer.
@@ -93,11 +102,11 @@ func (r Result) String() string { return [...]string{"open", "won", "lost"}[r] }
 
 // Vote counts. A vote is lost as soon as it cannot be won any more.
 func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
-	in := count(s.Incoming, s.need(len(s.Incoming)), answer)
+	in := s.count(s.Incoming, answer)
 	if len(s.Outgoing) == 0 {
 		return in
 	}
-	out := count(s.Outgoing, s.need(len(s.Outgoing)), answer)
+	out := s.count(s.Outgoing, answer)
 	switch {
 	case in == Lost || out == Lost:
 		return Lost
@@ -105,6 +114,23 @@ func (s Set) Vote(answer func(protocol.MemberID) Answer) Result {
 		return Won
 	}
 	return Open
+}
+
+// Covered reports whether every quorum has one of those for which is is true.
+func (s Set) Covered(is func(protocol.MemberID) bool) bool {
+	return s.Vote(func(id protocol.MemberID) Answer {
+		if is(id) {
+			return Refused
+		}
+		return Granted
+	}) == Lost
+}
+
+func (s Set) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
+	if s.Grid.Rows > 0 {
+		return s.Grid.count(ids, answer)
+	}
+	return count(ids, s.need(len(ids)), answer)
 }
 
 func count(ids []protocol.MemberID, need int, answer func(protocol.MemberID) Answer) Result {

@@ -15,7 +15,7 @@ func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo)
 	switch {
 	case err != nil:
 		return cfg, err
-	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0:
+	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0 || cfg.GridRows != 0:
 		return cfg, &protocol.SettingsError{Detail: name + " knows whole copies and majorities only"}
 	case cfg.Mutant != "" && !slices.ContainsFunc(mutants, known):
 		return cfg, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}

@@ -1,0 +1,332 @@
+package quorum
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// The dumb versions know a quorum when they see it: they look at every set of voters, as a mask of their places.
+
+// dumbQuorum reports whether a set of n voters elects, or decides.
+func dumbQuorum(y System, n int, mask uint, elects bool) bool {
+	if y.rows > 0 {
+		columns := max(1, n/y.rows)
+		all, whole := true, false
+		for c := range columns {
+			in, of := 0, 0
+			for i := c; i < n; i += columns {
+				of++
+				in += int(mask >> i & 1)
+			}
+			all, whole = all && in > 0, whole || in == of
+		}
+		return elects && all || !elects && whole
+	}
+	need := n/2 + 1
+	switch {
+	case y.Majority():
+	case elects:
+		need = y.elect
+	default:
+		need = y.decide
+	}
+	return bits.OnesCount(mask) >= need
+}
+
+func voters(n int) (ids []protocol.MemberID) {
+	for i := range n {
+		ids = append(ids, protocol.MemberID(10*i+3))
+	}
+	return ids
+}
+
+func config(n int) *protocol.Config {
+	c := &protocol.Config{}
+	for _, id := range voters(n) {
+		c.Members = append(c.Members, protocol.Member{ID: id})
+	}
+	return c
+}
+
+// systems are all systems with numbers up to n.
+func systems(n int) []System {
+	all := []System{{}}
+	for a := 1; a <= n; a++ {
+		all = append(all, InGrid(a))
+		for b := 1; b <= n; b++ {
+			all = append(all, Sizes(a, b))
+		}
+	}
+	return all
+}
+
+// place is where a voter stands.
+func place(id protocol.MemberID) int { return int(id-3) / 10 }
+
+// A system fits if and only if there are quorums of both phases, and every two of them meet; but a grid needs a
+// column's voters besides.
+func TestEveryElectionMeetsEveryDecision(t *testing.T) {
+	fit := 0
+	for n := 1; n <= 7; n++ {
+		for _, y := range systems(8) {
+			meet, some := true, [2]bool{}
+			for a := range uint(1) << n {
+				if dumbQuorum(y, n, a, true) {
+					some[0] = true
+				}
+				for b := range uint(1) << n {
+					some[1] = some[1] || dumbQuorum(y, n, b, false)
+					meet = meet && (a&b != 0 || !dumbQuorum(y, n, a, true) || !dumbQuorum(y, n, b, false))
+				}
+			}
+			err := y.Fits(n)
+			require.Equal(t, meet && some[0] && some[1] && y.rows <= n, err == nil, "%s of %d: %v", y, n, err)
+			if err == nil {
+				fit++
+			}
+		}
+	}
+	require.Equal(t, 35+84, fit, "seven majorities, 28 grids, and sizes")
+}
+
+// Vote, Agreed and Covered say the same as one who looks at every set.
+func TestSystemsAgainstTheDumbVersion(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		for _, y := range systems(n) {
+			for phase, set := range []Set{y.Elects(config(n)), y.Decides(config(n))} {
+				quorum := func(mask uint) bool { return dumbQuorum(y, n, mask, phase == 0) }
+				checkVotes(t, fmt.Sprintf("%s of %d in phase %d", y, n, phase+1), set, n, quorum)
+				checkCovered(t, set, n, quorum)
+			}
+		}
+	}
+}
+
+// checkVotes tries every way in which voters may have answered, and takes the answers as what they have reached.
+func checkVotes(t *testing.T, what string, set Set, n int, quorum func(uint) bool) {
+	ways := 1
+	for range n {
+		ways *= 3
+	}
+	for way := range ways {
+		var answers [7]Answer
+		var granted, open uint
+		for i, rest := 0, way; i < n; i, rest = i+1, rest/3 {
+			answers[i] = Answer(rest % 3)
+			if answers[i] == Granted {
+				granted |= 1 << i
+			} else if answers[i] == Missing {
+				open |= 1 << i
+			}
+		}
+		want := Open
+		switch {
+		case quorum(granted):
+			want = Won
+		case !quorum(granted | open):
+			want = Lost
+		}
+		if got := set.Vote(func(id protocol.MemberID) Answer { return answers[place(id)] }); got != want {
+			t.Fatalf("%s: the vote is %s and not %s with %v", what, got, want, answers[:n])
+		}
+		reached := uint64(0)
+		for v := uint64(1); v <= 2; v++ {
+			mask := uint(0)
+			for i := range n {
+				if uint64(answers[i]) >= v {
+					mask |= 1 << i
+				}
+			}
+			if quorum(mask) {
+				reached = v
+			}
+		}
+		if got := set.Agreed(func(id protocol.MemberID) uint64 { return uint64(answers[place(id)]) }); got != reached {
+			t.Fatalf("%s: agreed on %d and not %d with %v", what, got, reached, answers[:n])
+		}
+	}
+}
+
+func checkCovered(t *testing.T, set Set, n int, quorum func(uint) bool) {
+	for is := range uint(1) << n {
+		want := true
+		for q := range uint(1) << n {
+			want = want && (!quorum(q) || q&is != 0)
+		}
+		if exists := quorum(1<<n - 1); exists {
+			require.Equal(t, want, set.Covered(func(id protocol.MemberID) bool { return is>>place(id)&1 == 1 }), "%+v %b", set, is)
+		}
+	}
+}
+
+func TestTolerance(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		for _, y := range systems(n) {
+			if y.Fits(n) != nil {
+				continue
+			}
+			decide, heal := n, n
+			for down := range uint(1) << n {
+				up := uint(1)<<n - 1 - down
+				if !dumbQuorum(y, n, up, false) {
+					decide = min(decide, bits.OnesCount(down)-1)
+				}
+				if !dumbQuorum(y, n, up, true) {
+					heal = min(heal, bits.OnesCount(down)-1)
+				}
+			}
+			require.Equal(t, Tolerance{y, n, decide, heal}, y.Tolerates(n), "%s of %d", y, n)
+		}
+	}
+}
+
+// What operators read.
+func TestToleranceInWords(t *testing.T) {
+	for text, less := range map[string]bool{
+		"quorums majority of 5 voters: a leader goes on while 2 of them are down, and is replaced while 2 are":                                                                    false,
+		"quorums 3/2 of 4 voters: a leader goes on while 2 of them are down, and is replaced while 1 are":                                                                         false,
+		"quorums 4/2 of 5 voters: a leader goes on while 3 of them are down, and is replaced while 1 are; the cluster survives any 1 of the 2 crashes that majorities survive":    true,
+		"quorums grid:2 of 6 voters: a leader goes on while 2 of them are down, and is replaced while 1 are; the cluster survives any 1 of the 2 crashes that majorities survive": true,
+	} {
+		var name string
+		var n int
+		_, err := fmt.Sscanf(text, "quorums %s of %d", &name, &n)
+		require.NoError(t, err)
+		y, err := Parse(name)
+		require.NoError(t, err)
+		require.Equal(t, text, y.Tolerates(n).String())
+		require.Equal(t, less, y.Tolerates(n).Less())
+	}
+}
+
+// A change of members carries what was decided if that can be seen from every set.
+func TestCarries(t *testing.T) {
+	yes := 0
+	for _, y := range systems(5) {
+		for old := uint(1); old < 1<<6; old++ {
+			for next := uint(1); next < 1<<6; next++ {
+				from, to := pick(old), pick(next)
+				if y.Fits(len(from)) != nil || y.Fits(len(to)) != nil {
+					continue
+				}
+				want := dumbCarries(y, from, to)
+				if want {
+					yes++
+				}
+				require.Equal(t, want, y.Carries(from, to), "%s from %v to %v", y, from, to)
+			}
+		}
+	}
+	require.Greater(t, yes, 1000)
+}
+
+func pick(mask uint) (ids []protocol.MemberID) {
+	for i := range 6 {
+		if mask>>i&1 == 1 {
+			ids = append(ids, protocol.MemberID(i+1))
+		}
+	}
+	return ids
+}
+
+func dumbCarries(y System, old, next []protocol.MemberID) bool {
+	for decided := range uint(1) << len(old) {
+		if !dumbQuorum(y, len(old), decided, false) {
+			continue
+		}
+		var have uint
+		for i, id := range old {
+			for j, to := range next {
+				if decided>>i&1 == 1 && id == to {
+					have |= 1 << j
+				}
+			}
+		}
+		for elected := range uint(1) << len(next) {
+			if dumbQuorum(y, len(next), elected, true) && elected&have == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// While joint, both halves have to agree, each in columns of its own.
+func TestJointGrids(t *testing.T) {
+	c := config(6)
+	c.Outgoing = voters(9)[5:]
+	for _, y := range []System{InGrid(2), Sizes(4, 3)} {
+		for _, set := range []Set{y.Elects(c), y.Decides(c)} {
+			half := func(ids []protocol.MemberID) Set { return Set{Incoming: ids, Need: set.Need, Grid: set.Grid} }
+			for up := range uint(1) << 9 {
+				answer := func(id protocol.MemberID) Answer {
+					if up>>place(id)&1 == 1 {
+						return Granted
+					}
+					return Missing
+				}
+				in, out := half(c.Voters()).Vote(answer), half(c.Outgoing).Vote(answer)
+				require.Equal(t, in == Won && out == Won, set.Vote(answer) == Won)
+				reached := func(id protocol.MemberID) uint64 { return uint64(answer(id)) }
+				require.Equal(t, in == Won && out == Won, set.Agreed(reached) == 1)
+			}
+		}
+	}
+}
+
+func TestNobodyDecidesNothingInAGrid(t *testing.T) {
+	for _, across := range []bool{true, false} {
+		s := Set{Grid: Grid{2, across}}
+		require.Zero(t, s.Agreed(func(protocol.MemberID) uint64 { return 7 }))
+		require.Equal(t, Lost, s.Vote(func(protocol.MemberID) Answer { return Granted }))
+	}
+}
+
+func TestSystemsInWords(t *testing.T) {
+	for _, y := range systems(4) {
+		read, err := Parse(y.String())
+		require.NoError(t, err)
+		require.Equal(t, y, read)
+		var s protocol.Settings
+		y.Set(&s)
+		set, err := Configured(&s)
+		require.NoError(t, err)
+		require.Equal(t, y, set)
+	}
+	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half", "99999/1"} {
+		_, err := Parse(text)
+		var wrong *TextError
+		require.ErrorAs(t, err, &wrong, text)
+		require.ErrorContains(t, err, text)
+	}
+	for _, s := range []protocol.Settings{{ReadQuorum: 3}, {WriteQuorum: 3}, {GridRows: -1}, {GridRows: 2, ReadQuorum: 3, WriteQuorum: 3}, {ReadQuorum: -1, WriteQuorum: 2}} {
+		_, err := Configured(&s)
+		var wrong *FitError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, NoSystem, wrong.Why)
+	}
+}
+
+func TestWhatDoesNotFitSaysWhy(t *testing.T) {
+	for _, c := range []struct {
+		y    System
+		n    int
+		why  Why
+		says string
+	}{
+		{Sizes(3, 2), 5, DoNotMeet, "quorums 3/2: of 5 voters, 3 can elect a leader that hears of nobody among the 2 that decide; the sum has to be more than 5"},
+		{Sizes(4, 2), 3, TooLarge, "quorums 4/2: there are 3 voters"},
+		{Sizes(1, 4), 3, TooLarge, "quorums 1/4: there are 3 voters"},
+		{InGrid(3), 2, TooFew, "quorums grid:3: 2 voters are no column of 3"},
+	} {
+		var wrong *FitError
+		require.ErrorAs(t, c.y.Fits(c.n), &wrong)
+		require.Equal(t, FitError{c.y, c.n, c.why}, *wrong)
+		require.EqualError(t, wrong, c.says)
+	}
+}

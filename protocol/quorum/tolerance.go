@@ -1,0 +1,47 @@
+package quorum
+
+import "fmt"
+
+// Tolerance is what a [System] bears with so many voters.
+type Tolerance struct {
+	System System
+	Voters int
+	// Decide is how many voters may be down, whichever they are, while a leader that is up still has something
+	// decided.
+	Decide int
+	// Heal is how many may be down, whichever they are, while another leader can still be elected. So many crashes
+	// the cluster gets over for good, if leaders are among them.
+	Heal int
+}
+
+// Tolerates is what the system bears. The system has to fit so many voters.
+func (y System) Tolerates(voters int) Tolerance {
+	t := Tolerance{System: y, Voters: voters}
+	if y.rows > 0 { // a column is dead with one voter, and the smallest one when all of them are
+		columns := y.grid().columns(voters)
+		t.Decide, t.Heal = columns-1, voters/columns-1
+		return t
+	}
+	t.Decide, t.Heal = voters-Set{Need: y.decide}.need(voters), voters-Set{Need: y.elect}.need(voters)
+	return t
+}
+
+// Survives is how many voters may crash, whichever they are, without an acknowledged write being lost and with the
+// others still serving.
+func (t Tolerance) Survives() int { return min(t.Decide, t.Heal) }
+
+// Promised is how many crashes majorities survive.
+func (t Tolerance) Promised() int { return t.Voters - Size(t.Voters) }
+
+// Less reports whether that is less than majorities bear.
+func (t Tolerance) Less() bool { return t.Survives() < t.Promised() }
+
+// String is a line for operators.
+func (t Tolerance) String() string {
+	text := fmt.Sprintf("quorums %s of %d voters: a leader goes on while %d of them are down, and is replaced while %d are",
+		t.System, t.Voters, t.Decide, t.Heal)
+	if t.Less() {
+		text += fmt.Sprintf("; the cluster survives any %d of the %d crashes that majorities survive", t.Survives(), t.Promised())
+	}
+	return text
+}
