@@ -9,8 +9,9 @@ import (
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
 type Setup struct {
-	Protocol string // raft, craft, rs-raft, niagara or lcr; empty: raft
+	Protocol string // one of braid's own; empty: raft
 	Members  int    // 0: 3
+	Learners int    // of them, the last ones, which do not vote
 	CodeK    int    // fragments that make a body whole, at most; 0: as the protocol chooses
 
 	// Instances, Leaders and Placement are niagara's, see bench.Shape.
@@ -64,7 +65,7 @@ type Work struct {
 	Readers    int
 	WriteEvery int
 	// Down followers are stopped while the clients work, which they do for a time. With Faults members
-	// are killed, which must be processes of their own.
+	// are killed, which must be processes of their own. There are clients in closed loops then, or a rate.
 	Down   int
 	Faults *Faults
 	// At is where the clients are, or where commands come to at a rate. Blind is the share of
@@ -117,6 +118,11 @@ const (
 	OneDownPause Metric = "follower_dead_pause_ms"
 	PlainPause   Metric = "transactional_pause_ms"
 	BlindPause   Metric = "blind_pause_ms"
+	// Where the leader comes back: the longest time without an answer from its death until then, and after that;
+	// and how many commands were refused, or have no outcome that anybody knows.
+	LeaderPause Metric = "leader_dead_pause_ms"
+	BackPause   Metric = "leader_back_pause_ms"
+	Failed      Metric = "failed_commands"
 	// PerEntry is how many commands shared an entry, on average.
 	PerEntry Metric = "commands_per_entry"
 	// Syncs is how often the leader made its log durable, SyncTime how long that took in
@@ -174,6 +180,7 @@ var labels = map[Metric]string{
 	PlainP50: "median of a transactional command, ms", PlainMean: "mean of a transactional command, ms",
 	BlindP50: "median of a blind command, ms", BlindMean: "mean of a blind command, ms",
 	PlainRate: "transactional commands/s", BlindRate: "blind commands/s", OneDown: "requests/s while a follower is dead", NewLeader: "requests/s under a new leader",
+	LeaderPause: "longest pause while a leader is dead, ms", BackPause: "longest pause after it is back, ms", Failed: "commands that failed",
 	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms", SyncsAll: "fsyncs of all members per request", SyncAllMean: "an fsync, mean of all, ms",

@@ -108,11 +108,12 @@ func sensible(c *Case) bool {
 		return w.For > 0 && w.Clients == 0 && w.Rate == 0 && w.Down == 0 && s.Keys > 0 && w.Payload > 8
 	case w.Blind < 0 || w.Blind > 1 || w.Of > s.Members || w.Leader > s.Members || w.At == AtLeader && w.Of > 0:
 		return false
-	case w.For > 0 && w.Rate > 0:
-		return w.Clients == 0 && w.Down == 0 && w.Body == 0
 	case w.Faults != nil:
 		f := w.Faults
-		return s.Processes && w.Clients > 0 && w.Down == 0 && 0 < f.Down && f.Down < f.Back && f.Back < f.Lead && f.Lead < w.For && f.Every > 0 && f.Part != ""
+		return s.Processes && (w.Clients > 0) != (w.Rate > 0) && w.Down == 0 && (f.Down > 0) == (f.Back > 0) && f.Every > 0 && f.Part != "" &&
+			f.Down <= f.Back && f.Back < f.Lead && f.Lead < w.For && (f.Return == 0 || f.Lead < f.Return && f.Return < w.For)
+	case w.For > 0 && w.Rate > 0:
+		return w.Clients == 0 && w.Down == 0 && w.Body == 0
 	case w.For > 0:
 		return w.Clients > 0 && w.Down < max(1, s.Members)
 	}

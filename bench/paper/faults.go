@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,10 @@ import (
 )
 
 // Faults are what befalls the members while clients work: a follower is killed and comes back, then the
-// leader is killed. Times count from when the clients' work does. They are in order, and before Work.For.
+// leader is killed and may come back. Times count from when the clients' work does. They are in order, and
+// before Work.For. Down and Back are 0 if no follower is killed, and Return is if the leader stays dead.
 type Faults struct {
-	Down, Back, Lead time.Duration
+	Down, Back, Lead, Return time.Duration
 	// Every is how long the windows of the timeline are, Part is the part of the experiment that shows them,
 	// with x in seconds.
 	Every time.Duration
@@ -36,6 +38,26 @@ type narrator interface {
 // Moments implements [narrator].
 func (t *braidTarget) Moments() []Moment { return t.moments }
 
+// clientele is clients, in closed loops or at a rate.
+type clientele interface {
+	// within returns what was answered between two instants, counted from when they began.
+	within(from, to time.Duration) []answered
+	stop()
+	// wait returns how many commands took effect, when all clients have ended that were stopped.
+	wait(ctx context.Context) (uint64, error)
+	count() uint64
+}
+
+// startClients starts those of some work, and says when they began.
+func startClients(w Work, to []proposer, first uint64) (clientele, time.Time) {
+	if w.Rate > 0 {
+		f := startFlow(w, to, first)
+		return f, f.began
+	}
+	l := startLoops(w, to, first)
+	return l, l.began
+}
+
 // faults lets clients work while members are killed.
 func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.arrange(ctx, &w)
@@ -46,36 +68,31 @@ func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 	for i := range t.members {
 		homes = append(homes, &home{t.members, i})
 	}
-	l := startLoops(w, homes, t.sent)
-	dead, err := t.strike(ctx, l.began.Add(settleTime), w.Faults, leader)
+	c, began := startClients(w, homes, t.sent)
+	dead, err := t.strike(ctx, began.Add(settleTime), w.Faults, leader)
 	if err == nil {
-		err = sleepUntil(ctx, l.began.Add(settleTime+w.For))
+		err = sleepUntil(ctx, began.Add(settleTime+w.For))
 	}
-	l.stop()
+	c.stop()
 	for _, m := range dead {
 		err = errors.Join(err, t.start(m))
 	}
-	if err = errors.Join(err, t.settle(ctx, l)); err != nil {
+	if err = errors.Join(err, t.settle(ctx, c)); err != nil {
 		return nil, err
 	}
-	s := t.tell(w, l.within(settleTime, settleTime+w.For))
+	s := t.tell(w, c.within(settleTime, settleTime+w.For))
+	if f, ok := c.(*flow); ok {
+		s[Failed] = float64(f.failed.Load())
+	}
 	return s, t.converge(ctx)
 }
 
-// strike kills members and has one come back. It returns those that are dead at the end.
+// strike kills members and has them come back. It returns those that are dead at the end.
 func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults, leader *member) (dead []*member, err error) {
-	follower := t.others(leader)[0]
-	if err := sleepUntil(ctx, began.Add(f.Down)); err != nil {
-		return nil, err
-	}
-	if err := follower.stop(); err != nil {
-		return []*member{follower}, err
-	}
-	if err := sleepUntil(ctx, began.Add(f.Back)); err != nil {
-		return []*member{follower}, err
-	}
-	if err := t.start(follower); err != nil {
-		return nil, err
+	if f.Back > 0 {
+		if dead, err = t.knock(ctx, began, t.others(leader)[0], f.Down, f.Back); err != nil {
+			return dead, err
+		}
 	}
 	if err := sleepUntil(ctx, began.Add(f.Lead)); err != nil {
 		return nil, err
@@ -83,7 +100,23 @@ func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults, le
 	if s := leader.node.Status(); !s.IsLeader() {
 		return nil, errors.New("the leader changed before it was killed")
 	}
-	return []*member{leader}, leader.stop()
+	return t.knock(ctx, began, leader, f.Lead, f.Return)
+}
+
+// knock kills a member at one time and starts it again at another, if that is not 0. It returns the member
+// if it is dead.
+func (t *braidTarget) knock(ctx context.Context, began time.Time, m *member, down, back time.Duration) (dead []*member, err error) {
+	if err := sleepUntil(ctx, began.Add(down)); err != nil {
+		return nil, err
+	}
+	dead = []*member{m}
+	if err := m.stop(); err != nil || back == 0 {
+		return dead, err
+	}
+	if err := sleepUntil(ctx, began.Add(back)); err != nil {
+		return dead, err
+	}
+	return nil, t.start(m)
 }
 
 // tell makes the timeline, and returns figures of the whole run.
@@ -107,14 +140,19 @@ func (t *braidTarget) tell(w Work, done []answered) Sample {
 	for from := time.Duration(0); from+f.Every <= w.For; from += f.Every {
 		t.moments = append(t.moments, Moment{(from + f.Every/2).Seconds(), rates(from, from+f.Every)})
 	}
-	s := rates(0, f.Down)
+	s := rates(0, cmp.Or(f.Down, f.Lead))
 	s.addAnswers(done, &w)
-	s[OneDown] = rates(f.Down, f.Back)[Throughput]
-	s[OneDownPause] = ms(pause(done, f.Down+settleTime, f.Back+settleTime, true, true))
-	end := w.For + settleTime
-	s[PlainPause], s[BlindPause] = ms(pause(done, f.Lead+settleTime, end, true, false)), ms(pause(done, f.Lead+settleTime, end, false, true))
-	if resumed := f.Lead + time.Duration(s[PlainPause]*float64(time.Millisecond)) + f.Every; resumed+f.Every <= w.For {
-		s[NewLeader] = rates(resumed, w.For)[Throughput]
+	if f.Back > 0 {
+		s[OneDown] = rates(f.Down, f.Back)[Throughput]
+		s[OneDownPause] = ms(pause(done, f.Down+settleTime, f.Back+settleTime, true, true))
+	}
+	without := cmp.Or(f.Return, w.For) // the leader is dead until then
+	s[PlainPause], s[BlindPause] = ms(pause(done, f.Lead+settleTime, without+settleTime, true, false)), ms(pause(done, f.Lead+settleTime, without+settleTime, false, true))
+	if resumed := f.Lead + time.Duration(s[PlainPause]*float64(time.Millisecond)) + f.Every; resumed+f.Every <= without {
+		s[NewLeader] = rates(resumed, without)[Throughput]
+	}
+	if f.Return > 0 {
+		s[LeaderPause], s[BackPause] = s[PlainPause], ms(pause(done, f.Return+settleTime, w.For+settleTime, true, true))
 	}
 	return s
 }

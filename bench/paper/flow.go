@@ -30,10 +30,8 @@ func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
 	}
 	f := startFlow(w, t.proposers(leader, w.At), t.sent)
 	s, err := t.measureFlow(ctx, f, leader)
-	werr := f.end(ctx)
-	t.sent += f.next.Load()
-	t.applied += uint64(f.answered())
-	if err = errors.Join(err, werr); err != nil {
+	f.stop()
+	if err = errors.Join(err, t.settle(ctx, f)); err != nil {
 		return nil, err
 	}
 	return s, t.converge(ctx)
@@ -78,6 +76,9 @@ type flow struct {
 	members int // to which they send in turn
 	wg      sync.WaitGroup
 	failure atomic.Pointer[error]
+	// tolerant flows go on where commands fail, which are counted.
+	tolerant bool
+	failed   atomic.Int64
 }
 
 // flowSender sends its share of the commands to one proposer.
@@ -115,7 +116,7 @@ func (p flowPace) due(after time.Duration) int64 {
 }
 
 func startFlow(w Work, to []proposer, first uint64) *flow {
-	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{}), members: len(to)}
+	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{}), members: len(to), tolerant: w.Faults != nil}
 	n := len(to)
 	if n == 1 {
 		n = flowSenders
@@ -123,6 +124,9 @@ func startFlow(w Work, to []proposer, first uint64) *flow {
 	for i := range n {
 		s := &flowSender{f: f, to: to[i%len(to)], number: i, mix: w.mix(i)}
 		s.every = max(1, int64(w.Rate*w.For.Seconds())/int64(4*timed))
+		if f.tolerant {
+			s.every = 1 // all of them are needed to see pauses
+		}
 		s.count = func(_ any, err error) { s.answer(err) }
 		f.senders = append(f.senders, s)
 	}
@@ -134,9 +138,17 @@ func startFlow(w Work, to []proposer, first uint64) *flow {
 
 func (s *flowSender) answer(err error) {
 	if err != nil {
-		s.f.failure.CompareAndSwap(nil, &err)
+		s.f.fail(err)
 	}
 	s.done.Add(1)
+}
+
+// fail takes a command that failed.
+func (f *flow) fail(err error) {
+	f.failed.Add(1)
+	if !f.tolerant {
+		f.failure.CompareAndSwap(nil, &err)
+	}
 }
 
 // run sends what is due until the flow ends.
@@ -180,7 +192,9 @@ func (s *flowSender) send(due int64, command []byte) error {
 		binary.LittleEndian.PutUint64(command, number)
 		number++
 		s.sent++
-		if err := s.to.ProposeWithAsync(command, nil, options, done); err != nil {
+		if err := s.to.ProposeWithAsync(command, nil, options, done); err != nil && s.f.tolerant {
+			s.answer(err)
+		} else if err != nil {
 			return fmt.Errorf("a command was refused: %w", err)
 		}
 	}
@@ -191,7 +205,9 @@ func (s *flowSender) send(due int64, command []byte) error {
 func (s *flowSender) timer(due time.Duration, blind bool) func(any, error) {
 	return func(_ any, err error) {
 		now := time.Since(s.f.began)
-		s.timed.add(answered{at: now, took: now - due, blind: blind, member: s.number % s.f.members})
+		if err == nil {
+			s.timed.add(answered{at: now, took: now - due, blind: blind, member: s.number % s.f.members})
+		}
 		s.answer(err)
 	}
 }
@@ -213,23 +229,35 @@ func (f *flow) within(from, to time.Duration) (some []answered) {
 
 // end stops the flow and waits for all answers.
 func (f *flow) end(ctx context.Context) error {
-	close(f.quit)
+	f.stop()
+	_, err := f.wait(ctx)
+	return err
+}
+
+// stop lets nothing flow any more.
+func (f *flow) stop() { close(f.quit) }
+
+// count is how many commands were sent, or refused.
+func (f *flow) count() uint64 { return f.next.Load() }
+
+// wait returns how many commands took effect when all are answered that flowed until it was stopped.
+func (f *flow) wait(ctx context.Context) (uint64, error) {
 	f.wg.Wait()
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
 	for {
 		if err := f.failure.Load(); err != nil {
-			return fmt.Errorf("a command failed: %w", *err)
+			return 0, fmt.Errorf("a command failed: %w", *err)
 		}
 		left := -f.answered()
 		for _, s := range f.senders {
 			left += s.sent
 		}
 		if left == 0 {
-			return nil
+			return uint64(f.answered() - f.failed.Load()), nil
 		}
 		if err := sleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
-			return fmt.Errorf("%d commands are not answered: %w", left, err)
+			return 0, fmt.Errorf("%d commands are not answered: %w", left, err)
 		}
 	}
 }

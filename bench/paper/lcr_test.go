@@ -119,9 +119,9 @@ func TestAnswersByKindAndMember(t *testing.T) {
 	}
 }
 
-// Each of the experiments in small, on real clusters of three members: one point for each contestant
-// and kind of work that no experiment before it has.
-func TestRealLCR(t *testing.T) {
+// Each of the experiments of LCR and ISS in small, on real clusters of three members: one point for each
+// contestant and kind of work that no experiment before it has.
+func TestRealInSmall(t *testing.T) {
 	dir, remove, err := bench.DataDir("")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestRealLCR(t *testing.T) {
 	t.Cleanup(remove)
 	seen := map[kind]bool{}
 	for _, e := range Experiments() {
-		if !strings.HasPrefix(e.Name, "lcr-") {
+		if !strings.HasPrefix(e.Name, "lcr-") && !strings.HasPrefix(e.Name, "iss-") {
 			continue
 		}
 		small := &Experiment{Name: e.Name, XName: e.XName, Cases: inSmall(e.Cases, seen)}
@@ -147,11 +147,11 @@ func TestRealLCR(t *testing.T) {
 			}
 			for _, s := range r.Series {
 				for _, p := range s.Points {
-					if s.X == bySecond {
+					if strings.HasPrefix(s.X, bySecond) {
 						continue // in some of which nothing is answered
 					}
 					// Before a member dies is a short time in this test.
-					if p.Figures[Throughput].Min <= 0 && e.Name != "lcr-failures" || p.Figures[P50].Min <= 0 {
+					if p.Figures[Throughput].Min <= 0 && !strings.HasSuffix(e.Name, "-failures") || p.Figures[P50].Min <= 0 {
 						t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p.Figures)
 					}
 				}
@@ -180,7 +180,14 @@ func inSmall(cases []Case, seen map[kind]bool) (small []Case) {
 		seen[k] = true
 		w.For, w.Clients, w.Rate = 300*time.Millisecond, min(w.Clients, 10), min(w.Rate, 200)
 		if w.Faults != nil {
-			w.Faults = &Faults{Down: 200 * time.Millisecond, Back: 600 * time.Millisecond, Lead: time.Second, Every: 100 * time.Millisecond, Part: w.Faults.Part}
+			f := &Faults{Lead: time.Second, Every: 100 * time.Millisecond, Part: w.Faults.Part}
+			if w.Faults.Back > 0 {
+				f.Down, f.Back = 200*time.Millisecond, 600*time.Millisecond
+			}
+			if w.Faults.Return > 0 {
+				f.Return = 1500 * time.Millisecond
+			}
+			w.Faults = f
 			w.For = 2 * time.Second // whether or not there is a new leader by then
 		}
 		w.Of, w.Leader = min(w.Of, 3), min(w.Leader, 3)

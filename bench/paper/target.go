@@ -133,7 +133,7 @@ func (t *braidTarget) open() error {
 	var list []braid.Member
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)
-		l, m := braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name}, &member{}
+		l, m := braid.Member{ID: braid.MemberIDOf(name, "paper"), Name: name, Learner: i >= n-t.setup.Learners}, &member{}
 		for card := range cards {
 			address := fmt.Sprintf("127.0.0.1:%d", free[i*cards+card])
 			l.PeerURLs, m.addresses = append(l.PeerURLs, "http://"+address), append(m.addresses, address)

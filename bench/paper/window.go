@@ -43,9 +43,9 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 }
 
 // settle waits for clients that were stopped, and notes what they sent and what took effect.
-func (t *braidTarget) settle(ctx context.Context, l *loops) error {
-	answered, err := l.wait(ctx)
-	t.sent += l.next.Load()
+func (t *braidTarget) settle(ctx context.Context, c clientele) error {
+	answered, err := c.wait(ctx)
+	t.sent += c.count()
 	t.applied += answered
 	return err
 }
@@ -219,6 +219,9 @@ func (l *loops) client(number int, members []proposer) {
 
 // stop lets the clients end when their requests are answered.
 func (l *loops) stop() { close(l.quit) }
+
+// count is how many requests were sent, or refused.
+func (l *loops) count() uint64 { return l.next.Load() }
 
 // wait returns how many requests took effect when all clients have ended.
 func (l *loops) wait(ctx context.Context) (uint64, error) {

@@ -23,7 +23,7 @@ func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 	switch {
 	case w.Readers > 0:
 		return t.readStrongly(ctx, w)
-	case w.Faults != nil:
+	case w.Faults != nil: // at a rate, too
 		return t.faults(ctx, w)
 	case w.For > 0 && w.Rate > 0:
 		return t.flow(ctx, w)
