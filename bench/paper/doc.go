@@ -14,6 +14,7 @@
 //	craft*.go      those of "CRaft"
 //	niagara*.go    those of NIAGARA, and braided.go, which is braid's own
 //	lcr*.go        those of LCR
+//	iss*.go        those of ISS over Paxos
 //	run.go         the runner: clusters, rounds, time limit
 //	target.go      what the runner loads: a cluster of braid's in this process
 //	process.go     members in processes of their own, serving.go what these do, use.go what they use

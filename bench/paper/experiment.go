@@ -303,6 +303,7 @@ func Experiments() []*Experiment {
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
+		issLatency(), issFailures(),
 	}
 }
 
