@@ -57,7 +57,7 @@ func issLatency() *Experiment {
 func offeredCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, rate := range issRates {
-			w := Work{For: time.Second, Rate: rate, At: AtMembers}
+			w := Work{For: time.Second, Rate: rate, Inflight: issInflight, At: AtMembers}
 			quick := rate == thesisLow || rate == issRates[len(issRates)-1]
 			for _, protocol := range []string{seriesRaft, seriesMultiPaxos, seriesISS} {
 				cases = append(cases, Case{Series: protocol, Part: byRateOf(n), X: rate, Setup: issSetup(protocol, n), Work: w, Full: !quick})
