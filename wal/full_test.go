@@ -326,3 +326,64 @@ func TestStartOnFullDisk(t *testing.T) {
 	}
 	require.NoError(t, k.w.Close())
 }
+
+// copyingFS is a file system that copies what it writes. So on a full disk it also refuses bytes of files that are
+// there.
+type copyingFS struct {
+	vfs.FS
+	full bool
+}
+
+func (d *copyingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	return &copyingFile{f, d}, err
+}
+
+type copyingFile struct {
+	vfs.File
+	d *copyingFS
+}
+
+func (f *copyingFile) WriteAt(b []byte, at int64) (int, error) {
+	if f.d.full {
+		return 0, &os.PathError{Op: "write", Path: "file", Err: syscall.ENOSPC}
+	}
+	return f.File.WriteAt(b, at)
+}
+
+// The disk is full when the log is about to go on to the next segment. When there is space again, the next segment must
+// not be prepared once more: the log would write into a file that has lost its name.
+func TestFullDiskWhileTheLogGoesOn(t *testing.T) {
+	d := &copyingFS{FS: vfs.NewMem()}
+	l, err := Open(Options{FS: d, Dir: "/log", SegmentBytes: tightSegment})
+	require.NoError(t, err)
+	add := func(index uint64) error {
+		return l.Append([]Record{{Instance: 1, Kind: KindEntry, Index: index, Parts: [2][]byte{make([]byte, 1000)}}})
+	}
+	waited := 0
+	for i := uint64(1); i <= 60; i++ { // several segments
+		d.full = l.next != nil
+		err := add(i)
+		if waiting := l.turning != nil; d.full {
+			require.Equal(t, waiting, err != nil)
+		}
+		d.full = false
+		l.prepare(inGoroutine)
+		require.NoError(t, l.awaitPrepared())
+		if err != nil {
+			require.ErrorAs(t, err, new(*FullError))
+			require.NoError(t, add(i))
+			waited++
+		}
+		require.NoError(t, l.Sync())
+	}
+	require.Greater(t, waited, 3)
+	require.NoError(t, l.Close())
+	l, err = Open(Options{FS: d, Dir: "/log", SegmentBytes: tightSegment})
+	require.NoError(t, err)
+	defer l.Close()
+	for i := uint64(1); i <= 60; i++ {
+		_, err := l.ReadEntry(1, i)
+		require.NoError(t, err)
+	}
+}

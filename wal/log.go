@@ -439,10 +439,11 @@ func (l *Log) fillAhead(seg *segment) error {
 }
 
 // prepare has the next segment made, beside what is called next, once the current one is half
-// full, so that nobody waits for it.
+// full, so that nobody waits for it. The log may be turning to that segment already, and wait for space: another one
+// under its name would take the file away from it.
 func (l *Log) prepare(beside Beside) {
 	cur := l.current()
-	if l.next != nil || l.preparing != nil || l.end < cur.capacity/2 {
+	if l.next != nil || l.turning != nil || l.preparing != nil || l.end < cur.capacity/2 {
 		return
 	}
 	p := &prepared{}
