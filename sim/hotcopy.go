@@ -161,9 +161,21 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	}
 	if acked > d.last {
 		m.w.tracef("%s is told that it acknowledged %d", m.id, acked)
-		m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() { m.doubt = nil }) // it goes on all the same
+		m.endDoubt()
 	}
 	return true
+}
+
+// endDoubt ends the doubt once the member has taken in what it heard: it goes on all the same. A member that waits for
+// links before it takes part takes in nothing yet.
+func (m *Member) endDoubt() {
+	m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() {
+		if m.silent {
+			m.endDoubt()
+			return
+		}
+		m.doubt = nil
+	})
 }
 
 // mute reports whether what one member sends to another must not arrive, because it is in doubt about itself. Where
