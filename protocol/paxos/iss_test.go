@@ -3,6 +3,7 @@ package paxos_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,5 +93,46 @@ func TestISSFindsOutAtOnceThatItForgot(t *testing.T) {
 			core.Step(0, beat, &out)
 			require.Equal(t, &protocol.Forgot{Leader: 2, Term: 1, Acked: 4}, out.Forgot)
 		})
+	}
+}
+
+// Member 1 asks for promises in the segment of a member that it does not hear of. Member 2 has told all. While parts of
+// 3's promise arrive, 2 hears of that, so that it does not stand itself.
+func TestISSKeepsThoseWaitingThatPromised(t *testing.T) {
+	five := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {ID: 5}}}
+	core, err := issFactory(nil)(protocol.Session{Member: 1}, protocol.Recovered{Base: protocol.Base{Config: five}})
+	require.NoError(t, err)
+	step := func(now int, in protocol.Input) (sent []*protocol.Message) {
+		var out protocol.Effects
+		core.Step(time.Duration(now)*conformance.Pace, in, &out)
+		require.NoError(t, core.Check())
+		return append(out.Send, out.Release...)
+	}
+	// said finds what was sent to a member about the segment of member 5.
+	said := func(all []*protocol.Message, kind protocol.MessageType, to protocol.MemberID) *paxos.ISSPart {
+		for _, m := range all {
+			if p := m.Part.(*paxos.ISSPart); m.Type == kind && m.To == to && p.Segment == 5 {
+				return p
+			}
+		}
+		return nil
+	}
+	promise := func(from protocol.MemberID, p paxos.ISSPart) *protocol.Message {
+		return &protocol.Message{Type: paxos.MsgISSPromise, Instance: 1, From: from, To: 1, Term: 1, Part: &p}
+	}
+	step(0, protocol.Tick{Random: 1})
+	asked := said(step(250, protocol.Tick{Random: 2}), paxos.MsgISSPrepare, 2)
+	require.NotNil(t, asked, "it suspects whom it does not hear of")
+	step(250, protocol.Persisted{Seq: 1})
+	all := paxos.ISSPart{Segment: 5, Ballot: asked.Ballot, Slot: asked.Slot, Hint: 1 << 20}
+	require.Nil(t, said(step(260, promise(2, all)), paxos.MsgISSAccept, 2), "nothing is proposed before a quorum has told all")
+	for now, part := 270, all; now < 500; now += 20 {
+		part.Hint, part.More = part.Slot, true
+		sent := step(now, promise(3, part))
+		hears := said(sent, paxos.MsgISSAccept, 2)
+		require.NotNil(t, hears, "%d", now)
+		require.Equal(t, asked.Ballot, hears.Ballot)
+		require.Nil(t, said(sent, paxos.MsgISSAccept, 4), "it has promised nothing")
+		part.Slot = said(sent, paxos.MsgISSPrepare, 3).Slot
 	}
 }

@@ -166,9 +166,23 @@ func (b *broadcast) onPromise(m *protocol.Message, p ISSPart) {
 	a.next, a.done, a.pause = p.Hint+1, !p.More, 0
 	if !a.done {
 		a.again = 0
+		b.goOn()
 		b.tendPrepare()
 	}
 	b.tally()
+}
+
+// goOn lets those that have told all wait while others' promises come in parts, so that none of them stands meanwhile.
+func (b *broadcast) goOn() {
+	if b.s.now < b.beat {
+		return
+	}
+	b.beat = b.s.now + b.s.cfg.Heartbeat
+	for _, a := range b.prop.asked {
+		if a.done {
+			b.send(a.id, MsgISSAccept, ISSPart{Ballot: b.prop.ballot})
+		}
+	}
 }
 
 // takePromised takes in what a promise says, and reports whether all of it is here.
