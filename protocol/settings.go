@@ -84,6 +84,10 @@ type Settings struct {
 	// column elects, and all of one column commit (quorum.System). They are the same on all members.
 	ReadQuorum, WriteQuorum, GridRows int
 
+	// Relays is the number of groups into which whoever proposes puts the others. It reaches each group by one
+	// of its members. 0: none, it sends to all. Members may differ in it.
+	Relays int
+
 	// Lanes: members spread blind proposals themselves (docs/lcr.md). It must be set on all members
 	// or none, and needs a Session.
 	Lanes bool
@@ -140,7 +144,7 @@ func (s *Settings) check() error {
 		return &SettingsError{Detail: "Self is 0"}
 	case s.Heartbeat <= 0 || s.ElectionTimeout < 2*s.Heartbeat:
 		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
-	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0:
+	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0 || s.Relays < 0:
 		return &SettingsError{Detail: "negative limit"}
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}

@@ -8,7 +8,7 @@ import (
 
 // Check is protocol.Core's.
 func (s *Paxos) Check() error {
-	for _, check := range [...]func(*Paxos) error{checkLog, checkAcceptor, checkRole, checkPeers, checkReads} {
+	for _, check := range [...]func(*Paxos) error{checkLog, checkAcceptor, checkRole, checkPeers, checkReads, checkRelay} {
 		if err := check(s); err != nil {
 			return fmt.Errorf("multi-paxos: member %s ballot %s %s: %w", s.cfg.Self, s.ballot, s.role, err)
 		}
@@ -104,3 +104,5 @@ func checkReads(s *Paxos) error {
 	}
 	return nil
 }
+
+func checkRelay(s *Paxos) error { return s.gather.check(s.cfg.Self) }

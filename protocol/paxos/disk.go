@@ -112,4 +112,5 @@ func (s *Paxos) persisted(seq uint64) {
 	if s.role == protocol.Leader {
 		s.advance()
 	}
+	s.relayOwn()
 }

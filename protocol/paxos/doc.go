@@ -21,6 +21,7 @@
 //	acceptor.go  what a member promised and accepted, and its cells
 //	proposer.go  one attempt to have the slots of a segment decided
 //	peer.go      what whoever proposes knows of another member, and how much is on its way to it
+//	relay.go     who passes messages on to whom; relaygather.go: what a relay knows of its group
 //
 // Multi-Paxos:
 //
@@ -31,6 +32,7 @@
 //	learn.go     phase 2 at the others, catching up, snapshots
 //	read.go      read points
 //	change.go    membership; transfer.go: handing leadership over
+//	relaymulti.go  messages by relays
 //	bodies.go    large values: their names, and who has them
 //	disk.go      what is written, and what is durable
 //	check.go     the invariants; mutant.go: rules that can be broken on purpose

@@ -28,6 +28,8 @@ type leading struct {
 	round uint64
 	reads reads
 	hand  handover
+	// relays are between this member and the others.
+	relays relaying
 }
 
 // becomeLeader: a quorum of those that were asked has promised.
@@ -70,6 +72,7 @@ func (s *Paxos) trackPeers() {
 	}
 	slices.SortFunc(known, func(a, b *peer) int { return compare(a.id, b.id) })
 	s.lead.peers = known
+	s.groupPeers()
 }
 
 // letGo stops sending to removed members that know that they are removed, or had time to learn it.
@@ -98,6 +101,7 @@ func (s *Paxos) tendLead() {
 		return
 	}
 	s.lead.beat = s.now + s.cfg.Heartbeat
+	s.lead.relays.turn++
 	s.letGo()
 	for _, p := range s.lead.peers {
 		s.heartbeat(p)
@@ -172,6 +176,7 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 		peer.measured(s.now - time.Duration(m.Context-1))
 		switch {
 		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.cfg.Heartbeat):
+			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
 			peer.restart(max(p.Hint, peer.match) + 1)
 		}
 	}
@@ -180,6 +185,9 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 }
 
 func onAccepted(s *Paxos, m *protocol.Message, p Part) {
+	if s.gathered(m, p) {
+		return
+	}
 	if peer := s.heardPeer(m, p); peer != nil {
 		s.progressed(peer)
 	}

@@ -7,6 +7,9 @@ import (
 
 // onAccept is phase 2 at an acceptor. What the message has up to its commit index is decided.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
+	if proposerOf(m, p) == s.cfg.Self {
+		return
+	}
 	if p.Ballot < s.acc.promised {
 		s.refuseAccept(m, p)
 		return
@@ -17,8 +20,8 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 			return // not what a leader sends
 		}
 	}
-	s.promiseTo(m.From, p.Ballot)
-	s.hear(m.From, p.Ballot)
+	s.promiseTo(proposerOf(m, p), p.Ballot)
+	s.hear(proposerOf(m, p), p.Ballot)
 	for i := range m.Entries {
 		switch e := &m.Entries[i]; {
 		case e.Index <= s.log.Last():
@@ -29,7 +32,10 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 		}
 	}
 	s.learnCommit(m.Commit)
-	if m.Context != 0 {
+	switch {
+	case m.Type == MsgRelay:
+		s.relay(m, p)
+	case m.Context != 0:
 		s.acknowledge(m, p)
 	}
 }
@@ -37,7 +43,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 // refuseAccept tells a proposer that a higher ballot was promised. The mutant accepts all the same.
 func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
 	if s.cfg.Mutant != MutantAcceptBelowPromise || len(m.Entries) == 0 {
-		s.send(m.From, MsgRefused, Part{Ballot: s.acc.promised})
+		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.promised})
 		return
 	}
 	for _, e := range m.Entries {

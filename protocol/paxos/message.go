@@ -27,6 +27,9 @@ const (
 	MsgLead                                          // stand for election at once
 	MsgAsk                                           // for the slots after Commit
 	MsgTell                                          // decided entries
+	MsgRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgRelayed                                       // as Accept, of the leader in Members, by a relay, which is answered. Context: as in Relay
+	MsgGathered                                      // Ballot, Held: what members of a group have accepted
 )
 
 // Codec is what members know of these messages.
@@ -39,6 +42,7 @@ var Codec = &protocol.Codec{
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
 		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog}, {Name: "Gathered"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }
@@ -58,6 +62,10 @@ type Part struct {
 	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
 	// Ballots are those of the entries after Commit, in a Promise.
 	Ballots []Ballot
+	// Members are those of a Relay's group but for the relay, or a Relayed's proposer.
+	Members []protocol.MemberID
+	// Held is what a Gathered says.
+	Held []held
 }
 
 const partSize = 8*8 + 2
@@ -75,12 +83,12 @@ func (p *Part) Append(dst []byte) []byte {
 	for _, b := range p.Ballots {
 		dst = slots.AppendNumbers(dst, uint64(b))
 	}
-	return dst
+	return appendRelay(dst, p.Members, p.Held)
 }
 
 // decode is the codec's. A message and its part are one piece of memory.
 func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
-	if n := len(b) - partSize; n < 0 || n%8 != 0 || n > 8*mostBallots || n > 0 && t != MsgPromise {
+	if n := len(b) - partSize; n < 0 || n%8 != 0 || n > 8*mostOf(t) {
 		return nil, slots.CorruptPart(t, b)
 	}
 	m := &struct {
@@ -94,11 +102,29 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
 		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
 	}
-	for at := partSize; at < len(b); at += 8 {
-		m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(b[at:], 0)))
+	switch rest := b[partSize:]; t {
+	case MsgRelay, MsgRelayed:
+		m.part.Members = decodeMembers(rest)
+	case MsgGathered:
+		m.part.Held = decodeHeld(rest)
+	default:
+		for at := 0; at < len(rest); at += 8 {
+			m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(rest[at:], 0)))
+		}
 	}
 	m.Part = &m.part
 	return &m.Message, nil
+}
+
+// mostOf is how many numbers may follow a part of a type.
+func mostOf(t protocol.MessageType) int {
+	switch t {
+	case MsgPromise:
+		return mostBallots
+	case MsgRelay, MsgRelayed, MsgGathered:
+		return 2 * mostHeld
+	}
+	return 0
 }
 
 // describe says for a person what is in a message.
@@ -114,6 +140,8 @@ func describe(m *protocol.Message) string {
 	s.Add(p.Force, "forced")
 	s.Add(p.Lacking, "lacking")
 	s.Add(p.Promised, "promised")
+	s.Add(len(p.Members) > 0, "members %s", p.Members)
+	s.Add(len(p.Held) > 0, "held %s", p.Held)
 	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
 	return s.String()
 }

@@ -20,6 +20,8 @@ const (
 	MutantChangeEarly        protocol.Mutant = "paxos-change-early"
 	MutantSettleAtOnce       protocol.Mutant = "paxos-settle-at-once"
 	MutantChangeLosesBodies  protocol.Mutant = "paxos-change-loses-bodies"
+	MutantRelayEarly         protocol.Mutant = "paxos-relay-early"
+	MutantRelayListsSilent   protocol.Mutant = "paxos-relay-lists-silent"
 )
 
 // Mutants lists all of them.
@@ -40,4 +42,6 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantChangeEarly, Does: "a membership is in force on each member when it is accepted there, not when it is decided"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
 	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
+	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable"},
+	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer"},
 }

@@ -46,6 +46,8 @@ type Paxos struct {
 
 	prop proposer
 	lead leading
+	// gather is what this member gathers as a relay.
+	gather gathering
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 	// forgot: this member accepted or promised more than it holds, and does nothing any more.
@@ -93,11 +95,13 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 		s.started = true
 		s.rest()
 	}
+	sent, released := len(out.Send), len(out.Release)
 	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
 	s.take(in)
 	s.timers()
 	s.give()
 	s.flush()
+	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.reach, Under: s.acc.promised}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
@@ -143,6 +147,7 @@ var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Pa
 	MsgAccept: onAccept, MsgAccepted: onAccepted, MsgHeartbeat: onHeartbeat, MsgAlive: onAlive,
 	MsgPropose: onPropose, MsgProposeRefused: onProposeRefused, MsgRead: onRead, MsgReadAnswer: onReadAnswer,
 	MsgLead: onLead, MsgAsk: onAsk, MsgTell: onTell,
+	MsgRelay: onAccept, MsgRelayed: onAccept, MsgGathered: onGathered,
 }
 
 func (s *Paxos) receive(m *protocol.Message) {
@@ -206,6 +211,7 @@ func (s *Paxos) timers() {
 		s.probe()
 	}
 	s.tendPrepare()
+	s.tendRelay()
 	if s.settled() > s.hard.commit && s.now >= s.hard.noted+s.cfg.Heartbeat {
 		s.writeState()
 	}

@@ -45,6 +45,7 @@ type flight struct {
 	last  protocol.Index
 	bytes int
 	sent  time.Duration
+	by    protocol.MemberID // the relay that passes it on; 0: none
 }
 
 // frame is a run of entries after a slot, as one message takes them.
@@ -104,6 +105,12 @@ func (p *peer) restart(next protocol.Index) {
 	p.frames, p.bytes = p.frames[:0], 0
 }
 
+// lose: what was sent may be lost.
+func (p *peer) lose(now time.Duration) {
+	p.restart(p.match + 1)
+	p.lost, p.lostAt = true, stamp(now)
+}
+
 // needs is the index after which entries may still have to be sent to it.
 func (p *peer) needs() protocol.Index {
 	if p.lost {
@@ -157,29 +164,30 @@ func (s *Paxos) replicate(p *peer) {
 		if len(p.frames) >= s.depth(p) {
 			return
 		}
-		f := s.frameAfter(p.next - 1)
+		f := s.frameAfter(p.next-1, s.lead.relays.stop(p, s.lead.peers, s.prop.end))
 		if len(p.frames) > 0 && p.bytes+f.bytes > s.cfg.MaxInflightBytes {
 			return
 		}
 		p.next += protocol.Index(len(f.entries))
-		p.frames, p.bytes = append(p.frames, flight{p.next - 1, f.bytes, s.now}), p.bytes+f.bytes
+		p.frames, p.bytes = append(p.frames, flight{last: p.next - 1, bytes: f.bytes, sent: s.now}), p.bytes+f.bytes
 		s.sendAccept(p, f.entries)
 	}
 }
 
-// frameAfter is the frame with the entries after a slot.
-func (s *Paxos) frameAfter(after protocol.Index) frame {
-	if f := &s.lead.frame; f.after == after && f.end == s.prop.end && f.entries != nil {
+// frameAfter is the frame with the entries after a slot, of those up to an end.
+func (s *Paxos) frameAfter(after, end protocol.Index) frame {
+	if f := &s.lead.frame; f.after == after && f.end == end && f.entries != nil {
 		return *f
 	}
-	f := frame{after: after, end: s.prop.end}
+	f := frame{after: after, end: end}
 	if after < s.log.Last() {
 		f.entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
+		f.entries = f.entries[:min(len(f.entries), int(end-after))]
 	}
 	for i := range f.entries {
 		f.bytes += f.entries[i].Bytes()
 	}
-	for i := after + 1 + protocol.Index(len(f.entries)); i > s.log.Last() && i <= s.prop.end; i++ {
+	for i := after + 1 + protocol.Index(len(f.entries)); i > s.log.Last() && i <= end; i++ {
 		e := s.acc.votes[i].entry
 		if n := len(f.entries); n > 0 && (f.bytes+e.Bytes() > s.cfg.MaxFrameBytes || n == s.cfg.MaxFrameEntries) {
 			break
@@ -205,9 +213,9 @@ func (s *Paxos) sendAccept(p *peer, entries []protocol.Entry) {
 
 func (s *Paxos) unreachable(id protocol.MemberID) {
 	if p := s.peer(id); p != nil && len(p.frames) > 0 {
-		p.restart(p.match + 1)
-		p.lost, p.lostAt = true, stamp(s.now)
+		p.lose(s.now)
 	}
+	s.stranded(id)
 }
 
 // unsendable asks for a snapshot in place of entries that are in the log and cannot be read.

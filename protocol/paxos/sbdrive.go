@@ -89,7 +89,7 @@ func (b *broadcast) replicate(p *peer, news bool) {
 			return
 		}
 		p.next = f.end + 1
-		p.frames, p.bytes = append(p.frames, flight{f.end, f.bytes, b.s.now}), p.bytes+f.bytes
+		p.frames, p.bytes = append(p.frames, flight{last: f.end, bytes: f.bytes, sent: b.s.now}), p.bytes+f.bytes
 		b.sendAccept(p, f.entries, true)
 		news = false
 	}
