@@ -14,12 +14,13 @@ import (
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes]
+//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
 //	propose id [body=bytes] [early] | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is under way
+//	repeat [from] [to] [type]  what is under way will arrive twice
 //	queue                      what is under way
 //	settle                     delivers and syncs all until nothing is under way
 //	lag [off] | sync id [one]  disks complete nothing from now on | but id's, now | its oldest write
@@ -82,9 +83,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
-		mutant, frame := protocol.Mutant(a.text("mutant")), a.num("frame", 0) // also of members that restart
+		mutant, frame, relays := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.num("relays", 0) // also of members that restart
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
-			c.Mutant, c.MaxFrameBytes = mutant, frame
+			c.Mutant, c.MaxFrameBytes, c.Relays = mutant, frame, relays
 		}))
 		s.net.Options = s.options
 		for _, n := range s.net.Nodes {
@@ -125,6 +126,12 @@ var commands = map[string]func(*script, args){
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
 	"deliver":  func(s *script, a args) { s.parcels(a, s.net.Deliver) },
 	"drop":     func(s *script, a args) { s.parcels(a, s.net.Drop) },
+	"repeat": func(s *script, a args) {
+		s.parcels(a, func(i int) {
+			p := s.net.take(i)
+			s.net.Queue = append(s.net.Queue, p, p)
+		})
+	},
 	"queue": func(s *script, a args) {
 		for _, p := range s.net.Queue {
 			fmt.Fprintf(&s.out, "%s→%s %s\n", p.From, p.To, s.kindOf(p))
