@@ -36,7 +36,7 @@ var lcrCore = &Core{
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: paxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }

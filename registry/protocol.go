@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/braidlog/braid/order"
@@ -38,6 +39,8 @@ type Core struct {
 	// Epochs says that many members lead at once, that a membership is in force from the next epoch on, and
 	// that a no-op may be decided that is on no disk. Judges ask.
 	Epochs bool
+	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
+	Relays bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }
@@ -110,6 +113,21 @@ func (p *Protocol) Placement(wish protocol.Placement) (protocol.Placement, error
 	return choose(p, "placement", wish, p.Placements)
 }
 
+// MaxRelays bounds the groups that are reached by relays.
+const MaxRelays = 64
+
+// CheckRelays reports whether the protocol can reach so many groups of members by relays, 0 being none. The error is a
+// [*ChoiceError] or a [*RangeError].
+func (p *Protocol) CheckRelays(groups int) error {
+	switch {
+	case groups != 0 && !p.Core.Relays:
+		return &ChoiceError{Protocol: p.Name, What: "relays", Wish: strconv.Itoa(groups), May: []string{"0"}}
+	case groups < 0 || groups > MaxRelays:
+		return &RangeError{What: "relays", Is: groups, Most: MaxRelays}
+	}
+	return nil
+}
+
 func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
 	switch {
 	case wish == "":
@@ -172,4 +190,14 @@ type ChoiceError struct {
 
 func (e *ChoiceError) Error() string {
 	return fmt.Sprintf("%s %q is not for protocol %s; there is: %s", e.What, e.Wish, e.Protocol, strings.Join(e.May, ", "))
+}
+
+// RangeError is a number that is not between 0 and the most that it may be. Nothing was started.
+type RangeError struct {
+	What     string
+	Is, Most int
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("%s %d is not in 0…%d", e.What, e.Is, e.Most)
 }

@@ -17,6 +17,7 @@ type Campaign struct {
 	Order     string // how instances make one log; "": the protocol's own
 	Instances int    // how many; 0: the default
 	Net       string // how long the ways between members are; "": as the seeds draw it
+	Relays    int    // groups that are reached by relays; 0: none
 	Mutant    string
 	Without   []string
 	// First … Last are the seeds, both included.
@@ -39,6 +40,7 @@ type Summary struct {
 	Order     string `json:"order,omitempty"`
 	Instances int    `json:"instances,omitempty"`
 	Net       string `json:"net,omitempty"`
+	Relays    int    `json:"relays,omitempty"`
 	Mutant    string `json:"mutant,omitempty"`
 	Runs      int    `json:"runs"`
 	// Wanted is how many runs were asked for.
@@ -87,6 +89,9 @@ func (c *Campaign) Validate() error {
 	if _, err := netOf(c.Net); err != nil {
 		return err
 	}
+	if err := p.CheckRelays(c.Relays); err != nil {
+		return &OptionError{err.Error()}
+	}
 	if c.First > c.Last {
 		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
 	}
@@ -103,7 +108,7 @@ func (c *Campaign) Validate() error {
 
 // Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its trace.
@@ -121,6 +126,9 @@ func (c *Campaign) Replay(seed uint64) string {
 	if c.Net != "" {
 		text += " --net '" + c.Net + "'"
 	}
+	if c.Relays != 0 {
+		text += fmt.Sprintf(" --relays %d", c.Relays)
+	}
 	if c.Mutant != "" {
 		text += " --mutant " + c.Mutant
 	}
@@ -136,7 +144,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Nodes: c.Nodes, Net: c.Net, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Nodes: c.Nodes, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

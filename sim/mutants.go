@@ -70,6 +70,7 @@ type Hunt struct {
 	Protocol  string `json:"protocol"`
 	Placement string `json:"placement,omitempty"` // "": the protocol's own
 	Nodes     int    `json:"nodes"`
+	Relays    int    `json:"relays,omitempty"` // groups that are reached by relays
 	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -106,6 +107,9 @@ var places = map[string]struct {
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.
 var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneConfirmRow, raft.MutantLaneCutUnseen}
 
+// relayed are mutants of relays, of which five members have two.
+var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent}
+
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
 	h := Hunt{Mutant: m, Protocol: whose(m.Name), Nodes: 3, Limit: HuntLimit}
@@ -122,6 +126,9 @@ func NewHunt(m Mutant) Hunt {
 	}
 	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
 		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
+	}
+	if slices.Contains(relayed, protocol.Mutant(m.Name)) {
+		h.Relays, h.Nodes = 2, 5
 	}
 	return h
 }
@@ -156,7 +163,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Relays: h.Relays, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

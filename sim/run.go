@@ -26,6 +26,8 @@ type Options struct {
 	// are.
 	Order     string
 	Instances int
+	// Relays is the number of groups that are reached by relays; 0: everybody sends to all.
+	Relays int
 	// Mutant is a rule that is broken on purpose; "": none.
 	Mutant string
 	// Net says how long the way between members is, as the flag --net; "": the seed draws it.

@@ -40,6 +40,8 @@ func TestSeeds(t *testing.T) {
 		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 3, Last: 60},
 		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
+		{Protocol: multiPaxos, Nodes: 5, Relays: 2, Last: 20},
+		{Protocol: multiPaxos, Nodes: 7, Relays: 2, Last: 5},
 		{Protocol: "lcr", Nodes: 3, Last: 60},
 		{Protocol: "lcr", Nodes: 5, Last: 20},
 		{Protocol: niagara, Nodes: 1, Last: 20},
@@ -137,6 +139,11 @@ func TestSavedSeeds(t *testing.T) {
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
 		o := Options{Seed: seed, Nodes: nodes}
+		proto, relays, _ := strings.Cut(proto, "+")
+		if relays != "" {
+			o.Relays, err = strconv.Atoi(relays)
+			require.NoError(t, err, line)
+		}
 		o.Protocol, proto, _ = strings.Cut(proto, "/")
 		instances, placement, _ := strings.Cut(proto, "/")
 		if instances != "" {

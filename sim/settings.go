@@ -159,6 +159,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawKeyed(chance{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	s.stretch()
+	s.Core.Relays = o.Relays
 	return s
 }
 
@@ -306,9 +307,9 @@ func (s *Settings) String() string {
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim()
-	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t\nfaults:",
+	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t, relays %d\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
-		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads)
+		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Relays)
 	for k, every := range s.Faults {
 		if every > 0 {
 			text += fmt.Sprintf(" %s every %s;", faultNames[k], every.Round(time.Millisecond))

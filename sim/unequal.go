@@ -53,6 +53,9 @@ func (s *Settings) differ(d chance) {
 			draw()
 		}
 	}
+	if r.Relays > 0 { // last: without relays nothing is drawn
+		r.Relays = d.below(r.Relays + 2)
+	}
 }
 
 // drawScrub chooses how often a member verifies the bodies that it holds, if it does at all.

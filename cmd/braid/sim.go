@@ -64,6 +64,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft has (default as many as nodes)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
+	fl.IntVar(&f.campaign.Relays, "relays", 0, "groups in which a member that proposes reaches the others by relays (multi-paxos, iss; 0: none)")
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
 	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")

@@ -70,6 +70,7 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "lcr", "--nodes", "5"}, "1-60"},
 	{[]string{"--protocol", "lcr", "--placement", "code", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "multi-paxos", "--nodes", "3"}, "1-200"},
+	{[]string{"--protocol", "multi-paxos", "--nodes", "5", "--relays", "2"}, "1-40"},
 	{[]string{"--protocol", "iss", "--nodes", "3"}, "1-150"},
 	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-30"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
