@@ -36,14 +36,14 @@ type Net struct {
 	first []protocol.Config
 }
 
-// Parcel is a message under way, a snapshot (Base set; Term 0: sent for another instance), or
-// a member's wish for a whole body, which is fetched when it is delivered.
+// Parcel is a message under way, a snapshot (Base set), or a member's wish for a whole body, which is fetched when it is delivered.
 type Parcel struct {
 	From, To protocol.MemberID
 	Message  *protocol.Message
 	Term     protocol.Term
 	Base     *protocol.Base
 	Want     *protocol.BodyRef
+	asked    bool // the sender's core asked for the snapshot, and hears what became of it
 }
 
 // Node is one member.
@@ -291,7 +291,7 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 		n.Snap = net.base(n)
 	}
 	base := n.Snap
-	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base})
+	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base, asked: true})
 }
 
 // base is what a snapshot of what a member applied stands for.
@@ -334,7 +334,7 @@ func (net *Net) Deliver(i int) {
 	}
 	to.offered = append(to.offered, *p.Base)
 	net.Step(p.To, protocol.SnapshotReceived{From: p.From, Term: p.Term, Base: *p.Base})
-	if p.Term != 0 {
+	if p.asked {
 		net.Step(p.From, protocol.SnapshotSent{To: p.To, Index: p.Base.Index})
 	}
 }
@@ -350,7 +350,7 @@ func (net *Net) take(i int) Parcel {
 
 func (net *Net) lose(p Parcel) {
 	net.traceParcel("lost ", p)
-	if p.Base != nil && p.Term != 0 && net.Node(p.From).Core != nil {
+	if p.asked && net.Node(p.From).Core != nil {
 		net.Step(p.From, protocol.SnapshotSent{To: p.To})
 	}
 }
