@@ -42,6 +42,9 @@ const (
 	ReasonMalformed
 	// ReasonLeaderFollows: leadership is not handed over, because who leads follows from the log. Final.
 	ReasonLeaderFollows
+	// ReasonQuorums: with so many voters the quorums that the cluster was given do not meet, or there are none. Do not
+	// retry as it is.
+	ReasonQuorums
 )
 
 var reasonTexts = [...]string{
@@ -55,6 +58,7 @@ var reasonTexts = [...]string{
 	ReasonPeerURLTaken: "another member has one of the peer URLs",
 	ReasonMalformed:    "malformed",
 
+	ReasonQuorums:       "the cluster's quorums do not fit so many voters",
 	ReasonLeaderFollows: "the leader follows from the log: it is the lowest id among the epoch's leaders",
 }
 

@@ -36,7 +36,7 @@ var lcrCore = &Core{
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: paxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true, Flexible: true,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }
@@ -45,7 +45,7 @@ var multiPaxos = &Core{
 var iss = &Core{
 	Name:  "iss",
 	Codec: paxos.ISSCodec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
 	Derive:  func(c protocol.Config) protocol.Derived { return epochs.New(epochs.Default(), c) },
 	Mutants: paxos.ISSMutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {

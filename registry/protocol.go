@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Core makes instances of a protocol. Protocols that differ only in order and placement have the
@@ -41,6 +42,8 @@ type Core struct {
 	Epochs bool
 	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
 	Relays bool
+	// Flexible says that quorums need not be majorities: those that elect only have to meet those that decide.
+	Flexible bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }
@@ -182,7 +185,23 @@ func (p *Protocol) Tolerates(voters, k int) int {
 	return voters - q
 }
 
-// ChoiceError is an order or a placement in which a protocol does not run. Nothing was started.
+// Flexible are the quorums that are wished for, as [quorum.Parse] reads them. The error is a [*quorum.TextError], a
+// [*quorum.FitError] if they do not do for so many voters (0: not asked), or a [*ChoiceError] if the protocol knows
+// majorities only.
+func (p *Protocol) Flexible(wish string, voters int) (quorum.System, error) {
+	quorums, err := quorum.Parse(wish)
+	switch {
+	case err != nil:
+		return quorums, err
+	case !quorums.Majority() && !p.Core.Flexible:
+		return quorums, &ChoiceError{Protocol: p.Name, What: "quorums", Wish: wish, May: []string{quorum.System{}.String()}}
+	case voters > 0:
+		return quorums, quorums.Fits(voters)
+	}
+	return quorums, nil
+}
+
+// ChoiceError is quorums, an order or a placement in which a protocol does not run. Nothing was started.
 type ChoiceError struct {
 	Protocol, What, Wish string
 	May                  []string

@@ -238,12 +238,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 // checkBodies: whatever becomes of a minority, every committed body from i on can be had
 // (docs/craft.md, C1) under a configuration. Crashed members count with their disks.
 func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
-	set := quorum.Of(c)
-	set.Need = net.WriteQuorum
-	holds := set.Kept
-	if fresh { // just committed
-		holds = set.Durable
-	}
+	holds := net.holders(c, fresh)
 	for ; i <= net.judge.highest; i++ {
 		e, ok := net.judge.chosen[i]
 		if !ok || e.BodySize == 0 {
@@ -262,4 +257,19 @@ func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 			net.t.Fatalf("the body of %d/%d, k=%d, is committed but not durable with %s: %v", e.Index, e.Term, e.K, DescribeConfig(c), forms)
 		}
 	}
+}
+
+// holders says whether enough voters of a configuration have a body: of one that is just committed (fresh), or of any.
+func (net *Net) holders(c *protocol.Config, fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
+	set := quorum.Of(c)
+	if net.GridRows > 0 { // bodies are whole
+		return func(_, _ int, form func(protocol.MemberID) protocol.Form) bool {
+			return quorum.InGrid(net.GridRows).Elects(set).Covered(func(id protocol.MemberID) bool { return form(id) == protocol.FormWhole })
+		}
+	}
+	set.Need = net.WriteQuorum
+	if fresh {
+		return set.Durable
+	}
+	return set.Kept
 }

@@ -28,8 +28,8 @@ type Options struct {
 	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking anybody.
 	Leases bool
-	// ReadQuorum and WriteQuorum are the protocol's, where they are no majorities.
-	ReadQuorum, WriteQuorum int
+	// ReadQuorum, WriteQuorum and GridRows are the protocol's, where quorums are no majorities.
+	ReadQuorum, WriteQuorum, GridRows int
 	// OneVoter: one voter comes or goes at a time.
 	OneVoter bool
 	// Skips: no-ops may be decided that nobody voted for. Reads need not see them.

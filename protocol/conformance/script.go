@@ -9,12 +9,13 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups]
+//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups] [quorums=4/2]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
@@ -84,8 +85,13 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		mutant, frame, relays := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.num("relays", 0) // also of members that restart
+		quorums, err := quorum.Parse(a.text("quorums"))
+		if err != nil {
+			a.d.Fatalf(a.t, "%v", err)
+		}
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
 			c.Mutant, c.MaxFrameBytes, c.Relays = mutant, frame, relays
+			quorums.Set(c)
 		}))
 		s.net.Options = s.options
 		for _, n := range s.net.Nodes {

@@ -54,7 +54,7 @@ func (s *Paxos) undecided() *protocol.Config {
 func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	s.lead.change = nil
-	e, reason := slots.NextConfig(&s.conf, in, acceptors, s.others(), &s.bodies)
+	e, reason := slots.NextConfig(&s.conf, in, s.quorums, s.others(), &s.bodies)
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
@@ -74,7 +74,7 @@ func (s *Paxos) proposing() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, acceptors, s.others())
+	return slots.Changed(&s.conf, changes, s.quorums, s.others())
 }
 
 // others is what this member, which leads, knows of the others.

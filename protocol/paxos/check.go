@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/braidlog/braid/protocol"
@@ -29,7 +30,7 @@ func checkLog(s *Paxos) error {
 	case h.logged > s.log.Last() || h.commit > h.logged || h.state > s.disk.Written:
 		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state, s.disk.Written)
 	case len(s.conf.Members) > 0:
-		return s.conf.Validate()
+		return errors.Join(s.conf.Validate(), s.quorums.Fits(len(s.conf.Voters())))
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func onProbed(s *Paxos, m *protocol.Message, _ Part) {
 }
 
 func (s *Paxos) countProbes() {
-	won := preparers(&s.conf).Vote(func(id protocol.MemberID) quorum.Answer {
+	won := s.preparers().Vote(func(id protocol.MemberID) quorum.Answer {
 		if slices.Contains(s.granted, id) {
 			return quorum.Granted
 		}
@@ -317,7 +317,7 @@ func (s *Paxos) tally() {
 	if s.disk.Done < s.hard.state {
 		self = 0
 	}
-	if !s.prop.promised(preparers(&s.conf), self) {
+	if !s.prop.promised(s.preparers(), self) {
 		return
 	}
 	for i := s.log.Last() + 1; i <= s.acc.top; i++ {

@@ -16,6 +16,8 @@ import (
 type ISS struct {
 	cfg protocol.Settings
 	set epochs.Settings
+	// quorums are those of the two phases, in each epoch of its voters. They fit these.
+	quorums quorum.System
 
 	// now and out belong to the step under way.
 	now time.Duration
@@ -37,11 +39,11 @@ type ISS struct {
 	// given is how far Effects.Commit went; equal to settled() between steps.
 	given protocol.Index
 
-	// history is as of the log's end. epoch is the one under way, and voters decide in it; nil: this member was
-	// not told who is a member.
-	history *epochs.History
-	epoch   *epochs.Epoch
-	voters  quorum.Set
+	// history is as of the log's end. epoch is the one under way; nil: this member was not told who is a member.
+	// elects and decides are the quorums of its voters, for phase 1 and phase 2, from its first slot to the last.
+	history         *epochs.History
+	epoch           *epochs.Epoch
+	elects, decides quorum.Set
 	// parts are the segments, in the order of their leaders. own is the one that this member leads; nil: none.
 	parts []*broadcast
 	own   *broadcast
@@ -88,11 +90,11 @@ type ISS struct {
 // NewISS starts an instance from what its disk holds. set is the same on all members. NewISS returns a
 // [*protocol.SettingsError] or a [*protocol.CorruptError].
 func NewISS(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*ISS, error) {
-	cfg, err := slots.Settings("iss", cfg, slices.Concat(ISSMutants[:], issScripted[:]))
+	cfg, quorums, err := slots.Flexible("iss", cfg, slices.Concat(ISSMutants[:], issScripted[:]))
 	if err != nil {
 		return nil, err
 	}
-	s := &ISS{cfg: cfg, set: set, chance: slots.Chance(cfg.Self), given: rec.Base.Index, top: rec.Base.Index, streaming: map[protocol.MemberID]bool{}}
+	s := &ISS{cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), given: rec.Base.Index, top: rec.Base.Index, streaming: map[protocol.MemberID]bool{}}
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
 		return nil, err
 	}
@@ -103,6 +105,9 @@ func NewISS(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) 
 		return nil, err
 	}
 	s.log, s.conf, s.bodies = had.Log, had.Config, had.Bodies
+	if err := slots.Fit(quorums, &s.conf); err != nil {
+		return nil, err
+	}
 	s.epoch = s.history.Epoch()
 	s.hard = issHard{commit: rec.State.Commit, logged: s.log.Last()}
 	s.disk.Durable = slots.Extent{Last: s.log.Last()}
@@ -354,10 +359,10 @@ func (s *ISS) term() protocol.Term {
 }
 
 // votes reports whether a member decides in the epoch.
-func (s *ISS) votes(id protocol.MemberID) bool { return s.voters.Has(id) }
+func (s *ISS) votes(id protocol.MemberID) bool { return s.decides.Has(id) }
 
 // alone: nobody else votes.
-func (s *ISS) alone() bool { return len(s.voters.Incoming) == 1 && s.votes(s.cfg.Self) }
+func (s *ISS) alone() bool { return len(s.epochVoters()) == 1 && s.votes(s.cfg.Self) }
 
 // removed reports whether this member was removed for ever, as far as it knows.
 func (s *ISS) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }

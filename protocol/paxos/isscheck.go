@@ -1,6 +1,9 @@
 package paxos
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Check is protocol.Core's.
 func (s *ISS) Check() error {
@@ -30,7 +33,7 @@ func checkISSLog(s *ISS) error {
 	case h.logged > s.log.Last() || h.commit > h.logged:
 		return fmt.Errorf("disk: written %d of %d, decided %d", h.logged, s.log.Last(), h.commit)
 	case len(s.conf.Members) > 0:
-		return s.conf.Validate()
+		return errors.Join(s.conf.Validate(), s.quorums.Fits(len(s.conf.Voters())))
 	}
 	return nil
 }

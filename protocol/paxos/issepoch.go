@@ -44,7 +44,11 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	if s.epoch == nil {
 		return nil
 	}
-	s.voters = quorum.Set{Incoming: s.epoch.Voters}
+	voters := quorum.Set{Incoming: s.epoch.Voters}
+	s.elects, s.decides = s.quorums.Elects(voters), s.quorums.Decides(voters)
+	if s.cfg.Mutant == MutantISSElectTooFew {
+		s.elects = s.decides
+	}
 	s.meet()
 	for _, id := range s.epoch.Leaders {
 		b, err := newBroadcast(s, id, cells)

@@ -89,9 +89,9 @@ func (s *ISS) commitOf(id protocol.MemberID) protocol.Index {
 // active reports whether a member was heard of lately.
 func (s *ISS) active(o *other) bool { return o.answered && s.now < o.heard+s.cfg.ElectionTimeout }
 
-// quorate reports whether a quorum was heard of lately.
+// quorate reports whether a quorum for phase 2 was heard of lately: enough to have something decided.
 func (s *ISS) quorate() bool {
-	return s.voters.Vote(func(id protocol.MemberID) quorum.Answer {
+	return s.decides.Vote(func(id protocol.MemberID) quorum.Answer {
 		if o := s.other(id); id == s.cfg.Self || o != nil && s.active(o) {
 			return quorum.Granted
 		}
@@ -254,7 +254,7 @@ func (s *ISS) sendSnapshot(to protocol.MemberID) {
 // snapshot because the state here is damaged, it lets others find out what was decided: they accepted it.
 func (s *ISS) snapshotSent(in protocol.SnapshotSent) {
 	delete(s.streaming, in.To)
-	alone := s.epoch != nil && protocol.Index(s.voters.Agreed(func(id protocol.MemberID) uint64 {
+	alone := s.epoch != nil && protocol.Index(s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == s.cfg.Self {
 			return uint64(s.log.Last())
 		}

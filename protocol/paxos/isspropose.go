@@ -5,7 +5,6 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/paxos/epochs"
-	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/slots"
 )
 
@@ -183,7 +182,7 @@ func (s *ISS) proposeConfig(b *broadcast) {
 	case s.leads() != s.cfg.Self:
 		reason = protocol.ReasonNoLeader
 	case reason == protocol.ReasonNone:
-		e, reason = slots.NextConfig(&s.conf, in, quorum.Of, s.known(), &s.bodies)
+		e, reason = slots.NextConfig(&s.conf, in, s.quorums, s.known(), &s.bodies)
 	}
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
@@ -204,13 +203,19 @@ func (s *ISS) proposing() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made. Where there are bodies, one voter comes or
 // goes at a time: other leaders go on to propose meanwhile. A body that a quorum of the former voters has is still with
-// each quorum of the next ones then.
+// each quorum of the next ones then. In a grid it is not, because voters come into other columns.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	next, reason := slots.Changed(&s.conf, changes, quorum.Of, s.known())
-	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesOpen()) && differ(s.conf.Voters(), next.Voters()) > 1 {
+	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.known())
+	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesOpen()) && !s.carries(next.Voters()) {
 		reason = protocol.ReasonBodies
 	}
 	return next, reason
+}
+
+// carries reports whether every quorum of the next voters meets each one of those that decide now.
+func (s *ISS) carries(next []protocol.MemberID) bool {
+	now := s.conf.Voters()
+	return differ(now, next) == 0 || differ(now, next) == 1 && s.quorums.Carries(now, next)
 }
 
 // bodiesOpen reports whether this member has accepted bodies that are not in the log.

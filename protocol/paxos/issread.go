@@ -76,7 +76,7 @@ func (s *ISS) askRead() {
 	r := &s.reads
 	r.pause = min(max(2*r.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 	r.again = s.now + r.pause
-	for _, id := range s.voters.Incoming {
+	for _, id := range s.epoch.Voters {
 		if id != s.cfg.Self && !slices.Contains(r.answered, id) {
 			s.send(id, MsgISSRead, ISSPart{Round: r.round}).Context = s.life
 		}
@@ -105,7 +105,7 @@ func (s *ISS) onReadAnswer(m *protocol.Message, p ISSPart) {
 // answerReads gives the read point if a quorum has answered.
 func (s *ISS) answerReads() {
 	r := &s.reads
-	won := s.voters.Vote(func(id protocol.MemberID) quorum.Answer {
+	won := s.elects.Vote(func(id protocol.MemberID) quorum.Answer {
 		if slices.Contains(r.answered, id) {
 			return quorum.Granted
 		}

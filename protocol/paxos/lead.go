@@ -111,9 +111,10 @@ func (s *Paxos) tendLead() {
 	s.lead.beaten = s.log.Last()
 }
 
-// quorumHeard is the latest instant at which a quorum for phase 2 had been heard of.
+// quorumHeard is the latest instant at which those had been heard of that this leader needs: a quorum for phase 2, and
+// one for phase 1 too while it asks for the promises of new voters.
 func (s *Paxos) quorumHeard() time.Duration {
-	return time.Duration(acceptors(&s.conf).Agreed(func(id protocol.MemberID) uint64 {
+	heard := func(id protocol.MemberID) uint64 {
 		if p := s.peer(id); p != nil {
 			return uint64(p.heard)
 		}
@@ -121,7 +122,12 @@ func (s *Paxos) quorumHeard() time.Duration {
 			return uint64(s.now)
 		}
 		return 0
-	}))
+	}
+	at := s.acceptors().Agreed(heard)
+	if s.prop.phase == preparing {
+		at = min(at, s.preparers().Agreed(heard))
+	}
+	return time.Duration(at)
 }
 
 func (s *Paxos) heartbeat(p *peer) {
@@ -217,7 +223,7 @@ func (s *Paxos) progressed(p *peer) {
 // advance decides what a quorum has accepted.
 func (s *Paxos) advance() {
 	for s.prop.phase == ready {
-		to := min(s.prop.end, protocol.Index(acceptors(&s.conf).Agreed(s.accepted)))
+		to := min(s.prop.end, protocol.Index(s.acceptors().Agreed(s.accepted)))
 		if to <= s.log.Last() {
 			break
 		}

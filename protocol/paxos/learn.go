@@ -177,7 +177,7 @@ func (s *Paxos) snapshotSent(in protocol.SnapshotSent) {
 // leader's log begins after. If they cannot be sent either, because the state here is damaged, the others
 // find out without this member what was decided: they accepted it.
 func (s *Paxos) cannotBring() bool {
-	return s.role == protocol.Leader && protocol.Index(acceptors(&s.conf).Agreed(s.accepted)) < s.log.Base
+	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
 }
 
 // passOn lets another voter stand, any that answers.

@@ -22,6 +22,7 @@ const (
 	MutantChangeLosesBodies  protocol.Mutant = "paxos-change-loses-bodies"
 	MutantRelayEarly         protocol.Mutant = "paxos-relay-early"
 	MutantRelayListsSilent   protocol.Mutant = "paxos-relay-lists-silent"
+	MutantElectTooFew        protocol.Mutant = "paxos-elect-too-few"
 )
 
 // Mutants lists all of them.
@@ -44,4 +45,5 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters lack bodies"},
 	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable"},
 	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer"},
+	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)"},
 }

@@ -11,6 +11,8 @@ import (
 // Paxos is one instance of multi-Paxos on one member. See protocol.Core for how to use it.
 type Paxos struct {
 	cfg protocol.Settings
+	// quorums are those of the two phases. They fit the voters of every configuration that is in force.
+	quorums quorum.System
 
 	// now and out belong to the step under way.
 	now time.Duration
@@ -57,7 +59,7 @@ type Paxos struct {
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
 // [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, err := slots.Settings("multi-paxos", cfg, Mutants[:])
+	cfg, quorums, err := slots.Flexible("multi-paxos", cfg, Mutants[:])
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +67,11 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := slots.Fit(quorums, &had.Config); err != nil {
+		return nil, err
+	}
 	s := &Paxos{
-		cfg: cfg, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		cfg: cfg, quorums: quorums, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
 		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()
@@ -232,13 +237,18 @@ func (s *Paxos) give() {
 	}
 }
 
-// The quorums of the two phases. Every one of phase 1 meets every one of phase 2.
+// The quorums of the two phases under the configuration in force. Every one of phase 1 meets every one of phase 2.
 
-// preparers are those that promise, in phase 1, under a configuration.
-func preparers(c *protocol.Config) quorum.Set { return quorum.Of(c) }
+// preparers are those that promise, in phase 1.
+func (s *Paxos) preparers() quorum.Set {
+	if s.cfg.Mutant == MutantElectTooFew {
+		return s.acceptors()
+	}
+	return s.quorums.Elects(quorum.Of(&s.conf))
+}
 
-// acceptors are those that accept, in phase 2, under a configuration.
-func acceptors(c *protocol.Config) quorum.Set { return quorum.Of(c) }
+// acceptors are those that accept, in phase 2.
+func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
 
 // Status is protocol.Core's.
 func (s *Paxos) Status() protocol.Status {

@@ -110,7 +110,7 @@ func (s *Paxos) confirmReads() {
 }
 
 func (s *Paxos) confirmed() uint64 {
-	return acceptors(&s.conf).Agreed(func(id protocol.MemberID) uint64 {
+	return s.acceptors().Agreed(func(id protocol.MemberID) uint64 {
 		if id == s.cfg.Self {
 			return s.lead.round
 		}

@@ -42,7 +42,7 @@ func (b *broadcast) putUp(e protocol.Entry) {
 
 // progress decides what a quorum has accepted.
 func (b *broadcast) progress() {
-	q := protocol.Index(b.s.voters.Agreed(func(id protocol.MemberID) uint64 {
+	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == b.s.cfg.Self {
 			return uint64(b.stable())
 		}

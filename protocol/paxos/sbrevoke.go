@@ -38,7 +38,7 @@ func (b *broadcast) elect() {
 // tendPrepare asks those for a promise that have not answered. The first question after a new ballot waits until
 // that is durable.
 func (b *broadcast) tendPrepare() {
-	for _, id := range b.s.voters.Incoming {
+	for _, id := range b.s.epoch.Voters {
 		if id == b.s.cfg.Self {
 			continue
 		}
@@ -217,7 +217,7 @@ func (b *broadcast) tally() {
 	if b.s.disk.Done < b.promisedAt && b.s.cfg.Mutant != MutantISSBallotReused {
 		self = 0
 	}
-	if b.prop.phase != preparing || !b.prop.promised(b.s.voters, self) {
+	if b.prop.phase != preparing || !b.prop.promised(b.s.elects, self) {
 		return
 	}
 	for i := b.seg.after(b.upto); i <= b.seg.last; i = b.seg.after(i) {

@@ -89,16 +89,14 @@ func (y System) Set(s *protocol.Settings) {
 	s.ReadQuorum, s.WriteQuorum, s.GridRows = y.elect, y.decide, y.rows
 }
 
-// Elects is who promises in phase 1 under a configuration.
-func (y System) Elects(c *protocol.Config) Set {
-	s := Of(c)
+// Elects is which of a set's voters are a quorum of phase 1: they promise.
+func (y System) Elects(s Set) Set {
 	s.Need, s.Grid = y.elect, Grid{y.rows, true}
 	return s
 }
 
-// Decides is who accepts in phase 2 under a configuration.
-func (y System) Decides(c *protocol.Config) Set {
-	s := Of(c)
+// Decides is which of a set's voters are a quorum of phase 2: they accept.
+func (y System) Decides(s Set) Set {
 	s.Need, s.Grid = y.decide, Grid{y.rows, false}
 	return s
 }
@@ -163,7 +161,7 @@ func (y System) Fits(voters int) error {
 func (y System) Carries(old, next []protocol.MemberID) bool {
 	if y.rows > 0 {
 		columns := y.grid().columns(len(old))
-		elects := Set{Incoming: next, Grid: Grid{y.rows, true}}
+		elects := y.Elects(Set{Incoming: next})
 		for i := range columns {
 			decided := column(nil, old, i, columns)
 			if !elects.Covered(func(id protocol.MemberID) bool { return has(decided, id) }) {
@@ -172,13 +170,13 @@ func (y System) Carries(old, next []protocol.MemberID) bool {
 		}
 		return true
 	}
-	stay := Set{Need: y.decide}.need(len(old))
+	stay := y.Decides(Set{}).need(len(old))
 	for _, id := range old {
 		if !has(next, id) {
 			stay--
 		}
 	}
-	return stay+Set{Need: y.elect}.need(len(next)) > len(next)
+	return stay+y.Elects(Set{}).need(len(next)) > len(next)
 }
 
 func (y System) grid() Grid { return Grid{Rows: y.rows} }

@@ -45,14 +45,6 @@ func voters(n int) (ids []protocol.MemberID) {
 	return ids
 }
 
-func config(n int) *protocol.Config {
-	c := &protocol.Config{}
-	for _, id := range voters(n) {
-		c.Members = append(c.Members, protocol.Member{ID: id})
-	}
-	return c
-}
-
 // systems are all systems with numbers up to n.
 func systems(n int) []System {
 	all := []System{{}}
@@ -98,7 +90,7 @@ func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 func TestSystemsAgainstTheDumbVersion(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for _, y := range systems(n) {
-			for phase, set := range []Set{y.Elects(config(n)), y.Decides(config(n))} {
+			for phase, set := range []Set{y.Elects(Set{Incoming: voters(n)}), y.Decides(Set{Incoming: voters(n)})} {
 				quorum := func(mask uint) bool { return dumbQuorum(y, n, mask, phase == 0) }
 				checkVotes(t, fmt.Sprintf("%s of %d in phase %d", y, n, phase+1), set, n, quorum)
 				checkCovered(t, set, n, quorum)
@@ -258,10 +250,9 @@ func dumbCarries(y System, old, next []protocol.MemberID) bool {
 
 // While joint, both halves have to agree, each in columns of its own.
 func TestJointGrids(t *testing.T) {
-	c := config(6)
-	c.Outgoing = voters(9)[5:]
+	joint := Set{Incoming: voters(6), Outgoing: voters(9)[5:]}
 	for _, y := range []System{InGrid(2), Sizes(4, 3)} {
-		for _, set := range []Set{y.Elects(c), y.Decides(c)} {
+		for _, set := range []Set{y.Elects(joint), y.Decides(joint)} {
 			half := func(ids []protocol.MemberID) Set { return Set{Incoming: ids, Need: set.Need, Grid: set.Grid} }
 			for up := range uint(1) << 9 {
 				answer := func(id protocol.MemberID) Answer {
@@ -270,7 +261,7 @@ func TestJointGrids(t *testing.T) {
 					}
 					return Missing
 				}
-				in, out := half(c.Voters()).Vote(answer), half(c.Outgoing).Vote(answer)
+				in, out := half(joint.Incoming).Vote(answer), half(joint.Outgoing).Vote(answer)
 				require.Equal(t, in == Won && out == Won, set.Vote(answer) == Won)
 				reached := func(id protocol.MemberID) uint64 { return uint64(answer(id)) }
 				require.Equal(t, in == Won && out == Won, set.Agreed(reached) == 1)

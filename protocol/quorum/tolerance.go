@@ -22,7 +22,7 @@ func (y System) Tolerates(voters int) Tolerance {
 		t.Decide, t.Heal = columns-1, voters/columns-1
 		return t
 	}
-	t.Decide, t.Heal = voters-Set{Need: y.decide}.need(voters), voters-Set{Need: y.elect}.need(voters)
+	t.Decide, t.Heal = voters-y.Decides(Set{}).need(voters), voters-y.Elects(Set{}).need(voters)
 	return t
 }
 

@@ -39,7 +39,7 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 		return e, false
 	}
 	s.lead.change = nil
-	e, reason := slots.NextConfig(&s.conf, in, quorum.Of, s.others(), &s.bodies)
+	e, reason := slots.NextConfig(&s.conf, in, quorum.System{}, s.others(), &s.bodies)
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 		return e, false
@@ -64,7 +64,7 @@ func (s *Paxos) proposed() *protocol.Config {
 
 // changed is the configuration after the changes, or why they are not made.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	return slots.Changed(&s.conf, changes, quorum.Of, s.others())
+	return slots.Changed(&s.conf, changes, quorum.System{}, s.others())
 }
 
 // others is what this member, which leads, knows of the others.

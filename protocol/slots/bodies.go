@@ -23,19 +23,10 @@ func (b *Bodies) Learned(e *protocol.Entry) {
 	b.Missing = b.Missing || e.BodySize > 0 && e.Form != protocol.FormWhole
 }
 
-// Kept reports whether every majority of the next configuration's voters has all bodies. Those that leave
+// Kept reports whether all that may elect under the next configuration have all bodies among them. Those that leave
 // may have been the only ones that had some. holds says of a member whether it certainly has all.
-func (b *Bodies) Kept(next *protocol.Config, holds func(protocol.MemberID) bool) protocol.Reason {
-	if !b.Any {
-		return protocol.ReasonNone
-	}
-	voters, holders := next.Voters(), 0
-	for _, id := range voters {
-		if holds(id) {
-			holders++
-		}
-	}
-	if n := len(voters); holders < n-quorum.Size(n)+1 {
+func (b *Bodies) Kept(elect quorum.Set, holds func(protocol.MemberID) bool) protocol.Reason {
+	if b.Any && !elect.Covered(holds) {
 		return protocol.ReasonBodies
 	}
 	return protocol.ReasonNone

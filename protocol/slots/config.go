@@ -30,35 +30,51 @@ type Others struct {
 	Answers, CaughtUp, Holds func(protocol.MemberID) bool
 }
 
-// Changed is a configuration after changes, or why they are not made. decide says who decides under the next one.
-func Changed(c *protocol.Config, changes []protocol.Change, decide func(*protocol.Config) quorum.Set, o Others) (protocol.Config, protocol.Reason) {
+// Changed is a configuration after changes, or why they are not made.
+func Changed(c *protocol.Config, changes []protocol.Change, quorums quorum.System, o Others) (protocol.Config, protocol.Reason) {
 	next, reason := c.Changed(changes)
 	switch {
 	case reason != protocol.ReasonNone:
 		return next, reason
 	case len(protocol.EncodeConfig(next)) > protocol.MaxConfigBytes && len(next.Members) > len(c.Members):
 		return next, protocol.ReasonTooLarge
+	case !fits(&next, quorums):
+		return next, protocol.ReasonQuorums
 	case slices.Equal(next.Voters(), c.Voters()):
 		return next, protocol.ReasonNone
 	}
-	return next, wise(c, &next, decide(&next), o)
+	return next, wise(c, &next, quorums, o)
 }
 
-// wise reports whether the voters after a change can decide it, and go on after it: a quorum of them answers,
+// fits reports whether there are quorums with the voters of a configuration, and with those that are about to become
+// voters.
+func fits(c *protocol.Config, quorums quorum.System) bool {
+	voters, joining := len(c.Voters()), 0
+	for i := range c.Members {
+		if c.Members[i].Joining {
+			joining++
+		}
+	}
+	return quorums.Fits(voters) == nil && quorums.Fits(voters+joining) == nil
+}
+
+// wise reports whether the voters after a change can decide it, and go on after it: quorums of both phases answer,
 // and none of the learners among them is far behind. A cluster of one can only grow by waiting for its second
 // member.
-func wise(c, next *protocol.Config, decide quorum.Set, o Others) protocol.Reason {
+func wise(c, next *protocol.Config, quorums quorum.System, o Others) protocol.Reason {
 	for _, id := range next.Voters() {
 		if m := c.Find(id); m != nil && m.Learner && !o.CaughtUp(id) {
 			return protocol.ReasonUnsafeChange
 		}
 	}
-	quorate := decide.Vote(func(id protocol.MemberID) quorum.Answer {
+	answers := func(id protocol.MemberID) quorum.Answer {
 		if o.Answers(id) {
 			return quorum.Granted
 		}
 		return quorum.Missing
-	}) == quorum.Won
+	}
+	voters := quorum.Of(next)
+	quorate := quorums.Elects(voters).Vote(answers) == quorum.Won && quorums.Decides(voters).Vote(answers) == quorum.Won
 	if grows := len(c.Voters()) == 1 && len(next.Voters()) == 2; !grows && !quorate {
 		return protocol.ReasonUnsafeChange
 	}
@@ -67,10 +83,10 @@ func wise(c, next *protocol.Config, decide quorum.Set, o Others) protocol.Reason
 
 // NextConfig makes the entry of a change, not yet sealed, or says why the change is not made. Whether it still
 // makes sense is decided when its slot has come: something may have been decided in between.
-func NextConfig(c *protocol.Config, in *protocol.ProposeChange, decide func(*protocol.Config) quorum.Set, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
-	next, reason := Changed(c, in.Changes, decide, o)
+func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
+	next, reason := Changed(c, in.Changes, quorums, o)
 	if reason == protocol.ReasonNone && o.Holds != nil && !slices.Equal(next.Voters(), c.Voters()) {
-		reason = b.Kept(&next, o.Holds)
+		reason = b.Kept(quorums.Elects(quorum.Of(&next)), o.Holds)
 	}
 	if reason != protocol.ReasonNone {
 		return e, reason

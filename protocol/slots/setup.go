@@ -5,22 +5,49 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Settings are the settings of a protocol that knows whole copies and majorities only, with what is not set
 // filled in. The error is a [*protocol.SettingsError].
 func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, error) {
+	cfg, quorums, err := Flexible(name, cfg, mutants)
+	if err == nil && !quorums.Majority() {
+		err = &protocol.SettingsError{Detail: name + " knows majorities only"}
+	}
+	return cfg, err
+}
+
+// Flexible are the settings of a protocol whose quorums need not be majorities, and these quorums. The error is a
+// [*protocol.SettingsError].
+func Flexible(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
 	cfg, err := cfg.WithDefaults()
+	if err != nil {
+		return cfg, quorum.System{}, err
+	}
+	quorums, err := quorum.Configured(&cfg)
 	known := func(i protocol.MutantInfo) bool { return i.Name == cfg.Mutant }
 	switch {
 	case err != nil:
-		return cfg, err
-	case cfg.Placement != protocol.PlacementCopy || cfg.ReadQuorum != 0 || cfg.WriteQuorum != 0 || cfg.GridRows != 0:
-		return cfg, &protocol.SettingsError{Detail: name + " knows whole copies and majorities only"}
+		err = &protocol.SettingsError{Detail: err.Error()}
+	case cfg.Placement != protocol.PlacementCopy:
+		err = &protocol.SettingsError{Detail: name + " knows whole copies only"}
 	case cfg.Mutant != "" && !slices.ContainsFunc(mutants, known):
-		return cfg, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
+		err = &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
 	}
-	return cfg, nil
+	return cfg, quorums, err
+}
+
+// Fit reports whether quorums do for the voters of a configuration. Who was told of no members yet has none. The
+// error is a [*protocol.SettingsError].
+func Fit(quorums quorum.System, c *protocol.Config) error {
+	if len(c.Members) == 0 {
+		return nil
+	}
+	if err := quorums.Fits(len(c.Voters())); err != nil {
+		return &protocol.SettingsError{Detail: err.Error()}
+	}
+	return nil
 }
 
 // Decided is what a member has of what was decided: the log, the configuration that is in force in the slot
