@@ -64,8 +64,8 @@ type Bodies struct {
 	// whole. While joint, one half is enough, because a leader then hears quorums of both.
 	halves [][]uint64
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
-	// read and write are the quorums of flexible ones; 0: majorities.
-	read, write int
+	// quorums say who elects and who decides.
+	quorums Quorums
 	// touched are live indexes whose holders changed since the last Check.
 	touched map[uint64]bool
 }
@@ -129,8 +129,8 @@ func NewBodies(cut func(body []byte, k, row uint8) ([]byte, error)) *Bodies {
 		slots: map[uint8]uint64{}, touched: map[uint64]bool{}}
 }
 
-// Flexible sets quorums that are not majorities.
-func (b *Bodies) Flexible(read, write int) { b.read, b.write = read, write }
+// Flexible sets quorums that are not majorities. Bodies are whole where voters stand in columns.
+func (b *Bodies) Flexible(q Quorums) { b.quorums = q }
 
 func (b *Bodies) of(member uint64) *bodyDisk {
 	d := b.disks[member]

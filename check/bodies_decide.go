@@ -21,7 +21,7 @@ func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 		halves = by.halves()
 	}
 	for _, voters := range halves {
-		if whole, rows := b.holders(index, term, voters, nil); whole+rows < b.writes(len(voters)) {
+		if whole, rows := b.holders(index, term, voters, nil); whole+rows < need(b.quorums.Write, len(voters)) && b.quorums.Rows == 0 {
 			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole, rows, voters)
 		}
 		if err := b.judge(index, l, [][]uint64{voters}); err != nil {
@@ -72,18 +72,12 @@ func (b *Bodies) Configure(v *Voters, slots map[uint64]uint8) error {
 	return nil
 }
 
-func (b *Bodies) reads(n int) int {
-	if b.read > 0 {
-		return b.read
-	}
-	return n/2 + 1
-}
+func (b *Bodies) reads(n int) int { return need(b.quorums.Read, n) }
 
-func (b *Bodies) writes(n int) int {
-	if b.write > 0 {
-		return b.write
-	}
-	return n/2 + 1
+// whole reports whether a voter's disk holds the whole body.
+func (b *Bodies) whole(index, term, voter uint64) bool {
+	d := b.disks[voter]
+	return d != nil && d.disk[index].term == term && d.disk[index].form == WholeBody && !d.disk[index].loose
 }
 
 // holders counts |A| and |B| of docs/craft.md, 2.1: the voters whose disks hold the whole body, and
@@ -116,7 +110,11 @@ func (b *Bodies) judge(index uint64, l *liveBody, halves [][]uint64) error {
 	text := ""
 	for _, voters := range halves {
 		whole, rows := b.holders(index, l.term, voters, nil)
-		if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
+		if b.quorums.Rows > 0 {
+			if b.quorums.column(voters, func(id uint64) bool { return b.whole(index, l.term, id) }) {
+				return nil
+			}
+		} else if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
 			return nil
 		}
 		text += fmt.Sprintf(" whole on %d and in %d rows on the disks of %x;", whole, rows, voters)

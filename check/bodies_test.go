@@ -169,11 +169,11 @@ func TestBodiesOfJointDecisions(t *testing.T) {
 
 func TestBodiesFlexibleQuorums(t *testing.T) {
 	b := newBench(t)
-	b.Flexible(4, 4) // k = 3
+	b.Flexible(Quorums{Read: 4, Write: 4}) // k = 3
 	b.spread(1, 3, 1, 1, 2, 3)
 	require.ErrorContains(t, b.Decide(1, 1, five), "C1")
 	b = newBench(t)
-	b.Flexible(4, 4)
+	b.Flexible(Quorums{Read: 4, Write: 4})
 	b.spread(1, 3, 1, 1, 2, 3, 4)
 	require.NoError(t, b.Decide(1, 1, five))
 	b.Release(4, 1, 1)

@@ -35,23 +35,8 @@ type Record struct {
 	Voters *Voters
 }
 
-// Voters decides what a quorum is: a majority of Incoming and, unless empty, of Outgoing.
+// Voters decide: a quorum of Incoming and, unless empty, of Outgoing.
 type Voters struct{ Incoming, Outgoing []uint64 }
-
-// Quorum reports whether those members for which has is true can decide.
-func (v *Voters) Quorum(has func(member uint64) bool) bool {
-	return majority(v.Incoming, has) && (len(v.Outgoing) == 0 || majority(v.Outgoing, has))
-}
-
-func majority(members []uint64, has func(uint64) bool) bool {
-	n := 0
-	for _, m := range members {
-		if has(m) {
-			n++
-		}
-	}
-	return n > len(members)/2
-}
 
 // image is a log as one medium holds it: memory or disk.
 type image struct {

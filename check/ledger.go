@@ -14,6 +14,8 @@ import (
 type Ledger struct {
 	// Hints: a leader is a hint. It may lack entries that are decided. Logs hold decided entries only.
 	Hints bool
+	// Quorums says who decides.
+	Quorums Quorums
 	// Epochs: many members lead at once, and each of them decides. A configuration is in force from the next
 	// term on. That nothing was decided at an index need be on no disk (see DecideVoid).
 	Epochs bool
@@ -287,7 +289,7 @@ func (l *Ledger) leastMatch() uint64 {
 
 func (l *Ledger) held(index uint64, how string) error {
 	by := l.decided[index-1].by
-	if by == nil || !by.Quorum(func(m uint64) bool {
+	if by == nil || !l.Quorums.Writes(by, func(m uint64) bool {
 		c := l.copies[m]
 		return c != nil && l.holds(&c.disk, index)
 	}) {

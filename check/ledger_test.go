@@ -195,27 +195,6 @@ func TestLedgerBase(t *testing.T) {
 	put(t, l, entry(2, 1, 8), 3)
 }
 
-func TestVotersQuorum(t *testing.T) {
-	has := func(ids ...uint64) func(uint64) bool {
-		return func(m uint64) bool {
-			for _, id := range ids {
-				if id == m {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	require.True(t, three.Quorum(has(1, 2)))
-	require.False(t, three.Quorum(has(1)))
-	four := &Voters{Incoming: []uint64{1, 2, 3, 4}}
-	require.False(t, four.Quorum(has(1, 2)))
-	joint := &Voters{Incoming: []uint64{1, 2, 3}, Outgoing: []uint64{3, 4, 5}}
-	require.False(t, joint.Quorum(has(1, 2)))
-	require.False(t, joint.Quorum(has(3, 4)))
-	require.True(t, joint.Quorum(has(1, 3, 4)))
-}
-
 func TestConfigurations(t *testing.T) {
 	l := cluster(t)
 	require.Len(t, l.Configurations(), 1)

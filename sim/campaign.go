@@ -16,6 +16,7 @@ type Campaign struct {
 	Placement string // "": the protocol's own
 	Order     string // how instances make one log; "": the protocol's own
 	Instances int    // how many; 0: the default
+	Quorums   string // where they need not be majorities; "": they are
 	Net       string // how long the ways between members are; "": as the seeds draw it
 	Relays    int    // groups that are reached by relays; 0: none
 	Mutant    string
@@ -39,6 +40,7 @@ type Summary struct {
 	Placement string `json:"placement,omitempty"`
 	Order     string `json:"order,omitempty"`
 	Instances int    `json:"instances,omitempty"`
+	Quorums   string `json:"quorums,omitempty"`
 	Net       string `json:"net,omitempty"`
 	Relays    int    `json:"relays,omitempty"`
 	Mutant    string `json:"mutant,omitempty"`
@@ -86,6 +88,9 @@ func (c *Campaign) Validate() error {
 	if _, err := instancesOf(p, c.Order, c.Instances); err != nil {
 		return err
 	}
+	if _, err := quorumsOf(p, c.Quorums, c.Nodes); err != nil {
+		return err
+	}
 	if _, err := netOf(c.Net); err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (c *Campaign) Validate() error {
 
 // Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its trace.
@@ -122,6 +127,9 @@ func (c *Campaign) Replay(seed uint64) string {
 	}
 	if c.Instances != 0 {
 		text += fmt.Sprintf(" --instances %d", c.Instances)
+	}
+	if c.Quorums != "" {
+		text += " --quorums " + c.Quorums
 	}
 	if c.Net != "" {
 		text += " --net '" + c.Net + "'"
@@ -144,7 +152,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Nodes: c.Nodes, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Nodes: c.Nodes, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

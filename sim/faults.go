@@ -676,7 +676,7 @@ func (w *World) joins(m *Member) bool {
 	})
 }
 
-// decisive reports two things: the members are a quorum of every configuration that may come into
+// decisive reports two things: the members can elect and decide in every configuration that may come into
 // force, and they hold enough of every live body.
 func (w *World) decisive(members []*Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
@@ -685,9 +685,10 @@ func (w *World) decisive(members []*Member) bool {
 	lives := func(id uint64) bool {
 		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
 	}
+	quorums := w.set.judgeQuorums()
 	for _, c := range w.allJudges {
 		voters := slices.Concat(c.ledger.Configurations(), w.yetToFollow(c), c.proposed(w))
-		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !v.Quorum(lives) }) {
+		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
 			return false
 		}
 	}

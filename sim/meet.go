@@ -47,7 +47,7 @@ func (s *Settings) drawMeet(d chance) {
 		}
 	case 1: // all of them
 		for k := range faultDamage {
-			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.Core.ReadQuorum == 0 && s.Faults[faultDamage] == 0) {
+			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
 				s.Faults[k] = s.Election * time.Duration(4+d.below(20))
 			}
 		}

@@ -70,7 +70,8 @@ type Hunt struct {
 	Protocol  string `json:"protocol"`
 	Placement string `json:"placement,omitempty"` // "": the protocol's own
 	Nodes     int    `json:"nodes"`
-	Relays    int    `json:"relays,omitempty"` // groups that are reached by relays
+	Relays    int    `json:"relays,omitempty"`  // groups that are reached by relays
+	Quorums   string `json:"quorums,omitempty"` // "": majorities
 	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -124,6 +125,9 @@ func NewHunt(m Mutant) Hunt {
 	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes
 	}
+	if m.Name == string(paxos.MutantElectTooFew) || m.Name == string(paxos.MutantISSElectTooFew) {
+		h.Nodes, h.Quorums = 5, "4/2"
+	}
 	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
 		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
 	}
@@ -163,7 +167,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Relays: h.Relays, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Quorums: h.Quorums, Relays: h.Relays, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/registry"
 )
 
@@ -76,6 +78,40 @@ func checkNodes(p *registry.Protocol, nodes int) error {
 		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", nodes, p.Name)}
 	}
 	return nil
+}
+
+// quorumsOf are the quorums that are asked for, of a cluster that begins with so many voters. "": majorities.
+func quorumsOf(p *registry.Protocol, wished string, nodes int) (quorum.System, error) {
+	quorums, err := p.Flexible(wished, nodes)
+	if err != nil {
+		return quorums, &OptionError{err.Error()}
+	}
+	return quorums, nil
+}
+
+// flexible reports whether there are quorums that are no majorities, and whose sizes do not depend on bodies.
+func (s *Settings) flexible() bool { return !s.quorums.Majority() }
+
+// deciders are those among a configuration's voters that decide.
+func (s *Settings) deciders(c *protocol.Config) quorum.Set {
+	set := s.quorums.Decides(quorum.Of(c))
+	if s.protocol.Quorums != nil {
+		set.Need = max(s.Core.WriteQuorum, quorum.Size(len(set.Incoming)))
+	}
+	return set
+}
+
+// judgeQuorums are those that decide where an entry is.
+func (s *Settings) judgeQuorums() check.Quorums {
+	if s.protocol.Quorums != nil {
+		return check.Quorums{} // that these are larger is for the sake of bodies
+	}
+	return s.bodyQuorums()
+}
+
+// bodyQuorums are those that decide where bodies are.
+func (s *Settings) bodyQuorums() check.Quorums {
+	return check.Quorums{Read: s.Core.ReadQuorum, Write: s.Core.WriteQuorum, Rows: s.Core.GridRows}
 }
 
 // bodySettings are a run's settings for bodies.
@@ -171,6 +207,7 @@ func (s *Settings) drawBodies(d chance) {
 // place sets where the protocol puts bodies.
 func (s *Settings) place(placement protocol.Placement) {
 	s.Core.Placement = placement
+	s.quorums.Set(&s.Core)
 	if s.protocol.Quorums == nil {
 		return
 	}
@@ -185,7 +222,12 @@ func (s *Settings) place(placement protocol.Placement) {
 
 // decides is how many members can decide and elect without the others, where quorums are fixed;
 // else 0.
-func (s *Settings) decides() int { return max(s.Core.ReadQuorum, s.Core.WriteQuorum) }
+func (s *Settings) decides() int {
+	if s.protocol.Quorums == nil {
+		return 0
+	}
+	return max(s.Core.ReadQuorum, s.Core.WriteQuorum)
+}
 
 func (s *Settings) describeBodies() string {
 	r, b := &s.Core, &s.Bodies

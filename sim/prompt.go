@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -38,19 +37,17 @@ func (s *memberInstance) judgePrompt(now *protocol.Status) {
 	if i > now.Last || now.Config.Joint() || len(now.Config.Voters()) < 3 {
 		return
 	}
-	var since []time.Duration
-	for _, id := range now.Config.Voters() {
-		if at, ok := s.holdsSince(w.member(id)); ok {
-			since = append(since, at)
+	var held []protocol.MemberID
+	agreed := w.set.deciders(&now.Config).Agreed(func(id protocol.MemberID) uint64 {
+		at, ok := s.holdsSince(w.member(id))
+		if !ok {
+			return 0
 		}
-	}
-	need := max(len(now.Config.Voters())/2+1, w.set.Core.WriteQuorum)
-	if len(since) < need {
-		return
-	}
-	slices.Sort(since)
-	if d := w.now - since[need-1]; d > w.promptness() {
-		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after %d members held it", i, s.instance, d, need))
+		held = append(held, id)
+		return uint64(w.now-at) + 1
+	})
+	if agreed > uint64(w.promptness())+1 {
+		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.instance, time.Duration(agreed-1), held))
 	}
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	Instances int
 	// Relays is the number of groups that are reached by relays; 0: everybody sends to all.
 	Relays int
+	// Quorums are those of a protocol that does not need majorities, as [quorum.Parse] reads them; "": majorities.
+	Quorums string
 	// Mutant is a rule that is broken on purpose; "": none.
 	Mutant string
 	// Net says how long the way between members is, as the flag --net; "": the seed draws it.

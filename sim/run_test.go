@@ -150,7 +150,7 @@ func TestSavedSeeds(t *testing.T) {
 			o.Instances, err = strconv.Atoi(instances)
 			require.NoError(t, err, line)
 		}
-		o.Placement = placement
+		o.Placement, o.Quorums, _ = strings.Cut(placement, "/")
 		if v := Run(o).Violation; v != nil {
 			t.Errorf("%v\nonce: %s", v, line)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/transport/netspec"
 )
@@ -17,6 +18,7 @@ import (
 // This is swarm testing: each run has its own mix, and many features are off.
 type Settings struct {
 	protocol *registry.Protocol
+	quorums  quorum.System
 	Seed     uint64
 	Nodes    int
 	Mutant   string
@@ -100,10 +102,11 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	placement, err = placementOf(p, o.Placement)
 	instances, err2 := instancesOf(p, o.Order, o.Instances)
 	net, err3 := netOf(o.Net)
-	if err := errors.Join(err, err2, err3); err != nil {
+	quorums, err4 := quorumsOf(p, o.Quorums, o.Nodes)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		panic(err) // as above
 	}
-	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p}
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p, quorums: quorums}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}
@@ -306,6 +309,9 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core
+	if s.flexible() {
+		text += s.quorums.Tolerates(s.Nodes).String() + "\n"
+	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t, relays %d\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,

@@ -30,7 +30,7 @@ func (s *Settings) drawStateDamage(d chance) {
 var errSpoilt = errors.New("a key is not what was written")
 
 // durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
-// be skipped, no other disk need have it: a skip is decided without any.
+// be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
 func (w *World) durableElsewhere(m *Member) bool {
 	return slices.ContainsFunc(w.except(m), func(o *Member) bool {
 		return m.up && o.up && o.inst.Core().Status().Durable >= m.applied(firstInstance)
@@ -44,7 +44,7 @@ func (w *World) spoilState(m *Member) {
 	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
 		return
 	}
-	if w.set.protocol.Core.Epochs && !w.durableElsewhere(m) {
+	if (w.set.protocol.Core.Epochs || w.set.flexible()) && !w.durableElsewhere(m) {
 		return
 	}
 	w.events.Spoilt++

@@ -198,7 +198,8 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 	c := &instanceJudges{left: map[protocol.MemberID]bool{}, led: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
 	c.ledger.Hints, c.ledger.Epochs = w.set.protocol.Core.Hints, w.set.protocol.Core.Epochs
 	c.bodies.Appends = c.ledger.Hints
-	c.bodies.Flexible(w.set.Core.ReadQuorum, w.set.Core.WriteQuorum)
+	c.ledger.Quorums = w.set.judgeQuorums()
+	c.bodies.Flexible(w.set.bodyQuorums())
 	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
 	c.leave(first, w.now)
 	w.allJudges = append(w.allJudges, c)

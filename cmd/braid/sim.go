@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/sim"
 )
@@ -63,6 +64,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft has (default as many as nodes)")
+	fl.StringVar(&f.campaign.Quorums, "quorums", "", "with multi-paxos and iss: ELECT/DECIDE as in 4/2, or grid:ROWS as in grid:2 (default majorities)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
 	fl.IntVar(&f.campaign.Relays, "relays", 0, "groups in which a member that proposes reaches the others by relays (multi-paxos, iss; 0: none)")
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
@@ -93,6 +95,9 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if err := errors.Join(readNet(&f.campaign.Net), f.campaign.Validate()); err != nil {
 		return usageError{err}
 	}
+	if err := f.tellTolerance(); err != nil {
+		return usageError{err}
+	}
 	debug.SetGCPercent(400) // many small worlds: collecting them less often is twice as fast
 	if f.trace {
 		return f.traceOne(out)
@@ -108,6 +113,15 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 		fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}
 	return f.report(out, &sum)
+}
+
+// tellTolerance says what the cluster bears if that is not what majorities do.
+func (f *simFlags) tellTolerance() error {
+	quorums, err := quorum.Parse(f.campaign.Quorums)
+	if err == nil && !quorums.Majority() && !f.json {
+		fmt.Fprintln(os.Stderr, quorums.Tolerates(f.campaign.Nodes))
+	}
+	return err
 }
 
 func listSim(out io.Writer) error {

@@ -1,0 +1,60 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func among(ids ...uint64) func(uint64) bool {
+	return func(id uint64) bool {
+		for _, m := range ids {
+			if m == id {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func TestQuorums(t *testing.T) {
+	require.True(t, Quorums{}.Reads(five, among(1, 2, 3)) && Quorums{}.Writes(five, among(3, 4, 5)))
+	require.False(t, Quorums{}.Reads(five, among(1, 2)) || Quorums{}.Writes(five, among(4, 5)))
+	sizes := Quorums{Read: 4, Write: 2}
+	require.True(t, sizes.Reads(five, among(1, 2, 3, 5)) && sizes.Writes(five, among(4, 5)))
+	require.False(t, sizes.Reads(five, among(1, 2, 3)) || sizes.Writes(five, among(4)))
+	four := &Voters{Incoming: []uint64{1, 2, 3, 4}}
+	require.False(t, Quorums{}.Writes(four, among(1, 2)))
+	both := &Voters{Incoming: []uint64{1, 2, 3}, Outgoing: []uint64{3, 4, 5}}
+	require.False(t, Quorums{}.Writes(both, among(1, 2)) || Quorums{}.Writes(both, among(3, 4)))
+	require.True(t, Quorums{}.Writes(both, among(1, 3, 4)))
+	joint := &Voters{Incoming: five.Incoming, Outgoing: []uint64{5, 6}}
+	require.True(t, sizes.Writes(joint, among(4, 5, 6)))
+	require.False(t, sizes.Writes(joint, among(4, 5)))
+	grid := Quorums{Rows: 2} // 1 3 5 and 2 4
+	require.True(t, grid.Reads(five, among(1, 4)) && grid.Writes(five, among(2, 4)) && grid.Writes(five, among(1, 3, 5)))
+	require.False(t, grid.Reads(five, among(1, 3, 5)) || grid.Writes(five, among(1, 2, 3)))
+}
+
+// In a grid the bodies are safe where all of one column have them.
+func TestBodiesInAGrid(t *testing.T) {
+	for _, c := range []struct {
+		holders []uint64
+		decided bool
+	}{
+		{[]uint64{2, 4}, true},
+		{[]uint64{1, 3, 5}, true},
+		{[]uint64{1, 2, 3}, false},
+	} {
+		b := newBench(t)
+		b.Flexible(Quorums{Rows: 2})
+		b.spread(1, 1, len(c.holders), c.holders...)
+		err := b.Decide(1, 1, five)
+		if c.decided {
+			require.NoError(t, err)
+			require.NoError(t, b.Check())
+		} else {
+			require.ErrorContains(t, err, "C1")
+		}
+	}
+}
