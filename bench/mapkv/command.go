@@ -13,6 +13,7 @@ const (
 	opDelete
 	opAppend // to the log alone
 	opExtend // a value by a chunk
+	opGet    // the value at this place in the log
 )
 
 // errCommand is a command that this package did not make.
@@ -36,7 +37,7 @@ func parse(c []byte) (op operation, key, value []byte, err error) {
 	}
 	op = operation(c[0])
 	n, used := binary.Uvarint(c[1:])
-	if op < opPut || op > opExtend || used <= 0 || n > uint64(len(c)-1-used) {
+	if op < opPut || op > opGet || used <= 0 || n > uint64(len(c)-1-used) {
 		return 0, nil, nil, errCommand
 	}
 	c = c[1+used:]

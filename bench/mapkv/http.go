@@ -102,7 +102,15 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !r.URL.Query().Has("stale") {
+	query := r.URL.Query()
+	if query.Has("ordered") {
+		if result, ok := s.propose(w, r, opGet, k, nil); ok {
+			value := result.(found).value
+			s.answer(w, r, value, len(value.Chunks) > 0)
+		}
+		return
+	}
+	if !query.Has("stale") {
 		ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 		defer cancel()
 		if err := s.log.ReadBarrier(ctx); err != nil {
@@ -111,6 +119,11 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	value, ok := s.state.Get(k)
+	s.answer(w, r, value, ok)
+}
+
+// answer answers a read.
+func (s *service) answer(w http.ResponseWriter, r *http.Request, value Value, ok bool) {
 	if !ok {
 		http.Error(w, "no such key", http.StatusNotFound)
 		return

@@ -106,6 +106,10 @@ func TestHTTP(t *testing.T) {
 		{"POST", "/kv/empty", "second", 204, ""},
 		{"GET", "/kv/empty", "", 200, "first,second"},
 		{"POST", "/kv/", "x", 400, "no key: /kv/KEY\n"},
+		{"GET", "/kv/empty?ordered", "", 200, "first,second"},
+		{"PUT", "/kv/none", "", 204, ""},
+		{"GET", "/kv/none?ordered", "", 200, ""},
+		{"GET", "/kv/a?ordered", "", 404, "no such key\n"},
 		{"GET", "/nothing", "", 404, "404 page not found\n"},
 	} {
 		code, answer := ask(t, c.method, s.URL+c.path, c.body)

@@ -50,8 +50,11 @@ func (m *Map) Len() (keys int, appended uint64) {
 
 func (m *Map) shard(key string) int { return int(maphash.String(m.seed, key) % shards) }
 
+// found is the result of a read in the log. A key that does not exist has no chunks.
+type found struct{ value Value }
+
 // Apply implements [braid.StateMachine]. The result of a command is nil, or the error that
-// makes it do nothing.
+// makes it do nothing, or what it asks for.
 func (m *Map) Apply(commands []braid.Command) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,6 +80,8 @@ func (m *Map) apply(c *braid.Command) {
 		case opAppend:
 			m.appended++
 			c.Result = c.Position
+		case opGet:
+			c.Result = found{m.parts[m.shard(string(key))][string(key)]}
 		}
 	}
 	if err != nil {
