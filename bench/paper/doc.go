@@ -24,6 +24,7 @@
 //	faults.go      the same while members are killed, window by window
 //	reads.go       a run that reads from a new leader
 //	flow.go        a run at a rate, whether or not the cluster keeps up
+//	web.go         members that serve a map by HTTP, and the clients of that
 //	mix.go         clients whose commands are partly blind
 //	links.go       links and leaders that change on a living cluster
 //	readers.go     a run of strong reads, and writes between them

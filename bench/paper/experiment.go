@@ -45,6 +45,8 @@ type Setup struct {
 	// Processes: each member is a process of its own, and clients' commands come to it over TCP from
 	// the one that measures. So what it uses is known, and it can be killed.
 	Processes bool
+	// HTTP: members serve the map service of package mapkv, and clients ask there. It is not for processes.
+	HTTP bool
 }
 
 // Work is what is measured once. Mostly that is exactly Requests commands.
@@ -77,7 +79,9 @@ type Work struct {
 	Blind     float64
 	Confirmed bool
 	Apart     bool
-	Of        int
+	// Writes is the share of writes among what clients ask for by HTTP; the others are reads in the log.
+	Writes float64
+	Of     int
 	// Net, if not empty, is what links do in place of Setup.Net, from then on and on the same
 	// cluster. Leader is the member who leads; 0: whoever it is.
 	Net    string

@@ -98,7 +98,7 @@ func TestCasesAreDistinct(t *testing.T) {
 
 func sensible(c *Case) bool {
 	w, s := &c.Work, &c.Setup
-	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 {
+	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 || s.HTTP && (s.Processes || w.Rate == 0) || w.Writes > 0 && !s.HTTP {
 		return false
 	}
 	switch {

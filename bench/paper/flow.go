@@ -28,7 +28,12 @@ func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := startFlow(w, t.proposers(leader, w.At), t.sent)
+	to := t.proposers(leader, w.At)
+	if t.setup.HTTP {
+		to = t.webCallers(&w)
+		defer hangUp(to)
+	}
+	f := startFlow(w, to, t.sent)
 	s, err := t.measureFlow(ctx, f, leader)
 	f.stop()
 	if err = errors.Join(err, t.settle(ctx, f)); err != nil {

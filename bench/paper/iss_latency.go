@@ -24,6 +24,7 @@ func issLatency() *Experiment {
 		Text: []string{
 			issText, issRateText, issForwarded,
 			"Straight into the log a read and a write are the same: a command of 16 bytes that is ordered. The thesis's clients only read, through consensus.",
+			issWebText,
 			fmt.Sprintf("The links of the last part have a latency, and %g commands/s come in all. There the leader of multi-paxos is also asked directly, which is the least that one round trip allows. And there are clients at a member of iss that does not lead: a learner, beside three voters. What it brings is forwarded.", lowRate),
 		},
 		XName: byRateOf(3), Rounds: 3, QuickRounds: 1,
@@ -37,6 +38,12 @@ func issLatency() *Experiment {
 				Caption: "Lower is better. Whiskers are the middle half of the runs.",
 			})
 		}
+	}
+	for _, y := range []Metric{P50, P99} {
+		e.Plots = append(e.Plots, Plot{
+			Kind: Lines, Title: y.label() + " over HTTP, 3 members", Part: byWebRate(3), XLabel: "requests/s offered", Y: y, LogX: true, LogY: true,
+			Caption: "Lower is better. Whiskers are the middle half of the runs.",
+		})
 	}
 	e.Plots[0].Paper = []Curve{ // section 5.3
 		{"thesis: EPaxos and WPaxos", seriesMultiPaxos, []float64{thesisLow}, []float64{1}},
@@ -66,7 +73,7 @@ func offeredCases() (cases []Case) {
 			cases = append(cases, Case{Series: seriesPaxosLeader, Part: byRateOf(n), X: rate, Setup: issSetup(seriesMultiPaxos, n), Work: w, Full: !quick})
 		}
 	}
-	return slices.Concat(cases, linkCases())
+	return slices.Concat(cases, webCases(), linkCases())
 }
 
 // linkCases are those with a latency between members.
@@ -125,5 +132,5 @@ func offeredClaims() (claims []Claim) {
 			},
 		)
 	}
-	return claims
+	return slices.Concat(claims, webClaims())
 }

@@ -171,6 +171,14 @@ func (t *braidTarget) start(m *member) error {
 func (m *member) start(s Setup) error {
 	m.machine = newMachine(s.ApplyCost)
 	m.machine.store.values = make([][]byte, s.Keys)
+	if s.HTTP {
+		n, err := m.machine.openWeb(m.options)
+		if err == nil {
+			m.node = n // never a nil of its own
+			m.reader.serve(n.Node, m.machine)
+		}
+		return err
+	}
 	n, err := m.machine.open(m.options, s)
 	if err != nil {
 		return err

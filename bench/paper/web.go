@@ -1,0 +1,189 @@
+package paper
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/bench/mapkv"
+)
+
+// webNode is a node that serves the map service of package mapkv, by HTTP.
+type webNode struct {
+	*braid.Node
+	server http.Server
+	base   string // URL without a path
+	ended  chan error
+}
+
+// openWeb starts a node with this machine and a map, and its service.
+func (m *machine) openWeb(o braid.Options) (*webNode, error) {
+	state := mapkv.NewMap()
+	n, err := braid.Open(o, &mapped{m, state})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	w := &webNode{Node: n, base: "http://" + l.Addr().String(), ended: make(chan error, 1)}
+	w.server.Handler, w.server.ReadHeaderTimeout = mapkv.Handler(n, state, 0, -1), mapkv.DefaultTimeout
+	go func() { w.ended <- w.server.Serve(l) }()
+	return w, nil
+}
+
+// Close implements [node].
+func (n *webNode) Close() error {
+	err := n.server.Close()
+	if serr := <-n.ended; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return errors.Join(err, n.Node.Close())
+}
+
+// mapped is a machine that has a map too. It counts all commands. Those that are a number and nothing else are
+// not the map's: the cluster brings them itself, to see that its members have everything.
+type mapped struct {
+	*machine
+	state *mapkv.Map
+}
+
+// numberBytes is how long a number is.
+const numberBytes = 8
+
+// Apply implements [braid.StateMachine].
+func (m *mapped) Apply(commands []braid.Command) error {
+	err := m.machine.Apply(commands)
+	for i := range commands {
+		if len(commands[i].Data) > numberBytes {
+			err = errors.Join(err, m.state.Apply(commands[i:i+1]))
+		}
+	}
+	return err
+}
+
+// Snapshot implements [braid.StateMachine].
+func (m *mapped) Snapshot() (braid.Snapshot, error) {
+	counted, err := m.machine.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	state, err := m.state.Snapshot()
+	if err != nil {
+		return nil, errors.Join(err, counted.Close())
+	}
+	return &twoSnapshots{counted, state}, nil
+}
+
+// Restore implements [braid.StateMachine].
+func (m *mapped) Restore(r io.Reader) error {
+	in := bufio.NewReader(r) // what the first one does not need is left in it
+	return errors.Join(m.machine.Restore(in), m.state.Restore(in))
+}
+
+// twoSnapshots are one after the other.
+type twoSnapshots struct{ first, second braid.Snapshot }
+
+// WriteTo implements [braid.Snapshot].
+func (s *twoSnapshots) WriteTo(ctx context.Context, w io.Writer) error {
+	if err := s.first.WriteTo(ctx, w); err != nil {
+		return err
+	}
+	return s.second.WriteTo(ctx, w)
+}
+
+// Close implements [braid.Snapshot].
+func (s *twoSnapshots) Close() error { return errors.Join(s.first.Close(), s.second.Close()) }
+
+// The load of the thesis, table 2: six machines with clients, each of which sends to one member. The keys of each
+// are normally distributed around a middle of their own.
+const (
+	webCallers = 6
+	webKeys    = 12_000
+	webSpread  = 1000.0
+)
+
+// webCaller is one of these machines. Its clients ask for one key each, and do not wait for each other.
+type webCaller struct {
+	client http.Client
+	base   string
+	random *rand.Rand
+	middle float64
+	writes float64 // share of them
+	value  []byte
+}
+
+// webCallers are those of a cluster whose members serve by HTTP.
+func (t *braidTarget) webCallers(w *Work) (out []proposer) {
+	for i := range webCallers {
+		n, ok := t.members[i%len(t.members)].node.(*webNode)
+		if !ok {
+			continue // it is stopped
+		}
+		out = append(out, &webCaller{
+			client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: flowInflight, DisableCompression: true}},
+			base:   n.base, random: rand.New(rand.NewPCG(3, uint64(i))), middle: webKeys / webCallers * (float64(i) + 0.5),
+			writes: w.Writes, value: make([]byte, max(1, w.Payload)),
+		})
+	}
+	return out
+}
+
+// hangUp ends the connections of callers that are not needed any more.
+func hangUp(callers []proposer) {
+	for _, p := range callers {
+		if c, ok := p.(*webCaller); ok {
+			c.client.CloseIdleConnections()
+		}
+	}
+}
+
+// key draws one.
+func (c *webCaller) key() string {
+	k := int(c.middle+c.random.NormFloat64()*webSpread) % webKeys
+	return keyOf((k + webKeys) % webKeys)
+}
+
+func keyOf(number int) string { return fmt.Sprintf("key%07d", number) }
+
+// ProposeWithAsync implements [proposer] with a request of the caller's own: what is asked for only says when.
+func (c *webCaller) ProposeWithAsync(_, _ []byte, _ braid.ProposeOptions, done func(any, error)) error {
+	method, target, value := http.MethodGet, c.base+"/kv/"+url.PathEscape(c.key()), []byte(nil)
+	if c.random.Float64() < c.writes {
+		method, value = http.MethodPut, c.value
+	} else {
+		target += "?ordered"
+	}
+	go func() { done(nil, c.ask(method, target, value)) }()
+	return nil
+}
+
+// ask makes a request. A key that nobody has written yet is an answer too.
+func (c *webCaller) ask(method, target string, value []byte) error {
+	request, err := http.NewRequest(method, target, bytes.NewReader(value))
+	if err != nil {
+		return err
+	}
+	answer, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	switch answer.StatusCode {
+	case http.StatusOK, http.StatusNoContent, http.StatusNotFound:
+		return nil
+	}
+	return fmt.Errorf("%s %s: %s", method, target, answer.Status)
+}
