@@ -37,7 +37,7 @@ func webCases() (cases []Case) {
 		}
 	}
 	for _, percent := range []float64{0, 50, 100} {
-		add(byWrites, percent, 3, Work{Rate: thesisLow, Writes: percent / 100}, percent == 50)
+		add(byWrites, percent, 3, Work{Rate: thesisLow, Writes: percent / 100}, false)
 	}
 	return cases
 }

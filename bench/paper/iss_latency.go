@@ -73,7 +73,7 @@ func offeredCases() (cases []Case) {
 			cases = append(cases, Case{Series: seriesPaxosLeader, Part: byRateOf(n), X: rate, Setup: issSetup(seriesMultiPaxos, n), Work: w, Full: !quick})
 		}
 	}
-	return slices.Concat(cases, webCases(), linkCases())
+	return slices.Concat(linkCases(), cases, webCases())
 }
 
 // linkCases are those with a latency between members.
