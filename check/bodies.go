@@ -44,6 +44,8 @@ type Body struct {
 	Size, Digest uint32
 	// Bytes is the body in that form; nil where nobody looked.
 	Bytes []byte
+	// Unreadable: it was found, and its bytes are damaged.
+	Unreadable bool
 }
 
 // Bodies knows what every member's disk holds of the bodies of one instance's entries, and judges
@@ -365,6 +367,12 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 	for i := range found {
 		f := &found[i]
 		h := heldBody{term: f.Term, form: f.Form}
+		if f.Unreadable {
+			if h.bad = d.spoilt[f.Index] == f.Term; h.bad {
+				now[f.Index] = h
+			}
+			continue
+		}
 		if _, ok := d.ever[f.Index][h]; !ok {
 			return fmt.Errorf("member %x restarts: finds %s of (%d, term %d), which it never wrote", member, f.Form, f.Index, f.Term)
 		}

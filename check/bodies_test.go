@@ -206,7 +206,9 @@ func TestBodiesStayDamaged(t *testing.T) {
 	b.Damage(2, 1)
 	b.Release(2, 1, 1)
 	require.False(t, b.Damaged(2, 1))
-	require.NoError(t, b.Start(2, []Body{held(1, 1, 2, RowForm(1))}))
+	again := held(1, 1, 2, RowForm(1))
+	again.Bytes, again.Unreadable = nil, true
+	require.NoError(t, b.Start(2, []Body{again}))
 	require.True(t, b.Damaged(2, 1))
 	require.NoError(t, b.Body(2, 100, held(1, 1, 2, RowForm(1))))
 	b.Durable(2, 100)

@@ -85,8 +85,7 @@ func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
 	return s.judges.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
 }
 
-// found is what a store holds of an instance, in the judge's types. It leaves out what cannot be
-// read.
+// found is what a store holds of an instance, in the judge's types.
 func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
 	var indexes []uint64
 	store.Each(func(b wal.Body) bool {
@@ -97,8 +96,14 @@ func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found [
 	})
 	m.disk.healthy(func() {
 		for _, i := range indexes {
-			if full, err := store.Read(uint32(instance), i); err == nil && full.Form != uint8(protocol.FormNone) {
-				found = append(found, judged(&full))
+			full, err := store.Read(uint32(instance), i)
+			if err != nil {
+				full, _ = store.Find(uint32(instance), i)
+			}
+			if full.Form != uint8(protocol.FormNone) {
+				held := judged(&full)
+				held.Unreadable = err != nil
+				found = append(found, held)
 			}
 		}
 	})
