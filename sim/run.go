@@ -488,7 +488,9 @@ func (s *memberInstance) judge() {
 func (m *Member) judgeLogSize() error {
 	s := m.own
 	limit := 8*int64(s.SnapshotBytes) + 2*m.between + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
-	limit += 8 * m.log.CellBytes()                   // a compaction moves as much of them as an eighth of what was written since the last one
+	// A compaction moves as many cells as an eighth of what was written since the last one, and the others hold up the
+	// log. They may be gone by now, and no compaction came since.
+	limit += 8 * max(m.cellBytes, m.log.CellBytes())
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
 	if m.w.set.protocol.Core.Accepted != nil {
 		limit *= 2 // an entry stands in a cell, and then in the log
