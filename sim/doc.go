@@ -36,7 +36,7 @@
 //     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
 //   - witness.go (what the judges of package check are told), weave.go (woven instances, and what
 //     is judged of them), sections.go (what cores derive from their logs), waste.go (judges of
-//     repeated work).
+//     repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), disk_test.go (the disk, the
