@@ -114,7 +114,7 @@ func (s *Paxos) obeyConfig(before []protocol.MemberID) {
 	switch s.role {
 	case protocol.Leader:
 		s.trackPeers()
-		if !slices.Equal(before, s.conf.Voters()) {
+		if !slices.Equal(before, s.conf.Voters()) && s.cfg.Mutant != MutantChangeUnasked {
 			s.prepare()
 		}
 	case protocol.Candidate, protocol.PreCandidate:

@@ -23,6 +23,7 @@ const (
 	MutantRelayEarly         protocol.Mutant = "paxos-relay-early"
 	MutantRelayListsSilent   protocol.Mutant = "paxos-relay-lists-silent"
 	MutantElectTooFew        protocol.Mutant = "paxos-elect-too-few"
+	MutantChangeUnasked      protocol.Mutant = "paxos-change-unasked"
 )
 
 // Mutants lists all of them.
@@ -46,4 +47,9 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable"},
 	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer"},
 	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)"},
+}
+
+// scripted are mutants that need a certain order of events, which chance hardly finds. A script plays it.
+var scripted = [...]protocol.MutantInfo{
+	{Name: MutantChangeUnasked, Does: "a leader proposes to other voters without asking them for promises first"},
 }

@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -59,7 +60,7 @@ type Paxos struct {
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
 // [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, quorums, err := slots.Flexible("multi-paxos", cfg, Mutants[:])
+	cfg, quorums, err := slots.Flexible("multi-paxos", cfg, slices.Concat(Mutants[:], scripted[:]))
 	if err != nil {
 		return nil, err
 	}
