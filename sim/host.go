@@ -128,12 +128,20 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy mem
 		// The message waited for the disk. Meanwhile the log was cut or replaced.
 	case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
 		// Likewise. The entry is committed now, and its body was released or is being restored.
+	case errors.As(err, &unheld) && s.m.replacedBody(unheld.Ref):
+		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
 	case errors.Is(err, errIO): // of a body
 	case errors.As(err, &damage):
 		// The member holds damaged bytes. A copy of them is on its way.
 	default:
 		w.violate(s.m.id, &entryError{err})
 	}
+}
+
+// replacedBody reports whether the body of a later proposal took this one's place.
+func (m *Member) replacedBody(ref protocol.BodyRef) bool {
+	held, ok := m.body.store.Find(uint32(ref.Instance), uint64(ref.Index))
+	return ok && held.Term > uint64(ref.Term)
 }
 
 func (s *memberInstance) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
