@@ -15,6 +15,9 @@ type EpochStatus struct {
 	Segments []SegmentStatus
 	// Banned are the voters that do not lead, ascending.
 	Banned []MemberID
+	// BannedUntil says of each of these in which epoch it leads again, if nobody is suspected before; 0: it is not banned, but
+	// there are too many voters.
+	BannedUntil []uint64
 	// Slots are those that came into the log in this life of the member. Skipped are those of them that have no value.
 	Slots, Skipped uint64
 }

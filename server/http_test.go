@@ -275,7 +275,7 @@ func TestStatusOfEpochs(t *testing.T) {
 	f.fake.set(func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
 			st.Instances[0].Epoch = &protocol.EpochStatus{
-				Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []braid.MemberID{0x30}, Slots: 99, Skipped: 33,
+				Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []braid.MemberID{0x30}, BannedUntil: []uint64{74}, Slots: 99, Skipped: 33,
 				Segments: []protocol.SegmentStatus{
 					{Leader: 0x10, Last: 116, Decided: 103, Slots: 9, Skipped: 2},
 					{Leader: 0x20, Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: 0x30}, {Leader: 0x40, Ballot: 3},
@@ -284,7 +284,7 @@ func TestStatusOfEpochs(t *testing.T) {
 		}
 	})
 	require.Equal(t, &epochView{
-		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Slots: 99, Skipped: 33,
+		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Until: []uint64{74}, Slots: 99, Skipped: 33,
 		Segments: []segmentView{
 			{Leader: "10", Last: 116, Decided: 103, Slots: 9, Skipped: 2},
 			{Leader: "20", Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: "30"}, {Leader: "40", Ballot: 3},
@@ -292,7 +292,7 @@ func TestStatusOfEpochs(t *testing.T) {
 	}, f.view(testContext(t)).Instances[0].Epoch)
 	_, page = f.fetch(t, "/")
 	for _, want := range []string{
-		"Epoch 7: slots 100 to 117, 3 members lead; banned:", "<code class=\"bad\">30</code>, <b class=\"bad\">a change of members waits for the next epoch</b>",
+		"Epoch 7: slots 100 to 117, 3 members lead; banned:", "<code class=\"bad\">30</code> until epoch 74, <b class=\"bad\">a change of members waits for the next epoch</b>",
 		"99 slots came into the log, 33 of them without a value", "<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
 		"<b class=\"bad\">2</b> of <code>30</code>", "<b class=\"bad\">3</b> of a member that is gone",
 	} {

@@ -325,8 +325,8 @@ were sent whole, {{.Missed}} were asked for, {{.Refused}} proposals were refused
 <table><tr><th>lane of</th><th>life</th><th>confirmed</th><th>durable</th><th>held</th><th>bytes of {{.WindowBytes}}</th></tr>
 {{range .Lanes}}<tr><td><code>{{.Member}}</code>{{if .Own}} (own){{end}}</td><td>{{.Life}}</td><td>{{.Confirmed}}</td><td>{{.Durable}}</td><td>{{.Held}}</td><td>{{.HeldBytes}}</td></tr>
 {{end}}</table>{{end}}{{end}}
-{{range .Instances}}{{with .Epoch}}<p>Epoch {{.Number}}: slots {{.First}} to {{.Last}}, {{len .Segments}} members lead{{if .Banned}}; banned: {{range .Banned}}
-<code class="bad">{{.}}</code>{{end}}{{end}}{{if .Unsettled}}, <b class="bad">a change of members waits for the next epoch</b>{{end}}.
+{{range .Instances}}{{with .Epoch}}<p>Epoch {{.Number}}: slots {{.First}} to {{.Last}}, {{len .Segments}} members lead{{if .Banned}}; banned: {{$until := .Until}}{{range $i, $m := .Banned}}
+<code class="bad">{{$m}}</code>{{if index $until $i}} until epoch {{index $until $i}}{{end}}{{end}}{{end}}{{if .Unsettled}}, <b class="bad">a change of members waits for the next epoch</b>{{end}}.
 {{.Slots}} slots came into the log, {{.Skipped}} of them without a value.</p>
 <table><tr><th>segment of</th><th>decided</th><th>last</th><th>slots</th><th>without a value</th><th>ballot</th></tr>
 {{range .Segments}}<tr><td><code>{{.Leader}}</code></td><td>{{.Decided}}</td><td>{{.Last}}</td><td>{{.Slots}}</td><td>{{.Skipped}}</td>

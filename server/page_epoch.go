@@ -11,6 +11,7 @@ type epochView struct {
 	Unsettled bool          `json:"unsettled,omitempty"`
 	Segments  []segmentView `json:"segments"`
 	Banned    []string      `json:"banned,omitempty"`
+	Until     []uint64      `json:"banned_until,omitempty"`
 	Slots     uint64        `json:"slots"`
 	Skipped   uint64        `json:"skipped"`
 }
@@ -30,7 +31,7 @@ func viewEpoch(e *braid.EpochStatus) *epochView {
 		return nil
 	}
 	v := &epochView{
-		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled,
+		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled, Until: e.BannedUntil,
 		Segments: make([]segmentView, 0, len(e.Segments)), Slots: e.Slots, Skipped: e.Skipped,
 	}
 	for i := range e.Segments {

@@ -23,17 +23,22 @@ func printEpochs(w io.Writer, members []status.Member) {
 				head = ""
 			}
 			fmt.Fprintf(w, "%s\t%d\t%d to %d\t%s\t%s\t%s\t%s\n", orDash(m.Name), e.Number, e.First, e.Last,
-				orDash(namesOf(e.Banned, names)), orDash(segments(e, names)), share(e.Skipped, e.Slots), epochState(e))
+				orDash(banned(e, names)), orDash(segments(e, names)), share(e.Skipped, e.Slots), epochState(e))
 		}
 	}
 }
 
-func namesOf(ids []string, names func(id string) string) string {
+// banned says who may not lead, and in which epoch each leads again. Members of an older version do not tell that.
+func banned(e *status.Epoch, names func(id string) string) string {
 	var list []string
-	for _, id := range ids {
-		list = append(list, names(id))
+	for i, id := range e.Banned {
+		text := names(id)
+		if i < len(e.BannedUntil) && e.BannedUntil[i] > 0 {
+			text += fmt.Sprintf(" until %d", e.BannedUntil[i])
+		}
+		list = append(list, text)
 	}
-	return strings.Join(list, " ")
+	return strings.Join(list, ", ")
 }
 
 // segments says of each leader up to where its slots are decided, and under which ballot if somebody suspects it.

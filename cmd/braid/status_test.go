@@ -139,11 +139,11 @@ func TestStatusOfEpochs(t *testing.T) {
 	segments := []status.Segment{{Leader: "1", Decided: 103, Last: 116}, {Leader: "2", Decided: 110, Last: 117, Ballot: 2, By: "3"}}
 	require.Equal(t, []string{
 		"MEMBER EPOCH SLOTS BANNED SEGMENTS DECIDED NO VALUE EPOCH'S STATE",
-		"m1 7 100 to 117 m3 m1 103, m2 110 (ballot 2 of m3) 33% of 99 ends",
+		"m1 7 100 to 117 m3 until 74 m1 103, m2 110 (ballot 2 of m3) 33% of 99 ends",
 		"m2 8 118 to 149 - m1 117 0% of 1 under way",
-		"m3 8 118 to 149 m2 m3 - - a change of members waits for the next epoch",
+		"m3 8 118 to 149 m2, m3 - - a change of members waits for the next epoch",
 	}, table(t, "SEGMENTS",
-		member("1", status.Epoch{Number: 7, First: 100, Last: 117, Ending: true, Segments: segments, Banned: []string{"3"}, Slots: 99, Skipped: 33}),
+		member("1", status.Epoch{Number: 7, First: 100, Last: 117, Ending: true, Segments: segments, Banned: []string{"3"}, BannedUntil: []uint64{74}, Slots: 99, Skipped: 33}),
 		member("2", status.Epoch{Number: 8, First: 118, Last: 149, Segments: []status.Segment{{Leader: "1", Decided: 117}}, Slots: 1}),
 		member("3", status.Epoch{Number: 8, First: 118, Last: 149, Ending: true, Unsettled: true, Banned: []string{"2", "3"}}),
 		status.Member{Name: "raft", ID: "6", Ready: true}))

@@ -110,6 +110,8 @@ type Epoch struct {
 	Unsettled bool      `json:"unsettled,omitempty"`
 	Segments  []Segment `json:"segments"`
 	Banned    []string  `json:"banned,omitempty"` // voters that do not lead
+	// BannedUntil says of each of these in which epoch it leads again, if nobody is suspected before; 0: no ban keeps it.
+	BannedUntil []uint64 `json:"banned_until,omitempty"`
 	// Since the member started: slots that came into the log, and those without a value.
 	Slots   uint64 `json:"slots"`
 	Skipped uint64 `json:"skipped"`

@@ -24,6 +24,7 @@ func (s *ISS) epochStatus() *protocol.EpochStatus {
 	for _, id := range s.epoch.Voters {
 		if !s.epoch.Leads(id) {
 			st.Banned = append(st.Banned, id)
+			st.BannedUntil = append(st.BannedUntil, s.history.BannedUntil(id))
 		}
 	}
 	return st

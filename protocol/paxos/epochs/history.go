@@ -63,6 +63,16 @@ func (h *History) Lead() (leader protocol.MemberID, since uint64) {
 	return h.epoch.Leaders[0], h.since
 }
 
+// BannedUntil is the epoch in which a voter that does not lead leads again, if nobody is suspected before; 0: it leads, or
+// something else keeps it from leading.
+func (h *History) BannedUntil(voter protocol.MemberID) uint64 {
+	at := slices.IndexFunc(h.records, func(r record) bool { return r.id == voter })
+	if at < 0 {
+		return 0
+	}
+	return bannedUntil(h.records, at, h.epoch.Number, &h.set)
+}
+
 // Apply takes in the next entry, and all slots before it that were not taken in: they have no value. It does
 // nothing with entries that have none, because an order may leave them out. Who wants to know what follows from
 // the end of the log calls Pass.

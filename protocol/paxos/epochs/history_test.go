@@ -1,6 +1,7 @@
 package epochs
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +71,39 @@ func TestCheck(t *testing.T) {
 		harm(h)
 		require.Error(t, h.Check(), why)
 	}
+}
+
+// Who does not lead leads again in the epoch that BannedUntil says, and in none before it, if nobody is suspected meanwhile.
+func TestBannedUntil(t *testing.T) {
+	for policy := range policies {
+		for seed := range uint64(40) {
+			rng := rand.New(rand.NewPCG(seed, uint64(policy)))
+			h := New(Settings{MinSlots: 4, MaxSlots: 4, Policy: policy, Ban: 2, MaxBan: 16}, configOf([]protocol.MemberID{1, 2, 3, 4, 5}, nil))
+			for range 12 {
+				endEpoch(h, protocol.MemberID(1+rng.IntN(7))) // 6 and 7: nobody fails
+			}
+			until := map[protocol.MemberID]uint64{}
+			for _, id := range h.Epoch().Voters {
+				until[id] = h.BannedUntil(id)
+				require.Equal(t, h.Epoch().Leads(id), until[id] == 0, "%s, seed %d: voter %s", policy, seed, id)
+			}
+			for range 40 {
+				for id, epoch := range until { // any order
+					require.Equal(t, h.Epoch().Number >= epoch, h.Epoch().Leads(id), "%s, seed %d: voter %s in epoch %d, until %d", policy, seed, id, h.Epoch().Number, epoch)
+				}
+				endEpoch(h, 0)
+			}
+		}
+	}
+}
+
+// endEpoch has all leaders of an epoch end their segments with a value, but for one.
+func endEpoch(h *History, fails protocol.MemberID) {
+	e := h.Epoch()
+	for i := h.Next(); i <= e.Last; i++ {
+		if e.LeaderOf(i) != fails {
+			h.Apply(&protocol.Entry{Index: i, Kind: protocol.EntryEmpty})
+		}
+	}
+	h.Pass(e.Last)
 }

@@ -93,6 +93,18 @@ func elect(voters []record, epoch uint64, s *Settings) (leaders []protocol.Membe
 	return leaders
 }
 
+// bannedUntil is the epoch in which a voter may lead again, if nobody is suspected before; 0: it may lead now.
+func bannedUntil(voters []record, at int, epoch uint64, s *Settings) (until uint64) {
+	r := &voters[at]
+	if (s.Policy == Backoff || s.Policy == Combined) && r.left > 0 {
+		until = epoch + uint64(r.left)
+	}
+	if (s.Policy == Blacklist || s.Policy == Combined) && slices.Contains(blacklist(voters, epoch, s), at) {
+		until = max(until, r.suspected+uint64(s.MaxBan)+1)
+	}
+	return until
+}
+
 // blacklist are the places of the voters that were suspected last: at most as many as may fail, of equals those
 // with the lower ids.
 func blacklist(voters []record, epoch uint64, s *Settings) (places []int) {
