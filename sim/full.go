@@ -56,11 +56,14 @@ type shortage struct {
 // errLowDisk refuses a write before it is proposed. A retry is safe.
 var errLowDisk = errors.New("the disk of a member is nearly full")
 
+// leastFile is the size of a file where less is asked for.
+const leastFile = 16 << 10
+
 // need is what the member's log and bodies may still take of the disk.
 func (m *Member) need() int64 {
 	set := m.own
 	n := member.DiskNeed{
-		Segment: max(set.SegmentBytes, set.Bodies.SegmentBytes), Command: set.largest(), Snapshot: 4096 + set.SegmentBytes/2 + set.largest(),
+		Segment: max(set.SegmentBytes, set.Bodies.SegmentBytes, leastFile), Command: set.largest(), Snapshot: 4096 + set.SegmentBytes/2 + set.largest(),
 		SpareLog: m.log.Spare(), SpareBodies: m.body.store.Spare(), Mutant: m.w.set.mutant(),
 	}
 	return n.Bytes()
