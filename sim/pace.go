@@ -29,8 +29,8 @@ type lone struct {
 func (w *World) demandPace(alive []*Member) {
 	serving := w.serving(alive)
 	draw := chance{rand.New(rand.NewPCG(w.set.Seed, paceStream))}
-	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || !draw.yes(0.3) {
-		return
+	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
+		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
 	w.set.swift()
 	for _, o := range w.members {
