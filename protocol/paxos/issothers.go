@@ -208,6 +208,10 @@ func (s *ISS) onAsk(m *protocol.Message, p ISSPart) {
 	s.tell(m.From, m.Commit)
 }
 
+// longestTold is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
+// of many seconds, and each repetition makes it longer.
+const longestTold = 8
+
 // tell sends a member decided entries after an index, as many as fit into a message, or a snapshot. One that asked several
 // times is told once.
 func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
@@ -224,7 +228,7 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 		} else if s.now < o.toldAt+o.toldPause {
 			return
 		}
-		o.toldAfter, o.toldAt, o.toldPause = after, s.now, min(max(2*o.toldPause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+		o.toldAfter, o.toldAt, o.toldPause = after, s.now, min(max(2*o.toldPause, s.cfg.Heartbeat), longestTold*s.cfg.ElectionTimeout)
 	}
 	s.send(to, MsgISSTell, ISSPart{}).Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
 }
