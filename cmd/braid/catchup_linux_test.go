@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/status"
 )
 
 // TestAFollowerArrivesUnderWrites: what a member lacks takes longer to send than it takes until
@@ -43,6 +45,9 @@ func TestAFollowerArrivesUnderWrites(t *testing.T) {
 	for i := range 768 { // 24 MiB
 		put(fmt.Sprintf("state%d", i))
 	}
+	eventually(t, "the leader has cut its log", func(context.Context) bool {
+		return slices.ContainsFunc(c.members(), func(m status.Member) bool { return m.Name == leader && m.Instances[0].First > 100 })
+	})
 
 	ctx, stop := context.WithCancel(t.Context())
 	written := make(chan int)
