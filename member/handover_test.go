@@ -56,6 +56,15 @@ func TestSuccessor(t *testing.T) {
 	_, left = next(2*time.Second, follower, silent)
 	require.True(t, left, "nobody could lead what is left")
 	gives, left = next(3*time.Second, fixed)
-	require.True(t, left, "a stop does not wait")
+	require.True(t, left, "it leads nothing in this epoch")
+	require.Empty(t, gives)
+
+	fixed.Epoch.Segments = []protocol.SegmentStatus{{Leader: 1}, {Leader: 3}}
+	l = StopHandover{Config: l.Config}
+	gives, left = next(4*time.Second, fixed)
+	require.False(t, left, "others would wait for it")
+	require.Equal(t, []InstanceInput{{1, protocol.Stopping{}}}, gives)
+	gives, left = l.Next(&MemberView{Now: 5 * time.Second, Instances: []*protocol.Status{fixed}}, func(protocol.MemberID) bool { return false })
+	require.True(t, left, "nobody is there who could lead")
 	require.Empty(t, gives)
 }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -31,8 +32,16 @@ func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.M
 	return best.ID
 }
 
+// leads reports whether a member leads in the epoch under way, and another voter's link is up.
+func leads(st *protocol.Status, up func(protocol.MemberID) bool) bool {
+	return st.Epoch != nil &&
+		slices.ContainsFunc(st.Epoch.Segments, func(s protocol.SegmentStatus) bool { return s.Leader == st.Self }) &&
+		slices.ContainsFunc(st.Config.Voters(), func(id protocol.MemberID) bool { return id != st.Self && up(id) })
+}
+
 // StopHandover hands over all that a member leads, before it stops. Where one member is to lead
-// all instances, they go to the same one. It is a pure rule; not safe for concurrent use.
+// all instances, they go to the same one. Where who leads follows from the log, the member tells the instance that it
+// stops, and waits for an epoch in which it does not lead. It is a pure rule; not safe for concurrent use.
 type StopHandover struct {
 	Config OperationConfig
 	asked  map[protocol.InstanceID]time.Duration
@@ -53,13 +62,16 @@ func (l *StopHandover) Next(v *MemberView, up func(protocol.MemberID) bool) (giv
 				prefer = to
 			}
 		}
-		if to == 0 {
+		var give protocol.Input = protocol.Transfer{To: to}
+		if leads(st, up) {
+			give = protocol.Stopping{}
+		} else if to == 0 {
 			continue
 		}
 		left = false
 		if at, ok := l.asked[st.Instance]; !ok || v.Now-at >= 2*l.Config.Heartbeat {
 			l.asked[st.Instance] = v.Now
-			gives = append(gives, InstanceInput{st.Instance, protocol.Transfer{To: to}})
+			gives = append(gives, InstanceInput{st.Instance, give})
 		}
 	}
 	return gives, left

@@ -156,6 +156,11 @@ type Transfer struct {
 	Context uint64
 }
 
+// Stopping: this member is about to stop. It comes again as long as the member waits for that. Where who leads
+// follows from the log, a core gives up what it leads, so that nobody waits for it afterwards. Others ignore
+// it: they are asked to hand over (Transfer).
+type Stopping struct{}
+
 func (*Message) input()         {}
 func (Tick) input()             {}
 func (Wake) input()             {}
@@ -175,6 +180,7 @@ func (Stand) input()            {}
 func (Place) input()            {}
 func (Retain) input()           {}
 func (Transfer) input()         {}
+func (Stopping) input()         {}
 
 // Effects is what a core wants. It is reused: the owner carries out everything, calls
 // Reset and passes it to the next steps. Slices belong to the Effects; the messages and

@@ -19,7 +19,7 @@ import (
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
-//	propose id [body=bytes] [early] | read id | transfer id to | change id [add-voter|add-learner|join|remove=(…)]
+//	propose id [body=bytes] [early] | read id | transfer id to | stopping id | change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is under way
 //	repeat [from] [to] [type]  what is under way will arrive twice
 //	queue                      what is under way
@@ -129,6 +129,7 @@ var commands = map[string]func(*script, args){
 	},
 	"read":     func(s *script, a args) { s.net.Read(a.id("id")) },
 	"transfer": func(s *script, a args) { s.net.Transfer(a.id("id"), a.id("to")) },
+	"stopping": func(s *script, a args) { s.net.Step(a.id("id"), protocol.Stopping{}) },
 	"change":   func(s *script, a args) { s.net.Change(a.id("id"), a.changes()...) },
 	"deliver":  func(s *script, a args) { s.parcels(a, s.net.Deliver) },
 	"drop":     func(s *script, a args) { s.parcels(a, s.net.Drop) },

@@ -78,6 +78,9 @@ type ISS struct {
 	routed   protocol.MemberID
 	routedAt uint64
 
+	// leaving is until when this member gives up each segment that it leads. It is about to stop.
+	leaving time.Duration
+
 	reads issReads
 	// slots are how many this life appended to the log, and skipped how many of them have no value.
 	slots, skipped uint64
@@ -179,6 +182,8 @@ func (s *ISS) input(in protocol.Input) {
 		s.sendSnapshot(in.Member)
 	case protocol.Transfer:
 		s.transfer(in)
+	case protocol.Stopping:
+		s.leaving = s.now + 4*s.cfg.Heartbeat
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}

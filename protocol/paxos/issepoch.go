@@ -100,6 +100,10 @@ func (s *ISS) lead() {
 	if b == nil {
 		return
 	}
+	if b.quits() {
+		b.elect()
+		return
+	}
 	if b.prop.phase == idle {
 		b.start()
 	}

@@ -2,6 +2,7 @@ package paxos
 
 import (
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos/epochs"
 )
 
 // Ballots from 1 on: whoever suspects a segment's leader has its slots decided.
@@ -233,6 +234,18 @@ func (b *broadcast) tally() {
 	b.beat = 0
 }
 
+// quitting reports whether this member is about to stop, and others would lead in the next epochs.
+func (s *ISS) quitting() bool {
+	return s.now < s.leaving && s.set.Policy != epochs.Simple && len(s.epoch.Voters) > 1
+}
+
+// quits reports whether this member has to take its own segment out of ballot 0, because it is about to stop. A higher
+// ballot may decide ⊥ in the last slot. So the member is suspected, as if it was dead already, and the next epochs do
+// not wait for it.
+func (b *broadcast) quits() bool {
+	return b.s.quitting() && b.acc.promised == 0 && !b.complete() && !b.s.stalled() && b.s.quorate()
+}
+
 // decideAll proposes something in every slot that is not decided: what was found, or ⊥. A segment's own leader that
 // stands for it again proposes its empty value in the last slot, because it serves.
 func (b *broadcast) decideAll() {
@@ -246,7 +259,7 @@ func (b *broadcast) decideAll() {
 		case b.free(i):
 			b.prop.proposed()
 			b.decide(b.bottom(i))
-		case i == b.seg.last && b.leader == b.s.cfg.Self:
+		case i == b.seg.last && b.leader == b.s.cfg.Self && !b.s.quitting():
 			b.again(b.seal(protocol.NewEmpty(b.leader), i))
 		default:
 			b.again(b.bottom(i))
