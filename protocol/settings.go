@@ -61,6 +61,14 @@ type Settings struct {
 	// NoPipeline allows one frame in flight, for comparison.
 	NoPipeline bool
 
+	// Epochs are those of a protocol that has epochs.
+	Epochs EpochSettings
+	// NoSkip makes a leader that has nothing to propose propose its empty value in each free slot, with the votes of
+	// a quorum, for comparison. SkipWait is how long it waits for commands before it skips, or does that; 0: it does
+	// not wait.
+	NoSkip   bool
+	SkipWait time.Duration
+
 	// LeaseReads lets a leader answer reads by its clock instead of asking a quorum. It
 	// must be set on all members or none. MaxClockDrift is how much another member's clock
 	// may gain on ours in one ElectionTimeout; < ElectionTimeout, default a tenth of it.
@@ -146,6 +154,8 @@ func (s *Settings) check() error {
 		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
 	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0 || s.Relays < 0:
 		return &SettingsError{Detail: "negative limit"}
+	case s.SkipWait < 0:
+		return &SettingsError{Detail: fmt.Sprintf("SkipWait %s is negative", s.SkipWait)}
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
 	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread:

@@ -53,6 +53,9 @@ func (h *History) checkSegment(s Segment) error {
 // checkRecord verifies what is known of a voter.
 func (h *History) checkRecord(r *record, voter protocol.MemberID) error {
 	ban := r.penalty == 0 || int(r.penalty) >= h.set.Ban && int(r.penalty) <= h.set.MaxBan
+	if h.set.EqualShares && r.share != fullShare {
+		return fmt.Errorf("epochs: voter %s has a share of %d, all are equal", voter, r.share)
+	}
 	if r.id != voter || r.share < 1 || r.share > fullShare || r.share == 3 || !ban || r.left > r.penalty ||
 		r.suspected >= h.epoch.Number || r.suspected == 0 && r.penalty > 0 {
 		return fmt.Errorf("epochs: record %+v of voter %s in epoch %d", *r, voter, h.epoch.Number)

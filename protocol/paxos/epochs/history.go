@@ -138,11 +138,11 @@ func (h *History) end() {
 }
 
 // begin begins an epoch with the voters that were to come. Those that left are forgotten, and those that came
-// begin with the smallest share.
+// begin with the first share.
 func (h *History) begin(number uint64) {
 	records := make([]record, len(h.voters))
 	for i, id := range h.voters {
-		records[i] = record{id: id, share: 1}
+		records[i] = record{id: id, share: h.set.firstShare()}
 		if r := h.of(id); r != nil {
 			records[i] = *r
 		}

@@ -54,6 +54,7 @@ func TestCheck(t *testing.T) {
 		"more left than was given":      func(h *History) { h.records[1].left = 200 },
 		"no share":                      func(h *History) { h.records[0].share = 0 },
 		"a share that is no power":      func(h *History) { h.records[0].share = 3 },
+		"another share than all":        func(h *History) { h.set.EqualShares = true },
 		"a leader that is banned":       func(h *History) { h.records[0] = record{id: 1, suspected: 1, penalty: 8, left: 1, share: 1} },
 		"a leader that does not vote": func(h *History) {
 			h.epoch = newEpoch(2, 49, 16, h.epoch.Voters, []protocol.MemberID{1, 7}, []uint8{1, 1})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -38,6 +39,18 @@ func (p Policy) String() string {
 		return "combined"
 	}
 	return fmt.Sprintf("policy(%d)", uint8(p))
+}
+
+// policyOf is the policy with a name.
+func policyOf(name string) (Policy, error) {
+	var names []string
+	for p := range policies {
+		if p.String() == name {
+			return p, nil
+		}
+		names = append(names, p.String())
+	}
+	return policies, fmt.Errorf("policy %q is none of %s", name, strings.Join(names, ", "))
 }
 
 // record is what a history knows of a voter.

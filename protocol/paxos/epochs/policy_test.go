@@ -104,6 +104,40 @@ func TestSettings(t *testing.T) {
 	}
 	for p := Simple; p < policies; p++ {
 		require.NotContains(t, p.String(), "policy")
+		named, err := policyOf(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p, named)
 	}
 	require.Equal(t, "policy(4)", policies.String())
+}
+
+func TestChosenSettings(t *testing.T) {
+	none, err := Chosen(protocol.EpochSettings{})
+	require.NoError(t, err)
+	require.Equal(t, Default(), none, "what is left out is as by default")
+	all := protocol.EpochSettings{MinSlots: 32, MaxSlots: 32, EqualShares: true, Policy: "backoff", Ban: 3, MaxBan: 5}
+	chosen, err := Chosen(all)
+	require.NoError(t, err)
+	require.Equal(t, Settings{MinSlots: 32, MaxSlots: 32, EqualShares: true, Policy: Backoff, Ban: 3, MaxBan: 5}, chosen)
+	require.Equal(t, all, chosen.Choice())
+	for _, c := range []protocol.EpochSettings{{MinSlots: 33}, {MinSlots: 2048}, {MaxSlots: 32}, {MinSlots: -4}, {Policy: "all"}, {Ban: -1}, {MaxBan: 7}} {
+		_, err := Chosen(c)
+		var refused *protocol.SettingsError
+		require.ErrorAs(t, err, &refused, "%+v", c)
+	}
+}
+
+// Members compare settings by what they say, so all of them must be in it.
+func TestSettingsSayAllThatIsSet(t *testing.T) {
+	texts := map[string]bool{}
+	for _, c := range []protocol.EpochSettings{
+		{}, {MinSlots: 32}, {MaxSlots: 2048}, {EqualShares: true}, {Policy: "simple"}, {Policy: "backoff"}, {Policy: "blacklist"}, {Ban: 4}, {MaxBan: 128},
+	} {
+		s, err := Chosen(c)
+		require.NoError(t, err)
+		require.False(t, texts[s.Choice().String()], "%+v", c)
+		texts[s.Choice().String()] = true
+		other := Default()
+		require.Equal(t, s == other, string(s.numbers(nil)) == string(other.numbers(nil)), "a snapshot tells %+v", c)
+	}
 }

@@ -82,6 +82,9 @@ func (r *reference) end(o *outline, log []protocol.Entry) (voters []protocol.Mem
 		grow = grow || m.share == 4 && used >= 0.75 && !suspected
 		shrink = shrink && used < 0.25
 		m.judge(r.set, int(o.number), suspected, used)
+		if r.set.EqualShares {
+			m.share = 4
+		}
 	}
 	if grow && 2*r.slots <= r.set.MaxSlots {
 		r.slots *= 2
@@ -118,6 +121,9 @@ func (r *reference) begin(before outline, voters []protocol.MemberID) (o outline
 	for _, id := range voters {
 		if known[id] = r.known[id]; known[id] == nil {
 			known[id] = &standing{share: 1}
+			if r.set.EqualShares {
+				known[id].share = 4
+			}
 		}
 	}
 	r.known, r.voters = known, voters
@@ -218,6 +224,7 @@ func randomEntry(rng *rand.Rand, s Segment, i protocol.Index, doing int, pool []
 func randomSettings(rng *rand.Rand) Settings {
 	s := Settings{MinSlots: 4 << rng.IntN(2), Policy: Policy(rng.IntN(int(policies))), Ban: 1 + rng.IntN(3)}
 	s.MaxSlots, s.MaxBan = s.MinSlots<<rng.IntN(3), s.Ban+rng.IntN(12)
+	s.EqualShares = rng.IntN(3) == 0
 	return s
 }
 

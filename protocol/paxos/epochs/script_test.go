@@ -87,6 +87,7 @@ func (s *script) begin() string {
 	if a, ok := s.d.Arg("slots"); ok {
 		set.MinSlots, set.MaxSlots = s.number(a.Vals[0]), s.number(a.Vals[1])
 	}
+	set.EqualShares = s.d.HasArg("equal")
 	if a, ok := s.d.Arg("ban"); ok {
 		set.Ban, set.MaxBan = s.number(a.Vals[0]), s.number(a.Vals[1])
 	}

@@ -38,8 +38,15 @@ func (h *History) Section() protocol.Section {
 	return protocol.Section{Name: sectionName, Version: sectionVersion, Data: b}
 }
 
+// equalShares is added to the number of the policy.
+const equalShares = 1 << 8
+
 func (s *Settings) numbers(b []byte) []byte {
-	return appendNumbers(b, uint64(s.MinSlots), uint64(s.MaxSlots), uint64(s.Policy), uint64(s.Ban), uint64(s.MaxBan))
+	who := uint64(s.Policy)
+	if s.EqualShares {
+		who |= equalShares
+	}
+	return appendNumbers(b, uint64(s.MinSlots), uint64(s.MaxSlots), who, uint64(s.Ban), uint64(s.MaxBan))
 }
 
 func appendNumbers(b []byte, numbers ...uint64) []byte {

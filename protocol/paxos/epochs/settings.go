@@ -1,13 +1,20 @@
 package epochs
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/braidlog/braid/protocol"
+)
 
 // Settings are the same on all members of a cluster, for ever.
 type Settings struct {
 	// MinSlots and MaxSlots bound how many slots a leader with a full share has in an epoch: powers of two
 	// from fullShare to 1<<16. With equal bounds only the shares adapt to the load.
 	MinSlots, MaxSlots int
-	Policy             Policy
+	// EqualShares: not even these. Everybody who leads has a full share.
+	EqualShares bool
+	Policy      Policy
 	// Ban is how many epochs the first ban has, and MaxBan the longest; 1 ≤ Ban ≤ MaxBan ≤ 1<<16.
 	Ban, MaxBan int
 }
@@ -38,4 +45,29 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("bans of %d to %d epochs: from 1 to %d are possible", s.Ban, s.MaxBan, 1<<16)
 	}
 	return nil
+}
+
+// Chosen are the settings that somebody chose, with defaults for what was left out. The error is a
+// [*protocol.SettingsError].
+func Chosen(c protocol.EpochSettings) (Settings, error) {
+	d := Default()
+	s := Settings{
+		MinSlots: cmp.Or(c.MinSlots, d.MinSlots), MaxSlots: cmp.Or(c.MaxSlots, d.MaxSlots), EqualShares: c.EqualShares,
+		Ban: cmp.Or(c.Ban, d.Ban), MaxBan: cmp.Or(c.MaxBan, d.MaxBan),
+	}
+	var err error
+	if s.Policy, err = policyOf(cmp.Or(c.Policy, d.Policy.String())); err == nil {
+		err = s.Validate()
+	}
+	if err != nil {
+		return s, &protocol.SettingsError{Detail: "epochs: " + err.Error()}
+	}
+	return s, nil
+}
+
+// Choice is what would have to be chosen for these settings, without leaving anything out.
+func (s Settings) Choice() protocol.EpochSettings {
+	return protocol.EpochSettings{
+		MinSlots: s.MinSlots, MaxSlots: s.MaxSlots, EqualShares: s.EqualShares, Policy: s.Policy.String(), Ban: s.Ban, MaxBan: s.MaxBan,
+	}
 }

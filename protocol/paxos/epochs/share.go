@@ -8,14 +8,24 @@ package epochs
 func busy(needed, slots int) bool  { return 4*needed >= 3*slots }
 func spare(needed, slots int) bool { return 4*needed < slots }
 
+// firstShare is the share of a voter of which nothing is known.
+func (s *Settings) firstShare() uint8 {
+	if s.EqualShares {
+		return fullShare
+	}
+	return 1
+}
+
 // adapt gives each leader of the epoch that ends its share of the next one, and that its length. A member that
-// is suspected begins with the smallest share.
+// is suspected begins with the smallest share, unless all shares are equal.
 func (h *History) adapt() {
 	grow, shrink := false, true
 	for at, id := range h.epoch.Leaders {
 		r, slots, needed := h.of(id), Segment{h.epoch, at}.Len(), int(h.loads[at])
 		shrink = shrink && spare(needed, slots)
 		switch {
+		case h.set.EqualShares:
+			grow = grow || h.ended[at] && busy(needed, slots)
 		case !h.ended[at]:
 			r.share = 1
 		case busy(needed, slots):
