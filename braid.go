@@ -56,6 +56,7 @@ type (
 	ProposeOptionsError = protocol.OptionsError
 	LanesStatus         = protocol.LanesStatus
 	EpochStatus         = protocol.EpochStatus
+	EpochSettings       = protocol.EpochSettings
 	TokenError          = member.TokenError
 	TokenState          = member.TokenState
 	GroupError          = member.GroupError
@@ -151,7 +152,7 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline,
 		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
-		Leaders: protocol.Leaders(o.Leaders),
+		Leaders: protocol.Leaders(o.Leaders), Epochs: o.Epochs, NoSkip: o.NoSkip, SkipWait: o.SkipWait,
 	}
 	if o.NoBatching {
 		c.MaxFrameEntries = 1
@@ -178,7 +179,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Derive, Proposing: core.Proposing, Settings: o.settings(),
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(),
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,

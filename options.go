@@ -57,6 +57,14 @@ type Options struct {
 	// brings its own Order and Placement, which are the defaults of these options.
 	Protocol string
 
+	// Epochs says how a protocol with epochs cuts its log and who leads (docs/iss.md). It must be the same
+	// on all members, and never changes: a directory that was begun with others is not opened.
+	Epochs EpochSettings
+	// NoSkip makes a leader that has nothing to propose propose empty values with votes. SkipWait is how long it
+	// waits for commands before it skips. Both are for a protocol with epochs, and for comparison.
+	NoSkip   bool
+	SkipWait time.Duration
+
 	// Order says how the global log is made. "single" is one instance.
 	// "niagara" weaves several instances into one log (docs/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
@@ -196,6 +204,12 @@ func (o *Options) choose() error {
 	if err != nil {
 		return &OptionError{"Placement", err.Error()}
 	}
+	if o.Epochs, err = p.Core.Complete(o.Epochs); err != nil {
+		return &OptionError{"Epochs", err.Error()}
+	}
+	if !p.Core.Epochs && (o.NoSkip || o.SkipWait != 0) {
+		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.SkipWait, o.NoSkip, o.Protocol)}
+	}
 	o.Order, o.Placement = string(kind), string(place)
 	return nil
 }
@@ -220,7 +234,7 @@ func (o *Options) weave() {
 // compare them when they connect. docs/operations.md says for each setting why it is compared or
 // why not.
 func (o *Options) settings() []replica.Setting {
-	return []replica.Setting{
+	all := []replica.Setting{
 		{Name: "protocol", Value: "braid/1 " + registry.Find(o.Protocol).Core.Name},
 		{Name: "order", Value: o.Order},
 		{Name: "leaders", Value: o.Leaders},
@@ -229,6 +243,18 @@ func (o *Options) settings() []replica.Setting {
 		{Name: "election-timeout", Value: o.ElectionTimeout.String()},
 		{Name: "lease-reads", Value: strconv.FormatBool(o.LeaseReads)},
 	}
+	if text := o.epochs(); text != "" {
+		all = append(all, replica.Setting{Name: "epochs", Value: text})
+	}
+	return all
+}
+
+// epochs tells the settings of the epochs; "": there are none.
+func (o *Options) epochs() string {
+	if !registry.Find(o.Protocol).Core.Epochs {
+		return ""
+	}
+	return o.Epochs.String()
 }
 
 func (o *Options) checkOrder() error {
@@ -259,6 +285,8 @@ func (o *Options) check() error {
 		return &OptionError{"Dir", "is required"}
 	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
 		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
+	case o.SkipWait < 0:
+		return &OptionError{"SkipWait", fmt.Sprintf("%s is negative", o.SkipWait)}
 	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
 		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.KeepLogBytes < 0 || o.BodyCacheBytes < 0:
 		return &OptionError{"limits", "must not be negative"}

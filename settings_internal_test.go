@@ -18,6 +18,7 @@ var compared = map[string]func(*Options){
 	"Placement":       func(o *Options) { o.Placement = PlacementCode },
 	"CodeK":           func(o *Options) { o.CodeK = 2 },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
+	"Epochs":          func(o *Options) { o.Epochs.Policy = "simple" },
 	"LeaseReads":      func(o *Options) { o.LeaseReads = true },
 }
 
@@ -28,7 +29,7 @@ var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "Heartbeat",
 	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",
 	"PipelineDepth", "ExtraWhole", "BodyCacheBytes", "ScrubBytesPerSecond", "TrimWhole", "MaxCommandBytes", "MaxPendingBytes",
-	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances",
+	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances", "NoSkip", "SkipWait",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {
@@ -56,6 +57,12 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 		if name == "CodeK" {
 			plain = settings(func(o *Options) { o.Placement = PlacementCode })
 			change = func(o *Options) { o.Placement, o.CodeK = PlacementCode, 2 }
+		}
+		if name == "Epochs" {
+			iss := func(o *Options) { o.Protocol, o.Order = "iss", OrderSingle }
+			plain = settings(iss)
+			epochs := change
+			change = func(o *Options) { iss(o); epochs(o) }
 		}
 		if slices.Equal(plain, settings(change)) {
 			t.Errorf("another %s is not seen", name)

@@ -22,7 +22,7 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 			mem := vfs.NewMem()
 			chance := uint64(0)
 			enter := func(fs vfs.FS) (member.OwnIdentity, error) {
-				own, lock, err := Enter(fs, "/d", 7, 1, func() uint64 { chance++; return chance })
+				own, lock, err := Enter(fs, "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { chance++; return chance })
 				if err == nil {
 					require.NoError(t, lock.Close())
 				}
@@ -58,7 +58,7 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 // A note that was written and not synced is not taken for durable.
 func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	_, lock, err := Enter(mem, "/d", 7, 1, func() uint64 { return 5 })
+	_, lock, err := Enter(mem, "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 5 })
 	require.NoError(t, err)
 	require.NoError(t, lock.Close())
 	require.NoError(t, KeepBallast(mem, "/d"))
@@ -73,7 +73,7 @@ func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
 	}))
 	require.NoError(t, Condemn(failing, "/d", 7, 1, &protocol.Forgot{Leader: 2, Term: 3, Acked: 9, Last: 8}))
 	require.Equal(t, 2, syncs)
-	_, _, err = Enter(mem.CrashClone(vfs.CrashCloneCfg{}), "/d", 7, 1, func() uint64 { return 6 })
+	_, _, err = Enter(mem.CrashClone(vfs.CrashCloneCfg{}), "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 6 })
 	var forgotten *member.ForgottenError
 	require.ErrorAs(t, err, &forgotten)
 }

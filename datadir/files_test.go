@@ -243,18 +243,18 @@ func writeAll(t *testing.T, fs vfs.FS, name string, b []byte) {
 
 func TestADirectoryBelongsToOneMember(t *testing.T) {
 	fs := vfs.NewMem()
-	life, lock, err := Enter(fs, "d", 7, 1, counter())
+	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, life.Life)
 	var dir *member.DirError
-	_, _, err = Enter(fs, "d", 7, 1, counter())
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.ErrorAs(t, err, &dir, "in use")
 	require.NoError(t, lock.Close())
-	_, _, err = Enter(fs, "d", 8, 1, counter())
+	_, _, err = Enter(fs, "d", Owner{Cluster: 8, Member: 1}, counter())
 	require.ErrorAs(t, err, &dir)
-	_, _, err = Enter(fs, "d", 7, 2, counter())
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 2}, counter())
 	require.ErrorAs(t, err, &dir)
-	life, lock, err = Enter(fs, "d", 7, 1, counter())
+	life, lock, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, life.Life, "each life has its own session")
 	require.NoError(t, lock.Close())
@@ -265,7 +265,7 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
 	fs := vfs.NewMem()
 	enter := func() identity {
-		_, lock, err := Enter(fs, "d", 7, 1, counter())
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 		require.NoError(t, err)
 		require.NoError(t, lock.Close())
 		id, err := readIdentity(fs, "d", 7, 1)
@@ -281,15 +281,52 @@ func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
 	require.Equal(t, 3, begun)
 	id = enter()
 	require.Equal(t, formatWoven, id.Format)
-	id.Format++
+	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
-	_, _, err = Enter(fs, "d", 7, 1, counter())
-	require.ErrorContains(t, err, "has format 4, this program knows 3")
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.ErrorContains(t, err, "has format 5, this program knows 4")
+}
+
+// From the log that is there other settings would make other epochs, and promises would be about other slots.
+func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
+	const fixed = "slots 32-32, shares equal, policy simple, bans 8-256"
+	for _, c := range []struct {
+		begun, told, refused string
+		format               int
+	}{
+		{begun: onlyEpochs, told: onlyEpochs, format: formatSingle},
+		{begun: fixed, told: fixed, format: formatEpochs},
+		{begun: fixed, told: onlyEpochs, refused: `with epochs of "slots 32-32, shares equal`},
+		{begun: onlyEpochs, told: fixed, refused: `with epochs of "slots 64-1024, shares by load`},
+		{begun: "", told: onlyEpochs, format: formatSingle}, // by an earlier program, which had these
+		{begun: "", told: fixed, refused: `not "slots 32-32`},
+	} {
+		fs := vfs.NewMem()
+		_, lock, err := Enter(fs, "d", Owner{7, 1, c.begun}, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		_, err = Begin(fs, "d", 7, 1, 1) // woven or not, the format is the latest that it needs
+		require.NoError(t, err)
+		life, lock, err := Enter(fs, "d", Owner{7, 1, c.told}, counter())
+		id, damaged := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, damaged)
+		if c.refused != "" {
+			var refused *member.DirError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, c.refused)
+			require.EqualValues(t, 1, id.Incarnation, "no life began")
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 2, life.Life)
+		require.Equal(t, max(c.format, formatWoven), id.Format)
+		require.NoError(t, lock.Close())
+	}
 }
 
 func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	fs := vfs.NewMem()
-	_, lock, err := Enter(fs, "d", 7, 1, counter())
+	_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
 	for _, told := range []int{3, 5, 1} {
 		begun, err := Begin(fs, "d", 7, 1, told)
@@ -297,7 +334,7 @@ func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 		require.Equal(t, 3, begun)
 	}
 	require.NoError(t, lock.Close())
-	life, lock, err := Enter(fs, "d", 7, 1, counter())
+	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, life.Life)
 	require.NoError(t, lock.Close())

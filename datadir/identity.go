@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,21 @@ type identity struct {
 	Forgot *protocol.Forgot `json:"forgot,omitempty"`
 	// Begun is the number of woven instances with which the cluster began; 0 if they are not woven.
 	Begun int `json:"begun,omitempty"`
+	// Epochs tells the settings of the epochs with which the member's first life began; "": there were
+	// none, or the program knew one choice only.
+	Epochs string `json:"epochs,omitempty"`
 }
+
+// Owner is who enters a directory, and what may never differ between two lives there.
+type Owner struct {
+	Cluster uint64
+	Member  protocol.MemberID
+	// Epochs tells the settings of the epochs; "": there are none.
+	Epochs string
+}
+
+// onlyEpochs are the settings of the epochs of all directories that do not tell theirs.
+const onlyEpochs = "slots 64-1024, shares by load, policy combined, bans 8-256"
 
 const (
 	identityFile = "member.json"
@@ -49,12 +64,15 @@ const (
 	// formatWoven: the log may be woven from several instances, which share the numbers of
 	// sessions. Earlier programs would take them for different ones.
 	formatWoven = 3
+	// formatEpochs: the epochs have other settings than earlier programs know.
+	formatEpochs = 4
+	newestFormat = formatEpochs
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
 // a new life durably. chance draws the life's mark, and the log identity of a directory that has none.
 // A directory that belongs to someone else or is in use gives a [*member.DirError].
-func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
+func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
 	}
@@ -62,9 +80,12 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance
 	if err != nil {
 		return own, nil, &member.DirError{Dir: dir, Detail: fmt.Sprintf("is in use by another process (%v)", err)}
 	}
-	id, err := readIdentity(fs, dir, cluster, self)
+	id, err := readIdentity(fs, dir, who.Cluster, who.Member)
 	if err == nil && id.Forgot != nil {
-		err = member.Forgotten(self, id.Forgot)
+		err = member.Forgotten(who.Member, id.Forgot)
+	}
+	if err == nil {
+		err = id.fix(dir, who.Epochs)
 	}
 	if err == nil {
 		id.live(chance)
@@ -73,7 +94,26 @@ func Enter(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, chance
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return member.OwnIdentity{Member: self, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+}
+
+// fix notes the settings of the epochs in a new directory, and compares them in any other one. With other settings
+// other epochs would follow from the log that is there, and what the member promised would be about slots of another
+// leader.
+func (id *identity) fix(dir, epochs string) error {
+	if epochs == "" {
+		return nil
+	}
+	if id.Incarnation == 0 {
+		id.Epochs = epochs
+	}
+	if had := cmp.Or(id.Epochs, onlyEpochs); had != epochs {
+		return &member.DirError{Dir: dir, Detail: fmt.Sprintf("was begun with epochs of %q, not %q: they never change", had, epochs)}
+	}
+	if epochs != onlyEpochs {
+		id.Format = max(id.Format, formatEpochs)
+	}
+	return nil
 }
 
 // live begins the next life.
@@ -124,7 +164,7 @@ func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instan
 	if id.Begun == 0 {
 		id.Begun = instances
 	}
-	id.Format = formatWoven
+	id.Format = max(id.Format, formatWoven)
 	return id.Begun, writeIdentity(fs, dir, id)
 }
 
@@ -140,8 +180,8 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 		return id, &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
 	}
 	switch {
-	case id.Format < formatBare || id.Format > formatWoven:
-		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, formatWoven)}
+	case id.Format < formatBare || id.Format > newestFormat:
+		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
 	case id.Cluster != cluster:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:

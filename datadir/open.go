@@ -34,6 +34,8 @@ type Config struct {
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what the cores derive from their logs; nil: they derive nothing.
 	Derive member.Derive
+	// Epochs tells the settings of the epochs; "": there are none.
+	Epochs string
 	// LogSegment and BodySegment are how many bytes these files have.
 	LogSegment, BodySegment int64
 }
@@ -66,7 +68,7 @@ func Open(c Config) (*Opened, error) {
 	if err := DropBallast(c.FS, c.Dir); err != nil {
 		return nil, err
 	}
-	own, lock, err := Enter(c.FS, c.Dir, c.Cluster, c.Self, c.Chance)
+	own, lock, err := Enter(c.FS, c.Dir, Owner{c.Cluster, c.Self, c.Epochs}, c.Chance)
 	if err != nil {
 		return nil, err
 	}

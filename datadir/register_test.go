@@ -23,7 +23,7 @@ func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance fu
 	for range times {
 		var err error
 		var lock interface{ Close() error }
-		own, lock, err = Enter(fs, "d", 7, self, chance)
+		own, lock, err = Enter(fs, "d", Owner{Cluster: 7, Member: self}, chance)
 		require.NoError(t, err)
 		require.NoError(t, lock.Close())
 	}

@@ -8,14 +8,16 @@ import "fmt"
 type EpochSettings struct {
 	// MinSlots and MaxSlots bound how many slots a leader with a full share has in an epoch. Both are powers of two.
 	// If they are equal, epochs do not become longer or shorter with the load.
-	MinSlots, MaxSlots int
+	MinSlots int `json:"min_slots,omitempty"`
+	MaxSlots int `json:"max_slots,omitempty"`
 	// EqualShares gives every leader a full share, whatever its load is. With equal bounds all segments have the same
 	// length.
-	EqualShares bool
+	EqualShares bool `json:"equal_shares,omitempty"`
 	// Policy says who leads: "simple", "backoff", "blacklist" or "combined".
-	Policy string
+	Policy string `json:"policy,omitempty"`
 	// Ban is how many epochs the first ban has, and MaxBan the longest.
-	Ban, MaxBan int
+	Ban    int `json:"ban,omitempty"`
+	MaxBan int `json:"max_ban,omitempty"`
 }
 
 // String has all that is set, so that members can compare it.

@@ -23,7 +23,7 @@ var raftCore = &Core{
 var lcrCore = &Core{
 	Name:  "lcr",
 	Codec: raft.Codec,
-	Cells: true, Derive: raft.Derive,
+	Cells: true, Derive: always(raft.Derive),
 	Proposing: protocol.Proposing{Accepted: true, Path: raft.PathOf},
 	Mutants:   raft.LaneMutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
@@ -46,18 +46,37 @@ var iss = &Core{
 	Name:  "iss",
 	Codec: paxos.ISSCodec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
-	Derive:  func(c protocol.Config) protocol.Derived { return epochs.New(epochs.Default(), c) },
+	Derive:  deriveEpochs,
 	Mutants: paxos.ISSMutants[:],
-	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
-		return paxos.NewISS(s, epochs.Default(), rec)
-	},
+	New:     newISS,
+}
+
+func newISS(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
+	set, err := epochs.Chosen(s.Epochs)
+	if err != nil {
+		return nil, err
+	}
+	return paxos.NewISS(s, set, rec)
+}
+
+func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Derived {
+	set, err := epochs.Chosen(c)
+	if err != nil {
+		panic(err) // Complete has seen them
+	}
+	return epochs.New(set, first)
+}
+
+// always is what no settings change.
+func always(derive func(protocol.Config) protocol.Derived) func(protocol.EpochSettings, protocol.Config) protocol.Derived {
+	return func(_ protocol.EpochSettings, first protocol.Config) protocol.Derived { return derive(first) }
 }
 
 // slotPaxos is Paxos for each slot.
 var slotPaxos = &Core{
 	Name:  "slotpaxos",
 	Codec: slotpaxos.Codec,
-	Cells: true, Accepted: slotpaxos.Accepted, Derive: slotpaxos.Derive, Hints: true,
+	Cells: true, Accepted: slotpaxos.Accepted, Derive: always(slotpaxos.Derive), Hints: true,
 	Proposing: protocol.Proposing{Accepted: true},
 	Mutants:   slotpaxos.Mutants[:],
 	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },

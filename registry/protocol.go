@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
@@ -26,9 +27,9 @@ type Core struct {
 	Cells bool
 	// Derive makes what an instance derives from its log and keeps in snapshots (see
 	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
-	// at index 0. If the base is later, the section comes into the place of what it made. nil: the
-	// instance derives nothing.
-	Derive func(protocol.Config) protocol.Derived
+	// at index 0. If the base is later, the section comes into the place of what it made. The settings are
+	// complete. nil: the instance derives nothing.
+	Derive func(protocol.EpochSettings, protocol.Config) protocol.Derived
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
 	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
@@ -46,6 +47,27 @@ type Core struct {
 	Flexible bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
+}
+
+// Deriving is Derive of a cluster whose settings are complete; nil: instances derive nothing.
+func (c *Core) Deriving(set protocol.EpochSettings) func(protocol.Config) protocol.Derived {
+	if c.Derive == nil {
+		return nil
+	}
+	return func(first protocol.Config) protocol.Derived { return c.Derive(set, first) }
+}
+
+// Complete fills in what settings of the epochs leave out. A core without epochs takes none. The error is a
+// [*protocol.SettingsError].
+func (c *Core) Complete(set protocol.EpochSettings) (protocol.EpochSettings, error) {
+	switch {
+	case c.Epochs:
+		chosen, err := epochs.Chosen(set)
+		return chosen.Choice(), err
+	case set != protocol.EpochSettings{}:
+		return set, &protocol.SettingsError{Detail: fmt.Sprintf("%s has no epochs", c.Name)}
+	}
+	return set, nil
 }
 
 // Protocol is what can be chosen by a name.

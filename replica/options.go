@@ -44,6 +44,8 @@ type Options struct {
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what cores derive from their logs; nil: they derive nothing.
 	Derive member.Derive
+	// Epochs tells the settings of the epochs, which a directory keeps; "": there are none.
+	Epochs string
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
@@ -118,6 +120,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, LogSegment: segment, BodySegment: segment,
 	}
 }

@@ -35,7 +35,7 @@ type applying struct {
 // beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machines.all, meta, m.session, skip, member.LoadFrom(m.log))
-	m.w.violate(m.id, m.applier.Derive(m.w.set.protocol.Core.Derive, &meta)) // what was opened has sections that are known
+	m.w.violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
 	m.applier.Again = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
@@ -50,7 +50,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	a.progress = member.NewApplied(m.applier)
 	a.progress.Break(m.own.mutant())
 	a.exchange = member.NewStateExchange(exchangeHost{m}, m.w.set.Election, m.own.mutant())
-	a.exchange.Derive = m.w.set.protocol.Core.Derive
+	a.exchange.Derive = m.w.set.derive()
 	a.work = member.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
 }
 

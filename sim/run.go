@@ -12,7 +12,6 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/paxos/epochs"
 )
 
 // Options says which world to run.
@@ -255,11 +254,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := s.pieceTime()
-	timeout := 80*s.Election + 100*piece
-	if s.protocol.Core.Epochs {
-		// Two epochs may have to be decided slot after slot before what is proposed now has its turn.
-		timeout += time.Duration(2*len(w.members)*epochs.Default().MinSlots) * piece
-	}
+	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
 	for _, c := range w.allJudges {
 		timeout += time.Duration(c.ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {
@@ -276,7 +271,7 @@ func (w *World) settleTime() time.Duration {
 
 // pieceTime is how long it takes at most to send and write one entry alone.
 func (s *Settings) pieceTime() time.Duration {
-	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat
+	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat + s.mostSkipWait()
 }
 
 // serving returns the living members that must make progress: those in the last configuration that

@@ -161,6 +161,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawEarly(chance{rand.New(rand.NewPCG(seed, earlyStream))})
 	s.drawKeyed(chance{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
+	s.drawEpochs(chance{rand.New(rand.NewPCG(seed, epochStream))})
 	s.stretch()
 	s.Core.Relays = o.Relays
 	return s
@@ -312,7 +313,7 @@ func (s *Settings) String() string {
 	if s.flexible() {
 		text += s.quorums.Tolerates(s.Nodes).String() + "\n"
 	}
-	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim()
+	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim() + s.describeEpochs()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t, relays %d\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Relays)

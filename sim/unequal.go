@@ -56,6 +56,9 @@ func (s *Settings) differ(d chance) {
 	if r.Relays > 0 { // last: without relays nothing is drawn
 		r.Relays = d.below(r.Relays + 2)
 	}
+	if r.NoSkip || r.SkipWait > 0 {
+		s.drawIdle(d)
+	}
 }
 
 // drawScrub chooses how often a member verifies the bodies that it holds, if it does at all.

@@ -51,6 +51,8 @@ type ISS struct {
 	// segments.
 	used   protocol.Index
 	ending bool
+	// due is when this member uses up free slots that hold others up; 0: there are none.
+	due time.Duration
 	// top is the last slot in which anything but a skip is known, as far as later ones may not be in the log.
 	top protocol.Index
 	// early are messages of the next epoch, of earlyBytes.

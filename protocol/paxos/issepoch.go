@@ -40,7 +40,7 @@ func (s *ISS) follow(e *protocol.Entry) {
 // open begins the epoch of the slot after the log's last. cells are those of an earlier life.
 func (s *ISS) open(cells []protocol.Cell) error {
 	s.epoch = s.history.Epoch()
-	s.parts, s.own, s.used, s.ending = nil, nil, 0, false
+	s.parts, s.own, s.used, s.ending, s.due = nil, nil, 0, false, 0
 	if s.epoch == nil {
 		return nil
 	}
@@ -110,10 +110,28 @@ func (s *ISS) lead() {
 	s.fill(b)
 	switch {
 	case !b.zero():
+		s.due = 0
 	case s.ending:
-		b.fill()
-	case s.used > 0:
-		b.skipTo(s.used)
+		s.useUp(b, beyond)
+	default:
+		s.useUp(b, s.used)
+	}
+}
+
+// useUp uses up the free slots before one. With SkipWait it first waits for commands to fill them with, from the moment
+// on from which they hold others up. A command that comes meanwhile does not make the wait any longer, so a value of
+// another leader waits once.
+func (s *ISS) useUp(b *broadcast, to protocol.Index) {
+	switch {
+	case !b.room() || b.seg.after(b.prop.end) >= to:
+		s.due = 0
+		return
+	case s.due == 0 && s.cfg.SkipWait > 0:
+		s.due = s.now + s.cfg.SkipWait
+	}
+	if s.now >= s.due {
+		s.due = 0
+		b.skipTo(to)
 	}
 }
 

@@ -64,21 +64,19 @@ func (b *broadcast) propose(e protocol.Entry) {
 
 // skipTo uses up the free slots before one: it skips them, but for the last one of the segment. From the value there
 // follows whether the leader is suspected (S9), so that gets an empty value. It may come long before the last slots of
-// leaders that have more of them.
+// leaders that have more of them. With NoSkip all of them get it: nothing is ⊥ then without votes, as in the thesis
+// before its optimisation.
 func (b *broadcast) skipTo(to protocol.Index) {
 	for b.room() {
 		i := b.seg.after(b.prop.end)
 		if i >= to {
 			return
 		}
-		if i == b.seg.last && b.s.cfg.Mutant != MutantSkipLast {
+		if b.s.cfg.NoSkip || i == b.seg.last && b.s.cfg.Mutant != MutantSkipLast {
 			b.propose(protocol.NewEmpty(b.s.cfg.Self))
-			return
+			continue
 		}
 		b.prop.proposed()
 		b.decide(b.bottom(i))
 	}
 }
-
-// fill uses up all free slots: the epoch is to end.
-func (b *broadcast) fill() { b.skipTo(beyond) }

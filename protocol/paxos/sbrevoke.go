@@ -273,7 +273,8 @@ func (b *broadcast) again(v protocol.Entry) {
 	b.putUp(v)
 }
 
-// free reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4).
+// free reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4). With NoSkip it
+// always needs them.
 func (b *broadcast) free(i protocol.Index) bool {
-	return b.never.has(i) && i != b.seg.last || b.s.cfg.Mutant == MutantSkipElected
+	return b.never.has(i) && i != b.seg.last && !b.s.cfg.NoSkip || b.s.cfg.Mutant == MutantSkipElected
 }

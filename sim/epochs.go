@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Settings of a protocol with epochs: how long epochs are, who leads, and what a leader does that has nothing to
+// propose.
+
+// epochStream is for these settings what stream is for everything else.
+const epochStream = stream + 35
+
+// drawEpochs draws the settings of the epochs. Many runs have the defaults.
+func (s *Settings) drawEpochs(d chance) {
+	if !s.protocol.Core.Epochs {
+		return
+	}
+	if d.yes(0.4) {
+		s.chooseEpochs(d)
+	}
+	if d.yes(0.4) {
+		s.drawIdle(d)
+	}
+	complete, err := s.protocol.Core.Complete(s.Core.Epochs)
+	if err != nil {
+		panic(err) // what is drawn is possible
+	}
+	s.Core.Epochs = complete
+}
+
+// chooseEpochs mostly makes epochs short, so that many of them end in a run.
+func (s *Settings) chooseEpochs(d chance) {
+	least, ban := [...]int{4, 8, 16, 64}[d.below(4)], 1+d.below(4)
+	s.Core.Epochs = protocol.EpochSettings{
+		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.below(4)], EqualShares: d.yes(0.4),
+		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.below(4)],
+		Ban:    ban, MaxBan: ban << d.below(5),
+	}
+}
+
+// drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
+func (s *Settings) drawIdle(d chance) {
+	s.Core.NoSkip = d.yes(0.5)
+	s.Core.SkipWait = 0
+	if d.yes(0.6) {
+		s.Core.SkipWait = d.duration(0, mostSkipWait*s.Heartbeat)
+	}
+}
+
+// mostSkipWait bounds, in heartbeats, how long a leader that has nothing to propose waits.
+const mostSkipWait = 2
+
+// mostSkipWait is how long any member may let another one's value wait; 0: no member waits.
+func (s *Settings) mostSkipWait() time.Duration {
+	if s.Core.NoSkip || s.Core.SkipWait > 0 {
+		return mostSkipWait * s.Heartbeat
+	}
+	return 0
+}
+
+// derive is what the core's instances derive state with; nil: there is none.
+func (s *Settings) derive() func(protocol.Config) protocol.Derived {
+	return s.protocol.Core.Deriving(s.Core.Epochs)
+}
+
+// epochsTold is how a member's directory remembers the settings.
+func (s *Settings) epochsTold() string {
+	if !s.protocol.Core.Epochs {
+		return ""
+	}
+	return s.Core.Epochs.String()
+}
+
+// epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
+// slot before that, in pieces that take so long.
+func (w *World) epochTime(piece time.Duration) time.Duration {
+	if !w.set.protocol.Core.Epochs {
+		return 0
+	}
+	return time.Duration(2*len(w.members)*w.set.Core.Epochs.MinSlots) * piece
+}
+
+func (s *Settings) describeEpochs() string {
+	if !s.protocol.Core.Epochs {
+		return ""
+	}
+	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", s.Core.Epochs, !s.Core.NoSkip, s.Core.SkipWait)
+}
