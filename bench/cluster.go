@@ -78,6 +78,10 @@ type Settings struct {
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`
+	// Epochs, NoSkip and SkipWait are for iss, see Shape.
+	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
+	NoSkip   bool                `json:"no_skip,omitempty"`
+	SkipWait time.Duration       `json:"skip_wait,omitempty"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
 	// emulates links, as braid.Options.Net; only braid's own protocols have that.
 	Cards int    `json:"cards,omitempty"`
@@ -86,7 +90,10 @@ type Settings struct {
 
 // shape is which of braid's own protocols these are settings of.
 func (s *Settings) shape(protocol string) Shape {
-	return Shape{Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
+	return Shape{
+		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
+		Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait,
+	}
 }
 
 // describe says what is set of instances and links, for people: empty, or in brackets.
@@ -100,6 +107,9 @@ func (s *Settings) describe() string {
 	add(s.Instances > 0, "%d instances", s.Instances)
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
+	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
+	add(s.NoSkip, "votes for skips %t", true)
+	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
 	add(s.Net != "", "links %s", s.Net)
@@ -113,6 +123,7 @@ func (s *Settings) describe() string {
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
+	s.Epochs, s.NoSkip, s.SkipWait = only.Epochs, only.NoSkip, only.SkipWait
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/registry"
@@ -23,6 +24,10 @@ type Shape struct {
 	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
 	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
 	Placement string // braid.PlacementCopy or braid.PlacementCode
+	// Epochs, NoSkip and SkipWait are for iss, see braid.Options.
+	Epochs   braid.EpochSettings
+	NoSkip   bool
+	SkipWait time.Duration
 }
 
 // Own reports whether a protocol is one of braid's own.
@@ -52,8 +57,15 @@ func (s Shape) Apply(o *braid.Options) error {
 	case s.CodeK < 0 || s.CodeK != 0 && placement == braid.PlacementCopy:
 		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, unlessCoded(p))
 	}
+	if _, err := p.Core.Complete(s.Epochs); err != nil {
+		return err
+	}
+	if !p.Core.Epochs && (s.NoSkip || s.SkipWait != 0) || s.SkipWait < 0 {
+		return fmt.Errorf("no skips %t, waits %s: protocol %s cannot do that", s.NoSkip, s.SkipWait, s.Protocol)
+	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders = s.Instances, s.Leaders
+	o.Epochs, o.NoSkip, o.SkipWait = s.Epochs, s.NoSkip, s.SkipWait
 	return nil
 }
 
@@ -85,6 +97,9 @@ func (s Shape) Only() Shape {
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
 	}
+	if p == nil || !p.Core.Epochs {
+		s.Epochs, s.NoSkip, s.SkipWait = braid.EpochSettings{}, false, 0
+	}
 	return s
 }
 
@@ -104,7 +119,8 @@ func KeyOf(number uint64) uint64 {
 	return number ^ number>>29
 }
 
-// flags are those of a server that is set up so; its protocol is said elsewhere.
+// flags are those of a server that is set up so; its protocol is said elsewhere. A server has no flags for NoSkip
+// and SkipWait.
 func (s Shape) flags() (flags []string) {
 	if s.Instances != 0 {
 		flags = append(flags, "--instances", strconv.Itoa(s.Instances))
@@ -115,7 +131,23 @@ func (s Shape) flags() (flags []string) {
 	if s.Placement != "" {
 		flags = append(flags, "--placement", s.Placement)
 	}
-	return flags
+	return append(flags, s.epochFlags()...)
+}
+
+// epochFlags are those of settings that are not all left out. What is left out of them is said as the default.
+func (s Shape) epochFlags() []string {
+	p := registry.Find(s.Protocol)
+	if p == nil || s.Epochs == (braid.EpochSettings{}) {
+		return nil
+	}
+	e, err := p.Core.Complete(s.Epochs)
+	if err != nil {
+		return nil // Apply has refused them
+	}
+	return []string{
+		fmt.Sprintf("--epoch-slots=%d-%d", e.MinSlots, e.MaxSlots), fmt.Sprintf("--epoch-equal-shares=%t", e.EqualShares),
+		"--epoch-policy=" + e.Policy, fmt.Sprintf("--epoch-bans=%d-%d", e.Ban, e.MaxBan),
+	}
 }
 
 func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }

@@ -23,12 +23,17 @@ func TestShapeApply(t *testing.T) {
 			Shape{Protocol: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 			braid.Options{Order: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 		},
+		{
+			Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
+			braid.Options{Order: "single", Placement: "copy", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
+		},
 	} {
 		var got braid.Options
 		if err := c.shape.Apply(&got); err != nil {
 			t.Errorf("%+v: %v", c.shape, err)
 		}
-		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders {
+		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
+			got.Epochs != c.want.Epochs || got.NoSkip != c.want.NoSkip || got.SkipWait != c.want.SkipWait {
 			t.Errorf("%+v: %+v", c.shape, got)
 		}
 	}
@@ -37,12 +42,24 @@ func TestShapeApply(t *testing.T) {
 	}
 }
 
+func TestShapeRefusesEpochs(t *testing.T) {
+	for _, s := range []Shape{
+		{Protocol: "raft", Epochs: braid.EpochSettings{Policy: "simple"}}, {Protocol: "raft", NoSkip: true}, {Protocol: "raft", SkipWait: time.Second},
+		{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 33}}, {Protocol: "iss", SkipWait: -time.Second},
+	} {
+		if err := s.Apply(&braid.Options{}); err == nil {
+			t.Errorf("%+v is taken", s)
+		}
+	}
+}
+
 // A contestant is set up like the one that it is compared with, as far as it has what that has.
 func TestShapeOnly(t *testing.T) {
-	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"}
+	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1}
 	for protocol, want := range map[string]Shape{
 		"raft":      {Protocol: "raft"},
 		"craft":     {Protocol: "craft", CodeK: 2},
+		"iss":       {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1},
 		"etcd-raft": {Protocol: "etcd-raft"},
 		"niagara":   {Protocol: "niagara", CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"},
 	} {
@@ -56,6 +73,13 @@ func TestShapeOnly(t *testing.T) {
 	}
 	if got := (Shape{Protocol: "niagara", CodeK: 2, Instances: 3}).Only(); got.CodeK != 0 || !slices.Equal(got.flags(), []string{"--instances", "3"}) {
 		t.Errorf("%+v, flags %q", got, got.flags())
+	}
+}
+
+func TestShapeFlagsOfEpochs(t *testing.T) {
+	s := Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, EqualShares: true, Policy: "simple", Ban: 4, MaxBan: 4}}
+	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple", "--epoch-bans=4-4"}; !slices.Equal(s.flags(), want) {
+		t.Errorf("flags %q", s.flags())
 	}
 }
 

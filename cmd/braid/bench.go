@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/transport/netspec"
 )
 
@@ -123,6 +124,9 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
 	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0, "commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
 	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
+	settings.EpochFlags(fl, &s.Epochs)
+	fl.BoolVar(&s.NoSkip, "no-skip", false, "with iss: a leader that has nothing to propose has empty values decided by votes")
+	fl.DurationVar(&s.SkipWait, "skip-wait", 0, "with iss: how long a leader that has nothing to propose waits before it skips")
 	fl.IntVar(&s.CodeK, "code-k", 0, "where large commands are coded: how many fragments make one of 16 KiB or more whole, at most (0: the protocol's default)")
 	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
 	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")

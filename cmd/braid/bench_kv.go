@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/workload"
+	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/transport/netspec"
 )
 
@@ -95,6 +96,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
 	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
+	settings.EpochFlags(fl, &f.shape.Epochs)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")

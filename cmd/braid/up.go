@@ -44,7 +44,7 @@ func newUpCommand() *cobra.Command {
 endpoints and "ready" once every member is ready by its /readyz. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
-ports, protocol, placement, instances, --code-k and --net; another --net takes its place, and
+ports, protocol, placement, instances, --code-k, the epochs and --net; another --net takes its place, and
 --net= ends it. What else the members are to do is said anew each time. Each member's log is in the
 data directory, as m1.log, m2.log and so on.
 
@@ -158,8 +158,27 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("code-k") && f.log.Cuts() {
 		f.log.CodeK = m.CodeK
 	}
+	if f.log.Protocol == m.Protocol {
+		if err := f.resumeEpochs(m.Epochs, given); err != nil {
+			return err
+		}
+	}
 	if !given("net") && m.Net != "" {
 		return f.logFlags.Set("net", m.Net)
+	}
+	return nil
+}
+
+// resumeEpochs fills in what the command line does not say of the epochs.
+func (f *upFlags) resumeEpochs(had string, given func(flag string) bool) error {
+	for _, arg := range strings.Fields(had) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if given(name) {
+			continue
+		}
+		if err := f.logFlags.Set(name, value); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -205,7 +224,7 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Net: f.log.Net,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Epochs: strings.Join(settings.EpochArgs(f.log.Epochs), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -222,7 +241,7 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 }
 
 // manifestFlags are those of settings.Log that the data directory keeps.
-var manifestFlags = []string{"protocol", "placement", "instances", "code-k"}
+var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k"}, settings.EpochNames...)
 
 // memberFlags are the flags of a member's own process.
 func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
@@ -235,6 +254,7 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
 		"--code-k=" + strconv.Itoa(m.CodeK), "--log-level=" + f.logLevel,
 	}
+	flags = append(flags, settings.EpochArgs(f.log.Epochs)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {
 			return

@@ -153,6 +153,22 @@ func TestResumeKeepsNamesAndPorts(t *testing.T) {
 	}
 }
 
+// Other epochs would follow from the log that is there.
+func TestResumeKeepsTheEpochs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	iss := Spec{Nodes: 1, BasePort: AnyPort, Protocol: "iss", Placement: "copy", Instances: 1, Epochs: "--epoch-slots=32"}
+	for _, said := range []string{iss.Epochs, iss.Epochs, ""} {
+		h := launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = iss; o.Spec.Epochs = said })
+		require.Equal(t, "--epoch-slots=32", h.next(Prepared).Manifest.Epochs)
+		h.next(Ready)
+		require.NoError(t, h.end())
+	}
+	h := launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = iss; o.Spec.Epochs = "--epoch-slots=64" })
+	var conflict *ConflictError
+	require.ErrorAs(t, h.result(), &conflict)
+	require.Contains(t, conflict.Error(), "epochs --epoch-slots=32, not --epoch-slots=64")
+}
+
 func TestCards(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	woven := Spec{Nodes: 2, BasePort: AnyPort, Cards: 3, Protocol: "niagara", Placement: "copy", Instances: 4}

@@ -34,6 +34,7 @@ type Spec struct {
 	Placement string
 	CodeK     int
 	Instances int    // what the cluster begins with
+	Epochs    string // flags that say how the protocol's epochs are; "": it has none
 	Net       string // how links are emulated, from now on
 }
 
@@ -45,14 +46,16 @@ const AnyPort = -1
 
 // Manifest is what stays the same over the life of a data directory, and Net.
 type Manifest struct {
-	Format    int      `json:"format"` // manifestFormat
-	Token     string   `json:"token"`  // drawn at random: clusters never mix
-	Protocol  string   `json:"protocol"`
-	Placement string   `json:"placement"`
-	CodeK     int      `json:"code_k,omitempty"`
-	Instances int      `json:"instances"`
-	Net       string   `json:"net,omitempty"`
-	Members   []Member `json:"members"`
+	Format    int    `json:"format"` // manifestFormat
+	Token     string `json:"token"`  // drawn at random: clusters never mix
+	Protocol  string `json:"protocol"`
+	Placement string `json:"placement"`
+	CodeK     int    `json:"code_k,omitempty"`
+	Instances int    `json:"instances"`
+	// Epochs are flags. A directory of an earlier program has none: members go by their own directories.
+	Epochs  string   `json:"epochs,omitempty"`
+	Net     string   `json:"net,omitempty"`
+	Members []Member `json:"members"`
 }
 
 const manifestFormat = 1
@@ -186,6 +189,10 @@ func (m *Manifest) conflict(dir string, spec Spec) error {
 	if m.CodeK != spec.CodeK {
 		code = &ConflictError{dir, "code-k", strconv.Itoa(m.CodeK), strconv.Itoa(spec.CodeK)}
 	}
+	epochs := spec.Epochs
+	if m.Epochs == "" {
+		epochs = ""
+	}
 	return errors.Join(
 		number("nodes", len(m.Members), spec.Nodes),
 		number("cards", len(m.Members[0].PeerAddrs()), spec.Cards),
@@ -194,6 +201,7 @@ func (m *Manifest) conflict(dir string, spec Spec) error {
 		text("protocol", m.Protocol, spec.Protocol),
 		text("placement", m.Placement, spec.Placement),
 		code,
+		text("epochs", m.Epochs, epochs),
 	)
 }
 
@@ -202,7 +210,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
-		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Net: spec.Net}
+		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Epochs: spec.Epochs, Net: spec.Net}
 	all, err := choosePorts(spec)
 	if err != nil {
 		return nil, err

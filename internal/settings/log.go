@@ -25,7 +25,7 @@ const (
 // defaultProtocol is the protocol if none is given.
 const defaultProtocol = "raft"
 
-// Log is how a cluster keeps its log. Protocol, Placement and CodeK are the same on all
+// Log is how a cluster keeps its log. Protocol, Placement, CodeK and Epochs are the same on all
 // members, and so are Instances and Leaders as long as the cluster is new; the rest may
 // differ. Sizes are in bytes.
 type Log struct {
@@ -36,6 +36,8 @@ type Log struct {
 
 	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
 	ExtraWhole int // whole copies beyond those that are needed, where any are
+
+	Epochs protocol.EpochSettings // of a protocol that has epochs; the same on all members, for ever
 
 	MaxRequestBytes uint
 	LargeValueBytes int // 0: default; negative: none is large
@@ -52,6 +54,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Placement, "placement", "", "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)")
 	f.IntVar(&l.Instances, "instances", 0, "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)")
 	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
+	EpochFlags(f, &l.Epochs)
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
@@ -97,7 +100,7 @@ func (l *Log) Complete() error {
 		return err
 	}
 	l.weave()
-	return errors.Join(l.checkInstances(), l.checkCode(), l.checkBytes())
+	return errors.Join(l.checkInstances(), l.checkEpochs(), l.checkCode(), l.checkBytes())
 }
 
 // choose checks protocol and placement, and fills in the protocol's own placement. Two ways to ask

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.uber.org/zap"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 func load(args []string, environ ...string) (*Settings, error) {
@@ -103,6 +105,13 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=craft --code-k=65", "--code-k 65: it is 0 to 64"},
 		{"--protocol=craft --code-k=-1", "--code-k -1: it is 0 to 64"},
 		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
+		{"--epoch-slots=64", "have a meaning only with --protocol iss: raft has no epochs"},
+		{"--protocol=iss --epoch-slots=48", "must be powers of two"},
+		{"--protocol=iss --epoch-slots=64-32", "must be powers of two"},
+		{"--protocol=iss --epoch-slots=0", `"0" is not a positive number`},
+		{"--protocol=iss --epoch-slots=64-", `"64-" is not a positive number`},
+		{"--protocol=iss --epoch-policy=none", `policy "none" is none of simple, backoff, blacklist, combined`},
+		{"--protocol=iss --epoch-bans=9-8", "bans of 9 to 8 epochs"},
 		{"--large-value-bytes=1023", "--large-value-bytes must be at least 1024"},
 		{"--body-cache-bytes=0", "--body-cache-bytes must be positive"},
 		{"--scrub-rate=-1", "--scrub-rate is negative"},
@@ -135,6 +144,37 @@ func TestPlacementFollowsProtocol(t *testing.T) {
 		require.Equal(t, c.placement, s.Placement, c.args)
 		require.Equal(t, 1, s.Instances, c.args)
 		require.Empty(t, s.Leaders, c.args)
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want protocol.EpochSettings
+	}{
+		{"", protocol.EpochSettings{MinSlots: 64, MaxSlots: 1024, Policy: "combined", Ban: 8, MaxBan: 256}},
+		{"--epoch-slots=32 --epoch-equal-shares", protocol.EpochSettings{MinSlots: 32, MaxSlots: 32, EqualShares: true, Policy: "combined", Ban: 8, MaxBan: 256}},
+		{"--epoch-slots=32-128 --epoch-policy=backoff --epoch-bans=1-4", protocol.EpochSettings{MinSlots: 32, MaxSlots: 128, Policy: "backoff", Ban: 1, MaxBan: 4}},
+		{"--epoch-slots= --epoch-policy=simple", protocol.EpochSettings{MinSlots: 64, MaxSlots: 1024, Policy: "simple", Ban: 8, MaxBan: 256}},
+	} {
+		s, err := load(append(strings.Fields(c.args), "--protocol=iss"))
+		require.NoError(t, err, c.args)
+		require.Equal(t, c.want, s.Epochs, c.args)
+	}
+	s, err := load(nil)
+	require.NoError(t, err)
+	require.Zero(t, s.Epochs, "raft has none")
+}
+
+// up gives its members the flags as they print.
+func TestEpochFlagsPrintWhatTheyRead(t *testing.T) {
+	for _, text := range []string{"", "64", "64-1024"} {
+		var least, most, again, more int
+		b := bounds{&least, &most}
+		require.NoError(t, b.Set(text))
+		require.Equal(t, text, b.String())
+		require.NoError(t, bounds{&again, &more}.Set(b.String()))
+		require.Equal(t, [2]int{least, most}, [2]int{again, more})
 	}
 }
 
