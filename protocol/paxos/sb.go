@@ -148,6 +148,9 @@ func (b *broadcast) decide(v protocol.Entry) {
 		delete(b.acc.ahead, next)
 	}
 	b.acc.extend(b.upto)
+	if mine, ok := b.values[i]; ok && !same(&mine, &v) {
+		b.giveWay()
+	}
 	delete(b.values, i)
 	if b.prop.phase != idle {
 		b.prop.forget(b.upto)
@@ -171,10 +174,13 @@ func (b *broadcast) compare(v *protocol.Entry) {
 		}
 		had = b.s.log.At(v.Index)
 	}
-	if had.Kind != v.Kind || had.ID != v.ID || had.Digest != v.Digest {
+	if !same(&had, v) {
 		b.twice = v.Index
 	}
 }
+
+// same reports whether two entries of a slot are the same value.
+func same(a, b *protocol.Entry) bool { return a.Kind == b.Kind && a.ID == b.ID && a.Digest == b.Digest }
 
 // vote accepts an entry under what is promised.
 func (b *broadcast) vote(v protocol.Entry) {
@@ -213,7 +219,9 @@ func (b *broadcast) promiseTo(from protocol.MemberID, ballot Ballot) {
 	b.s.ending = true // nobody waits for the epoch's end longer than it takes
 }
 
-// giveWay ends what this member proposes.
+// giveWay ends what this member proposes. It also does so when it learns that something else was decided in a slot in
+// which it proposed. Some others may have accepted its value, and would take that as decided if this member told them
+// under its ballot up to where it knows everything to be decided.
 func (b *broadcast) giveWay() {
 	b.prop, b.values, b.peers, b.never = proposer{seg: b.seg}, nil, nil, nil
 	b.rest()
@@ -298,6 +306,11 @@ func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p ISSPa
 // pass takes in that the log begins after some slots of the segment.
 func (b *broadcast) pass() {
 	b.catchUp()
+	for i := b.seg.first; i <= min(b.s.log.Base, b.seg.last); i = b.seg.after(i) {
+		if _, ok := b.values[i]; ok { // somebody else had it decided, and this member does not know as what
+			b.giveWay()
+		}
+	}
 	for next := b.seg.after(b.upto); b.acc.ahead[next]; next = b.seg.after(next) {
 		b.upto = next
 		delete(b.acc.ahead, next)
