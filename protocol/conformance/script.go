@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -15,7 +16,7 @@ import (
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups] [quorums=4/2]
+//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups] [quorums=4/2] [no-skip] [skip-wait=paces]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
@@ -89,8 +90,9 @@ var commands = map[string]func(*script, args){
 		if err != nil {
 			a.d.Fatalf(a.t, "%v", err)
 		}
+		noSkip, wait := a.d.HasArg("no-skip"), time.Duration(a.num("skip-wait", 0))*Pace
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
-			c.Mutant, c.MaxFrameBytes, c.Relays = mutant, frame, relays
+			c.Mutant, c.MaxFrameBytes, c.Relays, c.NoSkip, c.SkipWait = mutant, frame, relays, noSkip, wait
 			quorums.Set(c)
 		}))
 		s.net.Options = s.options

@@ -1,0 +1,59 @@
+package braid_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// Settings of epochs are only taken by a protocol that has epochs, and only if they are possible.
+func TestEpochsThatMakeNoSense(t *testing.T) {
+	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}
+	for name, o := range map[string]braid.Options{
+		"epochs of raft":     {Epochs: braid.EpochSettings{Policy: "simple"}},
+		"no skips of raft":   {NoSkip: true},
+		"a wait of raft":     {SkipWait: time.Second},
+		"a negative wait":    {Protocol: "iss", SkipWait: -time.Second},
+		"no power of two":    {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 48}},
+		"bounds in disorder": {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 64, MaxSlots: 32}},
+		"an unknown policy":  {Protocol: "iss", Epochs: braid.EpochSettings{Policy: "all"}},
+		"bans in disorder":   {Protocol: "iss", Epochs: braid.EpochSettings{Ban: 9, MaxBan: 8}},
+	} {
+		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members
+		var wrong *braid.OptionError
+		if n, err := braid.Open(o, newCounts()); !errors.As(err, &wrong) {
+			if err == nil {
+				_ = n.Close()
+			}
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// A member that came back with other settings would compute other epochs from its log. It does not start. With those that it
+// had it goes on, with another NoSkip too, which is its own.
+func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
+	t.Parallel()
+	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond
+	c := newCluster(t, 3, func(o *braid.Options) {
+		o.Protocol, o.Epochs, o.SkipWait, o.NoSkip = "iss", set, wait, o.Self == 2
+	})
+	c.led()
+	acked := c.fill("x", 100) // several epochs
+	c.stop(3)
+	begun := set
+	for _, other := range []braid.EpochSettings{{}, {MinSlots: 16, MaxSlots: 32, EqualShares: true, Policy: "backoff"}, {MinSlots: 16, MaxSlots: 16, Policy: "backoff"}} {
+		set = other
+		var refused *braid.DirError
+		err := c.open(c.members[2], false)
+		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "was begun with epochs of")
+	}
+	set, wait = begun, 0
+	c.start(c.members[2], false)
+	c.verify(append(acked, c.fill("y", 20)...))
+}
