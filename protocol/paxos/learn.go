@@ -103,6 +103,7 @@ func (s *Paxos) learnNext(e *protocol.Entry) {
 
 // learn takes over what is decided in the slot after the last.
 func (s *Paxos) learn(e protocol.Entry) {
+	s.superseded(&e)
 	s.leaving = nil
 	voters := s.conf.Voters()
 	if e.Kind == protocol.EntryConfig {
@@ -125,6 +126,14 @@ func (s *Paxos) learn(e protocol.Entry) {
 		s.obeyConfig(voters)
 	} else if e.Index == s.log.ConfigAt+1 {
 		s.configSettled()
+	}
+}
+
+// superseded: a leader that learns that something else was decided in a slot in which it proposed gives way. Some others may
+// have accepted its value, and would take that as decided if it told them under its ballot up to where all is decided.
+func (s *Paxos) superseded(e *protocol.Entry) {
+	if v, ok := s.acc.votes[e.Index]; ok && s.role == protocol.Leader && v.ballot == s.ballot && !same(&v.entry, e) {
+		s.giveWay()
 	}
 }
 
