@@ -128,7 +128,18 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 		}
 		return nil, err
 	}
-	return &Node{r: r, opt: o}, nil
+	n := &Node{r: r, opt: o}
+	n.tellTolerance()
+	return n, nil
+}
+
+// tellTolerance says what the cluster bears, if that is not what majorities do. A member that joins does not know yet
+// who votes.
+func (n *Node) tellTolerance() {
+	config := n.r.Status().Config
+	if quorums := n.opt.quorums(); !quorums.Majority() && len(config.Members) > 0 {
+		n.opt.Logger.Warn(quorums.Tolerates(len(config.Voters())).String())
+	}
 }
 
 func listen(addrs []string) ([]net.Listener, error) {
@@ -163,6 +174,7 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 	case PlacementRS:
 		c.MaxK = o.CodeK
 	}
+	o.quorums().Set(&c)
 	p := registry.Find(o.Protocol)
 	if p.Quorums != nil {
 		q, err := p.Quorums(len(o.Members), o.CodeK)
@@ -179,7 +191,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(),
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/replica"
 )
@@ -56,6 +57,11 @@ type Options struct {
 	// Protocol is one of [Protocols], by default "raft". It must be the same on all members. It
 	// brings its own Order and Placement, which are the defaults of these options.
 	Protocol string
+
+	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/multi-paxos.md):
+	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2". It must be the same on all
+	// members, and never changes. What the cluster bears then is said to Logger when a member starts.
+	Quorums string
 
 	// Epochs says how a protocol with epochs cuts its log and who leads (docs/iss.md). It must be the same
 	// on all members, and never changes: a directory that was begun with others is not opened.
@@ -204,6 +210,11 @@ func (o *Options) choose() error {
 	if err != nil {
 		return &OptionError{"Placement", err.Error()}
 	}
+	quorums, err := p.Flexible(o.Quorums, 0)
+	if err != nil {
+		return &OptionError{"Quorums", err.Error()}
+	}
+	o.Quorums = quorums.String()
 	if o.Epochs, err = p.Core.Complete(o.Epochs); err != nil {
 		return &OptionError{"Epochs", err.Error()}
 	}
@@ -243,10 +254,19 @@ func (o *Options) settings() []replica.Setting {
 		{Name: "election-timeout", Value: o.ElectionTimeout.String()},
 		{Name: "lease-reads", Value: strconv.FormatBool(o.LeaseReads)},
 	}
+	if !o.quorums().Majority() {
+		all = append(all, replica.Setting{Name: "quorums", Value: o.Quorums})
+	}
 	if text := o.epochs(); text != "" {
 		all = append(all, replica.Setting{Name: "epochs", Value: text})
 	}
 	return all
+}
+
+// quorums are those that Quorums names, once complete has seen it.
+func (o *Options) quorums() quorum.System {
+	y, _ := quorum.Parse(o.Quorums)
+	return y
 }
 
 // epochs tells the settings of the epochs; "": there are none.

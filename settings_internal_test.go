@@ -18,6 +18,7 @@ var compared = map[string]func(*Options){
 	"Placement":       func(o *Options) { o.Placement = PlacementCode },
 	"CodeK":           func(o *Options) { o.CodeK = 2 },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
+	"Quorums":         func(o *Options) { o.Quorums = "2/2" },
 	"Epochs":          func(o *Options) { o.Epochs.Policy = "simple" },
 	"LeaseReads":      func(o *Options) { o.LeaseReads = true },
 }
@@ -63,6 +64,12 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 			plain = settings(iss)
 			epochs := change
 			change = func(o *Options) { iss(o); epochs(o) }
+		}
+		if name == "Quorums" {
+			paxos := func(o *Options) { o.Protocol, o.Order = "multi-paxos", OrderSingle }
+			plain = settings(paxos)
+			quorums := change
+			change = func(o *Options) { paxos(o); quorums(o) }
 		}
 		if slices.Equal(plain, settings(change)) {
 			t.Errorf("another %s is not seen", name)

@@ -284,7 +284,7 @@ func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
 	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
-	require.ErrorContains(t, err, "has format 5, this program knows 4")
+	require.ErrorContains(t, err, "has format 6, this program knows 5")
 }
 
 // From the log that is there other settings would make other epochs, and promises would be about other slots.
@@ -302,12 +302,12 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 		{begun: "", told: fixed, refused: `not "slots 32-32`},
 	} {
 		fs := vfs.NewMem()
-		_, lock, err := Enter(fs, "d", Owner{7, 1, c.begun}, counter())
+		_, lock, err := Enter(fs, "d", Owner{7, 1, c.begun, ""}, counter())
 		require.NoError(t, err)
 		require.NoError(t, lock.Close())
 		_, err = Begin(fs, "d", 7, 1, 1) // woven or not, the format is the latest that it needs
 		require.NoError(t, err)
-		life, lock, err := Enter(fs, "d", Owner{7, 1, c.told}, counter())
+		life, lock, err := Enter(fs, "d", Owner{7, 1, c.told, ""}, counter())
 		id, damaged := readIdentity(fs, "d", 7, 1)
 		require.NoError(t, damaged)
 		if c.refused != "" {
@@ -320,6 +320,36 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, life.Life)
 		require.Equal(t, max(c.format, formatWoven), id.Format)
+		require.NoError(t, lock.Close())
+	}
+}
+
+// Members that elect by other quorums than those that decided may not know what was decided.
+func TestADirectoryKeepsItsQuorums(t *testing.T) {
+	for _, c := range []struct {
+		begun, told string
+		format      int
+	}{
+		{"", "majority", formatSingle}, {"majority", "", formatSingle}, {"4/2", "4/2", formatQuorums},
+		{"4/2", "majority", 0}, {"4/2", "", 0}, {"majority", "4/2", 0}, {"4/2", "grid:2", 0},
+	} {
+		fs := vfs.NewMem()
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Quorums: c.begun}, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Quorums: c.told}, counter())
+		id, damaged := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, damaged)
+		if c.format == 0 {
+			var refused *member.DirError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, "was begun with quorums")
+			require.EqualValues(t, 1, id.Incarnation, "no life began")
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 2, life.Life)
+		require.Equal(t, c.format, id.Format)
 		require.NoError(t, lock.Close())
 	}
 }

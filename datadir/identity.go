@@ -39,6 +39,8 @@ type identity struct {
 	// Epochs tells the settings of the epochs with which the member's first life began; "": there were
 	// none, or the program knew one choice only.
 	Epochs string `json:"epochs,omitempty"`
+	// Quorums tells with which quorums the member's first life began; "": majorities.
+	Quorums string `json:"quorums,omitempty"`
 }
 
 // Owner is who enters a directory, and what may never differ between two lives there.
@@ -47,7 +49,11 @@ type Owner struct {
 	Member  protocol.MemberID
 	// Epochs tells the settings of the epochs; "": there are none.
 	Epochs string
+	// Quorums tells which quorums the cluster has; "": majorities.
+	Quorums string
 }
+
+const majority = "majority"
 
 // onlyEpochs are the settings of the epochs of all directories that do not tell theirs.
 const onlyEpochs = "slots 64-1024, shares by load, policy combined, bans 8-256"
@@ -66,7 +72,9 @@ const (
 	formatWoven = 3
 	// formatEpochs: the epochs have other settings than earlier programs know.
 	formatEpochs = 4
-	newestFormat = formatEpochs
+	// formatQuorums: quorums are no majorities, which earlier programs would take them for.
+	formatQuorums = 5
+	newestFormat  = formatQuorums
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
@@ -85,7 +93,7 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 		err = member.Forgotten(who.Member, id.Forgot)
 	}
 	if err == nil {
-		err = id.fix(dir, who.Epochs)
+		err = errors.Join(id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 	}
 	if err == nil {
 		id.live(chance)
@@ -112,6 +120,21 @@ func (id *identity) fix(dir, epochs string) error {
 	}
 	if epochs != onlyEpochs {
 		id.Format = max(id.Format, formatEpochs)
+	}
+	return nil
+}
+
+// fixQuorums does the same with the quorums. With others a leader could be elected by members that know nothing of what
+// was decided.
+func (id *identity) fixQuorums(dir, quorums string) error {
+	if id.Incarnation == 0 && quorums != majority {
+		id.Quorums = quorums
+	}
+	if had := cmp.Or(id.Quorums, majority); had != quorums {
+		return &member.DirError{Dir: dir, Detail: fmt.Sprintf("was begun with quorums %q, not %q: they never change", had, quorums)}
+	}
+	if quorums != majority {
+		id.Format = max(id.Format, formatQuorums)
 	}
 	return nil
 }

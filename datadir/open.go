@@ -36,6 +36,8 @@ type Config struct {
 	Derive member.Derive
 	// Epochs tells the settings of the epochs; "": there are none.
 	Epochs string
+	// Quorums tells which quorums the cluster has; "": majorities.
+	Quorums string
 	// LogSegment and BodySegment are how many bytes these files have.
 	LogSegment, BodySegment int64
 }
@@ -68,7 +70,7 @@ func Open(c Config) (*Opened, error) {
 	if err := DropBallast(c.FS, c.Dir); err != nil {
 		return nil, err
 	}
-	own, lock, err := Enter(c.FS, c.Dir, Owner{c.Cluster, c.Self, c.Epochs}, c.Chance)
+	own, lock, err := Enter(c.FS, c.Dir, Owner{c.Cluster, c.Self, c.Epochs, c.Quorums}, c.Chance)
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,8 @@ type Options struct {
 	Derive member.Derive
 	// Epochs tells the settings of the epochs, which a directory keeps; "": there are none.
 	Epochs string
+	// Quorums tells which quorums the cluster has, which a directory keeps too.
+	Quorums string
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
@@ -120,6 +122,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums, LogSegment: segment, BodySegment: segment,
 	}
 }

@@ -473,7 +473,7 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	core := m.w.set.protocol.Core
 	return datadir.Config{
 		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: m.w.set.begin(), Members: first.Members, Machine: sm,
-		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }
 
