@@ -78,6 +78,8 @@ type Settings struct {
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`
+	// Quorums are for multi-paxos and iss, see Shape.
+	Quorums string `json:"quorums,omitempty"`
 	// Epochs, NoSkip and SkipWait are for iss, see Shape.
 	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
 	NoSkip   bool                `json:"no_skip,omitempty"`
@@ -92,7 +94,7 @@ type Settings struct {
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait,
+		Quorums: s.Quorums, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait,
 	}
 }
 
@@ -107,6 +109,7 @@ func (s *Settings) describe() string {
 	add(s.Instances > 0, "%d instances", s.Instances)
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
+	add(s.Quorums != "", "quorums %s", s.Quorums)
 	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
 	add(s.NoSkip, "votes for skips %t", true)
 	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
@@ -123,6 +126,7 @@ func (s *Settings) describe() string {
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
+	s.Quorums = only.Quorums
 	s.Epochs, s.NoSkip, s.SkipWait = only.Epochs, only.NoSkip, only.SkipWait
 	return s
 }

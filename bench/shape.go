@@ -24,6 +24,8 @@ type Shape struct {
 	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
 	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
 	Placement string // braid.PlacementCopy or braid.PlacementCode
+	// Quorums are for multi-paxos and iss, see braid.Options; "": majorities.
+	Quorums string
 	// Epochs, NoSkip and SkipWait are for iss, see braid.Options.
 	Epochs   braid.EpochSettings
 	NoSkip   bool
@@ -57,6 +59,9 @@ func (s Shape) Apply(o *braid.Options) error {
 	case s.CodeK < 0 || s.CodeK != 0 && placement == braid.PlacementCopy:
 		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, unlessCoded(p))
 	}
+	if _, err := p.Flexible(s.Quorums, 0); err != nil {
+		return err
+	}
 	if _, err := p.Core.Complete(s.Epochs); err != nil {
 		return err
 	}
@@ -65,7 +70,7 @@ func (s Shape) Apply(o *braid.Options) error {
 	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders = s.Instances, s.Leaders
-	o.Epochs, o.NoSkip, o.SkipWait = s.Epochs, s.NoSkip, s.SkipWait
+	o.Quorums, o.Epochs, o.NoSkip, o.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
 	return nil
 }
 
@@ -96,6 +101,9 @@ func (s Shape) Only() Shape {
 	}
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
+	}
+	if p == nil || !p.Core.Flexible {
+		s.Quorums = ""
 	}
 	if p == nil || !p.Core.Epochs {
 		s.Epochs, s.NoSkip, s.SkipWait = braid.EpochSettings{}, false, 0
@@ -130,6 +138,9 @@ func (s Shape) flags() (flags []string) {
 	}
 	if s.Placement != "" {
 		flags = append(flags, "--placement", s.Placement)
+	}
+	if s.Quorums != "" {
+		flags = append(flags, "--quorums", s.Quorums)
 	}
 	return append(flags, s.epochFlags()...)
 }

@@ -23,6 +23,7 @@ func TestShapeApply(t *testing.T) {
 			Shape{Protocol: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 			braid.Options{Order: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 		},
+		{Shape{Protocol: "multi-paxos", Quorums: "4/2"}, braid.Options{Order: "single", Placement: "copy", Quorums: "4/2"}},
 		{
 			Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
 			braid.Options{Order: "single", Placement: "copy", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
@@ -33,7 +34,7 @@ func TestShapeApply(t *testing.T) {
 			t.Errorf("%+v: %v", c.shape, err)
 		}
 		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
-			got.Epochs != c.want.Epochs || got.NoSkip != c.want.NoSkip || got.SkipWait != c.want.SkipWait {
+			got.Quorums != c.want.Quorums || got.Epochs != c.want.Epochs || got.NoSkip != c.want.NoSkip || got.SkipWait != c.want.SkipWait {
 			t.Errorf("%+v: %+v", c.shape, got)
 		}
 	}
@@ -44,7 +45,7 @@ func TestShapeApply(t *testing.T) {
 
 func TestShapeRefusesEpochs(t *testing.T) {
 	for _, s := range []Shape{
-		{Protocol: "raft", Epochs: braid.EpochSettings{Policy: "simple"}}, {Protocol: "raft", NoSkip: true}, {Protocol: "raft", SkipWait: time.Second},
+		{Protocol: "raft", Epochs: braid.EpochSettings{Policy: "simple"}}, {Protocol: "raft", NoSkip: true}, {Protocol: "raft", Quorums: "2/2"}, {Protocol: "iss", Quorums: "2"}, {Protocol: "raft", SkipWait: time.Second},
 		{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 33}}, {Protocol: "iss", SkipWait: -time.Second},
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil {
@@ -55,11 +56,11 @@ func TestShapeRefusesEpochs(t *testing.T) {
 
 // A contestant is set up like the one that it is compared with, as far as it has what that has.
 func TestShapeOnly(t *testing.T) {
-	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1}
+	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Quorums: "3/2", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1}
 	for protocol, want := range map[string]Shape{
 		"raft":      {Protocol: "raft"},
 		"craft":     {Protocol: "craft", CodeK: 2},
-		"iss":       {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1},
+		"iss":       {Protocol: "iss", Quorums: "3/2", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1},
 		"etcd-raft": {Protocol: "etcd-raft"},
 		"niagara":   {Protocol: "niagara", CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"},
 	} {

@@ -124,6 +124,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
 	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0, "commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
 	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
+	settings.QuorumFlag(fl, &s.Quorums)
 	settings.EpochFlags(fl, &s.Epochs)
 	fl.BoolVar(&s.NoSkip, "no-skip", false, "with iss: a leader that has nothing to propose has empty values decided by votes")
 	fl.DurationVar(&s.SkipWait, "skip-wait", 0, "with iss: how long a leader that has nothing to propose waits before it skips")
@@ -208,6 +209,13 @@ func completeRounds(rounds *int, given bool, contestants int) error {
 func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	if err := f.complete(cmd); err != nil {
 		return err
+	}
+	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Quorums, f.config.Nodes)
+	if err != nil {
+		return usageError{err}
+	}
+	if line != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), line)
 	}
 	if f.out != "" {
 		if err := os.MkdirAll(f.out, 0o755); err != nil { // before minutes of measuring

@@ -44,7 +44,7 @@ func newUpCommand() *cobra.Command {
 endpoints and "ready" once every member is ready by its /readyz. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
-ports, protocol, placement, instances, --code-k, the epochs and --net; another --net takes its place, and
+ports, protocol, placement, instances, --code-k, --quorums, the epochs and --net; another --net takes its place, and
 --net= ends it. What else the members are to do is said anew each time. Each member's log is in the
 data directory, as m1.log, m2.log and so on.
 
@@ -158,6 +158,9 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("code-k") && f.log.Cuts() {
 		f.log.CodeK = m.CodeK
 	}
+	if f.log.Protocol == m.Protocol && !given("quorums") {
+		f.log.Quorums = m.Quorums
+	}
 	if f.log.Protocol == m.Protocol {
 		if err := f.resumeEpochs(m.Epochs, given); err != nil {
 			return err
@@ -200,7 +203,11 @@ func (f *upFlags) check() error {
 		return fmt.Errorf("--restore begins a new cluster, and %s holds one: choose another --data", f.data)
 	}
 	_, lanes := lanePrefixes(f.log.LanePrefixes)
-	return errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes)
+	if err := errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes); err != nil {
+		return err
+	}
+	_, err := settings.Tolerance(f.log.Protocol, f.log.Quorums, f.nodes)
+	return err
 }
 
 // published waits until all members have published their client URLs. Then the list of members is
@@ -224,7 +231,7 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Epochs: strings.Join(settings.EpochArgs(f.log.Epochs), " "), Net: f.log.Net,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.log.Quorums, Epochs: strings.Join(settings.EpochArgs(f.log.Epochs), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -241,7 +248,7 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 }
 
 // manifestFlags are those of settings.Log that the data directory keeps.
-var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k"}, settings.EpochNames...)
+var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k", "quorums"}, settings.EpochNames...)
 
 // memberFlags are the flags of a member's own process.
 func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir string) []string {
@@ -252,7 +259,7 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--listen-peer-urls=" + peerURLs, "--initial-advertise-peer-urls=" + peerURLs,
 		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token, "--initial-cluster-state=new",
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
-		"--code-k=" + strconv.Itoa(m.CodeK), "--log-level=" + f.logLevel,
+		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
 	}
 	flags = append(flags, settings.EpochArgs(f.log.Epochs)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {

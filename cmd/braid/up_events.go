@@ -22,6 +22,9 @@ func printEvents(w io.Writer) func(launch.Event) {
 			}
 			m := e.Manifest
 			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
+			if line, err := settings.Tolerance(m.Protocol, m.Quorums, len(m.Members)); err == nil && line != "" {
+				fmt.Fprintln(w, line)
+			}
 			if m.Net != "" {
 				fmt.Fprintf(w, "links are emulated: %s\n", m.Net)
 			}
@@ -74,6 +77,7 @@ type eventView struct {
 	Placement string           `json:"placement,omitempty"`
 	CodeK     int              `json:"code_k,omitempty"`
 	Instances int              `json:"instances,omitempty"`
+	Quorums   string           `json:"quorums,omitempty"`
 	Net       string           `json:"net,omitempty"`
 	Endpoints []string         `json:"endpoints,omitempty"`
 	Member    string           `json:"member,omitempty"`
@@ -93,6 +97,7 @@ func printEventsJSON(w io.Writer) func(launch.Event) {
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
 			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances, e.Manifest.Net
+			v.Quorums = e.Manifest.Quorums
 		}
 		if v.Member != "" {
 			v.Client, v.Peers = e.Member.ClientURL(), e.Member.PeerURLs()

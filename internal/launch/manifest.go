@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -34,6 +35,7 @@ type Spec struct {
 	Placement string
 	CodeK     int
 	Instances int    // what the cluster begins with
+	Quorums   string // who elects and who decides
 	Epochs    string // flags that say how the protocol's epochs are; "": it has none
 	Net       string // how links are emulated, from now on
 }
@@ -52,6 +54,8 @@ type Manifest struct {
 	Placement string `json:"placement"`
 	CodeK     int    `json:"code_k,omitempty"`
 	Instances int    `json:"instances"`
+	// Quorums say who elects and who decides. A directory of an earlier program has none: there all are majorities.
+	Quorums string `json:"quorums,omitempty"`
 	// Epochs are flags. A directory of an earlier program has none: members go by their own directories.
 	Epochs  string   `json:"epochs,omitempty"`
 	Net     string   `json:"net,omitempty"`
@@ -201,6 +205,7 @@ func (m *Manifest) conflict(dir string, spec Spec) error {
 		text("protocol", m.Protocol, spec.Protocol),
 		text("placement", m.Placement, spec.Placement),
 		code,
+		text("quorums", cmp.Or(m.Quorums, "majority"), spec.Quorums),
 		text("epochs", m.Epochs, epochs),
 	)
 }
@@ -210,7 +215,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
-		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Epochs: spec.Epochs, Net: spec.Net}
+		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Quorums: spec.Quorums, Epochs: spec.Epochs, Net: spec.Net}
 	all, err := choosePorts(spec)
 	if err != nil {
 		return nil, err
