@@ -46,7 +46,7 @@ var hints = map[string]uint64{
 	"paxos-promise-leaves-out-decided": 55, "paxos-promise-first-part": 71, "paxos-own-value": 7,
 	"paxos-any-found": 15, "paxos-learn-older-ballot": 4, "paxos-read-below-floor": 4,
 	"paxos-change-early": 51, "paxos-settle-at-once": 7, "paxos-change-loses-bodies": 88,
-	"iss-skip-elected": 33, "iss-skip-last": 46, "iss-started-early": 14, "iss-promise-leaves-out-decided": 32,
+	"iss-skip-elected": 33, "iss-skip-last": 46, "iss-last-slot-waits": 12, "iss-started-early": 14, "iss-promise-leaves-out-decided": 32,
 	"iss-learn-older-ballot": 71, "iss-closed-epoch-forgotten-early": 31, "iss-settle-at-once": 87,
 	"weave-reshape-at-once": 8, "operation-unconfirmed": 71, "old-clock": 27,
 	"weave-session-of-instance": 458, "weave-depart-any": 102, "keep-nothing": 47,

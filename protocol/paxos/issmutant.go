@@ -19,6 +19,7 @@ const (
 	MutantISSClosedVotes    protocol.Mutant = "iss-closed-epoch-forgotten-early"
 	MutantISSReadAlone      protocol.Mutant = "iss-read-alone"
 	MutantISSSettleAtOnce   protocol.Mutant = "iss-settle-at-once"
+	MutantISSLastWaits      protocol.Mutant = "iss-last-slot-waits"
 	MutantISSElectTooFew    protocol.Mutant = "iss-elect-too-few"
 )
 
@@ -36,6 +37,7 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantISSClosedVotes, Does: "a member drops its votes when an epoch ends, before the decisions are durable"},
 	{Name: MutantISSReadAlone, Does: "a member gives read points without asking a quorum"},
 	{Name: MutantISSSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
+	{Name: MutantISSLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
 	{Name: MutantISSElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)"},
 }
 

@@ -69,7 +69,7 @@ func (b *broadcast) propose(e protocol.Entry) {
 func (b *broadcast) skipTo(to protocol.Index) {
 	for b.room() {
 		i := b.seg.after(b.prop.end)
-		if i >= to {
+		if i >= to || i == b.seg.last && to != beyond && b.s.cfg.Mutant == MutantISSLastWaits {
 			return
 		}
 		if b.s.cfg.NoSkip || i == b.seg.last && b.s.cfg.Mutant != MutantSkipLast {
