@@ -44,7 +44,7 @@ func (s *memberInstance) judgePrompt(now *protocol.Status) {
 			return 0
 		}
 		held = append(held, id)
-		return uint64(w.now-at) + 1
+		return uint64(max(0, w.now-at)) + 1 // a member may stand still for longer
 	})
 	if agreed > uint64(w.promptness())+1 {
 		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.instance, time.Duration(agreed-1), held))
