@@ -59,6 +59,8 @@ type Traits struct {
 	Name   string
 	Way    Way
 	Brings Brings
+	// Forwarded: the sender passes on what another member made, as large as that one made it.
+	Forwarded bool
 }
 
 // Way says whether a message may leave its instance's stream. It does as long as bodies in the

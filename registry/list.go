@@ -45,7 +45,7 @@ var multiPaxos = &Core{
 var iss = &Core{
 	Name:  "iss",
 	Codec: paxos.ISSCodec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Relays: true, Flexible: true,
 	Derive:  deriveEpochs,
 	Mutants: paxos.ISSMutants[:],
 	New:     newISS,

@@ -78,6 +78,19 @@ func TestChoices(t *testing.T) {
 	require.Nil(t, registry.Find("epaxos"))
 }
 
+func TestRelays(t *testing.T) {
+	iss, raft := registry.Find("iss"), registry.Find("raft")
+	require.NoError(t, iss.CheckRelays(0))
+	require.NoError(t, iss.CheckRelays(registry.MaxRelays))
+	require.NoError(t, raft.CheckRelays(0))
+	var no *registry.ChoiceError
+	require.ErrorAs(t, raft.CheckRelays(1), &no)
+	require.ErrorContains(t, raft.CheckRelays(1), `relays "1" is not for protocol raft; there is: 0`)
+	var outside *registry.RangeError
+	require.ErrorAs(t, iss.CheckRelays(-1), &outside)
+	require.ErrorAs(t, iss.CheckRelays(registry.MaxRelays+1), &outside)
+}
+
 // Raft with placement code has a name of its own. So members that were asked for it in either way
 // are equal.
 func TestCanonicalNames(t *testing.T) {

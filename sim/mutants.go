@@ -109,7 +109,7 @@ var places = map[string]struct {
 var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneConfirmRow, raft.MutantLaneCutUnseen}
 
 // relayed are mutants of relays, of which five members have two.
-var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent}
+var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent, paxos.MutantISSRelayEarly, paxos.MutantISSRelayListsSilent}
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {

@@ -27,7 +27,7 @@ var settings = map[string]func(*protocol.Settings){
 	"default": nil,
 	"tiny":    tiny,
 	"plain":   func(c *protocol.Settings) { c.NoParallelAppend, c.NoPipeline, c.MaxFrameEntries = true, true, 1 },
-	"relays":  func(c *protocol.Settings) { tiny(c); c.Relays = 2 },
+	"relays":  func(c *protocol.Settings) { tiny(c); c.Relays = 1 },
 }
 
 func tiny(c *protocol.Settings) {

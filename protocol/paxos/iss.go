@@ -61,6 +61,8 @@ type ISS struct {
 
 	// others are all members but this one, sorted by id.
 	others []*other
+	// relays are between this member, where it proposes, and the others.
+	relays relaying
 	// beatAt is when others hear of this member next.
 	beatAt time.Duration
 	// asked is when this member asked for a part of the log last, and grown when the log grew last. pause is how long
@@ -142,6 +144,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	}
 	s.now, s.out = now, out
 	s.disk.Begin()
+	sent, released := len(out.Send), len(out.Release)
 	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.routed, s.routedAt
 	s.input(in)
 	s.tend()
@@ -150,6 +153,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	for _, b := range s.parts {
 		b.stepped()
 	}
+	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.routed || routedAt != s.routedAt {
@@ -230,6 +234,7 @@ func (s *ISS) tend() {
 
 // tend does what is due in a segment.
 func (b *broadcast) tend() {
+	b.tendRelay()
 	switch b.prop.phase {
 	case idle:
 		b.suspect()
@@ -285,20 +290,27 @@ func (s *ISS) sort(m *protocol.Message, p ISSPart) {
 		s.deliver(m, p)
 	case uint64(m.Term) == epoch+1:
 		s.keep(m)
-	case uint64(m.Term) < epoch && (m.Type == MsgISSPrepare || m.Type == MsgISSAccept && m.Context != 0):
-		s.beat(m.From)
+	case uint64(m.Term) < epoch && (m.Type == MsgISSPrepare || accepts(m) && m.Context != 0):
+		s.beat(issProposer(m, p))
 	}
+}
+
+// accepts reports whether a message is phase 2 to an acceptor, on whichever way.
+func accepts(m *protocol.Message) bool {
+	return m.Type == MsgISSAccept || m.Type == MsgISSRelay || m.Type == MsgISSRelayed
 }
 
 // deliver takes in a message about a segment of the epoch.
 func (s *ISS) deliver(m *protocol.Message, p ISSPart) {
-	at := slices.IndexFunc(s.parts, func(b *broadcast) bool { return b.seg.first == p.Segment })
-	if at < 0 {
+	b := s.segmentAt(p.Segment)
+	if b == nil {
 		return
 	}
-	switch b := s.parts[at]; m.Type {
-	case MsgISSAccept:
+	switch m.Type {
+	case MsgISSAccept, MsgISSRelay, MsgISSRelayed:
 		b.onAccept(m, p)
+	case MsgISSGathered:
+		b.onGathered(m, p)
 	case MsgISSAccepted:
 		b.onAccepted(m, p)
 	case MsgISSRefused:

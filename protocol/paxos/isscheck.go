@@ -83,6 +83,9 @@ func (b *broadcast) check() error {
 			return err
 		}
 	}
+	if err := b.gather.check(b.s.cfg.Self); err != nil {
+		return err
+	}
 	return b.checkProposer()
 }
 

@@ -21,6 +21,9 @@ const (
 	MsgISSProposeRefused                                // ID, Reason
 	MsgISSRead                                          // Context, Round: what is the last slot that the receiver knows anything of
 	MsgISSReadAnswer                                    // Context, Round, Slot
+	MsgISSRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgISSRelayed                                       // as Accept, of the proposer in Members, by a relay, which is answered. Context: as in Relay
+	MsgISSGathered                                      // Ballot, Held: what members of a group have accepted
 )
 
 // ISSCodec is what members know of these messages.
@@ -31,6 +34,7 @@ var ISSCodec = &protocol.Codec{
 		{Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
 	},
 	Decode: decodeISS, Describe: describeISS, Claims: claimsISS,
 }
@@ -51,6 +55,9 @@ type ISSPart struct {
 	Nil, Never spans
 	// Ballots are those of the entries of a Promise; known: it is decided.
 	Ballots []Ballot
+	// Members are those of a Relay's group but for the relay, or a Relayed's proposer. Held is what a Gathered says.
+	Members []protocol.MemberID
+	Held    []held
 }
 
 // known stands for the ballot of an entry that is decided.
@@ -60,7 +67,7 @@ const issPartSize = 10*8 + 2
 
 // Append implements protocol.Part.
 func (p *ISSPart) Append(dst []byte) []byte {
-	lengths := uint64(len(p.Nil)) | uint64(len(p.Never))<<16 | uint64(len(p.Ballots))<<32
+	lengths := uint64(len(p.Nil)) | uint64(len(p.Never))<<16 | uint64(len(p.Ballots))<<32 | uint64(len(p.Members)+2*len(p.Held))<<48
 	dst = slots.AppendNumbers(dst,
 		uint64(p.Segment), uint64(p.Slot), uint64(p.Hint), uint64(p.Upto), uint64(p.Ballot), p.Round,
 		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq, lengths,
@@ -74,7 +81,7 @@ func (p *ISSPart) Append(dst []byte) []byte {
 	for _, b := range p.Ballots {
 		dst = slots.AppendNumbers(dst, uint64(b))
 	}
-	return dst
+	return appendRelay(dst, p.Members, p.Held)
 }
 
 // decodeISS is the codec's. A message and its part are one piece of memory.
@@ -89,7 +96,8 @@ func decodeISS(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	u := func(i int) uint64 { return slots.Number(b, i) }
 	lengths, rest, flags := u(9), b[issPartSize:], b[80]
 	nils, nevers, ballots := int(uint16(lengths)), int(uint16(lengths>>16)), int(uint16(lengths>>32))
-	if lengths>>48 != 0 || len(rest) != 16*nils+16*nevers+8*ballots {
+	relays := int(lengths >> 48)
+	if relays > mostRelays(t) || len(rest) != 16*nils+16*nevers+8*ballots+8*relays {
 		return nil, slots.CorruptPart(t, b)
 	}
 	m.part = ISSPart{
@@ -103,8 +111,21 @@ func decodeISS(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	for i := range ballots {
 		m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(rest, i)))
 	}
+	if rest = rest[8*ballots:]; t == MsgISSGathered {
+		m.part.Held = decodeHeld(rest)
+	} else {
+		m.part.Members = decodeMembers(rest)
+	}
 	m.Part = &m.part
 	return &m.Message, nil
+}
+
+// mostRelays is how many numbers about relays a part of a type may have.
+func mostRelays(t protocol.MessageType) int {
+	if t == MsgISSRelay || t == MsgISSRelayed || t == MsgISSGathered {
+		return 2 * mostHeld
+	}
+	return 0
 }
 
 func decodeSpans(b []byte) (out spans) {
@@ -125,6 +146,8 @@ func describeISS(m *protocol.Message) string {
 	s.Add(p.Segment != 0 && p.Upto >= p.Segment, "upto %d", p.Upto)
 	s.Add(p.More, "more")
 	s.Add(p.Serving, "serving")
+	s.Add(len(p.Members) > 0, "members %s", p.Members)
+	s.Add(len(p.Held) > 0, "held %s", p.Held)
 	s.Add(p.Lacking, "lacking")
 	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
 	s.Add(len(p.Nil) > 0, "nil %s", p.Nil)

@@ -29,6 +29,8 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantSkipLast, Does: "a leader skips the last slot of its segment too"},
 	{Name: MutantStartedEarly, Does: "a leader proposes before it is durable that it started the segment"},
 	{Name: MutantZeroReused, Does: "a leader that restarted uses ballot 0 again"},
+	{Name: MutantISSRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable"},
+	{Name: MutantISSRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment"},
 	{Name: MutantISSVoteEarly, Does: "an acceptor of a segment says what it has accepted before that is durable"},
 	{Name: MutantISSHidesDecided, Does: "a promise says nothing of slots that are known to be decided, also not of votes there"},
 	{Name: MutantISSPromiseForgets, Does: "a promise does not say what the acceptor of a segment has accepted"},

@@ -45,6 +45,7 @@ func (s *ISS) meet() {
 			o.leaving = s.now + 2*s.cfg.ElectionTimeout
 		}
 	}
+	s.groupOthers()
 	for _, b := range s.parts {
 		if b.prop.phase != idle {
 			b.track()
@@ -159,6 +160,7 @@ func (s *ISS) tendLearn() {
 		return
 	}
 	s.beatAt = s.now + s.cfg.Heartbeat
+	s.relays.turn++
 	s.letGo()
 	for _, o := range s.others {
 		s.beat(o.id)
@@ -329,8 +331,8 @@ func (s *ISS) passed(to protocol.Index) {
 func (s *ISS) unreachable(id protocol.MemberID) {
 	for _, b := range s.parts {
 		if p := b.peer(id); p != nil && len(p.frames) > 0 {
-			p.restart(b.seg.after(p.match))
-			p.lost, p.lostAt = true, stamp(s.now)
+			b.lose(p)
 		}
 	}
+	s.stranded(id)
 }

@@ -181,7 +181,7 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Context != 0 {
 		peer.measured(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.cfg.Heartbeat):
+		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.lead.relays.wait(peer, &s.cfg, s.fit)):
 			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
 			peer.restart(max(p.Hint, peer.match) + 1)
 		}

@@ -42,7 +42,7 @@ var Codec = &protocol.Codec{
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
 		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
-		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog}, {Name: "Gathered"},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }

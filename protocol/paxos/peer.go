@@ -94,9 +94,9 @@ func (p *peer) told(lacking bool, match, most protocol.Index) {
 }
 
 // gap reports whether the oldest frame in flight never arrived: the member answers a question that left
-// well after that frame, and has not seen it.
-func (p *peer) gap(m *protocol.Message, said Part, heartbeat time.Duration) bool {
-	return len(p.frames) > 0 && said.Hint < p.frames[0].last && m.Context > stamp(p.frames[0].sent+heartbeat)
+// so long after that frame, and has not seen it.
+func (p *peer) gap(m *protocol.Message, said Part, long time.Duration) bool {
+	return len(p.frames) > 0 && said.Hint < p.frames[0].last && m.Context > stamp(p.frames[0].sent+long)
 }
 
 // restart goes on sending from a slot on. What is in flight does not count any more.

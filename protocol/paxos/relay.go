@@ -85,6 +85,15 @@ func (r *relaying) choose(g []protocol.MemberID, among []*protocol.Message, now 
 	return 0
 }
 
+// wait is after how long the oldest frame on its way to a peer should have arrived before a question that left then. On
+// one link nothing overtakes. By a relay it may take longer, so that is waited for, unless the relay is not heard of.
+func (r *relaying) wait(p *peer, c *protocol.Settings, fit func(protocol.MemberID) bool) time.Duration {
+	if len(p.frames) > 0 && p.frames[0].by != 0 && fit(p.frames[0].by) {
+		return c.ElectionTimeout / 2
+	}
+	return c.Heartbeat
+}
+
 // prompt: a relay was heard of this many heartbeats ago at most.
 const prompt = 3
 

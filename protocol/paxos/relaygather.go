@@ -31,6 +31,9 @@ type gathering struct {
 	ballot Ballot
 	// passed is what was passed on and not answered by all, oldest first. There are at most maxDepth.
 	passed []passed
+	// latest is the last slot of what was passed on last, and written the write with which this member has answered that.
+	latest  protocol.Index
+	written uint64
 	// from are those that were asked, this member too, in the order in which they were first asked.
 	from []*asker
 }
@@ -89,6 +92,7 @@ func (g *gathering) pass(p passed, now time.Duration) {
 		g.passed = slices.Delete(g.passed, 0, 1)
 	}
 	g.passed = append(g.passed, p)
+	g.latest, g.written = max(g.latest, p.last), max(g.written, p.written)
 }
 
 // took takes in what a member answered to what ends with a slot. It reports whether the member was asked.
@@ -151,12 +155,21 @@ func (g *gathering) tell(self protocol.MemberID, all bool) (out []held) {
 
 // own is the last slot of what this member itself has answered when some writes are durable.
 func (g *gathering) own(done uint64) (last protocol.Index) {
+	if g.written <= done {
+		return g.latest
+	}
 	for i := range g.passed {
 		if p := &g.passed[i]; p.written <= done {
 			last = max(last, p.last)
 		}
 	}
 	return last
+}
+
+// owes reports whether a member has not answered all that was passed on.
+func (g *gathering) owes(id protocol.MemberID) bool {
+	a := g.member(id)
+	return a != nil && a.answered < g.latest
 }
 
 // check verifies the invariants.

@@ -93,6 +93,9 @@ func (s *Paxos) relayOwn() {
 		*g = gathering{} // another one proposes
 		return
 	}
+	if !g.owes(s.cfg.Self) {
+		return
+	}
 	done := s.disk.Done
 	if s.cfg.Mutant == MutantRelayEarly {
 		upto, done = s.acc.reach, s.disk.Written

@@ -43,6 +43,8 @@ type broadcast struct {
 	// peers are all others, while this member proposes. beat is when they hear of it next.
 	peers []*peer
 	beat  time.Duration
+	// gather is what this member gathers as a relay.
+	gather gathering
 	// told is how many slots were known to be ⊥ when all peers were told last.
 	nilled, told int
 
@@ -261,6 +263,7 @@ func (b *broadcast) durable() {
 	case ready:
 		b.progress()
 	}
+	b.relayOwn()
 }
 
 // stable is up to where this member's disk has all that is decided, or accepted under what it promised.

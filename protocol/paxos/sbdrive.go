@@ -77,7 +77,7 @@ func (b *broadcast) replicate(p *peer, news bool) {
 		if p.next > b.prop.end {
 			break
 		}
-		f := b.frameAfter(p.next)
+		f := b.frameAfter(p.next, b.s.relays.stop(p, b.peers, b.prop.end))
 		if len(f.entries) == 0 {
 			p.next, news = f.end+1, true
 			continue
@@ -98,10 +98,10 @@ func (b *broadcast) replicate(p *peer, news bool) {
 	}
 }
 
-// frameAfter is the frame with the entries from a slot on. Slots that are ⊥ are in no frame: each message names them.
-func (b *broadcast) frameAfter(from protocol.Index) (f frame) {
+// frameAfter is the frame with the entries from a slot on, of those up to an end. Slots that are ⊥ are in no frame: each message names them.
+func (b *broadcast) frameAfter(from, end protocol.Index) (f frame) {
 	f.after, f.end = from-1, from-1
-	for i := b.seg.after(from - 1); i <= b.prop.end; i = b.seg.after(i) {
+	for i := b.seg.after(from - 1); i <= end; i = b.seg.after(i) {
 		v, ok := b.values[i]
 		if !ok {
 			v, ok = b.decided[i]
@@ -114,6 +114,9 @@ func (b *broadcast) frameAfter(from protocol.Index) (f frame) {
 			break
 		}
 		f.entries, f.bytes, f.end = append(f.entries, v), f.bytes+v.Bytes(), i
+	}
+	if len(f.entries) == 0 {
+		f.end = end
 	}
 	return f
 }
@@ -148,6 +151,9 @@ func (b *broadcast) tendDrive() {
 
 // onAccepted takes in how far a member has accepted.
 func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
+	if b.gathered(m, p) {
+		return
+	}
 	peer := b.peer(m.From)
 	if peer == nil || b.prop.phase != ready || p.Ballot != b.prop.ballot {
 		return
@@ -156,12 +162,14 @@ func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 	if m.Context != 0 && m.Context <= stamp(b.s.now) {
 		peer.measured(b.s.now - time.Duration(m.Context-1))
 		b.s.measured(peer)
-		lost := len(peer.frames) > 0 && p.Hint < peer.frames[0].last && m.Context > stamp(peer.frames[0].sent+b.s.cfg.Heartbeat)
+		long := b.s.relays.wait(peer, &b.s.cfg, b.s.fit)
+		lost := len(peer.frames) > 0 && p.Hint < peer.frames[0].last && m.Context > stamp(peer.frames[0].sent+long)
 		switch {
 		case !lost && (!peer.lost || m.Context <= peer.lostAt):
 		case b.seg.after(p.Hint) <= b.s.log.Last():
 			b.s.tell(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
 		default: // the oldest frame in flight never arrived
+			b.s.relays.missed(peer, b.s.now+b.s.cfg.ElectionTimeout)
 			peer.restart(b.seg.after(max(p.Hint, peer.match)))
 		}
 	}

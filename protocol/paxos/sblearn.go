@@ -11,12 +11,13 @@ func slotsReadable(e *protocol.Entry) bool { return slots.Readable(e) }
 
 // onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
 func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
-	if p.Ballot == 0 && m.From != b.leader {
+	from := issProposer(m, p)
+	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
 		return
 	}
 	p.Nil.within(&b.seg, func(i protocol.Index) { b.decide(b.bottom(i)) })
 	if p.Ballot < b.acc.promised {
-		b.send(m.From, MsgISSRefused, ISSPart{Ballot: b.acc.promised})
+		b.send(from, MsgISSRefused, ISSPart{Ballot: b.acc.promised})
 		return
 	}
 	for i := range m.Entries {
@@ -27,8 +28,8 @@ func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
 	if b.prop.phase != idle && p.Ballot != b.prop.ballot {
 		b.giveWay()
 	}
-	b.promiseTo(m.From, p.Ballot)
-	b.hear(m.From)
+	b.promiseTo(from, p.Ballot)
+	b.hear(from)
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if v, ok := b.acc.votes[e.Index]; !b.knows(e.Index) && (!ok || v.ballot != b.acc.promised) {
@@ -36,7 +37,10 @@ func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
 		}
 	}
 	b.learnUpto(p)
-	if m.Context != 0 {
+	switch {
+	case m.Type == MsgISSRelay:
+		b.relay(m, p)
+	case m.Context != 0:
 		b.acknowledge(m, p)
 	}
 }
