@@ -88,6 +88,11 @@ type Options struct {
 	// where bytes count most, or Order "keyed", and else "together". It must be the same on all members.
 	Leaders string
 
+	// Relays is for protocols "multi-paxos" and "iss" with many members: into how many groups a member that
+	// proposes puts the others. It sends to one member of each, which passes it on (docs/multi-paxos.md). 0: it
+	// sends to all. Members may differ in it.
+	Relays int
+
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
 	// CRaft (docs/craft.md). That takes a quarter to a half of the bytes on disks and links, and
@@ -220,6 +225,9 @@ func (o *Options) choose() error {
 	}
 	if !p.Core.Epochs && (o.NoSkip || o.SkipWait != 0) {
 		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.SkipWait, o.NoSkip, o.Protocol)}
+	}
+	if err := p.CheckRelays(o.Relays); err != nil {
+		return &OptionError{"Relays", err.Error()}
 	}
 	o.Order, o.Placement = string(kind), string(place)
 	return nil

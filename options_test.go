@@ -11,13 +11,15 @@ import (
 func TestPlacementsThatMakeNoSense(t *testing.T) {
 	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}, {ID: 2, PeerURLs: []string{"http://127.0.0.1:2"}}}
 	for name, o := range map[string]braid.Options{
-		"unknown":                        {Placement: "bits"},
-		"fragments of copies":            {CodeK: 2},
-		"whole copies of whole copies":   {ExtraWhole: 1},
-		"whole copies where are none":    {Placement: braid.PlacementRS, CodeK: 2, ExtraWhole: 1},
-		"too many fragments":             {Placement: braid.PlacementCode, CodeK: 65},
-		"fewer members than fragments":   {Placement: braid.PlacementRS},
-		"fixed quorums without a member": {Placement: braid.PlacementRS, CodeK: 2, Join: true},
+		"unknown":                           {Placement: "bits"},
+		"fragments of copies":               {CodeK: 2},
+		"whole copies of whole copies":      {ExtraWhole: 1},
+		"whole copies where are none":       {Placement: braid.PlacementRS, CodeK: 2, ExtraWhole: 1},
+		"too many fragments":                {Placement: braid.PlacementCode, CodeK: 65},
+		"fewer members than fragments":      {Placement: braid.PlacementRS},
+		"relays of a protocol without them": {Protocol: "raft", Relays: 2},
+		"fewer groups than none":            {Protocol: "iss", Relays: -1},
+		"fixed quorums without a member":    {Placement: braid.PlacementRS, CodeK: 2, Join: true},
 	} {
 		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members
 		var wrong *braid.OptionError

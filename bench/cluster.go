@@ -84,6 +84,8 @@ type Settings struct {
 	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
 	NoSkip   bool                `json:"no_skip,omitempty"`
 	SkipWait time.Duration       `json:"skip_wait,omitempty"`
+	// Relays is for multi-paxos and iss, see Shape.
+	Relays int `json:"relays,omitempty"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
 	// emulates links, as braid.Options.Net; only braid's own protocols have that.
 	Cards int    `json:"cards,omitempty"`
@@ -94,7 +96,7 @@ type Settings struct {
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait,
+		Quorums: s.Quorums, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Relays: s.Relays,
 	}
 }
 
@@ -113,6 +115,7 @@ func (s *Settings) describe() string {
 	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
 	add(s.NoSkip, "votes for skips %t", true)
 	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
+	add(s.Relays > 0, "%d groups with a relay", s.Relays)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
 	add(s.Net != "", "links %s", s.Net)
@@ -127,7 +130,7 @@ func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
 	s.Quorums = only.Quorums
-	s.Epochs, s.NoSkip, s.SkipWait = only.Epochs, only.NoSkip, only.SkipWait
+	s.Epochs, s.NoSkip, s.SkipWait, s.Relays = only.Epochs, only.NoSkip, only.SkipWait, only.Relays
 	return s
 }
 

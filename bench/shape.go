@@ -30,6 +30,8 @@ type Shape struct {
 	Epochs   braid.EpochSettings
 	NoSkip   bool
 	SkipWait time.Duration
+	// Relays is for multi-paxos and iss: how many groups are reached by relays; 0: none.
+	Relays int
 }
 
 // Own reports whether a protocol is one of braid's own.
@@ -62,6 +64,9 @@ func (s Shape) Apply(o *braid.Options) error {
 	if _, err := p.Flexible(s.Quorums, 0); err != nil {
 		return err
 	}
+	if err := p.CheckRelays(s.Relays); err != nil {
+		return err
+	}
 	if _, err := p.Core.Complete(s.Epochs); err != nil {
 		return err
 	}
@@ -69,7 +74,7 @@ func (s Shape) Apply(o *braid.Options) error {
 		return fmt.Errorf("no skips %t, waits %s: protocol %s cannot do that", s.NoSkip, s.SkipWait, s.Protocol)
 	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
-	o.Instances, o.Leaders = s.Instances, s.Leaders
+	o.Instances, o.Leaders, o.Relays = s.Instances, s.Leaders, s.Relays
 	o.Quorums, o.Epochs, o.NoSkip, o.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
 	return nil
 }
@@ -98,6 +103,9 @@ func (s Shape) Only() Shape {
 	}
 	if p == nil || !p.Weaves() {
 		s.Placement = ""
+	}
+	if p == nil || !p.Core.Relays {
+		s.Relays = 0
 	}
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
@@ -141,6 +149,9 @@ func (s Shape) flags() (flags []string) {
 	}
 	if s.Quorums != "" {
 		flags = append(flags, "--quorums", s.Quorums)
+	}
+	if s.Relays != 0 {
+		flags = append(flags, "--relays", strconv.Itoa(s.Relays))
 	}
 	return append(flags, s.epochFlags()...)
 }

@@ -102,6 +102,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--code-k=2", "--code-k has a meaning only with --protocol craft"},
 		{"--extra-whole=1", "--extra-whole has a meaning only with --protocol craft"},
 		{"--trim-whole", "--trim-whole has a meaning only with --protocol craft"},
+		{"--protocol=craft --relays=2", `--relays: relays "2" is not for protocol craft`},
+		{"--protocol=iss --relays=65", "--relays: relays 65 is not in 0…64"},
 		{"--protocol=craft --code-k=65", "--code-k 65: it is 0 to 64"},
 		{"--protocol=craft --code-k=-1", "--code-k -1: it is 0 to 64"},
 		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
