@@ -47,6 +47,7 @@ func TestSeeds(t *testing.T) {
 		{Protocol: multiPaxos, Nodes: 4, Quorums: "grid:2", Last: 15},
 		{Protocol: iss, Nodes: 5, Quorums: "4/2", Last: 10},
 		{Protocol: iss, Nodes: 6, Quorums: "grid:2", Last: 5},
+		{Protocol: iss, Nodes: 5, Relays: 2, Last: 5},
 		{Protocol: "lcr", Nodes: 3, Last: 60},
 		{Protocol: "lcr", Nodes: 5, Last: 20},
 		{Protocol: niagara, Nodes: 1, Last: 20},
