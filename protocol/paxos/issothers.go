@@ -112,7 +112,7 @@ func (s *ISS) depth(p *peer) int {
 	if d := s.cfg.PipelineDepth; d > 0 {
 		return d
 	}
-	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
+	return s.relays.depth(p, min(maxDepth, max(minDepth, int(p.trip/perFrame))))
 }
 
 // beat makes this member heard: how far it is, and whether it serves as a leader. A disk that stands still must not

@@ -145,7 +145,7 @@ func (s *Paxos) depth(p *peer) int {
 	if d := s.cfg.PipelineDepth; d > 0 {
 		return d
 	}
-	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
+	return s.lead.relays.depth(p, min(maxDepth, max(minDepth, int(p.trip/perFrame))))
 }
 
 // replicate sends a peer what it lacks, as far as its window allows, and else what is decided.

@@ -73,6 +73,15 @@ func (r *relaying) stop(p *peer, peers []*peer, end protocol.Index) protocol.Ind
 	return end
 }
 
+// depth is how many frames may be in flight to a peer, of so many without relays. By a relay the way is twice as long. And
+// who is a little slower than its group should not have to be sent to directly for that.
+func (r *relaying) depth(p *peer, direct int) int {
+	if r.group(p.id) == nil {
+		return direct
+	}
+	return min(maxDepth, 2*direct)
+}
+
 // choose is the relay for some members of a group: the next one in turn that is fit; 0 if none is.
 func (r *relaying) choose(g []protocol.MemberID, among []*protocol.Message, now time.Duration, fit func(protocol.MemberID) bool) protocol.MemberID {
 	for k := range g {
