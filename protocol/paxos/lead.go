@@ -30,6 +30,7 @@ type leading struct {
 	hand  handover
 	// relays are between this member and the others.
 	relays relaying
+	paces  pacing
 }
 
 // becomeLeader: a quorum of those that were asked has promised.
@@ -181,7 +182,7 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Context != 0 {
 		peer.measured(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.lead.relays.wait(peer, &s.cfg, s.fit)):
+		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.lead.relays.wait(peer, &s.cfg, s.now, s.fit)):
 			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
 			peer.restart(max(p.Hint, peer.match) + 1)
 		}
@@ -215,7 +216,7 @@ func (s *Paxos) heardPeer(m *protocol.Message, p Part) *peer {
 func (s *Paxos) progressed(p *peer) {
 	s.advance()
 	if s.role == protocol.Leader { // else that was the end of its membership
-		s.replicate(p)
+		s.replicateGroup(p)
 		s.handOver(p)
 	}
 }

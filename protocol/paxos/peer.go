@@ -161,7 +161,7 @@ func (s *Paxos) replicate(p *peer) {
 			}
 			return
 		}
-		if len(p.frames) >= s.depth(p) {
+		if len(p.frames) >= s.depth(p) || s.waits(p) {
 			return
 		}
 		f := s.frameAfter(p.next-1, s.lead.relays.stop(p, s.lead.peers, s.prop.end))

@@ -18,6 +18,8 @@ type relaying struct {
 	groups [][]protocol.MemberID
 	// turn says which member of a group is the relay now. It moves on with each heartbeat.
 	turn int
+	// told is when members told of their groups last.
+	told map[protocol.MemberID]time.Duration
 	// doubted are members by which something did not arrive, and until when they are no relays.
 	doubted map[protocol.MemberID]time.Duration
 }
@@ -95,12 +97,57 @@ func (r *relaying) choose(g []protocol.MemberID, among []*protocol.Message, now 
 }
 
 // wait is after how long the oldest frame on its way to a peer should have arrived before a question that left then. On
-// one link nothing overtakes. By a relay it may take longer, so that is waited for, unless the relay is not heard of.
-func (r *relaying) wait(p *peer, c *protocol.Settings, fit func(protocol.MemberID) bool) time.Duration {
-	if len(p.frames) > 0 && p.frames[0].by != 0 && fit(p.frames[0].by) {
-		return c.ElectionTimeout / 2
+// one link nothing overtakes. By a relay it may take longer, and much longer on slow links, as long as the relay is heard of
+// and tells of others.
+func (r *relaying) wait(p *peer, c *protocol.Settings, now time.Duration, fit func(protocol.MemberID) bool) time.Duration {
+	switch {
+	case len(p.frames) == 0 || p.frames[0].by == 0 || !fit(p.frames[0].by):
+		return c.Heartbeat
+	case now < r.told[p.frames[0].by]+c.ElectionTimeout/2:
+		return 2 * c.ElectionTimeout
 	}
-	return c.Heartbeat
+	return c.ElectionTimeout / 2
+}
+
+// tells takes notice of what a relay told.
+func (r *relaying) tells(relay protocol.MemberID, now time.Duration) {
+	if r.told == nil {
+		r.told = map[protocol.MemberID]time.Duration{}
+	}
+	r.told[relay] = now
+}
+
+// pacing keeps the members of a group together: who has room for the next frame before the others waits for them, so that one
+// message is enough. since is when the first one of a group began to wait, by the first id of the group.
+type pacing struct {
+	since map[protocol.MemberID]time.Duration
+}
+
+// holds reports whether a peer waits for others of its group that have got as much and have no room. It does not wait for
+// longer than a pause.
+func (w *pacing) holds(g []protocol.MemberID, p *peer, peers []*peer, now, pause time.Duration, room func(*peer) bool) bool {
+	if g == nil {
+		return false
+	}
+	if !slices.ContainsFunc(peers, func(q *peer) bool {
+		return q != p && q.next == p.next && !q.lost && slices.Contains(g, q.id) && !room(q)
+	}) {
+		delete(w.since, g[0])
+		return false
+	}
+	if w.since == nil {
+		w.since = map[protocol.MemberID]time.Duration{}
+	}
+	at, waits := w.since[g[0]]
+	if !waits {
+		at = now
+		w.since[g[0]] = now
+	}
+	if now < at+pause {
+		return true
+	}
+	delete(w.since, g[0])
+	return false
 }
 
 // prompt: a relay was heard of this many heartbeats ago at most.

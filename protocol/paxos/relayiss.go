@@ -153,10 +153,11 @@ func (b *broadcast) gathered(m *protocol.Message, p ISSPart) bool {
 }
 
 // onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed.
-func (b *broadcast) onGathered(_ *protocol.Message, p ISSPart) {
+func (b *broadcast) onGathered(m *protocol.Message, p ISSPart) {
 	if b.prop.phase != ready || p.Ballot != b.prop.ballot {
 		return
 	}
+	b.s.relays.tells(m.From, b.s.now)
 	for _, h := range p.Held {
 		if peer := b.peer(h.id); peer != nil {
 			peer.told(false, h.upto, b.prop.end)

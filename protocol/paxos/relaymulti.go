@@ -128,6 +128,7 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 	if p.Ballot != s.ballot || s.role != protocol.Leader {
 		return
 	}
+	s.lead.relays.tells(m.From, s.now)
 	var told []*peer
 	for _, h := range p.Held {
 		peer := s.peer(h.id)
@@ -146,8 +147,27 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 		if s.role != protocol.Leader {
 			return
 		}
-		s.replicate(peer)
+		s.replicateGroup(peer)
 		s.handOver(peer)
+	}
+}
+
+// waits reports whether a peer is sent nothing new until the others of its group have room too.
+func (s *Paxos) waits(p *peer) bool {
+	l := &s.lead
+	return l.paces.holds(l.relays.group(p.id), p, l.peers, s.now, s.cfg.Heartbeat, func(q *peer) bool {
+		return s.streaming[q.id] || len(q.frames) < s.depth(q)
+	})
+}
+
+// replicateGroup sends a peer what it lacks, and the others of its group, which may have waited for it.
+func (s *Paxos) replicateGroup(p *peer) {
+	g := s.lead.relays.group(p.id)
+	s.replicate(p)
+	for _, q := range s.lead.peers {
+		if q != p && slices.Contains(g, q.id) {
+			s.replicate(q)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ type broadcast struct {
 	beat  time.Duration
 	// gather is what this member gathers as a relay.
 	gather gathering
+	paces  pacing
 	// told is how many slots were known to be ⊥ when all peers were told last.
 	nilled, told int
 

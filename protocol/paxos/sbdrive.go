@@ -85,6 +85,9 @@ func (b *broadcast) replicate(p *peer, news bool) {
 		if len(p.frames) >= b.s.depth(p) {
 			return
 		}
+		if b.paces.holds(b.s.relays.group(p.id), p, b.peers, b.s.now, b.s.cfg.Heartbeat, func(q *peer) bool { return len(q.frames) < b.s.depth(q) }) {
+			return
+		}
 		if len(p.frames) > 0 && p.bytes+f.bytes > b.s.cfg.MaxInflightBytes {
 			return
 		}
@@ -162,7 +165,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 	if m.Context != 0 && m.Context <= stamp(b.s.now) {
 		peer.measured(b.s.now - time.Duration(m.Context-1))
 		b.s.measured(peer)
-		long := b.s.relays.wait(peer, &b.s.cfg, b.s.fit)
+		long := b.s.relays.wait(peer, &b.s.cfg, b.s.now, b.s.fit)
 		lost := len(peer.frames) > 0 && p.Hint < peer.frames[0].last && m.Context > stamp(peer.frames[0].sent+long)
 		switch {
 		case !lost && (!peer.lost || m.Context <= peer.lostAt):
