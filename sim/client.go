@@ -27,6 +27,8 @@ type operation struct {
 	// refused is an error that says for certain that the command takes no effect. It must take
 	// none.
 	refused error
+	// err is what the client was told.
+	err error
 	// told says that the client was told that the command took effect, or that it will, without a
 	// result.
 	told bool
@@ -172,6 +174,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 		w.events.Bodies++
 	}
 	c.propose(m, op, op.command(number, padding), func(result any, err error) {
+		op.err = err
 		c.wrote(op, number, result, err)
 		end()
 	})

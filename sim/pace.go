@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -68,7 +70,13 @@ func (c *lone) next() {
 	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
 	began := w.now
 	c.perform(c.m, op, w.pace(), func() {
-		if w.history.Operation(op.id).Outcome != check.OK {
+		var refused *member.RefusedError
+		switch {
+		case w.history.Operation(op.id).Outcome == check.OK:
+		case errors.As(op.err, &refused) && refused.Reason == protocol.ReasonRemoved:
+			c.left = 0 // by a change that was under way
+			return
+		default:
 			w.violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.now-began))
 			return
 		}
