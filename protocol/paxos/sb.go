@@ -230,11 +230,15 @@ func (b *broadcast) giveWay() {
 	b.rest()
 }
 
-// rest postpones suspicion. Chance keeps members apart.
+// rest postpones suspicion. Chance keeps members apart, further with each ballot that did not decide all: where promises
+// take long, members would else take ballots from each other for ever.
 func (b *broadcast) rest() {
 	t := b.s.cfg.ElectionTimeout
-	b.stand = b.s.now + t + time.Duration(b.s.chance.Draw()%uint64(t))
+	b.stand = b.s.now + t + time.Duration(b.s.chance.Draw()%(uint64(t)<<min(b.acc.promised.Number(), mostDoubled)))
 }
+
+// mostDoubled is how often the part of the timeout that chance draws is doubled at most.
+const mostDoubled = 4
 
 // hear takes notice of who proposes.
 func (b *broadcast) hear(from protocol.MemberID) {

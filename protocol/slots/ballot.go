@@ -13,4 +13,7 @@ type Ballot uint64
 // After is a member's lowest ballot that is higher than b.
 func (b Ballot) After(m *protocol.Member) Ballot { return (b>>8+1)<<8 | Ballot(m.Slot) }
 
+// Number is how many ballots were taken one after the other, up to this one.
+func (b Ballot) Number() uint64 { return uint64(b >> 8) }
+
 func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b>>8, b&0xff) }
