@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/braidlog/braid"
 )
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
@@ -18,6 +20,10 @@ type Setup struct {
 	Instances int
 	Leaders   string
 	Placement string
+	// Epochs, NoSkip and SkipWait are iss's, see bench.Shape.
+	Epochs   braid.EpochSettings
+	NoSkip   bool
+	SkipWait time.Duration
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked:
@@ -307,7 +313,7 @@ func Experiments() []*Experiment {
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
-		issLatency(), issFailures(),
+		issLatency(), issSkip(), issFailures(),
 	}
 }
 

@@ -24,6 +24,7 @@ func issLatency() *Experiment {
 		Text: []string{
 			issText, issRateText, issForwarded,
 			"Straight into the log a read and a write are the same: a command of 16 bytes that is ordered. The thesis's clients only read, through consensus.",
+			"A segment is the slots of one leader in an epoch, and a leader without commands may wait before it gives slots up. The thesis's settings, 32, 64 and 128 slots and 0 and 30 ms, are beside braid's own, which are 64 to 1,024 slots as the load is.",
 			issWebText,
 			fmt.Sprintf("The links of the last part have a latency, and %g commands/s come in all. There the leader of multi-paxos is also asked directly, which is the least that one round trip allows. And there are clients at a member of iss that does not lead: a learner, beside three voters. What it brings is forwarded.", lowRate),
 		},
@@ -73,7 +74,7 @@ func offeredCases() (cases []Case) {
 			cases = append(cases, Case{Series: seriesPaxosLeader, Part: byRateOf(n), X: rate, Setup: issSetup(seriesMultiPaxos, n), Work: w, Full: !quick})
 		}
 	}
-	return slices.Concat(linkCases(), cases, webCases())
+	return slices.Concat(linkCases(), cases, webCases(), fixedCases())
 }
 
 // linkCases are those with a latency between members.

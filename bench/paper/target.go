@@ -219,7 +219,10 @@ func (s Setup) options() (braid.Options, error) {
 
 // shape is which of braid's own protocols it is.
 func (s *Setup) shape() bench.Shape {
-	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement}
+	return bench.Shape{
+		Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
+		Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait,
+	}
 }
 
 // groups is how many groups of keys there are; 0: there is one order.
