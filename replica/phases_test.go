@@ -205,7 +205,7 @@ func (c *cluster) askAll(a *answers, id protocol.MemberID, when string) {
 		return err
 	})
 	for _, ref := range c.bodiesOf(id) {
-		a.ask(name(fmt.Sprint("body at ", ref.Index)), func() error { _, err := r.Body(ctx, ref); return err })
+		a.ask(name(fmt.Sprintf("body at %d of instance %d", ref.Index, ref.Instance)), func() error { _, err := r.Body(ctx, ref); return err })
 	}
 	r.exchange.do(func(m *member.StateExchange) { m.Ask(9, &member.SnapshotOffer{}) }) // a view of the state is closed
 	a.ask(name("hand over"), func() error { r.HandOver(ctx); return nil })
