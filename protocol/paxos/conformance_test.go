@@ -27,7 +27,12 @@ var settings = map[string]func(*protocol.Settings){
 	"default": nil,
 	"tiny":    tiny,
 	"plain":   func(c *protocol.Settings) { c.NoParallelAppend, c.NoPipeline, c.MaxFrameEntries = true, true, 1 },
-	"relays":  func(c *protocol.Settings) { tiny(c); c.Relays = 1 },
+}
+
+// withRelays is for suites with bodies, in which there is all that the others have.
+func withRelays(c *protocol.Settings) {
+	tiny(c)
+	c.Relays = 1
 }
 
 func tiny(c *protocol.Settings) {
@@ -51,4 +56,9 @@ func TestConformanceWithBodies(t *testing.T) {
 			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Bodies: 500})
 		})
 	}
+}
+
+func TestConformanceWithRelays(t *testing.T) {
+	t.Parallel()
+	conformance.RunWith(t, paxos.Codec, factory(withRelays), conformance.Options{Bodies: 500})
 }

@@ -38,7 +38,7 @@ func TestFlexibleQuorums(t *testing.T) {
 				var s protocol.Settings
 				f.quorums.Set(&s)
 				o := conformance.Options{Members: f.members, ReadQuorum: s.ReadQuorum, WriteQuorum: s.WriteQuorum, GridRows: s.GridRows}
-				for seed := range uint64(12) {
+				for seed := range uint64(6) {
 					o.Bodies = int(seed % 2 * 500)
 					if what := hunt(f.quorums.Set, o, seed); what != "" {
 						t.Errorf("seed %d: %s", seed, what)

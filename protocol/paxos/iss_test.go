@@ -52,6 +52,11 @@ func TestISSConformanceWithBodies(t *testing.T) {
 	}
 }
 
+func TestISSConformanceWithRelays(t *testing.T) {
+	t.Parallel()
+	conformance.RunWith(t, paxos.ISSCodec, issFactory(withRelays), conformance.Options{Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
+}
+
 // One client writes at one member, so its leader has far more slots than the others. They end while it still has some.
 // Nothing that it proposes waits for longer than two heartbeats.
 func TestISSServesOneClient(t *testing.T) {
