@@ -36,6 +36,8 @@ var apart = map[string]string{
 
 	"protocol/raft/lanemutant.go": "names",
 
+	"protocol/quorum/tolerance.go": "what operators are told when a member starts; no member decides by it",
+
 	"protocol/paxos/check.go":     "invariants, as above",
 	"protocol/paxos/isscheck.go":  "invariants, as above",
 	"protocol/paxos/mutant.go":    "names",
@@ -71,8 +73,12 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "lcr", "--placement", "code", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "multi-paxos", "--nodes", "3"}, "1-200"},
 	{[]string{"--protocol", "multi-paxos", "--nodes", "5", "--relays", "2"}, "1-40"},
+	{[]string{"--protocol", "multi-paxos", "--nodes", "5", "--quorums", "4/2"}, "1-20"},
+	{[]string{"--protocol", "multi-paxos", "--nodes", "4", "--quorums", "grid:2"}, "1-30"},
 	{[]string{"--protocol", "iss", "--nodes", "3"}, "1-150"},
-	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-30"},
+	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-20"},
+	{[]string{"--protocol", "iss", "--nodes", "5", "--relays", "2"}, "1-15"},
+	{[]string{"--protocol", "iss", "--nodes", "6", "--quorums", "grid:2"}, "1-10"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }
