@@ -72,7 +72,14 @@ func TestISSLeaseOutlivesItsPausedPrimary(t *testing.T) {
 	watched := client.Watch(ctx, "k", clientv3.WithRev(put.Header.Revision+1))
 	for range 2 {
 		leader := c.leader()
-		require.NotEqual(t, here, leader, "a member with a lower id leads")
+		// On a busy machine both others may have been suspected. With the epochs that go by one of them leads again.
+		eventually(t, "a member with a lower id leads", func(ctx context.Context) bool {
+			for range 20 {
+				_, _ = client.Put(ctx, "x", "y")
+			}
+			leader = c.leader()
+			return leader != here
+		})
 		require.NoError(t, syscall.Kill(c.pids[leader], syscall.SIGSTOP))
 		t.Cleanup(func() { syscall.Kill(c.pids[leader], syscall.SIGCONT) })
 		began := time.Now()
