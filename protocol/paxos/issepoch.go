@@ -101,6 +101,7 @@ func (s *ISS) lead() {
 		return
 	}
 	if b.quits() {
+		s.due = 0
 		b.elect()
 		return
 	}
