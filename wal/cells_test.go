@@ -342,3 +342,44 @@ func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 }
+
+// TestFullDiskGoesOnInAJob: a disk gets full while the log writes one of several jobs. When there is space
+// again, the log goes on where it was. If it began the job anew, the first entry would cut off the second one,
+// of which the cell is dropped already: a stop there would leave neither of the two.
+func TestFullDiskGoesOnInAJob(t *testing.T) {
+	d := newTight(2 * tightSegment)
+	l, b := openTight(t, d)
+	c := NewCommits(l, b, atOnce)
+	told := 0
+	done := func(err error) {
+		if err == nil {
+			told++
+		}
+	}
+	c.Submit([]Record{cellOf(1, 1, "accepted 1"), cellOf(1, 2, "accepted 2"), cellOf(1, 3, "accepted 3")}, done)
+	drain(c)
+	d.fill()
+	sizes := []int{2000, 6000, 8000} // the third does not fit into the segment, and neither would all of them again
+	var job []Record
+	for i, n := range sizes {
+		job = append(job, entry(1, uint64(i+1), make([]byte, n)), dropOf(1, uint64(i+1)))
+	}
+	c.Submit([]Record{state(1, "voted", 10)}, done)
+	c.Submit(job, done)
+	drain(c)
+	require.Equal(t, 2, told, "the job in front of the full disk is durable")
+	require.NotNil(t, c.Stats().Full)
+	c.Close()
+	drain(c)
+	require.Equal(t, 2, told)
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+
+	d.give(10 * tightSegment)
+	l, b = openTight(t, d)
+	var have []string
+	for _, r := range replayAll(t, l, 1) {
+		have = append(have, r[:min(len(r), 7)])
+	}
+	require.Equal(t, []string{"state 0", "entry 1", "entry 2", "cell 3 "}, have)
+	require.NoError(t, errors.Join(b.Close(), l.Close()))
+}

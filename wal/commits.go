@@ -42,7 +42,8 @@ type Commits struct {
 
 	// What is under way. rest is the end of batch: the jobs that were not told yet. The first fit jobs of
 	// rest are made durable in this round. In a stage that goes through these jobs, at is the next job
-	// and part is the next record of it.
+	// and part is the next record of it. begun is how many records of the first job of rest are in the log
+	// already: the disk got full behind them, in the round before.
 	//
 	//	fit ≤ len(rest) ≤ len(batch); at ≤ fit
 	stage     Stage
@@ -50,6 +51,7 @@ type Commits struct {
 	rest      []job
 	fit       int
 	at, part  int
+	begun     int
 	pause     time.Duration // before the next step
 	ending    bool          // Close was called: there is no waiting for space any more
 	full      *FullError    // why the stage waits for space; nil: it does not
@@ -350,8 +352,13 @@ func (c *Commits) appendBodies() error {
 }
 
 // appendRecords writes the jobs to the log. If there is no space for a job, this round is only of the
-// jobs before it.
+// jobs before it. What is there of that job stays, and the next round goes on behind it: if it began anew,
+// the first entry would cut off those that follow it, but the records that drop the cells of
+// those entries would stay. A crash would lose what the cells held.
 func (c *Commits) appendRecords() error {
+	if c.at == 0 {
+		c.part = max(c.part, c.begun)
+	}
 	if c.Mutant == MutantCutFirst {
 		if err := c.cutFirst(); err != nil {
 			return err
@@ -359,12 +366,13 @@ func (c *Commits) appendRecords() error {
 	}
 	for ; c.at < c.fit; c.at, c.part = c.at+1, 0 {
 		if err := c.appendJob(&c.rest[c.at]); spaceMissing(err) != nil && c.at > 0 {
-			c.fit = c.at
+			c.fit, c.begun = c.at, c.part
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
+	c.begun = 0
 	return nil
 }
 
