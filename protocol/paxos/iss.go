@@ -58,6 +58,9 @@ type ISS struct {
 	// early are messages of the next epoch, of earlyBytes.
 	early      []*protocol.Message
 	earlyBytes int
+	// told are messages with decided entries that do not follow the log's end yet, of toldBytes.
+	told      []*protocol.Message
+	toldBytes int
 
 	// others are all members but this one, sorted by id.
 	others []*other
@@ -259,7 +262,7 @@ func (s *ISS) receive(m *protocol.Message) {
 		return
 	}
 	if o := s.other(m.From); o != nil {
-		o.heard, o.answered = s.now, true
+		o.heard, o.answered, o.epoch = s.now, true, max(o.epoch, uint64(m.Term))
 	}
 	switch m.Type {
 	case MsgISSBeat:

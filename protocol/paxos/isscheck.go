@@ -7,7 +7,7 @@ import (
 
 // Check is protocol.Core's.
 func (s *ISS) Check() error {
-	for _, check := range [...]func(*ISS) error{checkISSLog, checkEpoch, checkQueue} {
+	for _, check := range [...]func(*ISS) error{checkISSLog, checkEpoch, checkQueue, checkTold} {
 		if err := check(s); err != nil {
 			return fmt.Errorf("iss: member %s epoch %d log %d: %w", s.cfg.Self, s.number(), s.log.Last(), err)
 		}
@@ -63,6 +63,37 @@ func checkQueue(s *ISS) error {
 	}
 	if queued != s.queued {
 		return fmt.Errorf("%d bytes wait, says %d", queued, s.queued)
+	}
+	return nil
+}
+
+func checkTold(s *ISS) error {
+	told := 0
+	for _, m := range s.told {
+		told += entryBytes(m.Entries)
+	}
+	if told != s.toldBytes || told > s.cfg.MaxInflightBytes {
+		return fmt.Errorf("%d bytes were told early, says %d", told, s.toldBytes)
+	}
+	for _, o := range s.others {
+		if err := o.telling.check(); err != nil {
+			return fmt.Errorf("telling %s: %w", o.id, err)
+		}
+	}
+	return nil
+}
+
+// check verifies that flights follow each other and what was asked for.
+func (t *telling) check() error {
+	bytes, after := 0, t.after
+	for _, f := range t.flights {
+		if f.last <= after {
+			return fmt.Errorf("a message up to %d, after %d", f.last, after)
+		}
+		bytes, after = bytes+f.bytes, f.last
+	}
+	if bytes != t.bytes || len(t.flights) > t.window {
+		return fmt.Errorf("%d messages of %d bytes in a window of %d, says %d bytes", len(t.flights), bytes, t.window, t.bytes)
 	}
 	return nil
 }

@@ -233,10 +233,7 @@ const mostEarly = 16 << 20
 
 // keep keeps a message of the next epoch. What does not fit is sent again.
 func (s *ISS) keep(m *protocol.Message) {
-	bytes := protocol.MessageHeadSize + issPartSize
-	for i := range m.Entries {
-		bytes += m.Entries[i].Bytes()
-	}
+	bytes := protocol.MessageHeadSize + issPartSize + entryBytes(m.Entries)
 	if s.earlyBytes+bytes <= mostEarly {
 		s.early, s.earlyBytes = append(s.early, m), s.earlyBytes+bytes
 	}

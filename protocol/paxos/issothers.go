@@ -14,15 +14,12 @@ type other struct {
 	id       protocol.MemberID
 	heard    time.Duration // when it was last heard of
 	answered bool          // at all
+	epoch    uint64        // the last one in which it was known to be; 0: it was never heard of
 	// commit is up to where its log went, and logged what its disk had of that, as it said last.
 	commit, logged protocol.Index
 	lacking        bool          // bodies of decided entries are missing there
 	trip           time.Duration // the shortest recent round trip; 0: none was measured
-	// toldAfter is the slot after which it was told last, toldAt when that was, and toldPause how long it is not told
-	// the same again: that may be on a slow way.
-	toldAfter protocol.Index
-	toldAt    time.Duration
-	toldPause time.Duration
+	telling        telling       // what this member tells it of the log
 	// leaving is when it will not be told anything any more; 0: it is a member.
 	leaving time.Duration
 }
@@ -115,6 +112,13 @@ func (s *ISS) depth(p *peer) int {
 	return s.relays.depth(p, min(maxDepth, max(minDepth, int(p.trip/perFrame))))
 }
 
+// follows reports whether a member may take messages about the epoch's segments: it is in the epoch, or in the one
+// before. Otherwise it drops them. They would only be in the way of what it has to be told first.
+func (s *ISS) follows(id protocol.MemberID) bool {
+	o := s.other(id)
+	return o == nil || o.epoch == 0 || o.epoch+1 >= s.number()
+}
+
 // beat makes this member heard: how far it is, and whether it serves as a leader. A disk that stands still must not
 // outlive it, and who hears no quorum does not serve.
 func (s *ISS) beat(to protocol.MemberID) {
@@ -162,6 +166,7 @@ func (s *ISS) tendLearn() {
 	s.beatAt = s.now + s.cfg.Heartbeat
 	s.relays.turn++
 	s.letGo()
+	s.learnTold() // what came otherwise since is forgotten
 	for _, o := range s.others {
 		s.beat(o.id)
 	}
@@ -208,44 +213,6 @@ func (s *ISS) onAsk(m *protocol.Message, p ISSPart) {
 		return
 	}
 	s.tell(m.From, m.Commit)
-}
-
-// longestTold is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
-// of many seconds, and each repetition makes it longer.
-const longestTold = 8
-
-// tell sends a member decided entries after an index, as many as fit into a message, or a snapshot. One that asked several
-// times is told once.
-func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
-	switch {
-	case after >= s.log.Last(), after+1 < s.first() && s.cfg.Mutant == MutantISSPastDropped:
-		return
-	case after < s.log.Base:
-		s.sendSnapshot(to)
-		return
-	}
-	if o := s.other(to); o != nil {
-		if o.toldAfter != after {
-			o.toldPause = 0
-		} else if s.now < o.toldAt+o.toldPause {
-			return
-		}
-		o.toldAfter, o.toldAt, o.toldPause = after, s.now, min(max(2*o.toldPause, s.cfg.Heartbeat), longestTold*s.cfg.ElectionTimeout)
-	}
-	s.send(to, MsgISSTell, ISSPart{}).Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
-}
-
-// onTell learns, and asks for more as long as there is.
-func (s *ISS) onTell(m *protocol.Message) {
-	before := s.log.Last()
-	for i := range m.Entries {
-		if e := &m.Entries[i]; s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
-			s.learn(*e)
-		}
-	}
-	if s.log.Last() > before && s.log.Last() < m.Commit {
-		s.ask(m.From)
-	}
 }
 
 // sendSnapshot asks for a snapshot for a member, unless one is under way.

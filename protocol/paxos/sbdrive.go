@@ -66,7 +66,9 @@ func (b *broadcast) drive() {
 	news := b.told != b.nilled
 	b.told = b.nilled
 	for _, p := range b.peers {
-		b.replicate(p, news)
+		if b.s.follows(p.id) {
+			b.replicate(p, news)
+		}
 	}
 }
 
@@ -146,7 +148,7 @@ func (b *broadcast) tendDrive() {
 	}
 	b.beat = b.s.now + b.s.cfg.Heartbeat
 	for _, p := range b.peers {
-		if (p.match < b.prop.end || p.lost || b.prop.ballot > 0) && (b.prop.ballot > 0 || b.begun()) {
+		if b.s.follows(p.id) && (p.match < b.prop.end || p.lost || b.prop.ballot > 0) && (b.prop.ballot > 0 || b.begun()) {
 			b.sendAccept(p, nil, true)
 		}
 	}
