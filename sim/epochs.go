@@ -24,12 +24,19 @@ func (s *Settings) drawEpochs(d chance) {
 	if d.yes(0.4) {
 		s.drawIdle(d)
 	}
+	if s.InboxBytes > 0 {
+		s.InboxBytes = max(s.InboxBytes, leastEpochInbox)
+	}
 	complete, err := s.protocol.Core.Complete(s.Core.Epochs)
 	if err != nil {
 		panic(err) // what is drawn is possible
 	}
 	s.Core.Epochs = complete
 }
+
+// leastEpochInbox has space for a small message of each of nine members. All of them send all the time, because all of
+// them lead. With less, most of what a member asks for would be refused.
+const leastEpochInbox = 2000
 
 // chooseEpochs mostly makes epochs short, so that many of them end in a run.
 func (s *Settings) chooseEpochs(d chance) {
