@@ -137,9 +137,21 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 // who votes.
 func (n *Node) tellTolerance() {
 	config := n.r.Status().Config
-	if quorums := n.opt.quorums(); !quorums.Majority() && len(config.Members) > 0 {
-		n.opt.Logger.Warn(quorums.Tolerates(len(config.Voters())).String())
+	if _, line := n.tolerance(&config); line != "" {
+		n.opt.Logger.Warn(line)
 	}
+}
+
+// tolerance names the quorums and says what they bear, if they are no majorities.
+func (n *Node) tolerance(config *protocol.Config) (quorums, line string) {
+	y := n.opt.quorums()
+	if y.Majority() {
+		return "", ""
+	}
+	if len(config.Members) > 0 {
+		line = y.Tolerates(len(config.Voters())).String()
+	}
+	return y.String(), line
 }
 
 func listen(addrs []string) ([]net.Listener, error) {

@@ -11,8 +11,13 @@ import (
 
 // Status describes a member and what it knows of its cluster.
 type Status struct {
-	Self    MemberID
-	Cluster uint64
+	Self     MemberID
+	Cluster  uint64
+	Protocol string
+	// Quorums names the quorums and Tolerance says what they bear, where they are no majorities; else both are empty.
+	Quorums, Tolerance string
+	// Relays is into how many groups this member divides the others where it leads; 0: it sends to each itself.
+	Relays int
 	// Order says how the global log comes about, see Options.Order.
 	Order string
 	// Begun is the number of instances with which the cluster began; see Options.Instances.
@@ -82,8 +87,9 @@ type InstanceProgress struct {
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
+	quorums, tolerance := n.tolerance(&s.Config)
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Quorums: quorums, Tolerance: tolerance, Relays: n.opt.Relays, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,

@@ -24,7 +24,12 @@ type statusView struct {
 	Ready    bool   `json:"ready"`
 
 	Revision int64  `json:"revision"`
-	Order    string `json:"order"`
+	Protocol string `json:"protocol"`
+	// Quorums and Tolerance are set where quorums are no majorities; see braid.Status.
+	Quorums   string `json:"quorums,omitempty"`
+	Tolerance string `json:"tolerance,omitempty"`
+	Relays    int    `json:"relays,omitempty"`
+	Order     string `json:"order"`
 	// Begun is the number of instances with which the cluster began, if they are woven.
 	Begun   int    `json:"begun_instances,omitempty"`
 	Applied uint64 `json:"applied_position"`
@@ -177,7 +182,7 @@ func (s *Server) view(ctx context.Context) statusView {
 		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: s.ready(ctx) == nil,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st), Disk: viewDisk(&st),
-		Order: st.Order, Next: viewSlot(st.Next),
+		Protocol: st.Protocol, Quorums: st.Quorums, Tolerance: st.Tolerance, Relays: st.Relays, Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun
@@ -298,7 +303,7 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 {{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
 in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}{{with .Next}}, next is round {{.Round}} of instance {{.Instance}}{{end}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
-<p>Order {{.Order}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
+<p>Order {{.Order}}, protocol {{.Protocol}}{{with .Relays}}, {{.}} relays{{end}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
 <b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{if .Restriping}},
 <b class="bad">members may leave when {{.Restriping}} more hold large values whole</b>{{end}}{{end}}.
 {{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,{{if .Short}}
@@ -307,6 +312,7 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 {{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
 {{with .Disk}}{{if .Damaged}}<p>Log and snapshots: {{.Damaged}} places found damaged on disk, {{.Mended}} of which do not matter any more.</p>{{end}}
 {{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
+{{with .Tolerance}}<p>{{.}}</p>{{end}}
 {{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}
 <table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>lag</th></tr>
 {{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>

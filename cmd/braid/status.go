@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
 		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
 of a member's present life. Of servers other than braid it shows what the etcd API tells.
+
+Where quorums are no majorities, or members relay, a table tells of both, and what the cluster bears.
 
 Where several instances are woven into one log, each has a line, and a table tells how far the
 one log is: at which position, which round of which instance it waits for, and who leads what.
@@ -112,6 +115,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}
+	printQuorums(t, members)
 	printWoven(t, members)
 	printLanes(t, members)
 	printEpochs(t, members)
@@ -129,6 +133,19 @@ func printDamage(w io.Writer, members []status.Member) {
 	for _, m := range members {
 		if d := &m.Disk; d.Damaged > 0 {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", orDash(m.Name), d.Damaged, d.Mended, orDash(d.Failing))
+		}
+	}
+}
+
+// printQuorums tells who passes on, and what the cluster bears, where that is not what one would expect.
+func printQuorums(w io.Writer, members []status.Member) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Quorums != "" || m.Relays > 0 }) {
+		return
+	}
+	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tQUORUMS\tRELAYS\tTOLERANCE")
+	for _, m := range members {
+		if m.ID != "" {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", orDash(m.Name), m.Protocol, cmp.Or(m.Quorums, "majority"), m.Relays, orDash(m.Tolerance))
 		}
 	}
 }

@@ -29,6 +29,19 @@ func table(t *testing.T, column string, members ...status.Member) (lines []strin
 	return lines
 }
 
+// TestStatusOfQuorums: what the cluster bears is told where quorums are no majorities.
+func TestStatusOfQuorums(t *testing.T) {
+	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
+	require.Empty(t, table(t, "QUORUMS", usual))
+	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Quorums: "4/2", Tolerance: "quorums 4/2 of 5 voters: so much"}
+	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss", Relays: 2}
+	require.Equal(t, []string{
+		"MEMBER PROTOCOL QUORUMS RELAYS TOLERANCE",
+		"m1 iss 4/2 0 quorums 4/2 of 5 voters: so much",
+		"m2 iss majority 2 -",
+	}, table(t, "QUORUMS", m1, m2))
+}
+
 func TestStatusOfBodies(t *testing.T) {
 	lacks, holds := true, false
 	leader := status.Member{

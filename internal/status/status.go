@@ -32,9 +32,15 @@ type Member struct {
 	Term     uint64 `json:"term"`
 
 	Revision int64  `json:"revision"`
-	Order    string `json:"order,omitempty"`
-	Begun    int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began
-	Applied  uint64 `json:"applied_position"`
+	Protocol string `json:"protocol,omitempty"`
+	// Quorums names them, and Tolerance says what they bear, where they are no majorities. Relays is into how many
+	// groups the member divides the others where it leads; 0: it sends to each itself.
+	Quorums   string `json:"quorums,omitempty"`
+	Tolerance string `json:"tolerance,omitempty"`
+	Relays    int    `json:"relays,omitempty"`
+	Order     string `json:"order,omitempty"`
+	Begun     int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began
+	Applied   uint64 `json:"applied_position"`
 	// Next is the slot of the global log that comes next, where instances are woven into one.
 	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`
