@@ -21,7 +21,7 @@ type telling struct {
 	flights []flight
 	bytes   int
 	// window is how many flights there may be. It is one at first and when some may be lost, and grows by one with each
-	// question that shows progress.
+	// question that shows progress. It does not shrink with the depth.
 	window int
 	// at is when it was told last, and pause how long it is not told the same again: that may be on a slow way.
 	at, pause time.Duration
@@ -47,7 +47,10 @@ func (t *telling) asked(after protocol.Index, now time.Duration, most int) (from
 		t.bytes -= t.flights[0].bytes
 		t.flights = t.flights[1:]
 	}
-	t.window, t.pause = max(1, min(t.window+1, most)), 0
+	t.pause = 0
+	if t.window < most {
+		t.window++
+	}
 	if n := len(t.flights); n > 0 {
 		return t.flights[n-1].last, false
 	}
