@@ -34,7 +34,9 @@ type ISS struct {
 	// conf is the last configuration in the log, and force the one that is in force in the epoch: conf, unless that
 	// was decided in this epoch.
 	conf, force protocol.Config
-	// unsettled is the first configuration in the log after which no later epoch has an entry; 0: there is none.
+	// unsettled is the configuration in the log after which no later epoch has an entry; 0: there is none.
+	//
+	//	unsettled is 0 or the last configuration in the log (R2)
 	unsettled protocol.Index
 	// given is how far Effects.Commit went; equal to settled() between steps.
 	given protocol.Index

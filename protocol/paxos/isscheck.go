@@ -48,6 +48,8 @@ func checkEpoch(s *ISS) error {
 	switch e := s.history.Epoch(); {
 	case s.due > 0 && (s.own == nil || !s.own.zero() || s.due > s.now+s.cfg.SkipWait):
 		return fmt.Errorf("free slots wait until %s, it is %s", s.due, s.now)
+	case s.unsettled > 0 && s.unsettled != s.log.ConfigAt:
+		return fmt.Errorf("the change %d was made before %d was settled (R2)", s.log.ConfigAt, s.unsettled)
 	case e != s.epoch || s.history.Next() > s.log.Last()+1:
 		return fmt.Errorf("the history is at slot %d of epoch %d", s.history.Next(), e.Number)
 	case s.log.Last()+1 < e.First || s.log.Last() >= e.Last || len(s.parts) != len(e.Leaders):

@@ -158,13 +158,18 @@ func (s *ISS) changing() bool {
 	return s.change != nil || s.unsettled > 0 || s.undecided() != nil || s.own == nil || !s.own.zero()
 }
 
-// undecided is the configuration that this member proposed and that is not decided; nil if there is none.
+// undecided is the configuration that this member proposed and that is not in the log; nil if there is none. It may be
+// decided already, behind slots of others that are not: a change that is made now would not know of it.
 func (s *ISS) undecided() *protocol.Config {
 	if s.own == nil {
 		return nil
 	}
-	for i := s.own.seg.after(s.own.upto); i <= s.own.seg.last; i = s.own.seg.after(i) {
-		if e, ok := s.own.mine[i]; ok && e.Kind == protocol.EntryConfig {
+	for i := s.own.seg.after(s.log.Last()); i <= s.own.seg.last; i = s.own.seg.after(i) {
+		e, ok := s.own.mine[i]
+		if !ok {
+			e = s.own.decided[i]
+		}
+		if e.Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(e.Payload) // which was readable
 			return &c
 		}
