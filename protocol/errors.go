@@ -59,7 +59,7 @@ var reasonTexts = [...]string{
 	ReasonMalformed:    "malformed",
 
 	ReasonQuorums:       "the cluster's quorums do not fit so many voters",
-	ReasonLeaderFollows: "the leader follows from the log: it is the lowest id among the epoch's leaders",
+	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }
 
 func (r Reason) String() string {

@@ -21,7 +21,7 @@ func (h *History) Check() error {
 	case h.slots < h.set.MinSlots || h.slots > h.set.MaxSlots || h.slots&(h.slots-1) != 0:
 		return fmt.Errorf("epochs: segments of %d slots, %d to %d are possible", h.slots, h.set.MinSlots, h.set.MaxSlots)
 	case h.since == 0 || h.since > e.Number:
-		return fmt.Errorf("epochs: member %s leads since epoch %d, it is epoch %d", e.Leaders[0], h.since, e.Number)
+		return fmt.Errorf("epochs: member %s leads since epoch %d, it is epoch %d", h.lead, h.since, e.Number)
 	case len(h.voters) == 0 || len(h.records) != len(e.Voters):
 		return fmt.Errorf("epochs: %d voters next, %d known of %d", len(h.voters), len(h.records), len(e.Voters))
 	}
@@ -34,6 +34,9 @@ func (h *History) Check() error {
 		if err := h.checkRecord(&h.records[i], e.Voters[i]); err != nil {
 			return err
 		}
+	}
+	if h.lead != h.leading() {
+		return fmt.Errorf("epochs: member %s stands for the leaders %s", h.lead, e.Leaders)
 	}
 	return nil
 }

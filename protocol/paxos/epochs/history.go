@@ -25,7 +25,8 @@ type History struct {
 	ended []bool
 	// slots is how many slots a leader with a full share has, MinSlots to MaxSlots.
 	slots int
-	// since is the epoch since which the first leader has been the first.
+	// lead is one of the epoch's leaders, and since the epoch since which it has been that.
+	lead  protocol.MemberID
 	since uint64
 	// records are those of the epoch's voters.
 	records []record
@@ -53,14 +54,16 @@ func (h *History) Epoch() *Epoch { return h.epoch }
 // Next is the first slot that was not taken in.
 func (h *History) Next() protocol.Index { return h.next }
 
-// Lead is the leader with the lowest id, and the number of the epoch since which it has been that without
-// interruption. It stands for the leader and the term where clients expect one of each. (0, 0): the history
-// knows nothing.
-func (h *History) Lead() (leader protocol.MemberID, since uint64) {
-	if h.epoch == nil {
-		return 0, 0
-	}
-	return h.epoch.Leaders[0], h.since
+// Lead is one of the leaders, and the number of the epoch since which it has been that without interruption. It
+// stands for the leader and the term where clients expect one of each. It is one of those with the smallest penalty,
+// so that it is not a member that is gone, and of these the one with the lowest id. (0, 0): the history knows nothing.
+func (h *History) Lead() (leader protocol.MemberID, since uint64) { return h.lead, h.since }
+
+// leading is the one of the epoch's leaders that stands for all.
+func (h *History) leading() protocol.MemberID {
+	return slices.MinFunc(h.epoch.Leaders, func(a, b protocol.MemberID) int {
+		return cmp.Or(cmp.Compare(h.of(a).penalty, h.of(b).penalty), cmp.Compare(a, b))
+	})
 }
 
 // BannedUntil is the epoch in which a voter that does not lead leads again, if nobody is suspected before; 0: it leads, or
@@ -148,11 +151,10 @@ func (h *History) begin(number uint64) {
 		}
 	}
 	h.records = records
-	leaders := elect(records, number, &h.set)
-	if number == 1 || leaders[0] != h.epoch.Leaders[0] {
+	before, leaders := h.lead, elect(records, number, &h.set)
+	if h.take(number, h.next, leaders); h.lead != before {
 		h.since = number
 	}
-	h.take(number, h.next, leaders)
 	h.loads, h.ended = make([]uint32, len(leaders)), make([]bool, len(leaders))
 }
 
@@ -166,6 +168,7 @@ func (h *History) take(number uint64, first protocol.Index, leaders []protocol.M
 		shares[at] = h.of(id).share
 	}
 	h.epoch = newEpoch(number, first, h.slots/fullShare, voters, leaders, shares)
+	h.lead = h.leading()
 }
 
 // of is the record of a voter of the epoch; nil: the member is none.

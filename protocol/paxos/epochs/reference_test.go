@@ -19,6 +19,7 @@ type outline struct {
 	voters      []protocol.MemberID
 	leaders     []protocol.MemberID
 	slots       []protocol.MemberID // the leader of each slot
+	lead        protocol.MemberID
 	since       uint64
 }
 
@@ -28,7 +29,7 @@ func outlineOf(h *History) (o outline) {
 	for i := e.First; i <= e.Last; i++ {
 		o.slots = append(o.slots, e.LeaderOf(i))
 	}
-	_, o.since = h.Lead()
+	o.lead, o.since = h.Lead()
 	return o
 }
 
@@ -127,7 +128,13 @@ func (r *reference) begin(before outline, voters []protocol.MemberID) (o outline
 		}
 	}
 	r.known, r.voters = known, voters
-	if o.leaders = r.elect(int(o.number)); before.number == 0 || o.leaders[0] != before.leaders[0] {
+	o.leaders = r.elect(int(o.number))
+	for _, id := range o.leaders { // ascending
+		if o.lead == 0 || known[id].penalty < known[o.lead].penalty {
+			o.lead = id
+		}
+	}
+	if o.lead != before.lead {
 		o.since = o.number
 	}
 	var shares []uint8
