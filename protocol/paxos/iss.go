@@ -297,6 +297,8 @@ func (s *ISS) sort(m *protocol.Message, p ISSPart) {
 		s.keep(m)
 	case uint64(m.Term) < epoch && (m.Type == MsgISSPrepare || accepts(m) && m.Context != 0):
 		s.beat(issProposer(m, p))
+	case uint64(m.Term) < epoch && m.Type == MsgISSAccepted:
+		s.tellRest(m)
 	}
 }
 

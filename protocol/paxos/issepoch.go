@@ -193,6 +193,7 @@ func (s *ISS) end() {
 	for _, b := range s.parts {
 		if b.prop.phase == ready {
 			b.drive()
+			s.noteUnsent(b)
 		}
 	}
 	old := s.parts

@@ -20,6 +20,8 @@ type other struct {
 	lacking        bool          // bodies of decided entries are missing there
 	trip           time.Duration // the shortest recent round trip; 0: none was measured
 	telling        telling       // what this member tells it of the log
+	// unsent: not all up to this slot was sent to it when the epoch of that slot ended. 0: all was.
+	unsent protocol.Index
 	// leaving is when it will not be told anything any more; 0: it is a member.
 	leaving time.Duration
 }

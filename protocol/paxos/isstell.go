@@ -84,6 +84,22 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 	}
 }
 
+// noteUnsent notes who was not sent all of a segment, because messages to it filled its window when the epoch ended.
+func (s *ISS) noteUnsent(b *broadcast) {
+	for _, p := range b.peers {
+		if o := s.other(p.id); o != nil && p.next <= b.prop.end {
+			o.unsent = max(o.unsent, b.prop.end)
+		}
+	}
+}
+
+// tellRest tells a member what it was not sent when an epoch ended, now that it answers what it was sent.
+func (s *ISS) tellRest(m *protocol.Message) {
+	if o := s.other(m.From); o != nil && m.Commit < o.unsent {
+		s.tell(m.From, m.Commit)
+	}
+}
+
 // tellRun sends what fits into one message.
 func (s *ISS) tellRun(to protocol.MemberID, after protocol.Index) (f flight) {
 	m := s.send(to, MsgISSTell, ISSPart{})
@@ -108,7 +124,8 @@ func (s *ISS) onTell(m *protocol.Message) {
 	}
 	s.learnAll(m.Entries)
 	s.learnTold()
-	if s.log.Last() > before && s.log.Last() < m.Commit {
+	known := len(m.Entries) > 0 && m.Entries[len(m.Entries)-1].Index <= before // who told it did not know how far this member is
+	if (known || s.log.Last() > before) && s.log.Last() < m.Commit {
 		s.ask(m.From)
 	}
 }

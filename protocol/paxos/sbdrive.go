@@ -75,7 +75,7 @@ func (b *broadcast) drive() {
 // replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
 func (b *broadcast) replicate(p *peer, news bool) {
 	for !p.lost {
-		p.next = max(p.next, b.seg.after(b.s.log.Last())) // what the log has is not sent here (see Tell)
+		p.next = max(p.next, b.sendable(p))
 		if p.next > b.prop.end {
 			break
 		}
@@ -103,14 +103,30 @@ func (b *broadcast) replicate(p *peer, news bool) {
 	}
 }
 
+// sendable is the first slot that may be sent to a peer: its log goes to the one before, or this log begins there. What this
+// log has is sent too. Else a peer that is slower than a quorum would lack what was decided while its window was full.
+func (b *broadcast) sendable(p *peer) protocol.Index {
+	return b.seg.after(max(b.seg.before(), b.s.log.Base, b.s.commitOf(p.id)))
+}
+
+// value is what this member knows of a slot: what it proposes there, or what is decided. Of a body that is not here nothing
+// can be said: who lacks it is told (see Tell).
+func (b *broadcast) value(i protocol.Index) (protocol.Entry, bool) {
+	if v, ok := b.values[i]; ok {
+		return v, true
+	}
+	if v, ok := b.decided[i]; ok || i <= b.s.log.Base || i > b.s.log.Last() {
+		return v, ok
+	}
+	v := b.s.log.At(i)
+	return v, v.BodySize == 0 || v.Form == protocol.FormWhole
+}
+
 // frameAfter is the frame with the entries from a slot on, of those up to an end. Slots that are ⊥ are in no frame: each message names them.
 func (b *broadcast) frameAfter(from, end protocol.Index) (f frame) {
 	f.after, f.end = from-1, from-1
 	for i := b.seg.after(from - 1); i <= end; i = b.seg.after(i) {
-		v, ok := b.values[i]
-		if !ok {
-			v, ok = b.decided[i]
-		}
+		v, ok := b.value(i)
 		if !ok || isNil(&v) && b.knows(i) {
 			f.end = i
 			continue
