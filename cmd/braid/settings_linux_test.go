@@ -11,10 +11,33 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// TestOtherSettingsAreRefused: leases are only safe if all members have them, and wait as
-// long as each other. A member that was started otherwise is alone, and both sides say why.
+// TestOtherSettingsAreRefused: leases are only safe if all members have them, and wait as long as each other. From the
+// same log other epochs follow with other settings of them. A member that was started otherwise is alone, and both sides
+// say why.
 func TestOtherSettingsAreRefused(t *testing.T) {
-	t.Parallel()
+	for name, c := range map[string]struct {
+		flags, odd      []string
+		says, oddlySays []string
+	}{
+		"leases": {
+			[]string{"--lease-reads"}, []string{"--election-timeout=1500"},
+			[]string{`lease-reads is "false" there, "true" here`, `election-timeout is "1.5s" there, "1s" here`},
+			[]string{`lease-reads is "true" there, "false" here`, `election-timeout is "1s" there, "1.5s" here`},
+		},
+		"epochs": {
+			[]string{"--protocol=iss"}, []string{"--protocol=iss", "--epoch-slots=64"},
+			[]string{`epochs is "slots 64-64, `}, []string{`epochs is "slots 64-1024, `},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refusesTheOdd(t, c.flags, c.odd, c.says, c.oddlySays)
+		})
+	}
+}
+
+// refusesTheOdd starts three members, one of them with other flags, which is not let in.
+func refusesTheOdd(t *testing.T, usual, other, says, oddlySays []string) {
 	free, err := ports.Free("127.0.0.1", 6)
 	require.NoError(t, err)
 	var initial []string
@@ -30,18 +53,17 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 		c, _ := begin(t, "", f.args(more...)...)
 		return c
 	}
-	first, _, odd := start(flags[0], "--lease-reads"), start(flags[1], "--lease-reads"), start(flags[2], "--election-timeout=1500")
-
-	says := func(c *invocation, words string) {
+	first, _, odd := start(flags[0], usual...), start(flags[1], usual...), start(flags[2], other...)
+	hears := func(c *invocation, all []string) {
 		t.Helper()
-		eventually(t, words, func(context.Context) bool {
-			return strings.Contains(strings.ReplaceAll(c.stderr.String(), `\"`, `"`), words)
-		})
+		for _, words := range all {
+			eventually(t, words, func(context.Context) bool {
+				return strings.Contains(strings.ReplaceAll(c.stderr.String(), `\"`, `"`), words)
+			})
+		}
 	}
-	says(first, `lease-reads is "false" there, "true" here`)
-	says(first, `election-timeout is "1.5s" there, "1s" here`)
-	says(odd, `lease-reads is "true" there, "false" here`)
-	says(odd, `election-timeout is "1s" there, "1.5s" here`)
+	hears(first, says)
+	hears(odd, oddlySays)
 	eventually(t, "the two that agree are a cluster", func(ctx context.Context) bool { return healthy(ctx, flags[0].client) })
 	ok(t, "ctl", "--endpoints", flags[1].client, "put", "a", "b")
 	_, stderr, code := do(t, "", "ctl", "--endpoints", flags[2].client, "--command-timeout=1s", "get", "a")
