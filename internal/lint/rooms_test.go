@@ -19,6 +19,7 @@ var rooms = []room{
 	{folder: "protocol/conformance", may: []string{"protocol"}},
 	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
 	{folder: "protocol/paxos/issmodel"},
+	{folder: "protocol/epaxos/epaxosmodel"},
 	{folder: "protocol/quorum", may: []string{"protocol"}},
 	{folder: "protocol/slots", may: []string{"protocol"}},
 	{folder: "protocol"},
