@@ -234,8 +234,20 @@ const mostEarly = 16 << 20
 
 // keep keeps a message of the next epoch. What does not fit is sent again.
 func (s *ISS) keep(m *protocol.Message) {
+	s.trails(m)
 	bytes := protocol.MessageHeadSize + issPartSize + entryBytes(m.Entries)
 	if s.earlyBytes+bytes <= mostEarly {
 		s.early, s.earlyBytes = append(s.early, m), s.earlyBytes+bytes
 	}
+}
+
+// trails takes notice that somebody has ended the epoch that is under way here. If nothing was learned for a round trip,
+// what the others told of its end was lost or did not fit, and this member asks.
+func (s *ISS) trails(m *protocol.Message) {
+	o := s.other(m.From)
+	if o == nil || m.Commit <= s.log.Last() || s.now < s.grown+o.trip || s.now < s.asked+s.pause {
+		return
+	}
+	s.pause = min(max(2*s.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	s.ask(m.From)
 }

@@ -86,6 +86,14 @@ func (s *ISS) commitOf(id protocol.MemberID) protocol.Index {
 	return 0
 }
 
+// loggedOf is up to where a member's disk has its log, as far as is known. It does not fall if the member restarts.
+func (s *ISS) loggedOf(id protocol.MemberID) protocol.Index {
+	if o := s.other(id); o != nil {
+		return o.logged
+	}
+	return 0
+}
+
 // active reports whether a member was heard of lately.
 func (s *ISS) active(o *other) bool { return o.answered && s.now < o.heard+s.cfg.ElectionTimeout }
 
