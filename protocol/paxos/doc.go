@@ -42,6 +42,7 @@
 //	sb.go        its state, what is decided, what is promised
 //	sbowner.go   the segment's leader: ballot 0, skips
 //	sbdrive.go   phase 2 at whoever proposes; sblearn.go: at the others
+//	sbwitness.go what members learn from each other's votes
 //	sbrevoke.go  ballots from 1 on: suspicion, phase 1, what is proposed after it
 //	sbspans.go   sets of slots in messages
 //

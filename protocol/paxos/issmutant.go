@@ -21,6 +21,7 @@ const (
 	MutantISSSettleAtOnce   protocol.Mutant = "iss-settle-at-once"
 	MutantISSLastWaits      protocol.Mutant = "iss-last-slot-waits"
 	MutantISSElectTooFew    protocol.Mutant = "iss-elect-too-few"
+	MutantISSWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
 )
 
 // ISSMutants lists those that the simulator finds by chance.
@@ -40,6 +41,7 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantISSReadAlone, Does: "a member gives read points without asking a quorum"},
 	{Name: MutantISSSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
 	{Name: MutantISSLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
+	{Name: MutantISSWitnessAny, Does: "a member that hears what others have accepted counts votes of different ballots together"},
 	{Name: MutantISSElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)"},
 }
 

@@ -43,6 +43,8 @@ type broadcast struct {
 	// peers are all others, while this member proposes. beat is when they hear of it next.
 	peers []*peer
 	beat  time.Duration
+	// votes are what others say to have accepted. It may be all that is needed to know what is decided.
+	votes witness
 	// gather is what this member gathers as a relay.
 	gather gathering
 	paces  pacing
@@ -263,6 +265,8 @@ func (b *broadcast) durable() {
 	}
 	b.written = slices.Delete(b.written, 0, n)
 	switch b.prop.phase {
+	case idle:
+		b.learnVoted()
 	case preparing:
 		b.tally()
 	case ready:

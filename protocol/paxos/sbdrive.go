@@ -170,13 +170,15 @@ func (b *broadcast) tendDrive() {
 	}
 }
 
-// onAccepted takes in how far a member has accepted.
+// onAccepted takes in how far a member has accepted. Also who does not propose hears of that.
 func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 	if b.gathered(m, p) {
 		return
 	}
 	peer := b.peer(m.From)
 	if peer == nil || b.prop.phase != ready || p.Ballot != b.prop.ballot {
+		b.votes.heard(m.From, p.Ballot, p.Slot)
+		b.learnVoted()
 		return
 	}
 	peer.told(false, p.Slot, b.prop.end)

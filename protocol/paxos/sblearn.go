@@ -37,6 +37,7 @@ func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
 		}
 	}
 	b.learnUpto(p)
+	b.learnVoted()
 	switch {
 	case m.Type == MsgISSRelay:
 		b.relay(m, p)
@@ -59,13 +60,30 @@ func (b *broadcast) learnUpto(p ISSPart) {
 // acknowledged together.
 func (b *broadcast) acknowledge(m *protocol.Message, p ISSPart) {
 	said := ISSPart{Ballot: p.Ballot, Slot: b.acc.reach, Hint: b.acc.reach}
-	if n := len(b.s.out.Release); n > 0 && b.s.cfg.Mutant != MutantISSVoteEarly {
-		a := b.s.out.Release[n-1]
-		if was, ok := a.Part.(*ISSPart); ok && a.Type == MsgISSAccepted && a.To == m.From && was.Ballot == p.Ballot && was.Segment == b.seg.first {
-			b.s.out.Seq = b.s.disk.Touch()
-			was.Slot, was.Hint, was.Upto, a.Context = said.Slot, said.Hint, b.upto, max(a.Context, m.Context)
-			return
-		}
+	if b.s.cfg.Mutant != MutantISSVoteEarly && b.amend(m, said) {
+		return
 	}
 	b.answer(m.From, MsgISSAccepted, said, MutantISSVoteEarly).Context = m.Context
+	if m.Type == MsgISSAccept && len(m.Entries) > 0 {
+		b.tellVotes(m.From, said)
+	}
+}
+
+// amend puts what this member has accepted into answers that have not left yet. It reports whether there is one for who
+// sent a message.
+func (b *broadcast) amend(m *protocol.Message, said ISSPart) (amended bool) {
+	for _, a := range b.s.out.Release {
+		was, ok := a.Part.(*ISSPart)
+		if !ok || a.Type != MsgISSAccepted || uint64(a.Term) != b.s.number() || was.Ballot != said.Ballot || was.Segment != b.seg.first {
+			continue
+		}
+		was.Slot, was.Hint, was.Upto = said.Slot, said.Hint, b.upto
+		if a.To == m.From {
+			a.Context, amended = max(a.Context, m.Context), true
+		}
+	}
+	if amended {
+		b.s.out.Seq = b.s.disk.Touch()
+	}
+	return amended
 }

@@ -1,0 +1,65 @@
+package paxos
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// What members of a segment learn from each other's votes. An acceptor tells not only the proposer what it has accepted,
+// but everybody. Who hears it of a quorum knows that a value is decided when the proposer knows it, and not a hop later.
+// A log is as late as the slot that is known last, so that hop would hold up every value that comes after the slot.
+
+// witness is what the others say to have accepted under one ballot.
+type witness struct {
+	ballot Ballot
+	// reach: up to here the member has everything on its disk, decided or accepted under the ballot.
+	reach map[protocol.MemberID]protocol.Index
+}
+
+// heard takes in what a member has accepted. Of an earlier ballot nothing counts any more.
+func (w *witness) heard(from protocol.MemberID, ballot Ballot, reach protocol.Index) {
+	if w.reach == nil || ballot > w.ballot {
+		w.ballot, w.reach = ballot, map[protocol.MemberID]protocol.Index{}
+	}
+	if ballot == w.ballot {
+		w.reach[from] = max(w.reach[from], reach)
+	}
+}
+
+// far is a round trip that is worth more messages than one.
+const far = 2 * time.Millisecond
+
+// tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
+// long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
+func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
+	if b.s.cfg.Relays > 0 || !b.s.votes(b.s.cfg.Self) {
+		return
+	}
+	few := len(b.s.epoch.Voters) <= 3
+	for _, o := range b.s.others {
+		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= far) {
+			b.answer(o.id, MsgISSAccepted, said, MutantISSVoteEarly)
+		}
+	}
+}
+
+// learnVoted learns that slots are decided in which this member has accepted the same as a quorum. Only what was
+// accepted under one and the same ballot counts: under another one it may have been something else.
+func (b *broadcast) learnVoted() {
+	w := &b.votes
+	if w.reach == nil || w.ballot != b.acc.promised && b.s.cfg.Mutant != MutantISSWitnessAny {
+		return
+	}
+	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
+		if id == b.s.cfg.Self {
+			return uint64(b.stable())
+		}
+		return uint64(w.reach[id])
+	}))
+	for i := b.seg.after(b.upto); i <= min(q, b.seg.last); i = b.seg.after(i) {
+		if v, ok := b.acc.votes[i]; ok && (v.ballot == w.ballot || b.s.cfg.Mutant == MutantISSWitnessAny) && !b.knows(i) {
+			b.decide(v.entry)
+		}
+	}
+}
