@@ -8,11 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol/slots"
 )
 
-// route says where this member's proposals go: into its own segment, which is nearest, or to the leader of its bucket.
+// route says where this member's proposals go: into its own segment, which is nearest, or to the leader of its bucket. One
+// that is not heard of when the epoch begins is passed over: with the policy simple it leads all the same.
 func (s *ISS) route() {
 	to := s.cfg.Self
 	if s.own == nil {
-		to = s.epoch.Owner(epochs.BucketOf(uint64(s.cfg.Self)))
+		to = s.epoch.OwnerAmong(epochs.BucketOf(uint64(s.cfg.Self)), func(id protocol.MemberID) bool { return s.active(s.other(id)) })
 	}
 	if to != s.routed {
 		s.routed, s.routedAt = to, s.epoch.Number

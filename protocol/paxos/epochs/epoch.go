@@ -99,6 +99,20 @@ func (e *Epoch) Leads(id protocol.MemberID) bool {
 // Owner leads a bucket.
 func (e *Epoch) Owner(b Bucket) protocol.MemberID { return e.Leaders[e.owners[b]] }
 
+// OwnerAmong is who would lead a bucket if only some leaders did. If none of them does, it is the bucket's owner.
+func (e *Epoch) OwnerAmong(b Bucket, some func(protocol.MemberID) bool) protocol.MemberID {
+	var those []protocol.MemberID
+	for _, id := range e.Leaders {
+		if some(id) {
+			those = append(those, id)
+		}
+	}
+	if len(those) == 0 {
+		return e.Owner(b)
+	}
+	return those[owner(b, those)]
+}
+
 // Owned are the buckets of a leader, ascending. A session that may choose takes one whose leader is near.
 func (e *Epoch) Owned(leader protocol.MemberID) (list []Bucket) {
 	for b := range e.owners {

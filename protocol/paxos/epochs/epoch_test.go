@@ -196,3 +196,19 @@ func TestBucketsStayWhatTheyAre(t *testing.T) {
 	require.Greater(t, slices.Min(had[:]), 50)
 	require.Less(t, slices.Max(had[:]), 150)
 }
+
+// Where some leaders are not heard of, the buckets of the others stay where they are.
+func TestOwnerAmong(t *testing.T) {
+	ids := []protocol.MemberID{1, 2, 3}
+	e := newEpoch(1, 1, 1, ids, ids, []uint8{1, 1, 1})
+	for b := range Buckets {
+		bucket := Bucket(b)
+		to := e.OwnerAmong(bucket, func(id protocol.MemberID) bool { return id != 2 })
+		if owner := e.Owner(bucket); to == 2 || owner != 2 && to != owner {
+			t.Errorf("bucket %d of %d goes to %d without 2", b, owner, to)
+		}
+		if none := e.OwnerAmong(bucket, func(protocol.MemberID) bool { return false }); none != e.Owner(bucket) {
+			t.Errorf("bucket %d goes to %d if nobody is heard of", b, none)
+		}
+	}
+}
