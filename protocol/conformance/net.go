@@ -201,7 +201,9 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 		net.lookAtBodies(n)
 	}
 	net.commitsBodies(n, e.Commit)
+	given := len(e.Commit)
 	net.tellBodies(n)
+	net.takeMore(n, e.Commit[given:])
 	if net.judge.highest > before {
 		c := n.Core.Status().Config
 		// Where a configuration is in force from one moment on, some of this was decided under the one before.
@@ -226,6 +228,15 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	for len(n.writes) > 0 && len(n.writes[0].records) == 0 {
 		net.complete(n)
 	}
+}
+
+// takeMore takes what a member commits when it is told how it stands with its bodies.
+func (net *Net) takeMore(n *Node, entries []protocol.Entry) {
+	for i := range entries {
+		net.judge.committed(n, &entries[i], n.Applied+1)
+		net.apply(n, entries[i])
+	}
+	net.commitsBodies(n, entries)
 }
 
 func (net *Net) apply(n *Node, e protocol.Entry) {
