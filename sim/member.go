@@ -65,6 +65,7 @@ type Member struct {
 	lagging time.Duration
 	away    bool
 	slow    bool
+	late    bool // its disk is slower than others, while nothing fails
 	// frozen: the process stands still in the middle of a turn of all its instances, until paused.
 	// What clients ask in that time becomes part of those turns.
 	frozen bool
@@ -418,6 +419,9 @@ func (m *Member) syncTime() time.Duration {
 	if m.slow && !m.w.calm {
 		d *= 20
 		m.sluggish = max(m.sluggish, m.w.now+d)
+	}
+	if m.late {
+		d *= late
 	}
 	return d
 }

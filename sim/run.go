@@ -149,6 +149,7 @@ func (w *World) recover() {
 	w.demandDepartures(alive)
 	w.demandSameState(alive)
 	w.demandPace(alive)
+	w.demandBusyPace(alive)
 	w.awaitTidy(alive)
 	w.demandSameState(alive) // what a client gave up may have been accepted meanwhile
 	if w.broken == nil {

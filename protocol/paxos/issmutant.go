@@ -22,6 +22,7 @@ const (
 	MutantISSLastWaits      protocol.Mutant = "iss-last-slot-waits"
 	MutantISSElectTooFew    protocol.Mutant = "iss-elect-too-few"
 	MutantISSWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
+	MutantISSLogUnsent      protocol.Mutant = "iss-log-unsent"
 )
 
 // ISSMutants lists those that the simulator finds by chance.
@@ -43,6 +44,7 @@ var ISSMutants = [...]protocol.MutantInfo{
 	{Name: MutantISSLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
 	{Name: MutantISSWitnessAny, Does: "a member that hears what others have accepted counts votes of different ballots together"},
 	{Name: MutantISSElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantISSLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 
 // issScripted are mutants that need a certain order of events, which chance hardly finds. Scripts play it.

@@ -26,7 +26,9 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 		switch e := &m.Entries[i]; {
 		case e.Index <= s.log.Last():
 		case e.Index <= m.Commit:
-			s.learnCommit(e.Index - 1) // a slow member accepted what is before it, and hears only now that it is decided
+			if s.cfg.Mutant != MutantCommitLate {
+				s.learnCommit(e.Index - 1) // a slow member accepted what is before it, and hears only now that it is decided
+			}
 			s.learnNext(e)
 		case e.Index <= s.log.Last()+mostAhead:
 			s.accept(e)

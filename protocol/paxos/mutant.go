@@ -23,6 +23,7 @@ const (
 	MutantRelayEarly         protocol.Mutant = "paxos-relay-early"
 	MutantRelayListsSilent   protocol.Mutant = "paxos-relay-lists-silent"
 	MutantElectTooFew        protocol.Mutant = "paxos-elect-too-few"
+	MutantCommitLate         protocol.Mutant = "paxos-commit-late"
 	MutantChangeUnasked      protocol.Mutant = "paxos-change-unasked"
 )
 
@@ -47,6 +48,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable"},
 	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer"},
 	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantCommitLate, Does: "a member drops decided entries if it hears with them that what it accepted before is decided"},
 }
 
 // scripted are mutants that need a certain order of events, which chance hardly finds. A script plays it.

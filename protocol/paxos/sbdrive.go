@@ -106,6 +106,9 @@ func (b *broadcast) replicate(p *peer, news bool) {
 // sendable is the first slot that may be sent to a peer: its disk has the log up to the one before, or this log begins there. What this
 // log has is sent too. Else a peer that is slower than a quorum would lack what was decided while its window was full.
 func (b *broadcast) sendable(p *peer) protocol.Index {
+	if b.s.cfg.Mutant == MutantISSLogUnsent {
+		return b.seg.after(b.s.log.Last())
+	}
 	return b.seg.after(max(b.seg.before(), b.s.log.Base, b.s.loggedOf(p.id)))
 }
 

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/member"
+)
+
+// Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
+// all, some clients write at every member, and one disk is slower than the others. Each command must take effect within
+// a heartbeat. So a message that a slow member drops, or that it is not sent, shows: it comes again after one at the earliest.
+
+// busyStream is for what is drawn here what stream is for everything else.
+const busyStream = stream + 37
+
+// late is by how many times a slow disk's syncs take longer than those of others.
+const late = 10
+
+// waves are clients that write at once, some commands each, one after the other. When all have ended they begin anew. So
+// what a slow member has not got yet stays little, however few entries a message may have.
+type waves struct {
+	w       *World
+	clients []*client
+	open    int // clients that write
+	left    int // waves
+	draw    chance
+}
+
+// demandBusyPace lets clients write at these members, and judges how long each command takes.
+func (w *World) demandBusyPace(alive []*Member) {
+	serving := w.serving(alive)
+	a := &waves{w: w, draw: chance{rand.New(rand.NewPCG(w.set.Seed, busyStream))}}
+	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
+		return
+	}
+	w.set.brisk()
+	for _, m := range w.members {
+		m.own.brisk()
+	}
+	for _, m := range serving {
+		for range 1 + a.draw.below(2) {
+			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.members) + 2 + len(a.clients), home: m.id})
+		}
+	}
+	slow := serving[a.draw.below(len(serving))]
+	slow.late = true
+	defer func() { slow.late = false }()
+	a.left = 20 + a.draw.below(20)
+	w.tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
+	w.runUntil(w.now+2*w.set.Election, func() bool { return false }) // what was slow before is over
+	w.after(0, a.next)
+	w.runUntil(w.now+time.Duration(mostInWave*a.left)*a.limit(), func() bool { return a.left == 0 })
+}
+
+// limit is how long a command may take. What is found missing by a heartbeat takes longer.
+func (a *waves) limit() time.Duration { return a.w.set.Heartbeat + a.w.set.mostSkipWait() }
+
+// mostInWave is how many commands a client writes in a wave, at most.
+const mostInWave = 4
+
+// next begins a wave when the one before has ended.
+func (a *waves) next() {
+	if a.open > 0 {
+		return
+	}
+	if a.left--; a.left == 0 {
+		return
+	}
+	a.open = len(a.clients)
+	for _, c := range a.clients {
+		a.write(c, 1+a.draw.below(mostInWave))
+	}
+}
+
+// write lets a client write so many commands.
+func (a *waves) write(c *client, commands int) {
+	w, m := a.w, a.w.member(c.home)
+	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+	began := w.now
+	c.perform(m, op, a.limit(), func() {
+		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
+		if w.history.Operation(op.id).Outcome != check.OK && !errors.As(op.err, &refused) && !errors.Is(op.err, member.ErrOverloaded) {
+			w.violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.now-began, op.err))
+			return
+		}
+		if commands > 1 {
+			a.write(c, commands-1)
+			return
+		}
+		a.open--
+		a.next()
+	})
+}
+
+// roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
+// other: with an entry a message a slow member is late for good reasons.
+func (s *Settings) roomy() bool {
+	c := &s.Core
+	return s.Backlog == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
+}
+
+// brisk makes disks and links so fast that a command takes much less than a heartbeat. Links keep the order, as they do
+// outside of the simulator.
+func (s *Settings) brisk() {
+	s.swift()
+	h := s.Heartbeat
+	s.Reorder = false
+	s.DelayMin, s.SyncMin, s.HopMax = min(s.DelayMin, h/200), min(s.SyncMin, h/200), min(s.HopMax, h/500)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, h/100), min(s.SyncMax, h/100)
+}
