@@ -98,10 +98,11 @@ func (a *waves) write(c *client, commands int) {
 }
 
 // roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
-// other: with an entry a message a slow member is late for good reasons.
+// other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
+// each time, so a slow one makes others late.
 func (s *Settings) roomy() bool {
 	c := &s.Core
-	return s.Backlog == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+	return s.Backlog == 0 && c.Relays == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 
