@@ -124,10 +124,16 @@ func (s *ISS) onTell(m *protocol.Message) {
 	}
 	s.learnAll(m.Entries)
 	s.learnTold()
-	known := len(m.Entries) > 0 && m.Entries[len(m.Entries)-1].Index <= before // who told it did not know how far this member is
-	if (known || s.log.Last() > before) && s.log.Last() < m.Commit {
+	if (s.log.Last() > before || s.knew(m, before)) && s.log.Last() < m.Commit {
 		s.ask(m.From)
 	}
+}
+
+// knew reports whether a message told only what the log had, because who told it did not know how far this member is. While
+// another member may still answer it does not count: that one tells the same.
+func (s *ISS) knew(m *protocol.Message, had protocol.Index) bool {
+	o := s.other(m.From)
+	return len(m.Entries) > 0 && m.Entries[len(m.Entries)-1].Index <= had && (o == nil || s.now >= s.asked+o.trip)
 }
 
 // learnTold learns what was kept, as far as it fits by now, and forgets what the log has.

@@ -1,6 +1,8 @@
 package paxos
 
 import (
+	"time"
+
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/paxos/epochs"
 )
@@ -11,9 +13,24 @@ import (
 func (b *broadcast) suspect() {
 	switch {
 	case b.complete() || b.prop.phase != idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
-	case b.life == retired, b.s.now >= b.stand, b.s.alone():
+	case b.life == retired, b.s.alone():
 		b.elect()
+	case b.s.now < b.stand:
+	case b.wanted():
+		b.elect()
+	default: // chance keeps members apart when something comes
+		b.stand = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))
 	}
+}
+
+// wanted reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. With
+// policies that ban whom they suspect it always is: what comes later does not have to wait then. With the policy simple each
+// epoch would have to be revoked again, and a cluster that has nothing to do would fill its log for as long as a member is
+// away.
+func (b *broadcast) wanted() bool {
+	s := b.s
+	return s.set.Policy != epochs.Simple || s.ending || s.top > s.log.Last() || len(s.queue) > 0 || s.change != nil || s.unsettled > 0 ||
+		b.leader == s.leads()
 }
 
 // elect takes a new ballot, and asks for promises. A member uses a ballot once: it promises it to itself, durably,
