@@ -1,0 +1,191 @@
+package epaxos
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Graph finds in which order decided commands are executed (rule 10): strongly connected components of
+// dependencies, by Tarjan's algorithm, without recursion, in steps of bounded work. It goes on where it
+// stopped; what is blocked by an undecided command stays aside until that is decided.
+type Graph struct {
+	executed Vector
+	nodes    map[ID]*node
+	ready    []ID // to begin with: just decided, or blocked no longer
+	path     []*node
+	open     []*node // visited, and in no component yet
+	visits   uint64
+	blocked  map[ID][]ID // by an undecided command
+}
+
+// node is a decided command that is not executed.
+type node struct {
+	id       ID
+	deps     Vector
+	visit    uint64 // 0: not in the search
+	low      uint64
+	next     int // the column of the dependency to look at next
+	isOpen   bool
+	blocked  bool
+	queued   bool
+	blocking ID
+}
+
+// NewGraph begins after what was executed.
+func NewGraph(executed Vector) *Graph {
+	return &Graph{executed: executed.Clone(), nodes: map[ID]*node{}, blocked: map[ID][]ID{}}
+}
+
+// Executed is what was executed.
+func (g *Graph) Executed() Vector { return g.executed }
+
+// Waiting is how many decided commands wait for their execution.
+func (g *Graph) Waiting() int { return len(g.nodes) }
+
+// Decide adds a decided command. A no-op may come without dependencies. What was added before, or executed, is passed over.
+func (g *Graph) Decide(id ID, deps Vector) {
+	if g.executed.Covers(id) || g.nodes[id] != nil {
+		return
+	}
+	n := &node{id: id, deps: deps.Clone().own(id)}
+	g.nodes[id] = n
+	g.queue(n)
+	freed := g.blocked[id]
+	delete(g.blocked, id)
+	for _, id := range freed {
+		if n := g.nodes[id]; n != nil && n.blocked {
+			n.blocked = false
+			g.queue(n)
+		}
+	}
+}
+
+func (g *Graph) queue(n *node) {
+	if !n.queued {
+		n.queued = true
+		g.ready = append(g.ready, n.id)
+	}
+}
+
+// Run looks at so many dependencies at most, and appends what is to be executed now, in order. more: there
+// is more to look at.
+func (g *Graph) Run(work int, out []ID) (_ []ID, more bool) {
+	for ; work > 0; work-- {
+		if len(g.path) == 0 && !g.begin() {
+			return out, false
+		}
+		out = g.step(out)
+	}
+	return out, len(g.path) > 0 || len(g.ready) > 0
+}
+
+// begin takes the next command to begin a search with.
+func (g *Graph) begin() bool {
+	for len(g.ready) > 0 {
+		n := g.nodes[g.ready[0]]
+		if g.ready = g.ready[1:]; n == nil {
+			continue
+		}
+		if n.queued = false; !n.blocked {
+			g.visit(n)
+			return true
+		}
+	}
+	g.ready = nil
+	return false
+}
+
+func (g *Graph) visit(n *node) {
+	g.visits++
+	n.visit, n.low, n.next, n.isOpen = g.visits, g.visits, 1, true
+	g.path, g.open = append(g.path, n), append(g.open, n)
+}
+
+// step looks at one dependency of the command at the end of the path.
+func (g *Graph) step(out []ID) []ID {
+	n := g.path[len(g.path)-1]
+	for n.next <= len(n.deps) {
+		id := ID{Column(n.next), n.deps[n.next-1]}
+		if n.next++; !g.executed.Covers(id) {
+			g.follow(n, id)
+			return out
+		}
+	}
+	return g.leave(n, out)
+}
+
+func (g *Graph) follow(n *node, id ID) {
+	switch to := g.nodes[id]; {
+	case to == nil:
+		g.block(id)
+	case to.blocked:
+		g.block(to.blocking)
+	case to.visit == 0:
+		g.visit(to)
+	case to.isOpen:
+		n.low = min(n.low, to.visit)
+	}
+}
+
+// block sets all aside that were visited: they depend on an undecided command.
+func (g *Graph) block(by ID) {
+	for _, n := range g.open {
+		n.visit, n.isOpen, n.blocked, n.blocking = 0, false, true, by
+		g.blocked[by] = append(g.blocked[by], n.id)
+	}
+	g.path, g.open = g.path[:0], g.open[:0]
+}
+
+// leave ends the visit of a command, all of whose dependencies were looked at.
+func (g *Graph) leave(n *node, out []ID) []ID {
+	g.path = g.path[:len(g.path)-1]
+	if len(g.path) > 0 {
+		parent := g.path[len(g.path)-1]
+		parent.low = min(parent.low, n.low)
+	}
+	if n.low != n.visit {
+		return out
+	}
+	at := len(g.open) - 1
+	for g.open[at] != n {
+		at--
+	}
+	component := g.open[at:]
+	slices.SortFunc(component, func(a, b *node) int { return a.id.compare(b.id) })
+	for _, member := range component {
+		out = append(out, member.id)
+		g.executed = g.executed.raise(member.id)
+		delete(g.nodes, member.id)
+	}
+	clear(component)
+	g.open = g.open[:at]
+	return out
+}
+
+// Blockers are the undecided commands for which others wait, ascending, so many at most.
+func (g *Graph) Blockers(most int) (out []ID) {
+	for id := range g.blocked { // any order: they are sorted
+		out = append(out, id)
+	}
+	slices.SortFunc(out, ID.compare)
+	return out[:min(most, len(out))]
+}
+
+func (g *Graph) check() error {
+	for i, n := range g.open {
+		if g.nodes[n.id] != n || !n.isOpen || n.blocked || i > 0 && g.open[i-1].visit >= n.visit {
+			return fmt.Errorf("command %s is open out of order", n.id)
+		}
+	}
+	for id, n := range g.nodes { // any order: each is checked alone
+		switch {
+		case g.executed.Covers(id):
+			return fmt.Errorf("command %s is executed and still decided", id)
+		case n.blocked && (g.nodes[n.blocking] != nil || g.executed.Covers(n.blocking) || !slices.Contains(g.blocked[n.blocking], id)):
+			return fmt.Errorf("command %s is blocked by %s, which is decided", id, n.blocking)
+		case !n.blocked && !n.queued && !n.isOpen:
+			return fmt.Errorf("command %s is forgotten", id)
+		}
+	}
+	return nil
+}
