@@ -1,0 +1,145 @@
+package epaxos
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Classes is how many classes of keys there are. It is the same on all members for ever: what interferes
+// follows from it.
+const Classes = 1 << 12
+
+// Touches says which classes of keys a command touches, ascending; none: it may touch every key.
+type Touches []uint16
+
+// TouchesOf are the classes of keys, given by their hashes.
+func TouchesOf(keys []uint64) Touches {
+	t := make(Touches, len(keys))
+	for i, key := range keys {
+		t[i] = uint16((key ^ key>>32) % Classes)
+	}
+	slices.Sort(t)
+	return slices.Compact(t)
+}
+
+// Interfere reports whether two commands touch a class both.
+func (t Touches) Interfere(u Touches) bool {
+	if len(t) == 0 || len(u) == 0 {
+		return true
+	}
+	for i, j := 0, 0; i < len(t) && j < len(u); {
+		switch {
+		case t[i] == u[j]:
+			return true
+		case t[i] < u[j]:
+			i++
+		default:
+			j++
+		}
+	}
+	return false
+}
+
+// latest is of each column the last command that touches a class.
+type latest struct {
+	classes [Classes]Vector
+	all     Vector // that may touch every key
+	any     Vector // that touch anything
+}
+
+func (l *latest) add(id ID, t Touches) {
+	l.any = l.any.raise(id)
+	if len(t) == 0 {
+		l.all = l.all.raise(id)
+	}
+	for _, class := range t {
+		l.classes[class] = l.classes[class].raise(id)
+	}
+}
+
+// interfering is of each column the last command that interferes with one that touches t.
+func (l *latest) interfering(t Touches) Vector {
+	if len(t) == 0 {
+		return l.any.Clone()
+	}
+	v := l.all.Clone()
+	for _, class := range t {
+		v = v.unite(l.classes[class])
+	}
+	return v
+}
+
+// Index knows which commands touch what. Its size depends on the number of classes and columns alone.
+type Index struct {
+	known    latest // what the member knows of; also what it knows nothing of but the id
+	executed latest // what was executed, without no-ops
+	// For all touches: what interferes among executed is among known.
+}
+
+// Know adds a command. Of one that is not known, nil stands for touching everything.
+func (x *Index) Know(id ID, t Touches) { x.known.add(id, t) }
+
+// Execute adds a command that was executed and is no no-op.
+func (x *Index) Execute(id ID, t Touches) {
+	x.known.add(id, t)
+	x.executed.add(id, t)
+}
+
+// Deps is on what a command depends as far as this member knows (rules 2 and 3).
+func (x *Index) Deps(id ID, t Touches) Vector { return x.known.interfering(t).own(id) }
+
+// Executed is of each column the last executed command that interferes.
+func (x *Index) Executed(t Touches) Vector { return x.executed.interfering(t) }
+
+// Tidy forgets what is known of commands that were not executed. The caller adds those that are undecided
+// again. So a no-op that was executed is no dependency any more.
+func (x *Index) Tidy() {
+	x.known.any, x.known.all = x.executed.any.Clone(), x.executed.all.Clone()
+	for class, v := range x.executed.classes {
+		x.known.classes[class] = v.Clone()
+	}
+}
+
+func (x *Index) check() error {
+	for class := range x.executed.classes {
+		if v := x.executed.classes[class]; !x.known.classes[class].Dominates(v) {
+			return fmt.Errorf("class %d: executed %s, known %s", class, v, x.known.classes[class])
+		}
+	}
+	if !x.known.all.Dominates(x.executed.all) || !x.known.any.Dominates(x.known.all) || !x.known.any.Dominates(x.executed.any) {
+		return fmt.Errorf("commands that touch all: executed %s, known %s of %s", x.executed.all, x.known.all, x.known.any)
+	}
+	return nil
+}
+
+// AppendExecuted appends what is known of executed commands: a member that takes a snapshot goes on from it.
+func (x *Index) AppendExecuted(dst []byte) []byte {
+	dst = appendVector(dst, x.executed.any)
+	dst = appendVector(dst, x.executed.all)
+	for class := range x.executed.classes {
+		dst = appendVector(dst, x.executed.classes[class])
+	}
+	return dst
+}
+
+// RestoreIndex reads what AppendExecuted wrote.
+func RestoreIndex(b []byte) (*Index, error) {
+	x, r := &Index{}, reader{b: b}
+	x.executed.any, x.executed.all = r.vector(), r.vector()
+	for class := range x.executed.classes {
+		x.executed.classes[class] = r.vector()
+	}
+	if !r.ended() {
+		return nil, corrupt("index", b)
+	}
+	for _, v := range x.executed.classes {
+		if !x.executed.any.Dominates(v) {
+			return nil, corrupt("index", b)
+		}
+	}
+	if !x.executed.any.Dominates(x.executed.all) {
+		return nil, corrupt("index", b)
+	}
+	x.Tidy()
+	return x, nil
+}

@@ -1,0 +1,27 @@
+package epaxos
+
+import "github.com/braidlog/braid/protocol"
+
+// The mutants.
+const (
+	MutantOneBallot   protocol.Mutant = "epaxos-one-ballot"
+	MutantMerge       protocol.Mutant = "epaxos-merge"
+	MutantDropDeps    protocol.Mutant = "epaxos-drop-deps"
+	MutantSmallFast   protocol.Mutant = "epaxos-small-fast-quorum"
+	MutantUnchecked   protocol.Mutant = "epaxos-unchecked"
+	MutantAnyProposer protocol.Mutant = "epaxos-any-proposer"
+	MutantInexact     protocol.Mutant = "epaxos-inexact"
+	MutantOnlyDecided protocol.Mutant = "epaxos-only-decided"
+)
+
+// Mutants lists all of them.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantOneBallot, Does: "a promise says that what was accepted was so under the ballot promised last"},
+	{Name: MutantMerge, Does: "a recovery unites the answers of members that preaccepted with other dependencies"},
+	{Name: MutantDropDeps, Does: "a recovery proposes a command without its dependencies"},
+	{Name: MutantSmallFast, Does: "a fast quorum has one member less"},
+	{Name: MutantUnchecked, Does: "members that validate a command report no contradictions"},
+	{Name: MutantAnyProposer, Does: "a recovery takes no notice of the proposer's answer"},
+	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
+	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},
+}

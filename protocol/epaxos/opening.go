@@ -1,0 +1,106 @@
+package epaxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Action is what follows from an answer.
+type Action uint8
+
+// The actions.
+const (
+	Nothing  Action = iota
+	Decide          // the value is decided. The proposer makes it durable before it tells anybody (rule 4)
+	Propose         // the value is to be accepted under the ballot
+	Validate        // the quorum is to validate the command
+	Wait            // what contradicts is to be decided first
+)
+
+// members is a set of columns, ascending.
+type members []Column
+
+func (m members) has(c Column) bool { return slices.Contains(m, c) }
+
+func (m members) with(c Column) members {
+	at, found := slices.BinarySearch(m, c)
+	if found {
+		return m
+	}
+	return slices.Insert(m, at, c)
+}
+
+// Opening is ballot 0 of a command on its proposer (rules 2, 4 and 5). It does not survive a crash: a proposer
+// that starts again recovers its commands.
+type Opening struct {
+	ID       ID
+	Command  *Command
+	size     Size
+	mutant   protocol.Mutant
+	answered members
+	same     int
+	union    Vector
+	over     bool
+}
+
+// Open begins with the proposer's own record, which is durable.
+func Open(rec *Record, size Size, mutant protocol.Mutant) *Opening {
+	return &Opening{ID: rec.ID, Command: rec.Command, size: size, mutant: mutant, union: rec.Command.First.Clone()}
+}
+
+// Answer takes a member's dependencies, also the proposer's. The paths part when a quorum has answered: if all
+// of it agree, but are too few for the fast path, it waits for more until Late.
+func (o *Opening) Answer(from Column, deps Vector) (Action, Value) {
+	if o.over || o.answered.has(from) {
+		return Nothing, Value{}
+	}
+	o.answered = o.answered.with(from)
+	if deps.Equal(o.Command.First) {
+		o.same++
+	}
+	o.union = o.union.unite(deps)
+	switch enough := len(o.answered) >= o.size.Quorum() && o.answered.has(o.ID.Column); {
+	case o.same >= o.fast() && o.answered.has(o.ID.Column):
+		return o.end(Decide, o.Command.First)
+	case enough && o.same < len(o.answered):
+		return o.end(Propose, o.union)
+	}
+	return Nothing, Value{}
+}
+
+// Late gives up the fast path if a quorum has answered.
+func (o *Opening) Late() (Action, Value) {
+	if o.over || len(o.answered) < o.size.Quorum() || !o.answered.has(o.ID.Column) {
+		return Nothing, Value{}
+	}
+	return o.end(Propose, o.union)
+}
+
+func (o *Opening) fast() int {
+	if o.mutant == MutantSmallFast {
+		return o.size.Fast() - 1
+	}
+	return o.size.Fast()
+}
+
+func (o *Opening) end(a Action, deps Vector) (Action, Value) {
+	o.over = true
+	return a, Value{o.Command, deps.Clone()}
+}
+
+// Round is a ballot under which a value was proposed: who accepted it.
+type Round struct {
+	Ballot   Ballot
+	Value    Value
+	accepted members
+}
+
+// Accepted takes an answer, and reports whether the value is decided now.
+func (r *Round) Accepted(from Column, size Size) bool {
+	if r.accepted.has(from) {
+		return false
+	}
+	r.accepted = r.accepted.with(from)
+	return len(r.accepted) == size.Quorum()
+}

@@ -1,0 +1,91 @@
+package epaxos
+
+import "slices"
+
+// insert adds an id to an ascending list.
+func insert(ids []ID, id ID) []ID {
+	at, found := slices.BinarySearchFunc(ids, id, ID.compare)
+	if found {
+		return ids
+	}
+	return slices.Insert(ids, at, id)
+}
+
+// wait begins rule 8.
+func (r *Recovery) wait() (Action, Value) {
+	r.stage = waits
+	if a, v := r.outside(); a != Nothing {
+		return a, v
+	}
+	return Wait, Value{}
+}
+
+// Contradicting are the commands that are to be decided before this one; they are recovered if nobody else
+// decides them.
+func (r *Recovery) Contradicting() []ID {
+	if r.stage != waits {
+		return nil
+	}
+	return r.open
+}
+
+// Telling reports whether those who wait for this command learn from this that it was not decided on the fast
+// path, as far as their own command was.
+func (r *Recovery) Telling() bool { return r.stage == waits && r.Unchanged > r.size.telling() }
+
+// Learned says that this member learned the decision of another command, or has executed it. It is to be told of
+// all that it learns after its own answer to Validate, and before that executes.
+func (r *Recovery) Learned(id ID, v Value) (Action, Value) {
+	if r.stage != validates && r.stage != waits || r.Command.First.Covers(id) || id.Column == r.ID.Column {
+		return Nothing, Value{}
+	}
+	if v.Command != nil && !r.Command.Touches.Interfere(v.Command.Touches) {
+		return Nothing, Value{}
+	}
+	if v.Command != nil && !v.Deps.Covers(r.ID) {
+		r.decided = true
+	}
+	r.settled = insert(r.settled, id)
+	if at, found := slices.BinarySearchFunc(r.open, id, ID.compare); found {
+		r.open = slices.Delete(r.open, at, at+1)
+	}
+	if r.stage == waits {
+		return r.settle()
+	}
+	return Nothing, Value{}
+}
+
+// settle is what follows when one is decided for which this one waits.
+func (r *Recovery) settle() (Action, Value) {
+	switch {
+	case r.decided:
+		return r.propose(Value{})
+	case len(r.open) > 0:
+		return Nothing, Value{}
+	case r.more:
+		r.stage, r.valid, r.more = validates, nil, false // who could not name all is asked again
+		return Validate, Value{r.Command, r.Command.First}
+	}
+	return r.propose(Value{r.Command, r.Command.First})
+}
+
+// OtherWaits says that somebody waits who recovers a command, and that this is telling.
+func (r *Recovery) OtherWaits(id ID) (Action, Value) {
+	if _, found := slices.BinarySearchFunc(r.open, id, ID.compare); !found || r.stage != waits {
+		return Nothing, Value{}
+	}
+	return r.propose(Value{})
+}
+
+// outside is what follows from the promises of members outside the quorum.
+func (r *Recovery) outside() (Action, Value) {
+	if best := r.accepted(); best != nil {
+		return r.propose(best.Value)
+	}
+	for i := range r.reports {
+		if r.reports[i].From == r.ID.Column && r.mutant != MutantAnyProposer {
+			return r.propose(Value{})
+		}
+	}
+	return Nothing, Value{}
+}
