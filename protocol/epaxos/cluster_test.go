@@ -1,0 +1,283 @@
+package epaxos
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// group is a cluster in memory, whose links lose, repeat and reorder, and what must hold in it.
+type group struct {
+	peers   []*peer
+	size    Size
+	mutant  protocol.Mutant
+	random  *rand.Rand
+	net     [][]byte
+	lossy   bool
+	decided map[ID]Value
+	begun   map[ID]map[ID]bool // what somebody had executed when a command was proposed
+	first   map[ID]bool        // what somebody has executed
+	touches map[ID]Touches
+	fast    int
+	wrong   error
+}
+
+func newGroup(members int, mutant protocol.Mutant, seed uint64) *group {
+	g := &group{
+		size: SizeOf(members), mutant: mutant, random: rand.New(rand.NewPCG(seed, 1)), lossy: true,
+		decided: map[ID]Value{}, begun: map[ID]map[ID]bool{}, first: map[ID]bool{}, touches: map[ID]Touches{},
+	}
+	for i := range members {
+		p := &peer{group: g, self: Column(i + 1), disk: map[ID][]byte{}}
+		g.peers = append(g.peers, p)
+		p.start()
+	}
+	return g
+}
+
+func (g *group) must(err error) {
+	if err != nil && g.wrong == nil {
+		g.wrong = err
+	}
+}
+
+func (g *group) insist(is bool) {
+	if !is {
+		g.must(errors.New("a message is not complete"))
+	}
+}
+
+// transmit encodes a message, as links do.
+func (g *group) transmit(m *protocol.Message) {
+	b := m.AppendHead(nil)
+	for i := range m.Entries {
+		b = append(append(b, m.Entries[i].Head()...), m.Entries[i].Payload...)
+	}
+	g.net = append(g.net, m.AppendHoldings(b))
+}
+
+func (g *group) deliver() {
+	at := g.random.IntN(len(g.net))
+	b := g.net[at]
+	if !g.lossy || g.random.IntN(10) > 0 { // else it comes again
+		g.net[at] = g.net[len(g.net)-1]
+		g.net = g.net[:len(g.net)-1]
+	}
+	if g.lossy && g.random.IntN(10) == 0 {
+		return
+	}
+	m, err := protocol.DecodeMessage(b, Codec)
+	g.must(err)
+	if err == nil {
+		if p := g.peers[m.To-1]; p.alive {
+			p.handle(m)
+		}
+	}
+}
+
+func (g *group) agree(id ID, v Value) {
+	old, known := g.decided[id]
+	if !known {
+		g.decided[id] = v
+	} else if (old.Command == nil) != (v.Command == nil) || v.Command != nil && !old.Deps.Equal(v.Deps) {
+		g.must(fmt.Errorf("disagreement: %s is decided with %v and %v", id, old, v))
+	}
+}
+
+// executed judges the order in which a member executes: the same on all for what interferes, and no
+// command before one that was executed when it was proposed.
+func (g *group) executed(p *peer, id ID, v Value) {
+	g.first[id] = true
+	if v.Command == nil {
+		return
+	}
+	for _, other := range g.peers {
+		if other == p {
+			continue
+		}
+		g.compare(p, other, id, v)
+	}
+	for earlier := range g.begun[id] {
+		if e := g.decided[earlier]; e.Command != nil && e.Command.Touches.Interfere(v.Command.Touches) && !p.replica.Executed(earlier) {
+			g.must(fmt.Errorf("late: %s was executed when %s was proposed, and comes after it on %d", earlier, id, p.self))
+		}
+	}
+}
+
+// compare looks whether another member executed something before id that this one has not executed.
+func (g *group) compare(p, other *peer, id ID, v Value) {
+	if !other.replica.Executed(id) {
+		return
+	}
+	for _, d := range other.log {
+		if d.id == id {
+			return
+		}
+		if d.value.Command != nil && d.value.Command.Touches.Interfere(v.Command.Touches) && !p.replica.Executed(d.id) {
+			g.must(fmt.Errorf("order: %s comes before %s on %d, and not on %d", d.id, id, other.self, p.self))
+		}
+	}
+}
+
+func (g *group) command() *Command {
+	e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: 1}, Count: 1, Payload: []byte{1}}
+	e.SealPayload()
+	e.Seal(1, 1, make([]byte, protocol.HeadSize))
+	var keys []uint64
+	if g.random.IntN(10) > 0 {
+		for range 1 + g.random.IntN(2) {
+			keys = append(keys, uint64(g.random.IntN(4)))
+		}
+	}
+	return &Command{Entry: e, Touches: TouchesOf(keys)}
+}
+
+func (g *group) propose(p *peer) {
+	seen := map[ID]bool{}
+	for id := range g.first {
+		seen[id] = true
+	}
+	id := p.propose(g.command())
+	g.begun[id] = seen
+}
+
+// step is anything that may happen.
+func (g *group) step() {
+	p := g.peers[g.random.IntN(len(g.peers))]
+	switch n := g.random.IntN(100); {
+	case n < 75 && len(g.net) > 0:
+		g.deliver()
+	case n < 81:
+		g.propose(p)
+	case n < 82:
+		p.crash()
+	case n < 85:
+		g.recoverAny(p)
+	case n < 86:
+		for _, id := range sorted(p.openings) {
+			if p.replica.Record(id).Promised == 0 {
+				p.act(id, 0, p.pair(p.openings[id].Late()))
+			}
+		}
+	default:
+		p.execute(1 + g.random.IntN(20))
+	}
+}
+
+// undecided are the commands of which a member knows, and not the decision.
+func (p *peer) undecided() (out []ID) {
+	for c := Column(1); int(c) <= len(p.peers); c++ {
+		for n := p.replica.column(c).executed + 1; n <= p.replica.Window(c); n++ {
+			if _, known := p.replica.Settled(ID{c, n}); !known {
+				out = append(out, ID{c, n})
+			}
+		}
+	}
+	for _, id := range p.graph.Blockers(10) {
+		out = insert(out, id)
+	}
+	return out
+}
+
+func (g *group) recoverAny(p *peer) {
+	if ids := p.undecided(); len(ids) > 0 {
+		p.recover(ids[g.random.IntN(len(ids))])
+	}
+}
+
+// finish lets some members die and the others decide all that they know of.
+func (g *group) finish() {
+	g.lossy = false
+	for _, at := range g.random.Perm(len(g.peers))[:g.random.IntN(g.size.Failing+1)] {
+		g.peers[at].alive = false
+	}
+	var alive []*peer
+	for _, p := range g.peers {
+		if p.alive {
+			alive = append(alive, p)
+		}
+	}
+	for round := range 30 {
+		for _, p := range alive {
+			for _, id := range p.undecided() {
+				if r := p.recoveries[id]; r == nil || r.stage != waits {
+					if p == alive[round%len(alive)] {
+						p.recover(id)
+					}
+				} else {
+					p.wait(r)
+				}
+			}
+		}
+		for len(g.net) > 0 && g.wrong == nil {
+			g.deliver()
+		}
+		for _, p := range alive {
+			p.execute(1 << 20)
+		}
+		if g.wrong != nil {
+			break
+		}
+	}
+	for _, p := range alive {
+		if left := p.undecided(); len(left) > 0 {
+			g.must(fmt.Errorf("stuck: %d does not come to decide %v", p.self, left))
+		}
+		if p.graph.Waiting() > 0 {
+			g.must(fmt.Errorf("stuck: %d has decided commands that it does not execute", p.self))
+		}
+	}
+}
+
+func play(members int, mutant protocol.Mutant, seed uint64, steps int) *group {
+	g := newGroup(members, mutant, seed)
+	for range steps {
+		if g.step(); g.wrong != nil {
+			return g
+		}
+	}
+	g.finish()
+	return g
+}
+
+func TestClusters(t *testing.T) {
+	for _, members := range []int{1, 2, 3, 4, 5, 7} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			executed, noops := 0, 0
+			for seed := range uint64(60) {
+				g := play(members, "", seed, 100+int(seed)*5)
+				require.NoError(t, g.wrong, "seed %d", seed)
+				for _, v := range g.decided {
+					executed++
+					if v.Command == nil {
+						noops++
+					}
+				}
+			}
+			t.Logf("%d commands, %d of them no-ops", executed, noops)
+		})
+	}
+}
+
+func TestMutants(t *testing.T) {
+	// Two are rarely found, so the search begins shortly before.
+	begin := map[protocol.Mutant]uint64{MutantOneBallot: 540, MutantOnlyDecided: 2530}
+	for _, m := range Mutants {
+		t.Run(string(m.Name), func(t *testing.T) {
+			for seed := begin[m.Name]; seed < 3000; seed++ {
+				for _, members := range []int{3, 5} {
+					if g := play(members, m.Name, seed, 60+int(seed%10)*30); g.wrong != nil {
+						t.Logf("%d members, seed %d: %s", members, seed, g.wrong)
+						return
+					}
+				}
+			}
+			t.Errorf("nobody finds that %s", m.Does)
+		})
+	}
+}
