@@ -36,7 +36,7 @@ func (b *broadcast) wanted() bool {
 // elect takes a new ballot, and asks for promises. A member uses a ballot once: it promises it to itself, durably,
 // before it asks others (S7). One that nobody answers keeps its ballot and goes on asking.
 func (b *broadcast) elect() {
-	self := b.s.conf.Find(b.s.cfg.Self)
+	self := b.s.force.Find(b.s.cfg.Self) // it votes to the end of the epoch, also if the epoch's log removes it
 	if self == nil {
 		return
 	}
