@@ -58,7 +58,7 @@ func (w *World) demandBusyPace(alive []*Member) {
 }
 
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
-func (a *waves) limit() time.Duration { return a.w.set.Heartbeat + a.w.set.mostSkipWait() }
+func (a *waves) limit() time.Duration { return a.w.set.Heartbeat }
 
 // mostInWave is how many commands a client writes in a wave, at most.
 const mostInWave = 4
@@ -99,10 +99,11 @@ func (a *waves) write(c *client, commands int) {
 
 // roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
 // other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
-// each time, so a slow one makes others late.
+// each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
+// each time that others' values come behind them.
 func (s *Settings) roomy() bool {
 	c := &s.Core
-	return s.Backlog == 0 && c.Relays == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+	return s.Backlog == 0 && c.Relays == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 
