@@ -23,7 +23,6 @@ type group struct {
 	begun   map[ID]map[ID]bool // what somebody had executed when a command was proposed
 	first   map[ID]bool        // what somebody has executed
 	touches map[ID]Touches
-	fast    int
 	wrong   error
 }
 
