@@ -31,16 +31,22 @@ type telling struct {
 // of many seconds, and each repetition makes it longer.
 const longestTold = 8
 
-// asked takes in a question, and returns after which slot the other is to be told. again: it is not to be told now.
-func (t *telling) asked(after protocol.Index, now time.Duration, most int) (from protocol.Index, again bool) {
+// asked takes in a question, and returns after which slot the other is to be told. again: it is not to be told now. A
+// question that goes back comes from a member that has lost the end of its log, or it was overtaken by others: so it counts
+// once in a heartbeat. Otherwise each message would bring a question, and each question many messages.
+func (t *telling) asked(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
 	switch {
-	case t.at != 0 && after == t.after:
-		if now < t.at+t.pause {
+	case t.at != 0 && after <= t.after:
+		pause := t.pause
+		if after < t.after {
+			pause = min(pause, heartbeat)
+		}
+		if now < t.at+pause {
 			return 0, true
 		}
 		t.flights, t.bytes, t.window = nil, 0, 1
 		return after, false
-	case after < t.after || len(t.flights) == 0 || t.flights[len(t.flights)-1].last < after:
+	case len(t.flights) == 0 || t.flights[len(t.flights)-1].last < after:
 		t.flights, t.bytes = nil, 0
 	}
 	for len(t.flights) > 0 && t.flights[0].last <= after {
@@ -72,7 +78,7 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 		return
 	}
 	t := &o.telling
-	from, again := t.asked(after, s.now, s.tellDepth(o))
+	from, again := t.asked(after, s.now, s.cfg.Heartbeat, s.tellDepth(o))
 	if again {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 // tellRuns tells one slot a message, as far as the window allows, up to a last slot.
 func (t *telling) tellRuns(after, last protocol.Index, now time.Duration, most int) (told []protocol.Index) {
-	from, again := t.asked(after, now, most)
+	from, again := t.asked(after, now, time.Second, most)
 	if again {
 		return nil
 	}
@@ -44,6 +44,8 @@ func TestATellingOpensItsWindow(t *testing.T) {
 	tell(16, 3*time.Second)
 	tell(16, 5*time.Second, 17)
 	tell(17, 6*time.Second, 18, 19)
-	tell(40, 7*time.Second, 41, 42, 43)     // others told it more
-	tell(30, 8*time.Second, 31, 32, 33, 34) // an old question is told anew
+	tell(40, 7*time.Second, 41, 42, 43) // others told it more
+	tell(30, 7*time.Second+1)           // an old question, overtaken by the one before
+	tell(30, 8*time.Second, 31)         // the member has lost the end of its log
+	tell(31, 9*time.Second, 32, 33)
 }
