@@ -71,8 +71,9 @@ type ISS struct {
 	// beatAt is when others hear of this member next.
 	beatAt time.Duration
 	// asked is when this member asked for a part of the log last, and grown when the log grew last. pause is how long
-	// it waits for an answer before it asks again.
+	// it waits for an answer before it asks again. askedAfter is what it had when it asked.
 	asked, grown, pause time.Duration
+	askedAfter          protocol.Index
 	// beaten is how far the log went at the last beat.
 	beaten protocol.Index
 

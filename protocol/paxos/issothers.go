@@ -213,7 +213,7 @@ func (s *ISS) heardAny() (at time.Duration) {
 
 // ask asks a member for what follows in the log.
 func (s *ISS) ask(id protocol.MemberID) {
-	s.asked = s.now
+	s.asked, s.askedAfter = s.now, s.log.Last()
 	s.send(id, MsgISSAsk, ISSPart{More: s.epoch == nil})
 }
 

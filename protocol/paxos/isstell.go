@@ -121,7 +121,8 @@ func (s *ISS) tellDepth(o *other) int {
 	return 2 * max(1, len(s.epochVoters())) * s.depth(&peer{id: o.id, trip: o.trip})
 }
 
-// onTell learns, and asks for more as long as there is. What overtook other messages waits for them.
+// onTell learns, and asks for more as long as there is. What overtook other messages waits for them. If the log has grown
+// since the last question, also by what came otherwise, the next question says more than that one.
 func (s *ISS) onTell(m *protocol.Message) {
 	before := s.log.Last()
 	if len(m.Entries) > 0 && m.Entries[0].Index > before+1 {
@@ -130,7 +131,7 @@ func (s *ISS) onTell(m *protocol.Message) {
 	}
 	s.learnAll(m.Entries)
 	s.learnTold()
-	if (s.log.Last() > before || s.knew(m, before)) && s.log.Last() < m.Commit {
+	if (s.log.Last() > s.askedAfter || s.knew(m, before)) && s.log.Last() < m.Commit {
 		s.ask(m.From)
 	}
 }
