@@ -52,18 +52,11 @@ func (w *World) demandBusyPace(alive []*Member) {
 	defer func() { slow.late = false }()
 	a.left = 20 + a.draw.below(20)
 	w.tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
-	w.runUntil(w.sluggish(serving)+2*w.set.Election, func() bool { return false }) // what was slow before is over
+	if !w.rested(serving) {
+		return
+	}
 	w.after(0, a.next)
 	w.runUntil(w.now+time.Duration(mostInWave*a.left)*a.limit(), func() bool { return a.left == 0 })
-}
-
-// sluggish is when the last sync of these members ends that began while their disks were slow, or now.
-func (w *World) sluggish(members []*Member) time.Duration {
-	until := w.now
-	for _, m := range members {
-		until = max(until, m.sluggish)
-	}
-	return until
 }
 
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.

@@ -41,9 +41,32 @@ func (w *World) demandPace(alive []*Member) {
 	m := serving[draw.below(len(serving))]
 	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + draw.below(80)}
 	w.tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
-	w.runUntil(w.now+2*w.set.Election, func() bool { return false }) // what was slow before is over
+	if !w.rested(serving) {
+		return
+	}
 	w.after(0, c.next)
 	w.runUntil(w.now+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
+}
+
+// rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
+// that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
+func (w *World) rested(members []*Member) bool {
+	w.runUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
+	for _, l := range w.links { // any order: one is enough
+		if l.backed(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// sluggish is when the last sync of these members ends that began while their disks were slow, or now.
+func (w *World) sluggish(members []*Member) time.Duration {
+	until := w.now
+	for _, m := range members {
+		until = max(until, m.sluggish)
+	}
+	return until
 }
 
 // anyMissing reports whether a member of one of these configurations is down.
