@@ -121,26 +121,18 @@ func (s *ISS) tellDepth(o *other) int {
 	return 2 * max(1, len(s.epochVoters())) * s.depth(&peer{id: o.id, trip: o.trip})
 }
 
-// onTell learns, and asks for more as long as there is. What overtook other messages waits for them. If the log has grown
-// since the last question, also by what came otherwise, the next question says more than that one.
+// onTell learns, and asks for more as long as there is. What overtook other messages waits for them. It asks if the log has
+// grown since the last question, also by what came otherwise: a question that says the same would only add to those under way.
 func (s *ISS) onTell(m *protocol.Message) {
-	before := s.log.Last()
-	if len(m.Entries) > 0 && m.Entries[0].Index > before+1 {
+	if len(m.Entries) > 0 && m.Entries[0].Index > s.log.Last()+1 {
 		s.keepTold(m)
 		return
 	}
 	s.learnAll(m.Entries)
 	s.learnTold()
-	if (s.log.Last() > s.askedAfter || s.knew(m, before)) && s.log.Last() < m.Commit {
+	if s.log.Last() > s.askedAfter && s.log.Last() < m.Commit {
 		s.ask(m.From)
 	}
-}
-
-// knew reports whether a message told only what the log had, because who told it did not know how far this member is. While
-// another member may still answer it does not count: that one tells the same.
-func (s *ISS) knew(m *protocol.Message, had protocol.Index) bool {
-	o := s.other(m.From)
-	return len(m.Entries) > 0 && m.Entries[len(m.Entries)-1].Index <= had && (o == nil || s.now >= s.asked+o.trip)
 }
 
 // learnTold learns what was kept, as far as it fits by now, and forgets what the log has.
