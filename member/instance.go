@@ -601,10 +601,10 @@ func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
 // committedGroup looks for own batches in a group. If its payload is not at hand they stay pending,
 // and are proposed again in time. Then they are found to be repetitions.
 func (in *Instance) committedGroup(e *protocol.Entry, out *Outbox) {
-	for rest := e.Payload; len(rest) > 0; {
-		b, next, err := protocol.NextBatch(rest)
-		if err != nil {
-			return // the applier says so
+	for rest := e.Payload; ; {
+		b, next, ok, err := protocol.NextBatch(rest)
+		if err != nil || !ok {
+			return // the applier says what is wrong
 		}
 		in.committedOwn(b.ID, e.Index, out)
 		rest = next

@@ -32,6 +32,8 @@ const (
 	EntrySignal
 	// EntryEmpty is a leader's empty value: it says that the leader serves, and brings no commands.
 	EntryEmpty
+	// EntryNote is what a core says of batches behind it in a group (see group.go). It is in no log.
+	EntryNote
 	entryKinds
 )
 
@@ -57,6 +59,8 @@ func (k EntryKind) String() string {
 		return "signal"
 	case EntryEmpty:
 		return "empty"
+	case EntryNote:
+		return "note"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

@@ -7,10 +7,20 @@ import "fmt"
 // like any other. Its payload is the batches as they were proposed, one after the other: envelope and
 // payload, without an index. A body is never in a group with other batches: the group of one batch may have
 // the batch's body, as its own.
+//
+// A core may put notes between the batches, which only the core understands: an EntryNote each. Everybody else
+// passes over them.
 
 // NewGroup returns the group of some batches, not yet sealed.
-func NewGroup(batches []Entry) Entry {
+func NewGroup(batches []Entry) Entry { return NewNotedGroup(nil, batches) }
+
+// NewNotedGroup returns the group of some batches behind a note, not yet sealed. There may be no batches. An empty
+// note is left out.
+func NewNotedGroup(note []byte, batches []Entry) Entry {
 	size := 0
+	if len(note) > 0 {
+		batches = append([]Entry{newNote(note)}, batches...)
+	}
 	for i := range batches {
 		size += HeadSize + len(batches[i].Payload)
 	}
@@ -29,28 +39,74 @@ func NewGroup(batches []Entry) Entry {
 	return e
 }
 
+func newNote(note []byte) Entry {
+	e := Entry{Kind: EntryNote, Payload: note}
+	e.SealPayload()
+	return e
+}
+
+// JoinGroups returns one group of what is in several ones, notes and batches, not yet sealed. They have no bodies, and
+// their payloads are at hand.
+func JoinGroups(groups []Entry) Entry {
+	e := Entry{Kind: EntryGroup}
+	for i := range groups {
+		e.Payload = append(e.Payload, groups[i].Payload...)
+		e.Count += groups[i].Count
+	}
+	e.SealPayload()
+	return e
+}
+
+// Notes returns the notes of a group, whose payload is at hand. They alias it. It returns a [CorruptError] if the group
+// is none.
+func (e *Entry) Notes() (notes [][]byte, err error) {
+	for rest := e.Payload; len(rest) > 0; {
+		var item Entry
+		if item, rest, err = nextItem(rest); err != nil {
+			return nil, err
+		}
+		if item.Kind == EntryNote {
+			notes = append(notes, item.Payload)
+		}
+	}
+	return notes, nil
+}
+
 // takeBody makes another entry's body this one's, as far as it is held.
 func (e *Entry) takeBody(of *Entry) {
 	e.K, e.BodySize, e.BodyDigest, e.Form, e.Body = of.K, of.BodySize, of.BodyDigest, of.Form, of.Body
 }
 
-// NextBatch splits the first batch off a group's payload. It returns a [CorruptError] if there is
-// none. The batch aliases b.
-func NextBatch(b []byte) (batch Entry, rest []byte, err error) {
-	if batch, rest, err = DecodeEntry(b, false); err == nil && (batch.Kind != EntryBatch || batch.BodySize > 0) {
-		err = &CorruptError{What: "group", Detail: fmt.Sprintf("it holds a %s with a body of %d bytes", batch.Kind, batch.BodySize)}
+// nextItem splits the first batch or note off a group's payload.
+func nextItem(b []byte) (item Entry, rest []byte, err error) {
+	if item, rest, err = DecodeEntry(b, false); err == nil && (item.Kind != EntryBatch && item.Kind != EntryNote || item.BodySize > 0) {
+		err = &CorruptError{What: "group", Detail: fmt.Sprintf("it holds a %s with a body of %d bytes", item.Kind, item.BodySize)}
 	}
-	return batch, rest, err
+	return item, rest, err
+}
+
+// NextBatch splits the first batch off a group's payload. ok: there was one. It returns a [CorruptError] if there is
+// something else than batches and notes. The batch aliases b.
+func NextBatch(b []byte) (batch Entry, rest []byte, ok bool, err error) {
+	for rest = b; len(rest) > 0 && err == nil; {
+		if batch, rest, err = nextItem(rest); err == nil && batch.Kind == EntryBatch {
+			return batch, rest, true, nil
+		}
+	}
+	return Entry{}, rest, false, err
 }
 
 // Batches appends a group's batches to out. It returns a [CorruptError] if they are not what the
 // envelope says. The payload must be at hand.
 func (e *Entry) Batches(out []Entry) ([]Entry, error) {
 	commands, before := uint64(0), len(out)
-	for rest := e.Payload; len(rest) > 0; {
-		b, next, err := NextBatch(rest)
+	for rest := e.Payload; ; {
+		b, next, ok, err := NextBatch(rest)
 		if err != nil {
 			return out, err
+		}
+		if !ok {
+			break
 		}
 		rest, out, commands = next, append(out, b), commands+uint64(b.Count)
 	}

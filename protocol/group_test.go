@@ -135,3 +135,36 @@ func FuzzGroup(f *testing.F) {
 		require.NoError(t, again.CheckGroup())
 	})
 }
+
+// Notes stand between batches, and only who asks for them sees them.
+func TestNotesOfAGroup(t *testing.T) {
+	read := func(e Entry) (ids []ProposalID, notes []string) {
+		require.NoError(t, e.CheckGroup())
+		batches, err := e.Batches(nil)
+		require.NoError(t, err)
+		for i := range batches {
+			ids = append(ids, batches[i].ID)
+		}
+		said, err := e.Notes()
+		require.NoError(t, err)
+		for _, note := range said {
+			notes = append(notes, string(note))
+		}
+		return ids, notes
+	}
+	a, b := batchOf(1, 1, "a", "b"), batchOf(2, 1, "c")
+	alone := NewNotedGroup([]byte("nothing"), nil)
+	both := NewNotedGroup([]byte("two"), []Entry{a, b})
+	ids, notes := read(alone)
+	require.Empty(t, ids)
+	require.Equal(t, []string{"nothing"}, notes)
+
+	joined := JoinGroups([]Entry{alone, both, NewGroup([]Entry{a}), alone})
+	joined.Seal(5, 1, make([]byte, HeadSize))
+	require.Equal(t, uint32(5), joined.Count)
+	ids, notes = read(joined)
+	require.Equal(t, []ProposalID{a.ID, b.ID, a.ID}, ids)
+	require.Equal(t, []string{"nothing", "two", "nothing"}, notes)
+	_, err := (&Entry{Kind: EntryGroup, Payload: []byte("no group")}).Notes()
+	require.ErrorAs(t, err, new(*CorruptError))
+}
