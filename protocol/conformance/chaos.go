@@ -128,7 +128,7 @@ func (net *Net) chaosMembers(d *dice) {
 	if d.roll(d.cut) {
 		net.Cut = d.partition()
 	}
-	if l := net.Leader(); l != nil && d.roll(d.change) {
+	if l := net.Leader(); l != nil && d.roll(d.change) && !net.Fixed {
 		if net.Woven {
 			net.chaosFollow(d, l)
 		} else {

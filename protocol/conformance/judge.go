@@ -40,11 +40,13 @@ type judge struct {
 	// proposed are all bodies that anybody proposed.
 	proposed map[bodyKey][]byte
 	context  uint64
+	keyed    keyed
 }
 
 type question struct {
-	from  protocol.MemberID
-	least protocol.Index
+	from   protocol.MemberID
+	least  protocol.Index
+	places []int // where there are orders of keys
 }
 
 func (j *judge) init(t testing.TB) {
@@ -65,6 +67,7 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 			j.t.Fatalf("member %s installs a snapshot at %d, round %d, that nobody offered", n.ID, e.Install.Index, e.Install.Round)
 		}
 		next = e.Install.Index + 1
+		j.startKeyed(n, e.Install)
 	}
 	for i := range e.Commit {
 		if c := &e.Commit[i]; e.Install == nil || c.Index > e.Install.Index {
@@ -95,6 +98,11 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	if e.Index != next {
 		j.t.Fatalf("member %s commits %d, %d was next", n.ID, e.Index, next)
+	}
+	if j.keyed.keys > 0 {
+		j.highest = max(j.highest, e.Index)
+		j.group(n, e)
+		return
 	}
 	if c, ok := j.chosen[e.Index]; !ok {
 		j.chosen[e.Index] = *e
@@ -141,6 +149,9 @@ func (j *judge) group(n *Node, e *protocol.Entry) {
 	for i := range batches {
 		j.took[batches[i].ID] = e.Index
 	}
+	if j.keyed.keys > 0 {
+		j.committedKeyed(n, e, batches)
+	}
 }
 
 // after is how many rounds are filled with one more entry.
@@ -176,6 +187,9 @@ func (j *judge) read(n *Node, r protocol.ReadPoint) {
 	}
 	delete(j.asked, r.Context)
 	j.served[r.Context] = r.Index
+	if j.keyed.keys > 0 {
+		j.servedKeyed(n, r, q.places)
+	}
 }
 
 func (j *judge) rejected(n *Node, r protocol.Rejection) {
@@ -199,6 +213,7 @@ func (j *judge) crashed(n *Node) {
 			delete(j.asked, c)
 		}
 	}
+	j.judgeReads() // those of this member are over
 }
 
 // Read asks for a read point on a member and returns the question's context.
@@ -206,7 +221,7 @@ func (net *Net) Read(id protocol.MemberID) uint64 {
 	j := &net.judge
 	j.context++
 	if net.Node(id).Core != nil {
-		j.asked[j.context] = question{id, j.visible}
+		j.asked[j.context] = question{id, j.visible, j.keyed.places()}
 		net.Step(id, protocol.Read{Context: j.context})
 	}
 	return j.context
@@ -296,6 +311,9 @@ func (net *Net) propose(id protocol.MemberID, size int) protocol.Entry {
 // wants proposes an entry, every second one in ModeAccepted if the options say so.
 func (net *Net) wants(e protocol.Entry) protocol.Propose {
 	p := protocol.Propose{Entries: []protocol.Entry{e}}
+	if net.Keyed > 0 {
+		p.Options = []protocol.ProposeOptions{net.judge.keyed.draw(&e)}
+	}
 	if net.Options.Accepted && e.ID.Seq%2 == 0 {
 		p.Options = []protocol.ProposeOptions{{Mode: protocol.ModeAccepted}}
 	}

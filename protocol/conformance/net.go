@@ -72,6 +72,9 @@ type Node struct {
 	lacks   []protocol.Index // committed entries whose bodies are missing
 	maxK    uint8            // of all committed bodies
 	told    protocol.Bodies  // what the core knows of them
+	// places are how many commands of each key were executed, up to Applied. took are all that were, in any life.
+	places []int
+	took   map[protocol.ProposalID]bool
 }
 
 // write is one effects' records, and the messages that wait for them.
@@ -100,7 +103,7 @@ func NewNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Facto
 // Add starts a new member: with the cluster's first configuration, or with none if it
 // joins.
 func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
-	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{}}
+	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{}, took: map[protocol.ProposalID]bool{}}
 	n.disk.Base = n.Snap
 	net.Nodes = append(net.Nodes, n)
 	slices.SortFunc(net.Nodes, func(a, b *Node) int { return int(a.ID) - int(b.ID) })
@@ -117,6 +120,7 @@ func (net *Net) boot(n *Node) {
 	n.Core = core
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
 	n.eff, n.wakeAt, n.derived = protocol.Effects{}, 0, nil
+	net.judge.startKeyed(n, &n.Snap)
 	net.lookAtBodies(n)
 }
 
@@ -197,6 +201,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	for i := range e.Commit {
 		net.apply(n, e.Commit[i])
 	}
+	net.judge.judgeReads()
 	if e.Install != nil {
 		net.lookAtBodies(n)
 	}
@@ -244,6 +249,9 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 		return // void: before an installed snapshot
 	}
 	if d := net.derive(n, &n.Snap); d != nil {
+		if !e.Applicable() {
+			e.Payload = net.payload(n, &e)
+		}
 		d.Apply(&e)
 	}
 	n.Applied, n.term = e.Index, e.Term
@@ -302,6 +310,9 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 		n.Snap = net.base(n)
 	}
 	base := n.Snap
+	if net.Keyed > 0 { // as it is now: an earlier state may lack what the receiver has
+		base = net.base(n)
+	}
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base, asked: true})
 }
 
@@ -313,6 +324,9 @@ func (net *Net) base(n *Node) protocol.Base {
 	}
 	if d := net.derive(n, &n.Snap); d != nil && b.Index > 0 {
 		b.Section = d.Section()
+	}
+	if net.Keyed > 0 && b.Index > 0 {
+		net.judge.keyed.snapshots[placeOf(&b)] = slices.Clone(n.places)
 	}
 	return b
 }
@@ -453,15 +467,19 @@ func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
 }
 
 // Crash stops a member. Of what it wrote but did not complete, the first keep writes
-// survive.
+// survive, and perhaps a part of the next one.
 func (net *Net) Crash(id protocol.MemberID, keep int) {
 	n := net.Node(id)
 	n.Core = nil
 	for i := range n.writes {
-		for k := range n.writes[i].records {
-			if i < keep {
-				n.store(&n.writes[i].records[k])
-			}
+		whole := len(n.writes[i].records)
+		if i == keep && net.Torn {
+			whole = net.rng.IntN(whole + 1)
+		} else if i >= keep {
+			break
+		}
+		for k := range whole {
+			n.store(&n.writes[i].records[k])
 		}
 	}
 	n.writes, n.offered = nil, nil
