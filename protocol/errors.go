@@ -45,6 +45,8 @@ const (
 	// ReasonQuorums: with so many voters the quorums that the cluster was given do not meet, or there are none. Do not
 	// retry as it is.
 	ReasonQuorums
+	// ReasonFixed: in this protocol the members do not change. Final.
+	ReasonFixed
 )
 
 var reasonTexts = [...]string{
@@ -59,6 +61,7 @@ var reasonTexts = [...]string{
 	ReasonMalformed:    "malformed",
 
 	ReasonQuorums:       "the cluster's quorums do not fit so many voters",
+	ReasonFixed:         "the members do not change in this protocol",
 	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }
 

@@ -13,7 +13,7 @@ import (
 
 // group is a cluster in memory, whose links lose, repeat and reorder, and what must hold in it.
 type group struct {
-	peers   []*peer
+	players []*player
 	size    Size
 	mutant  protocol.Mutant
 	random  *rand.Rand
@@ -32,8 +32,8 @@ func newGroup(members int, mutant protocol.Mutant, seed uint64) *group {
 		decided: map[ID]Value{}, begun: map[ID]map[ID]bool{}, first: map[ID]bool{}, touches: map[ID]Touches{},
 	}
 	for i := range members {
-		p := &peer{group: g, self: Column(i + 1), disk: map[ID][]byte{}}
-		g.peers = append(g.peers, p)
+		p := &player{group: g, self: Column(i + 1), disk: map[ID][]byte{}}
+		g.players = append(g.players, p)
 		p.start()
 	}
 	return g
@@ -73,7 +73,7 @@ func (g *group) deliver() {
 	m, err := protocol.DecodeMessage(b, Codec)
 	g.must(err)
 	if err == nil {
-		if p := g.peers[m.To-1]; p.alive {
+		if p := g.players[m.To-1]; p.alive {
 			p.handle(m)
 		}
 	}
@@ -90,12 +90,12 @@ func (g *group) agree(id ID, v Value) {
 
 // executed judges the order in which a member executes: the same on all for what interferes, and no
 // command before one that was executed when it was proposed.
-func (g *group) executed(p *peer, id ID, v Value) {
+func (g *group) executed(p *player, id ID, v Value) {
 	g.first[id] = true
 	if v.Command == nil {
 		return
 	}
-	for _, other := range g.peers {
+	for _, other := range g.players {
 		if other == p {
 			continue
 		}
@@ -109,7 +109,7 @@ func (g *group) executed(p *peer, id ID, v Value) {
 }
 
 // compare looks whether another member executed something before id that this one has not executed.
-func (g *group) compare(p, other *peer, id ID, v Value) {
+func (g *group) compare(p, other *player, id ID, v Value) {
 	if !other.replica.Executed(id) {
 		return
 	}
@@ -124,7 +124,7 @@ func (g *group) compare(p, other *peer, id ID, v Value) {
 }
 
 func (g *group) command() *Command {
-	e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: 1}, Count: 1, Payload: []byte{1}}
+	e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: 1}, Count: 1, Payload: protocol.AppendCommand(nil, []byte{1})}
 	e.SealPayload()
 	e.Seal(1, 1, make([]byte, protocol.HeadSize))
 	var keys []uint64
@@ -136,7 +136,7 @@ func (g *group) command() *Command {
 	return &Command{Entry: e, Touches: TouchesOf(keys)}
 }
 
-func (g *group) propose(p *peer) {
+func (g *group) propose(p *player) {
 	seen := map[ID]bool{}
 	for id := range g.first {
 		seen[id] = true
@@ -147,7 +147,7 @@ func (g *group) propose(p *peer) {
 
 // step is anything that may happen.
 func (g *group) step() {
-	p := g.peers[g.random.IntN(len(g.peers))]
+	p := g.players[g.random.IntN(len(g.players))]
 	switch n := g.random.IntN(100); {
 	case n < 75 && len(g.net) > 0:
 		g.deliver()
@@ -160,7 +160,7 @@ func (g *group) step() {
 	case n < 86:
 		for _, id := range sorted(p.openings) {
 			if p.replica.Record(id).Promised == 0 {
-				p.act(id, 0, p.pair(p.openings[id].Late()))
+				p.act(id, 0, outcomeOf(p.openings[id].Late()))
 			}
 		}
 	default:
@@ -169,8 +169,8 @@ func (g *group) step() {
 }
 
 // undecided are the commands of which a member knows, and not the decision.
-func (p *peer) undecided() (out []ID) {
-	for c := Column(1); int(c) <= len(p.peers); c++ {
+func (p *player) undecided() (out []ID) {
+	for c := Column(1); int(c) <= len(p.players); c++ {
 		for n := p.replica.column(c).executed + 1; n <= p.replica.Window(c); n++ {
 			if _, known := p.replica.Settled(ID{c, n}); !known {
 				out = append(out, ID{c, n})
@@ -183,7 +183,7 @@ func (p *peer) undecided() (out []ID) {
 	return out
 }
 
-func (g *group) recoverAny(p *peer) {
+func (g *group) recoverAny(p *player) {
 	if ids := p.undecided(); len(ids) > 0 {
 		p.recover(ids[g.random.IntN(len(ids))])
 	}
@@ -192,11 +192,11 @@ func (g *group) recoverAny(p *peer) {
 // finish lets some members die and the others decide all that they know of.
 func (g *group) finish() {
 	g.lossy = false
-	for _, at := range g.random.Perm(len(g.peers))[:g.random.IntN(g.size.Failing+1)] {
-		g.peers[at].alive = false
+	for _, at := range g.random.Perm(len(g.players))[:g.random.IntN(g.size.Failing+1)] {
+		g.players[at].alive = false
 	}
-	var alive []*peer
-	for _, p := range g.peers {
+	var alive []*player
+	for _, p := range g.players {
 		if p.alive {
 			alive = append(alive, p)
 		}
@@ -265,10 +265,13 @@ func TestClusters(t *testing.T) {
 
 func TestMutants(t *testing.T) {
 	// Two are rarely found, so the search begins shortly before.
-	begin := map[protocol.Mutant]uint64{MutantOneBallot: 540, MutantOnlyDecided: 2530}
+	begin := map[protocol.Mutant]uint64{MutantOneBallot: 540, MutantOnlyDecided: 3340}
 	for _, m := range Mutants {
+		if m.Name == MutantReadAlone {
+			break // from here on they are of the core, and these clusters are made of its parts
+		}
 		t.Run(string(m.Name), func(t *testing.T) {
-			for seed := begin[m.Name]; seed < 3000; seed++ {
+			for seed := begin[m.Name]; seed < begin[m.Name]+3000; seed++ {
 				for _, members := range []int{3, 5} {
 					if g := play(members, m.Name, seed, 60+int(seed%10)*30); g.wrong != nil {
 						t.Logf("%d members, seed %d: %s", members, seed, g.wrong)

@@ -35,9 +35,13 @@ func appendTouches(dst []byte, t Touches) []byte {
 func appendIDs(dst []byte, ids []ID) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ids)))
 	for _, id := range ids {
-		dst = binary.AppendUvarint(append(dst, id.Column), id.Number)
+		dst = appendID(dst, id)
 	}
 	return dst
+}
+
+func appendID(dst []byte, id ID) []byte {
+	return binary.AppendUvarint(append(dst, id.Column), id.Number)
 }
 
 // reader reads what was appended. After something that nobody would have written, failed is set and all

@@ -50,10 +50,15 @@ func (g *Graph) Decide(id ID, deps Vector) {
 	n := &node{id: id, deps: deps.Clone().own(id)}
 	g.nodes[id] = n
 	g.queue(n)
-	freed := g.blocked[id]
-	delete(g.blocked, id)
+	g.free(id)
+}
+
+// free puts back what was blocked by a command that is undecided no longer.
+func (g *Graph) free(by ID) {
+	freed := g.blocked[by]
+	delete(g.blocked, by)
 	for _, id := range freed {
-		if n := g.nodes[id]; n != nil && n.blocked {
+		if n := g.nodes[id]; n != nil && n.blocked && n.blocking == by {
 			n.blocked = false
 			g.queue(n)
 		}
@@ -67,9 +72,12 @@ func (g *Graph) queue(n *node) {
 	}
 }
 
+// Component are commands that depend on each other, in the order of their execution. They are executed together.
+type Component []ID
+
 // Run looks at so many dependencies at most, and appends what is to be executed now, in order. more: there
 // is more to look at.
-func (g *Graph) Run(work int, out []ID) (_ []ID, more bool) {
+func (g *Graph) Run(work int, out []Component) (_ []Component, more bool) {
 	for ; work > 0; work-- {
 		if len(g.path) == 0 && !g.begin() {
 			return out, false
@@ -102,7 +110,7 @@ func (g *Graph) visit(n *node) {
 }
 
 // step looks at one dependency of the command at the end of the path.
-func (g *Graph) step(out []ID) []ID {
+func (g *Graph) step(out []Component) []Component {
 	n := g.path[len(g.path)-1]
 	for n.next <= len(n.deps) {
 		id := ID{Column(n.next), n.deps[n.next-1]}
@@ -137,7 +145,7 @@ func (g *Graph) block(by ID) {
 }
 
 // leave ends the visit of a command, all of whose dependencies were looked at.
-func (g *Graph) leave(n *node, out []ID) []ID {
+func (g *Graph) leave(n *node, out []Component) []Component {
 	g.path = g.path[:len(g.path)-1]
 	if len(g.path) > 0 {
 		parent := g.path[len(g.path)-1]
@@ -150,16 +158,33 @@ func (g *Graph) leave(n *node, out []ID) []ID {
 	for g.open[at] != n {
 		at--
 	}
-	component := g.open[at:]
-	slices.SortFunc(component, func(a, b *node) int { return a.id.compare(b.id) })
-	for _, member := range component {
-		out = append(out, member.id)
-		g.executed = g.executed.raise(member.id)
-		delete(g.nodes, member.id)
+	nodes := g.open[at:]
+	c := make(Component, len(nodes))
+	for i, member := range nodes {
+		c[i] = member.id
 	}
-	clear(component)
+	slices.SortFunc(c, ID.compare)
+	for _, id := range c {
+		g.executed = g.executed.raise(id)
+		delete(g.nodes, id)
+	}
+	clear(nodes)
 	g.open = g.open[:at]
-	return out
+	return append(out, c)
+}
+
+// Take says that a component was executed elsewhere, after all that it depends on, and is executed here now.
+func (g *Graph) Take(c Component) {
+	for _, n := range g.open { // the search begins anew: what it has met may be executed now
+		n.visit, n.isOpen = 0, false
+		g.queue(n)
+	}
+	g.path, g.open = g.path[:0], g.open[:0]
+	for _, id := range c {
+		g.executed = g.executed.raise(id)
+		delete(g.nodes, id)
+		g.free(id)
+	}
 }
 
 // Blockers are the undecided commands for which others wait, ascending, so many at most.

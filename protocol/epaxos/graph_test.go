@@ -2,6 +2,7 @@ package epaxos
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,8 +59,8 @@ func TestGraphOrders(t *testing.T) {
 		p := randomPlan(random)
 		reach := p.reach()
 		g, decided, place := NewGraph(nil), map[ID]bool{}, map[ID]int{}
-		take := func(ids []ID) {
-			for _, id := range ids {
+		take := func(components []Component) {
+			for _, id := range slices.Concat(components...) {
 				require.Equal(t, g.Executed().At(id.Column) >= id.Number, true)
 				place[id] = len(place)
 			}
@@ -147,6 +148,6 @@ func TestGraphBeginsAfterASnapshot(t *testing.T) {
 	require.Equal(t, []ID{{2, 3}}, g.Blockers(5))
 	g.Decide(ID{2, 3}, Vector{5})
 	ids, _ = g.Run(100, nil)
-	require.Equal(t, []ID{{2, 3}, {1, 5}}, ids)
+	require.Equal(t, []Component{{{2, 3}, {1, 5}}}, ids)
 	require.Equal(t, Vector{5, 3}, g.Executed())
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol/slots"
 )
 
-// peer is a member of a cluster in memory: the parts of this package, put together. Its disk is as fast as its memory.
-type peer struct {
+// player is a member of a cluster in memory: the parts of this package, put together. Its disk is as fast as its memory.
+type player struct {
 	*group
 	self       Column
 	alive      bool
@@ -31,7 +31,7 @@ type done struct {
 	value Value
 }
 
-func (p *peer) start() {
+func (p *player) start() {
 	p.alive = true
 	index := &Index{}
 	if p.index != nil {
@@ -55,7 +55,7 @@ func (p *peer) start() {
 	}
 }
 
-func (p *peer) crash() {
+func (p *player) crash() {
 	p.index = p.replica.index.AppendExecuted(nil)
 	p.start()
 }
@@ -68,9 +68,9 @@ func sorted[V any](of map[ID]V) (ids []ID) {
 	return ids
 }
 
-func (p *peer) write(rec *Record) { p.disk[rec.ID] = rec.Append(nil) }
+func (p *player) write(rec *Record) { p.disk[rec.ID] = rec.Append(nil) }
 
-func (p *peer) send(to Column, t protocol.MessageType, part Part, cmd *Command) {
+func (p *player) send(to Column, t protocol.MessageType, part Part, cmd *Command) {
 	m := &protocol.Message{Type: t, From: protocol.MemberID(p.self), To: protocol.MemberID(to), Part: &part}
 	if cmd != nil {
 		m.Entries = []protocol.Entry{cmd.Entry}
@@ -78,33 +78,26 @@ func (p *peer) send(to Column, t protocol.MessageType, part Part, cmd *Command) 
 	p.transmit(m)
 }
 
-func (p *peer) sendAll(t protocol.MessageType, part Part, cmd *Command) {
-	for _, to := range p.peers {
+func (p *player) sendAll(t protocol.MessageType, part Part, cmd *Command) {
+	for _, to := range p.players {
 		if to.self != p.self {
 			p.send(to.self, t, part, cmd)
 		}
 	}
 }
 
-func (p *peer) propose(cmd *Command) ID {
+func (p *player) propose(cmd *Command) ID {
+	cmd.Entry = NewEntry(p.replica.Next(), cmd.Touches, []protocol.Entry{cmd.Entry})
 	rec := p.replica.Propose(cmd)
 	p.write(rec)
 	o := Open(rec, p.size, p.mutant)
 	p.openings[rec.ID] = o
 	p.sendAll(MsgPreAccept, commandPart(rec.ID, 0, cmd), cmd)
-	p.act(rec.ID, 0, p.pair(o.Answer(p.self, rec.Deps)))
+	p.act(rec.ID, 0, outcomeOf(o.Answer(p.self, rec.Deps)))
 	return rec.ID
 }
 
-// outcome is an action and its value.
-type outcome struct {
-	Action
-	Value
-}
-
-func (p *peer) pair(a Action, v Value) outcome { return outcome{a, v} }
-
-func (p *peer) act(id ID, b Ballot, o outcome) {
+func (p *player) act(id ID, b Ballot, o outcome) {
 	switch o.Action {
 	case Decide:
 		p.decide(id, o.Value)
@@ -125,7 +118,7 @@ func (p *peer) act(id ID, b Ballot, o outcome) {
 	}
 }
 
-func (p *peer) validate(id ID, b Ballot, cmd *Command) {
+func (p *player) validate(id ID, b Ballot, cmd *Command) {
 	rec, against := p.replica.Validate(id, b, cmd)
 	if rec == nil {
 		return
@@ -137,24 +130,24 @@ func (p *peer) validate(id ID, b Ballot, cmd *Command) {
 			p.send(to, MsgValidate, commandPart(id, b, cmd), cmd)
 		}
 	}
-	p.act(id, b, p.pair(r.Validated(p.self, against)))
+	p.act(id, b, outcomeOf(r.Validated(p.self, against)))
 }
 
-func (p *peer) wait(r *Recovery) {
+func (p *player) wait(r *Recovery) {
 	if r.Telling() {
 		p.sendAll(MsgWaiting, Part{ID: r.ID, Ballot: r.Ballot}, nil)
 	}
 	p.sendAll(MsgRecover, Part{ID: r.ID, Ballot: r.Ballot}, nil)
 	for _, id := range slices.Clone(r.Contradicting()) {
 		if v, known := p.replica.Settled(id); known {
-			p.act(r.ID, r.Ballot, p.pair(r.Learned(id, v)))
+			p.act(r.ID, r.Ballot, outcomeOf(r.Learned(id, v)))
 		} else if p.recoveries[id] == nil {
 			p.recover(id)
 		}
 	}
 }
 
-func (p *peer) recover(id ID) {
+func (p *player) recover(id ID) {
 	if _, known := p.replica.Settled(id); known {
 		return
 	}
@@ -169,10 +162,10 @@ func (p *peer) recover(id ID) {
 	delete(p.openings, id)
 	p.recoveries[id] = r
 	p.sendAll(MsgRecover, Part{ID: id, Ballot: b}, nil)
-	p.act(id, b, p.pair(r.Promised(report)))
+	p.act(id, b, outcomeOf(r.Promised(report)))
 }
 
-func (p *peer) accepted(id ID, b Ballot, from Column) {
+func (p *player) accepted(id ID, b Ballot, from Column) {
 	if r := p.rounds[id]; r != nil && r.Ballot == b && r.Accepted(from, p.size) {
 		delete(p.rounds, id)
 		p.act(id, b, outcome{Decide, r.Value})
@@ -180,7 +173,7 @@ func (p *peer) accepted(id ID, b Ballot, from Column) {
 }
 
 // decide takes a decision, tells those who wait for it, and executes what can be.
-func (p *peer) decide(id ID, v Value) {
+func (p *player) decide(id ID, v Value) {
 	p.agree(id, v)
 	rec := p.replica.Decide(id, v)
 	if rec == nil {
@@ -191,15 +184,15 @@ func (p *peer) decide(id ID, v Value) {
 	delete(p.recoveries, id)
 	for _, other := range sorted(p.recoveries) {
 		if r := p.recoveries[other]; r != nil {
-			p.act(other, r.Ballot, p.pair(r.Learned(id, v)))
+			p.act(other, r.Ballot, outcomeOf(r.Learned(id, v)))
 		}
 	}
 	p.graph.Decide(id, v.Deps)
 }
 
-func (p *peer) execute(work int) {
-	ids, _ := p.graph.Run(work, nil)
-	for _, id := range ids {
+func (p *player) execute(work int) {
+	components, _ := p.graph.Run(work, nil)
+	for _, id := range slices.Concat(components...) {
 		rec := p.replica.Execute(id)
 		delete(p.disk, id)
 		p.log = append(p.log, done{id, rec.Value()})
@@ -213,7 +206,7 @@ func (p *peer) execute(work int) {
 	}
 }
 
-func (p *peer) handle(m *protocol.Message) {
+func (p *player) handle(m *protocol.Message) {
 	part := slots.PartOf[Part](m)
 	id, from, cmd := part.ID, Column(m.From), part.command(m)
 	if p.replica.Executed(id) && (m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept) {
@@ -232,7 +225,7 @@ func (p *peer) handle(m *protocol.Message) {
 		}
 	case MsgPreAccepted:
 		if o := p.openings[id]; o != nil && p.replica.Record(id).Promised == 0 {
-			p.act(id, 0, p.pair(o.Answer(from, part.Deps)))
+			p.act(id, 0, outcomeOf(o.Answer(from, part.Deps)))
 		}
 	case MsgAccept:
 		v, complete := part.value(m)
@@ -256,7 +249,7 @@ func (p *peer) handle(m *protocol.Message) {
 	}
 }
 
-func (p *peer) refuse(to Column, id ID) {
+func (p *player) refuse(to Column, id ID) {
 	rec := p.replica.Record(id)
 	if rec.Phase == Decided {
 		p.send(to, MsgDecided, valuePart(id, 0, rec.Value()), rec.Value().Command)
@@ -265,7 +258,7 @@ func (p *peer) refuse(to Column, id ID) {
 	p.send(to, MsgRefused, Part{ID: id, Ballot: rec.Promised}, nil)
 }
 
-func (p *peer) handleRecovery(m *protocol.Message, part *Part, from Column, cmd *Command) {
+func (p *player) handleRecovery(m *protocol.Message, part *Part, from Column, cmd *Command) {
 	id, b := part.ID, part.Ballot
 	r := p.recoveries[id]
 	current := r != nil && r.Ballot == b && p.replica.Record(id).Promised == b
@@ -287,7 +280,7 @@ func (p *peer) handleRecovery(m *protocol.Message, part *Part, from Column, cmd 
 		report, complete := part.report(from, m)
 		p.insist(complete)
 		if current {
-			p.act(id, b, p.pair(r.Promised(report)))
+			p.act(id, b, outcomeOf(r.Promised(report)))
 		}
 	case MsgValidate:
 		if rec, against := p.replica.Validate(id, b, cmd); rec != nil {
@@ -298,12 +291,12 @@ func (p *peer) handleRecovery(m *protocol.Message, part *Part, from Column, cmd 
 		}
 	case MsgValidated:
 		if current {
-			p.act(id, b, p.pair(r.Validated(from, Against{part.Contradicts, part.Open, part.More})))
+			p.act(id, b, outcomeOf(r.Validated(from, Against{part.Contradicts, part.Open, part.More})))
 		}
 	case MsgWaiting:
 		for _, other := range sorted(p.recoveries) {
 			if r := p.recoveries[other]; r != nil && p.replica.Record(other).Promised == r.Ballot {
-				p.act(other, r.Ballot, p.pair(r.OtherWaits(id)))
+				p.act(other, r.Ballot, outcomeOf(r.OtherWaits(id)))
 			}
 		}
 	default:

@@ -7,20 +7,25 @@ import (
 	"github.com/braidlog/braid/protocol/slots"
 )
 
-// The messages. All name a command by its ID. A command travels as an entry of the message, with what it touches and
-// its first dependencies in the part (Known).
+// The messages. Most name a command by its ID. A command travels as an entry of the message, with its first dependencies
+// in the part (Known).
 const (
 	MsgPreAccept   = protocol.FirstOwnType + iota // a command
 	MsgPreAccepted                                // Deps
 	MsgAccept                                     // Ballot, a command or Noop, Deps
 	MsgAccepted                                   // Ballot
 	MsgRefused                                    // Ballot: a higher one was promised
-	MsgDecided                                    // a command or Noop, Deps
+	MsgDecided                                    // a command, Noop, or neither: the receiver's command; Deps
 	MsgRecover                                    // Ballot
 	MsgPromise                                    // Ballot, Accepted, Phase; a command or Noop and Deps, if there are any
 	MsgValidate                                   // Ballot, a command
 	MsgValidated                                  // Ballot; Contradicts, Open, More
 	MsgWaiting                                    // Ballot: the sender waits; it is telling
+	MsgHeartbeat                                  // Deps: what the sender has executed; First: of what it knows
+	MsgAsk                                        // for what the sender has not executed: all but Deps
+	MsgTell                                       // entries of the sender's log; Deps: what it has executed
+	MsgRead                                       // a reader's question number Context
+	MsgReadAnswer                                 // Deps: of what the sender knows
 )
 
 // Codec is what members know of these messages.
@@ -31,6 +36,8 @@ var Codec = &protocol.Codec{
 		{Name: "Decided", Brings: protocol.BringsLog},
 		{Name: "Recover"}, {Name: "Promise", Brings: protocol.BringsLog},
 		{Name: "Validate", Brings: protocol.BringsLog}, {Name: "Validated"}, {Name: "Waiting"},
+		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
 	},
 	Decode: decode, Describe: describe,
 }
@@ -47,19 +54,17 @@ type Part struct {
 	Contradicts bool // something that is decided contradicts
 	More        bool // more contradicts than Open
 	Deps, First Vector
-	Touches     Touches
 	Open        []ID
 }
 
 // Append implements protocol.Part.
 func (p *Part) Append(dst []byte) []byte {
-	dst = append(dst, byte(p.Phase), slots.Flags(p.Noop, p.Known, p.Contradicts, p.More), p.ID.Column)
-	dst = binary.AppendUvarint(dst, p.ID.Number)
+	dst = append(dst, byte(p.Phase), slots.Flags(p.Noop, p.Known, p.Contradicts, p.More))
+	dst = appendID(dst, p.ID)
 	dst = binary.AppendUvarint(dst, uint64(p.Ballot))
 	dst = binary.AppendUvarint(dst, uint64(p.Accepted))
 	dst = appendVector(dst, p.Deps)
 	dst = appendVector(dst, p.First)
-	dst = appendTouches(dst, p.Touches)
 	return appendIDs(dst, p.Open)
 }
 
@@ -76,8 +81,8 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	p.Noop, p.Known, p.Contradicts, p.More = slots.Flag(flags, 0), slots.Flag(flags, 1), slots.Flag(flags, 2), slots.Flag(flags, 3)
 	p.ID = in.id()
 	p.Ballot, p.Accepted = Ballot(in.number()), Ballot(in.number())
-	p.Deps, p.First, p.Touches, p.Open = in.vector(), in.vector(), in.touches(), in.ids()
-	if !in.ended() || p.Phase > Decided || flags > 15 || p.ID.Column == 0 || p.ID.Number == 0 {
+	p.Deps, p.First, p.Open = in.vector(), in.vector(), in.ids()
+	if !in.ended() || p.Phase > Decided || flags > 15 || (p.ID.Column == 0 || p.ID.Number == 0) != (t >= MsgHeartbeat) {
 		return nil, slots.CorruptPart(t, b)
 	}
 	m.Part = p
@@ -88,7 +93,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 func describe(m *protocol.Message) string {
 	p := slots.PartOf[Part](m)
 	var s slots.Words
-	s.Add(true, "command %s", p.ID)
+	s.Add(p.ID != ID{}, "command %s", p.ID)
 	s.Add(p.Ballot != 0, "ballot %s", p.Ballot)
 	s.Add(p.Accepted != 0, "accepted %s", p.Accepted)
 	s.Add(p.Phase != Unknown, "%s", p.Phase)
@@ -103,7 +108,7 @@ func describe(m *protocol.Message) string {
 
 // commandPart is the part of a message that brings a command.
 func commandPart(id ID, b Ballot, cmd *Command) Part {
-	return Part{ID: id, Ballot: b, Known: true, First: cmd.First, Touches: cmd.Touches}
+	return Part{ID: id, Ballot: b, Known: true, First: cmd.First}
 }
 
 // valuePart is the part of a message that brings a value.
@@ -116,12 +121,17 @@ func valuePart(id ID, b Ballot, v Value) Part {
 	return p
 }
 
-// command is what a message brings; nil: none.
+// command is what a message brings; nil: none, or not what a member would send.
 func (p *Part) command(m *protocol.Message) *Command {
 	if !p.Known || len(m.Entries) != 1 {
 		return nil
 	}
-	return &Command{Entry: m.Entries[0], Touches: p.Touches, First: p.First}
+	cmd, err := commandOf(p.ID, m.Entries[0])
+	if err != nil {
+		return nil
+	}
+	cmd.First = p.First
+	return cmd
 }
 
 // value is what a message brings, if it is complete.

@@ -12,6 +12,12 @@ const (
 	MutantAnyProposer protocol.Mutant = "epaxos-any-proposer"
 	MutantInexact     protocol.Mutant = "epaxos-inexact"
 	MutantOnlyDecided protocol.Mutant = "epaxos-only-decided"
+	MutantReadAlone   protocol.Mutant = "epaxos-read-alone"
+	MutantAnswerEarly protocol.Mutant = "epaxos-answer-early"
+	MutantTellEarly   protocol.Mutant = "epaxos-tell-early"
+	MutantReuse       protocol.Mutant = "epaxos-reuse-number"
+	MutantGiveEarly   protocol.Mutant = "epaxos-give-early"
+	MutantTornClass   protocol.Mutant = "epaxos-torn-class"
 )
 
 // Mutants lists all of them.
@@ -24,4 +30,10 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantAnyProposer, Does: "a recovery takes no notice of the proposer's answer"},
 	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
 	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},
+	{Name: MutantReadAlone, Does: "a member serves reads without asking others"},
+	{Name: MutantAnswerEarly, Does: "members answer before what they say is on the disk"},
+	{Name: MutantTellEarly, Does: "a proposer tells a decision before it is on its disk"},
+	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk"},
+	{Name: MutantGiveEarly, Does: "commands are handed over before the disk has their place"},
+	{Name: MutantTornClass, Does: "what a step wrote of a class counts though the step is not all on the disk"},
 }

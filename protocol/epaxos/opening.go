@@ -18,6 +18,14 @@ const (
 	Wait            // what contradicts is to be decided first
 )
 
+// outcome is what follows from an answer.
+type outcome struct {
+	Action
+	Value
+}
+
+func outcomeOf(a Action, v Value) outcome { return outcome{a, v} }
+
 // members is a set of columns, ascending.
 type members []Column
 

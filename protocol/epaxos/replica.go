@@ -52,6 +52,9 @@ type Record struct {
 	Command *Command
 	Begun   bool
 	Deps    Vector // of what is preaccepted, accepted or decided; never written to
+
+	stored  bool // there is a cell for it
+	changed bool // by the step under way
 }
 
 // Value is what is accepted or decided.
@@ -158,9 +161,12 @@ func (r *Replica) Window(c Column) uint64 {
 	return col.executed + uint64(len(col.records))
 }
 
+// Next is the number of the next command of this member.
+func (r *Replica) Next() ID { return ID{r.self, r.Window(r.self) + 1} }
+
 // Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no room.
 func (r *Replica) Propose(cmd *Command) *Record {
-	id := ID{r.self, r.Window(r.self) + 1}
+	id := r.Next()
 	if !r.takes(id) {
 		return nil
 	}
@@ -221,12 +227,13 @@ func (r *Replica) take(rec *Record, v Value) {
 }
 
 // Promise answers Recover (rule 6). The report is what the record was before; a report without phase is
-// of a command that this member does not know. nil: another ballot was promised, or the command was executed.
+// of a command that this member does not know. Who is asked again answers again. nil: a higher ballot was promised, or
+// the command was executed.
 func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 	if !r.takes(id) {
 		return nil, Report{}
 	}
-	if rec := r.Record(id); rec != nil && rec.Promised >= ballot {
+	if rec := r.Record(id); rec != nil && rec.Promised > ballot {
 		return nil, Report{}
 	}
 	rec := r.touch(id)
@@ -236,6 +243,39 @@ func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 	}
 	rec.Promised = ballot
 	return rec, report
+}
+
+// Settle takes a command of which somebody says that it was executed: it is decided, with which dependencies does not
+// matter any more.
+func (r *Replica) Settle(id ID, v Value) {
+	rec := r.touch(id)
+	if rec.Phase != Decided {
+		rec.Phase, rec.Noop, rec.Deps = Decided, v.Command == nil, nil
+	}
+	if rec.Command == nil {
+		rec.Command = v.Command
+	}
+}
+
+// of are the records of a column, ascending.
+func (r *Replica) of(c Column) (out []*Record) {
+	if c == 0 {
+		return nil
+	}
+	for _, rec := range r.column(c).records {
+		if rec != nil {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
+// all are the records of all columns.
+func (r *Replica) all() (out []*Record) {
+	for i := range r.columns {
+		out = append(out, r.of(Column(i+1))...)
+	}
+	return out
 }
 
 // Execute takes a command out: it was executed. Commands of a column are executed in order.

@@ -1,0 +1,118 @@
+package epaxos
+
+import (
+	"encoding/binary"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
+)
+
+// A command travels, and stands on disks, as a group of batches behind a note (protocol.NewNotedGroup). The note names
+// the command and says what it touches. So who has an entry of the log needs nothing else to know what it is.
+
+// note is what stands before the batches of a command.
+type note struct {
+	ID      ID
+	Noop    bool // there are no batches, and nothing is touched
+	Touches Touches
+}
+
+func (n *note) append(dst []byte) []byte {
+	dst = appendID(append(dst, slots.Flags(n.Noop)), n.ID)
+	return appendTouches(dst, n.Touches)
+}
+
+func decodeNote(b []byte) (note, error) {
+	in := reader{b: b}
+	flags := in.byte()
+	n := note{ID: in.id(), Noop: slots.Flag(flags, 0), Touches: in.touches()}
+	if !in.ended() || flags > 1 || n.ID.Column == 0 || n.ID.Number == 0 || n.Noop && len(n.Touches) > 0 {
+		return n, corrupt("note of a command", b)
+	}
+	return n, nil
+}
+
+// NewEntry returns the entry of a command, as members send it to each other.
+func NewEntry(id ID, t Touches, batches []protocol.Entry) protocol.Entry {
+	e := protocol.NewNotedGroup((&note{ID: id, Touches: t}).append(nil), batches)
+	return seal(e, protocol.Index(id.Number), Component{id})
+}
+
+// noopEntry is the entry of a no-op in the place of a command.
+func noopEntry(id ID) protocol.Entry {
+	return protocol.NewNotedGroup((&note{ID: id, Noop: true}).append(nil), nil)
+}
+
+// MaxVoters is how many voters there can be. An entry of the log says in its head how many commands of each column are in
+// it, in three bytes of the member, of the incarnation and of the low number, which mean nothing else in a group.
+const MaxVoters = 8
+
+const stepBytes = 3
+
+// seal puts an entry into its place. In the log that is an index of this member. The term names the first command.
+func seal(e protocol.Entry, index protocol.Index, c Component) protocol.Entry {
+	var head [MaxVoters * stepBytes]byte
+	for _, id := range c {
+		at := head[int(id.Column-1)*stepBytes:]
+		n := uint32(at[0]) | uint32(at[1])<<8 | uint32(at[2])<<16
+		n++
+		at[0], at[1], at[2] = byte(n), byte(n>>8), byte(n>>16)
+	}
+	le := binary.LittleEndian
+	e.ID.Session = protocol.Session{Member: protocol.MemberID(le.Uint64(head[0:])), Incarnation: le.Uint64(head[8:])}
+	e.Low = le.Uint64(head[16:])
+	e.Seal(index, termOf(c[0]), make([]byte, protocol.HeadSize))
+	return e
+}
+
+// advance adds to a vector the commands of an entry of the log, whose payload need not be at hand. It writes to v, or to a
+// longer copy.
+func (v Vector) advance(e *protocol.Entry) Vector {
+	le := binary.LittleEndian
+	head := le.AppendUint64(nil, uint64(e.ID.Session.Member))
+	head = le.AppendUint64(le.AppendUint64(head, e.ID.Session.Incarnation), e.Low)
+	for c := Column(1); c <= MaxVoters; c++ {
+		at := head[int(c-1)*stepBytes:]
+		if n := uint64(at[0]) | uint64(at[1])<<8 | uint64(at[2])<<16; n > 0 {
+			v = v.with(ID{c, v.At(c) + n})
+		}
+	}
+	return v
+}
+
+// termOf is the term of the log's entry whose first command this is: no other entry has it, on all members.
+func termOf(id ID) protocol.Term { return protocol.Term(id.Number<<8 | uint64(id.Column)) }
+
+// firstOf is the first command of an entry of the log.
+func firstOf(e *protocol.Entry) ID { return ID{Column(e.Term), uint64(e.Term) >> 8} }
+
+// notesOf are the commands of an entry, whose payload is at hand.
+func notesOf(e *protocol.Entry) (notes []note, err error) {
+	said, err := e.Notes()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range said {
+		n, err := decodeNote(b)
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, n)
+	}
+	if len(notes) == 0 || e.Kind != protocol.EntryGroup || e.BodySize > 0 {
+		return nil, corrupt("entry of commands", nil)
+	}
+	return notes, nil
+}
+
+// commandOf reads a command that somebody proposed. It returns a [*protocol.CorruptError].
+func commandOf(id ID, e protocol.Entry) (*Command, error) {
+	notes, err := notesOf(&e)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(notes) != 1 || notes[0].ID != id || notes[0].Noop:
+		return nil, corrupt("command "+id.String(), e.Payload)
+	}
+	return &Command{Entry: e, Touches: notes[0].Touches}, e.CheckGroup()
+}
