@@ -1,0 +1,59 @@
+package epaxos
+
+import "github.com/braidlog/braid/protocol"
+
+// Executed is what follows from the log and stands in snapshots: what was executed, and which of that interferes with what.
+type Executed struct {
+	vector Vector
+	index  *Index
+}
+
+// The section: the vector, then what Index.AppendExecuted writes.
+const (
+	executedSection = "epaxos"
+	executedVersion = 1
+)
+
+// Derive is what follows from an empty log. It does not depend on the members.
+func Derive(protocol.Config) protocol.Derived { return &Executed{index: &Index{}} }
+
+// Apply implements protocol.Derived, as the methods below do.
+func (x *Executed) Apply(e *protocol.Entry) {
+	notes, err := notesOf(e)
+	if err != nil {
+		return // no member has written it
+	}
+	for i := range notes {
+		x.execute(&notes[i])
+	}
+}
+
+func (x *Executed) execute(n *note) {
+	x.vector = x.vector.raise(n.ID)
+	if !n.Noop {
+		x.index.Execute(n.ID, n.Touches)
+	}
+}
+
+// Section returns the vector and the index.
+func (x *Executed) Section() protocol.Section {
+	return protocol.Section{Name: executedSection, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
+}
+
+// Restore takes over what a section says.
+func (x *Executed) Restore(s protocol.Section) error {
+	if err := s.Expect(executedSection, executedVersion); err != nil {
+		return err
+	}
+	in := reader{b: s.Data}
+	x.vector = in.vector()
+	if in.failed {
+		return corrupt("section", s.Data)
+	}
+	index, err := RestoreIndex(in.b)
+	if err == nil && !x.vector.Dominates(index.executed.any) {
+		err = corrupt("section", s.Data)
+	}
+	x.index = index
+	return err
+}

@@ -1,0 +1,203 @@
+package epaxos
+
+import (
+	"math"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
+)
+
+// A member's disk has the log of what it has executed, in its own order, and cells: one for each command that it knows
+// and has not executed, one for each class of keys with the last executed commands, and one that says how far the log
+// goes. The last one is written behind all else that a step writes. So what a step executed counts as executed if all of
+// it is on the disk. Commands are handed over when it is. A class has in its cell what it was before the step, too: that
+// counts if the step is not all there.
+
+// The numbers of cells. That of a command is its column and its number.
+const (
+	numberBits          = 48
+	classCells   uint64 = 255 << numberBits // and a class, behind the last column: no member has slot 255
+	progressCell uint64 = classCells + Classes
+)
+
+func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
+
+// progress says how far the log goes.
+type progress struct {
+	index    protocol.Index
+	executed Vector // by the log's entries up to index
+	all, any Vector // of what is executed: see latest
+}
+
+func (p *progress) append(dst []byte) []byte {
+	dst = appendID(dst, ID{1, uint64(p.index)})
+	dst = appendVector(dst, p.executed)
+	return appendVector(appendVector(dst, p.all), p.any)
+}
+
+func decodeProgress(b []byte) (p progress, err error) {
+	in := reader{b: b}
+	p.index = protocol.Index(in.id().Number)
+	p.executed, p.all, p.any = in.vector(), in.vector(), in.vector()
+	if !in.ended() {
+		return p, corrupt("progress", b)
+	}
+	return p, nil
+}
+
+// classCell is what the cell of a class says.
+type classCell struct {
+	index       protocol.Index // of the log, with the step that wrote it
+	now, before Vector
+}
+
+func (c *classCell) append(dst []byte) []byte {
+	dst = appendID(dst, ID{1, uint64(c.index)})
+	return appendVector(appendVector(dst, c.now), c.before)
+}
+
+func decodeClass(b []byte) (c classCell, err error) {
+	in := reader{b: b}
+	c.index = protocol.Index(in.id().Number)
+	c.now, c.before = in.vector(), in.vector()
+	if !in.ended() {
+		return c, corrupt("class of keys", b)
+	}
+	return c, nil
+}
+
+// disk is what is known about this member's own disk.
+type disk struct {
+	slots.Disk
+	changed []*Record         // by the step under way, in the order of their first change
+	gone    []ID              // executed by it, or found to be, and have cells
+	classes map[uint16]Vector // touched by what it has executed, and what they were before
+	moved   bool              // it has executed something
+}
+
+// change notes that a record is to be written before any message of the step leaves.
+func (s *EPaxos) change(rec *Record) {
+	if !rec.changed {
+		rec.changed = true
+		s.disk.changed = append(s.disk.changed, rec)
+	}
+}
+
+// write adds to the step's effects what it changed.
+func (s *EPaxos) write() {
+	d := &s.disk
+	for _, rec := range d.changed {
+		if rec.changed = false; !s.replica.Executed(rec.ID) {
+			rec.stored = true
+			s.cell(cellOf(rec.ID), rec.Append(nil))
+		}
+	}
+	d.changed = d.changed[:0]
+	if d.moved {
+		s.writeExecuted()
+	}
+	for _, id := range d.gone {
+		d.Record(s.out, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: cellOf(id)}})
+	}
+	d.gone = d.gone[:0]
+}
+
+func (s *EPaxos) writeExecuted() {
+	d, x := &s.disk, &s.replica.index.executed
+	touched := make([]uint16, 0, len(d.classes))
+	for class := range d.classes { // any order: they are sorted
+		touched = append(touched, class)
+	}
+	slices.Sort(touched)
+	for _, class := range touched {
+		c := classCell{s.log.Last(), x.classes[class], d.classes[class]}
+		s.cell(classCells+uint64(class), c.append(nil))
+	}
+	clear(d.classes)
+	p := progress{s.log.Last(), s.graph.Executed(), x.all, x.any}
+	s.cell(progressCell, p.append(nil))
+	d.moved = false
+}
+
+func (s *EPaxos) cell(number uint64, data []byte) {
+	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: number, Data: data}})
+}
+
+// recovered is what a member finds on its disk.
+type recovered struct {
+	executed Executed
+	base     Vector // what was executed at the log's base
+	records  []*Record
+	stale    []ID     // cells of commands that were executed
+	torn     []uint16 // classes whose cells are of a step that is not all there
+	entries  []protocol.Entry
+}
+
+// readDisk reads what the disk has.
+func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, err error) {
+	had.executed = Executed{index: &Index{}}
+	if err = rec.Base.Restore(&had.executed); err != nil {
+		return had, err
+	}
+	had.base = had.executed.vector.Clone()
+	reached := progress{index: rec.Base.Index}
+	for _, c := range rec.Cells {
+		if c.Number == progressCell {
+			if reached, err = decodeProgress(c.Data); err != nil {
+				return had, err
+			}
+		}
+	}
+	if reached.index > rec.Base.Index { // else the log ends with a snapshot
+		had.executed.vector = reached.executed.Clone()
+		had.entries = rec.Entries[:min(uint64(len(rec.Entries)), uint64(reached.index-rec.Base.Index))]
+		if rec.Base.Index+protocol.Index(len(had.entries)) < reached.index {
+			return had, corrupt("log, which is too short", nil)
+		}
+	}
+	x := &had.executed.index.executed
+	x.all, x.any = x.all.unite(reached.all), x.any.unite(reached.any)
+	counts := max(reached.index, rec.Base.Index)
+	if mutant == MutantTornClass {
+		counts = math.MaxUint64
+	}
+	if err := had.readCells(rec.Cells, counts); err != nil {
+		return had, err
+	}
+	had.executed.index.Tidy()
+	return had, nil
+}
+
+func (had *recovered) readCells(cells []protocol.Cell, reached protocol.Index) error {
+	for _, c := range cells {
+		switch {
+		case c.Number == progressCell:
+		case c.Number >= classCells:
+			was, err := decodeClass(c.Data)
+			if err != nil {
+				return err
+			}
+			if was.index > reached {
+				was.now = was.before
+				had.torn = append(had.torn, uint16(c.Number-classCells))
+			}
+			of := &had.executed.index.executed.classes[c.Number-classCells]
+			*of = of.unite(was.now)
+		default:
+			r, err := DecodeRecord(c.Data)
+			if err != nil {
+				return err
+			}
+			if cellOf(r.ID) != c.Number {
+				return corrupt("cell of command "+r.ID.String(), c.Data)
+			}
+			if r.stored = true; had.executed.vector.Covers(r.ID) {
+				had.stale = append(had.stale, r.ID)
+			} else {
+				had.records = append(had.records, r)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package epaxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// propose takes in what was proposed on this member. Several entries are one command if they fit into a message.
+func (s *EPaxos) propose(in *protocol.Propose) {
+	for from := 0; from < len(in.Entries); {
+		e := &in.Entries[from]
+		if reason := s.refusal(e); reason != protocol.ReasonNone {
+			if e.ID != (protocol.ProposalID{}) {
+				s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: e.ID, Reason: reason, Leader: s.leader()})
+			}
+			from++
+			continue
+		}
+		n, keys := s.together(in, from)
+		s.open(in.Entries[from:from+n], TouchesOf(keys))
+		from += n
+	}
+}
+
+func (s *EPaxos) refusal(e *protocol.Entry) protocol.Reason {
+	id := s.replica.Next()
+	switch {
+	case s.self == 0:
+		return protocol.ReasonNoLeader
+	case e.Kind != protocol.EntryBatch:
+		return protocol.ReasonInvalidChange
+	case e.BodySize > 0, e.Bytes() > s.most():
+		return protocol.ReasonTooLarge
+	case e.CheckProposal() != nil:
+		return protocol.ReasonMalformed
+	case s.own > 0 && s.own+e.Bytes() > s.most(), !s.replica.takes(id):
+		return protocol.ReasonOverloaded
+	}
+	return protocol.ReasonNone
+}
+
+// most bounds the bytes of this member's own commands that it has not executed. So all commands that depend on each
+// other fit into one entry.
+func (s *EPaxos) most() int {
+	return min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes/(4*max(1, s.size.Members)))
+}
+
+// together is how many entries from one on are one command, and the keys of all.
+func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64) {
+	n, keys = 1, slices.Clone(in.OptionsOf(from).Keys)
+	fitting := protocol.Fitting(in.Entries[from:], min(s.cfg.MaxFrameBytes, s.most()-s.own))
+	if most := s.cfg.MaxFrameEntries; most > 0 {
+		fitting = min(fitting, most)
+	}
+	for ; n < fitting; n++ {
+		more := in.OptionsOf(from + n).Keys
+		if s.refusal(&in.Entries[from+n]) != protocol.ReasonNone || (len(more) == 0) != (len(keys) == 0) || len(keys)+len(more) > protocol.MaxKeys {
+			break
+		}
+		keys = append(keys, more...)
+	}
+	return n, keys
+}
+
+// open begins a command of this member (rule 2). Its answer to itself counts at once: those of others come only after the
+// command is on this member's disk, because it is not sent before that.
+func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
+	id := s.replica.Next()
+	rec := s.replica.Propose(&Command{Entry: NewEntry(id, t, batches), Touches: t})
+	s.own += rec.bytes()
+	s.change(rec)
+	a := s.try(id, 0)
+	a.opening = Open(rec, s.size, s.cfg.Mutant)
+	s.releaseAll(MsgPreAccept, commandPart(id, 0, rec.Command), rec.Command)
+	s.act(a, outcomeOf(a.opening.Answer(s.self, rec.Deps)))
+}
+
+// bytes is what a command costs that is not executed.
+func (r *Record) bytes() int {
+	if r.Command == nil {
+		return 0
+	}
+	return r.Command.Entry.Bytes()
+}
