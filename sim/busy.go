@@ -28,6 +28,7 @@ type waves struct {
 	clients []*client
 	open    int // clients that write
 	left    int // waves
+	lives   int // World.lives when it began
 	draw    chance
 }
 
@@ -55,6 +56,7 @@ func (w *World) demandBusyPace(alive []*Member) {
 	if !w.rested(serving) {
 		return
 	}
+	a.lives = w.lives()
 	w.after(0, a.next)
 	w.runUntil(w.now+time.Duration(mostInWave*a.left)*a.limit(), func() bool { return a.left == 0 })
 }
@@ -85,6 +87,11 @@ func (a *waves) write(c *client, commands int) {
 	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
 	began := w.now
 	c.perform(m, op, a.limit(), func() {
+		if w.lives() != a.lives {
+			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
+			a.next()
+			return
+		}
 		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
 		if w.history.Operation(op.id).Outcome != check.OK && !errors.As(op.err, &refused) && !errors.Is(op.err, member.ErrOverloaded) {
 			w.violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.now-began, op.err))

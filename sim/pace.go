@@ -23,8 +23,9 @@ const paceStream = stream + 36
 // lone is such a client.
 type lone struct {
 	client
-	m    *Member
-	left int // commands
+	m     *Member
+	left  int // commands
+	lives int // World.lives when it began
 }
 
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
@@ -44,6 +45,7 @@ func (w *World) demandPace(alive []*Member) {
 	if !w.rested(serving) {
 		return
 	}
+	c.lives = w.lives()
 	w.after(0, c.next)
 	w.runUntil(w.now+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
 }
@@ -67,6 +69,14 @@ func (w *World) sluggish(members []*Member) time.Duration {
 		until = max(until, m.sluggish)
 	}
 	return until
+}
+
+// lives is how often members have started or stopped.
+func (w *World) lives() (n int) {
+	for _, m := range w.members {
+		n += m.life
+	}
+	return n
 }
 
 // anyMissing reports whether a member of one of these configurations is down.
@@ -98,6 +108,9 @@ func (c *lone) next() {
 		case w.history.Operation(op.id).Outcome == check.OK:
 		case errors.As(op.err, &refused) && refused.Reason == protocol.ReasonRemoved:
 			c.left = 0 // by a change that was under way
+			return
+		case w.lives() != c.lives:
+			c.left = 0 // a member has stopped, because it noticed only now what had failed before
 			return
 		default:
 			w.violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.now-began))
