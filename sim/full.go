@@ -75,6 +75,15 @@ func (s *Settings) largest() int64 {
 	return int64(max(min(s.BatchBytes+command, s.BatchCommands*command), s.Bodies.Max+500))
 }
 
+// largestEntry is how long an entry of the log is at most. Where proposals go into slots, one may be a group of batches.
+func (s *Settings) largestEntry() int64 {
+	most := s.largest()
+	if c := &s.Core; s.protocol.Core.Cells && c.MaxFrameEntries != 1 {
+		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
+	}
+	return most
+}
+
 // lastBytes is how much a member can write to a disk that is low before the log lacks a file: the
 // log has two more, each less an entry that does not fit. A part may be snapshots.
 func (s *Settings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
@@ -106,7 +115,7 @@ func (m *Member) refuses() bool {
 // that fill a good part of a file, nobody can say how much fits.
 func (m *Member) judgeFull(why error) {
 	d := m.disk
-	if !d.short.on || 4*m.own.largest() > m.own.SegmentBytes {
+	if !d.short.on || 4*m.own.largestEntry() > m.own.SegmentBytes {
 		return
 	}
 	if !d.short.low || d.written-d.short.written <= m.own.lastBytes() {
