@@ -23,13 +23,13 @@ func (b *broadcast) suspect() {
 	}
 }
 
-// wanted reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. With
-// policies that ban whom they suspect it always is: what comes later does not have to wait then. With the policy simple each
-// epoch would have to be revoked again, and a cluster that has nothing to do would fill its log for as long as a member is
-// away.
+// wanted reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. If
+// its leader will be banned for it, or for longer than before, it always is: what comes later does not have to wait then.
+// Otherwise each of its epochs would have to be revoked again, and a cluster that has nothing to do would fill its log for as
+// long as a member is away.
 func (b *broadcast) wanted() bool {
 	s := b.s
-	return s.set.Policy != epochs.Simple || s.ending || s.top > s.log.Last() || len(s.queue) > 0 || s.change != nil || s.unsettled > 0 ||
+	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.queue) > 0 || s.change != nil || s.unsettled > 0 ||
 		b.leader == s.leads()
 }
 

@@ -76,6 +76,13 @@ func (h *History) BannedUntil(voter protocol.MemberID) uint64 {
 	return bannedUntil(h.records, at, h.epoch.Number, &h.set)
 }
 
+// Spent reports whether a suspicion changes nothing any more for a voter: its last ban was as long as bans are, or there are
+// none.
+func (h *History) Spent(voter protocol.MemberID) bool {
+	at := slices.IndexFunc(h.records, func(r record) bool { return r.id == voter })
+	return h.set.Policy == Simple || at >= 0 && int(h.records[at].penalty) >= h.set.MaxBan
+}
+
 // Apply takes in the next entry, and all slots before it that were not taken in: they have no value. It does
 // nothing with entries that have none, because an order may leave them out. Who wants to know what follows from
 // the end of the log calls Pass.
