@@ -69,6 +69,8 @@ type InstanceState struct {
 	// derived is what the core derives from its log, as of what is applied. It is nil exactly if the
 	// applier has no Derive.
 	derived protocol.Derived
+	// apart says that the log has gone on from where it met those of other members: see protocol.Meeting.
+	apart bool
 	// waiting is how many entries with something to apply wait in the order. Those that Install
 	// left there do not count.
 	waiting int
@@ -293,6 +295,20 @@ func (a *Applier) Of(instance protocol.InstanceID) *InstanceState {
 	return nil
 }
 
+// Meeting tells where an instance's log meets those of other members; nil if it is everywhere the same.
+func (a *Applier) Meeting(instance protocol.InstanceID) protocol.Meeting {
+	if in := a.Of(instance); in != nil {
+		m, _ := in.derived.(protocol.Meeting)
+		return m
+	}
+	return nil
+}
+
+// Apart reports whether no other member need come to the state that this one has now.
+func (a *Applier) Apart() bool {
+	return slices.ContainsFunc(a.Instances, func(in InstanceState) bool { return in.apart })
+}
+
 // Waiting is how many entries of an instance that have something to apply wait in the order.
 func (a *Applier) Waiting(instance protocol.InstanceID) int {
 	if in := a.Of(instance); in != nil {
@@ -326,6 +342,9 @@ func (a *Applier) place(p *order.Placed) error {
 	}
 	if in != nil && in.derived != nil {
 		in.derived.Apply(e)
+		if logs := a.Meeting(p.Instance); logs != nil {
+			in.apart = !logs.Meets(e)
+		}
 	}
 	switch e.Kind {
 	case protocol.EntryBatch:

@@ -1,6 +1,9 @@
 package member
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -44,6 +47,8 @@ type ApplyWorld interface {
 	// much had been applied when the snapshot was taken.
 	Cut(meta *Meta, bytes int64)
 
+	// Meet asks the cores for an entry at which members meet: see protocol.Meet.
+	Meet()
 	// Save writes a snapshot to a file, and closes its state. state is nil if the state machine
 	// keeps its own state on disk. Wrote follows.
 	Save(meta Meta, state Snapshot, bytes int64)
@@ -109,6 +114,8 @@ type Apply struct {
 	logged  int64
 	entries int64
 
+	meeting bool // a snapshot waits until members meet, and the cores know: see protocol.Meeting
+
 	merging mergeStage
 	saving  bool // a snapshot is being written; one at a time
 	due     bool // one is wanted, however little was applied since the last one
@@ -140,6 +147,11 @@ func (p *Apply) Do(it *ApplyItem) error {
 	if err := p.answer(it); err != nil {
 		return err
 	}
+	return p.follow()
+}
+
+// follow does what is due after something was applied.
+func (p *Apply) follow() error {
 	if p.Stuck() {
 		p.mend()
 		return nil // what the order says is not what is applied
@@ -176,7 +188,7 @@ func (p *Apply) answer(it *ApplyItem) error {
 	case it.Install != nil:
 		return p.install(it.Commit.Instance, *it.Install)
 	default:
-		err := p.apply(it.Commit)
+		err := p.applyParts(it.Commit)
 		if it.Applied != nil {
 			it.Applied()
 		}
@@ -193,6 +205,9 @@ func (p *Apply) show(it *ApplyItem) {
 		it.View(StateView{Err: err})
 	case p.Stuck():
 		p.world.Again(*it)
+	case p.Apart():
+		p.due = true // the next one will have more
+		it.View(p.met())
 	default:
 		it.View(p.view())
 	}
@@ -201,6 +216,66 @@ func (p *Apply) show(it *ApplyItem) {
 func (p *Apply) view() StateView {
 	state, err := p.Machine().Snapshot()
 	return StateView{Meta: p.Meta(), State: state, Err: err}
+}
+
+// met is the state at the last place at which members met and that has a snapshot.
+func (p *Apply) met() StateView {
+	f, err := p.world.Received(p.Instances[0].Instance, 0)
+	if err != nil {
+		return StateView{Err: err}
+	}
+	return StateView{Meta: f.Meta(), State: fileState{f}}
+}
+
+// fileState is the state in a snapshot.
+type fileState struct{ ReceivedSnapshot }
+
+// WriteTo implements [Snapshot].
+func (f fileState) WriteTo(ctx context.Context, w io.Writer) error {
+	if _, err := io.Copy(w, f.ReceivedSnapshot); err != nil {
+		return err
+	}
+	return errors.Join(f.Verify(), ctx.Err())
+}
+
+// applyParts applies what was committed. It stops at each entry at which members meet, because a snapshot may wait for it.
+// After an error the rest is collected.
+func (p *Apply) applyParts(c CommittedEntries) (err error) {
+	for {
+		part, rest := p.untilMeeting(c)
+		err = cmp.Or(err, p.apply(part))
+		if len(rest.Entries) == 0 {
+			return err
+		}
+		if err == nil {
+			err = p.follow()
+		}
+		c = rest
+	}
+}
+
+// untilMeeting splits what was committed after the first entry at which members meet.
+func (p *Apply) untilMeeting(c CommittedEntries) (part, rest CommittedEntries) {
+	logs := p.Meeting(c.Instance)
+	if logs == nil {
+		return c, rest
+	}
+	own := 0
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		for own < len(c.Own) && c.Own[own].in(e) {
+			own++
+		}
+		if !logs.Meets(e) {
+			continue
+		}
+		p.meeting = false
+		part, rest = c, c
+		part.Entries, rest.Entries = c.Entries[:i+1:i+1], c.Entries[i+1:]
+		part.Own, rest.Own = c.Own[:own:own], c.Own[own:]
+		return part, rest
+	}
+	return c, rest
 }
 
 func (p *Apply) apply(c CommittedEntries) error {
@@ -288,15 +363,24 @@ func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.Instanc
 		return nil, err
 	}
 	p.logged, p.entries = 0, 0
+	p.meeting = false
 	p.world.Left(resident-p.Resident(), 0)
 	return after, nil
 }
 
 // maybeSnapshot begins a snapshot when enough was applied since the last one. It waits until the
 // beginnings of new instances are durable. A snapshot that names an instance of which the log
-// knows nothing would leave open what was in a record that is damaged now.
+// knows nothing would leave open what was in a record that is damaged now. Where members have different logs, it waits
+// until they meet.
 func (p *Apply) maybeSnapshot() error {
 	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() {
+		return nil
+	}
+	if p.Apart() {
+		if !p.meeting {
+			p.meeting = true
+			p.world.Meet()
+		}
 		return nil
 	}
 	p.logged, p.entries, p.due = 0, 0, false

@@ -17,6 +17,7 @@ type notes struct {
 	saved    []Meta
 	pruned   []protocol.Position
 	cuts     int
+	meets    int // how often members were asked to meet
 	told     []ApplyEvent
 	begins   bool // the beginning of an instance is on its way to the log
 	received *received
@@ -40,6 +41,7 @@ func (n *notes) Beginning() bool                  { return n.begins }
 func (n *notes) Cut(*Meta, int64)                 { n.cuts++ }
 func (n *notes) Save(m Meta, _ Snapshot, _ int64) { n.saved = append(n.saved, m) }
 func (n *notes) Saved(at *Saved)                  { n.stand = *at }
+func (n *notes) Meet()                            { n.meets++ }
 func (n *notes) Prune(p protocol.Position) error  { n.pruned = append(n.pruned, p); return nil }
 func (n *notes) Tell(t ApplyNews)                 { n.told = append(n.told, t.What) }
 func (n *notes) Restored(*Applier, protocol.InstanceID, protocol.Index) error {

@@ -317,7 +317,11 @@ func (h *Hosted) carryOut(out *Outbox) {
 	}
 	for _, to := range out.Snapshots {
 		_, term := h.inst.Leader()
-		h.host.SendSnapshot(to, &SnapshotOffer{Instance: h.cfg.Instance, Term: term, After: h.inst.Core().Status().First - 1})
+		offer := &SnapshotOffer{Instance: h.cfg.Instance, Term: term}
+		if st := h.inst.Core().Status(); !st.Apart { // else how far the receiver's log goes does not say what it has
+			offer.After = st.First - 1
+		}
+		h.host.SendSnapshot(to, offer)
 	}
 }
 

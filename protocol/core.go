@@ -83,6 +83,9 @@ type Persisted struct{ Seq uint64 }
 // need be kept no longer. Index ≤ the highest committed index.
 type Compact struct{ Index Index }
 
+// Meet says that a snapshot is due and waits for an entry at which members meet: see [Meeting]. Other cores are not told.
+type Meet struct{}
+
 // SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and
 // durable on this member but not yet in use. The core takes it (Effects.Install) if it
 // is ahead of what this member knows to be committed. Term 0: it was sent for another
@@ -169,6 +172,7 @@ func (ProposeChange) input()    {}
 func (Read) input()             {}
 func (Persisted) input()        {}
 func (Compact) input()          {}
+func (Meet) input()             {}
 func (SnapshotReceived) input() {}
 func (SnapshotSent) input()     {}
 func (BodyMade) input()         {}
@@ -394,6 +398,8 @@ type Status struct {
 	Last    Index
 	Durable Index // what this member's own disk holds
 	Commit  Index
+	// Apart: only commands with a key in common are in order, so another member's log may have other entries at an index.
+	Apart bool
 	// Unwritten is how many of the last committed entries stand in cells alone, as far as is known, and are
 	// written to the log later.
 	Unwritten Index

@@ -22,6 +22,15 @@ type Derived interface {
 	Restore(Section) error
 }
 
+// Meeting is a [Derived] of a core whose members have different logs. There are entries at which they meet: all members that
+// come to one of these have the same index, the same state and the same section there. Snapshots stand at these alone. So
+// whoever lacks what a snapshot stands for has executed nothing that the snapshot lacks.
+type Meeting interface {
+	Derived
+	// Meets reports whether members meet at an entry. Its payload need not be at hand.
+	Meets(e *Entry) bool
+}
+
 // Section is what a [Derived] says in a snapshot. Others do not understand it, and nobody carries it
 // along unread: it would be out of date with the next entry.
 type Section struct {

@@ -103,6 +103,13 @@ func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	}
 }
 
+// Meet implements member.ApplyWorld.
+func (w applyWorld) Meet() {
+	for _, l := range w.r.all() {
+		l.input(protocol.Meet{}, 0)
+	}
+}
+
 // Save implements member.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	w.r.spawn(func(ctx context.Context) {

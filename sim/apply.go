@@ -228,6 +228,13 @@ func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	}
 }
 
+// Meet implements member.ApplyWorld.
+func (w applyWorld) Meet() {
+	for _, s := range w.m.inForce {
+		s.step(protocol.Meet{})
+	}
+}
+
 // Save implements member.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	m := w.m

@@ -102,6 +102,12 @@ func (a *apply) Installed() { a.queue.Installed() }
 
 func (a *apply) Again(it member.ApplyItem) { a.again = append(a.again, it) }
 
+func (a *apply) Meet() {
+	for _, l := range a.m.loops {
+		l.input(protocol.Meet{})
+	}
+}
+
 func (a *apply) Publish(*member.Applier) { a.news = true }
 
 func (a *apply) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
