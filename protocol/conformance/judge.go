@@ -150,7 +150,7 @@ func (j *judge) group(n *Node, e *protocol.Entry) {
 		j.took[batches[i].ID] = e.Index
 	}
 	if j.keyed.keys > 0 {
-		j.committedKeyed(n, e, batches)
+		j.committedKeyed(n, batches)
 	}
 }
 

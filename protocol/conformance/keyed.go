@@ -17,8 +17,6 @@ type keyed struct {
 	// order has the commands of each key, in the order in which they were executed first, anywhere. So a command that was
 	// proposed after another one was executed stands behind it.
 	order [][]protocol.ProposalID
-	// told is what each entry said that was committed anywhere, by its term.
-	told map[protocol.Term]uint32
 	// snapshots are the places of members in the orders of all keys, as of snapshots.
 	snapshots map[place][]int
 	reads     []keyedRead
@@ -40,7 +38,7 @@ type keyedRead struct {
 }
 
 func (k *keyed) init(keys int) {
-	*k = keyed{keys: keys, of: map[protocol.ProposalID][]uint64{}, order: make([][]protocol.ProposalID, keys), told: map[protocol.Term]uint32{}, snapshots: map[place][]int{}}
+	*k = keyed{keys: keys, of: map[protocol.ProposalID][]uint64{}, order: make([][]protocol.ProposalID, keys), snapshots: map[place][]int{}}
 }
 
 // draw chooses the keys of a proposal. The choice does not depend on chance.
@@ -79,12 +77,8 @@ func (j *judge) startKeyed(n *Node, base *protocol.Base) {
 }
 
 // committedKeyed judges one entry of a member's log.
-func (j *judge) committedKeyed(n *Node, e *protocol.Entry, batches []protocol.Entry) {
+func (j *judge) committedKeyed(n *Node, batches []protocol.Entry) {
 	k := &j.keyed
-	if told, known := k.told[e.Term]; known && told != e.Digest {
-		j.t.Fatalf("member %s executes %d with digest %08x, another executed it with %08x", n.ID, e.Term, e.Digest, told)
-	}
-	k.told[e.Term] = e.Digest
 	for i := range batches {
 		id := batches[i].ID
 		n.took[id] = true

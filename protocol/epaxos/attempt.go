@@ -236,7 +236,7 @@ func (s *EPaxos) tendWants() {
 
 // want notes that something waits for a command.
 func (s *EPaxos) want(id ID) {
-	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) {
+	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) || s.lost.Covers(id) {
 		return
 	}
 	w := s.wants[id]
@@ -288,7 +288,7 @@ func (s *EPaxos) recover(id ID) {
 func (s *EPaxos) higher(id ID, b Ballot) {
 	if w := s.wants[id]; w != nil {
 		w.known = max(w.known, b)
-	} else if _, known := s.replica.Settled(id); !known && s.replica.takes(id) {
+	} else if _, known := s.replica.Settled(id); !known && s.replica.takes(id) && !s.lost.Covers(id) {
 		p := s.patience(id.Column)
 		s.wants[id] = &want{at: s.now + s.spread(p), pause: p, known: b, still: true}
 	}

@@ -56,6 +56,16 @@ func (v Vector) Dominates(w Vector) bool {
 	return true
 }
 
+// lacks reports whether v lacks something of what is in one vector and not in another one before it.
+func (v Vector) lacks(before, after Vector) bool {
+	for i, n := range after {
+		if c := Column(i + 1); n > before.At(c) && n > v.At(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // Sum is for how many commands the vector stands.
 func (v Vector) Sum() (sum uint64) {
 	for _, n := range v {

@@ -25,21 +25,25 @@ func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
 
 // progress says how far the log goes.
 type progress struct {
+	step     uint64 // grows with each
 	index    protocol.Index
 	executed Vector // by the log's entries up to index
 	all, any Vector // of what is executed: see latest
+	lost     Vector // see EPaxos.lost
 }
 
 func (p *progress) append(dst []byte) []byte {
-	dst = appendID(dst, ID{1, uint64(p.index)})
-	dst = appendVector(dst, p.executed)
-	return appendVector(appendVector(dst, p.all), p.any)
+	dst = appendID(appendID(dst, ID{1, p.step}), ID{1, uint64(p.index)})
+	for _, v := range [...]Vector{p.executed, p.all, p.any, p.lost} {
+		dst = appendVector(dst, v)
+	}
+	return dst
 }
 
 func decodeProgress(b []byte) (p progress, err error) {
 	in := reader{b: b}
-	p.index = protocol.Index(in.id().Number)
-	p.executed, p.all, p.any = in.vector(), in.vector(), in.vector()
+	p.step, p.index = in.id().Number, protocol.Index(in.id().Number)
+	p.executed, p.all, p.any, p.lost = in.vector(), in.vector(), in.vector(), in.vector()
 	if !in.ended() {
 		return p, corrupt("progress", b)
 	}
@@ -48,18 +52,18 @@ func decodeProgress(b []byte) (p progress, err error) {
 
 // classCell is what the cell of a class says.
 type classCell struct {
-	index       protocol.Index // of the log, with the step that wrote it
+	step        uint64 // that wrote it: see progress
 	now, before Vector
 }
 
 func (c *classCell) append(dst []byte) []byte {
-	dst = appendID(dst, ID{1, uint64(c.index)})
+	dst = appendID(dst, ID{1, c.step})
 	return appendVector(appendVector(dst, c.now), c.before)
 }
 
 func decodeClass(b []byte) (c classCell, err error) {
 	in := reader{b: b}
-	c.index = protocol.Index(in.id().Number)
+	c.step = in.id().Number
 	c.now, c.before = in.vector(), in.vector()
 	if !in.ended() {
 		return c, corrupt("class of keys", b)
@@ -73,7 +77,32 @@ type disk struct {
 	changed []*Record         // by the step under way, in the order of their first change
 	gone    []ID              // executed by it, or found to be, and have cells
 	classes map[uint16]Vector // touched by what it has executed, and what they were before
+	step    uint64            // of what was written last: see progress
 	moved   bool              // it has executed something
+	// used is the highest number of this member's own column that is on the disk; using are those that are not yet, by the
+	// steps that write them.
+	used  uint64
+	using []numbered
+}
+
+// numbered is a step and the highest number of the own column that it writes.
+type numbered struct{ seq, number uint64 }
+
+// use notes that the step under way writes a number of this member's column.
+func (d *disk) use(number uint64) {
+	if n := len(d.using); n > 0 && d.using[n-1].seq == d.Touch() {
+		d.using[n-1].number = number
+		return
+	}
+	d.using = append(d.using, numbered{d.Touch(), number})
+}
+
+// persisted notes a completion.
+func (d *disk) persisted(seq uint64) {
+	d.Completed(seq)
+	for len(d.using) > 0 && d.using[0].seq <= d.Done {
+		d.used, d.using = d.using[0].number, d.using[1:]
+	}
 }
 
 // change notes that a record is to be written before any message of the step leaves.
@@ -111,11 +140,12 @@ func (s *EPaxos) writeExecuted() {
 	}
 	slices.Sort(touched)
 	for _, class := range touched {
-		c := classCell{s.log.Last(), x.classes[class], d.classes[class]}
+		c := classCell{d.step + 1, x.classes[class], d.classes[class]}
 		s.cell(classCells+uint64(class), c.append(nil))
 	}
 	clear(d.classes)
-	p := progress{s.log.Last(), s.graph.Executed(), x.all, x.any}
+	d.step++
+	p := progress{d.step, s.log.Last(), s.graph.Executed(), x.all, x.any, s.lost}
 	s.cell(progressCell, p.append(nil))
 	d.moved = false
 }
@@ -128,6 +158,8 @@ func (s *EPaxos) cell(number uint64, data []byte) {
 type recovered struct {
 	executed Executed
 	base     Vector // what was executed at the log's base
+	lost     Vector // see EPaxos.lost
+	step     uint64 // of what was written last
 	records  []*Record
 	stale    []ID     // cells of commands that were executed
 	torn     []uint16 // classes whose cells are of a step that is not all there
@@ -149,16 +181,16 @@ func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, e
 			}
 		}
 	}
-	if reached.index > rec.Base.Index { // else the log ends with a snapshot
+	had.step, had.lost = reached.step, reached.lost.Clone()
+	if last := rec.Base.Index + protocol.Index(len(rec.Entries)); reached.index > rec.Base.Index && last >= reached.index {
 		had.executed.vector = reached.executed.Clone()
-		had.entries = rec.Entries[:min(uint64(len(rec.Entries)), uint64(reached.index-rec.Base.Index))]
-		if rec.Base.Index+protocol.Index(len(had.entries)) < reached.index {
-			return had, corrupt("log, which is too short", nil)
-		}
+		had.entries = rec.Entries[:reached.index-rec.Base.Index]
+	} else { // the log ends with a snapshot, which may be that of a member that has executed other commands
+		had.lost = had.lost.unite(reached.executed)
 	}
 	x := &had.executed.index.executed
 	x.all, x.any = x.all.unite(reached.all), x.any.unite(reached.any)
-	counts := max(reached.index, rec.Base.Index)
+	counts := reached.step
 	if mutant == MutantTornClass {
 		counts = math.MaxUint64
 	}
@@ -169,7 +201,7 @@ func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, e
 	return had, nil
 }
 
-func (had *recovered) readCells(cells []protocol.Cell, reached protocol.Index) error {
+func (had *recovered) readCells(cells []protocol.Cell, reached uint64) error {
 	for _, c := range cells {
 		switch {
 		case c.Number == progressCell:
@@ -178,7 +210,7 @@ func (had *recovered) readCells(cells []protocol.Cell, reached protocol.Index) e
 			if err != nil {
 				return err
 			}
-			if was.index > reached {
+			if was.step > reached {
 				was.now = was.before
 				had.torn = append(had.torn, uint16(c.Number-classCells))
 			}

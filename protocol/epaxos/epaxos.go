@@ -51,6 +51,9 @@ type EPaxos struct {
 	more       bool // there is more to look at in the graph
 	pull       pull
 	reads      reads
+	// lost is what this member had executed when it began with the state of another one, which may lack some of that. It has
+	// no part in these commands until it is told of them, as if it had stopped: it does not know what it answered.
+	lost Vector
 	// target has the highest commands that this member was told of.
 	target    Vector
 	streaming map[protocol.MemberID]bool
@@ -102,8 +105,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	if !s.written.Equal(had.executed.vector) {
 		return nil, corrupt("log of commands", nil)
 	}
+	s.lost = had.lost
 	s.begin(&had.executed, had.records)
 	s.disk.Durable.Last = s.log.Last()
+	if s.self != 0 {
+		s.disk.used = s.replica.Next().Number - 1
+	}
+	s.disk.step = had.step
 	s.disk.gone, s.disk.classes = had.stale, map[uint16]Vector{}
 	for _, class := range had.torn {
 		s.disk.classes[class], s.disk.moved = s.replica.index.executed.classes[class], true
@@ -127,6 +135,7 @@ func (s *EPaxos) join() {
 // begin goes on from what was executed, with the records of what was not.
 func (s *EPaxos) begin(x *Executed, records []*Record) {
 	s.replica, s.graph, s.own = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
+	s.replica.used = s.lost.At(s.self)
 	for _, rec := range records {
 		rec.changed = false
 		s.replica.Restore(rec)
@@ -183,7 +192,7 @@ func (s *EPaxos) take(in protocol.Input) {
 	case protocol.Read:
 		s.read(in.Context)
 	case protocol.Persisted:
-		s.disk.Completed(in.Seq)
+		s.disk.persisted(in.Seq)
 	case protocol.Compact:
 		s.compact(min(in.Index, s.given))
 	case protocol.SnapshotReceived:
@@ -211,6 +220,9 @@ func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 			s.sayExecuted(from)
 		}
 		return
+	}
+	if p.ID.Column != 0 && s.lost.Covers(p.ID) && m.Type != MsgDecided {
+		return // it is told by who has executed it
 	}
 	if h := handlers[m.Type]; h != nil {
 		h(s, from, m, &p)
@@ -344,7 +356,7 @@ func (s *EPaxos) wakeAt() time.Duration {
 func (s *EPaxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Leader: s.leader(), First: s.log.Base + 1, Last: s.log.Last(),
-		Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(), Placement: string(s.cfg.Placement),
+		Durable: s.disk.Durable.Last, Commit: s.given, Apart: true, Config: s.conf.Clone(), Placement: string(s.cfg.Placement),
 		Routes: []protocol.Route{{To: s.cfg.Self, Term: 1}},
 	}
 	st.Term = protocol.Term(st.Leader)

@@ -68,11 +68,13 @@ func (s *EPaxos) entryOf(c Component) protocol.Entry {
 
 // append executes a component: its commands are decided, and all before them in their columns were executed.
 func (s *EPaxos) append(e protocol.Entry, c Component) {
-	e = seal(e, s.log.Last()+1, c)
+	for _, id := range c {
+		s.written = s.written.raise(id)
+	}
+	e = seal(e, s.log.Last()+1, termOf(s.written), c)
 	s.log.Append(e)
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordEntry, Entry: e})
 	s.disk.moved = true
-	s.written = s.written.advance(&e)
 	for _, id := range c {
 		rec := s.replica.Record(id)
 		if id.Column == s.self {
@@ -124,6 +126,18 @@ func (s *EPaxos) mark() {
 	}
 }
 
+// from is the last mark up to which a member certainly has all of this log.
+func (s *EPaxos) from(executed Vector) (last mark) {
+	last = s.marks[0]
+	for _, m := range s.marks {
+		if !executed.Dominates(m.executed) {
+			break
+		}
+		last = m
+	}
+	return mark{last.at, last.executed.Clone()}
+}
+
 // reach is up to where a member certainly has all of this log, of which it has executed that much; 0 if it lacks what is
 // not in the log any more.
 func (s *EPaxos) reach(executed Vector) (at protocol.Index) {
@@ -162,9 +176,9 @@ func (s *EPaxos) sayExecuted(to *peer) {
 
 // onHeartbeat: what the sender had executed one heartbeat ago, and is not known here, is asked for.
 func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
-	if used := p.First.At(s.self); used > s.replica.Window(s.self) {
+	if used := p.First.At(s.self); used >= s.replica.Next().Number {
 		s.forgot = true // docs/identity.md: this member has proposed commands that it does not know
-		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used), Last: protocol.Index(s.replica.Window(s.self))}
+		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used), Last: protocol.Index(s.replica.Next().Number - 1)}
 		return
 	}
 	from.before, from.executed = from.executed, p.Deps
@@ -194,10 +208,13 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	}
 	var out []protocol.Entry
 	bytes := 0
-	for i := max(s.reach(p.Deps), s.log.Base) + 1; i <= s.given; i++ {
+	at := s.from(p.Deps)
+	for i := at.at + 1; i <= s.given; i++ {
 		e := s.log.At(i)
-		if p.Deps.Covers(firstOf(&e)) {
-			continue // with all of its component
+		before := at.executed.Clone()
+		at.executed = at.executed.advance(&e)
+		if !p.Deps.lacks(before, at.executed) {
+			continue // it has the whole component
 		}
 		if bytes += e.Bytes(); bytes > s.cfg.MaxFrameBytes && len(out) > 0 || s.cfg.MaxFrameEntries > 0 && len(out) == s.cfg.MaxFrameEntries {
 			break
@@ -205,13 +222,17 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 		out = append(out, e)
 	}
 	if len(out) > 0 {
-		m := s.message(from, MsgTell, Part{Deps: s.graph.Executed().Clone()}, nil)
+		m := s.message(from, MsgTell, Part{Deps: s.graph.Executed().Clone(), First: p.Deps}, nil)
 		m.Entries, m.Commit = out, s.given
 		s.out.Send = append(s.out.Send, m)
 	}
 }
 
+// onTell takes what comes after what this member had when it asked. An earlier life may have asked, which had more.
 func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
+	if !s.graph.Executed().Dominates(p.First) && s.cfg.Mutant != MutantTellAnybody {
+		return
+	}
 	before := s.log.Last()
 	for i := range m.Entries {
 		if !s.takeExecuted(&m.Entries[i]) {

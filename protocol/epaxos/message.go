@@ -23,7 +23,7 @@ const (
 	MsgWaiting                                    // Ballot: the sender waits; it is telling
 	MsgHeartbeat                                  // Deps: what the sender has executed; First: of what it knows
 	MsgAsk                                        // for what the sender has not executed: all but Deps
-	MsgTell                                       // entries of the sender's log; Deps: what it has executed
+	MsgTell                                       // entries of the sender's log, after First; Deps: what it has executed
 	MsgRead                                       // a reader's question number Context
 	MsgReadAnswer                                 // Deps: of what the sender knows
 )

@@ -18,6 +18,8 @@ const (
 	MutantReuse       protocol.Mutant = "epaxos-reuse-number"
 	MutantGiveEarly   protocol.Mutant = "epaxos-give-early"
 	MutantTornClass   protocol.Mutant = "epaxos-torn-class"
+	MutantTellAnybody protocol.Mutant = "epaxos-tell-anybody"
+	MutantSayUnused   protocol.Mutant = "epaxos-say-unused"
 )
 
 // Mutants lists all of them.
@@ -36,4 +38,6 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk"},
 	{Name: MutantGiveEarly, Does: "commands are handed over before the disk has their place"},
 	{Name: MutantTornClass, Does: "what a step wrote of a class counts though the step is not all on the disk"},
+	{Name: MutantTellAnybody, Does: "a member executes what it is told, whatever it had when it asked"},
+	{Name: MutantSayUnused, Does: "a member tells others of numbers that are not on its disk"},
 }

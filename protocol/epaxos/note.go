@@ -35,7 +35,7 @@ func decodeNote(b []byte) (note, error) {
 // NewEntry returns the entry of a command, as members send it to each other.
 func NewEntry(id ID, t Touches, batches []protocol.Entry) protocol.Entry {
 	e := protocol.NewNotedGroup((&note{ID: id, Touches: t}).append(nil), batches)
-	return seal(e, protocol.Index(id.Number), Component{id})
+	return seal(e, protocol.Index(id.Number), protocol.Term(id.Column), Component{id})
 }
 
 // noopEntry is the entry of a no-op in the place of a command.
@@ -49,8 +49,9 @@ const MaxVoters = 8
 
 const stepBytes = 3
 
-// seal puts an entry into its place. In the log that is an index of this member. The term names the first command.
-func seal(e protocol.Entry, index protocol.Index, c Component) protocol.Entry {
+// seal puts an entry into its place. In the log that is an index of this member, and the term says what was executed up to
+// there.
+func seal(e protocol.Entry, index protocol.Index, term protocol.Term, c Component) protocol.Entry {
 	var head [MaxVoters * stepBytes]byte
 	for _, id := range c {
 		at := head[int(id.Column-1)*stepBytes:]
@@ -61,7 +62,7 @@ func seal(e protocol.Entry, index protocol.Index, c Component) protocol.Entry {
 	le := binary.LittleEndian
 	e.ID.Session = protocol.Session{Member: protocol.MemberID(le.Uint64(head[0:])), Incarnation: le.Uint64(head[8:])}
 	e.Low = le.Uint64(head[16:])
-	e.Seal(index, termOf(c[0]), make([]byte, protocol.HeadSize))
+	e.Seal(index, term, make([]byte, protocol.HeadSize))
 	return e
 }
 
@@ -80,11 +81,15 @@ func (v Vector) advance(e *protocol.Entry) Vector {
 	return v
 }
 
-// termOf is the term of the log's entry whose first command this is: no other entry has it, on all members.
-func termOf(id ID) protocol.Term { return protocol.Term(id.Number<<8 | uint64(id.Column)) }
-
-// firstOf is the first command of an entry of the log.
-func firstOf(e *protocol.Entry) ID { return ID{Column(e.Term), uint64(e.Term) >> 8} }
+// termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed the
+// same, and no other. So a log goes on from a snapshot only if that has what the log has up to there.
+func termOf(executed Vector) protocol.Term {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, b := range appendVector(nil, executed) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return protocol.Term(h | 1) // no term is 0
+}
 
 // notesOf are the commands of an entry, whose payload is at hand.
 func notesOf(e *protocol.Entry) (notes []note, err error) {

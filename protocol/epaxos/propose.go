@@ -70,6 +70,7 @@ func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	rec := s.replica.Propose(&Command{Entry: NewEntry(id, t, batches), Touches: t})
 	s.own += rec.bytes()
 	s.change(rec)
+	s.disk.use(id.Number)
 	a := s.try(id, 0)
 	a.opening = Open(rec, s.size, s.cfg.Mutant)
 	s.releaseAll(MsgPreAccept, commandPart(id, 0, rec.Command), rec.Command)

@@ -102,12 +102,17 @@ func (s *EPaxos) enough(r *reads) bool {
 	return len(r.answered) >= s.size.Quorum() && s.graph.Executed().Dominates(r.highest)
 }
 
-// known has for each column the highest command of which this member knows.
+// known has for each column the highest command of which this member knows. Of its own column it says only what is on its
+// disk: a later life may use the other numbers again.
 func (s *EPaxos) known() Vector {
-	v := s.graph.Executed().Clone()
+	v := s.graph.Executed().Clone().unite(s.lost)
 	for i := range s.replica.columns {
-		c := Column(i + 1)
-		v = v.raise(ID{c, s.replica.Window(c)})
+		if c := Column(i + 1); c != s.self || s.cfg.Mutant == MutantSayUnused {
+			v = v.raise(ID{c, s.replica.Window(c)})
+		}
+	}
+	if s.self != 0 {
+		v = v.raise(ID{s.self, s.disk.used})
 	}
 	return v
 }

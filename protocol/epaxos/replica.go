@@ -83,7 +83,8 @@ type Replica struct {
 	index   *Index
 	columns []column
 	mutant  protocol.Mutant
-	untidy  bool // no-ops were executed, on which new commands still depend
+	used    uint64 // the member has used numbers of its column up to this one, though it may not know of all
+	untidy  bool   // no-ops were executed, on which new commands still depend
 }
 
 // column has the commands of one column that are not executed.
@@ -162,7 +163,7 @@ func (r *Replica) Window(c Column) uint64 {
 }
 
 // Next is the number of the next command of this member.
-func (r *Replica) Next() ID { return ID{r.self, r.Window(r.self) + 1} }
+func (r *Replica) Next() ID { return ID{r.self, max(r.Window(r.self), r.used) + 1} }
 
 // Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no room.
 func (r *Replica) Propose(cmd *Command) *Record {
