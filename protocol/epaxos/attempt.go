@@ -205,7 +205,7 @@ func (s *EPaxos) tendWants() {
 		w.still = false
 	}
 	for c := Column(1); int(c) <= max(len(s.replica.columns), len(s.target)); c++ {
-		if first := (ID{c, s.replica.column(c).executed + 1}); first.Number <= max(s.replica.Window(c), s.target.At(c)) {
+		if first := s.replica.open(c); first.Number <= max(s.replica.Window(c), s.target.At(c)) {
 			s.want(first)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *EPaxos) tendWants() {
 
 // want notes that something waits for a command.
 func (s *EPaxos) want(id ID) {
-	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) || s.lost.Covers(id) {
+	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) {
 		return
 	}
 	w := s.wants[id]
@@ -288,7 +288,7 @@ func (s *EPaxos) recover(id ID) {
 func (s *EPaxos) higher(id ID, b Ballot) {
 	if w := s.wants[id]; w != nil {
 		w.known = max(w.known, b)
-	} else if _, known := s.replica.Settled(id); !known && s.replica.takes(id) && !s.lost.Covers(id) {
+	} else if _, known := s.replica.Settled(id); !known && s.replica.takes(id) {
 		p := s.patience(id.Column)
 		s.wants[id] = &want{at: s.now + s.spread(p), pause: p, known: b, still: true}
 	}

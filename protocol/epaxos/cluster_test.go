@@ -265,11 +265,8 @@ func TestClusters(t *testing.T) {
 
 func TestMutants(t *testing.T) {
 	// Two are rarely found, so the search begins shortly before.
-	begin := map[protocol.Mutant]uint64{MutantOneBallot: 540, MutantOnlyDecided: 3340}
-	for _, m := range Mutants {
-		if m.Name == MutantReadAlone {
-			break // from here on they are of the core, and these clusters are made of its parts
-		}
+	begin := map[protocol.Mutant]uint64{MutantOneBallot: 4040, MutantOnlyDecided: 3340}
+	for _, m := range append(PartMutants[:2:2], Mutants[:ruleMutants]...) {
 		t.Run(string(m.Name), func(t *testing.T) {
 			for seed := begin[m.Name]; seed < begin[m.Name]+3000; seed++ {
 				for _, members := range []int{3, 5} {

@@ -35,6 +35,9 @@ func (x *Executed) execute(n *note) {
 	}
 }
 
+// Meets implements protocol.Meeting.
+func (x *Executed) Meets(e *protocol.Entry) bool { return meets(e) }
+
 // Section returns the vector and the index.
 func (x *Executed) Section() protocol.Section {
 	return protocol.Section{Name: executedSection, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}

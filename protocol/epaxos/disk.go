@@ -29,12 +29,11 @@ type progress struct {
 	index    protocol.Index
 	executed Vector // by the log's entries up to index
 	all, any Vector // of what is executed: see latest
-	lost     Vector // see EPaxos.lost
 }
 
 func (p *progress) append(dst []byte) []byte {
 	dst = appendID(appendID(dst, ID{1, p.step}), ID{1, uint64(p.index)})
-	for _, v := range [...]Vector{p.executed, p.all, p.any, p.lost} {
+	for _, v := range [...]Vector{p.executed, p.all, p.any} {
 		dst = appendVector(dst, v)
 	}
 	return dst
@@ -43,7 +42,7 @@ func (p *progress) append(dst []byte) []byte {
 func decodeProgress(b []byte) (p progress, err error) {
 	in := reader{b: b}
 	p.step, p.index = in.id().Number, protocol.Index(in.id().Number)
-	p.executed, p.all, p.any, p.lost = in.vector(), in.vector(), in.vector(), in.vector()
+	p.executed, p.all, p.any = in.vector(), in.vector(), in.vector()
 	if !in.ended() {
 		return p, corrupt("progress", b)
 	}
@@ -145,7 +144,7 @@ func (s *EPaxos) writeExecuted() {
 	}
 	clear(d.classes)
 	d.step++
-	p := progress{d.step, s.log.Last(), s.graph.Executed(), x.all, x.any, s.lost}
+	p := progress{d.step, s.log.Last(), s.graph.Executed(), x.all, x.any}
 	s.cell(progressCell, p.append(nil))
 	d.moved = false
 }
@@ -158,7 +157,6 @@ func (s *EPaxos) cell(number uint64, data []byte) {
 type recovered struct {
 	executed Executed
 	base     Vector // what was executed at the log's base
-	lost     Vector // see EPaxos.lost
 	step     uint64 // of what was written last
 	records  []*Record
 	stale    []ID     // cells of commands that were executed
@@ -181,13 +179,11 @@ func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, e
 			}
 		}
 	}
-	had.step, had.lost = reached.step, reached.lost.Clone()
+	had.step = reached.step
 	if last := rec.Base.Index + protocol.Index(len(rec.Entries)); reached.index > rec.Base.Index && last >= reached.index {
 		had.executed.vector = reached.executed.Clone()
 		had.entries = rec.Entries[:reached.index-rec.Base.Index]
-	} else { // the log ends with a snapshot, which may be that of a member that has executed other commands
-		had.lost = had.lost.unite(reached.executed)
-	}
+	} // else the log ends with a snapshot, which stands for all that was executed (rule 12)
 	x := &had.executed.index.executed
 	x.all, x.any = x.all.unite(reached.all), x.any.unite(reached.any)
 	counts := reached.step

@@ -49,11 +49,9 @@ type EPaxos struct {
 	// beat is when the next heartbeat is due. look is when to look for what is undecided.
 	beat, look time.Duration
 	more       bool // there is more to look at in the graph
+	meet       meeting
 	pull       pull
 	reads      reads
-	// lost is what this member had executed when it began with the state of another one, which may lack some of that. It has
-	// no part in these commands until it is told of them, as if it had stopped: it does not know what it answered.
-	lost Vector
 	// target has the highest commands that this member was told of.
 	target    Vector
 	streaming map[protocol.MemberID]bool
@@ -105,7 +103,6 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	if !s.written.Equal(had.executed.vector) {
 		return nil, corrupt("log of commands", nil)
 	}
-	s.lost = had.lost
 	s.begin(&had.executed, had.records)
 	s.disk.Durable.Last = s.log.Last()
 	if s.self != 0 {
@@ -135,7 +132,6 @@ func (s *EPaxos) join() {
 // begin goes on from what was executed, with the records of what was not.
 func (s *EPaxos) begin(x *Executed, records []*Record) {
 	s.replica, s.graph, s.own = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
-	s.replica.used = s.lost.At(s.self)
 	for _, rec := range records {
 		rec.changed = false
 		s.replica.Restore(rec)
@@ -146,7 +142,7 @@ func (s *EPaxos) begin(x *Executed, records []*Record) {
 			s.own += rec.bytes()
 		}
 		if rec.Phase == Decided {
-			s.graph.Decide(rec.ID, rec.Deps)
+			s.graph.Decide(rec.ID, rec.Deps, rec.Noop)
 		}
 	}
 	s.more = s.graph.Waiting() > 0
@@ -193,6 +189,8 @@ func (s *EPaxos) take(in protocol.Input) {
 		s.read(in.Context)
 	case protocol.Persisted:
 		s.disk.persisted(in.Seq)
+	case protocol.Meet:
+		s.meet.wanted, s.meet.since = true, s.now
 	case protocol.Compact:
 		s.compact(min(in.Index, s.given))
 	case protocol.SnapshotReceived:
@@ -220,9 +218,6 @@ func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 			s.sayExecuted(from)
 		}
 		return
-	}
-	if p.ID.Column != 0 && s.lost.Covers(p.ID) && m.Type != MsgDecided {
-		return // it is told by who has executed it
 	}
 	if h := handlers[m.Type]; h != nil {
 		h(s, from, m, &p)
@@ -335,6 +330,7 @@ func (s *EPaxos) timers() {
 		s.tendAttempts()
 		s.tendWants()
 	}
+	s.tendMeeting()
 	s.tendReads()
 }
 

@@ -13,7 +13,7 @@ type Graph struct {
 	nodes    map[ID]*node
 	ready    []ID // to begin with: just decided, or blocked no longer
 	path     []*node
-	open     []*node // visited, and in no component yet
+	open     []*node // visited, and in no component yet; those that are held follow what they are executed with
 	visits   uint64
 	blocked  map[ID][]ID // by an undecided command
 }
@@ -25,7 +25,9 @@ type node struct {
 	visit    uint64 // 0: not in the search
 	low      uint64
 	next     int // the column of the dependency to look at next
+	noop     bool
 	isOpen   bool
+	held     bool // a no-op whose dependencies were all looked at: it is executed with what led to it
 	blocked  bool
 	queued   bool
 	blocking ID
@@ -39,15 +41,23 @@ func NewGraph(executed Vector) *Graph {
 // Executed is what was executed.
 func (g *Graph) Executed() Vector { return g.executed }
 
-// Waiting is how many decided commands wait for their execution.
-func (g *Graph) Waiting() int { return len(g.nodes) }
+// Waiting is how many decided commands wait for their execution. No-ops do not count.
+func (g *Graph) Waiting() (n int) {
+	for _, node := range g.nodes { // any order: they are counted
+		if !node.noop {
+			n++
+		}
+	}
+	return n
+}
 
-// Decide adds a decided command. A no-op may come without dependencies. What was added before, or executed, is passed over.
-func (g *Graph) Decide(id ID, deps Vector) {
+// Decide adds a decided command. A no-op may come without dependencies, and is executed only when a command that is executed
+// depends on it (rule 12). What was added before, or executed, is passed over.
+func (g *Graph) Decide(id ID, deps Vector, noop bool) {
 	if g.executed.Covers(id) || g.nodes[id] != nil {
 		return
 	}
-	n := &node{id: id, deps: deps.Clone().own(id)}
+	n := &node{id: id, deps: deps.Clone().own(id), noop: noop}
 	g.nodes[id] = n
 	g.queue(n)
 	g.free(id)
@@ -66,13 +76,14 @@ func (g *Graph) free(by ID) {
 }
 
 func (g *Graph) queue(n *node) {
-	if !n.queued {
+	if !n.queued && !n.noop {
 		n.queued = true
 		g.ready = append(g.ready, n.id)
 	}
 }
 
-// Component are commands that depend on each other, in the order of their execution. They are executed together.
+// Component are commands that depend on each other, in the order of their execution, with the no-ops on which they depend and
+// that were not executed with others. They are executed together.
 type Component []ID
 
 // Run looks at so many dependencies at most, and appends what is to be executed now, in order. more: there
@@ -128,6 +139,11 @@ func (g *Graph) follow(n *node, id ID) {
 		g.block(id)
 	case to.blocked:
 		g.block(to.blocking)
+	case to.held: // it is executed with the first command that depends on it
+		at := slices.Index(g.open, to)
+		g.open = slices.Delete(g.open, at, at+1)
+		to.held = false
+		g.visit(to)
 	case to.visit == 0:
 		g.visit(to)
 	case to.isOpen:
@@ -138,7 +154,11 @@ func (g *Graph) follow(n *node, id ID) {
 // block sets all aside that were visited: they depend on an undecided command.
 func (g *Graph) block(by ID) {
 	for _, n := range g.open {
-		n.visit, n.isOpen, n.blocked, n.blocking = 0, false, true, by
+		if n.visit, n.isOpen = 0, false; n.held {
+			n.held = false
+			continue
+		}
+		n.blocked, n.blocking = true, by
 		g.blocked[by] = append(g.blocked[by], n.id)
 	}
 	g.path, g.open = g.path[:0], g.open[:0]
@@ -159,6 +179,12 @@ func (g *Graph) leave(n *node, out []Component) []Component {
 		at--
 	}
 	nodes := g.open[at:]
+	if !slices.ContainsFunc(nodes, func(n *node) bool { return !n.noop }) {
+		for _, n := range nodes {
+			n.held = true
+		}
+		return out
+	}
 	c := make(Component, len(nodes))
 	for i, member := range nodes {
 		c[i] = member.id
@@ -176,7 +202,7 @@ func (g *Graph) leave(n *node, out []Component) []Component {
 // Take says that a component was executed elsewhere, after all that it depends on, and is executed here now.
 func (g *Graph) Take(c Component) {
 	for _, n := range g.open { // the search begins anew: what it has met may be executed now
-		n.visit, n.isOpen = 0, false
+		n.visit, n.isOpen, n.held = 0, false, false
 		g.queue(n)
 	}
 	g.path, g.open = g.path[:0], g.open[:0]
@@ -208,7 +234,7 @@ func (g *Graph) check() error {
 			return fmt.Errorf("command %s is executed and still decided", id)
 		case n.blocked && (g.nodes[n.blocking] != nil || g.executed.Covers(n.blocking) || !slices.Contains(g.blocked[n.blocking], id)):
 			return fmt.Errorf("command %s is blocked by %s, which is decided", id, n.blocking)
-		case !n.blocked && !n.queued && !n.isOpen:
+		case !n.blocked && !n.queued && !n.isOpen && !n.noop:
 			return fmt.Errorf("command %s is forgotten", id)
 		}
 	}

@@ -2,7 +2,6 @@ package epaxos
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +11,11 @@ import (
 type plan struct {
 	ids  []ID
 	deps map[ID]Vector
+	noop map[ID]bool
 }
 
 func randomPlan(random *rand.Rand) plan {
-	p := plan{deps: map[ID]Vector{}}
+	p := plan{deps: map[ID]Vector{}, noop: map[ID]bool{}}
 	columns, numbers := 1+random.IntN(4), 1+random.IntN(5)
 	near := random.IntN(3)
 	for n := 1; n <= numbers; n++ {
@@ -25,7 +25,7 @@ func randomPlan(random *rand.Rand) plan {
 				v[i] = uint64(min(numbers, max(0, n-2+random.IntN(2+near))))
 			}
 			id := ID{Column(c), uint64(n)}
-			p.ids, p.deps[id] = append(p.ids, id), v.own(id)
+			p.ids, p.deps[id], p.noop[id] = append(p.ids, id), v.own(id), random.IntN(3) == 0
 		}
 	}
 	return p
@@ -60,17 +60,21 @@ func TestGraphOrders(t *testing.T) {
 		reach := p.reach()
 		g, decided, place := NewGraph(nil), map[ID]bool{}, map[ID]int{}
 		take := func(components []Component) {
-			for _, id := range slices.Concat(components...) {
-				require.Equal(t, g.Executed().At(id.Column) >= id.Number, true)
-				place[id] = len(place)
+			for _, c := range components {
+				for _, id := range c {
+					require.True(t, g.Executed().Covers(id))
+					require.NotContains(t, place, id)
+					place[id] = len(place)
+				}
+				p.requireNeeded(t, reach, place)
 			}
 			require.NoError(t, g.check())
 		}
 		for _, at := range random.Perm(len(p.ids)) {
 			id := p.ids[at]
 			decided[id] = true
-			g.Decide(id, p.deps[id])
-			g.Decide(id, nil) // again: it makes no difference
+			g.Decide(id, p.deps[id], p.noop[id])
+			g.Decide(id, nil, false) // again: it makes no difference
 			require.NoError(t, g.check())
 			if random.IntN(2) == 0 {
 				ids, _ := g.Run(1+random.IntN(6), nil)
@@ -85,13 +89,32 @@ func TestGraphOrders(t *testing.T) {
 		}
 		ids, _ := g.Run(1<<20, nil)
 		take(ids)
-		require.Len(t, place, len(p.ids))
+		p.requireDone(t, reach, decided, place)
 		require.Zero(t, g.Waiting())
 		p.requireOrder(t, reach, place)
 	}
 }
 
-// requireDone: exactly what depends on decided commands alone was executed.
+// requireNeeded: of no-ops those were executed on which something depends that was executed, so that members which have executed the
+// same commands have executed the same no-ops (rule 12).
+func (p *plan) requireNeeded(t *testing.T, reach map[ID]map[ID]bool, place map[ID]int) {
+	t.Helper()
+	needed := map[ID]bool{}
+	for id := range place {
+		for other := range reach[id] {
+			needed[other] = needed[other] || !p.noop[id]
+		}
+	}
+	for id := range place {
+		require.True(t, !p.noop[id] || needed[id], "no-op %s", id)
+	}
+	for id := range needed {
+		_, executed := place[id]
+		require.True(t, executed || !needed[id], "command %s", id)
+	}
+}
+
+// requireDone: exactly what depends on decided commands alone was executed, but for no-ops on which nothing depends.
 func (p *plan) requireDone(t *testing.T, reach map[ID]map[ID]bool, decided map[ID]bool, place map[ID]int) {
 	t.Helper()
 	for _, id := range p.ids {
@@ -100,7 +123,7 @@ func (p *plan) requireDone(t *testing.T, reach map[ID]map[ID]bool, decided map[I
 			able = able && decided[other]
 		}
 		_, executed := place[id]
-		require.Equal(t, able, executed, "command %s", id)
+		require.True(t, able == executed || p.noop[id] && able, "command %s", id)
 	}
 }
 
@@ -109,7 +132,7 @@ func (p *plan) requireOrder(t *testing.T, reach map[ID]map[ID]bool, place map[ID
 	for _, a := range p.ids {
 		for _, b := range p.ids {
 			switch {
-			case a == b || !reach[b][a]:
+			case a == b || !reach[b][a] || p.noop[a] || p.noop[b]:
 			case !reach[a][b], a.compare(b) < 0:
 				require.Less(t, place[a], place[b], "%s and %s", a, b)
 			}
@@ -122,12 +145,12 @@ func TestGraphWorkIsBounded(t *testing.T) {
 	const long = 100_000
 	g := NewGraph(nil)
 	for n := uint64(long); n > 1; n-- {
-		g.Decide(ID{1, n}, nil)
+		g.Decide(ID{1, n}, nil, false)
 	}
 	ids, _ := g.Run(10*long, nil)
 	require.Empty(t, ids)
 	require.Equal(t, []ID{{1, 1}}, g.Blockers(5))
-	g.Decide(ID{1, 1}, nil)
+	g.Decide(ID{1, 1}, nil, false)
 	steps := 0
 	for more := true; more; steps++ {
 		before := len(ids)
@@ -141,12 +164,12 @@ func TestGraphWorkIsBounded(t *testing.T) {
 // What was executed before is not asked for.
 func TestGraphBeginsAfterASnapshot(t *testing.T) {
 	g := NewGraph(Vector{4, 2})
-	g.Decide(ID{1, 3}, nil)
-	g.Decide(ID{1, 5}, Vector{0, 3})
+	g.Decide(ID{1, 3}, nil, false)
+	g.Decide(ID{1, 5}, Vector{0, 3}, false)
 	ids, _ := g.Run(100, nil)
 	require.Empty(t, ids)
 	require.Equal(t, []ID{{2, 3}}, g.Blockers(5))
-	g.Decide(ID{2, 3}, Vector{5})
+	g.Decide(ID{2, 3}, Vector{5}, false)
 	ids, _ = g.Run(100, nil)
 	require.Equal(t, []Component{{{2, 3}, {1, 5}}}, ids)
 	require.Equal(t, Vector{5, 3}, g.Executed())

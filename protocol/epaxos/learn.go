@@ -10,15 +10,24 @@ import (
 
 // decide takes a decision, and tells those recoveries that wait for it.
 func (s *EPaxos) decide(id ID, v Value) {
+	before := s.replica.Record(id).bytes()
 	rec := s.replica.Decide(id, v)
 	if rec == nil {
 		return
 	}
+	s.costs(rec, before)
 	s.change(rec)
 	s.settled(id)
 	s.learned(id, v)
-	s.graph.Decide(id, v.Deps)
+	s.graph.Decide(id, v.Deps, rec.Noop && s.cfg.Mutant != MutantEagerNoop)
 	s.more = true
+}
+
+// costs notes what a command costs now, which cost so much before.
+func (s *EPaxos) costs(rec *Record, before int) {
+	if rec.ID.Column == s.self {
+		s.own += rec.bytes() - before
+	}
 }
 
 // settled: nothing is left to do for a command.
@@ -68,10 +77,16 @@ func (s *EPaxos) entryOf(c Component) protocol.Entry {
 
 // append executes a component: its commands are decided, and all before them in their columns were executed.
 func (s *EPaxos) append(e protocol.Entry, c Component) {
+	met := s.cfg.Mutant == MutantMeetAlone
 	for _, id := range c {
 		s.written = s.written.raise(id)
+		rec := s.replica.Record(id)
+		met = met || !rec.Noop && len(rec.Command.Touches) == 0
 	}
-	e = seal(e, s.log.Last()+1, termOf(s.written), c)
+	if met {
+		s.meet = meeting{}
+	}
+	e = seal(e, s.log.Last()+1, termOf(s.written, met), c)
 	s.log.Append(e)
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordEntry, Entry: e})
 	s.disk.moved = true
@@ -248,13 +263,15 @@ func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 }
 
-// takeExecuted executes what another member has executed. It reports whether that was what comes next, or known.
+// takeExecuted executes what another member has executed. It reports whether that was what comes next, or known. Some of the
+// no-ops in an entry may have been executed here with others.
 func (s *EPaxos) takeExecuted(e *protocol.Entry) bool {
 	notes, err := notesOf(e)
 	if err != nil {
 		return false
 	}
-	if s.replica.Executed(notes[0].ID) {
+	notes = slices.DeleteFunc(notes, func(n note) bool { return s.replica.Executed(n.ID) })
+	if len(notes) == 0 {
 		return true
 	}
 	next, c := s.graph.Executed().Clone(), Component{}
@@ -274,7 +291,8 @@ func (s *EPaxos) takeExecuted(e *protocol.Entry) bool {
 		if !n.Noop {
 			v.Command = &Command{Touches: n.Touches}
 		}
-		s.replica.Settle(n.ID, v)
+		before := s.replica.Record(n.ID).bytes()
+		s.costs(s.replica.Settle(n.ID, v), before)
 		s.learned(n.ID, v)
 	}
 	s.graph.Take(c)
@@ -291,7 +309,8 @@ func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotReceived takes a snapshot that has all that was executed here, and more.
+// snapshotReceived takes a snapshot that has more than was executed here. Then it has all of that: it stands where members
+// meet, and this member has not come there (rule 12).
 func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 	x := Executed{index: &Index{}}
 	if s.self == 0 || in.Base.Restore(&x) != nil || in.Base.Index <= s.log.Last() || !x.vector.Dominates(s.graph.Executed()) {

@@ -50,7 +50,7 @@ func (p *player) start() {
 		p.must(err)
 		p.replica.Restore(rec)
 		if rec.Phase == Decided {
-			p.graph.Decide(id, rec.Deps)
+			p.graph.Decide(id, rec.Deps, rec.Noop)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (p *player) decide(id ID, v Value) {
 			p.act(other, r.Ballot, outcomeOf(r.Learned(id, v)))
 		}
 	}
-	p.graph.Decide(id, v.Deps)
+	p.graph.Decide(id, v.Deps, v.Command == nil)
 }
 
 func (p *player) execute(work int) {

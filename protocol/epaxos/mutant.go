@@ -20,9 +20,11 @@ const (
 	MutantTornClass   protocol.Mutant = "epaxos-torn-class"
 	MutantTellAnybody protocol.Mutant = "epaxos-tell-anybody"
 	MutantSayUnused   protocol.Mutant = "epaxos-say-unused"
+	MutantMeetAlone   protocol.Mutant = "epaxos-meet-alone"
+	MutantEagerNoop   protocol.Mutant = "epaxos-eager-noop"
 )
 
-// Mutants lists all of them.
+// Mutants are those that the simulator finds. The first six are of the rules, and clusters of parts find them, too.
 var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantOneBallot, Does: "a promise says that what was accepted was so under the ballot promised last"},
 	{Name: MutantMerge, Does: "a recovery unites the answers of members that preaccepted with other dependencies"},
@@ -30,14 +32,24 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSmallFast, Does: "a fast quorum has one member less"},
 	{Name: MutantUnchecked, Does: "members that validate a command report no contradictions"},
 	{Name: MutantAnyProposer, Does: "a recovery takes no notice of the proposer's answer"},
-	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
-	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},
 	{Name: MutantReadAlone, Does: "a member serves reads without asking others"},
 	{Name: MutantAnswerEarly, Does: "members answer before what they say is on the disk"},
 	{Name: MutantTellEarly, Does: "a proposer tells a decision before it is on its disk"},
 	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk"},
 	{Name: MutantGiveEarly, Does: "commands are handed over before the disk has their place"},
-	{Name: MutantTornClass, Does: "what a step wrote of a class counts though the step is not all on the disk"},
 	{Name: MutantTellAnybody, Does: "a member executes what it is told, whatever it had when it asked"},
 	{Name: MutantSayUnused, Does: "a member tells others of numbers that are not on its disk"},
+	{Name: MutantMeetAlone, Does: "a member's snapshots stand anywhere in its log"},
+	{Name: MutantEagerNoop, Does: "no-ops are executed though nothing depends on them"},
+}
+
+const ruleMutants = 6 // the first ones of Mutants
+
+// PartMutants are those that the simulator does not find within some hundred seeds. Clusters of parts find the first two: that
+// a recovery waits for ever for another one, or for nothing, needs more of them at once than there are in a whole cluster, whose
+// members also begin again with higher ballots. disk_test.go shows the third.
+var PartMutants = [...]protocol.MutantInfo{
+	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
+	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},
+	{Name: MutantTornClass, Does: "what a step wrote of a class counts though the step is not all on the disk"},
 }

@@ -82,14 +82,22 @@ func (v Vector) advance(e *protocol.Entry) Vector {
 }
 
 // termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed the
-// same, and no other. So a log goes on from a snapshot only if that has what the log has up to there.
-func termOf(executed Vector) protocol.Term {
+// same, and no other. So a log goes on from a snapshot only if that has what the log has up to there. It also says whether
+// members meet at the entry (rule 12).
+func termOf(executed Vector, met bool) protocol.Term {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, b := range appendVector(nil, executed) {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
-	return protocol.Term(h | 1) // no term is 0
+	t := protocol.Term(h&^1 | 2) // no term is 0
+	if met {
+		t |= 1
+	}
+	return t
 }
+
+// meets reports whether members meet at an entry of the log.
+func meets(e *protocol.Entry) bool { return e.Term&1 != 0 }
 
 // notesOf are the commands of an entry, whose payload is at hand.
 func notesOf(e *protocol.Entry) (notes []note, err error) {

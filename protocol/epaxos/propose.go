@@ -77,9 +77,10 @@ func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	s.act(a, outcomeOf(a.opening.Answer(s.self, rec.Deps)))
 }
 
-// bytes is what a command costs that is not executed.
+// bytes is what a command costs that is not executed. One in whose place there is a no-op costs nothing, because it may never
+// be executed.
 func (r *Record) bytes() int {
-	if r.Command == nil {
+	if r == nil || r.Command == nil || r.Phase == Decided && r.Noop {
 		return 0
 	}
 	return r.Command.Entry.Bytes()

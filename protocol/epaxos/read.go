@@ -99,13 +99,23 @@ func (s *EPaxos) enough(r *reads) bool {
 	if s.cfg.Mutant == MutantReadAlone {
 		return true
 	}
-	return len(r.answered) >= s.size.Quorum() && s.graph.Executed().Dominates(r.highest)
+	return len(r.answered) >= s.size.Quorum() && s.has(r.highest)
+}
+
+// has reports whether all of these commands are executed here, but for no-ops for which nothing waits.
+func (s *EPaxos) has(v Vector) bool {
+	for i, n := range v {
+		if c := Column(i + 1); n >= s.replica.open(c).Number {
+			return false
+		}
+	}
+	return true
 }
 
 // known has for each column the highest command of which this member knows. Of its own column it says only what is on its
 // disk: a later life may use the other numbers again.
 func (s *EPaxos) known() Vector {
-	v := s.graph.Executed().Clone().unite(s.lost)
+	v := s.graph.Executed().Clone()
 	for i := range s.replica.columns {
 		if c := Column(i + 1); c != s.self || s.cfg.Mutant == MutantSayUnused {
 			v = v.raise(ID{c, s.replica.Window(c)})

@@ -83,8 +83,7 @@ type Replica struct {
 	index   *Index
 	columns []column
 	mutant  protocol.Mutant
-	used    uint64 // the member has used numbers of its column up to this one, though it may not know of all
-	untidy  bool   // no-ops were executed, on which new commands still depend
+	untidy  bool // no-ops were executed, on which new commands still depend
 }
 
 // column has the commands of one column that are not executed.
@@ -163,7 +162,7 @@ func (r *Replica) Window(c Column) uint64 {
 }
 
 // Next is the number of the next command of this member.
-func (r *Replica) Next() ID { return ID{r.self, max(r.Window(r.self), r.used) + 1} }
+func (r *Replica) Next() ID { return ID{r.self, r.Window(r.self) + 1} }
 
 // Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no room.
 func (r *Replica) Propose(cmd *Command) *Record {
@@ -248,7 +247,7 @@ func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 
 // Settle takes a command of which somebody says that it was executed: it is decided, with which dependencies does not
 // matter any more.
-func (r *Replica) Settle(id ID, v Value) {
+func (r *Replica) Settle(id ID, v Value) *Record {
 	rec := r.touch(id)
 	if rec.Phase != Decided {
 		rec.Phase, rec.Noop, rec.Deps = Decided, v.Command == nil, nil
@@ -256,6 +255,21 @@ func (r *Replica) Settle(id ID, v Value) {
 	if rec.Command == nil {
 		rec.Command = v.Command
 	}
+	return rec
+}
+
+// open is the first command of a column that is neither executed nor a no-op, as far as is known. Nobody need execute no-ops
+// that come last.
+func (r *Replica) open(c Column) ID {
+	col := r.column(c)
+	id := ID{c, col.executed + 1}
+	for _, rec := range col.records {
+		if rec == nil || rec.Phase != Decided || !rec.Noop {
+			break
+		}
+		id.Number++
+	}
+	return id
 }
 
 // of are the records of a column, ascending.
