@@ -19,6 +19,9 @@ type Ledger struct {
 	// Epochs: many members lead at once, and each of them decides. A configuration is in force from the next
 	// term on. That nothing was decided at an index need be on no disk (see DecideVoid).
 	Epochs bool
+	// Apart: members' logs differ, and nothing is judged from one to the other. Each disk must still hold what was
+	// written to it.
+	Apart bool
 
 	leaders map[uint64]uint64 // term → leader
 	votes   map[ballot]uint64 // → candidate
@@ -79,6 +82,9 @@ func (l *Ledger) Write(member, seq uint64, r Record) error {
 	c := l.copies[member]
 	switch r.Kind {
 	case EntryRecord:
+		if l.Apart {
+			break
+		}
 		if err := l.writeEntry(member, c, &r); err != nil {
 			return err
 		}
@@ -147,6 +153,9 @@ func (l *Ledger) Cut(member, last uint64) error {
 
 // base judges that a snapshot stands for something decided.
 func (l *Ledger) base(member, index, term uint64) error {
+	if l.Apart {
+		return nil
+	}
 	if index > uint64(len(l.decided)) || index > 0 && l.decided[index-1].term != term {
 		return fmt.Errorf("member %x bases its log on index %d of term %d, which was not decided", member, index, term)
 	}
@@ -239,6 +248,12 @@ func (l *Ledger) DecideVoid(member, in, index, term, digest uint64) error {
 }
 
 func (l *Ledger) decide(member, index uint64, made decision) error {
+	if l.Apart {
+		for uint64(len(l.decided)) < index { // how many there are, and no more
+			l.decided = append(l.decided, decision{})
+		}
+		return nil
+	}
 	if n := uint64(len(l.decided)); index <= n {
 		if d := &l.decided[index-1]; d.term != made.term || d.digest != made.digest {
 			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index, made.term, made.digest, d.term, d.digest)
@@ -266,7 +281,7 @@ func (l *Ledger) decide(member, index uint64, made decision) error {
 // Retained judges that the last decided entry, and so all before it, is still on the disks of a
 // quorum of those that decided it.
 func (l *Ledger) Retained() error {
-	if len(l.decided) == 0 {
+	if len(l.decided) == 0 || l.Apart {
 		return nil
 	}
 	last := uint64(len(l.decided))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/epaxos"
 	"github.com/braidlog/braid/protocol/paxos"
 	"github.com/braidlog/braid/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol/raft"
@@ -67,6 +68,16 @@ func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Deri
 	return epochs.New(set, first)
 }
 
+// epaxosCore is EPaxos.
+var epaxosCore = &Core{
+	Name:  "epaxos",
+	Codec: epaxos.Codec,
+	Cells: true, Derive: always(epaxos.Derive), Hints: true, ByKey: true, Fixed: true,
+	Proposing: protocol.Proposing{Keys: true},
+	Mutants:   epaxos.Mutants[:],
+	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return epaxos.New(s, rec) },
+}
+
 // always is what no settings change.
 func always(derive func(protocol.Config) protocol.Derived) func(protocol.EpochSettings, protocol.Config) protocol.Derived {
 	return func(_ protocol.EpochSettings, first protocol.Config) protocol.Derived { return derive(first) }
@@ -126,6 +137,12 @@ var list = []*Protocol{
 		Name: "iss", Does: "every member leads, each in slots of its own", Core: iss,
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
+	},
+	{
+		Name: "epaxos", Does: "every member proposes, and only commands of a key are in order", Core: epaxosCore,
+		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
+		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
 	},
 	{
 		Name: "slotpaxos", Does: "Paxos for each entry, to learn from", Core: slotPaxos,

@@ -41,6 +41,11 @@ type Core struct {
 	// Epochs says that many members lead at once, that a membership is in force from the next epoch on, and
 	// that a no-op may be decided that is on no disk. Judges ask.
 	Epochs bool
+	// ByKey says that commands are ordered only where they have a key in common. Members' logs differ, but for that
+	// order: at an index they have as much, and perhaps not the same. Judges ask.
+	ByKey bool
+	// Fixed says that the members of a cluster do not change.
+	Fixed bool
 	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
 	Relays bool
 	// Flexible says that quorums need not be majorities: those that elect only have to meet those that decide.

@@ -75,7 +75,7 @@ func TestChoices(t *testing.T) {
 	require.ErrorContains(t, err, `placement "rs" is not for protocol raft; there is: copy, code`)
 	_, err = rs.Order(order.KindNiagara)
 	require.ErrorAs(t, err, &no)
-	require.Nil(t, registry.Find("epaxos"))
+	require.Nil(t, registry.Find("paxos"))
 }
 
 func TestRelays(t *testing.T) {

@@ -243,6 +243,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		m.fail(err)
 		return
 	}
+	m.w.violate(m.id, m.judgeMet(meta, b))
 	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, false, func(err error) {
 		m.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})

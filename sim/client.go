@@ -148,7 +148,7 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt[w.groupOf(op.Key)]
+	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt[w.orderOf(op.Key)]
 	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
 	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
@@ -243,7 +243,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 	w.tracef("client %d has %d done: %v", c.number, number, result)
 	w.acked++
-	group := w.groupOf(op.Key)
+	group := w.orderOf(op.Key)
 	w.ackedAt[group] = max(w.ackedAt[group], op.position)
 	if w.events.Elections > op.elections {
 		w.events.Failovers++

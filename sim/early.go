@@ -37,7 +37,7 @@ func newEarly(seed uint64) chance {
 // know what became of it, and who looks whether all goes on wants to see it.
 func (w *World) options(op *operation) *protocol.ProposeOptions {
 	l := &w.set.Load
-	if w.set.Keyed {
+	if w.set.Keyed || w.set.byKey() {
 		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}
 	}
 	if l.Early+l.Blind == 0 || w.calm {

@@ -81,6 +81,9 @@ func (s *Settings) largestEntry() int64 {
 	if c := &s.Core; s.protocol.Core.Cells && c.MaxFrameEntries != 1 {
 		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
 	}
+	if s.byKey() { // or commands of all members that depend on each other
+		most *= int64(s.Nodes)
+	}
 	return most
 }
 

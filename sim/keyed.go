@@ -49,6 +49,12 @@ func keysOf(key string) []uint64 {
 // group too: then the command must be refused.
 func (w *World) drawKeys(key string) []uint64 {
 	keys := keysOf(key)
+	if w.set.byKey() && !w.calm && w.early.yes(0.1) {
+		if w.early.yes(0.5) {
+			return nil // it may touch any
+		}
+		return append(keys, keysOf("k0")...)
+	}
 	if w.calm || !w.early.yes(w.set.Load.Astray) {
 		return keys
 	}
@@ -102,7 +108,7 @@ func (s *machines) of(key string) *stateMachine {
 
 // judgeGroup judges that a command is applied in the group of its key.
 func (s *stateMachine) judgeGroup(key string) error {
-	if want := s.w.groupOf(key); want != s.group {
+	if want := s.w.groupOf(key); s.w.set.Keyed && want != s.group {
 		return fmt.Errorf("a command of key %s is applied in group %d; its group is %d", key, s.group, want)
 	}
 	return nil
@@ -112,6 +118,9 @@ func (s *stateMachine) judgeGroup(key string) error {
 func (m *Member) judgeSame(first *Member) error {
 	for i, s := range m.groups {
 		o := first.groups[i]
+		if m.w.set.byKey() {
+			return s.judgeSameKeys(o)
+		}
 		if s.chain != o.chain || !maps.Equal(s.values, o.values) || !maps.Equal(s.bodies, o.bodies) {
 			return fmt.Errorf("members %s and %s end in different states", first.id, m.id)
 		}

@@ -30,6 +30,7 @@ type stateMachine struct {
 	commands, chain uint64
 	position        protocol.Position
 	cursor          check.Cursor
+	cursors         map[string]*check.Cursor // of each key, where each has its own order
 	// group is whose commands it applies; 0: all. sequence judges them.
 	group    protocol.InstanceID
 	sequence *check.Sequence
@@ -44,6 +45,7 @@ func newMachine(m *Member, group protocol.InstanceID) *stateMachine {
 	if f := m.saved; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
 		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
+		m.w.violate(m.id, s.placeKeys())
 	}
 	return s
 }
@@ -150,7 +152,8 @@ func (s *stateMachine) apply(c *member.Command) error {
 		return err
 	}
 	text := string(c.Data[:bytes.IndexByte(c.Data, '|')])
-	err = s.sequence.Apply(uint64(s.member.id), &s.cursor, uint64(c.Position), text)
+	sequence, cursor, place := s.at(op.Key, c.Position)
+	err = sequence.Apply(uint64(s.member.id), cursor, uint64(place), text)
 	if err == nil && c.Position <= s.position {
 		err = fmt.Errorf("member %s applied position %d after %d", s.member.id, c.Position, s.position)
 	}
@@ -165,8 +168,8 @@ func (s *stateMachine) apply(c *member.Command) error {
 	if c.Body != nil {
 		s.bodies[number] = *c.Body
 	}
-	c.Result = s.execute(number, &op)
-	s.w.applied(number, c.Position, c.Result.(answer))
+	c.Result = s.execute(number, &op, text)
+	s.w.applied(number, place, c.Result.(answer))
 	if s.w.tracing() {
 		s.w.tracef("%s   applies %d: %s", s.member.id, c.Position, text)
 	}
@@ -178,6 +181,7 @@ type value struct {
 	text    string
 	found   bool
 	version uint64
+	chain   uint64 // of all its commands
 }
 
 // answer is the result of a command: whether it was done (a Swap may not be), and the key's
@@ -187,10 +191,11 @@ type answer struct {
 	version uint64
 }
 
-func (s *stateMachine) execute(number int, op *check.Operation) answer {
+func (s *stateMachine) execute(number int, op *check.Operation, command string) answer {
 	v := s.values[op.Key]
 	before := v.text
 	v.version++
+	v.chain = check.Chain(v.chain, command)
 	done := true
 	switch op.Kind {
 	case check.Put:
@@ -250,7 +255,7 @@ func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(f.values)) {
 		v := f.values[k]
-		if _, err := fmt.Fprintf(w, "%s %d %t %s\n", k, v.version, v.found, v.text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %d %t %d %s\n", k, v.version, v.found, v.chain, v.text); err != nil {
 			return err
 		}
 	}
@@ -281,13 +286,16 @@ func (s *stateMachine) Restore(r io.Reader) error {
 		}
 		var k string
 		var v value
-		if _, err := fmt.Sscanf(line, "%s %d %t", &k, &v.version, &v.found); err != nil {
+		if _, err := fmt.Sscanf(line, "%s %d %t %d", &k, &v.version, &v.found, &v.chain); err != nil {
 			return fmt.Errorf("state: %q: %w", line, err)
 		}
-		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 4)[3], "\n")
+		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 5)[4], "\n")
 		s.values[k] = v
 	}
-	cursor, err := s.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
+	cursor, err := check.Cursor{}, s.placeKeys()
+	if !s.w.set.byKey() {
+		cursor, err = s.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
+	}
 	if err != nil {
 		s.w.violate(s.member.id, err)
 		return err

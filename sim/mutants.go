@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/epaxos"
 	"github.com/braidlog/braid/protocol/paxos"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
@@ -103,6 +104,7 @@ var places = map[string]struct {
 	string(paxos.MutantPromiseFirstPart):       {multiPaxos, 5},
 	string(paxos.MutantChangeLosesBodies):      {multiPaxos, 1},
 	string(paxos.MutantSkipLast):               {iss, 5},
+	string(epaxos.MutantUnchecked):             {byKey, 5},
 }
 
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.
@@ -110,6 +112,10 @@ var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneC
 
 // relayed are mutants of relays, of which five members have two.
 var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent, paxos.MutantISSRelayEarly, paxos.MutantISSRelayListsSilent}
+
+// limits are of mutants for which a search may take more seeds than for others. An answer to what an earlier life had asked seldom
+// comes when it matters.
+var limits = map[string]uint64{string(epaxos.MutantTellAnybody): 2000}
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
@@ -124,6 +130,9 @@ func NewHunt(m Mutant) Hunt {
 	}
 	if at, ok := places[m.Name]; ok {
 		h.Protocol, h.Nodes = at.protocol, at.nodes
+	}
+	if limit := limits[m.Name]; limit > 0 {
+		h.Limit = limit
 	}
 	if m.Name == string(paxos.MutantElectTooFew) || m.Name == string(paxos.MutantISSElectTooFew) {
 		h.Nodes, h.Quorums = 5, "4/2"

@@ -206,7 +206,7 @@ func (w *World) judgeOperation(m *Member, q *member.Request, began time.Duration
 			}
 		}
 	case member.TransferLeader:
-		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Epochs {
+		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Epochs && !m.w.set.byKey() {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
 		}
 	case member.Reshape:

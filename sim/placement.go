@@ -24,6 +24,7 @@ const (
 	lcr             = "lcr"
 	multiPaxos      = "multi-paxos"
 	iss             = "iss"
+	byKey           = "epaxos"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how

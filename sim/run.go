@@ -459,7 +459,7 @@ func (s *memberInstance) judge() {
 	if w.set.woven() && s.ticked {
 		w.violate(m.id, s.inst.Check())
 	}
-	if !s.leads() || w.set.protocol.Core.Epochs { // who leads there follows from the log, and is asked for nothing more
+	if !s.leads() || w.set.protocol.Core.Epochs || w.set.byKey() { // who leads there follows from the log, and is asked for nothing more
 		return
 	}
 	now := s.inst.Core().Status()
@@ -489,7 +489,10 @@ func (m *Member) judgeLogSize() error {
 	// log. They may be gone by now, and no compaction came since.
 	limit += 8 * max(m.cellBytes, m.log.CellBytes())
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
-	if m.w.set.protocol.Core.Accepted != nil {
+	switch {
+	case m.w.set.byKey():
+		limit *= 4 // a command stands in a cell when it is preaccepted, accepted and decided, and then in the log
+	case m.w.set.protocol.Core.Accepted != nil:
 		limit *= 2 // an entry stands in a cell, and then in the log
 	}
 	if size := m.log.Size(); size > limit {

@@ -130,7 +130,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 		s.churn(d)
 	}
 	s.place(placement)
-	if !s.Keyed {
+	if !s.Keyed && !s.byKey() {
 		s.drawBodies(chance{rand.New(rand.NewPCG(seed, bodyStream))})
 	}
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
@@ -164,6 +164,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawEpochs(chance{rand.New(rand.NewPCG(seed, epochStream))})
 	s.stretch()
 	s.Core.Relays = o.Relays
+	s.fix()
 	return s
 }
 

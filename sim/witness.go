@@ -31,7 +31,7 @@ func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 	c.Core.Step(now, in, out)
 	news := newsOf(out, &before)
 	err := c.judge(&news)
-	if c.status.Role == protocol.Leader || len(news.Commit) > 0 {
+	if (c.status.Role == protocol.Leader || len(news.Commit) > 0) && !c.m.w.set.byKey() {
 		err = errors.Join(err, c.waste.follow(c, in, &news))
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		c.changed()
 	}
 	if c.status.Role == protocol.Leader {
-		if c.m.w.set.protocol.Core.Epochs {
+		if c.m.w.set.protocol.Core.Epochs || c.m.w.set.byKey() {
 			leader = uint64(c.m.id) // it leads because the log says so, and does that in all its lives
 		}
 		if err := ledger.Lead(leader, uint64(c.status.Term)); err != nil {
@@ -126,6 +126,9 @@ func (c *witness) judge(out *protocol.Effects) error {
 func (c *witness) deleted(out *protocol.Effects) error {
 	id, ledger := c.m.judged(), c.s.judges.ledger
 	was, term := ledger.Last(id)
+	if c.m.w.set.byKey() {
+		return nil // there is no leader
+	}
 	if c.status.Role != protocol.Leader || term >= uint64(c.status.Term) {
 		return nil
 	}
@@ -148,8 +151,8 @@ func (c *witness) deleted(out *protocol.Effects) error {
 // because others may write before.
 func (c *witness) judgeBody(r *protocol.Record) error {
 	m, bodies := c.m, c.s.judges.bodies
-	if m.strange() {
-		return nil // what it holds counts for nothing
+	if m.strange() || m.w.set.byKey() {
+		return nil // what it holds counts for nothing, or there are no bodies
 	}
 	var note func() error
 	switch r.Kind {
@@ -215,6 +218,9 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err := e.CheckGroup(); err != nil {
 			return err
 		}
+	}
+	if w.set.byKey() {
+		return nil // there are no configurations, and no bodies
 	}
 	if e.Kind == protocol.EntryConfig {
 		config, err := protocol.DecodeConfig(e.Payload)

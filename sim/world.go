@@ -66,7 +66,8 @@ type World struct {
 	// these, in each group of a keyed order.
 	acked   int
 	ackedAt map[protocol.InstanceID]protocol.Position
-	calm    bool // no more faults: the second phase
+	met     map[protocol.Index]uint64 // what snapshots at an index have, where logs differ: see judgeMet
+	calm    bool                      // no more faults: the second phase
 	rests   rests
 	late    bool // a member is late: see beLate
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
@@ -102,7 +103,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
-		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
+		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
@@ -196,7 +197,7 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 		return c
 	}
 	c := &instanceJudges{left: map[protocol.MemberID]bool{}, led: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
-	c.ledger.Hints, c.ledger.Epochs = w.set.protocol.Core.Hints, w.set.protocol.Core.Epochs
+	c.ledger.Hints, c.ledger.Epochs, c.ledger.Apart = w.set.protocol.Core.Hints, w.set.protocol.Core.Epochs, w.set.byKey()
 	c.bodies.Appends = c.ledger.Hints
 	c.ledger.Quorums = w.set.judgeQuorums()
 	c.bodies.Flexible(w.set.bodyQuorums())
