@@ -114,6 +114,9 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	if err := o.checkMachine(sm); err != nil {
+		return nil, err
+	}
 	listeners := o.PeerListeners
 	if listeners == nil {
 		var err error

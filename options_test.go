@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/braidlog/braid"
 )
 
@@ -30,4 +32,17 @@ func TestPlacementsThatMakeNoSense(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+}
+
+// A protocol that orders only commands with a key in common has snapshots at certain places alone, and a state machine that
+// keeps its own state on disk is never known to be there.
+func TestStatesOnDiskNeedOneOrder(t *testing.T) {
+	o := braid.Options{
+		Self: 1, Cluster: 1, Dir: t.TempDir(), Protocol: "epaxos",
+		Members: []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}},
+	}
+	var wrong *braid.OptionError
+	_, err := braid.Open(o, struct{ braid.DurableStateMachine }{})
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, "Protocol", wrong.Option)
 }

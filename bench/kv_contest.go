@@ -19,10 +19,13 @@ var serverKinds = ownServers(map[string]ServerKind{
 	"etcd": {Name: "etcd", Args: []string{"bench", "etcd-member"}},
 })
 
-// ownServers adds a server and a map service for each of braid's protocols that can serve.
+// ownServers adds a server for each of braid's protocols that can serve, and a map service for each that can do that.
 func ownServers(all map[string]ServerKind) map[string]ServerKind {
 	for _, name := range registry.Serving() {
-		all[name], all[name+"-map"] = serving(name), mapServing(name)
+		all[name] = serving(name)
+	}
+	for _, name := range registry.Mapping() {
+		all[name+"-map"] = mapServing(name)
 	}
 	return all
 }

@@ -119,6 +119,10 @@ func Names() []string { return names(func(*Protocol) bool { return true }) }
 // Serving returns the names of the protocols that serve etcd's API.
 func Serving() []string { return names((*Protocol).Serves) }
 
+// Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and those
+// that order only commands with a key in common.
+func Mapping() []string { return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey }) }
+
 func names(keep func(*Protocol) bool) (names []string) {
 	for _, p := range list {
 		if keep(p) {

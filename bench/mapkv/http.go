@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
 	"strconv"
@@ -25,8 +26,7 @@ const (
 
 // Log is what the service needs of a node; [braid.Node] is one.
 type Log interface {
-	Propose(ctx context.Context, command []byte) (result any, err error)
-	ProposeBody(ctx context.Context, command, body []byte) (result any, err error)
+	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (result any, err error)
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
 	ReadBarrier(ctx context.Context) error
 	Status() braid.Status
@@ -207,10 +207,11 @@ func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, 
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
 	var err error
+	touches := braid.ProposeOptions{Keys: []uint64{hash(key)}}
 	if s.bodyBytes > 0 && len(value) >= s.bodyBytes {
-		result, err = s.log.ProposeBody(ctx, command(op, key, nil), value)
+		result, err = s.log.ProposeWith(ctx, command(op, key, nil), value, touches)
 	} else {
-		result, err = s.log.Propose(ctx, command(op, key, value))
+		result, err = s.log.ProposeWith(ctx, command(op, key, value), nil, touches)
 	}
 	if err == nil {
 		err, _ = result.(error)
@@ -220,6 +221,14 @@ func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, 
 		return nil, false
 	}
 	return result, true
+}
+
+// hash is what a command says of its key, to protocols that order only commands with a key in common. It is the same on
+// all members. What is only appended has the key "".
+func hash(key string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, key) // it never fails
+	return h.Sum64()
 }
 
 // fail answers with an error: the status code says whether a retry is safe.

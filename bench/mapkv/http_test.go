@@ -21,18 +21,15 @@ type log struct {
 	state    *Map
 	err      error
 	barriers int
+	touched  []uint64 // by the last command
 	position braid.Position
 	bodies   map[braid.BodyRef][]byte
 	bodyErr  error // of Body
 	fetched  int   // bodies until bodyErr
 }
 
-func (l *log) Propose(ctx context.Context, command []byte) (any, error) {
-	return l.ProposeBody(ctx, command, nil)
-}
-
-func (l *log) ProposeBody(_ context.Context, command, body []byte) (any, error) {
-	if l.err != nil {
+func (l *log) ProposeWith(_ context.Context, command, body []byte, o braid.ProposeOptions) (any, error) {
+	if l.touched = o.Keys; l.err != nil {
 		return nil, l.err
 	}
 	l.position++

@@ -35,8 +35,6 @@ type cluster struct {
 	adjust  func(*braid.Options)
 }
 
-func start(t *testing.T, n int) *cluster { return startWith(t, n, func(*braid.Options) {}) }
-
 func startWith(t *testing.T, n int, adjust func(*braid.Options)) *cluster {
 	c := &cluster{t: t, running: make([]*Member, n), adjust: adjust}
 	// While a member is stopped its ports must not be taken by outgoing connections.
@@ -75,7 +73,11 @@ func (c *cluster) open(i int) {
 		SnapshotBytes: 64 << 10, Logger: slog.New(slog.DiscardHandler),
 	}
 	c.adjust(&o)
-	m, err := Open(o, listen(c.clients[i]), 0)
+	bodies := DefaultBodyBytes
+	if o.Protocol == "epaxos" {
+		bodies = -1 // it has none
+	}
+	m, err := Open(o, listen(c.clients[i]), bodies)
 	require.NoError(c.t, err)
 	c.running[i] = m
 }
@@ -116,8 +118,18 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 	return answer
 }
 
-func TestEveryMemberServes(t *testing.T) {
-	c := start(t, 3)
+// over runs a test over raft, and over a protocol that orders only commands with a key in common.
+func over(t *testing.T, test func(t *testing.T, c *cluster)) {
+	for _, protocol := range []string{"raft", "epaxos"} {
+		t.Run(protocol, func(t *testing.T) {
+			test(t, startWith(t, 3, func(o *braid.Options) { o.Protocol = protocol }))
+		})
+	}
+}
+
+func TestEveryMemberServes(t *testing.T) { over(t, everyMemberServes) }
+
+func everyMemberServes(t *testing.T, c *cluster) {
 	for i := range 3 {
 		key := fmt.Sprint("/kv/key", i)
 		c.insist(204, "PUT", c.url(i, key), "one")
@@ -144,8 +156,9 @@ func TestEveryMemberServes(t *testing.T) {
 }
 
 // A member that was away while the log was cut comes back by a snapshot of the map.
-func TestSnapshotsOfTheMap(t *testing.T) {
-	c := start(t, 3)
+func TestSnapshotsOfTheMap(t *testing.T) { over(t, snapshotsOfTheMap) }
+
+func snapshotsOfTheMap(t *testing.T, c *cluster) {
 	away := (c.leader() + 1) % 3
 	up := (away + 1) % 3
 	c.insist(204, "PUT", c.url(up, "/kv/first"), "one")
@@ -197,8 +210,9 @@ func TestValuesInFragments(t *testing.T) {
 }
 
 // What clients see while the leader stops, and comes back, has an order that explains it.
-func TestLinearizableWhileTheLeaderStops(t *testing.T) {
-	c := start(t, 3)
+func TestLinearizableWhileTheLeaderStops(t *testing.T) { over(t, linearizableWhileTheLeaderStops) }
+
+func linearizableWhileTheLeaderStops(t *testing.T, c *cluster) {
 	first := c.leader()
 	var history check.Recorder
 	origin := time.Now()

@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/mapkv"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/transport/netspec"
 )
 
@@ -73,7 +74,11 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
-	m, err := mapkv.Open(o, l, f.bodyBytes)
+	bodies := f.bodyBytes
+	if registry.Find(o.Protocol).Core.ByKey {
+		bodies = -1 // such protocols have none
+	}
+	m, err := mapkv.Open(o, l, bodies)
 	if err != nil {
 		return err
 	}
