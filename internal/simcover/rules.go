@@ -13,6 +13,7 @@ var rooms = []room{
 	{"order", 93},
 	{"protocol/raft", 93},
 	{"protocol/paxos", 94},
+	{"protocol/epaxos", 90},
 	{"protocol/quorum", 90},
 	{"wal", 89},
 	{"datadir", 84},
@@ -38,6 +39,8 @@ var apart = map[string]string{
 
 	"protocol/quorum/tolerance.go": "what operators are told when a member starts; no member decides by it",
 
+	"protocol/epaxos/check.go":    "invariants, as above",
+	"protocol/epaxos/mutant.go":   "names",
 	"protocol/paxos/check.go":     "invariants, as above",
 	"protocol/paxos/isscheck.go":  "invariants, as above",
 	"protocol/paxos/mutant.go":    "names",
@@ -79,6 +82,8 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-20"},
 	{[]string{"--protocol", "iss", "--nodes", "5", "--relays", "2"}, "1-15"},
 	{[]string{"--protocol", "iss", "--nodes", "6", "--quorums", "grid:2"}, "1-10"},
+	{[]string{"--protocol", "epaxos", "--nodes", "3"}, "1-200"},
+	{[]string{"--protocol", "epaxos", "--nodes", "5"}, "1-40"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }
