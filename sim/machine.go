@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +182,15 @@ type value struct {
 	text    string
 	found   bool
 	version uint64
-	chain   uint64 // of all its commands
+	chain   uint64 // of all its commands, where each key has its own order
+}
+
+// place is the value's version, and the chain if there is one.
+func (v *value) place() string {
+	if v.chain == 0 {
+		return strconv.FormatUint(v.version, 10)
+	}
+	return fmt.Sprintf("%d/%d", v.version, v.chain)
 }
 
 // answer is the result of a command: whether it was done (a Swap may not be), and the key's
@@ -195,7 +204,9 @@ func (s *stateMachine) execute(number int, op *check.Operation, command string) 
 	v := s.values[op.Key]
 	before := v.text
 	v.version++
-	v.chain = check.Chain(v.chain, command)
+	if s.w.set.byKey() {
+		v.chain = check.Chain(v.chain, command)
+	}
 	done := true
 	switch op.Kind {
 	case check.Put:
@@ -255,7 +266,7 @@ func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(f.values)) {
 		v := f.values[k]
-		if _, err := fmt.Fprintf(w, "%s %d %t %d %s\n", k, v.version, v.found, v.chain, v.text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s %t %s\n", k, v.place(), v.found, v.text); err != nil {
 			return err
 		}
 	}
@@ -284,12 +295,16 @@ func (s *stateMachine) Restore(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("state: %w", err)
 		}
-		var k string
+		var k, place string
 		var v value
-		if _, err := fmt.Sscanf(line, "%s %d %t %d", &k, &v.version, &v.found, &v.chain); err != nil {
+		if _, err := fmt.Sscanf(line, "%s %s %t", &k, &place, &v.found); err != nil {
 			return fmt.Errorf("state: %q: %w", line, err)
 		}
-		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 5)[4], "\n")
+		version, chain, _ := strings.Cut(place, "/")
+		if _, err := fmt.Sscan(version+" "+cmp.Or(chain, "0"), &v.version, &v.chain); err != nil {
+			return fmt.Errorf("state: %q: %w", line, err)
+		}
+		v.text = strings.TrimSuffix(strings.SplitN(line, " ", 4)[3], "\n")
 		s.values[k] = v
 	}
 	cursor, err := check.Cursor{}, s.placeKeys()
