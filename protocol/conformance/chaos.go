@@ -174,7 +174,7 @@ func (net *Net) chaosChange(d *dice, l *Node) {
 // faults: whatever happens, nothing that was committed differs or is lost, and reads miss
 // nothing; and when faults end, the cluster serves again.
 func faults(t *testing.T, s suite) {
-	for seed := range cmp.Or(s.Seeds, 60) {
+	for seed := range cmp.Or(s.Seeds, 40) {
 		runFaults(t, s, seed, nil)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

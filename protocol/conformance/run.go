@@ -40,7 +40,7 @@ type Options struct {
 	// Keyed is on how many keys commands are proposed. Members agree on the order of each key's commands alone. 0: they
 	// agree on one order of all.
 	Keyed int
-	// Seeds is how many clusters under faults there are; 0: 60.
+	// Seeds is how many clusters under faults there are; 0: 40.
 	Seeds uint64
 	// Torn: of the last write before a crash a part may be on the disk.
 	Torn bool
