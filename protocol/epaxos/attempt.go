@@ -205,9 +205,7 @@ func (s *EPaxos) tendWants() {
 		w.still = false
 	}
 	for c := Column(1); int(c) <= max(len(s.replica.columns), len(s.target)); c++ {
-		if first := s.replica.open(c); first.Number <= max(s.replica.Window(c), s.target.At(c)) {
-			s.want(first)
-		}
+		s.wantFirst(c)
 	}
 	for _, id := range s.graph.Blockers(mostWanted) {
 		s.want(id)
@@ -234,6 +232,22 @@ func (s *EPaxos) tendWants() {
 	}
 }
 
+// firstWanted is how many commands of a column are recovered at once.
+const firstWanted = 32
+
+// wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier life of this member may
+// have used: its next command depends on them.
+func (s *EPaxos) wantFirst(c Column) {
+	last := max(s.replica.Window(c), s.target.At(c))
+	if c == s.self {
+		last = max(last, s.replica.reserved)
+	}
+	first := s.replica.open(c)
+	for id := first; id.Number <= min(last, first.Number+firstWanted-1); id.Number++ {
+		s.want(id)
+	}
+}
+
 // want notes that something waits for a command.
 func (s *EPaxos) want(id ID) {
 	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) {
@@ -249,16 +263,17 @@ func (s *EPaxos) want(id ID) {
 	w.still = true
 }
 
-// patience is how long others are given to have a command decided: longer while its proposer is heard of. Nobody else
-// begins with a command of this member that it proposed in an earlier life.
+// patience is how long others are given to have a command decided: longer while its proposer is heard of, and longer by members
+// that come later, so that few begin. Nobody else begins with a command of this member that it proposed in an earlier life.
 func (s *EPaxos) patience(c Column) time.Duration {
 	if c == s.self {
 		return s.cfg.Heartbeat / 2
 	}
+	after := time.Duration(s.rank()) * s.cfg.ElectionTimeout / 2
 	if p := s.peerAt(c); p != nil && s.active(p) {
-		return s.cfg.ElectionTimeout
+		return after + s.cfg.ElectionTimeout
 	}
-	return s.cfg.ElectionTimeout / 2
+	return after + s.cfg.ElectionTimeout/2
 }
 
 // spread is a time between d and twice d. Chance keeps members apart.

@@ -19,6 +19,7 @@ const (
 	numberBits          = 48
 	classCells   uint64 = 255 << numberBits // and a class, behind the last column: no member has slot 255
 	progressCell uint64 = classCells + Classes
+	reserveCell         = progressCell + 1 // see disk.reserved
 )
 
 func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
@@ -82,6 +83,12 @@ type disk struct {
 	// steps that write them.
 	used  uint64
 	using []numbered
+	// reserved is up to where this member may use numbers of its column before the commands are on its disk: the disk says so,
+	// and a later life begins behind them. reserving is what is on its way to the disk.
+	reserved  uint64
+	reserving numbered
+	// recent is how many were used since the last heartbeat, before in the time between heartbeats before that.
+	recent, before uint64
 }
 
 // numbered is a step and the highest number of the own column that it writes.
@@ -102,10 +109,32 @@ func (d *disk) persisted(seq uint64) {
 	for len(d.using) > 0 && d.using[0].seq <= d.Done {
 		d.used, d.using = d.using[0].number, d.using[1:]
 	}
+	if r := d.reserving; r.number > 0 && r.seq <= d.Done {
+		d.reserved, d.reserving = r.number, numbered{}
+	}
+}
+
+// A member reserves as many numbers as it uses within two heartbeats, but no less and no more than these. A later life has to
+// have those decided that were not used.
+const (
+	leastReserved = 4
+	mostReserved  = 128
+)
+
+// reserve reserves more numbers when half of them are used.
+func (s *EPaxos) reserve(used uint64) {
+	d := &s.disk
+	d.recent++
+	ahead := min(max(leastReserved, 2*max(d.recent, d.before)), mostReserved)
+	if d.reserving.number == 0 && used+ahead/2 > d.reserved {
+		d.reserving = numbered{d.Touch(), used + ahead}
+		s.cell(reserveCell, appendID(nil, ID{s.self, d.reserving.number}))
+	}
 }
 
 // change notes that a record is to be written before any message of the step leaves.
 func (s *EPaxos) change(rec *Record) {
+	s.count(rec)
 	if !rec.changed {
 		rec.changed = true
 		s.disk.changed = append(s.disk.changed, rec)
@@ -158,6 +187,7 @@ type recovered struct {
 	executed Executed
 	base     Vector // what was executed at the log's base
 	step     uint64 // of what was written last
+	reserved uint64 // see disk.reserved
 	records  []*Record
 	stale    []ID     // cells of commands that were executed
 	torn     []uint16 // classes whose cells are of a step that is not all there
@@ -201,6 +231,11 @@ func (had *recovered) readCells(cells []protocol.Cell, reached uint64) error {
 	for _, c := range cells {
 		switch {
 		case c.Number == progressCell:
+		case c.Number == reserveCell:
+			in := reader{b: c.Data}
+			if had.reserved = in.id().Number; !in.ended() {
+				return corrupt("reserved numbers", c.Data)
+			}
 		case c.Number >= classCells:
 			was, err := decodeClass(c.Data)
 			if err != nil {

@@ -103,10 +103,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	if !s.written.Equal(had.executed.vector) {
 		return nil, corrupt("log of commands", nil)
 	}
-	s.begin(&had.executed, had.records)
+	if cfg.Mutant == MutantForgetUsed {
+		had.reserved = 0
+	}
+	s.begin(&had.executed, had.records, had.reserved)
 	s.disk.Durable.Last = s.log.Last()
 	if s.self != 0 {
-		s.disk.used = s.replica.Next().Number - 1
+		s.disk.used = s.replica.Window(s.self)
 	}
 	s.disk.step = had.step
 	s.disk.gone, s.disk.classes = had.stale, map[uint16]Vector{}
@@ -130,17 +133,16 @@ func (s *EPaxos) join() {
 }
 
 // begin goes on from what was executed, with the records of what was not.
-func (s *EPaxos) begin(x *Executed, records []*Record) {
+func (s *EPaxos) begin(x *Executed, records []*Record, reserved uint64) {
 	s.replica, s.graph, s.own = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
+	s.replica.reserved = reserved
 	for _, rec := range records {
-		rec.changed = false
+		rec.changed, rec.counted = false, 0
 		s.replica.Restore(rec)
 		if rec = s.replica.Record(rec.ID); rec == nil {
 			continue
 		}
-		if rec.ID.Column == s.self {
-			s.own += rec.bytes()
-		}
+		s.count(rec)
 		if rec.Phase == Decided {
 			s.graph.Decide(rec.ID, rec.Deps, rec.Noop)
 		}
@@ -321,6 +323,7 @@ func (s *EPaxos) timers() {
 	if s.now >= s.beat {
 		s.beat = s.now + s.cfg.Heartbeat
 		s.replica.Tidy()
+		s.disk.before, s.disk.recent = s.disk.recent, 0
 		for _, p := range s.peers {
 			s.sayExecuted(p)
 		}

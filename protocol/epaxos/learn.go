@@ -10,24 +10,15 @@ import (
 
 // decide takes a decision, and tells those recoveries that wait for it.
 func (s *EPaxos) decide(id ID, v Value) {
-	before := s.replica.Record(id).bytes()
 	rec := s.replica.Decide(id, v)
 	if rec == nil {
 		return
 	}
-	s.costs(rec, before)
 	s.change(rec)
 	s.settled(id)
 	s.learned(id, v)
 	s.graph.Decide(id, v.Deps, rec.Noop && s.cfg.Mutant != MutantEagerNoop)
 	s.more = true
-}
-
-// costs notes what a command costs now, which cost so much before.
-func (s *EPaxos) costs(rec *Record, before int) {
-	if rec.ID.Column == s.self {
-		s.own += rec.bytes() - before
-	}
 }
 
 // settled: nothing is left to do for a command.
@@ -92,9 +83,7 @@ func (s *EPaxos) append(e protocol.Entry, c Component) {
 	s.disk.moved = true
 	for _, id := range c {
 		rec := s.replica.Record(id)
-		if id.Column == s.self {
-			s.own -= rec.bytes()
-		}
+		s.own -= rec.counted
 		if rec.stored {
 			s.disk.gone = append(s.disk.gone, id)
 		}
@@ -291,8 +280,7 @@ func (s *EPaxos) takeExecuted(e *protocol.Entry) bool {
 		if !n.Noop {
 			v.Command = &Command{Touches: n.Touches}
 		}
-		before := s.replica.Record(n.ID).bytes()
-		s.costs(s.replica.Settle(n.ID, v), before)
+		s.count(s.replica.Settle(n.ID, v))
 		s.learned(n.ID, v)
 	}
 	s.graph.Take(c)
@@ -340,7 +328,7 @@ func (s *EPaxos) install(base *protocol.Base, x *Executed, left []*Record) {
 	s.marks, s.written = []mark{{base.Index, x.vector.Clone()}}, x.vector.Clone()
 	s.disk.Install()
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordBase, Base: base})
-	s.begin(x, left)
+	s.begin(x, left, s.replica.reserved)
 	clear(s.disk.classes)
 	s.disk.moved = true
 	s.pull = pull{}

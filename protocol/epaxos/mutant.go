@@ -16,6 +16,7 @@ const (
 	MutantAnswerEarly protocol.Mutant = "epaxos-answer-early"
 	MutantTellEarly   protocol.Mutant = "epaxos-tell-early"
 	MutantReuse       protocol.Mutant = "epaxos-reuse-number"
+	MutantForgetUsed  protocol.Mutant = "epaxos-forget-reserved"
 	MutantGiveEarly   protocol.Mutant = "epaxos-give-early"
 	MutantTornClass   protocol.Mutant = "epaxos-torn-class"
 	MutantTellAnybody protocol.Mutant = "epaxos-tell-anybody"
@@ -35,7 +36,8 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantReadAlone, Does: "a member serves reads without asking others"},
 	{Name: MutantAnswerEarly, Does: "members answer before what they say is on the disk"},
 	{Name: MutantTellEarly, Does: "a proposer tells a decision before it is on its disk"},
-	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk"},
+	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk, or reserved there"},
+	{Name: MutantForgetUsed, Does: "a later life does not begin behind the numbers that were reserved"},
 	{Name: MutantGiveEarly, Does: "commands are handed over before the disk has their place"},
 	{Name: MutantTellAnybody, Does: "a member executes what it is told, whatever it had when it asked"},
 	{Name: MutantSayUnused, Does: "a member tells others of numbers that are not on its disk"},

@@ -52,7 +52,7 @@ type Opening struct {
 	over     bool
 }
 
-// Open begins with the proposer's own record, which is durable.
+// Open begins with the proposer's own record. The disk has it before anything that follows from it.
 func Open(rec *Record, size Size, mutant protocol.Mutant) *Opening {
 	return &Opening{ID: rec.ID, Command: rec.Command, size: size, mutant: mutant, union: rec.Command.First.Clone()}
 }

@@ -63,18 +63,33 @@ func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64)
 	return n, keys
 }
 
-// open begins a command of this member (rule 2). Its answer to itself counts at once: those of others come only after the
-// command is on this member's disk, because it is not sent before that.
+// open begins a command of this member (rule 2). If its number is reserved, it is sent while this member's disk writes it. Its
+// answer to itself counts at once, because what follows from that is written behind it: a decision, or that it accepts.
 func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	id := s.replica.Next()
 	rec := s.replica.Propose(&Command{Entry: NewEntry(id, t, batches), Touches: t})
-	s.own += rec.bytes()
 	s.change(rec)
 	s.disk.use(id.Number)
 	a := s.try(id, 0)
 	a.opening = Open(rec, s.size, s.cfg.Mutant)
-	s.releaseAll(MsgPreAccept, commandPart(id, 0, rec.Command), rec.Command)
+	p := commandPart(id, 0, rec.Command)
+	for _, to := range s.peers {
+		if id.Number <= s.disk.reserved {
+			s.out.Send = append(s.out.Send, s.message(to, MsgPreAccept, p, rec.Command))
+		} else {
+			s.release(to, MsgPreAccept, p, rec.Command)
+		}
+	}
+	s.reserve(id.Number)
 	s.act(a, outcomeOf(a.opening.Answer(s.self, rec.Deps)))
+}
+
+// count counts what a command of this member costs. Others may tell it commands of an earlier life.
+func (s *EPaxos) count(rec *Record) {
+	if rec.ID.Column == s.self {
+		s.own += rec.bytes() - rec.counted
+		rec.counted = rec.bytes()
+	}
 }
 
 // bytes is what a command costs that is not executed. One in whose place there is a no-op costs nothing, because it may never

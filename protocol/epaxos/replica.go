@@ -55,6 +55,7 @@ type Record struct {
 
 	stored  bool // there is a cell for it
 	changed bool // by the step under way
+	counted int  // how much of EPaxos.own it is
 }
 
 // Value is what is accepted or decided.
@@ -83,7 +84,9 @@ type Replica struct {
 	index   *Index
 	columns []column
 	mutant  protocol.Mutant
-	untidy  bool // no-ops were executed, on which new commands still depend
+	// reserved: an earlier life may have used numbers of its column up to this one, of which its disk knows nothing.
+	reserved uint64
+	untidy   bool // no-ops were executed, on which new commands still depend
 }
 
 // column has the commands of one column that are not executed.
@@ -162,7 +165,7 @@ func (r *Replica) Window(c Column) uint64 {
 }
 
 // Next is the number of the next command of this member.
-func (r *Replica) Next() ID { return ID{r.self, r.Window(r.self) + 1} }
+func (r *Replica) Next() ID { return ID{r.self, max(r.Window(r.self), r.reserved) + 1} }
 
 // Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no room.
 func (r *Replica) Propose(cmd *Command) *Record {
