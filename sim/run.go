@@ -491,7 +491,9 @@ func (m *Member) judgeLogSize() error {
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
 	switch {
 	case m.w.set.byKey():
-		limit *= 4 // a command stands in a cell when it is preaccepted, accepted and decided, and then in the log
+		// A command stands in a cell when it is preaccepted, with each ballot that is promised, when it is accepted and
+		// when it is decided, and then in the log.
+		limit *= 8
 	case m.w.set.protocol.Core.Accepted != nil:
 		limit *= 2 // an entry stands in a cell, and then in the log
 	}
