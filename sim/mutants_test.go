@@ -46,7 +46,7 @@ var hints = map[string]uint64{
 	"paxos-promise-leaves-out-decided": 55, "paxos-promise-first-part": 71, "paxos-own-value": 7,
 	"paxos-any-found": 15, "paxos-learn-older-ballot": 4, "paxos-read-below-floor": 4,
 	"paxos-change-early": 51, "paxos-settle-at-once": 7, "paxos-change-loses-bodies": 88,
-	"paxos-commit-late": 93, "iss-log-unsent": 69, "iss-skip-elected": 33, "iss-skip-last": 46, "iss-last-slot-waits": 12, "iss-started-early": 14, "iss-promise-leaves-out-decided": 32,
+	"paxos-commit-late": 93, "iss-log-unsent": 69, "iss-skip-elected": 33, "iss-skip-last": 406, "iss-last-slot-waits": 12, "iss-started-early": 14, "iss-promise-leaves-out-decided": 32,
 	"iss-learn-older-ballot": 71, "iss-closed-epoch-forgotten-early": 31, "iss-settle-at-once": 87,
 	"iss-votes-of-any-ballot": 27,
 	"epaxos-one-ballot":       843, "epaxos-unchecked": 133, "epaxos-any-proposer": 56, "epaxos-answer-early": 61, "epaxos-tell-early": 140,
