@@ -342,7 +342,7 @@ func (a *Applier) place(p *order.Placed) error {
 	}
 	if in != nil && in.derived != nil {
 		in.derived.Apply(e)
-		if logs := a.Meeting(p.Instance); logs != nil {
+		if logs, differ := in.derived.(protocol.Meeting); differ {
 			in.apart = !logs.Meets(e)
 		}
 	}

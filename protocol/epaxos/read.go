@@ -113,7 +113,7 @@ func (s *EPaxos) has(v Vector) bool {
 }
 
 // known has for each column the highest command of which this member knows. Of its own column it says only what is on its
-// disk: a later life may use the other numbers again.
+// disk: a later life may use numbers again that are neither there nor reserved.
 func (s *EPaxos) known() Vector {
 	v := s.graph.Executed().Clone()
 	for i := range s.replica.columns {
