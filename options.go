@@ -59,8 +59,8 @@ type Options struct {
 	Protocol string
 
 	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/multi-paxos.md):
-	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2". It must be the same on all
-	// members, and never changes. What the cluster bears then is said to Logger when a member starts.
+	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
+	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the cluster bears then is said to Logger when a member starts.
 	Quorums string
 
 	// Epochs says how a protocol with epochs cuts its log and who leads (docs/iss.md). It must be the same

@@ -8,47 +8,67 @@ type Quorums struct {
 	// Rows, if > 0, puts voters into columns of at least so many, in turns. One of each column elect, and all of
 	// one column decide.
 	Rows int
+	// Zones, if > 0, puts voters into so many zones, in turns. All but Lost zones elect, with all but Down voters of each. One zone
+	// more than Lost decides, with one voter more than Down in each. Of a zone that has no more than Down, one voter is always left.
+	Zones, Lost, Down int
 }
+
+// grid reports whether voters stand in columns or zones.
+func (q Quorums) grid() bool { return q.Rows > 0 || q.Zones > 0 }
 
 // Reads reports whether those members for which has is true can elect.
 func (q Quorums) Reads(v *Voters, has func(uint64) bool) bool {
-	return v.all(func(voters []uint64) bool {
-		if q.Rows == 0 {
-			return count(voters, has) >= need(q.Read, len(voters))
+	return v.all(func(voters []uint64) bool { return q.elect(voters, has) })
+}
+
+func (q Quorums) elect(voters []uint64, has func(uint64) bool) bool {
+	switch {
+	case q.Zones > 0:
+		return q.zones(voters, func(zone []uint64, down int) bool { return count(zone, has) >= len(zone)-down }) >= q.Zones-q.Lost
+	case q.Rows == 0:
+		return count(voters, has) >= need(q.Read, len(voters))
+	}
+	for _, c := range columns(voters, max(1, len(voters)/q.Rows)) {
+		if count(c, has) == 0 {
+			return false
 		}
-		for _, c := range q.columns(voters) {
-			if count(c, has) == 0 {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return true
 }
 
 // Writes reports whether they can decide.
 func (q Quorums) Writes(v *Voters, has func(uint64) bool) bool {
 	return v.all(func(voters []uint64) bool {
-		if q.Rows == 0 {
+		switch {
+		case q.Zones > 0:
+			return q.zones(voters, func(zone []uint64, down int) bool { return count(zone, has) > down }) > q.Lost
+		case q.Rows == 0:
 			return count(voters, has) >= need(q.Write, len(voters))
 		}
-		return q.column(voters, has)
+		for _, c := range columns(voters, max(1, len(voters)/q.Rows)) {
+			if count(c, has) == len(c) {
+				return true
+			}
+		}
+		return false
 	})
 }
 
-// column reports whether all of one column are among those for which has is true. Then no others can elect.
-func (q Quorums) column(voters []uint64, has func(uint64) bool) bool {
-	for _, c := range q.columns(voters) {
-		if count(c, has) == len(c) {
-			return true
+// zones is in how many zones something is so, of which so many voters may be down.
+func (q Quorums) zones(voters []uint64, is func(zone []uint64, down int) bool) (n int) {
+	for _, zone := range columns(voters, q.Zones) {
+		if len(zone) > 0 && is(zone, min(q.Down, len(zone)-1)) {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
-func (q Quorums) columns(voters []uint64) [][]uint64 {
-	columns := make([][]uint64, max(1, len(voters)/q.Rows))
+// columns puts voters into so many columns, in turns.
+func columns(voters []uint64, n int) [][]uint64 {
+	columns := make([][]uint64, n)
 	for i, id := range voters {
-		columns[i%len(columns)] = append(columns[i%len(columns)], id)
+		columns[i%n] = append(columns[i%n], id)
 	}
 	return columns
 }

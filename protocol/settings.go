@@ -90,7 +90,10 @@ type Settings struct {
 	// 2·ReadQuorum > voters. In protocols with flexible quorums: ReadQuorum + WriteQuorum > voters,
 	// or GridRows in their place: voters stand in columns of at least GridRows, one of each
 	// column elects, and all of one column commit (quorum.System). They are the same on all members.
+	// In place of both, Zones: voters stand in so many zones. Decisions bear the loss of ZonesLost of them, and
+	// of ZoneDown voters in each of the others.
 	ReadQuorum, WriteQuorum, GridRows int
+	Zones, ZonesLost, ZoneDown        int
 
 	// Relays is the number of groups into which whoever proposes puts the others. It reaches each group by one
 	// of its members. 0: none, it sends to all. Members may differ in it.

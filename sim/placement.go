@@ -112,7 +112,8 @@ func (s *Settings) judgeQuorums() check.Quorums {
 
 // bodyQuorums are those that decide where bodies are.
 func (s *Settings) bodyQuorums() check.Quorums {
-	return check.Quorums{Read: s.Core.ReadQuorum, Write: s.Core.WriteQuorum, Rows: s.Core.GridRows}
+	c := &s.Core
+	return check.Quorums{Read: c.ReadQuorum, Write: c.WriteQuorum, Rows: c.GridRows, Zones: c.Zones, Lost: c.ZonesLost, Down: c.ZoneDown}
 }
 
 // bodySettings are a run's settings for bodies.

@@ -64,7 +64,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft has (default as many as nodes)")
-	fl.StringVar(&f.campaign.Quorums, "quorums", "", "with multi-paxos and iss: ELECT/DECIDE as in 4/2, or grid:ROWS as in grid:2 (default majorities)")
+	fl.StringVar(&f.campaign.Quorums, "quorums", "", "with multi-paxos and iss: ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1 (default majorities)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
 	fl.IntVar(&f.campaign.Relays, "relays", 0, "groups in which a member that proposes reaches the others by relays (multi-paxos, iss; 0: none)")
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")

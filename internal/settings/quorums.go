@@ -10,7 +10,7 @@ import (
 
 // QuorumFlag registers the flag of quorums that need not be majorities.
 func QuorumFlag(f *pflag.FlagSet, quorums *string) {
-	f.StringVar(quorums, "quorums", "", "with multi-paxos and iss: how many voters elect and how many decide, as 4/2, or grid:ROWS for voters in columns of at least so many; what such a cluster bears is said at its start (default majority)")
+	f.StringVar(quorums, "quorums", "", "with multi-paxos and iss: how many voters elect and how many decide, as 4/2, grid:ROWS for voters in columns of at least so many, or zones:COUNT/LOST/DOWN for voters in zones; what such a cluster bears is said at its start (default majority)")
 }
 
 // Tolerance says in a line what a cluster of so many voters bears; "" where all quorums are majorities. The error says

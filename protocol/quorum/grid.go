@@ -2,17 +2,31 @@ package quorum
 
 import "github.com/braidlog/braid/protocol"
 
-// Grid makes quorums of voters that stand in columns. There are as many columns as can have Rows voters each;
-// with fewer voters there is one. The i-th voter, by id, stands in column i modulo their number, so some
-// columns may have one voter more than others.
+// Grid makes quorums of voters that stand in columns. The i-th voter, by id, stands in column i modulo their
+// number, so some columns may have one voter more than others. Quorums take enough voters of enough columns.
 type Grid struct {
-	// Rows is how many voters stand in a column at least; 0: there is no grid.
-	Rows int
-	// Across: one voter of each column is a quorum. Else all of one column are.
+	// Rows is how many voters stand in a column at least. There are as many columns as can have so many voters
+	// each; with fewer voters there is one. One voter of each column is a quorum across, and a whole column
+	// one along. 0: there are Zones.
+	Rows  int
+	Zones Zones
+	// Across: quorums across columns are asked for, which elect. Else quorums along them are, which decide.
 	Across bool
 }
 
-func (g Grid) columns(voters int) int { return max(1, voters/g.Rows) }
+// Zones makes quorums of voters that stand in so many zones, which are the columns (docs/wpaxos.md). Those that decide bear
+// the loss of Lost zones, and of Down voters in each of the others. Those that elect meet them.
+type Zones struct{ Count, Lost, Down int }
+
+// on reports whether there is a grid.
+func (g Grid) on() bool { return g.Rows > 0 || g.Zones.Count > 0 }
+
+func (g Grid) columns(voters int) int {
+	if g.Rows > 0 {
+		return max(1, voters/g.Rows)
+	}
+	return g.Zones.Count
+}
 
 // column is the i-th of so many columns. The caller gives it room.
 func column(room, ids []protocol.MemberID, i, columns int) []protocol.MemberID {
@@ -23,34 +37,44 @@ func column(room, ids []protocol.MemberID, i, columns int) []protocol.MemberID {
 	return room
 }
 
+// of is how many of the columns a quorum needs.
+func (g Grid) of(columns int) int {
+	switch {
+	case g.Rows > 0 && g.Across:
+		return columns
+	case g.Rows > 0:
+		return 1
+	case g.Across:
+		return columns - g.Zones.Lost
+	}
+	return g.Zones.Lost + 1
+}
+
 // need is how many of a column's voters are asked for. A column without any is never won.
 func (g Grid) need(column int) int {
-	if g.Across {
-		return 1
+	down := column - 1
+	if g.Rows == 0 {
+		down = min(g.Zones.Down, down)
 	}
-	return max(1, column)
+	if g.Across {
+		return max(1, column-down)
+	}
+	return max(1, down+1)
 }
 
-// agreed is what all columns have reached, or the best one.
-func (g Grid) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) (v uint64) {
+// agreed is what enough columns have reached.
+func (g Grid) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
 	var room [16]protocol.MemberID
-	columns := g.columns(len(ids))
+	var fixed [16]uint64
+	has, columns := fixed[:0], g.columns(len(ids))
 	for i := range columns {
 		c := column(room[:], ids, i, columns)
-		has := agreed(c, g.need(len(c)), reached)
-		switch {
-		case i == 0:
-			v = has
-		case g.Across:
-			v = min(v, has)
-		default:
-			v = max(v, has)
-		}
+		has = insert(has, agreed(c, g.need(len(c)), reached))
 	}
-	return v
+	return highest(has, g.of(columns))
 }
 
-// count adds up how the columns stand: all of them have to be won, or one.
+// count adds up how the columns stand.
 func (g Grid) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
 	var room [16]protocol.MemberID
 	columns := g.columns(len(ids))
@@ -59,11 +83,7 @@ func (g Grid) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answ
 		c := column(room[:], ids, i, columns)
 		results[count(c, g.need(len(c)), answer)]++
 	}
-	need := 1
-	if g.Across {
-		need = columns
-	}
-	switch {
+	switch need := g.of(columns); {
 	case results[Won] >= need:
 		return Won
 	case results[Won]+results[Open] < need:

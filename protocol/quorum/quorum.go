@@ -12,7 +12,7 @@ type Set struct {
 	Outgoing []protocol.MemberID
 	// Need is how many of each half decide; 0: a majority.
 	Need int
-	// Grid, if it has rows, takes the place of Need.
+	// Grid, if there is one, takes the place of Need.
 	Grid Grid
 }
 
@@ -53,7 +53,7 @@ func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
 }
 
 func (s Set) agreed(ids []protocol.MemberID, reached func(protocol.MemberID) uint64) uint64 {
-	if s.Grid.Rows > 0 {
+	if s.Grid.on() {
 		return s.Grid.agreed(ids, reached)
 	}
 	return agreed(ids, s.need(len(ids)), reached)
@@ -67,16 +67,24 @@ func agreed(ids []protocol.MemberID, need int, reached func(protocol.MemberID) u
 	var fixed [16]uint64
 	sorted := fixed[:0]
 	for _, id := range ids {
-		v := reached(id)
-		sorted = append(sorted, v)
-		i := len(sorted) - 1
-		for ; i > 0 && sorted[i-1] > v; i-- {
-			sorted[i] = sorted[i-1]
-		}
-		sorted[i] = v
+		sorted = insert(sorted, reached(id))
 	}
-	return sorted[len(sorted)-need]
+	return highest(sorted, need)
 }
+
+// insert adds a value to an ascending list.
+func insert(sorted []uint64, v uint64) []uint64 {
+	sorted = append(sorted, v)
+	i := len(sorted) - 1
+	for ; i > 0 && sorted[i-1] > v; i-- {
+		sorted[i] = sorted[i-1]
+	}
+	sorted[i] = v
+	return sorted
+}
+
+// highest is the value that so many in an ascending list have reached.
+func highest(sorted []uint64, need int) uint64 { return sorted[len(sorted)-need] }
 
 // Answer is what is known of one voter's vote.
 type Answer uint8
@@ -127,7 +135,7 @@ func (s Set) Covered(is func(protocol.MemberID) bool) bool {
 }
 
 func (s Set) count(ids []protocol.MemberID, answer func(protocol.MemberID) Answer) Result {
-	if s.Grid.Rows > 0 {
+	if s.Grid.on() {
 		return s.Grid.count(ids, answer)
 	}
 	return count(ids, s.need(len(ids)), answer)

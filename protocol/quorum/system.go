@@ -16,6 +16,8 @@ type System struct {
 	elect, decide int
 	// rows, if > 0, puts voters into a [Grid]: one of each column elects, and a whole column decides.
 	rows int
+	// zones, if there are some, puts voters into a [Grid] of these.
+	zones Zones
 }
 
 // Sizes is the system in which any elect voters elect, and any decide voters decide.
@@ -24,18 +26,36 @@ func Sizes(elect, decide int) System { return System{elect: elect, decide: decid
 // InGrid is the system of a grid with columns of at least so many voters.
 func InGrid(rows int) System { return System{rows: rows} }
 
+// InZones is the system of voters in zones. What it is for is explained on the page of WPaxos.
+func InZones(z Zones) System { return System{zones: z} }
+
 // Configured is the system that settings ask for. The error is a [*FitError].
 func Configured(s *protocol.Settings) (System, error) {
-	y := System{s.ReadQuorum, s.WriteQuorum, s.GridRows}
-	if y.rows < 0 || y.elect < 0 || y.decide < 0 || (y.elect == 0) != (y.decide == 0) || y.rows > 0 && y.elect > 0 {
+	y := System{s.ReadQuorum, s.WriteQuorum, s.GridRows, Zones{s.Zones, s.ZonesLost, s.ZoneDown}}
+	if !y.valid() {
 		return y, &FitError{System: y, Why: NoSystem}
 	}
 	return y, nil
 }
 
-// Parse reads what String writes: "majority", "ELECT/DECIDE" as in 4/2, "grid:ROWS" as in grid:2. "" are
-// majorities too. The error is a [*TextError].
+// valid reports whether the numbers make one system.
+func (y System) valid() bool {
+	z, kinds := y.zones, 0
+	for _, is := range [...]bool{y.elect > 0, y.rows > 0, z.Count > 0} {
+		if is {
+			kinds++
+		}
+	}
+	return y.rows >= 0 && y.elect >= 0 && y.decide >= 0 && (y.elect == 0) == (y.decide == 0) && kinds <= 1 &&
+		z.Count >= 0 && z.Lost >= 0 && z.Down >= 0 && (z.Lost < z.Count || z == Zones{})
+}
+
+// Parse reads what String writes: "majority", "ELECT/DECIDE" as in 4/2, "grid:ROWS" as in grid:2,
+// "zones:COUNT/LOST/DOWN" as in zones:3/0/1. "" are majorities too. The error is a [*TextError].
 func Parse(text string) (System, error) {
+	if zones, is := strings.CutPrefix(text, "zones:"); is {
+		return parseZones(text, strings.Split(zones, "/"))
+	}
 	rows, grid := strings.CutPrefix(text, "grid:")
 	elect, decide, sizes := strings.Cut(text, "/")
 	y := System{}
@@ -48,6 +68,20 @@ func Parse(text string) (System, error) {
 		y = Sizes(number(elect), number(decide))
 	}
 	if y.rows > 0 || y.elect > 0 && y.decide > 0 {
+		return y, nil
+	}
+	return System{}, &TextError{text}
+}
+
+func parseZones(text string, words []string) (System, error) {
+	var n [3]int
+	for i, word := range words {
+		if i == len(n) || number(word) == 0 && word != "0" {
+			return System{}, &TextError{text}
+		}
+		n[i] = number(word)
+	}
+	if y := InZones(Zones{n[0], n[1], n[2]}); len(words) == len(n) && n[0] > 0 && y.valid() {
 		return y, nil
 	}
 	return System{}, &TextError{text}
@@ -68,13 +102,15 @@ func number(s string) int {
 type TextError struct{ Text string }
 
 func (e *TextError) Error() string {
-	return fmt.Sprintf("quorums %q: want majority, ELECT/DECIDE as in 4/2, or grid:ROWS as in grid:2", e.Text)
+	return fmt.Sprintf("quorums %q: want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1, where LOST is below COUNT", e.Text)
 }
 
 func (y System) String() string {
 	switch {
 	case y.rows > 0:
 		return "grid:" + strconv.Itoa(y.rows)
+	case y.zones.Count > 0:
+		return fmt.Sprintf("zones:%d/%d/%d", y.zones.Count, y.zones.Lost, y.zones.Down)
 	case y.Majority():
 		return majorityText
 	}
@@ -87,17 +123,18 @@ func (y System) Majority() bool { return y == System{} }
 // Set asks for the system in settings.
 func (y System) Set(s *protocol.Settings) {
 	s.ReadQuorum, s.WriteQuorum, s.GridRows = y.elect, y.decide, y.rows
+	s.Zones, s.ZonesLost, s.ZoneDown = y.zones.Count, y.zones.Lost, y.zones.Down
 }
 
 // Elects is which of a set's voters are a quorum of phase 1: they promise.
 func (y System) Elects(s Set) Set {
-	s.Need, s.Grid = y.elect, Grid{y.rows, true}
+	s.Need, s.Grid = y.elect, y.grid(true)
 	return s
 }
 
 // Decides is which of a set's voters are a quorum of phase 2: they accept.
 func (y System) Decides(s Set) Set {
-	s.Need, s.Grid = y.decide, Grid{y.rows, false}
+	s.Need, s.Grid = y.decide, y.grid(false)
 	return s
 }
 
@@ -112,7 +149,7 @@ const (
 	TooLarge
 	// DoNotMeet: there are voters that elect and others that decide.
 	DoNotMeet
-	// TooFew: there are fewer voters than a column has.
+	// TooFew: there are fewer voters than a column has, or than there are zones.
 	TooFew
 )
 
@@ -132,9 +169,12 @@ func (e *FitError) Error() string {
 		return fmt.Sprintf("quorums %s: of %d voters, %d can elect a leader that hears of nobody among the %d that decide; the sum has to be more than %d",
 			y, e.Voters, y.elect, y.decide, e.Voters)
 	case TooFew:
+		if y.rows == 0 {
+			return fmt.Sprintf("quorums %s: there are %d voters", y, e.Voters)
+		}
 		return fmt.Sprintf("quorums %s: %d voters are no column of %d", y, e.Voters, y.rows)
 	}
-	return fmt.Sprintf("quorums: %d elect, %d decide and %d rows are no system", y.elect, y.decide, y.rows)
+	return fmt.Sprintf("quorums: %d elect, %d decide, %d rows and zones %v are no system", y.elect, y.decide, y.rows, y.zones)
 }
 
 // Fits reports whether the system does for so many voters, with a [*FitError] if not: then there are quorums, and
@@ -142,9 +182,9 @@ func (e *FitError) Error() string {
 func (y System) Fits(voters int) error {
 	why := Why(0)
 	switch {
-	case y.rows > voters:
+	case y.rows > voters, y.zones.Count > voters:
 		why = TooFew
-	case y.rows > 0 || y.Majority():
+	case y.rows > 0 || y.zones.Count > 0 || y.Majority():
 	case y.elect > voters || y.decide > voters:
 		why = TooLarge
 	case y.elect+y.decide <= voters:
@@ -159,16 +199,17 @@ func (y System) Fits(voters int) error {
 // Carries reports whether every quorum of phase 2 of the old voters, without those that leave, meets every quorum of
 // phase 1 of the next ones. So whoever is elected by the next ones meets somebody that has what the old ones decided.
 func (y System) Carries(old, next []protocol.MemberID) bool {
-	if y.rows > 0 {
-		columns := y.grid().columns(len(old))
-		elects := y.Elects(Set{Incoming: next})
+	switch {
+	case y.rows > 0:
+		columns := y.grid(false).columns(len(old))
 		for i := range columns {
-			decided := column(nil, old, i, columns)
-			if !elects.Covered(func(id protocol.MemberID) bool { return has(decided, id) }) {
+			if !y.meets(column(nil, old, i, columns), next) {
 				return false
 			}
 		}
 		return true
+	case y.zones.Count > 0:
+		return y.zonesCarry(old, next)
 	}
 	stay := y.Decides(Set{}).need(len(old))
 	for _, id := range old {
@@ -179,4 +220,38 @@ func (y System) Carries(old, next []protocol.MemberID) bool {
 	return stay+y.Elects(Set{}).need(len(next)) > len(next)
 }
 
-func (y System) grid() Grid { return Grid{Rows: y.rows} }
+// meets reports whether all that the next voters can elect by have one of these members.
+func (y System) meets(decided, next []protocol.MemberID) bool {
+	return y.Elects(Set{Incoming: next}).Covered(func(id protocol.MemberID) bool { return has(decided, id) })
+}
+
+// fewToTry is of how many voters in zones all sets are tried. With more voters none are carried over.
+const fewToTry = 12
+
+func (y System) zonesCarry(old, next []protocol.MemberID) bool {
+	if len(old) > fewToTry {
+		return false
+	}
+	decides := y.Decides(Set{Incoming: old})
+	var some []protocol.MemberID
+	for mask := range 1 << len(old) {
+		some = some[:0]
+		for i, id := range old {
+			if mask>>i&1 == 1 {
+				some = append(some, id)
+			}
+		}
+		won := decides.Vote(func(id protocol.MemberID) Answer {
+			if has(some, id) {
+				return Granted
+			}
+			return Refused
+		})
+		if won == Won && !y.meets(some, next) {
+			return false
+		}
+	}
+	return true
+}
+
+func (y System) grid(across bool) Grid { return Grid{y.rows, y.zones, across} }

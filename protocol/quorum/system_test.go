@@ -27,6 +27,20 @@ func dumbQuorum(y System, n int, mask uint, elects bool) bool {
 		}
 		return elects && all || !elects && whole
 	}
+	if z := y.zones; z.Count > 0 {
+		won := 0
+		for c := range z.Count {
+			in, of := 0, 0
+			for i := c; i < n; i += z.Count {
+				of++
+				in += int(mask >> i & 1)
+			}
+			if down := min(z.Down, of-1); of > 0 && (elects && in >= of-down || !elects && in > down) {
+				won++
+			}
+		}
+		return elects && won >= z.Count-z.Lost || !elects && won > z.Lost
+	}
 	need := n/2 + 1
 	switch {
 	case y.Majority():
@@ -53,6 +67,11 @@ func systems(n int) []System {
 		for b := 1; b <= n; b++ {
 			all = append(all, Sizes(a, b))
 		}
+		for lost := range a {
+			for down := range 3 {
+				all = append(all, InZones(Zones{a, lost, down}))
+			}
+		}
 	}
 	return all
 }
@@ -77,13 +96,13 @@ func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 				}
 			}
 			err := y.Fits(n)
-			require.Equal(t, meet && some[0] && some[1] && y.rows <= n, err == nil, "%s of %d: %v", y, n, err)
+			require.Equal(t, meet && some[0] && some[1] && y.rows <= n && y.zones.Count <= n, err == nil, "%s of %d: %v", y, n, err)
 			if err == nil {
 				fit++
 			}
 		}
 	}
-	require.Equal(t, 35+84, fit, "seven majorities, 28 grids, and sizes")
+	require.Equal(t, 35+84+252, fit, "seven majorities, 28 grids, sizes, and zones")
 }
 
 // Vote, Agreed and Covered say the same as one who looks at every set.
@@ -272,7 +291,7 @@ func TestJointGrids(t *testing.T) {
 
 func TestNobodyDecidesNothingInAGrid(t *testing.T) {
 	for _, across := range []bool{true, false} {
-		s := Set{Grid: Grid{2, across}}
+		s := Set{Grid: Grid{Rows: 2, Across: across}}
 		require.Zero(t, s.Agreed(func(protocol.MemberID) uint64 { return 7 }))
 		require.Equal(t, Lost, s.Vote(func(protocol.MemberID) Answer { return Granted }))
 	}
@@ -289,13 +308,13 @@ func TestSystemsInWords(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, y, set)
 	}
-	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half", "99999/1"} {
+	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half", "99999/1", "zones:", "zones:3", "zones:3/1", "zones:0/0/0", "zones:2/2/0", "zones:3/x/0", "zones:3/0/1/0"} {
 		_, err := Parse(text)
 		var wrong *TextError
 		require.ErrorAs(t, err, &wrong, text)
 		require.ErrorContains(t, err, text)
 	}
-	for _, s := range []protocol.Settings{{ReadQuorum: 3}, {WriteQuorum: 3}, {GridRows: -1}, {GridRows: 2, ReadQuorum: 3, WriteQuorum: 3}, {ReadQuorum: -1, WriteQuorum: 2}} {
+	for _, s := range []protocol.Settings{{ReadQuorum: 3}, {WriteQuorum: 3}, {GridRows: -1}, {GridRows: 2, ReadQuorum: 3, WriteQuorum: 3}, {ReadQuorum: -1, WriteQuorum: 2}, {ZonesLost: 1}, {Zones: 2, ZonesLost: 2}, {Zones: 2, GridRows: 2}, {Zones: 2, ZoneDown: -1}} {
 		_, err := Configured(&s)
 		var wrong *FitError
 		require.ErrorAs(t, err, &wrong)
@@ -314,6 +333,7 @@ func TestWhatDoesNotFitSaysWhy(t *testing.T) {
 		{Sizes(4, 2), 3, TooLarge, "quorums 4/2: there are 3 voters"},
 		{Sizes(1, 4), 3, TooLarge, "quorums 1/4: there are 3 voters"},
 		{InGrid(3), 2, TooFew, "quorums grid:3: 2 voters are no column of 3"},
+		{InZones(Zones{3, 1, 0}), 2, TooFew, "quorums zones:3/1/0: there are 2 voters"},
 	} {
 		var wrong *FitError
 		require.ErrorAs(t, c.y.Fits(c.n), &wrong)

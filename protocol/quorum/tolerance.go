@@ -1,6 +1,9 @@
 package quorum
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Tolerance is what a [System] bears with so many voters.
 type Tolerance struct {
@@ -17,13 +20,29 @@ type Tolerance struct {
 // Tolerates is what the system bears. The system has to fit so many voters.
 func (y System) Tolerates(voters int) Tolerance {
 	t := Tolerance{System: y, Voters: voters}
-	if y.rows > 0 { // a column is dead with one voter, and the smallest one when all of them are
-		columns := y.grid().columns(voters)
-		t.Decide, t.Heal = columns-1, voters/columns-1
+	if y.grid(false).on() {
+		t.Decide, t.Heal = y.grid(false).tolerates(voters), y.grid(true).tolerates(voters)
 		return t
 	}
 	t.Decide, t.Heal = voters-y.Decides(Set{}).need(voters), voters-y.Elects(Set{}).need(voters)
 	return t
+}
+
+// tolerates is how many of so many voters may be down, whichever they are: one less than it takes to leave too few columns, the
+// weakest ones first.
+func (g Grid) tolerates(voters int) int {
+	columns := g.columns(voters)
+	var costs []int // of each column, until it is dead
+	for i := range columns {
+		of := (voters - i + columns - 1) / columns
+		costs = append(costs, of-g.need(of)+1)
+	}
+	slices.Sort(costs)
+	down := -1
+	for _, cost := range costs[:columns-g.of(columns)+1] {
+		down += cost
+	}
+	return down
 }
 
 // Survives is how many voters may crash, whichever they are, without an acknowledged write being lost and with the
