@@ -222,7 +222,7 @@ func (e *Execution) transfer(v *MemberView) (step ExecutionStep) {
 		return step
 	}
 	step.Done = true
-	if e.cfg.Leaders == protocol.LeadersSpread {
+	if e.cfg.Leaders.Apart() {
 		step.Stay = leader
 		return step
 	}

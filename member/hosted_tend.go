@@ -92,17 +92,17 @@ func (h *Hosted) tend() {
 	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
 	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
 	to := preferred
-	if h.stays {
+	if h.stays || !h.cfg.Leaders.Moves() {
 		to = 0
 	}
 	if to = h.mover.Next(now, timeout, st, to); to != 0 {
 		h.Step(protocol.Transfer{To: to})
 	}
+	if st.Term == 0 && preferred == h.cfg.Self && (turn > 0 || !h.cfg.Leaders.Moves()) {
+		h.Step(protocol.Stand{})
+	}
 	if turn == 0 {
 		return
-	}
-	if st.Term == 0 && preferred == h.cfg.Self {
-		h.Step(protocol.Stand{})
 	}
 	if to := h.search.Next(now, h.cfg.Election, st.Leader != 0, siblings.Status(0)); to != 0 {
 		h.host.AskMissing(to)

@@ -57,7 +57,7 @@ func (l *StopHandover) Next(v *MemberView, up func(protocol.MemberID) bool) (giv
 	prefer, left := protocol.MemberID(0), true
 	for i, st := range v.Instances {
 		to := Successor(st, prefer, up)
-		if i == 0 && l.Config.Leaders != protocol.LeadersSpread {
+		if i == 0 && !l.Config.Leaders.Apart() {
 			if prefer = st.Leader; st.Role == protocol.Leader {
 				prefer = to
 			}

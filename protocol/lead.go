@@ -13,7 +13,15 @@ const (
 	LeadersTogether Leaders = "together"
 	// LeadersSpread: the instances take turns among the voters.
 	LeadersSpread Leaders = "spread"
+	// LeadersBegin: they take turns when they begin. Later whoever leads an instance is as good as another.
+	LeadersBegin Leaders = "begin"
 )
+
+// Moves reports whether an instance goes back to who is preferred.
+func (l Leaders) Moves() bool { return l != LeadersBegin }
+
+// Apart reports whether instances are to have different leaders, and stay with them when the first one moves.
+func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin }
 
 // Preferred is the voter that should lead an instance while that voter is well; 0: nobody is
 // preferred. voters are sorted. turn is the instance's place among those in force, from 0 (ids
@@ -21,7 +29,7 @@ const (
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:
-	case l == LeadersSpread:
+	case l.Apart():
 		return voters[turn%len(voters)]
 	case l == LeadersTogether && slices.Contains(voters, first):
 		return first
@@ -49,7 +57,7 @@ func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	switch {
 	case !found:
 		return n
-	case l != LeadersSpread || n < 2:
+	case !l.Apart() || n < 2:
 		return at
 	}
 	after := (at + n - turn%n) % n // how far after the preferred one

@@ -95,6 +95,9 @@ type Settings struct {
 	ReadQuorum, WriteQuorum, GridRows int
 	Zones, ZonesLost, ZoneDown        int
 
+	// Stealing says when groups of keys change their owners, in a protocol in which they do. Default DefaultStealing.
+	Stealing Stealing
+
 	// Relays is the number of groups into which whoever proposes puts the others. It reaches each group by one
 	// of its members. 0: none, it sends to all. Members may differ in it.
 	Relays int
@@ -146,6 +149,9 @@ func (s Settings) WithDefaults() (Settings, error) {
 	if s.Placement == "" {
 		s.Placement = PlacementCopy
 	}
+	if (s.Stealing == Stealing{}) {
+		s.Stealing = DefaultStealing
+	}
 	return s, s.check()
 }
 
@@ -161,10 +167,13 @@ func (s *Settings) check() error {
 		return &SettingsError{Detail: fmt.Sprintf("SkipWait %s is negative", s.SkipWait)}
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
-	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread:
+	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread && s.Leaders != LeadersBegin:
 		return &SettingsError{Detail: fmt.Sprintf("unknown leaders %q", s.Leaders)}
 	case s.Stagger < 0 || s.Stagger > s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", s.Stagger)}
+	}
+	if err := s.Stealing.check(); err != nil {
+		return err
 	}
 	return s.checkPlacement()
 }

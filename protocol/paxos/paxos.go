@@ -142,10 +142,14 @@ func (s *Paxos) take(in protocol.Input) {
 		s.unsendable(in)
 	case protocol.Transfer:
 		s.transfer(in)
+	case protocol.Stand:
+		if s.ballot == 0 && s.leader == 0 && s.role == protocol.Follower {
+			s.elect(false)
+		}
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}
-	// Instances of a woven log have inputs of their own. There are none here.
+	// Instances of a woven log have more inputs of their own, which mean nothing here.
 }
 
 var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
@@ -250,6 +254,14 @@ func (s *Paxos) preparers() quorum.Set {
 
 // acceptors are those that accept, in phase 2.
 func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
+
+// Leads is the ballot under which this member leads; 0: it does not.
+func (s *Paxos) Leads() Ballot {
+	if s.role != protocol.Leader {
+		return 0
+	}
+	return s.ballot
+}
 
 // Status is protocol.Core's.
 func (s *Paxos) Status() protocol.Status {

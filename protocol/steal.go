@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/wpaxos.md). The zero
+// value is the default. Members may differ in it.
+type Stealing struct {
+	Policy StealPolicy
+	// After is how many commands and reads it takes, 1…MaxStealAfter; what that means depends on the policy.
+	After int
+}
+
+// StealPolicy is how an owner finds out who should own a group in its place.
+type StealPolicy string
+
+// The policies.
+const (
+	// StealNever: only who misses an owner takes its groups.
+	StealNever StealPolicy = "never"
+	// StealConsecutive: a zone goes on to ask, After times, and no other zone does in between.
+	StealConsecutive StealPolicy = "consecutive"
+	// StealMajority: of After questions more than half are of one zone.
+	StealMajority StealPolicy = "majority"
+	// StealAverage: more than two thirds of the questions are of one zone, by a moving average in which a question counts
+	// 1/After of all that were before it. With half of them groups of two zones that ask in turns would go to and fro.
+	StealAverage StealPolicy = "average"
+)
+
+// MaxStealAfter bounds Stealing.After.
+const MaxStealAfter = 1 << 20
+
+// DefaultStealing is what the zero Stealing means.
+var DefaultStealing = Stealing{StealMajority, 64}
+
+// ParseStealing reads what String writes: "never", or "POLICY:AFTER" as in majority:64. "" is the default. The error is a
+// [*SettingsError].
+func ParseStealing(text string) (Stealing, error) {
+	if text == "" {
+		return Stealing{}, nil
+	}
+	policy, after, numbered := strings.Cut(text, ":")
+	s := Stealing{Policy: StealPolicy(policy)}
+	if numbered {
+		n, err := strconv.ParseUint(after, 10, 32)
+		if err != nil || n == 0 {
+			return s, stealError(text)
+		}
+		s.After = int(n)
+	}
+	return s, s.check()
+}
+
+func stealError(text string) error {
+	return &SettingsError{fmt.Sprintf("stealing %q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text, MaxStealAfter)}
+}
+
+// String is what ParseStealing reads.
+func (s Stealing) String() string {
+	switch {
+	case s == Stealing{}:
+		return DefaultStealing.String()
+	case s.Policy == StealNever:
+		return string(StealNever)
+	}
+	return fmt.Sprintf("%s:%d", s.Policy, s.After)
+}
+
+func (s Stealing) check() error {
+	ok := s.After > 0 && s.After <= MaxStealAfter
+	switch s.Policy {
+	case StealConsecutive, StealMajority, StealAverage:
+	case StealNever:
+		ok = s.After == 0
+	default:
+		ok = s == Stealing{}
+	}
+	if !ok {
+		return stealError(fmt.Sprintf("%s:%d", s.Policy, s.After))
+	}
+	return nil
+}
