@@ -262,9 +262,9 @@ func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 // holders says whether enough voters of a configuration have a body: of one that is just committed (fresh), or of any.
 func (net *Net) holders(c *protocol.Config, fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	set := quorum.Of(c)
-	if net.GridRows > 0 { // bodies are whole
+	if !net.Grid.Majority() { // bodies are whole
 		return func(_, _ int, form func(protocol.MemberID) protocol.Form) bool {
-			return quorum.InGrid(net.GridRows).Elects(set).Covered(func(id protocol.MemberID) bool { return form(id) == protocol.FormWhole })
+			return net.Grid.Elects(set).Covered(func(id protocol.MemberID) bool { return form(id) == protocol.FormWhole })
 		}
 	}
 	set.Need = net.WriteQuorum

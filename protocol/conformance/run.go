@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Pace is how far the suite moves clocks at a tick. Cores under test should have a
@@ -28,8 +29,9 @@ type Options struct {
 	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking anybody.
 	Leases bool
-	// ReadQuorum, WriteQuorum and GridRows are the protocol's, where quorums are no majorities.
-	ReadQuorum, WriteQuorum, GridRows int
+	// ReadQuorum and WriteQuorum are the protocol's, where quorums are no majorities; or Grid is, where voters stand in one.
+	ReadQuorum, WriteQuorum int
+	Grid                    quorum.System
 	// OneVoter: one voter comes or goes at a time.
 	OneVoter bool
 	// Skips: no-ops may be decided that nobody voted for. Reads need not see them.

@@ -157,6 +157,11 @@ func (s *Paxos) elect(forced bool) {
 func (s *Paxos) prepare() {
 	s.prop.begin(s.ballot, s.log.Last())
 	s.lead.open = 0
+	if s.cfg.Mutant == MutantLeadUnasked && s.lead.forced {
+		s.prop.settle()
+		s.becomeLeader(nil)
+		return
+	}
 	s.tendPrepare()
 	s.tally()
 }

@@ -19,6 +19,7 @@ var flexible = []struct {
 }{
 	{quorum.Sizes(4, 2), 5}, {quorum.Sizes(2, 4), 5}, {quorum.Sizes(3, 1), 3}, {quorum.Sizes(1, 3), 3},
 	{quorum.InGrid(2), 4}, {quorum.InGrid(2), 6}, {quorum.InGrid(3), 6},
+	{quorum.InZones(quorum.Zones{Count: 3, Lost: 1}), 5}, {quorum.InZones(quorum.Zones{Count: 2, Down: 1}), 5},
 }
 
 // Random clusters under faults, with quorums that are no majorities. Members come and go as far as the quorums let them.
@@ -37,7 +38,10 @@ func TestFlexibleQuorums(t *testing.T) {
 				t.Parallel()
 				var s protocol.Settings
 				f.quorums.Set(&s)
-				o := conformance.Options{Members: f.members, ReadQuorum: s.ReadQuorum, WriteQuorum: s.WriteQuorum, GridRows: s.GridRows}
+				o := conformance.Options{Members: f.members, ReadQuorum: s.ReadQuorum, WriteQuorum: s.WriteQuorum}
+				if s.ReadQuorum == 0 {
+					o.Grid = f.quorums
+				}
 				for seed := range uint64(6) {
 					o.Bodies = int(seed % 2 * 500)
 					if what := hunt(f.quorums.Set, o, seed); what != "" {

@@ -25,6 +25,7 @@ const (
 	MutantElectTooFew        protocol.Mutant = "paxos-elect-too-few"
 	MutantCommitLate         protocol.Mutant = "paxos-commit-late"
 	MutantChangeUnasked      protocol.Mutant = "paxos-change-unasked"
+	MutantLeadUnasked        protocol.Mutant = "paxos-lead-unasked"
 )
 
 // Mutants lists all of them.
@@ -48,6 +49,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable"},
 	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer"},
 	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantLeadUnasked, Does: "a member to which leadership is handed over leads without promises"},
 	{Name: MutantCommitLate, Does: "a member drops decided entries if it hears with them that what it accepted before is decided"},
 }
 

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -218,6 +219,15 @@ func (y System) Carries(old, next []protocol.MemberID) bool {
 		}
 	}
 	return stay+y.Elects(Set{}).need(len(next)) > len(next)
+}
+
+// Zone is where a voter stands: its zone if there are zones, else a place of its own.
+func (y System) Zone(voters []protocol.MemberID, id protocol.MemberID) int {
+	at, _ := slices.BinarySearch(voters, id)
+	if y.zones.Count > 0 {
+		return at % y.zones.Count
+	}
+	return at
 }
 
 // meets reports whether all that the next voters can elect by have one of these members.
