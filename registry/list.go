@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
+	"github.com/braidlog/braid/protocol/wpaxos"
 )
 
 // raftCore is Raft with its placements.
@@ -78,6 +79,15 @@ var epaxosCore = &Core{
 	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return epaxos.New(s, rec) },
 }
 
+// wpaxosCore is one group of keys of WPaxos: multi-Paxos whose leader hands the group over to who asks for it.
+var wpaxosCore = &Core{
+	Name:  "wpaxos",
+	Codec: paxos.Codec,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
+	Mutants: wpaxos.Mutants[:],
+	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },
+}
+
 // always is what no settings change.
 func always(derive func(protocol.Config) protocol.Derived) func(protocol.EpochSettings, protocol.Config) protocol.Derived {
 	return func(_ protocol.EpochSettings, first protocol.Config) protocol.Derived { return derive(first) }
@@ -141,6 +151,12 @@ var list = []*Protocol{
 	{
 		Name: "epaxos", Does: "every member proposes, and only commands of a key are in order", Core: epaxosCore,
 		Orders:     []order.Kind{order.KindSingle},
+		Placements: []protocol.Placement{protocol.PlacementCopy},
+		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
+	},
+	{
+		Name: "wpaxos", Does: "a log and an owner for each share of the keys, which moves to who uses them", Core: wpaxosCore,
+		Orders:     []order.Kind{order.KindKeyed},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
 		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
 	},

@@ -44,6 +44,8 @@ type Core struct {
 	// ByKey says that commands are ordered only where they have a key in common. Members' logs differ, but for that
 	// order: at an index they have as much, and perhaps not the same. Judges ask.
 	ByKey bool
+	// Roams says that an instance's leader hands it over to who asks for its commands ([protocol.Settings.Stealing]).
+	Roams bool
 	// Fixed says that the members of a cluster do not change.
 	Fixed bool
 	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
@@ -121,7 +123,9 @@ func Serving() []string { return names((*Protocol).Serves) }
 
 // Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and those
 // that order only commands with a key in common.
-func Mapping() []string { return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey }) }
+func Mapping() []string {
+	return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey || p.Keyed("") })
+}
 
 func names(keep func(*Protocol) bool) (names []string) {
 	for _, p := range list {
@@ -160,6 +164,16 @@ func (p *Protocol) CheckRelays(groups int) error {
 		return &RangeError{What: "relays", Is: groups, Most: MaxRelays}
 	}
 	return nil
+}
+
+// CheckStealing reports whether the protocol's instances can be stolen as [protocol.ParseStealing] reads it; "" is the
+// default. The error is a [*ChoiceError] or a [*protocol.SettingsError].
+func (p *Protocol) CheckStealing(wish string) error {
+	if wish != "" && !p.Core.Roams {
+		return &ChoiceError{Protocol: p.Name, What: "stealing", Wish: wish, May: []string{string(protocol.StealNever)}}
+	}
+	_, err := protocol.ParseStealing(wish)
+	return err
 }
 
 func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {

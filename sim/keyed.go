@@ -22,6 +22,12 @@ func (s *Settings) drawKeyed(d chance) {
 		return
 	}
 	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
+	if s.protocol.Core.Roams {
+		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.below(2)]
+		s.Core.Stealing = protocol.Stealing{
+			Policy: [...]protocol.StealPolicy{protocol.StealConsecutive, protocol.StealMajority, protocol.StealAverage}[d.below(3)], After: 1 + d.below(12),
+		}
+	}
 	s.Keys += d.below(2 * s.Instances)
 	if d.yes(0.5) { // one group may have all the work while others are idle
 		s.Load.Hot *= d.share()

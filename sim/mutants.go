@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/paxos"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/protocol/slotpaxos"
+	"github.com/braidlog/braid/protocol/wpaxos"
 	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
@@ -136,6 +137,9 @@ func NewHunt(m Mutant) Hunt {
 	}
 	if m.Name == string(paxos.MutantElectTooFew) || m.Name == string(paxos.MutantISSElectTooFew) {
 		h.Nodes, h.Quorums = 5, "4/2"
+	}
+	if m.Name == string(wpaxos.MutantElectTooFew) {
+		h.Nodes, h.Quorums = 5, "zones:2/0/1"
 	}
 	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
 		h.Placement, h.Nodes = string(protocol.PlacementCode), 5

@@ -25,6 +25,7 @@ const (
 	multiPaxos      = "multi-paxos"
 	iss             = "iss"
 	byKey           = "epaxos"
+	wPaxos          = "wpaxos"
 )
 
 // defaultInstances is how many instances are woven if the options do not say. maxInstances is how

@@ -203,7 +203,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		change func(*Campaign)
 		want   string
 	}{
-		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos slotpaxos]`},
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos wpaxos slotpaxos]`},
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},

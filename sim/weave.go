@@ -66,7 +66,7 @@ func (s *Settings) drawWeave(d chance) {
 func (s *Settings) describeWeave() string {
 	switch {
 	case s.Keyed:
-		return fmt.Sprintf("%d groups, leaders %q\n", s.Instances, s.Core.Leaders)
+		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, s.Core.Stealing)
 	case !s.woven():
 		return ""
 	}

@@ -54,7 +54,7 @@ func TestSimSaysHowToReplayAFailure(t *testing.T) {
 
 func TestSimWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--protocol paxos", `protocol "paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos slotpaxos]`},
+		{"--protocol paxos", `protocol "paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos wpaxos slotpaxos]`},
 		{"--nodes 0", "0 nodes: want 1 … 9"},
 		{"--placement rows", "there is: copy, code"},
 		{"--protocol craft --placement copy", "there is: code"},
