@@ -189,6 +189,7 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 	case PlacementRS:
 		c.MaxK = o.CodeK
 	}
+	c.Stealing, _ = protocol.ParseStealing(o.Stealing) // complete has seen it
 	o.quorums().Set(&c)
 	p := registry.Find(o.Protocol)
 	if p.Quorums != nil {

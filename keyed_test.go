@@ -24,10 +24,14 @@ type keyedCluster struct {
 	dirs    [3]string
 	nodes   [3]*braid.Node
 	groups  [3][]*counts
+	// protocol and stealing are options.
+	protocol, stealing string
 }
 
-func newKeyedCluster(t *testing.T) *keyedCluster {
-	c := &keyedCluster{t: t}
+func newKeyedCluster(t *testing.T) *keyedCluster { return newGroupedCluster(t, "multi-raft", "") }
+
+func newGroupedCluster(t *testing.T, protocol, stealing string) *keyedCluster {
+	c := &keyedCluster{t: t, protocol: protocol, stealing: stealing}
 	for i := range c.dirs {
 		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})
 		c.dirs[i] = t.TempDir()
@@ -47,7 +51,7 @@ func newKeyedCluster(t *testing.T) *keyedCluster {
 
 func (c *keyedCluster) options(i int) braid.Options {
 	return braid.Options{
-		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: "multi-raft",
+		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: c.protocol, Stealing: c.stealing, Instances: 3,
 		ListenPeer: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, SnapshotBytes: 20_000, KeepLogBytes: 1,
 		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -126,17 +130,65 @@ func (c *keyedCluster) require(member int, to uint64) {
 
 // Each group has a leader on another member, commands go to the group of their key, and a member
 // that was away for longer than the logs, or that starts again, has all of them.
-func TestGroupsOfKeys(t *testing.T) {
-	c := newKeyedCluster(t)
-	require.Eventually(t, func() bool {
-		var leaders []braid.MemberID
-		s := c.nodes[0].Status()
-		for i := range s.Instances {
-			leaders = append(leaders, s.Instances[i].Leader)
+func TestGroupsOfKeys(t *testing.T) { testGroupsOfKeys(t, newKeyedCluster(t)) }
+
+// The same with groups of multi-Paxos that move to who uses them: here everybody does.
+func TestGroupsThatMove(t *testing.T) {
+	testGroupsOfKeys(t, newGroupedCluster(t, "wpaxos", "consecutive:4"))
+}
+
+// leaders are the leaders of all groups, as a member knows them.
+func (c *keyedCluster) leaders(member int) (ids []braid.MemberID) {
+	s := c.nodes[member].Status()
+	for i := range s.Instances {
+		ids = append(ids, s.Instances[i].Leader)
+	}
+	return ids
+}
+
+// Groups begin on all members. Then one member alone asks, and gets all of them. When it stops, the others take them.
+func TestGroupsAreStolen(t *testing.T) {
+	c := newGroupedCluster(t, "wpaxos", "majority:8")
+	ask := func(member int, from uint64) {
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		defer cancel()
+		for key := from; key < from+30; key++ {
+			for {
+				_, err := c.nodes[member].ProposeWith(ctx, fmt.Appendf(nil, "%d %0100d", key, 0), nil, of(key))
+				if !errors.Is(err, braid.ErrNoLeader) || ctx.Err() != nil {
+					require.NoError(t, err)
+					break
+				}
+			}
 		}
+	}
+	owns := func(member int) func() bool {
+		return func() bool {
+			ids := c.leaders(member)
+			return !slices.ContainsFunc(ids, func(id braid.MemberID) bool { return id != c.members[member].ID })
+		}
+	}
+	from := uint64(0)
+	for _, member := range []int{1, 2} {
+		require.Eventually(t, func() bool {
+			ask(member, from)
+			from += 30
+			return owns(member)()
+		}, testTimeout, 10*time.Millisecond, "member %d asks alone", member+1)
+	}
+	c.stop(2)
+	ask(0, from)
+	require.Eventually(t, func() bool { return !slices.Contains(c.leaders(0), c.members[2].ID) }, testTimeout, 10*time.Millisecond)
+	c.require(0, from+30)
+	c.require(1, from+30)
+}
+
+func testGroupsOfKeys(t *testing.T, c *keyedCluster) {
+	require.Eventually(t, func() bool {
+		leaders := c.leaders(0)
 		slices.Sort(leaders)
 		return slices.Equal(leaders, []braid.MemberID{1, 2, 3})
-	}, testTimeout, 10*time.Millisecond, "each member leads a group")
+	}, testTimeout, 10*time.Millisecond, "each member leads a group: %v", c.leaders(0))
 	c.propose(0, 100)
 	for i := range c.nodes {
 		c.require(i, 100)
@@ -182,7 +234,7 @@ func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
 	o.Dir, o.ListenPeer = t.TempDir(), []string{strings.TrimPrefix(freeURL(t), "http://")}
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &refused)
-	o.Members, o.Join = nil, true
+	o.Members, o.Join, o.Instances = nil, true, 0
 	var wrong *braid.OptionError
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &wrong)

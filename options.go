@@ -60,7 +60,8 @@ type Options struct {
 
 	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/multi-paxos.md):
 	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
-	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the cluster bears then is said to Logger when a member starts.
+	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the
+	// cluster bears then is said to Logger when a member starts.
 	Quorums string
 
 	// Epochs says how a protocol with epochs cuts its log and who leads (docs/iss.md). It must be the same
@@ -78,15 +79,19 @@ type Options struct {
 	// cluster begins. It must be the same on all its first members. A member that joins later is
 	// told the number by the others (Status.Begun), and a member that has data finds it there.
 	// [Node.Reshape] changes the number of a running cluster. "keyed" is for comparison (protocol
-	// "multi-raft"): each instance is a group of keys with an order of its own, see [NewGroups]. There are
-	// as many as Members, if Instances does not say. Their number never changes.
+	// "multi-raft" or "wpaxos"): each instance is a group of keys with an order of its own, see [NewGroups]. There are
+	// as many as Members, or with "wpaxos" 16, if Instances does not say. Their number never changes.
 	Order     string
 	Instances int
 	// Leaders says who should lead the instances. With "together" one member leads all, so a crash
 	// of any other one stops nothing. With "spread" each member leads some, so each takes its own
 	// clients' writes and all network cards send. The default is "spread" with Placement "code",
-	// where bytes count most, or Order "keyed", and else "together". It must be the same on all members.
+	// where bytes count most, or Order "keyed", and else "together". With "begin", the only one with protocol
+	// "wpaxos", each member leads some at first, and nobody is preferred later. It must be the same on all members.
 	Leaders string
+	// Stealing says with protocol "wpaxos" when a group of keys changes its owner (docs/wpaxos.md): "majority:64", the
+	// default; "consecutive:N", "average:N", "never". Members may differ in it.
+	Stealing string
 
 	// Relays is for protocols "multi-paxos" and "iss" with many members: into how many groups a member that
 	// proposes puts the others. It sends to one member of each, which passes it on (docs/multi-paxos.md). 0: it
@@ -152,6 +157,7 @@ const defaultProtocol = "raft"
 const (
 	LeadersTogether = "together"
 	LeadersSpread   = "spread"
+	LeadersBegin    = "begin"
 )
 
 // MaxInstances bounds Options.Instances.
@@ -160,6 +166,10 @@ const MaxInstances = order.MaxInstances
 // defaultInstances is Options.Instances with OrderNiagara, as many as the paper's network
 // cards.
 const defaultInstances = 4
+
+// roamingInstances is Options.Instances by default where instances move to who uses them. Each has some of the keys, which move
+// together, so there are more than members.
+const roamingInstances = 16
 
 // maxCodeK bounds Options.CodeK: more fragments than members make no sense.
 const maxCodeK = 64
@@ -229,6 +239,9 @@ func (o *Options) choose() error {
 	if err := p.CheckRelays(o.Relays); err != nil {
 		return &OptionError{"Relays", err.Error()}
 	}
+	if err := p.CheckStealing(o.Stealing); err != nil {
+		return &OptionError{"Stealing", err.Error()}
+	}
 	o.Order, o.Placement = string(kind), string(place)
 	return nil
 }
@@ -237,7 +250,9 @@ func (o *Options) choose() error {
 func (o *Options) weave() {
 	switch o.Order {
 	case OrderKeyed:
-		o.Instances = cmp.Or(o.Instances, len(o.Members))
+		if o.Instances = o.Groups(); o.roams() {
+			o.Leaders = cmp.Or(o.Leaders, LeadersBegin)
+		}
 	case OrderNiagara:
 		o.Instances = cmp.Or(o.Instances, defaultInstances)
 	default:
@@ -277,6 +292,22 @@ func (o *Options) quorums() quorum.System {
 	return y
 }
 
+// Groups is how many groups of keys there are with these options, and [NewGroups] is to be given; 0: there is one order of all keys.
+// For a member that joins it is Instances. The options need not be complete.
+func (o *Options) Groups() int {
+	p := registry.Find(cmp.Or(o.Protocol, defaultProtocol))
+	if p == nil || !p.Keyed(order.Kind(o.Order)) {
+		return 0
+	}
+	if p.Core.Roams {
+		return cmp.Or(o.Instances, roamingInstances)
+	}
+	return cmp.Or(o.Instances, len(o.Members))
+}
+
+// roams reports whether an instance's leader hands it over to who uses it.
+func (o *Options) roams() bool { return registry.Find(o.Protocol).Core.Roams }
+
 // epochs tells the settings of the epochs; "": there are none.
 func (o *Options) epochs() string {
 	if !registry.Find(o.Protocol).Core.Epochs {
@@ -302,6 +333,10 @@ func (o *Options) checkOrder() error {
 		return &OptionError{"Instances", fmt.Sprintf("%d is not in 1…%d", o.Instances, MaxInstances)}
 	case several && o.Instances == 0:
 		return &OptionError{"Instances", "is required where there are no Members"}
+	case several && o.roams():
+		if o.Leaders != LeadersBegin {
+			return &OptionError{"Leaders", fmt.Sprintf("%q: with %s instances move, and there is only %q", o.Leaders, o.Protocol, LeadersBegin)}
+		}
 	case several && o.Leaders != LeadersTogether && o.Leaders != LeadersSpread:
 		return &OptionError{"Leaders", fmt.Sprintf("%q is neither %q nor %q", o.Leaders, LeadersTogether, LeadersSpread)}
 	}

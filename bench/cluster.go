@@ -78,8 +78,9 @@ type Settings struct {
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`
-	// Quorums are for multi-paxos and iss, see Shape.
-	Quorums string `json:"quorums,omitempty"`
+	// Quorums are for multi-paxos, iss and wpaxos, and Stealing is for wpaxos, see Shape.
+	Quorums  string `json:"quorums,omitempty"`
+	Stealing string `json:"stealing,omitempty"`
 	// Epochs, NoSkip and SkipWait are for iss, see Shape.
 	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
 	NoSkip   bool                `json:"no_skip,omitempty"`
@@ -96,7 +97,7 @@ type Settings struct {
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Relays: s.Relays,
+		Quorums: s.Quorums, Stealing: s.Stealing, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Relays: s.Relays,
 	}
 }
 
@@ -112,6 +113,7 @@ func (s *Settings) describe() string {
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
 	add(s.Quorums != "", "quorums %s", s.Quorums)
+	add(s.Stealing != "", "stealing %s", s.Stealing)
 	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
 	add(s.NoSkip, "votes for skips %t", true)
 	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
@@ -129,7 +131,7 @@ func (s *Settings) describe() string {
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
-	s.Quorums = only.Quorums
+	s.Quorums, s.Stealing = only.Quorums, only.Stealing
 	s.Epochs, s.NoSkip, s.SkipWait, s.Relays = only.Epochs, only.NoSkip, only.SkipWait, only.Relays
 	return s
 }

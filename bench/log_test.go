@@ -40,7 +40,7 @@ func settingsOf(protocol string) Settings {
 
 // leastLed is the share of commands that one member leads at least, of three.
 func leastLed(protocol string) float64 {
-	if protocol == "multi-raft" {
+	if protocol == "multi-raft" || protocol == "wpaxos" {
 		return 0.2 // as keys fall on groups, about a third
 	}
 	return 1

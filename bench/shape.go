@@ -24,8 +24,10 @@ type Shape struct {
 	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
 	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
 	Placement string // braid.PlacementCopy or braid.PlacementCode
-	// Quorums are for multi-paxos and iss, see braid.Options; "": majorities.
+	// Quorums are for multi-paxos, iss and wpaxos, see braid.Options; "": majorities.
 	Quorums string
+	// Stealing is for wpaxos, see braid.Options; "": its default.
+	Stealing string
 	// Epochs, NoSkip and SkipWait are for iss, see braid.Options.
 	Epochs   braid.EpochSettings
 	NoSkip   bool
@@ -52,6 +54,8 @@ func (s Shape) Apply(o *braid.Options) error {
 		return fmt.Errorf("%d instances: must be between 1 and %d", s.Instances, braid.MaxInstances)
 	case !p.Several() && s.Leaders != "":
 		return fmt.Errorf("leaders %s: protocol %s has one leader; niagara has more", s.Leaders, s.Protocol)
+	case p.Core.Roams && s.Leaders != "":
+		return fmt.Errorf("leaders %s: with %s they move to who asks for them", s.Leaders, s.Protocol)
 	case !oneOf(s.Leaders, "", braid.LeadersTogether, braid.LeadersSpread):
 		return fmt.Errorf("leaders %q: must be %s or %s", s.Leaders, braid.LeadersTogether, braid.LeadersSpread)
 	case !oneOf(s.Placement, "", braid.PlacementCopy, braid.PlacementCode, own):
@@ -67,6 +71,9 @@ func (s Shape) Apply(o *braid.Options) error {
 	if err := p.CheckRelays(s.Relays); err != nil {
 		return err
 	}
+	if err := p.CheckStealing(s.Stealing); err != nil {
+		return err
+	}
 	if _, err := p.Core.Complete(s.Epochs); err != nil {
 		return err
 	}
@@ -75,6 +82,7 @@ func (s Shape) Apply(o *braid.Options) error {
 	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders, o.Relays = s.Instances, s.Leaders, s.Relays
+	o.Stealing = s.Stealing
 	o.Quorums, o.Epochs, o.NoSkip, o.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
 	return nil
 }
@@ -113,6 +121,11 @@ func (s Shape) Only() Shape {
 	if p == nil || !p.Core.Flexible {
 		s.Quorums = ""
 	}
+	if p == nil || !p.Core.Roams {
+		s.Stealing = ""
+	} else {
+		s.Leaders = ""
+	}
 	if p == nil || !p.Core.Epochs {
 		s.Epochs, s.NoSkip, s.SkipWait = braid.EpochSettings{}, false, 0
 	}
@@ -122,10 +135,8 @@ func (s Shape) Only() Shape {
 // Groups is how many groups of keys there are in a cluster of so many members, each with an order of its
 // own; 0: there is one order.
 func (s Shape) Groups(members int) int {
-	if p := registry.Find(s.Protocol); p == nil || !p.Keyed("") {
-		return 0
-	}
-	return cmp.Or(s.Instances, members)
+	o := braid.Options{Protocol: s.Protocol, Instances: s.Instances, Members: make([]braid.Member, members)}
+	return o.Groups()
 }
 
 // KeyOf makes a key of a number: that of a command, where each command has a key of its own.
@@ -149,6 +160,9 @@ func (s Shape) flags() (flags []string) {
 	}
 	if s.Quorums != "" {
 		flags = append(flags, "--quorums", s.Quorums)
+	}
+	if s.Stealing != "" {
+		flags = append(flags, "--stealing", s.Stealing)
 	}
 	if s.Relays != 0 {
 		flags = append(flags, "--relays", strconv.Itoa(s.Relays))
@@ -202,6 +216,9 @@ func (s Shape) Settled(status *braid.Status) bool {
 		if !status.Members[i].Learner {
 			voters++
 		}
+	}
+	if p := registry.Find(s.Protocol); p != nil && p.Core.Roams {
+		return true
 	}
 	if s.Spread() {
 		return len(leaders) == min(len(status.Instances), voters)

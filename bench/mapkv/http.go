@@ -35,22 +35,25 @@ type Log interface {
 // service answers the requests to one member.
 type service struct {
 	log       Log
-	state     *Map
+	state     State
+	grouped   bool // the keys have no common order: a read is a command in its group's
 	timeout   time.Duration
 	bodyBytes int
 }
 
 // Handler returns the service of a member whose state machine is state. timeout bounds
 // each request; 0 means [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means
-// [DefaultBodyBytes], less than 0 none.
-func Handler(log Log, state *Map, timeout time.Duration, bodyBytes int) http.Handler {
+// [DefaultBodyBytes], less than 0 none. With [Groups] there are none, and every read is a command in the log of its group: to ask for
+// the read points of all groups would cost more.
+func Handler(log Log, state State, timeout time.Duration, bodyBytes int) http.Handler {
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
 	if bodyBytes == 0 {
 		bodyBytes = DefaultBodyBytes
 	}
-	s := &service{log, state, timeout, bodyBytes}
+	_, grouped := state.(Groups)
+	s := &service{log, state, grouped, timeout, bodyBytes}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /kv/{key...}", s.get)
 	mux.HandleFunc("PUT /kv/{key...}", s.put)
@@ -103,7 +106,7 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	if query.Has("ordered") {
+	if query.Has("ordered") || s.grouped && !query.Has("stale") {
 		if result, ok := s.propose(w, r, opGet, k, nil); ok {
 			value := result.(found).value
 			s.answer(w, r, value, len(value.Chunks) > 0)

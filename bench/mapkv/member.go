@@ -20,7 +20,7 @@ const (
 // Member is a node with its service.
 type Member struct {
 	Node  *braid.Node
-	State *Map
+	State State
 	http  http.Server
 	ended chan error
 }
@@ -28,8 +28,18 @@ type Member struct {
 // Open starts a node and its service on a listener, which the member closes, also if Open
 // fails. Values from bodyBytes on are bodies, see [Handler].
 func Open(o braid.Options, clients net.Listener, bodyBytes int) (*Member, error) {
-	m := &Member{State: NewMap(), ended: make(chan error, 1)}
-	node, err := braid.Open(o, m.State)
+	m := &Member{ended: make(chan error, 1)}
+	state := NewMap()
+	var sm braid.StateMachine = state
+	m.State = state
+	if n := o.Groups(); n > 0 {
+		groups, all, err := NewGroups(n)
+		if err != nil {
+			return nil, errors.Join(err, clients.Close())
+		}
+		m.State, sm, bodyBytes = groups, all, -1
+	}
+	node, err := braid.Open(o, sm)
 	if err != nil {
 		return nil, errors.Join(err, clients.Close())
 	}
@@ -37,19 +47,21 @@ func Open(o braid.Options, clients net.Listener, bodyBytes int) (*Member, error)
 	m.http.Handler = Handler(node, m.State, 0, bodyBytes)
 	m.http.ReadHeaderTimeout = DefaultTimeout
 	go func() { m.ended <- m.http.Serve(clients) }()
-	go m.release()
+	if bodyBytes >= 0 {
+		go m.release(state)
+	}
 	return m, nil
 }
 
 // release lets go of bodies until the node stops.
-func (m *Member) release() {
+func (m *Member) release(state *Map) {
 	tick := time.NewTicker(releaseInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			s := m.Node.Status()
-			for _, ref := range m.State.Dropped(s.Snapshots) {
+			for _, ref := range state.Dropped(s.Snapshots) {
 				m.Node.ReleaseBody(ref)
 			}
 		case <-m.Node.Done():

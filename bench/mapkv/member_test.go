@@ -118,9 +118,9 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 	return answer
 }
 
-// over runs a test over raft, and over a protocol that orders only commands with a key in common.
+// over runs a test over raft, and over protocols that order only commands with a key in common, in one log or in one for each group of keys.
 func over(t *testing.T, test func(t *testing.T, c *cluster)) {
-	for _, protocol := range []string{"raft", "epaxos"} {
+	for _, protocol := range []string{"raft", "epaxos", "wpaxos"} {
 		t.Run(protocol, func(t *testing.T) {
 			test(t, startWith(t, 3, func(o *braid.Options) { o.Protocol = protocol }))
 		})

@@ -123,7 +123,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
 	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0, "commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
-	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
+	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement, &s.Stealing)
 	settings.QuorumFlag(fl, &s.Quorums)
 	settings.EpochFlags(fl, &s.Epochs)
 	fl.BoolVar(&s.NoSkip, "no-skip", false, "with iss: a leader that has nothing to propose has empty values decided by votes")

@@ -95,7 +95,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
-	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
+	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement, &f.shape.Stealing)
 	settings.QuorumFlag(fl, &f.shape.Quorums)
 	settings.EpochFlags(fl, &f.shape.Epochs)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")

@@ -51,7 +51,7 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL; more URLs of one, for its network cards, as more of these")
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
 	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: "+strings.Join(braid.Protocols(), ", "))
-	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
+	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement, &f.shape.Stealing)
 	settings.QuorumFlag(fl, &f.shape.Quorums)
 	settings.EpochFlags(fl, &f.shape.Epochs)
 	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")

@@ -1,0 +1,41 @@
+package mapkv
+
+import (
+	"github.com/braidlog/braid"
+)
+
+// State is what the service reads. A [Map] is one, and so are [Groups]. It is safe for concurrent use.
+type State interface {
+	// Get returns the value of a key.
+	Get(key string) (value Value, ok bool)
+	// Len returns the number of keys, and of commands that were only appended to the log.
+	Len() (keys int, appended uint64)
+}
+
+// Groups are maps of which each has a share of the keys, where each share has an order of its own.
+type Groups []*Map
+
+// NewGroups returns so many empty maps, and the state machine that they are together.
+func NewGroups(n int) (Groups, braid.StateMachine, error) {
+	g := make(Groups, n)
+	sm, err := braid.NewGroups(n, func(group int) braid.StateMachine {
+		g[group] = NewMap()
+		return g[group]
+	})
+	return g, sm, err
+}
+
+// Get implements [State], as Len does.
+func (g Groups) Get(key string) (Value, bool) {
+	group, _ := braid.GroupOf([]uint64{hash(key)}, len(g))
+	return g[group].Get(key)
+}
+
+// Len adds up the groups.
+func (g Groups) Len() (keys int, appended uint64) {
+	for _, m := range g {
+		k, a := m.Len()
+		keys, appended = keys+k, appended+a
+	}
+	return keys, appended
+}
