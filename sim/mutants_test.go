@@ -51,6 +51,8 @@ var hints = map[string]uint64{
 	"iss-votes-of-any-ballot": 27,
 	"epaxos-one-ballot":       843, "epaxos-unchecked": 133, "epaxos-any-proposer": 56, "epaxos-answer-early": 61, "epaxos-tell-early": 140,
 	"epaxos-eager-noop": 20, "epaxos-tell-anybody": 1086, "epaxos-meet-alone": 2,
+	"wpaxos-promise-leaves-out-decided": 48, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
+	"wpaxos-any-found": 27, "wpaxos-elect-too-few": 7,
 }
 
 // TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant.

@@ -14,6 +14,7 @@ var rooms = []room{
 	{"protocol/raft", 93},
 	{"protocol/paxos", 94},
 	{"protocol/epaxos", 90},
+	{"protocol/wpaxos", 90},
 	{"protocol/quorum", 90},
 	{"wal", 89},
 	{"datadir", 84},
@@ -41,6 +42,7 @@ var apart = map[string]string{
 
 	"protocol/epaxos/check.go":    "invariants, as above",
 	"protocol/epaxos/mutant.go":   "names",
+	"protocol/wpaxos/mutant.go":   "names",
 	"protocol/paxos/check.go":     "invariants, as above",
 	"protocol/paxos/isscheck.go":  "invariants, as above",
 	"protocol/paxos/mutant.go":    "names",
@@ -84,6 +86,9 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "iss", "--nodes", "6", "--quorums", "grid:2"}, "1-10"},
 	{[]string{"--protocol", "epaxos", "--nodes", "3"}, "1-200"},
 	{[]string{"--protocol", "epaxos", "--nodes", "5"}, "1-40"},
+	{[]string{"--protocol", "wpaxos", "--nodes", "3"}, "1-60"},
+	{[]string{"--protocol", "wpaxos", "--nodes", "5", "--quorums", "zones:2/0/1"}, "1-20"},
+	{[]string{"--protocol", "wpaxos", "--nodes", "6", "--quorums", "zones:3/0/1"}, "1-15"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "3"}, "1-600"},
 	{[]string{"--protocol", "slotpaxos", "--nodes", "5"}, "1-100"},
 }

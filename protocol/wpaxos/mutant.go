@@ -1,6 +1,8 @@
 package wpaxos
 
 import (
+	"fmt"
+
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/paxos"
 )
@@ -32,4 +34,13 @@ var inner = map[protocol.Mutant]protocol.Mutant{
 	MutantStealUnasked: paxos.MutantLeadUnasked, MutantPromiseUndecided: paxos.MutantPromiseUndecided,
 	MutantPromiseEarly: paxos.MutantPromiseEarly, MutantReadAlone: paxos.MutantReadAlone,
 	MutantReadBelowFloor: paxos.MutantReadBelowFloor, MutantElectTooFew: paxos.MutantElectTooFew, MutantAnyFound: paxos.MutantAnyFound,
+}
+
+// innerMutant is the mutant as multi-Paxos knows it. It returns a [*protocol.SettingsError].
+func innerMutant(m protocol.Mutant) (protocol.Mutant, error) {
+	name, ok := inner[m]
+	if m != "" && !ok {
+		return "", &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", m)}
+	}
+	return name, nil
 }

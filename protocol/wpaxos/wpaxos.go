@@ -2,7 +2,6 @@ package wpaxos
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -24,15 +23,11 @@ type WPaxos struct {
 
 // New starts a group from what its disk holds. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
-	if cfg.Mutant != "" {
-		at := slices.IndexFunc(Mutants[:], func(m protocol.MutantInfo) bool { return m.Name == cfg.Mutant })
-		if at < 0 {
-			return nil, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", cfg.Mutant)}
-		}
-		cfg.Mutant = inner[cfg.Mutant]
+	var err error
+	if cfg.Mutant, err = innerMutant(cfg.Mutant); err != nil {
+		return nil, err
 	}
-	cfg, err := cfg.WithDefaults()
-	if err != nil {
+	if cfg, err = cfg.WithDefaults(); err != nil {
 		return nil, err
 	}
 	core, err := paxos.New(cfg, rec)
