@@ -10,7 +10,7 @@ const (
 	MaxConfigBytes = 256 << 10
 	// MaxSectionBytes and MaxSectionName bound a [Section]. A snapshot has at most one for each
 	// instance.
-	MaxSectionBytes = 256 << 10
+	MaxSectionBytes = 5 << 20
 	MaxSectionName  = 64
 	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024

@@ -4,7 +4,7 @@ import "fmt"
 
 // Check is protocol.Core's.
 func (s *EPaxos) Check() error {
-	for _, check := range [...]func(*EPaxos) error{checkParts, checkLog, checkAttempts, checkOwn} {
+	for _, check := range [...]func(*EPaxos) error{checkParts, checkLog, checkWide, checkAttempts, checkOwn} {
 		if err := check(s); err != nil {
 			return fmt.Errorf("epaxos: member %s: %w", s.cfg.Self, err)
 		}
@@ -41,6 +41,23 @@ func checkLog(s *EPaxos) error {
 		}
 	}
 	return s.log.Check()
+}
+
+func checkWide(s *EPaxos) error {
+	n := 0
+	for at := s.log.Base + 1; at <= s.log.Last(); at++ {
+		e := s.log.At(at)
+		if !isWide(&e) {
+			continue
+		}
+		if n++; len(s.wide[at]) <= headColumns {
+			return fmt.Errorf("entry %d is wide, with %s", at, s.wide[at])
+		}
+	}
+	if n != len(s.wide) {
+		return fmt.Errorf("%d entries are wide, says %d", n, len(s.wide))
+	}
+	return nil
 }
 
 func checkAttempts(s *EPaxos) error {

@@ -19,7 +19,8 @@ const (
 	numberBits          = 48
 	classCells   uint64 = 255 << numberBits // and a class, behind the last column: no member has slot 255
 	progressCell uint64 = classCells + Classes
-	reserveCell         = progressCell + 1 // see disk.reserved
+	reserveCell         = progressCell + 1  // see disk.reserved
+	wideCells    uint64 = 254 << numberBits // and an index: see wide
 )
 
 func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
@@ -75,7 +76,7 @@ func decodeClass(b []byte) (c classCell, err error) {
 type disk struct {
 	slots.Disk
 	changed []*Record         // by the step under way, in the order of their first change
-	gone    []ID              // executed by it, or found to be, and have cells
+	gone    []uint64          // cells of what it executed, or found to be executed, or cut off
 	classes map[uint16]Vector // touched by what it has executed, and what they were before
 	step    uint64            // of what was written last: see progress
 	moved   bool              // it has executed something
@@ -154,8 +155,8 @@ func (s *EPaxos) write() {
 	if d.moved {
 		s.writeExecuted()
 	}
-	for _, id := range d.gone {
-		d.Record(s.out, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: cellOf(id)}})
+	for _, number := range d.gone {
+		d.Record(s.out, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: number}})
 	}
 	d.gone = d.gone[:0]
 }
@@ -189,14 +190,15 @@ type recovered struct {
 	step     uint64 // of what was written last
 	reserved uint64 // see disk.reserved
 	records  []*Record
-	stale    []ID     // cells of commands that were executed
+	stale    []uint64 // cells of commands that were executed, and of entries that the log does not have
+	wide     wide
 	torn     []uint16 // classes whose cells are of a step that is not all there
 	entries  []protocol.Entry
 }
 
 // readDisk reads what the disk has.
 func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, err error) {
-	had.executed = Executed{index: &Index{}}
+	had.executed, had.wide = Executed{index: &Index{}}, wide{}
 	if err = rec.Base.Restore(&had.executed); err != nil {
 		return had, err
 	}
@@ -220,15 +222,15 @@ func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, e
 	if mutant == MutantTornClass {
 		counts = math.MaxUint64
 	}
-	if err := had.readCells(rec.Cells, counts); err != nil {
+	if err := had.readCells(rec, counts); err != nil {
 		return had, err
 	}
 	had.executed.index.Tidy()
 	return had, nil
 }
 
-func (had *recovered) readCells(cells []protocol.Cell, reached uint64) error {
-	for _, c := range cells {
+func (had *recovered) readCells(rec *protocol.Recovered, reached uint64) error {
+	for _, c := range rec.Cells {
 		switch {
 		case c.Number == progressCell:
 		case c.Number == reserveCell:
@@ -247,6 +249,10 @@ func (had *recovered) readCells(cells []protocol.Cell, reached uint64) error {
 			}
 			of := &had.executed.index.executed.classes[c.Number-classCells]
 			*of = of.unite(was.now)
+		case c.Number >= wideCells:
+			if err := had.readWide(c, rec.Base.Index); err != nil {
+				return err
+			}
 		default:
 			r, err := DecodeRecord(c.Data)
 			if err != nil {
@@ -256,11 +262,25 @@ func (had *recovered) readCells(cells []protocol.Cell, reached uint64) error {
 				return corrupt("cell of command "+r.ID.String(), c.Data)
 			}
 			if r.stored = true; had.executed.vector.Covers(r.ID) {
-				had.stale = append(had.stale, r.ID)
+				had.stale = append(had.stale, c.Number)
 			} else {
 				had.records = append(had.records, r)
 			}
 		}
 	}
+	return nil
+}
+
+func (had *recovered) readWide(c protocol.Cell, base protocol.Index) error {
+	in, at := reader{b: c.Data}, protocol.Index(c.Number-wideCells)
+	counts := in.vector()
+	if !in.ended() {
+		return corrupt("counts of an entry", c.Data)
+	}
+	if at <= base || at > base+protocol.Index(len(had.entries)) {
+		had.stale = append(had.stale, c.Number)
+		return nil
+	}
+	had.wide[at] = counts
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // counted as executed, and is not, would contradict others that were decided.
 func TestATornStepDoesNotCount(t *testing.T) {
 	entry := func(index protocol.Index, id ID) protocol.Entry {
-		return seal(NewEntry(id, Touches{7}, nil), index, 1, Component{id})
+		return seal(NewEntry(id, Touches{7}, nil), index, 1, countsOf(Component{id}))
 	}
 	class := classCell{step: 2, now: Vector{2}, before: Vector{1}}
 	reached := progress{step: 1, index: 1, executed: Vector{1}, any: Vector{1}}

@@ -29,6 +29,8 @@ type EPaxos struct {
 
 	log   slots.Log
 	marks []mark
+	// wide are the counts of those entries of the log that are wide, and of no others. They stand in cells, too.
+	wide wide
 	// written is what was executed by the log; equal to the graph's between steps.
 	written Vector
 	disk    disk
@@ -87,7 +89,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	}
 	s := &EPaxos{
 		cfg: cfg, conf: kept.Config, chance: slots.Chance(cfg.Self), log: kept.Log, given: kept.Log.Last(),
-		attempt: map[ID]*attempt{}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{},
+		attempt: map[ID]*attempt{}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
 	}
 	s.given = s.log.Base
 	if s.join(); s.size.Members > MaxVoters {
@@ -95,7 +97,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	}
 	s.marks, s.written = []mark{{s.log.Base, had.base.Clone()}}, had.base
 	for i := range had.entries {
-		s.written = s.written.advance(&had.entries[i])
+		s.written = s.wide.advance(s.written, &had.entries[i])
 		if at := had.entries[i].Index; at%marksApart == 0 {
 			s.marks = append(s.marks, mark{at, s.written.Clone()})
 		}

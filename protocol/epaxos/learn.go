@@ -77,15 +77,17 @@ func (s *EPaxos) append(e protocol.Entry, c Component) {
 	if met {
 		s.meet = meeting{}
 	}
-	e = seal(e, s.log.Last()+1, termOf(s.written, met), c)
+	counts := countsOf(c)
+	e = seal(e, s.log.Last()+1, termOf(s.written, met), counts)
 	s.log.Append(e)
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordEntry, Entry: e})
+	s.keepWide(&e, counts)
 	s.disk.moved = true
 	for _, id := range c {
 		rec := s.replica.Record(id)
 		s.own -= rec.counted
 		if rec.stored {
-			s.disk.gone = append(s.disk.gone, id)
+			s.disk.gone = append(s.disk.gone, cellOf(id))
 		}
 		if !rec.Noop {
 			s.touched(rec.Command.Touches)
@@ -167,7 +169,10 @@ func (s *EPaxos) compact(to protocol.Index) {
 	base.executed = base.executed.Clone()
 	for ; base.at < to; base.at++ {
 		e := s.log.At(base.at + 1)
-		base.executed = base.executed.advance(&e)
+		base.executed = s.wide.advance(base.executed, &e)
+	}
+	for at := s.log.Base + 1; at <= to; at++ {
+		s.dropWide(at)
 	}
 	s.marks[0] = base
 	s.log.Compact(to)
@@ -216,7 +221,7 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	for i := at.at + 1; i <= s.given; i++ {
 		e := s.log.At(i)
 		before := at.executed.Clone()
-		at.executed = at.executed.advance(&e)
+		at.executed = s.wide.advance(at.executed, &e)
 		if !p.Deps.lacks(before, at.executed) {
 			continue // it has the whole component
 		}
@@ -314,7 +319,7 @@ func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 		default:
 			s.settled(rec.ID)
 			if rec.stored {
-				s.disk.gone = append(s.disk.gone, rec.ID)
+				s.disk.gone = append(s.disk.gone, cellOf(rec.ID))
 			}
 		}
 	}
@@ -323,6 +328,9 @@ func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 
 func (s *EPaxos) install(base *protocol.Base, x *Executed, left []*Record) {
 	s.give()
+	for at := s.log.Base + 1; at <= s.log.Last(); at++ {
+		s.dropWide(at)
+	}
 	s.log = slots.After(base).Log
 	s.given = base.Index
 	s.marks, s.written = []mark{{base.Index, x.vector.Clone()}}, x.vector.Clone()

@@ -1,8 +1,6 @@
 package epaxos
 
 import (
-	"encoding/binary"
-
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/slots"
 )
@@ -35,50 +33,12 @@ func decodeNote(b []byte) (note, error) {
 // NewEntry returns the entry of a command, as members send it to each other.
 func NewEntry(id ID, t Touches, batches []protocol.Entry) protocol.Entry {
 	e := protocol.NewNotedGroup((&note{ID: id, Touches: t}).append(nil), batches)
-	return seal(e, protocol.Index(id.Number), protocol.Term(id.Column), Component{id})
+	return seal(e, protocol.Index(id.Number), protocol.Term(id.Column), countsOf(Component{id}))
 }
 
 // noopEntry is the entry of a no-op in the place of a command.
 func noopEntry(id ID) protocol.Entry {
 	return protocol.NewNotedGroup((&note{ID: id, Noop: true}).append(nil), nil)
-}
-
-// MaxVoters is how many voters there can be. An entry of the log says in its head how many commands of each column are in
-// it, in three bytes of the member, of the incarnation and of the low number, which mean nothing else in a group.
-const MaxVoters = 8
-
-const stepBytes = 3
-
-// seal puts an entry into its place. In the log that is an index of this member, and the term says what was executed up to
-// there.
-func seal(e protocol.Entry, index protocol.Index, term protocol.Term, c Component) protocol.Entry {
-	var head [MaxVoters * stepBytes]byte
-	for _, id := range c {
-		at := head[int(id.Column-1)*stepBytes:]
-		n := uint32(at[0]) | uint32(at[1])<<8 | uint32(at[2])<<16
-		n++
-		at[0], at[1], at[2] = byte(n), byte(n>>8), byte(n>>16)
-	}
-	le := binary.LittleEndian
-	e.ID.Session = protocol.Session{Member: protocol.MemberID(le.Uint64(head[0:])), Incarnation: le.Uint64(head[8:])}
-	e.Low = le.Uint64(head[16:])
-	e.Seal(index, term, make([]byte, protocol.HeadSize))
-	return e
-}
-
-// advance adds to a vector the commands of an entry of the log, whose payload need not be at hand. It writes to v, or to a
-// longer copy.
-func (v Vector) advance(e *protocol.Entry) Vector {
-	le := binary.LittleEndian
-	head := le.AppendUint64(nil, uint64(e.ID.Session.Member))
-	head = le.AppendUint64(le.AppendUint64(head, e.ID.Session.Incarnation), e.Low)
-	for c := Column(1); c <= MaxVoters; c++ {
-		at := head[int(c-1)*stepBytes:]
-		if n := uint64(at[0]) | uint64(at[1])<<8 | uint64(at[2])<<16; n > 0 {
-			v = v.with(ID{c, v.At(c) + n})
-		}
-	}
-	return v
 }
 
 // termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed the
