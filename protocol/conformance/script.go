@@ -26,6 +26,7 @@ import (
 //	queue                      what is under way
 //	settle                     delivers and syncs all until nothing is under way
 //	lag [off] | sync id [one]  disks complete nothing from now on | but id's, now | its oldest write
+//	unreachable id to          id hears that what it sent to the other one may be lost
 //	crash id | restart id | add id | compact id | status id
 //
 // id, from and to may be several: id=(1,2). With quiet a command says only what went wrong. start makes the
@@ -155,10 +156,11 @@ var commands = map[string]func(*script, args){
 		}
 		a.each(s.net.Sync)
 	},
-	"crash":   func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Crash(id, 0) }) },
-	"restart": func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Restart(id); s.net.Tick(id, 0) }) },
-	"add":     func(s *script, a args) { s.net.Add(a.id("id"), protocol.Config{}); s.net.Tick(a.id("id"), 0) },
-	"compact": func(s *script, a args) { s.net.Compact(a.id("id"), 0) },
+	"unreachable": func(s *script, a args) { s.net.Step(a.id("id"), protocol.Unreachable{Member: a.id("to")}) },
+	"crash":       func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Crash(id, 0) }) },
+	"restart":     func(s *script, a args) { a.each(func(id protocol.MemberID) { s.net.Restart(id); s.net.Tick(id, 0) }) },
+	"add":         func(s *script, a args) { s.net.Add(a.id("id"), protocol.Config{}); s.net.Tick(a.id("id"), 0) },
+	"compact":     func(s *script, a args) { s.net.Compact(a.id("id"), 0) },
 	"status": func(s *script, a args) {
 		s.out.WriteString(s.describe(s.net.Node(a.id("id")).Core.Status()) + "\n")
 	},

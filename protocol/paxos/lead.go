@@ -184,7 +184,9 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 		switch {
 		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.lead.relays.wait(peer, &s.cfg, s.now, s.fit)):
 			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
-			peer.restart(max(p.Hint, peer.match) + 1)
+			peer.resume(p, s.now)
+		case peer.forgot(m, p):
+			peer.resume(p, s.now)
 		}
 	}
 	s.progressed(peer)

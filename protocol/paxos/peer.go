@@ -26,6 +26,9 @@ type peer struct {
 	// heartbeat that left after lostAt (an instant + 1ns).
 	lost   bool
 	lostAt uint64
+	// resumed is when sending went on behind what the member had in its memory, which its disk may not have (an instant + 1ns);
+	// 0: it did not since what was sent last was lost.
+	resumed uint64
 	// toldTo is the highest end of what is decided that it was told.
 	toldTo protocol.Index
 	// round is the highest confirmation of leadership that it gave.
@@ -99,9 +102,21 @@ func (p *peer) gap(m *protocol.Message, said Part, long time.Duration) bool {
 	return len(p.frames) > 0 && said.Hint < p.frames[0].last && m.Context > stamp(p.frames[0].sent+long)
 }
 
+// forgot reports whether the member does not have any more what it had in its memory when sending was resumed: it has started
+// again, and its disk did not have it. It answers a question that left after that. Nothing is in flight that could tell.
+func (p *peer) forgot(m *protocol.Message, said Part) bool {
+	return len(p.frames) == 0 && p.match < p.next-1 && said.Hint < p.next-1 && p.resumed > 0 && m.Context > p.resumed
+}
+
+// resume goes on sending behind what the member says that it has in its memory.
+func (p *peer) resume(said Part, now time.Duration) {
+	p.restart(max(said.Hint, p.match) + 1)
+	p.resumed = stamp(now)
+}
+
 // restart goes on sending from a slot on. What is in flight does not count any more.
 func (p *peer) restart(next protocol.Index) {
-	p.next, p.lost, p.toldTo = next, false, 0
+	p.next, p.lost, p.toldTo, p.resumed = next, false, 0, 0
 	p.frames, p.bytes = p.frames[:0], 0
 }
 
