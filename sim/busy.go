@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
 )
 
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
@@ -64,6 +65,9 @@ func (w *World) demandBusyPace(alive []*Member) {
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
 func (a *waves) limit() time.Duration { return a.w.set.Heartbeat }
 
+// restless is after how many questions a group of keys moves at least, where this is judged.
+const restless = 4
+
 // mostInWave is how many commands a client writes in a wave, at most.
 const mostInWave = 4
 
@@ -109,9 +113,13 @@ func (a *waves) write(c *client, commands int) {
 // roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
 // other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
 // each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
-// each time that others' values come behind them.
+// each time that others' values come behind them. A group of keys that moves after few questions is on its way to somebody most of
+// the time, while everybody asks for it.
 func (s *Settings) roomy() bool {
 	c := &s.Core
+	if s.protocol.Core.Roams && c.Stealing.Policy != protocol.StealNever && c.Stealing.After < restless {
+		return false
+	}
 	return s.Backlog == 0 && c.Relays == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }

@@ -124,6 +124,7 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 			out.names[name] = names[name].crash(rng)
 		}
 	}
+	out.capacity = max(out.capacity, out.used()) // nobody could take the space of files whose end was not durable
 	return out
 }
 
