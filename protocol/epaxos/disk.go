@@ -247,8 +247,8 @@ func (had *recovered) readCells(rec *protocol.Recovered, reached uint64) error {
 				was.now = was.before
 				had.torn = append(had.torn, uint16(c.Number-classCells))
 			}
-			of := &had.executed.index.executed.classes[c.Number-classCells]
-			*of = of.unite(was.now)
+			x, class := &had.executed.index.executed, uint16(c.Number-classCells)
+			x.set(class, x.classes[class].unite(was.now))
 		case c.Number >= wideCells:
 			if err := had.readWide(c, rec.Base.Index); err != nil {
 				return err

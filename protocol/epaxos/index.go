@@ -43,6 +43,7 @@ func (t Touches) Interfere(u Touches) bool {
 // latest is of each column the last command that touches a class.
 type latest struct {
 	classes [Classes]Vector
+	touched []uint16 // of classes those that something touches, in the order in which that was added
 	all     Vector // that may touch every key
 	any     Vector // that touch anything
 }
@@ -53,8 +54,16 @@ func (l *latest) add(id ID, t Touches) {
 		l.all = l.all.raise(id)
 	}
 	for _, class := range t {
-		l.classes[class] = l.classes[class].raise(id)
+		l.set(class, l.classes[class].raise(id))
 	}
+}
+
+// set says anew what touches a class.
+func (l *latest) set(class uint16, v Vector) {
+	if l.classes[class] == nil && v != nil {
+		l.touched = append(l.touched, class)
+	}
+	l.classes[class] = v
 }
 
 // interfering is of each column the last command that interferes with one that touches t.
@@ -95,13 +104,17 @@ func (x *Index) Executed(t Touches) Vector { return x.executed.interfering(t) }
 // again. So a no-op that was executed is no dependency any more.
 func (x *Index) Tidy() {
 	x.known.any, x.known.all = x.executed.any.Clone(), x.executed.all.Clone()
-	for class, v := range x.executed.classes {
-		x.known.classes[class] = v.Clone()
+	for _, class := range x.known.touched {
+		x.known.classes[class] = nil
+	}
+	x.known.touched = x.known.touched[:0]
+	for _, class := range x.executed.touched {
+		x.known.set(class, x.executed.classes[class].Clone())
 	}
 }
 
 func (x *Index) check() error {
-	for class := range x.executed.classes {
+	for _, class := range x.executed.touched {
 		if v := x.executed.classes[class]; !x.known.classes[class].Dominates(v) {
 			return fmt.Errorf("class %d: executed %s, known %s", class, v, x.known.classes[class])
 		}
@@ -126,8 +139,8 @@ func (x *Index) AppendExecuted(dst []byte) []byte {
 func RestoreIndex(b []byte) (*Index, error) {
 	x, r := &Index{}, reader{b: b}
 	x.executed.any, x.executed.all = r.vector(), r.vector()
-	for class := range x.executed.classes {
-		x.executed.classes[class] = r.vector()
+	for class := range uint16(Classes) {
+		x.executed.set(class, r.vector())
 	}
 	if !r.ended() {
 		return nil, corrupt("index", b)
