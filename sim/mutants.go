@@ -106,6 +106,7 @@ var places = map[string]struct {
 	string(paxos.MutantChangeLosesBodies):      {multiPaxos, 1},
 	string(paxos.MutantSkipLast):               {iss, 5},
 	string(epaxos.MutantUnchecked):             {byKey, 5},
+	string(epaxos.MutantForgetWide):            {byKey, 9},
 }
 
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.

@@ -86,6 +86,7 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "iss", "--nodes", "6", "--quorums", "grid:2"}, "1-10"},
 	{[]string{"--protocol", "epaxos", "--nodes", "3"}, "1-200"},
 	{[]string{"--protocol", "epaxos", "--nodes", "5"}, "1-40"},
+	{[]string{"--protocol", "epaxos", "--nodes", "9"}, "1-6"},
 	{[]string{"--protocol", "wpaxos", "--nodes", "3"}, "1-60"},
 	{[]string{"--protocol", "wpaxos", "--nodes", "5", "--quorums", "zones:2/0/1"}, "1-20"},
 	{[]string{"--protocol", "wpaxos", "--nodes", "6", "--quorums", "zones:3/0/1"}, "1-15"},

@@ -138,6 +138,9 @@ func (s *EPaxos) keepWide(e *protocol.Entry, counts Vector) {
 		return
 	}
 	number := wideCells + uint64(e.Index)
+	if s.cfg.Mutant == MutantForgetWide {
+		number--
+	}
 	s.wide[e.Index] = counts
 	s.cell(number, appendVector(nil, counts))
 	// An entry that the log lost may have stood there.

@@ -44,8 +44,8 @@ func (t Touches) Interfere(u Touches) bool {
 type latest struct {
 	classes [Classes]Vector
 	touched []uint16 // of classes those that something touches, in the order in which that was added
-	all     Vector // that may touch every key
-	any     Vector // that touch anything
+	all     Vector   // that may touch every key
+	any     Vector   // that touch anything
 }
 
 func (l *latest) add(id ID, t Touches) {

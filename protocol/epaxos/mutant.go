@@ -23,6 +23,7 @@ const (
 	MutantSayUnused   protocol.Mutant = "epaxos-say-unused"
 	MutantMeetAlone   protocol.Mutant = "epaxos-meet-alone"
 	MutantEagerNoop   protocol.Mutant = "epaxos-eager-noop"
+	MutantForgetWide  protocol.Mutant = "epaxos-forget-wide"
 )
 
 // Mutants are those that the simulator finds. The first six are of the rules, and clusters of parts find them, too.
@@ -43,6 +44,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSayUnused, Does: "a member tells others of numbers that are not on its disk"},
 	{Name: MutantMeetAlone, Does: "a member's snapshots stand anywhere in its log"},
 	{Name: MutantEagerNoop, Does: "no-ops are executed though nothing depends on them"},
+	{Name: MutantForgetWide, Does: "the counts of a wide entry are in the cell of the entry before it"},
 }
 
 const ruleMutants = 6 // the first ones of Mutants
