@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -43,6 +44,8 @@ type Machine struct {
 	s  tally
 	// groups are those of Split. Then nothing is applied to the machine itself.
 	groups []*Machine
+	// key is that of ByKey, else nil.
+	key func(command []byte) uint64
 }
 
 // tally is a Machine's state, with exported fields to be written into snapshots.
@@ -52,6 +55,8 @@ type tally struct {
 	Malformed  uint64 // of which carry no identity of this run
 	Hash       uint64 // over the commands in their order
 	Seen       []bitmap
+	// Keys are hashes over the commands of each key in their order, in place of Hash.
+	Keys map[uint64]uint64
 }
 
 // NewMachine returns the state machine of one member, for commands of this many senders.
@@ -67,6 +72,10 @@ func (m *Machine) Split(groups int) []*Machine {
 	}
 	return m.groups
 }
+
+// ByKey makes only the order of commands with the same key count, as members have it that order nothing else. key
+// says which one a command touches.
+func (m *Machine) ByKey(key func(command []byte) uint64) { m.key = key }
 
 // mix returns a hash over what h stands for and a command. Short commands are mixed in by
 // words, which costs next to nothing; long ones by a checksum that the CPU computes.
@@ -88,7 +97,6 @@ func mix(h uint64, command []byte) uint64 {
 // apply takes one command.
 func (t *tally) apply(command []byte) {
 	t.Count++
-	t.Hash = mix(t.Hash, command)
 	if len(command) < MinPayload {
 		t.Malformed++
 		return
@@ -102,12 +110,26 @@ func (t *tally) apply(command []byte) {
 	}
 }
 
+// apply takes one command, and where it stands in the order.
+func (m *Machine) apply(command []byte) {
+	m.s.apply(command)
+	if m.key == nil {
+		m.s.Hash = mix(m.s.Hash, command)
+		return
+	}
+	if m.s.Keys == nil {
+		m.s.Keys = map[uint64]uint64{}
+	}
+	key := m.key(command)
+	m.s.Keys[key] = mix(m.s.Keys[key], command)
+}
+
 // ApplyAll applies commands in order.
 func (m *Machine) ApplyAll(commands [][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range commands {
-		m.s.apply(c)
+		m.apply(c)
 	}
 }
 
@@ -116,13 +138,13 @@ func (m *Machine) Apply(commands []braid.Command) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range commands {
-		m.s.apply(commands[i].Data)
+		m.apply(commands[i].Data)
 	}
 	return nil
 }
 
 // Digest returns how many commands were applied, and the hash over them in their order. With groups
-// that is each group's order.
+// that is each group's order, and by key each key's.
 func (m *Machine) Digest() (count, hash uint64) {
 	for _, g := range m.groups {
 		n, h := g.Digest()
@@ -133,7 +155,11 @@ func (m *Machine) Digest() (count, hash uint64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.s.Count, m.s.Hash
+	count, hash = m.s.Count, m.s.Hash
+	for key, of := range m.s.Keys { // a sum has no order
+		hash += (of ^ KeyOf(key)) * 0x9E3779B97F4A7C15
+	}
+	return count, hash
 }
 
 // Snapshot implements [braid.StateMachine].
@@ -141,7 +167,7 @@ func (m *Machine) Snapshot() (braid.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.s
-	s.Seen = slices.Clone(m.s.Seen)
+	s.Seen, s.Keys = slices.Clone(m.s.Seen), maps.Clone(m.s.Keys)
 	for i := range s.Seen {
 		s.Seen[i].Words = slices.Clone(s.Seen[i].Words)
 	}

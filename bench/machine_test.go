@@ -117,3 +117,43 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// By key, only the order of commands with the same key counts.
+func TestMachineByKey(t *testing.T) {
+	apply := func(commands ...string) *Machine {
+		m := NewMachine(1)
+		m.ByKey(func(command []byte) uint64 { return uint64(command[7]) })
+		for _, c := range commands {
+			if err := m.Apply([]braid.Command{{Data: []byte(c)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return m
+	}
+	const a1, a2, b1 = "1\x00\x00\x00\x00\x00\x00\x00", "2\x00\x00\x00\x00\x00\x00\x00", "3\x00\x00\x00\x00\x00\x00\x01"
+	m := apply(a1, a2, b1)
+	count, hash := m.Digest()
+	if c, h := apply(a1, b1, a2).Digest(); c != 3 || c != count || h != hash {
+		t.Errorf("another order of two keys: %d commands, hash %x; want %d, %x", c, h, count, hash)
+	}
+	for _, other := range []*Machine{apply(a2, a1, b1), apply(a1, a2), apply(a1, a2, a1)} {
+		if _, h := other.Digest(); h == hash {
+			t.Error("other commands, or another order of a key, with the same hash")
+		}
+	}
+	s, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := s.WriteTo(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	restored := apply()
+	if err := restored.Restore(&out); err != nil {
+		t.Fatal(err)
+	}
+	if c, h := restored.Digest(); c != count || h != hash {
+		t.Errorf("restored: %d commands, hash %x; want %d, %x", c, h, count, hash)
+	}
+}

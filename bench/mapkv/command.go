@@ -30,6 +30,12 @@ func command(op operation, key string, value []byte) []byte {
 	return append(c, value...)
 }
 
+// KeyIn is the hash of a command's key, as the command says it to its protocol.
+func KeyIn(command []byte) uint64 {
+	_, key, _, _ := parse(command) // what is no command has no key
+	return hash(string(key))
+}
+
 // parse takes a command apart; key and value are parts of it.
 func parse(c []byte) (op operation, key, value []byte, err error) {
 	if len(c) < 2 {

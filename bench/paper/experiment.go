@@ -85,6 +85,10 @@ type Work struct {
 	Blind     float64
 	Confirmed bool
 	Apart     bool
+	// KeySpace, if not 0, is how many keys commands touch: one that all clients use, for a share Hot of all commands, and
+	// others that only the clients of one member use. They are not blind then.
+	KeySpace int
+	Hot      float64
 	// Writes is the share of writes among what clients ask for by HTTP; the others are reads in the log.
 	Writes float64
 	Of     int
@@ -148,6 +152,8 @@ const (
 	SyncAllMean Metric = "fsync_mean_ms"
 	// CPU is of all members and the load.
 	CPU Metric = "cpu_us_per_request"
+	// PerCPU is how many requests a second of CPU is enough for.
+	PerCPU Metric = "requests_per_cpu_second"
 	// LeaderCPU and FollowerCPU are of the leader's process and of the mean follower's, LeaderLoad and
 	// FollowerLoad the same for the time: a whole core is 100. Heap is of what is in use, without garbage;
 	// Resident is the process's whole memory. Members that share a process have none of these.
@@ -194,7 +200,7 @@ var labels = map[Metric]string{
 	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms", SyncsAll: "fsyncs of all members per request", SyncAllMean: "an fsync, mean of all, ms",
-	Syncs: "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request",
+	Syncs: "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request", PerCPU: "requests per second of CPU",
 	LeaderCPU: "leader's CPU µs per request", FollowerCPU: "a follower's CPU µs per request", LeaderLoad: "leader's CPU, % of a core", FollowerLoad: "a follower's CPU, % of a core",
 	LeaderHeap: "leader's heap in use, MiB", FollowerHeap: "a follower's heap in use, MiB", LeaderResident: "leader's memory, MiB", FollowerResident: "a follower's memory, MiB",
 	Bandwidth: "MiB/s", Egress: "bytes from the leader per request",

@@ -30,7 +30,7 @@ func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
 	}
 	to := t.proposers(leader, w.At)
 	if t.setup.HTTP {
-		to = t.webCallers(&w)
+		to = newWebCallers(&w, t.bases())
 		defer hangUp(to)
 	}
 	f := startFlow(w, to, t.sent)
@@ -60,7 +60,7 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 		return nil, err
 	}
 	s := Sample{Throughput: n / (to - from).Seconds()}
-	if !sameLeaders(&before.leader, &after.leader) {
+	if !t.sameLeaders(&before, &after) {
 		return nil, errLeaderChanged
 	}
 	if n > 0 {
@@ -127,7 +127,7 @@ func startFlow(w Work, to []proposer, first uint64) *flow {
 		n = flowSenders
 	}
 	for i := range n {
-		s := &flowSender{f: f, to: to[i%len(to)], number: i, mix: w.mix(i)}
+		s := &flowSender{f: f, to: to[i%len(to)], number: i, mix: w.mix(i, len(to))}
 		s.every = max(1, int64(w.Rate*w.For.Seconds())/int64(4*timed))
 		if f.tolerant {
 			s.every = 1 // all of them are needed to see pauses
@@ -190,7 +190,7 @@ func (s *flowSender) send(due int64, command []byte) error {
 	some := uint64(due - s.due)
 	number := s.f.first + s.f.next.Add(some) - some
 	for ; s.due < due; s.due++ {
-		done, options := s.count, s.mix.next()
+		done, options := s.count, s.mix.next(command)
 		if s.due%s.every == 0 {
 			done = s.timer(s.pace.at(s.due), options.Blind)
 		}

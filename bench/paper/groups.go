@@ -9,18 +9,29 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// With multi-raft each command belongs to the group of its key. All clients are at all members alike, as
-// with the other contestants, so most commands are passed on to their group's leader.
+// With multi-raft and wpaxos each command belongs to the group of its key, and with epaxos it is ordered with the
+// others of its key. With multi-raft all clients are at all members alike, as with the other contestants, so most
+// commands are passed on to their group's leader.
 
-// keysOf says which key a command touches: one that no other command has, unless its options name some.
+// keysOf says which key a command touches, unless its options name some.
 func keysOf(command []byte, o braid.ProposeOptions) braid.ProposeOptions {
 	if len(o.Keys) > 0 {
 		return braid.ProposeOptions{Keys: o.Keys}
 	}
-	return braid.ProposeOptions{Keys: []uint64{bench.KeyOf(binary.LittleEndian.Uint64(command))}}
+	return braid.ProposeOptions{Keys: []uint64{keyIn(command)}}
 }
 
-// keyed is a node whose commands say which key they touch. What else they ask for multi-raft does not have.
+// keyIn is the key of a command: the one behind its number, or else one that no other command has.
+func keyIn(command []byte) uint64 {
+	if len(command) >= 2*numberBytes {
+		if key := binary.LittleEndian.Uint64(command[numberBytes:]); key != 0 {
+			return key
+		}
+	}
+	return bench.KeyOf(binary.LittleEndian.Uint64(command))
+}
+
+// keyed is a node whose commands say which key they touch. What else they ask for such protocols do not have.
 type keyed struct{ *braid.Node }
 
 // ProposeWithAsync implements [proposer], as the other methods implement [node].
@@ -38,6 +49,9 @@ func (n keyed) Propose(ctx context.Context, command []byte) (any, error) {
 
 // open opens a member with this state machine, or with a part of it for each group.
 func (m *machine) open(o braid.Options, s Setup) (*braid.Node, error) {
+	if s.byKey() {
+		m.m.ByKey(keyIn)
+	}
 	if s.groups() == 0 {
 		return braid.Open(o, m)
 	}

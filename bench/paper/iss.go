@@ -12,6 +12,8 @@ const issPaper = "An implementation of ISS over Paxos (thesis, in Portuguese)"
 
 const (
 	seriesISS         = "iss"
+	seriesEPaxos      = "epaxos"
+	seriesWPaxos      = "wpaxos"
 	seriesMultiPaxos  = "multi-paxos"
 	seriesPaxosLeader = "multi-paxos, at its leader"
 )

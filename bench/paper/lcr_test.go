@@ -55,18 +55,18 @@ func TestNetsOfLCR(t *testing.T) {
 
 func TestMix(t *testing.T) {
 	w := Work{Blind: 0.4}
-	one, again, other := w.mix(1), w.mix(1), w.mix(2)
+	one, again, other := w.mix(1, 3), w.mix(1, 3), w.mix(2, 3)
 	blind, differ := 0, 0
 	const n = 10_000
 	for range n {
-		o := one.next()
+		o := one.next(nil)
 		if o.Blind {
 			blind++
 		}
-		if o.Blind != (o.Mode == braid.ModeAccepted) || o.Blind != again.next().Blind {
+		if o.Blind != (o.Mode == braid.ModeAccepted) || o.Blind != again.next(nil).Blind {
 			t.Fatalf("options %+v", o)
 		}
-		if o.Blind != other.next().Blind {
+		if o.Blind != other.next(nil).Blind {
 			differ++
 		}
 	}
@@ -74,16 +74,16 @@ func TestMix(t *testing.T) {
 		t.Errorf("%d of %d are blind, and %d differ between clients", blind, n, differ)
 	}
 	confirmed := Work{Blind: 1, Confirmed: true}
-	m := confirmed.mix(1)
-	if o := m.next(); !o.Blind || o.Mode != braid.ModeConfirmed {
+	m := confirmed.mix(1, 3)
+	if o := m.next(nil); !o.Blind || o.Mode != braid.ModeConfirmed {
 		t.Errorf("confirmed: %+v", o)
 	}
 	apart, blindly := Work{Blind: 0.4, Apart: true}, 0
 	for client := range 40 {
-		m := apart.mix(client)
-		first := m.next().Blind
+		m := apart.mix(client, 3)
+		first := m.next(nil).Blind
 		for range 10 {
-			if m.next().Blind != first {
+			if m.next(nil).Blind != first {
 				t.Fatalf("client %d does both", client)
 			}
 		}
@@ -95,7 +95,7 @@ func TestMix(t *testing.T) {
 		t.Errorf("%d of 40 clients are blind, want 16", blindly)
 	}
 	none := Work{}
-	if m = none.mix(1); m.next().Blind {
+	if m = none.mix(1, 3); m.next(nil).Blind {
 		t.Error("blind without a share")
 	}
 }

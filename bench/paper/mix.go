@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,16 +21,21 @@ const (
 	AtFollowers Place = "followers"
 )
 
-// mix decides which of a client's commands are blind.
+// mix decides which of a client's commands are blind, and which keys they touch.
 type mix struct {
 	random *rand.Rand
 	share  float64
 	blind  braid.ProposeOptions
 	keys   []uint64 // that all of its commands touch; none: each has one of its own
+	// Of work with keys: how many keys a group has, the share of the hot one, and the groups that are the member's
+	// at which the client is.
+	perGroup int
+	hot      float64
+	groups   []uint64
 }
 
-// mix is that of a client with a number: the same in every run.
-func (w *Work) mix(client int) mix {
+// mix is that of a client with a number: the same in every run. Clients are dealt out over so many members.
+func (w *Work) mix(client, members int) mix {
 	m := mix{random: rand.New(rand.NewPCG(2, uint64(client))), share: w.Blind, blind: braid.ProposeOptions{Blind: true, Mode: braid.ModeAccepted}}
 	if w.Confirmed {
 		m.blind.Mode = braid.ModeConfirmed
@@ -40,15 +46,40 @@ func (w *Work) mix(client int) mix {
 		m.keys = []uint64{bench.KeyOf(uint64(client))}
 		m.blind.Keys = m.keys
 	}
+	m.perGroup, m.hot = w.KeySpace/keyGroups, w.Hot
+	for g := client % members; g < keyGroups && m.perGroup > 0; g += members {
+		m.groups = append(m.groups, uint64(g))
+	}
 	return m
 }
 
-// next are the options of the next command.
-func (m *mix) next() braid.ProposeOptions {
+// Keys of work that has them: the hot one, and behind it those of all groups in turns. Groups belong to members in
+// turns.
+const (
+	keyGroups        = 16
+	hotKey    uint64 = keyGroups
+	ownKeys   uint64 = 2 * keyGroups
+)
+
+// next are the options of the next command, into which its key is written if it has one.
+func (m *mix) next(command []byte) braid.ProposeOptions {
+	if m.perGroup > 0 {
+		key := m.key()
+		binary.LittleEndian.PutUint64(command[numberBytes:], key)
+		return braid.ProposeOptions{Keys: []uint64{key}}
+	}
 	if m.share > 0 && m.random.Float64() < m.share {
 		return m.blind
 	}
 	return braid.ProposeOptions{Keys: m.keys}
+}
+
+// key draws one.
+func (m *mix) key() uint64 {
+	if m.random.Float64() < m.hot {
+		return hotKey
+	}
+	return ownKeys + m.groups[m.random.IntN(len(m.groups))] + keyGroups*uint64(m.random.IntN(m.perGroup))
 }
 
 // addAnswers adds how long requests took, blind ones and others apart.

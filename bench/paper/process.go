@@ -86,7 +86,7 @@ func (m *member) startProcess(s Setup, command []string) error {
 	o := &m.options
 	p, err := startProcess(command, &seat{s, o.Self, o.Members, o.Cluster, o.Dir, o.ListenPeer, o.Net})
 	if err == nil {
-		p.keyed = s.groups() > 0
+		p.keyed = s.keyed()
 		m.node = p // never a nil of its own
 	}
 	return err

@@ -74,7 +74,7 @@ func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member
 	if err != nil {
 		return nil, err
 	}
-	if !sameLeaders(&before.leader, &after.leader) {
+	if !t.sameLeaders(&before, &after) {
 		return nil, errLeaderChanged
 	}
 	return func() Sample {

@@ -18,6 +18,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/registry"
 )
 
 // Sample is what one run measured.
@@ -119,7 +120,7 @@ func (t *braidTarget) warmUp(ctx context.Context) error {
 	if t.setup.Processes { // whose state machines have no bells
 		return errors.Join(t.reconnect(ctx), t.converge(ctx))
 	}
-	_, err := t.Run(ctx, Work{Requests: warmUp})
+	_, err := t.Run(ctx, Work{Requests: warmUp, Payload: numberBytes}) // which a map leaves alone
 	return err
 }
 
@@ -172,10 +173,10 @@ func (m *member) start(s Setup) error {
 	m.machine = newMachine(s.ApplyCost)
 	m.machine.store.values = make([][]byte, s.Keys)
 	if s.HTTP {
-		n, err := m.machine.openWeb(m.options)
+		n, err := m.machine.openWeb(m.options, s)
 		if err == nil {
 			m.node = n // never a nil of its own
-			m.reader.serve(n.Node, m.machine)
+			m.reader.serve(n.log, m.machine)
 		}
 		return err
 	}
@@ -184,7 +185,7 @@ func (m *member) start(s Setup) error {
 		return err
 	}
 	m.node = n
-	if s.groups() > 0 {
+	if s.keyed() {
 		m.node = keyed{n}
 	}
 	m.reader.serve(n, m.machine)
@@ -230,6 +231,15 @@ func (s *Setup) groups() int {
 	shape := s.shape()
 	return shape.Groups(cmp.Or(s.Members, 3))
 }
+
+// byKey reports whether members order only commands with a key in common.
+func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.ByKey }
+
+// roams reports whether leaders move to who asks for them.
+func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Core.Roams }
+
+// keyed reports whether commands have to say which keys they touch.
+func (s *Setup) keyed() bool { return s.groups() > 0 || s.byKey() }
 
 // proposers are where clients propose, as Place says.
 func (t *braidTarget) proposers(leader *member, at Place) (out []proposer) {

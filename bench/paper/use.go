@@ -47,7 +47,7 @@ func (u *uses) cpu() time.Duration {
 
 // addCosts adds what so many commands cost that were answered in some time.
 func (s Sample) addCosts(before, after *reading, commands float64, took time.Duration) {
-	s[CPU] = micros(after.cpu-before.cpu) / commands
+	s.addCPU(after.cpu-before.cpu, commands)
 	s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / commands
 	s[EgressAll] = float64(after.egress()-before.egress()) / commands
 	if syncs := float64(after.syncs - before.syncs); syncs > 0 {
@@ -80,6 +80,11 @@ func (t *braidTarget) weigh(ctx context.Context, s Sample, leader *member) error
 	}
 	s[FollowerHeap], s[FollowerResident] = mib(heap)/n, mib(resident)/n
 	return nil
+}
+
+// addCPU adds what so many commands cost.
+func (s Sample) addCPU(used time.Duration, commands float64) {
+	s[CPU], s[PerCPU] = micros(used)/commands, commands/used.Seconds()
 }
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }

@@ -18,16 +18,20 @@ import (
 
 // webNode is a node that serves the map service of package mapkv, by HTTP.
 type webNode struct {
-	*braid.Node
+	node
+	log    *braid.Node
 	server http.Server
 	base   string // URL without a path
 	ended  chan error
 }
 
 // openWeb starts a node with this machine and a map, and its service.
-func (m *machine) openWeb(o braid.Options) (*webNode, error) {
-	state := mapkv.NewMap()
-	n, err := braid.Open(o, &mapped{m, state})
+func (m *machine) openWeb(o braid.Options, s Setup) (*webNode, error) {
+	sm, state, err := m.withMaps(&s)
+	if err != nil {
+		return nil, err
+	}
+	n, err := braid.Open(o, sm)
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +39,38 @@ func (m *machine) openWeb(o braid.Options) (*webNode, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	w := &webNode{Node: n, base: "http://" + l.Addr().String(), ended: make(chan error, 1)}
+	w := &webNode{node: n, log: n, base: "http://" + l.Addr().String(), ended: make(chan error, 1)}
+	if s.keyed() {
+		w.node = keyed{n}
+	}
 	w.server.Handler, w.server.ReadHeaderTimeout = mapkv.Handler(n, state, 0, -1), mapkv.DefaultTimeout
 	go func() { w.ended <- w.server.Serve(l) }()
 	return w, nil
+}
+
+// withMaps is this machine and a map, or a part of it and a map for each group.
+func (m *machine) withMaps(s *Setup) (braid.StateMachine, mapkv.State, error) {
+	if s.byKey() {
+		m.m.ByKey(webKeyIn)
+	}
+	if s.groups() == 0 {
+		state := mapkv.NewMap()
+		return &mapped{m, state}, state, nil
+	}
+	parts, states := m.m.Split(s.groups()), make(mapkv.Groups, s.groups())
+	sm, err := braid.NewGroups(s.groups(), func(group int) braid.StateMachine {
+		states[group] = mapkv.NewMap()
+		return &mapped{&part{m, parts[group]}, states[group]}
+	})
+	return sm, states, err
+}
+
+// webKeyIn is the key of a command: one of the map's, or else one that no other command has.
+func webKeyIn(command []byte) uint64 {
+	if len(command) > numberBytes {
+		return mapkv.KeyIn(command)
+	}
+	return keyIn(command)
 }
 
 // Close implements [node].
@@ -47,14 +79,14 @@ func (n *webNode) Close() error {
 	if serr := <-n.ended; !errors.Is(serr, http.ErrServerClosed) {
 		err = errors.Join(err, serr)
 	}
-	return errors.Join(err, n.Node.Close())
+	return errors.Join(err, n.node.Close())
 }
 
 // mapped is a machine that has a map too. It counts all commands. Those that are a number and nothing else are
 // not the map's: the cluster brings them itself, to see that its members have everything.
 type mapped struct {
-	*machine
-	state *mapkv.Map
+	counted braid.StateMachine
+	state   *mapkv.Map
 }
 
 // numberBytes is how long a number is.
@@ -62,7 +94,7 @@ const numberBytes = 8
 
 // Apply implements [braid.StateMachine].
 func (m *mapped) Apply(commands []braid.Command) error {
-	err := m.machine.Apply(commands)
+	err := m.counted.Apply(commands)
 	for i := range commands {
 		if len(commands[i].Data) > numberBytes {
 			err = errors.Join(err, m.state.Apply(commands[i:i+1]))
@@ -73,7 +105,7 @@ func (m *mapped) Apply(commands []braid.Command) error {
 
 // Snapshot implements [braid.StateMachine].
 func (m *mapped) Snapshot() (braid.Snapshot, error) {
-	counted, err := m.machine.Snapshot()
+	counted, err := m.counted.Snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +119,7 @@ func (m *mapped) Snapshot() (braid.Snapshot, error) {
 // Restore implements [braid.StateMachine].
 func (m *mapped) Restore(r io.Reader) error {
 	in := bufio.NewReader(r) // what the first one does not need is left in it
-	return errors.Join(m.machine.Restore(in), m.state.Restore(in))
+	return errors.Join(m.counted.Restore(in), m.state.Restore(in))
 }
 
 // twoSnapshots are one after the other.
@@ -114,7 +146,7 @@ const (
 
 // webCaller is one of these machines. Its clients ask for one key each, and do not wait for each other.
 type webCaller struct {
-	client http.Client
+	client *http.Client
 	base   string
 	random *rand.Rand
 	middle float64
@@ -122,18 +154,35 @@ type webCaller struct {
 	value  []byte
 }
 
-// webCallers are those of a cluster whose members serve by HTTP.
-func (t *braidTarget) webCallers(w *Work) (out []proposer) {
+// bases are where the members that run serve by HTTP, in turns for as many callers as there are.
+func (t *braidTarget) bases() (bases []string) {
 	for i := range webCallers {
-		n, ok := t.members[i%len(t.members)].node.(*webNode)
-		if !ok {
-			continue // it is stopped
+		if n, ok := t.members[i%len(t.members)].node.(*webNode); ok {
+			bases = append(bases, n.base)
 		}
+	}
+	return bases
+}
+
+// newWebCallers are callers at these places, one at each.
+func newWebCallers(w *Work, bases []string) (out []proposer) {
+	for i, base := range bases {
 		out = append(out, &webCaller{
-			client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: flowInflight, DisableCompression: true}},
-			base:   n.base, random: rand.New(rand.NewPCG(3, uint64(i))), middle: webKeys / webCallers * (float64(i) + 0.5),
+			client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: flowInflight, DisableCompression: true}},
+			base:   base, random: rand.New(rand.NewPCG(3, uint64(i))), middle: webKeys / webCallers * (float64(i) + 0.5),
 			writes: w.Writes, value: make([]byte, max(1, w.Payload)),
 		})
+	}
+	return out
+}
+
+// newWebClients are the clients of such callers, each of which waits for its answers.
+func newWebClients(w *Work, bases []string) (out []proposer) {
+	callers := newWebCallers(w, bases)
+	for i := range w.Clients {
+		c := *callers[i%len(callers)].(*webCaller)
+		c.random = rand.New(rand.NewPCG(4, uint64(i)))
+		out = append(out, &c)
 	}
 	return out
 }

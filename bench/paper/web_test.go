@@ -2,6 +2,7 @@ package paper
 
 import (
 	"bytes"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestRealWeb(t *testing.T) {
 	if err := m.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if callers := cluster.webCallers(&w); len(callers) != 4 {
+	if callers := newWebCallers(&w, cluster.bases()); len(callers) != 4 {
 		t.Errorf("%d callers of two members", len(callers))
 	}
 	if err := cluster.start(m); err != nil {
@@ -46,10 +47,26 @@ func TestRealWeb(t *testing.T) {
 	}
 }
 
+// Protocols without a common order serve it too: members agree on the order of each key, or of each group.
+func TestRealWebByKey(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{seriesEPaxos, seriesWPaxos} {
+		s := issSetup(protocol, 3)
+		s.Heartbeat, s.HTTP = 100*time.Millisecond, true
+		target := openReal(t, s)
+		if f := runReal(t, target, Work{For: 100 * time.Millisecond, Clients: 12, At: AtMembers, Payload: 16, Writes: 0.5}); f[Throughput] <= 0 || f[P50] <= 0 {
+			t.Errorf("%s: %v", protocol, f)
+		}
+		if err := target.Check(t.Context()); err != nil {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
+}
+
 // Callers ask for keys around their own middle, all of which exist.
 func TestWebKeys(t *testing.T) {
 	cluster := &braidTarget{members: []*member{{node: &webNode{}}}}
-	callers := cluster.webCallers(&Work{})
+	callers := newWebCallers(&Work{}, cluster.bases())
 	for i, p := range callers {
 		c, near := p.(*webCaller), 0
 		for range 1000 {
@@ -72,7 +89,7 @@ func TestWebKeys(t *testing.T) {
 
 // What the map refuses, and a member that is away, are errors.
 func TestWebErrors(t *testing.T) {
-	c := &webCaller{base: "http://127.0.0.1:1"}
+	c := &webCaller{client: http.DefaultClient, base: "http://127.0.0.1:1"}
 	if err := c.ask("GET", c.base+"/kv/a", nil); err == nil {
 		t.Error("nobody answered, and there is no error")
 	}
@@ -80,7 +97,8 @@ func TestWebErrors(t *testing.T) {
 
 // A snapshot has what was counted and the map, and the cluster's own commands are none of the map's.
 func TestMappedSnapshot(t *testing.T) {
-	m := &mapped{newMachine(0), mapkv.NewMap()}
+	machine, again := newMachine(0), newMachine(0)
+	m := &mapped{machine, mapkv.NewMap()}
 	put := []byte("\x01\x0akey0000001value") // as mapkv writes it
 	commands := []braid.Command{{Position: 1, Data: put}, {Position: 2, Data: slices.Clone(put[:8])}}
 	if err := m.Apply(commands); err != nil || commands[0].Result != nil || commands[1].Result != nil {
@@ -97,12 +115,12 @@ func TestMappedSnapshot(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	other := &mapped{newMachine(0), mapkv.NewMap()}
+	other := &mapped{again, mapkv.NewMap()}
 	if err := other.Restore(&out); err != nil {
 		t.Fatal(err)
 	}
-	count, hash := m.m.Digest()
-	if c, h := other.m.Digest(); c != 2 || c != count || h != hash {
+	count, hash := machine.m.Digest()
+	if c, h := again.m.Digest(); c != 2 || c != count || h != hash {
 		t.Errorf("%d commands, hash %x; want %d, %x", c, h, count, hash)
 	}
 	v, ok := other.state.Get("key0000001")

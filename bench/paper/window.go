@@ -30,7 +30,12 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	if err := stopAll(down); err != nil {
 		return nil, err
 	}
-	l := startLoops(w, t.proposers(leader, w.At), t.sent)
+	to := t.proposers(leader, w.At)
+	if t.setup.HTTP {
+		to = newWebClients(&w, t.bases())
+		defer hangUp(to)
+	}
+	l := startLoops(w, to, t.sent)
 	s, err := t.measure(ctx, l, leader)
 	l.stop()
 	for _, m := range down {
@@ -80,7 +85,7 @@ func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sa
 	n := float64(len(done))
 	seconds := (to - from).Seconds()
 	s := Sample{Throughput: n / seconds, Bandwidth: n * float64(l.work.bytes()) / (1 << 20) / seconds}
-	if l.work.At != AtLeader && !sameLeaders(&before.leader, &after.leader) {
+	if l.work.At != AtLeader && !t.sameLeaders(&before, &after) {
 		return nil, errLeaderChanged
 	}
 	if n > 0 {
@@ -185,7 +190,7 @@ func startLoops(w Work, to []proposer, first uint64) *loops {
 // client is one of them, at its member.
 func (l *loops) client(number int, members []proposer) {
 	at := number % len(members)
-	to, mix := members[at], l.work.mix(number)
+	to, mix := members[at], l.work.mix(number, len(members))
 	command := make([]byte, max(8, l.work.Payload))
 	answer := make(chan error, 1)
 	for {
@@ -197,7 +202,7 @@ func (l *loops) client(number int, members []proposer) {
 		i := l.next.Add(1) - 1
 		binary.LittleEndian.PutUint64(command, l.first+i)
 		began := time.Since(l.began)
-		options := mix.next()
+		options := mix.next(command)
 		err := to.ProposeWithAsync(command, l.bodies.of(int(i)), options, func(_ any, err error) { answer <- err })
 		if err == nil {
 			err = <-answer
