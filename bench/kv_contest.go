@@ -17,6 +17,8 @@ import (
 // serverKinds are the servers that the benchmark can start, by their names.
 var serverKinds = ownServers(map[string]ServerKind{
 	"etcd": {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+	// What HTTP itself costs: it answers as the map services do, without a log.
+	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI},
 })
 
 // ownServers adds a server for each of braid's protocols that can serve, and a map service for each that can do that.

@@ -26,6 +26,7 @@ type mapkvFlags struct {
 	shape                   bench.Shape
 	net                     string
 	bodyBytes               int
+	bare                    bool
 	leaseReads              bool
 	advertised              [2]string // same as the URLs listened on
 }
@@ -56,6 +57,7 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	settings.EpochFlags(fl, &f.shape.Epochs)
 	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")
 	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments where values are coded")
+	fl.BoolVar(&f.bare, "bare", false, "answer at once, without a log, and keep nothing: what HTTP itself costs")
 	fl.StringVar(&f.net, "net", "", netspec.Usage)
 	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
@@ -73,6 +75,9 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 	l, err := net.Listen("tcp", clients)
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w", err)
+	}
+	if f.bare {
+		return mapkv.ServeBare(cmd.Context(), l, o.Self, o.Members)
 	}
 	bodies := f.bodyBytes
 	if registry.Find(o.Protocol).Core.ByKey {
