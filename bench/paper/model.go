@@ -14,7 +14,7 @@ import (
 // Model computes what a cluster would do that cannot be run here.
 type Model struct {
 	// Calibrate measures what the pieces of the work cost on this machine.
-	Calibrate func(ctx context.Context, dir string) (scale.Costs, error)
+	Calibrate func(ctx context.Context, dir string, runs []scale.Config) (scale.Costs, error)
 	// Fit corrects costs by what clusters did here.
 	Fit func(scale.Costs, []scale.Measurement) (scale.Costs, error)
 	Run func(scale.Config) (*scale.Result, error)
@@ -54,7 +54,12 @@ func (r *runner) calibrate(ctx context.Context) (costs scale.Costs, err error) {
 		return costs, nil
 	}
 	r.report("calibrating the model")
-	if costs, err = r.Model.Calibrate(ctx, r.Dir); err != nil {
+	var runs []scale.Config
+	for i := range r.computed {
+		c := &r.computed[i]
+		runs = append(runs, c.Setup.scale(&c.Work, c.Work.For, costs))
+	}
+	if costs, err = r.Model.Calibrate(ctx, r.Dir, runs); err != nil {
 		return costs, fmt.Errorf("%s: calibrating the model: %w", r.e.Name, err)
 	}
 	return costs, nil
@@ -134,8 +139,9 @@ func (r *runner) fitted() (points []scale.Measurement) {
 func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Config {
 	shape := s.shape()
 	c := scale.Config{
-		Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances), Single: shape.Protocol == "raft", Spread: shape.Spread(),
-		Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload), MaxBatchCommands: s.BatchCommands,
+		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances, s.groups()), Spread: shape.Spread(),
+		Everywhere: w.At == AtMembers, Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload),
+		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth,
 		Rate: w.Rate, Inflight: cmp.Or(w.Inflight, flowInflight), Warmup: last, Duration: last, Seed: 1, Costs: costs,
 	}
 	if s.Cores == 0 {

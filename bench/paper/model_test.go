@@ -40,7 +40,9 @@ type fakeModel struct {
 func (f *fakeModel) model() Model {
 	f.asked = map[int]scale.Config{}
 	return Model{
-		Calibrate: func(context.Context, string) (scale.Costs, error) { return scale.Costs{Factor: 1, Wake: 5}, nil },
+		Calibrate: func(context.Context, string, []scale.Config) (scale.Costs, error) {
+			return scale.Costs{Factor: 1, Wake: 5}, nil
+		},
 		Fit: func(c scale.Costs, m []scale.Measurement) (scale.Costs, error) {
 			f.points, c.Factor = m, 2
 			return c, nil
@@ -69,14 +71,14 @@ func TestModelIsComputed(t *testing.T) {
 		t.Fatalf("computed %+v", p)
 	}
 	many, here := f.asked[8], f.asked[runtime.NumCPU()]
-	if many.Shared || many.Instances != 4 || many.Single || many.Rate != 0 || many.Inflight != 900 || many.MaxBatchCommands != 1 || many.Costs.Wake != 5 {
+	if many.Shared || many.Instances != 4 || many.Protocol != "niagara" || many.Rate != 0 || many.Inflight != 900 || many.MaxBatchCommands != 1 || many.Costs.Wake != 5 {
 		t.Errorf("asked %+v", many)
 	}
 	if !here.Shared || here.Rate != 7000 || here.Nodes != 3 || here.Payload != 16 || here.Duration != 50*time.Millisecond {
 		t.Errorf("asked %+v", here)
 	}
 	// b at 1 took 30 and 31 ms: 1000/30 and 1000/31 requests a second, says the fake.
-	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared || !f.points[0].Config.Single {
+	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared || f.points[0].Config.Protocol != "raft" {
 		t.Errorf("fitted to %+v", f.points)
 	}
 	if r.Costs == nil || r.Costs.Factor != 2 || r.Costs.Wake != 5 {
@@ -132,7 +134,9 @@ func TestModelFails(t *testing.T) {
 		t.Errorf("%v, notes %q", err, r.Machine.Notes)
 	}
 	m := f.model()
-	m.Calibrate = func(context.Context, string) (scale.Costs, error) { return scale.Costs{}, errors.New("no clock") }
+	m.Calibrate = func(context.Context, string, []scale.Config) (scale.Costs, error) {
+		return scale.Costs{}, errors.New("no clock")
+	}
 	if _, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget, Model: m}); err == nil || !strings.Contains(err.Error(), "no clock") {
 		t.Errorf("error %v", err)
 	}

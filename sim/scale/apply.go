@@ -3,7 +3,9 @@ package scale
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
@@ -32,17 +34,22 @@ type apply struct {
 	items []member.ApplyItem // a buffer
 	again []member.ApplyItem
 	news  bool // of how far it has applied
-	cuts  []member.Written
+	// commands is how many the state machine was given.
+	commands int64
+	cuts     []member.Written
 }
 
-func newApply(m *node, meta member.Meta) *apply {
+func newApply(m *node, meta member.Meta) (*apply, error) {
 	a := &apply{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
-	applier := member.NewApplier(machineOf{a}, meta, m.session, 0, member.LoadFrom(m.disk.log))
+	applier, err := m.w.newApplier(m, a, &meta)
+	if err != nil {
+		return nil, fmt.Errorf("scale: %w", err)
+	}
 	applier.Again = func(b *member.Batch) { m.w.note(m.proposals.Again([]*member.Batch{b})) }
 	a.known = member.NewApplied(applier)
 	a.steps = member.NewApply(applier, meta.Cursor, snapshotBytes, a)
 	a.thread = m.cpu.thread("apply", a.work, a.finish)
-	return a
+	return a, nil
 }
 
 func (a *apply) push(it member.ApplyItem) {
@@ -51,15 +58,21 @@ func (a *apply) push(it member.ApplyItem) {
 }
 
 func (a *apply) work() spend {
-	c := &a.m.w.costs
 	a.cost = 0
 	a.items = a.queue.Take(a.items)
 	for i := range a.items {
 		it := &a.items[i]
-		if n := len(it.Commit.Entries); n > 0 {
-			a.cost.on(c.Apply, n, 0)
+		n, before := len(it.Commit.Entries), a.cost
+		if m := a.m.w.meter; m != nil && n > 0 {
+			began := time.Now()
+			a.m.w.note(a.steps.Do(it))
+			m.add(meterApply, n, m.since(began)-float64(a.cost-before))
+		} else {
+			a.m.w.note(a.steps.Do(it))
 		}
-		a.m.w.note(a.steps.Do(it))
+		if n > 0 {
+			a.cost.on(a.m.w.steps.Apply, n, 0)
+		}
 	}
 	clear(a.items)
 	return a.cost
@@ -150,6 +163,7 @@ type machineOf struct{ a *apply }
 
 func (m machineOf) Apply(commands []member.Command) error {
 	m.a.cost.on(m.a.m.w.costs.Command, len(commands), 0)
+	m.a.commands += int64(len(commands))
 	return nothing{}.Apply(commands)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,14 +15,15 @@ import (
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
 
-// Calibrate measures on this machine what the pieces of the work cost, in about two seconds. dir is
-// a directory on the disk to measure; nothing is left in it. The machine should have nothing else
-// to do.
-func Calibrate(ctx context.Context, dir string) (Costs, error) {
-	c := guess()
+// Calibrate measures on this machine what the pieces of the work cost that these runs are made of: in about two seconds, and
+// as much again for each protocol with a hundred members. dir is a directory on the disk to measure; nothing is left in it. The
+// machine should have nothing else to do.
+func Calibrate(ctx context.Context, dir string, runs []Config) (Costs, error) {
+	c := Costs{Factor: 1, Steps: map[string][]Steps{}}
 	c.memory()
 	c.Turn.Once = turnCost()
 	if err := c.network(ctx); err != nil {
@@ -32,18 +33,10 @@ func Calibrate(ctx context.Context, dir string) (Costs, error) {
 		return c, fmt.Errorf("scale: costs of the disk: %w", err)
 	}
 	c.Wake = wakeCost(ctx)
-	if err := c.instances(); err != nil {
+	if err := c.protocols(ctx, runs); err != nil {
 		return c, err
 	}
 	return c, ctx.Err()
-}
-
-// guess returns rough costs for the pieces that are measured last, in simulations.
-func guess() Costs {
-	const µs = 1000
-	return Costs{
-		Factor: 1, Propose: Cost{Once: 3 * µs}, Append: Cost{Once: 2 * µs, Each: 200}, Ack: Cost{Once: 2 * µs}, Durable: Cost{Once: 2 * µs},
-	}
 }
 
 const (
@@ -68,30 +61,46 @@ func sealed(commands, bytes int, done member.Done) *member.Batch {
 
 // memory measures the pieces that need neither disk nor network.
 func (c *Costs) memory() {
-	done := member.Done(func(any, error) {})
-	submit := func(bytes int) float64 {
-		var mu sync.Mutex
-		command := make([]byte, bytes)
-		return typical(times, nil, func() {
-			b := member.NewBatch(0, many*(bytes+3), many)
-			for range many {
-				mu.Lock()
-				b.Add(command, done)
-				mu.Unlock()
-			}
-		}) / many
-	}
-	c.Submit.Each, c.Submit.Byte = submit(small), 0
+	one, keyed := submitCost(1, false), submitCost(1, true)
+	c.Submit.Once, c.Submit.Each = submitted(one, submitCost(many, false))
+	c.Keyed.Once, c.Keyed.Each = submitted(keyed, submitCost(many, true))
 
 	payload := make([]byte, large)
-	c.Propose.Byte = typical(times, nil, func() { protocol.Digest(payload) }) / large
+	c.Digest.Byte = typical(times, nil, func() { protocol.Digest(payload) }) / large
 
-	one := applyCost(1, 1, false)
-	c.Apply.Once, c.Apply.Each = through(1, one, many, applyCost(many, 1, false))
 	few := applyCost(1, many, false)
-	_, c.Command.Each = through(1, one, many, few)
+	_, c.Command.Each = through(1, applyCost(1, 1, false), many, few)
 	c.Settle.Once, c.Settle.Each = through(1, max(0, applyCost(many, 1, true)-applyCost(many, 1, false))/many, many, max(0, applyCost(1, many, true)-few))
 	c.messages()
+}
+
+// submitCost is the cost of a command that is given to a member, in batches of so many.
+func submitCost(commands int, keyed bool) float64 {
+	done, now := member.Done(func(any, error) {}), func() time.Duration { return 0 }
+	command := make([]byte, small)
+	var mu sync.Mutex
+	return typical(times, nil, func() {
+		p := member.Proposals{MaxBatch: 1 << 20, MaxCount: commands, MaxBytes: 1 << 40, Proposing: protocol.Proposing{Keys: keyed}}
+		for key := range uint64(many) {
+			mu.Lock()
+			var err error
+			if keyed {
+				_, err = p.AddWith(now, command, &protocol.ProposeOptions{Keys: []uint64{key}}, done)
+			} else {
+				_, err = p.Add(now, command, done)
+			}
+			mu.Unlock()
+			if err != nil {
+				panic(err) // there is room
+			}
+		}
+	}) / many
+}
+
+// submitted splits the cost of a command in a batch of its own by that of a command among many.
+func submitted(alone, among float64) (once, each float64) {
+	once = max(0, alone-among) * many / (many - 1)
+	return once, max(0, alone-once)
 }
 
 // applyCost is the cost of applying a commitment of so many entries with so many commands each,
@@ -137,46 +146,28 @@ func (w idleWorld) Left(int, int64) {}
 
 func (w idleWorld) Publish(a *member.Applier) { w.known.Note(a) }
 
-// messages measures what it costs to build messages and to decode them.
+// messages measures what a byte of a message costs where it is decoded.
 func (c *Costs) messages() {
 	done := member.Done(func(any, error) {})
-	buffer := make([]byte, 0, 2*large)
-	message := func(entries, bytes int) (m protocol.Message, frame float64) {
-		m = protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Part: &raft.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
-		for range entries {
-			m.Entries = append(m.Entries, sealed(1, bytes, done).Entry)
+	codec := registry.Find("raft").Core.Codec
+	decode := func(bytes int) float64 {
+		m := protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Part: &raft.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
+		m.Entries = []protocol.Entry{sealed(1, bytes, done).Entry}
+		var f member.Framer
+		parts, err := f.Frame(&m)
+		if err != nil {
+			panic(err) // our own message
 		}
-		return m, typical(times, nil, func() { buffer = encode(&m, buffer[:0]) })
-	}
-	decode := func(m *protocol.Message) float64 {
-		wire := encode(m, nil)
+		wire := slices.Concat(parts...)
 		return typical(times, nil, func() {
 			came := make([]byte, len(wire))
 			copy(came, wire)
-			if _, err := protocol.DecodeMessage(came, protocolCore.Codec); err != nil {
+			if _, err := protocol.DecodeMessage(came, codec); err != nil {
 				panic(err) // our own message
 			}
 		})
 	}
-	lone, frameOne := message(1, small)
-	all, frameAll := message(many, small)
-	big, _ := message(1, large)
-	c.Frame.Once, c.Frame.Each = through(1, frameOne, many, frameAll)
-	c.Decode.Once, c.Decode.Each = through(1, decode(&lone), many, decode(&all))
-	c.Decode.Byte = max(0, decode(&big)-decode(&lone)) / large
-}
-
-// encode builds a message as it is on the wire.
-func encode(m *protocol.Message, b []byte) []byte {
-	var f member.Framer
-	parts, err := f.Frame(m)
-	if err != nil {
-		panic(err) // our own message
-	}
-	for _, p := range parts { // as transport's queue
-		b = append(b, p...)
-	}
-	return b
+	c.Unpack.Byte = max(0, decode(large)-decode(small)) / large
 }
 
 // turnCost is the cost of a turn of a loop that finds nothing to do: being woken, looking at the
@@ -347,37 +338,4 @@ func processCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// instances measures the steps of instances while simulations run them. In one simulation messages
-// have few entries, in the other many.
-func (c *Costs) instances() error {
-	few, err := c.metered(Config{Rate: 20_000, Inflight: 10_000, Duration: 80 * time.Millisecond})
-	if err != nil {
-		return err
-	}
-	all, err := c.metered(Config{Rate: 400_000, Inflight: 4000, MaxBatchCommands: 1, Duration: 40 * time.Millisecond})
-	if err != nil {
-		return err
-	}
-	line := func(kind meterKind) Cost { return fit(few.samples[kind], all.samples[kind]) }
-	digest := c.Propose.Byte
-	c.Propose, c.Append, c.Ack, c.Durable = line(meterPropose), line(meterAppend), line(meterAck), line(meterDurable)
-	c.Propose.Byte = digest
-	c.Tick = line(meterTick)
-	return nil
-}
-
-func (c *Costs) metered(cfg Config) (*meter, error) {
-	m := &meter{clock: typical(times, nil, func() {})}
-	cfg.Nodes, cfg.Instances, cfg.Cores, cfg.Payload, cfg.Costs = 3, 2, 4, small, *c
-	w, err := newWorld(cfg, m)
-	if err != nil {
-		return nil, err
-	}
-	idle := w.members[0].loops[0].hosted
-	m.take = typical(times, nil, func() { idle.Take(member.Happened{}) })
-	runtime.GC()
-	w.simulate()
-	return m, w.check()
 }

@@ -1,19 +1,27 @@
 package scale
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 )
 
 // Config is one simulated run.
 type Config struct {
+	// Protocol is its name in the registry. It runs in its own order. "": raft.
+	Protocol  string
 	Nodes     int // members
-	Instances int // 0: one
-	// Single makes the one instance's log the global log, as with raft. Else instances are woven.
-	Single bool
-	// Spread makes the members share the leadership of instances. Else one member leads all.
-	// Commands are given to the members that lead.
+	Instances int // or groups of keys; 0: one. Only protocols that have several have more
+	// Spread makes the members share the leadership of woven instances. Else one member leads all.
 	Spread bool
+	// Everywhere gives commands to all members alike. Else they are given to the members that lead at the beginning.
+	Everywhere bool
+	// Quorums and Relays are as in braid.Options.
+	Quorums string
+	Relays  int
 
 	// Cores is how many cores each member's machine has for braid. Every member that takes commands
 	// has one more core for the load, as in the paper.
@@ -36,9 +44,12 @@ type Config struct {
 	// for their results are dropped. 0: always Inflight commands wait.
 	Rate     float64
 	Inflight int
+	// Conflicts is the share of commands that touch one and the same key. The others have keys of their own.
+	Conflicts float64
 	// MaxBatchCommands and MaxBatchBytes bound a batch, as in braid.Options; 0: no limit on the
-	// number, and 1 MiB.
+	// number, and 1 MiB. NoBatching is an entry for each command, and a message for each entry.
 	MaxBatchCommands, MaxBatchBytes int
+	NoBatching                      bool
 	// Depth is how many batches of a member an instance may have at once; 0: adaptive.
 	Depth int
 
@@ -49,7 +60,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	c.Instances, c.Cards = max(1, c.Instances), max(1, c.Cards)
+	c.Instances, c.Cards, c.Protocol = max(1, c.Instances), max(1, c.Cards), cmp.Or(c.Protocol, "raft")
+	if c.NoBatching {
+		c.MaxBatchCommands = 1
+	}
 	if c.MaxBatchBytes == 0 {
 		c.MaxBatchBytes = 1 << 20
 	}
@@ -60,16 +74,41 @@ func (c Config) withDefaults() (Config, error) {
 		c.Inflight = 100_000
 	}
 	switch {
-	case c.Nodes < 1 || c.Nodes > 15:
+	case c.Nodes < 1 || c.Nodes > maxNodes:
 		return c, &ConfigError{fmt.Sprintf("%d members", c.Nodes)}
-	case c.Single && c.Instances > 1:
-		return c, &ConfigError{fmt.Sprintf("one log of %d instances that are not woven", c.Instances)}
 	case c.Instances > 64 || c.Cores < 1 || c.Duration <= 0 || c.Warmup < 0 || c.Latency < 0:
 		return c, &ConfigError{fmt.Sprintf("%d instances, %d cores, %v after %v, latency %v", c.Instances, c.Cores, c.Duration, c.Warmup, c.Latency)}
-	case c.Payload < 1 || c.Payload > c.MaxBatchBytes || c.Inflight < 1 || c.Rate < 0 || c.Bandwidth < 0, c.MaxBatchCommands < 0 || c.Depth < 0:
+	case c.Payload < 1 || c.Payload > c.MaxBatchBytes || c.Inflight < 1 || c.Rate < 0 || c.Bandwidth < 0, c.MaxBatchCommands < 0 || c.Depth < 0 || c.Conflicts < 0 || c.Conflicts > 1:
 		return c, &ConfigError{fmt.Sprintf("%d bytes, %d under way, %g a second, %g bytes a second", c.Payload, c.Inflight, c.Rate, c.Bandwidth)}
 	}
-	return c, c.Costs.validate()
+	if err := c.checkProtocol(); err != nil {
+		return c, err
+	}
+	return c, c.Costs.validate(&c)
+}
+
+// maxNodes is how many members there can be.
+const maxNodes = 128
+
+// checkProtocol refuses what the protocol does not have.
+func (c *Config) checkProtocol() error {
+	p := registry.Find(c.Protocol)
+	if p == nil {
+		return &ConfigError{"unknown protocol " + c.Protocol}
+	}
+	if p.Placements[0] != protocol.PlacementCopy {
+		return &ConfigError{c.Protocol + " keeps bodies in fragments, and the model has no bodies"}
+	}
+	if !p.Several() && c.Instances > 1 {
+		return &ConfigError{fmt.Sprintf("%d instances: %s has one", c.Instances, c.Protocol)}
+	}
+	if err := p.CheckRelays(c.Relays); err != nil {
+		return &ConfigError{err.Error()}
+	}
+	if _, err := p.Flexible(c.Quorums, c.Nodes); err != nil {
+		return &ConfigError{err.Error()}
+	}
+	return nil
 }
 
 // ConfigError says what is wrong with a Config.
@@ -89,11 +128,12 @@ type Result struct {
 	P90 time.Duration `json:"p90_ns"`
 	P99 time.Duration `json:"p99_ns"`
 
-	// Of all members, for each second: proposed batches and skips, syncs, messages.
+	// Of all members, for each second: proposed batches and skips, syncs, messages and their bytes.
 	Batches  float64 `json:"batches_per_s"`
 	Skips    float64 `json:"skips_per_s"`
 	Fsyncs   float64 `json:"fsyncs_per_s"`
 	Messages float64 `json:"messages_per_s"`
+	Bytes    float64 `json:"bytes_per_s"`
 	// Egress is bytes a second that the first instance's leader sends.
 	Egress float64 `json:"egress_bytes_per_s"`
 	// Cores is how many cores each machine uses on average: first the members' machines, then those

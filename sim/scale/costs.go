@@ -3,6 +3,7 @@ package scale
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -19,22 +20,21 @@ type Costs struct {
 	// Factor multiplies all costs of CPU and stands for what the pieces do not show; see Fit.
 	Factor float64 `json:"factor"`
 
-	Submit  Cost `json:"submit"`  // a command is given to a member
-	Propose Cost `json:"propose"` // a batch is sealed and given to its leader, or a skip is proposed
-	Append  Cost `json:"append"`  // a follower takes a message; each: entry
-	Ack     Cost `json:"ack"`     // a leader takes an answer; each: entry that it commits
-	Durable Cost `json:"durable"` // an instance learns that its disk is done; each: likewise
-	Tick    Cost `json:"tick"`
+	Submit  Cost `json:"submit"`  // commands that make a batch are given to a member; each: command
+	Keyed   Cost `json:"keyed"`   // likewise, where the member is told their keys
 	Turn    Cost `json:"turn"`    // a turn of any thread: waking others, locks, the clock
-	Frame   Cost `json:"frame"`   // a message is built; each: entry
 	Write   Cost `json:"write"`   // a system call that sends
 	Read    Cost `json:"read"`    // a system call that receives
-	Decode  Cost `json:"decode"`  // a received message is decoded; each: entry
 	Record  Cost `json:"record"`  // a record is put into the log's buffer
 	Sync    Cost `json:"sync"`    // the CPU's part of writing and syncing
-	Apply   Cost `json:"apply"`   // a commitment is merged and applied; each: entry
 	Command Cost `json:"command"` // each: command that is applied
 	Settle  Cost `json:"settle"`  // the result of a batch is given to the proposer; each: command
+
+	// Digest is what it costs to seal a byte of a batch, and Unpack to decode a byte of a message.
+	Digest Cost `json:"digest"`
+	Unpack Cost `json:"unpack"`
+	// Steps are what the code of each protocol costs, ascending by the members.
+	Steps map[string][]Steps `json:"steps"`
 
 	// Wake is how long a sleeping thread takes until it runs. Hop is how long a message over
 	// loopback takes besides. Both are in nanoseconds.
@@ -48,8 +48,13 @@ type Costs struct {
 	DiskByte float64 `json:"disk_ns_per_byte"`
 }
 
-func (c *Costs) validate() error {
-	for _, v := range c.cpu() {
+// validate reports what is wrong with the costs, or missing for a run.
+func (c *Costs) validate(of *Config) error {
+	steps, ok := c.stepsOf(of)
+	if !ok {
+		return &ConfigError{"the costs of " + of.code() + " are not known: they come from Calibrate"}
+	}
+	for _, v := range slices.Concat(c.cpu(), steps.cpu()) {
 		if v.Once < 0 || v.Each < 0 || v.Byte < 0 {
 			return &ConfigError{fmt.Sprintf("negative cost %+v", *v)}
 		}
@@ -60,21 +65,19 @@ func (c *Costs) validate() error {
 	return nil
 }
 
-// cpu lists the costs of CPU time.
+// cpu lists the costs of CPU time, but for those of protocols.
 func (c *Costs) cpu() []*Cost {
-	return []*Cost{
-		&c.Submit, &c.Propose, &c.Append, &c.Ack, &c.Durable, &c.Tick, &c.Turn, &c.Frame, &c.Write, &c.Read,
-		&c.Decode, &c.Record, &c.Sync, &c.Apply, &c.Command, &c.Settle,
-	}
+	return []*Cost{&c.Submit, &c.Keyed, &c.Turn, &c.Write, &c.Read, &c.Record, &c.Sync, &c.Command, &c.Settle, &c.Digest, &c.Unpack}
 }
 
-// scaled returns the costs multiplied by the factor.
-func (c Costs) scaled() Costs {
-	for _, v := range c.cpu() {
+// scaled returns the costs multiplied by the factor, with those of the one protocol that runs.
+func (c Costs) scaled(of *Config) (Costs, Steps) {
+	steps, _ := c.stepsOf(of) // validate has seen them
+	for _, v := range slices.Concat(c.cpu(), steps.cpu()) {
 		v.Once, v.Each, v.Byte = v.Once*c.Factor, v.Each*c.Factor, v.Byte*c.Factor
 	}
 	c.Factor = 1
-	return c
+	return c, steps
 }
 
 // spend is a sum of CPU time, in nanoseconds.

@@ -38,11 +38,11 @@ func (l *loop) Fail(err error) { l.m.w.note(err) }
 
 func (l *loop) Condemn(f *protocol.Forgot) { l.m.w.note(member.Forgotten(l.m.id, f)) }
 
-func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.Waiting() }
+func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.WaitingFor(l.instance) }
 
 // TakeBatch also begins the measurement of a proposal.
 func (l *loop) TakeBatch() *member.Batch {
-	b := l.m.proposals.Take()
+	b := l.m.proposals.TakeFor(l.instance)
 	if m := l.m.w.meter; m != nil {
 		m.proposes()
 	}
@@ -78,6 +78,9 @@ func (l *loop) Refused(r protocol.Rejection) {
 
 func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
 	l.framed = m
+	if m := l.m.w.meter; m != nil {
+		m.frames()
+	}
 	return l.m.framer.Frame(m)
 }
 
@@ -85,7 +88,10 @@ func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
 // instance share a link here.
 func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 	f := newFrame(l.framed, parts)
-	l.cost.on(l.m.w.costs.Frame, len(f.msg.Entries), f.bytes)
+	l.cost.on(l.m.w.steps.Frame, len(f.msg.Entries), 0)
+	if m := l.m.w.meter; m != nil {
+		f.wire = m.framed(f.msg, parts)
+	}
 	l.frames = append(l.frames, f)
 	return true
 }

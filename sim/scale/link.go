@@ -23,6 +23,7 @@ type link struct {
 type frame struct {
 	msg   *protocol.Message
 	bytes int
+	wire  []byte // where costs are measured
 }
 
 const frameHead = 12 // the bytes that the transport adds
@@ -62,6 +63,7 @@ func (l *link) written() {
 	}
 	w := l.from.w
 	w.tally.messages += int64(len(l.writing)) * w.one()
+	w.tally.bytes += int64(bytes) * w.one()
 	frames := append([]frame(nil), l.writing...)
 	clear(l.writing)
 	card := int(l.instance-1) % w.cfg.Cards
@@ -85,13 +87,23 @@ func (l *link) read() (cost spend) {
 	c, bytes := &l.to.w.costs, 0
 	for _, f := range l.reading {
 		bytes += f.bytes
-		cost.on(c.Decode, len(f.msg.Entries), f.bytes)
+		l.decode(&f)
+		cost.on(l.to.w.steps.Decode, len(f.msg.Entries), 0)
+		cost.on(c.Unpack, 0, f.bytes)
 	}
 	if bytes > 0 {
 		cost.on(c.Read, 0, bytes)
 		cost += spend(c.Read.Once * float64((bytes-1)/readBuffer))
 	}
 	return cost
+}
+
+// decode measures what it costs to decode a message, where costs are measured. What an instance gets is the message as it
+// was sent.
+func (l *link) decode(f *frame) {
+	if w := l.to.w; w.meter != nil {
+		w.note(w.meter.decode(f, w.protocol.Core.Codec))
+	}
 }
 
 func (l *link) handle() {

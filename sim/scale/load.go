@@ -35,7 +35,8 @@ func (g group) part(from, to int) group {
 	return group{to - from, at(from), at(to - 1)}
 }
 
-// offer is a group that was given to a member. Its commands are applied in their order.
+// offer is a group that was given to a member. Its commands count as applied in their order. Where they are applied in
+// another one that moves a latency from one command to another of the same turn.
 type offer struct {
 	group
 	applied, noted int // noted ≤ applied ≤ n
@@ -48,10 +49,12 @@ const (
 	loadPause = 25 * time.Microsecond
 )
 
-func newLoad(m *node, cpu *machine, rate float64, inflight int) *load {
-	l := &load{m: m, inflight: inflight, origin: m.w.now}
+// newLoad is one of several. At a rate they take turns, each with a share of it.
+func newLoad(m *node, cpu *machine, rate float64, inflight, turn, of int) *load {
+	l := &load{m: m, inflight: (inflight + of - 1) / of, origin: m.w.now}
 	if rate > 0 {
-		l.interval = float64(time.Second) / rate
+		l.interval = float64(time.Second) / rate * float64(of)
+		l.origin += time.Duration(l.interval * float64(turn) / float64(of))
 	}
 	l.thread = cpu.thread("load", l.work, l.finish)
 	return l
@@ -62,12 +65,12 @@ func (l *load) dueAt(i int64) time.Duration {
 }
 
 // work takes the commands that are due now.
-func (l *load) work() (cost spend) {
+func (l *load) work() spend {
 	now, room := l.m.w.now, int64(l.inflight-l.under)
 	if l.interval == 0 {
 		l.next = group{int(min(room, loadTurn)), now, now}
 	} else {
-		due := int64(float64(now-l.origin)/l.interval) + 1 - l.due
+		due := int64(math.Floor(float64(now-l.origin)/l.interval)) + 1 - l.due
 		n := max(0, min(due, room, loadTurn))
 		l.next = group{int(n), l.dueAt(l.due), l.dueAt(l.due + n - 1)}
 		l.due += n
@@ -76,8 +79,14 @@ func (l *load) work() (cost spend) {
 		}
 	}
 	l.under += l.next.n
-	cost.on(l.m.w.costs.Submit, l.next.n, 0)
-	return cost
+	c, batches := l.m.w.costs.Submit, 0
+	if l.m.w.keyed() {
+		c = l.m.w.costs.Keyed
+	}
+	if most := l.m.w.cfg.MaxBatchCommands; most > 0 {
+		batches = (l.next.n + most - 1) / most
+	}
+	return spend(c.Once*float64(batches) + c.Each*float64(l.next.n))
 }
 
 // drop drops commands that are due beyond the limit.
@@ -143,6 +152,7 @@ func (l *load) applied() {
 type tally struct {
 	commands, dropped               int64
 	batches, skips, syncs, messages int64
+	bytes                           int64 // of messages
 	// latencies[i] counts latencies from 2^(i/16) nanoseconds up to the next bucket.
 	latencies [latencyBuckets]int64
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -52,10 +51,7 @@ type logWork struct {
 	cut     protocol.Index
 }
 
-// protocolCore makes the instances whose work is billed: the costs are those of Raft.
-var protocolCore = registry.Find("raft").Core
-
-// The times of Raft, as in braid.Options.
+// As in braid.Options.
 const (
 	heartbeat       = 100 * time.Millisecond
 	electionTimeout = time.Second
@@ -65,21 +61,21 @@ const (
 
 func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
 	rec := protocol.Recovered{Base: meta.Base(instance)}
-	core, err := protocolCore.New(protocol.Settings{Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout, PipelineDepth: m.w.cfg.Depth, Leaders: m.w.leaders}, rec)
+	core, err := m.w.newCore(m, instance, rec)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
 	config := member.InstanceConfig{
 		Self: m.id, Instance: instance, Session: m.session,
-		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: protocolCore.Codec,
+		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
 	}
-	if !m.w.cfg.Single {
+	if m.w.begin.Woven() {
 		config.Woven = &rec
 	}
 	l := &loop{m: m, instance: instance}
 	l.inst = member.NewInstance(config, &billed{core, l})
 	l.hosted = member.NewHosted(member.HostedConfig{
-		Self: m.id, Instance: instance, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders,
+		Self: m.id, Instance: instance, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
 		KeepLogBytes: keepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
 	}, l, l.inst)
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
@@ -154,7 +150,7 @@ func (l *loop) wakeAt(due time.Duration) {
 func (l *loop) finish() {
 	m := l.m
 	for _, f := range l.frames {
-		m.links[f.msg.To-1][l.instance-1].send(f)
+		m.link(f.msg.To, l.instance).send(f)
 	}
 	clear(l.frames)
 	l.frames = l.frames[:0]

@@ -4,26 +4,39 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // meter measures what the steps of instances cost, while a simulation runs them.
 type meter struct {
-	samples [meterKinds][]sample
-	clock   float64   // what reading the clock adds to a sample
-	take    float64   // what an instance takes to take in nothing, with reading the clock
-	began   time.Time // when a batch was taken that is being proposed; zero: none is
+	samples [][]sample // by kind
+	count   int        // of all samples
+	clock   float64    // what reading the clock adds to a sample
+	turn    float64    // what a turn takes in which nothing happened
+	began   time.Time  // when a batch was taken that is being proposed; zero: none is
+	frame   time.Time  // when a message was begun that is being built
+	inner   float64    // what was measured by itself within the turn that is measured
+	buffer  []byte
 }
 
 type meterKind int
 
 const (
 	meterPropose meterKind = iota
-	meterAppend
-	meterAck
 	meterDurable
 	meterTick
-	meterKinds
+	meterWake
+	meterFrame
+	meterDecode
+	meterApply
+	meterOther    // of no interest
+	meterMessages // the first type of message that is the protocol's own, then the others
 )
+
+func kindOf(t protocol.MessageType) meterKind {
+	return meterMessages + meterKind(t-protocol.FirstOwnType)
+}
 
 // sample is how long something with n parts took, in nanoseconds.
 type sample struct {
@@ -33,6 +46,17 @@ type sample struct {
 
 func (m *meter) add(kind meterKind, n int, ns float64) {
 	m.samples[kind] = append(m.samples[kind], sample{n, max(0, ns)})
+	m.count++
+}
+
+// since is how long something took.
+func (m *meter) since(began time.Time) float64 { return float64(time.Since(began)) - m.clock }
+
+// within adds a sample of something that happens within a turn that is measured.
+func (m *meter) within(kind meterKind, n int, began time.Time) {
+	ns := m.since(began)
+	m.add(kind, n, ns)
+	m.inner += ns + 2*m.clock
 }
 
 // proposes and proposed enclose the proposal of a batch.
@@ -40,9 +64,41 @@ func (m *meter) proposes() { m.began = time.Now() }
 
 func (m *meter) proposed() {
 	if !m.began.IsZero() {
-		m.add(meterPropose, 0, float64(time.Since(m.began))-m.clock)
+		m.within(meterPropose, 0, m.began)
 		m.began = time.Time{}
 	}
+}
+
+// frames and framed enclose the building of a message.
+func (m *meter) frames() { m.frame = time.Now() }
+
+func (m *meter) framed(msg *protocol.Message, parts [][]byte) (wire []byte) {
+	m.buffer = m.buffer[:0]
+	for _, p := range parts { // as transport's queue
+		m.buffer = append(m.buffer, p...)
+	}
+	m.within(meterFrame, len(msg.Entries), m.frame)
+	return slices.Clone(m.buffer)
+}
+
+// wake measures how a core is woken. step returns how many entries that commits.
+func (m *meter) wake(step func() int) {
+	began := time.Now()
+	n := step()
+	m.within(meterWake, n, began)
+}
+
+// decode measures how a message is decoded that came over the network.
+func (m *meter) decode(f *frame, codec *protocol.Codec) error {
+	if f.wire == nil { // it left before anything was measured
+		return nil
+	}
+	began := time.Now()
+	came := make([]byte, len(f.wire))
+	copy(came, f.wire)
+	_, err := protocol.DecodeMessage(came, codec)
+	m.add(meterDecode, len(f.msg.Entries), m.since(began))
+	return err
 }
 
 // fit is the line through two means: that of samples with few parts, and that of samples with many.

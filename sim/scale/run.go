@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,19 +28,16 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{cfg: cfg, costs: cfg.Costs.scaled(), rng: rand.New(rand.NewPCG(cfg.Seed, 1)), command: make([]byte, cfg.Payload)}
-	switch {
-	case cfg.Single:
-	case cfg.Spread:
-		w.leaders = protocol.LeadersSpread
-	default:
-		w.leaders = protocol.LeadersTogether
+	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), command: make([]byte, cfg.Payload)}
+	w.costs, w.steps = cfg.Costs.scaled(&cfg)
+	if err := w.choose(); err != nil {
+		return nil, err
 	}
 	var members []protocol.Member
 	for i := range cfg.Nodes {
 		members = append(members, protocol.Member{ID: protocol.MemberID(i + 1)})
 	}
-	meta := member.Bootstrap(order.Begin(cfg.Instances, !cfg.Single), members)
+	meta := member.Bootstrap(w.begin, members)
 	var all *machine
 	if cfg.Shared {
 		all = w.machine(cfg.Cores)
@@ -58,7 +53,6 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 		}
 		w.members = append(w.members, m)
 	}
-	w.link()
 	if err := w.elect(); err != nil {
 		return nil, err
 	}
@@ -67,19 +61,8 @@ func newWorld(cfg Config, m *meter) (*world, error) {
 	return w, nil
 }
 
-func (w *world) link() {
-	for _, from := range w.members {
-		for _, to := range w.members {
-			var links []*link
-			for i := 0; i < w.cfg.Instances && from != to; i++ {
-				links = append(links, newLink(from, to, protocol.InstanceID(i+1)))
-			}
-			from.links = append(from.links, links)
-		}
-	}
-}
-
-// leader is the member that should lead an instance. The first member leads the first instance.
+// leader is the member that should lead an instance. The first member leads the first instance, unless the protocol elects
+// another one.
 func (w *world) leader(instance protocol.InstanceID) *node {
 	voters := make([]protocol.MemberID, len(w.members))
 	for i, m := range w.members {
@@ -88,24 +71,21 @@ func (w *world) leader(instance protocol.InstanceID) *node {
 	if id := w.leaders.Preferred(voters, int(instance-1), voters[0]); id != 0 {
 		return w.members[id-1]
 	}
-	return w.members[0]
+	return w.members[w.elected]
 }
 
-// loads gives each member that leads a load, on a core of its own unless all share one machine.
+// loads gives each member that takes commands a load, on a core of its own unless all share one machine.
 func (w *world) loads(all *machine) {
-	var leaders []*node
-	for i := range w.cfg.Instances {
-		if m := w.leader(protocol.InstanceID(i + 1)); !slices.Contains(leaders, m) {
-			leaders = append(leaders, m)
-		}
+	loaded := w.members
+	if !w.cfg.Everywhere {
+		loaded = w.leading()
 	}
-	for _, m := range leaders {
+	for i, m := range loaded {
 		cpu := all
 		if cpu == nil {
 			cpu = w.machine(1)
 		}
-		n := len(leaders)
-		m.load = newLoad(m, cpu, w.cfg.Rate/float64(n), (w.cfg.Inflight+n-1)/n)
+		m.load = newLoad(m, cpu, w.cfg.Rate, w.cfg.Inflight, i, len(loaded))
 	}
 }
 
@@ -119,8 +99,8 @@ func (w *world) elect() error {
 	for i := range w.cfg.Instances {
 		w.leader(protocol.InstanceID(i + 1)).loops[i].input(protocol.Stand{})
 	}
-	for until := w.now + electionTimeout; !w.led(); {
-		if w.now >= until {
+	for began := w.now; w.now < began+2*heartbeat || !w.settled(); {
+		if w.now >= began+4*electionTimeout {
 			return errors.Join(errors.New("scale: not every instance has its leader"), w.err)
 		}
 		w.run(w.now + tickEvery)
@@ -129,11 +109,20 @@ func (w *world) elect() error {
 	return nil
 }
 
-// led reports whether the right member leads each instance, and whether the others know.
+// settled reports whether every instance has its leader. Who that is where nobody is preferred depends on the protocol.
+func (w *world) settled() bool {
+	if id, _ := w.members[0].loops[0].inst.Leader(); id != 0 {
+		w.elected = int(id) - 1
+	}
+	return w.led()
+}
+
+// led reports whether the right member leads each instance, and whether the others know. Where no member leads alone it
+// is enough that each knows of others.
 func (w *world) led() bool {
 	for _, m := range w.members {
 		for _, l := range m.loops {
-			if id, _ := l.inst.Leader(); id != w.leader(l.instance).id {
+			if id, _ := l.inst.Leader(); id == 0 || !w.anybody() && id != w.leader(l.instance).id {
 				return false
 			}
 		}
@@ -141,7 +130,16 @@ func (w *world) led() bool {
 	return true
 }
 
+// anybody reports whether an instance may have any leader: many lead at once, or all propose.
+func (w *world) anybody() bool { return w.protocol.Core.Epochs || w.protocol.Core.ByKey }
+
 func (w *world) simulate() {
+	w.start()
+	w.run(w.to)
+}
+
+// start begins the load.
+func (w *world) start() {
 	for _, m := range w.members {
 		if m.load != nil {
 			m.load.thread.wake()
@@ -149,7 +147,6 @@ func (w *world) simulate() {
 	}
 	w.from = w.origin + w.cfg.Warmup
 	w.to = w.from + w.cfg.Duration
-	w.run(w.to)
 }
 
 // check verifies that nothing went wrong, the invariants of all instances and of what applies, and
@@ -168,7 +165,7 @@ func (w *world) check() error {
 			return fmt.Errorf("scale: member %v: %w", m.id, err)
 		}
 	}
-	if !w.led() {
+	if !w.protocol.Core.Roams && !w.led() {
 		return errors.New("scale: an instance changed its leader")
 	}
 	return nil
@@ -188,7 +185,7 @@ func (w *world) result() *Result {
 	r := &Result{
 		Throughput: per(t.commands), Commands: t.commands, Dropped: t.dropped,
 		P50: t.quantile(0.5), P90: t.quantile(0.9), P99: t.quantile(0.99),
-		Batches: per(t.batches), Skips: per(t.skips), Fsyncs: per(t.syncs), Messages: per(t.messages),
+		Batches: per(t.batches), Skips: per(t.skips), Fsyncs: per(t.syncs), Messages: per(t.messages), Bytes: per(t.bytes),
 	}
 	first := w.leader(1)
 	for _, c := range first.egress {
@@ -223,17 +220,16 @@ func (m *node) uses(seconds float64) (out []Use) {
 	}
 	add(m.disk.thread.name, m.disk.thread.busy)
 	add(m.apply.thread.name, m.apply.thread.busy)
-	for i := range m.links {
-		for _, l := range m.links[i] {
+	for _, l := range m.links {
+		if l != nil {
 			add("send", l.out.busy)
 		}
 	}
 	for _, o := range m.w.members {
-		if o == m {
-			continue
-		}
-		for _, l := range o.links[m.id-1] {
-			add("receive", l.in.busy)
+		for i := range m.ids {
+			if l := o.links[o.linkTo(m.id, m.ids[i])]; l != nil {
+				add("receive", l.in.busy)
+			}
 		}
 	}
 	return out

@@ -9,27 +9,52 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/raft"
+	"github.com/braidlog/braid/registry"
 )
 
 // typicalCosts are those of a machine with two cores. Tests depend on no other costs.
 func typicalCosts() Costs {
-	return Costs{
-		Factor: 2, Submit: Cost{Each: 35}, Propose: Cost{Once: 900, Byte: 0.045}, Append: Cost{Once: 300, Each: 500},
-		Ack: Cost{Once: 200, Each: 500}, Durable: Cost{Once: 170, Each: 300}, Tick: Cost{Once: 170}, Turn: Cost{Once: 400},
-		Frame: Cost{Once: 120, Each: 20}, Write: Cost{Once: 1500, Byte: 0.12}, Read: Cost{Once: 1400, Byte: 0.03},
-		Decode: Cost{Once: 120, Each: 90, Byte: 0.3}, Record: Cost{Each: 70, Byte: 0.3}, Sync: Cost{Once: 50_000},
-		Apply: Cost{Once: 130, Each: 160}, Command: Cost{Each: 17}, Settle: Cost{Once: 100, Each: 2}, Wake: 2000, Hop: 2000,
+	c := Costs{
+		Factor: 2, Submit: Cost{Each: 35}, Keyed: Cost{Each: 60}, Turn: Cost{Once: 400}, Digest: Cost{Byte: 0.045}, Unpack: Cost{Byte: 0.3},
+		Write: Cost{Once: 1500, Byte: 0.12}, Read: Cost{Once: 1400, Byte: 0.03},
+		Record: Cost{Each: 70, Byte: 0.3}, Sync: Cost{Once: 50_000}, Command: Cost{Each: 17}, Settle: Cost{Once: 100, Each: 2}, Wake: 2000, Hop: 2000,
 		Disk: []float64{90_000, 120_000, 140_000, 160_000, 250_000}, DiskShared: []float64{120_000, 200_000, 220_000, 240_000, 500_000},
-		DiskByte: 0.5,
+		DiskByte: 0.5, Steps: map[string][]Steps{},
 	}
+	for _, p := range registry.All() {
+		s := Steps{
+			Members: 3, Propose: Cost{Once: 900}, Durable: Cost{Once: 170, Each: 300}, Tick: Cost{Once: 170}, Wake: Cost{Once: 170},
+			Frame: Cost{Once: 120, Each: 20}, Decode: Cost{Once: 120, Each: 90}, Apply: Cost{Once: 130, Each: 160},
+		}
+		for _, t := range p.Core.Codec.Types {
+			m := Cost{Once: 200, Each: 500}
+			if t.Brings == protocol.BringsLog {
+				m = Cost{Once: 300, Each: 250}
+			}
+			s.Messages = append(s.Messages, m)
+		}
+		c.Steps[p.Name], c.Steps[p.Name+", relays"] = []Steps{s}, []Steps{s}
+	}
+	return c
 }
 
 // entries is the kind of load in the paper: every command is an entry.
 func entries(instances, cores int) Config {
 	return Config{
-		Nodes: 3, Instances: instances, Single: instances == 1, Cores: cores, Payload: 16, Inflight: 20_000, MaxBatchCommands: 1,
+		Protocol: protocolOf(instances), Nodes: 3, Instances: instances, Cores: cores, Payload: 16, Inflight: 20_000, MaxBatchCommands: 1,
 		Warmup: 5 * time.Millisecond, Duration: 10 * time.Millisecond, Seed: 1, Costs: typicalCosts(),
 	}
+}
+
+// protocolOf is raft for one instance, else niagara.
+func protocolOf(instances int) string {
+	if instances == 1 {
+		return "raft"
+	}
+	return "niagara"
 }
 
 func run(t *testing.T, cfg Config) *Result {
@@ -49,14 +74,11 @@ func TestARunIsAFunctionOfItsSettings(t *testing.T) {
 }
 
 func TestWhatIsOfferedIsProvided(t *testing.T) {
-	for _, single := range []bool{true, false} {
+	for _, instances := range []int{1, 4} {
 		for _, spread := range []bool{false, true} {
 			cfg := Config{
-				Nodes: 3, Instances: 1, Single: single, Spread: spread, Cores: 4, Payload: 16, Rate: 100_000, Inflight: 50_000,
+				Protocol: protocolOf(instances), Nodes: 3, Instances: instances, Spread: spread, Cores: 4, Payload: 16, Rate: 100_000, Inflight: 50_000,
 				Duration: 100 * time.Millisecond, Costs: typicalCosts(),
-			}
-			if !single {
-				cfg.Instances = 4
 			}
 			r := run(t, cfg)
 			require.InEpsilon(t, 100_000, r.Throughput, 0.05)
@@ -66,7 +88,7 @@ func TestWhatIsOfferedIsProvided(t *testing.T) {
 			require.Less(t, r.P50, 1500*time.Microsecond)
 			require.LessOrEqual(t, r.P50, r.P90)
 			require.LessOrEqual(t, r.P90, r.P99)
-			if single {
+			if instances == 1 {
 				require.Zero(t, r.Skips)
 			}
 		}
@@ -76,13 +98,13 @@ func TestWhatIsOfferedIsProvided(t *testing.T) {
 // One client uses one instance. The other instances skip for it, and do so seldom.
 func TestInstancesThatAreNotUsedSkip(t *testing.T) {
 	cfg := Config{
-		Nodes: 3, Instances: 4, Cores: 4, Payload: 16, Inflight: 1, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond,
+		Protocol: "niagara", Nodes: 3, Instances: 4, Cores: 4, Payload: 16, Inflight: 1, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond,
 		Costs: typicalCosts(),
 	}
 	woven := run(t, cfg)
 	require.Positive(t, woven.Skips)
 	require.Less(t, woven.Skips, 3*woven.Batches/30+4/cfg.Duration.Seconds())
-	cfg.Instances, cfg.Single = 1, true
+	cfg.Instances, cfg.Protocol = 1, "raft"
 	alone := run(t, cfg)
 	require.InEpsilon(t, float64(alone.P50), float64(woven.P50), 0.1, "nobody waits for a skip")
 }
@@ -122,12 +144,12 @@ func TestInstancesUseCores(t *testing.T) {
 // The paper's figure 5b: values of 2 KiB over cards of 250 Mbit/s.
 func TestInstancesUseCards(t *testing.T) {
 	cfg := Config{
-		Nodes: 3, Instances: 1, Single: true, Cores: 4, Payload: 2048, Inflight: 2000, MaxBatchBytes: 64 << 10,
+		Nodes: 3, Instances: 1, Cores: 4, Payload: 2048, Inflight: 2000, MaxBatchBytes: 64 << 10,
 		Cards: 4, Bandwidth: 250e6 / 8, Warmup: 500 * time.Millisecond, Duration: time.Second, Costs: typicalCosts(),
 	}
 	raft := run(t, cfg)
 	require.InEpsilon(t, cfg.Bandwidth, raft.Egress, 0.05, "one card, and it is full")
-	cfg.Instances, cfg.Single = 4, false
+	cfg.Instances, cfg.Protocol = 4, "niagara"
 	woven := run(t, cfg)
 	require.InEpsilon(t, 4*cfg.Bandwidth, woven.Egress, 0.1)
 	require.Greater(t, woven.Throughput, 3*raft.Throughput)
@@ -172,13 +194,18 @@ func TestTheFactorIsFound(t *testing.T) {
 // Whatever else the machine does, the measured costs make a model that runs. They survive being
 // stored.
 func TestCalibrate(t *testing.T) {
-	c, err := Calibrate(t.Context(), t.TempDir())
+	cfg := entries(2, 2)
+	c, err := Calibrate(t.Context(), t.TempDir(), []Config{cfg})
 	require.NoError(t, err)
-	require.NoError(t, c.validate())
-	for _, v := range []float64{c.Submit.Each, c.Propose.Once, c.Turn.Once, c.Write.Once, c.Read.Once, c.Sync.Once, c.Disk[10], c.DiskShared[10]} {
+	require.NoError(t, c.validate(&cfg))
+	for _, v := range []float64{c.Submit.Each, c.Keyed.Once, c.Turn.Once, c.Write.Once, c.Read.Once, c.Sync.Once, c.Disk[10], c.DiskShared[10]} {
 		require.Positive(t, v)
 	}
-	for _, v := range []Cost{c.Append, c.Ack, c.Durable, c.Tick} {
+	steps, ok := c.stepsOf(&cfg)
+	require.True(t, ok)
+	for _, v := range []Cost{
+		steps.Propose, steps.message(raft.MsgAppend), steps.message(raft.MsgAppendResp), steps.Durable, steps.Tick, steps.Frame, steps.Decode, steps.Apply,
+	} {
 		require.Positive(t, v.Once+v.Each)
 	}
 	stored, err := json.Marshal(c)
@@ -186,7 +213,6 @@ func TestCalibrate(t *testing.T) {
 	var again Costs
 	require.NoError(t, json.Unmarshal(stored, &again))
 	require.Equal(t, c, again)
-	cfg := entries(2, 2)
 	cfg.Costs = again
 	require.Positive(t, run(t, cfg).Throughput)
 }
@@ -194,13 +220,19 @@ func TestCalibrate(t *testing.T) {
 func TestWhatCannotBeIsRefused(t *testing.T) {
 	for _, change := range []func(*Config){
 		func(c *Config) { c.Nodes = 0 },
-		func(c *Config) { c.Single = true },
+		func(c *Config) { c.Nodes = 200 },
+		func(c *Config) { c.Protocol = "raft" },
+		func(c *Config) { c.Protocol = "craft" },
+		func(c *Config) { c.Protocol = "paxi" },
+		func(c *Config) { c.Relays = 2 },
+		func(c *Config) { c.Quorums = "grid:2" },
+		func(c *Config) { c.Conflicts = 2 },
 		func(c *Config) { c.Cores = 0 },
 		func(c *Config) { c.Duration = 0 },
 		func(c *Config) { c.Payload = 0 },
 		func(c *Config) { c.Rate = -1 },
 		func(c *Config) { c.Costs = Costs{} },
-		func(c *Config) { c.Costs.Ack.Each = -1 },
+		func(c *Config) { c.Costs.Steps["niagara"][0].Durable.Each = -1 },
 	} {
 		cfg := entries(2, 2)
 		change(&cfg)

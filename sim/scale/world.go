@@ -4,13 +4,17 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/registry"
 )
 
 // world is the simulated time and the events that are planned in it.
 type world struct {
 	cfg   Config
 	costs Costs // with the factor in them
+	steps Steps // likewise, of the protocol
 	rng   *rand.Rand
 	meter *meter // nil unless costs are measured
 
@@ -24,8 +28,16 @@ type world struct {
 	// from and to bound the time that counts. Simulated time began at origin.
 	origin, from, to time.Duration
 	command          []byte // all commands have the same bytes
-	leaders          protocol.Leaders
-	err              error // the first thing that went wrong
+	keys             uint64 // commands that have got a key
+
+	protocol *registry.Protocol
+	begin    order.Cursor
+	leaders  protocol.Leaders
+	elected  int // the member that leads where nobody is preferred
+	quorums  quorum.System
+	epochs   protocol.EpochSettings
+
+	err error // the first thing that went wrong
 }
 
 type event struct {
