@@ -28,12 +28,19 @@ func (s *Settings) drawKeyed(d chance) {
 			Policy: [...]protocol.StealPolicy{protocol.StealConsecutive, protocol.StealMajority, protocol.StealAverage}[d.below(3)], After: 1 + d.below(12),
 		}
 	}
+	if s.InboxBytes > 0 {
+		s.InboxBytes = max(s.InboxBytes, leastKeyedInbox*s.Instances)
+	}
 	s.Keys += d.below(2 * s.Instances)
 	if d.yes(0.5) { // one group may have all the work while others are idle
 		s.Load.Hot *= d.share()
 	}
 	s.Load.Astray = 0.05 * d.share()
 }
+
+// leastKeyedInbox, for each group, has space for a small message of each of some members. A read asks all groups, and their
+// answers come together. With less, most of them would be refused again and again.
+const leastKeyedInbox = 500
 
 // groupOf is the group of a key; 0 if the order is not keyed.
 func (w *World) groupOf(key string) protocol.InstanceID {
