@@ -24,6 +24,8 @@ type Setup struct {
 	Epochs   braid.EpochSettings
 	NoSkip   bool
 	SkipWait time.Duration
+	// Stealing is wpaxos's, see bench.Shape.
+	Stealing string
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked:
@@ -147,6 +149,10 @@ const (
 	// MemberSync is the time that a member spent in making its log durable, the mean of all
 	// members: a batch waits for most of them, not for the leader alone.
 	MemberSync Metric = "member_sync_time_ms"
+	// Messages are between members, of all of them together; RoundTrips how many round trips of the links a command takes, by
+	// its median.
+	Messages   Metric = "messages_per_request"
+	RoundTrips Metric = "round_trips"
 	// SyncsAll is how often all members together made their logs durable, SyncAllMean how long that took each.
 	SyncsAll    Metric = "fsyncs_per_request"
 	SyncAllMean Metric = "fsync_mean_ms"
@@ -198,6 +204,7 @@ var labels = map[Metric]string{
 	PlainRate: "transactional commands/s", BlindRate: "blind commands/s", OneDown: "requests/s while a follower is dead", NewLeader: "requests/s under a new leader",
 	LeaderPause: "longest pause while a leader is dead, ms", BackPause: "longest pause after it is back, ms", Failed: "commands that failed",
 	OneDownPause: "longest pause while a follower is dead, ms", PlainPause: "pause of transactional commands when the leader dies, ms", BlindPause: "pause of blind commands when the leader dies, ms",
+	Messages: "messages of all members per request", RoundTrips: "round trips of a command",
 	EgressAll: "bytes from all members per request", P99: "99th percentile of latency, ms", PerEntry: "commands per entry",
 	MemberSync: "time in fsyncs, mean of the members, ms", SyncsAll: "fsyncs of all members per request", SyncAllMean: "an fsync, mean of all, ms",
 	Syncs: "leader's fsyncs", SyncTime: "time in the leader's fsyncs, ms", SyncMean: "leader's fsync, ms", CPU: "CPU µs per request", PerCPU: "requests per second of CPU",
@@ -320,6 +327,7 @@ func Experiments() []*Experiment {
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
 		issLatency(), issSkip(), issFailures(),
+		protocolCosts(),
 	}
 }
 

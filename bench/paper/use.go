@@ -50,6 +50,9 @@ func (s Sample) addCosts(before, after *reading, commands float64, took time.Dur
 	s.addCPU(after.cpu-before.cpu, commands)
 	s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / commands
 	s[EgressAll] = float64(after.egress()-before.egress()) / commands
+	if n := after.messages() - before.messages(); n > 0 {
+		s[Messages] = float64(n) / commands
+	}
 	if syncs := float64(after.syncs - before.syncs); syncs > 0 {
 		s[SyncsAll], s[SyncAllMean] = syncs/commands, ms(after.syncTime-before.syncTime)/syncs
 	}

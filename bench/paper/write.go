@@ -88,9 +88,9 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 var errLeaderChanged = errors.New("the leader changed during the run")
 
 // sameLeaders reports whether all instances are led as they were, without an election in
-// between. Where they move to who uses them, that is no disturbance.
+// between. Where they move to who uses them, or are a hint alone, that is no disturbance.
 func (t *braidTarget) sameLeaders(before, after *reading) bool {
-	return t.setup.roams() || slices.EqualFunc(before.leader.Instances, after.leader.Instances, func(b, a protocol.Status) bool {
+	return t.setup.roams() || t.setup.byKey() || slices.EqualFunc(before.leader.Instances, after.leader.Instances, func(b, a protocol.Status) bool {
 		return a.Instance == b.Instance && a.Leader == b.Leader && a.Term == b.Term
 	})
 }
@@ -112,6 +112,16 @@ func (r *reading) egress() (bytes uint64) {
 		bytes += uint64(r.followers[i].Links.EgressBytes)
 	}
 	return bytes
+}
+
+// messages is how many messages all members have sent.
+func (r *reading) messages() (n int64) {
+	for _, s := range append(r.followers, r.leader) {
+		for i := range s.Links.Peers {
+			n += s.Links.Peers[i].FramesOut
+		}
+	}
+	return n
 }
 
 func (t *braidTarget) read(ctx context.Context, leader *member) (r reading, err error) {
@@ -143,6 +153,7 @@ func sampleOf(b *burst, last time.Time, before, after *reading) Sample {
 		CPU:        float64((after.cpu - before.cpu).Microseconds()) / n,
 		Egress:     float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / n,
 		EgressAll:  float64(after.egress()-before.egress()) / n,
+		Messages:   float64(after.messages()-before.messages()) / n,
 	}
 	if entries := after.leader.Commits - before.leader.Commits; entries > 0 {
 		s[PerEntry] = n / float64(entries)
