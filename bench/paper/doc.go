@@ -25,7 +25,9 @@
 //	reads.go       a run that reads from a new leader
 //	flow.go        a run at a rate, whether or not the cluster keeps up
 //	web.go         members that serve a map by HTTP, and the clients of that
-//	mix.go         clients whose commands are partly blind
+//	bare.go        the same without members: servers that answer at once
+//	mix.go         clients whose commands are partly blind, or touch keys
+//	groups.go      members that order only commands of a key, or of a group of keys
 //	links.go       links and leaders that change on a living cluster
 //	readers.go     a run of strong reads, and writes between them
 //	model.go       what is computed, because no machine here could measure it

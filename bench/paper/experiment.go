@@ -55,6 +55,8 @@ type Setup struct {
 	Processes bool
 	// HTTP: members serve the map service of package mapkv, and clients ask there. It is not for processes.
 	HTTP bool
+	// Bare: servers answer by HTTP at once. There is no log, and no protocol.
+	Bare bool
 }
 
 // Work is what is measured once. Mostly that is exactly Requests commands.
@@ -326,7 +328,7 @@ func Experiments() []*Experiment {
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
-		issLatency(), issSkip(), issFailures(),
+		issLatency(), issSkip(), issFailures(), issThroughput(),
 		protocolCosts(),
 	}
 }

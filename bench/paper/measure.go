@@ -256,6 +256,19 @@ func least(some ...measure) measure {
 	}
 }
 
+// leastKnown is the smallest of some figures, of those that were measured.
+func leastKnown(some ...measure) measure {
+	return func(r *Result) (float64, bool) {
+		var known []measure
+		for _, f := range some {
+			if _, ok := f(r); ok {
+				known = append(known, f)
+			}
+		}
+		return least(known...)(r)
+	}
+}
+
 // highest is the greatest median of a series, 0 if nothing was measured.
 func (r *Result) highest(m Metric, series, part string) (top float64) {
 	x := cmp.Or(part, r.e.XName)

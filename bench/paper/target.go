@@ -39,6 +39,9 @@ type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 // Open starts clusters as their setups say; see [Config.Member].
 func Open(command []string) Opener {
 	return func(ctx context.Context, dir string, s Setup) (Target, error) {
+		if s.Bare {
+			return openBare(s)
+		}
 		if s.Protocol != "" && !bench.Own(s.Protocol) {
 			return nil, fmt.Errorf("unknown protocol %q", s.Protocol)
 		}

@@ -2,6 +2,8 @@ package paper
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,6 +62,24 @@ func TestRealWebByKey(t *testing.T) {
 		if err := target.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", protocol, err)
 		}
+	}
+}
+
+// Bare servers answer the same clients, and count what that costs.
+func TestRealBare(t *testing.T) {
+	t.Parallel()
+	target := openReal(t, Setup{Members: 2, HTTP: true, Bare: true})
+	w := Work{For: 100 * time.Millisecond, Clients: 7, Payload: 16, Writes: 0.5}
+	if f := runReal(t, target, w); f[Throughput] <= 0 || f[P50] <= 0 || f[CPU] <= 0 || f[PerCPU] <= 0 {
+		t.Errorf("%v", f)
+	}
+	if err := target.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := target.Run(ctx, w); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
 
