@@ -317,6 +317,8 @@ type Experiment struct {
 	// Fit are measured points that the cost model is fitted to: with one factor on the costs of
 	// CPU that were measured piece by piece. Only experiments with models have it.
 	Fit []where
+	// Alone: one cluster runs at a time. Where CPU is what counts, those that wait for their turn would be counted too.
+	Alone bool
 	// Rounds is how often each case runs: in full, and in quick mode if there is time.
 	Rounds, QuickRounds int
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -74,6 +75,9 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	}
 	r := &runner{Config: c, e: e, targets: map[Setup]Target{}, began: time.Now()}
 	r.split(e.cases(c.Quick))
+	if e.Alone {
+		r.cases = bySetup(r.cases)
+	}
 	r.result = newResult(e, e.cases(c.Quick), c)
 	meter := bench.StartCPUMeter()
 	err := r.run(limited)
@@ -133,8 +137,13 @@ func (r *runner) rounds() int {
 // so that what changes on the machine meanwhile hits all alike.
 func (r *runner) run(ctx context.Context) error {
 	r.report("starting")
-	if err := r.start(ctx); err != nil {
+	if err := checkSpace(r.Dir, r.cases, r.rounds()); err != nil {
 		return err
+	}
+	if !r.e.Alone {
+		if err := r.start(ctx); err != nil {
+			return err
+		}
 	}
 	costs, err := r.calibrate(ctx)
 	if err != nil {
@@ -174,6 +183,9 @@ func (r *runner) round(ctx context.Context, round int) error {
 			if turn >= max(1, c.Times) {
 				continue
 			}
+			if err := r.alone(ctx, c.Setup); err != nil {
+				return err
+			}
 			if err := r.one(ctx, c); err != nil {
 				return err
 			}
@@ -201,9 +213,6 @@ func (r *runner) start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var errs []error
 	setups := r.setups()
-	if err := checkSpace(r.Dir, r.cases, r.rounds()); err != nil {
-		return err
-	}
 	for _, setup := range setups {
 		wg.Go(func() {
 			slots <- struct{}{}
@@ -224,6 +233,35 @@ func (r *runner) start(ctx context.Context) error {
 		return errs[0]
 	}
 	return ctx.Err()
+}
+
+// bySetup are the cases, those of a setup one after the other.
+func bySetup(cases []Case) (out []Case) {
+	r := runner{cases: cases}
+	for _, s := range r.setups() {
+		for i := range cases {
+			if cases[i].Setup == s {
+				out = append(out, cases[i])
+			}
+		}
+	}
+	return out
+}
+
+// alone sees to it that the cluster of a setup is the only one, if that is wanted.
+func (r *runner) alone(ctx context.Context, s Setup) error {
+	if !r.e.Alone || r.targets[s] != nil {
+		return nil
+	}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if err := r.close(); err != nil {
+		return err
+	}
+	clear(r.targets)
+	runtime.GC() // what the last one left behind is not to be paid for by this one
+	return r.open(ctx, s)
 }
 
 func (r *runner) open(ctx context.Context, s Setup) error {

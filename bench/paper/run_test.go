@@ -108,6 +108,31 @@ func TestRunAlternates(t *testing.T) {
 	}
 }
 
+// Clusters that run alone are opened when their turn comes, each once in a round, and judged before they are closed.
+func TestRunAlone(t *testing.T) {
+	w, e := &fakeWorld{figure: steady}, fakeExperiment()
+	e.Alone = true
+	for i := range e.Cases {
+		e.Cases[i].Times = 1
+	}
+	most := 0
+	r, err := Run(t.Context(), e, Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget, Progress: func(Progress) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		most = max(most, w.open)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.opened != 2 || w.open != 0 || most != 1 || r.at(where{series: "b", x: 1}).Count != 1 {
+		t.Errorf("%d clusters opened, %d left open, %d at once, %d runs of b", w.opened, w.open, most, r.at(where{series: "b", x: 1}).Count)
+	}
+	w = &fakeWorld{figure: steady, check: errors.New("members 1 and 2 differ")}
+	if r, err := Run(t.Context(), e, Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget}); err == nil || len(r.Violations()) != 1 || w.open != 0 {
+		t.Errorf("result %+v, error %v, %d clusters left open", r, err, w.open)
+	}
+}
+
 func TestRunFigures(t *testing.T) {
 	w := &fakeWorld{figure: steady}
 	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Quick: true, Open: w.openTarget})
