@@ -44,8 +44,10 @@ type Config struct {
 	// for their results are dropped. 0: always Inflight commands wait.
 	Rate     float64
 	Inflight int
-	// Conflicts is the share of commands that touch one and the same key. The others have keys of their own.
+	// Conflicts is the share of commands that touch one key that all use. The others touch some of so many Keys, in groups that
+	// only one member uses; 0: each has a key of its own.
 	Conflicts float64
+	Keys      int
 	// MaxBatchCommands and MaxBatchBytes bound a batch, as in braid.Options; 0: no limit on the
 	// number, and 1 MiB. NoBatching is an entry for each command, and a message for each entry.
 	MaxBatchCommands, MaxBatchBytes int
@@ -53,8 +55,10 @@ type Config struct {
 	// Depth is how many batches of a member an instance may have at once; 0: adaptive.
 	Depth int
 
-	// Warmup is simulated before Duration, which counts; 0: a quarter of Duration.
+	// Warmup is simulated before Duration, which counts; 0: a quarter of Duration. If Commands is not 0, either ends when so many
+	// commands have come through, if that is sooner.
 	Warmup, Duration time.Duration
+	Commands         int64
 	Seed             uint64
 	Costs            Costs
 }
@@ -78,7 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{fmt.Sprintf("%d members", c.Nodes)}
 	case c.Instances > 64 || c.Cores < 1 || c.Duration <= 0 || c.Warmup < 0 || c.Latency < 0:
 		return c, &ConfigError{fmt.Sprintf("%d instances, %d cores, %v after %v, latency %v", c.Instances, c.Cores, c.Duration, c.Warmup, c.Latency)}
-	case c.Payload < 1 || c.Payload > c.MaxBatchBytes || c.Inflight < 1 || c.Rate < 0 || c.Bandwidth < 0, c.MaxBatchCommands < 0 || c.Depth < 0 || c.Conflicts < 0 || c.Conflicts > 1:
+	case c.Payload < 1 || c.Payload > c.MaxBatchBytes || c.Inflight < 1 || c.Rate < 0 || c.Bandwidth < 0, c.MaxBatchCommands < 0 || c.Depth < 0 || c.Conflicts < 0 || c.Keys < 0 || c.Conflicts > 1:
 		return c, &ConfigError{fmt.Sprintf("%d bytes, %d under way, %g a second, %g bytes a second", c.Payload, c.Inflight, c.Rate, c.Bandwidth)}
 	}
 	if err := c.checkProtocol(); err != nil {

@@ -135,6 +135,7 @@ func (l *load) applied() {
 		g := o.part(o.noted, o.applied)
 		o.noted = o.applied
 		l.under -= g.n
+		w.came += int64(g.n)
 		if w.counts() {
 			w.tally.commands += int64(g.n)
 			w.tally.note(g, w.now)

@@ -54,9 +54,8 @@ func (m *meter) since(began time.Time) float64 { return float64(time.Since(began
 
 // within adds a sample of something that happens within a turn that is measured.
 func (m *meter) within(kind meterKind, n int, began time.Time) {
-	ns := m.since(began)
-	m.add(kind, n, ns)
-	m.inner += ns + 2*m.clock
+	m.add(kind, n, m.since(began))
+	m.inner += m.since(began) + 2*m.clock
 }
 
 // proposes and proposed enclose the proposal of a batch.
@@ -77,8 +76,10 @@ func (m *meter) framed(msg *protocol.Message, parts [][]byte) (wire []byte) {
 	for _, p := range parts { // as transport's queue
 		m.buffer = append(m.buffer, p...)
 	}
-	m.within(meterFrame, len(msg.Entries), m.frame)
-	return slices.Clone(m.buffer)
+	m.add(meterFrame, len(msg.Entries), m.since(m.frame))
+	wire = slices.Clone(m.buffer) // production does not do this
+	m.inner += m.since(m.frame) + 2*m.clock
+	return wire
 }
 
 // wake measures how a core is woken. step returns how many entries that commits.
@@ -101,13 +102,16 @@ func (m *meter) decode(f *frame, codec *protocol.Codec) error {
 	return err
 }
 
-// fit is the line through two means: that of samples with few parts, and that of samples with many.
+// fit is the line through two means: that of samples with few parts, and that of samples with many. If these have hardly
+// more parts, all cost the same.
 func fit(few, many []sample) (c Cost) {
 	n1, t1 := mean(few)
 	n2, t2 := mean(many)
-	if n2 > n1 {
-		c.Each = min(max(0, (t2-t1)/(n2-n1)), t2/n2)
+	if n2 < n1+1 {
+		_, c.Once = mean(slices.Concat(few, many))
+		return c
 	}
+	c.Each = min(max(0, (t2-t1)/(n2-n1)), t2/n2)
 	c.Once = max(0, t1-c.Each*n1)
 	return c
 }

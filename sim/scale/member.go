@@ -23,8 +23,9 @@ type node struct {
 	framer    member.Framer
 	weaver    member.Weaver
 	proposals member.Proposals
-	inbox     int   // bytes of messages that wait for all instances
-	load      *load // nil: the member takes no commands
+	inbox     int    // bytes of messages that wait for all instances
+	load      *load  // nil: the member takes no commands
+	keys      uint64 // how many of its commands have got a key
 }
 
 func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) (m *node, err error) {
@@ -77,7 +78,7 @@ func (m *node) propose(command []byte, done member.Done) {
 	fresh, err := false, error(nil)
 	o, home := protocol.ProposeOptions{}, protocol.InstanceID(0)
 	if m.w.keyed() {
-		o.Keys = []uint64{m.w.nextKey()}
+		o.Keys = []uint64{m.w.nextKey(m)}
 		home, err = m.proposals.Home(&o)
 		m.w.note(err)
 		fresh, err = m.proposals.AddWith(m.w.time, command, &o, done)

@@ -60,25 +60,33 @@ func sizes(runs []Config, code string) (chosen []int) {
 	return []int{first, between, last}
 }
 
-// Both simulations of a measurement end after so many samples, or after that much of their own time, in which every instance
-// has ticks.
+// Both simulations of a measurement end after so many samples if all commands have come through that were under way at the
+// beginning, and at the latest after so many samples, or after that much of their own time.
 const (
 	fewSamples = 20_000
-	meterTime  = 40 * time.Millisecond
+	allSamples = 300_000
+	meterTime  = 100 * time.Millisecond
 	meterStep  = time.Millisecond
+	// fewUnderWay and allUnderWay are how many commands are under way in the two.
+	fewUnderWay = 48
+	allUnderWay = 1200
 )
 
-// measureSteps measures the steps of a protocol. In one simulation a message has one entry, in the other many.
+// measureSteps measures the steps of a protocol. In one simulation few commands are under way, and a message has one entry. In
+// the other many are under way, and messages have many entries where the run has such messages.
 func (c *Costs) measureSteps(like *Config) (*Steps, error) {
 	cfg := Config{
 		Protocol: like.Protocol, Nodes: like.Nodes, Instances: like.Instances, Relays: like.Relays, Quorums: like.Quorums,
-		Everywhere: true, Cores: 4, Payload: small, Inflight: 16 * like.Nodes, NoBatching: true, Warmup: time.Nanosecond, Duration: meterTime,
+		Everywhere: true, Cores: 4, Payload: small, Inflight: max(fewUnderWay, like.Nodes), NoBatching: true, Depth: 64, Warmup: time.Nanosecond, Duration: meterTime,
 	}
 	few, err := c.metered(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg.NoBatching, cfg.MaxBatchCommands, cfg.Inflight = false, 1, 400*like.Nodes
+	cfg.Inflight = max(cfg.Inflight, min(allUnderWay, allSamples/(8*like.Nodes)))
+	if !like.NoBatching {
+		cfg.NoBatching, cfg.MaxBatchCommands, cfg.Depth = false, 1, 0
+	}
 	all, err := c.metered(cfg)
 	if err != nil {
 		return nil, err
@@ -117,7 +125,7 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	m.turn = typical(times, nil, func() { idle.hosted.Take(member.Happened{}); idle.hosted.Finish() }) - m.clock
 	runtime.GC()
 	w.start()
-	for w.now < w.to && m.count < fewSamples {
+	for w.now < w.to && m.count < allSamples && (m.count < fewSamples || w.tally.commands < int64(cfg.Inflight)) {
 		w.run(w.now + meterStep)
 	}
 	return m, w.check()

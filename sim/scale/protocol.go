@@ -65,14 +65,29 @@ func (w *world) newApplier(m *node, a *apply, meta *member.Meta) (*member.Applie
 // keyed reports whether a command's keys matter.
 func (w *world) keyed() bool { return w.begin.Keyed || w.protocol.Core.Proposing.Keys }
 
-// nextKey is the key of the next command.
-func (w *world) nextKey() uint64 {
-	w.keys++
-	if w.cfg.Conflicts > 0 && w.rng.Float64() < w.cfg.Conflicts {
-		return 0
+// keyGroups is into how many groups keys fall at least. No two members use the same one, as long as there are enough.
+const keyGroups = 16
+
+// nextKey is the key of a member's next command: one that all use, or one of a group that no other member uses. The groups
+// belong to members in turns. They are those of the instances, if these are groups of keys.
+func (w *world) nextKey(m *node) uint64 {
+	groups := max(keyGroups, w.cfg.Nodes)
+	if w.begin.Keyed {
+		groups = w.cfg.Instances
 	}
-	key := w.keys * 0x9E3779B97F4A7C15 // so that keys are of all classes and groups alike
-	return key ^ key>>29
+	if w.cfg.Conflicts > 0 && w.rng.Float64() < w.cfg.Conflicts {
+		return uint64(groups)
+	}
+	group := (int(m.id) - 1) % groups
+	if own := (groups - 1 - group) / w.cfg.Nodes; own > 0 {
+		group += w.cfg.Nodes * w.rng.IntN(own+1)
+	}
+	m.keys++
+	number := m.keys
+	if w.cfg.Keys > 0 {
+		number = uint64(w.rng.IntN(max(1, w.cfg.Keys/groups)))
+	}
+	return uint64(2*groups+group) + uint64(groups)*number
 }
 
 // leading are the members that should lead an instance at the beginning.

@@ -135,7 +135,24 @@ func (w *world) anybody() bool { return w.protocol.Core.Epochs || w.protocol.Cor
 
 func (w *world) simulate() {
 	w.start()
+	if most := w.cfg.Commands; most > 0 {
+		w.runSteps(w.from, func() bool { return w.came >= most })
+		w.from = w.now
+		w.to = w.from + w.cfg.Duration
+		w.runSteps(w.to, func() bool { return w.tally.commands >= most })
+		w.to = w.now
+		return
+	}
 	w.run(w.to)
+}
+
+// commandsStep is how often it is looked whether enough commands have come through.
+const commandsStep = time.Millisecond
+
+func (w *world) runSteps(until time.Duration, enough func() bool) {
+	for w.now < until && !enough() {
+		w.run(min(until, w.now+commandsStep))
+	}
 }
 
 // start begins the load.
@@ -180,7 +197,7 @@ func (w *world) one() int64 {
 }
 
 func (w *world) result() *Result {
-	t, seconds := &w.tally, w.cfg.Duration.Seconds()
+	t, seconds := &w.tally, (w.to - w.from).Seconds()
 	per := func(n int64) float64 { return float64(n) / seconds }
 	r := &Result{
 		Throughput: per(t.commands), Commands: t.commands, Dropped: t.dropped,

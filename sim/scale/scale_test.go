@@ -36,7 +36,11 @@ func typicalCosts() Costs {
 			}
 			s.Messages = append(s.Messages, m)
 		}
-		c.Steps[p.Name], c.Steps[p.Name+", relays"] = []Steps{s}, []Steps{s}
+		for _, relays := range []int{0, 1} {
+			for _, each := range []bool{false, true} {
+				c.Steps[(&Config{Protocol: p.Name, Relays: relays, NoBatching: each}).code()] = []Steps{s}
+			}
+		}
 	}
 	return c
 }
@@ -153,6 +157,18 @@ func TestInstancesUseCards(t *testing.T) {
 	woven := run(t, cfg)
 	require.InEpsilon(t, 4*cfg.Bandwidth, woven.Egress, 0.1)
 	require.Greater(t, woven.Throughput, 3*raft.Throughput)
+}
+
+// A run may end when enough commands have come. What it says is of the time that it took.
+func TestEnoughCommands(t *testing.T) {
+	cfg := entries(2, 2)
+	long := run(t, cfg)
+	cfg.Warmup, cfg.Duration, cfg.Commands = time.Second, time.Second, long.Commands/2
+	short := run(t, cfg)
+	require.InEpsilon(t, long.Throughput, short.Throughput, 0.2)
+	require.GreaterOrEqual(t, short.Commands, cfg.Commands)
+	require.Less(t, short.Commands, long.Commands)
+	require.InEpsilon(t, long.Cores[0], short.Cores[0], 0.2)
 }
 
 // If all members share one machine, each has less of it.

@@ -39,12 +39,16 @@ func (s *Steps) message(t protocol.MessageType) Cost {
 	return Cost{}
 }
 
-// code names the code that a run executes: costs are measured for each.
+// code names the code that a run executes, and how: costs are measured for each.
 func (c *Config) code() string {
+	name := c.Protocol
 	if c.Relays > 0 {
-		return c.Protocol + ", relays"
+		name += ", relays"
 	}
-	return c.Protocol
+	if c.NoBatching {
+		name += ", a message each"
+	}
+	return name
 }
 
 // stepsOf is what the code of a run costs. Costs are measured for some numbers of members. Between two of these they lie on

@@ -28,7 +28,7 @@ type world struct {
 	// from and to bound the time that counts. Simulated time began at origin.
 	origin, from, to time.Duration
 	command          []byte // all commands have the same bytes
-	keys             uint64 // commands that have got a key
+	came             int64  // commands that have come through
 
 	protocol *registry.Protocol
 	begin    order.Cursor
