@@ -26,6 +26,9 @@ type Setup struct {
 	SkipWait time.Duration
 	// Stealing is wpaxos's, see bench.Shape.
 	Stealing string
+	// Quorums and Relays are as in bench.Shape.
+	Quorums string
+	Relays  int
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked:
@@ -330,7 +333,7 @@ func Experiments() []*Experiment {
 		craftLatency(), craftThroughput(), craftNetwork(), craftStorage(), craftLiveness(), craftRead(),
 		niagaraThroughput(), niagaraLatency(), niagaraNetwork(), braidedCoding(),
 		lcrTPS(), lcrClientCounts(), lcrFailures(), lcrRegions(), lcrTraffic(), lcrCPU(), lcrMemory(),
-		issLatency(), issSkip(), issFailures(), issThroughput(),
+		issLatency(), issSkip(), issFailures(), issThroughput(), issScale(),
 		protocolCosts(),
 	}
 }

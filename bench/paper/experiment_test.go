@@ -99,7 +99,7 @@ func TestCasesAreDistinct(t *testing.T) {
 func sensible(c *Case) bool {
 	w, s := &c.Work, &c.Setup
 	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 || s.HTTP && (s.Processes || w.For == 0) || w.Writes > 0 && !s.HTTP ||
-		s.Bare && (!s.HTTP || w.Clients == 0) || w.KeySpace > 0 && (s.HTTP || w.Blind > 0 || w.Payload < 2*numberBytes || w.KeySpace < keyGroups || s.Members > keyGroups) {
+		s.Bare && (!s.HTTP || w.Clients == 0) || w.KeySpace > 0 && (s.HTTP || w.Blind > 0 || w.Payload < 2*numberBytes || w.KeySpace < keyGroups || !s.Model && s.Members > keyGroups) {
 		return false
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,12 +107,13 @@ func (r *runner) computeOne(c *Case, costs scale.Costs) {
 		r.result.note(fmt.Sprintf("%s, %s %g: not computed: %v", c.Series, cmp.Or(c.Part, r.e.XName), c.X, err))
 		return
 	}
-	s := Sample{
-		Throughput: res.Throughput, P50: ms(res.P50), P90: ms(res.P90), P99: ms(res.P99),
-		CPU: float64(res.CPU.Nanoseconds()) / 1000,
+	s := Sample{Throughput: res.Throughput, P50: ms(res.P50), P90: ms(res.P90), P99: ms(res.P99)}
+	if x := res.Throughput; x > 0 {
+		s[Egress], s[EgressAll], s[Messages], s[SyncsAll] = res.Egress/x, res.Bytes/x, res.Messages/x, res.Fsyncs/x
+		s.addCPU(res.CPU, 1)
 	}
-	if res.Throughput > 0 {
-		s[Egress] = res.Egress / res.Throughput
+	if away := c.Setup.latency(); away > 0 {
+		s[RoundTrips] = float64(res.P50) / float64(2*away)
 	}
 	r.result.add(c, s)
 	r.done++
@@ -127,8 +129,12 @@ func (r *runner) fitted() (points []scale.Measurement) {
 			if p == nil || c.Series != w.series || c.X != w.x || cmp.Or(c.Part, r.e.XName) != cmp.Or(w.part, r.e.XName) || len(p.Runs[Throughput]) == 0 {
 				continue
 			}
+			last := fitTime
+			if c.Work.At == AtMembers {
+				last = c.Work.For // the clients' loops take longer to settle, and the run ends when they have
+			}
 			points = append(points, scale.Measurement{
-				Name: w.series, Config: c.Setup.scale(&c.Work, fitTime, scale.Costs{}), Throughput: median(p.Runs[Throughput]),
+				Name: w.series, Config: c.Setup.scale(&c.Work, last, scale.Costs{}), Throughput: median(p.Runs[Throughput]),
 			})
 		}
 	}
@@ -141,7 +147,8 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 	c := scale.Config{
 		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances, s.groups()), Spread: shape.Spread(),
 		Everywhere: w.At == AtMembers, Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload),
-		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth,
+		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Quorums: s.Quorums, Relays: s.Relays,
+		Keys: w.KeySpace, Conflicts: w.Hot, Latency: s.latency(),
 		Rate: w.Rate, Inflight: cmp.Or(w.Inflight, flowInflight), Warmup: last, Duration: last, Seed: 1, Costs: costs,
 	}
 	if s.Cores == 0 {
@@ -149,6 +156,24 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 	}
 	if w.Rate >= saturating {
 		c.Rate = 0 // as much as can be under way is
+		if c.Everywhere {
+			c.Commands = modelTurns * int64(c.Inflight)
+		}
 	}
 	return c
+}
+
+// modelTurns is how often as many commands as are under way come through before what comes counts, and then again.
+const modelTurns = 2
+
+// latency is that of the links, one way, where they are slow.
+func (s *Setup) latency() time.Duration {
+	for _, part := range strings.Split(s.Net, ",") {
+		if text, is := strings.CutPrefix(part, "latency="); is {
+			if d, err := time.ParseDuration(text); err == nil {
+				return d
+			}
+		}
+	}
+	return 0
 }

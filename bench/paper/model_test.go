@@ -51,7 +51,7 @@ func (f *fakeModel) model() Model {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.asked[c.Cores] = c
-			r := &scale.Result{Throughput: 1000 * c.Costs.Factor, P50: time.Millisecond, P90: 2 * time.Millisecond, Egress: 5000}
+			r := &scale.Result{Throughput: 1000 * c.Costs.Factor, P50: time.Millisecond, P90: 2 * time.Millisecond, Egress: 5000, CPU: time.Microsecond}
 			return r, f.failure
 		},
 	}

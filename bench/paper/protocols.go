@@ -44,7 +44,7 @@ func protocolCosts() *Experiment {
 		Table: []Metric{P50, P99, Messages, EgressAll, SyncsAll, CPU},
 	}
 	for _, n := range []int{3, 5} {
-		e.Cases = append(e.Cases, costCases(n)...)
+		e.Cases = append(e.Cases, commandCases(n)...)
 	}
 	e.Cases = append(e.Cases, largeCases()...)
 	for _, y := range []Metric{P50, Messages, EgressAll, SyncsAll} {
@@ -52,33 +52,33 @@ func protocolCosts() *Experiment {
 			Kind: Lines, Title: y.label(), Part: byMembers, XLabel: "members", Y: y, Caption: "Lower is better. Clients at all members, nothing batched, links of 5 ms.",
 		})
 	}
-	e.Claims = costClaims()
+	e.Claims = commandClaims()
 	return e
 }
 
-func costSetup(protocol string, members int) Setup {
+func commandSetup(protocol string, members int) Setup {
 	s := issSetup(protocol, members)
 	s.NoBatching, s.Heartbeat = true, costHeartbeat
 	return s
 }
 
-func costCases(members int) (cases []Case) {
-	w := Work{For: 2 * time.Second, Rate: costRate, At: AtMembers, Net: lcrNet(costLatency)}
+func commandCases(members int) (cases []Case) {
+	w := Work{For: 2 * time.Second, Rate: costRate, At: AtMembers, Payload: defaultPayload, Net: lcrNet(costLatency)}
 	add := func(series, part string, s Setup, w Work) {
 		cases = append(cases, Case{Series: series, Part: part, X: float64(members), Setup: s, Work: w})
 	}
 	for _, protocol := range costProtocols {
-		add(protocol, byMembers, costSetup(protocol, members), w)
+		add(protocol, byMembers, commandSetup(protocol, members), w)
 	}
 	blind, own := w, w
 	blind.Blind, own.KeySpace = 1, webKeys
-	add(seriesBlind, byMembers, costSetup(seriesLCR, members), blind)
-	near := costSetup(seriesWPaxos, members)
+	add(seriesBlind, byMembers, commandSetup(seriesLCR, members), blind)
+	near := commandSetup(seriesWPaxos, members)
 	near.Stealing, own.For = movesSoon, 2*own.For // the groups move in the beginning
 	add(seriesOwn, byMembers, near, own)
 	w.At = AtLeader
 	for _, protocol := range []string{seriesRaft, seriesMultiPaxos} {
-		add(protocol, byMembersAsked, costSetup(protocol, members), w)
+		add(protocol, byMembersAsked, commandSetup(protocol, members), w)
 	}
 	return cases
 }
@@ -87,14 +87,14 @@ func costCases(members int) (cases []Case) {
 func largeCases() (cases []Case) {
 	w := Work{Requests: largeWrites, Clients: 4, At: AtLeader, Payload: defaultPayload, Body: largeBytes}
 	for _, protocol := range []string{seriesRaft, "craft", "rs-raft"} {
-		s := costSetup(protocol, 5)
+		s := commandSetup(protocol, 5)
 		s.Net = lcrNet(costLatency)
 		cases = append(cases, Case{Series: protocol, Part: byMembersLarge, X: 5, Setup: s, Work: w})
 	}
 	return cases
 }
 
-func costClaims() (claims []Claim) {
+func commandClaims() (claims []Claim) {
 	trips := func(text, series, part string, members, most float64, note string) {
 		claims = append(claims, Claim{Text: text, Unit: "RTT", Measure: scaled(figure(P50, where{series, members, part}), 1/(2*costLatency)), Holds: atMost(most), Note: note})
 	}

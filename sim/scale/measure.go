@@ -1,7 +1,7 @@
 package scale
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,31 +102,39 @@ func (m *meter) decode(f *frame, codec *protocol.Codec) error {
 	return err
 }
 
-// fit is the line through two means: that of samples with few parts, and that of samples with many. If these have hardly
-// more parts, all cost the same.
-func fit(few, many []sample) (c Cost) {
-	n1, t1 := mean(few)
-	n2, t2 := mean(many)
-	if n2 < n1+1 {
-		_, c.Once = mean(slices.Concat(few, many))
+// fit is the line through the mean times of samples with as many parts, each of as much weight as there are samples.
+func fit(samples []sample) (c Cost) {
+	byParts := map[int][]float64{}
+	for _, s := range samples {
+		byParts[s.n] = append(byParts[s.n], s.ns)
+	}
+	var weight, n, t, nn, nt float64
+	for _, parts := range slices.Sorted(maps.Keys(byParts)) {
+		x, y, k := float64(parts), mean(byParts[parts]), float64(len(byParts[parts]))
+		weight, n, t, nn, nt = weight+k, n+k*x, t+k*y, nn+k*x*x, nt+k*x*y
+	}
+	if weight == 0 {
 		return c
 	}
-	c.Each = min(max(0, (t2-t1)/(n2-n1)), t2/n2)
-	c.Once = max(0, t1-c.Each*n1)
+	n, t = n/weight, t/weight
+	if spread := nn/weight - n*n; spread > 1e-9 {
+		c.Each = max(0, (nt/weight-n*t)/spread)
+	}
+	if n > 0 {
+		c.Each = min(c.Each, t/n)
+	}
+	c.Once = max(0, t-c.Each*n)
 	return c
 }
 
-// mean is the mean number of parts and the mean time. It leaves out the slowest twentieth, because
-// something interrupted those.
-func mean(samples []sample) (n, ns float64) {
-	samples = slices.Clone(samples)
-	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(a.ns, b.ns) })
-	samples = samples[:len(samples)-len(samples)/20]
-	for _, s := range samples {
-		n, ns = n+float64(s.n), ns+s.ns
+// mean is the mean time. It leaves out the slowest twentieth, because something interrupted those.
+func mean(ns []float64) (sum float64) {
+	slices.Sort(ns)
+	ns = ns[:len(ns)-len(ns)/20]
+	for _, v := range ns {
+		sum += v
 	}
-	count := float64(max(1, len(samples)))
-	return n / count, ns / count
+	return sum / float64(max(1, len(ns)))
 }
 
 // typical is how long a call takes if nothing else on the machine delays it, in nanoseconds. It is

@@ -60,51 +60,48 @@ func sizes(runs []Config, code string) (chosen []int) {
 	return []int{first, between, last}
 }
 
-// Both simulations of a measurement end after so many samples if all commands have come through that were under way at the
-// beginning, and at the latest after so many samples, or after that much of their own time.
+// A simulation in which costs are measured ends after so many samples if as many commands have come through as are under way, a
+// few times. It ends at the latest after so many samples, or after that much of its own time.
 const (
 	fewSamples = 20_000
-	allSamples = 300_000
-	meterTime  = 100 * time.Millisecond
+	allSamples = 400_000
+	meterTurns = 5
+	meterTime  = 500 * time.Millisecond
 	meterStep  = time.Millisecond
-	// fewUnderWay and allUnderWay are how many commands are under way in the two.
+	// fewUnderWay are the commands under way where messages are to have one entry although more may wait.
 	fewUnderWay = 48
-	allUnderWay = 1200
 )
 
-// measureSteps measures the steps of a protocol. In one simulation few commands are under way, and a message has one entry. In
-// the other many are under way, and messages have many entries where the run has such messages.
+// measureSteps measures the steps of a protocol under the load of a run: as many commands are under way, unless so many
+// members have to do with each of them that it would take too long. Where messages have many entries, another simulation has
+// few.
 func (c *Costs) measureSteps(like *Config) (*Steps, error) {
-	cfg := Config{
-		Protocol: like.Protocol, Nodes: like.Nodes, Instances: like.Instances, Relays: like.Relays, Quorums: like.Quorums,
-		Everywhere: true, Cores: 4, Payload: small, Inflight: max(fewUnderWay, like.Nodes), NoBatching: true, Depth: 64, Warmup: time.Nanosecond, Duration: meterTime,
-	}
-	few, err := c.metered(cfg)
+	cfg := *like
+	cfg.Rate, cfg.Commands, cfg.Warmup, cfg.Duration = 0, 0, time.Nanosecond, meterTime
+	cfg.Inflight = max(like.Nodes, min(like.Inflight, allSamples/(4*meterTurns*like.Nodes)))
+	m, err := c.metered(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Inflight = max(cfg.Inflight, min(allUnderWay, allSamples/(8*like.Nodes)))
 	if !like.NoBatching {
-		cfg.NoBatching, cfg.MaxBatchCommands, cfg.Depth = false, 1, 0
-	}
-	all, err := c.metered(cfg)
-	if err != nil {
-		return nil, err
-	}
-	line := func(kind meterKind) Cost {
-		if len(few.samples[kind]) == 0 {
-			return fit(all.samples[kind], nil)
+		cfg.NoBatching, cfg.Depth, cfg.Inflight = true, 64, max(fewUnderWay, like.Nodes)
+		few, err := c.metered(cfg)
+		if err != nil {
+			return nil, err
 		}
-		return fit(few.samples[kind], all.samples[kind])
+		for kind := range m.samples {
+			m.samples[kind] = append(m.samples[kind], few.samples[kind]...)
+		}
 	}
+	line := func(kind meterKind) Cost { return fit(m.samples[kind]) }
 	s := &Steps{
 		Members: like.Nodes, Propose: line(meterPropose), Durable: line(meterDurable), Tick: line(meterTick), Wake: line(meterWake),
 		Frame: line(meterFrame), Decode: line(meterDecode), Apply: line(meterApply),
 	}
-	any := fit(slices.Concat(few.samples[meterMessages:]...), slices.Concat(all.samples[meterMessages:]...))
-	for kind := meterMessages; int(kind) < len(few.samples); kind++ {
-		cost := any // what is so rare that none came
-		if len(few.samples[kind])+len(all.samples[kind]) > 0 {
+	rare := fit(slices.Concat(m.samples[meterMessages:]...))
+	for kind := meterMessages; int(kind) < len(m.samples); kind++ {
+		cost := rare // what is so rare that none came
+		if len(m.samples[kind]) > 0 {
 			cost = line(kind)
 		}
 		s.Messages = append(s.Messages, cost)
@@ -125,7 +122,7 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	m.turn = typical(times, nil, func() { idle.hosted.Take(member.Happened{}); idle.hosted.Finish() }) - m.clock
 	runtime.GC()
 	w.start()
-	for w.now < w.to && m.count < allSamples && (m.count < fewSamples || w.tally.commands < int64(cfg.Inflight)) {
+	for w.now < w.to && m.count < allSamples && (m.count < fewSamples || w.came < meterTurns*int64(cfg.Inflight)) {
 		w.run(w.now + meterStep)
 	}
 	return m, w.check()

@@ -259,18 +259,17 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	var few, many []sample
-	for i := range 100 {
-		few = append(few, sample{i % 2, 300 + 50*float64(i%2)})
-		many = append(many, sample{40 + i%20, 300 + 50*float64(40+i%20)})
+	var samples []sample
+	for i := range 1000 {
+		samples = append(samples, sample{i % 2, 300 + 50*float64(i%2)}, sample{40 + i%20, 300 + 50*float64(40+i%20)})
 	}
-	few = append(few, sample{1, 1e9}) // something interrupted it
-	c := fit(few, many)
-	require.InEpsilon(t, 300, c.Once, 0.05)
-	require.InEpsilon(t, 50, c.Each, 0.05)
-	c = fit(few, nil)
-	require.InEpsilon(t, 325, c.Once, 0.05, "all alike")
-	require.Zero(t, fit(nil, nil))
+	samples = append(samples, sample{1, 1e9}) // something interrupted it
+	c := fit(samples)
+	require.InEpsilon(t, 300, c.Once, 0.01)
+	require.InEpsilon(t, 50, c.Each, 0.01)
+	require.Equal(t, Cost{Once: 7}, fit([]sample{{0, 7}, {0, 7}}), "all alike")
+	require.Equal(t, Cost{Once: 8}, fit([]sample{{1, 9}, {2, 7}}), "no part saves anything")
+	require.Zero(t, fit(nil))
 }
 
 func TestAFileInMemory(t *testing.T) {
