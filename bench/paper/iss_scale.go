@@ -34,12 +34,18 @@ var (
 	// scaleMembers are those of the thesis, and what it leaves to future work.
 	scaleMembers = []float64{3, 4, 6, 8, 16, 32, 64, 128}
 	costMembers  = []float64{3, 5, 6}
+	// mostMembers is up to where the protocols are computed. A step of iss takes time for each member, so that more members
+	// take minutes to compute. Wpaxos has at most 64 groups, and each member is to have one.
+	mostMembers = map[string]float64{seriesISS: 64, seriesEPaxos: 128, seriesWPaxos: 64, seriesMultiPaxos: 128, seriesRaft: 128}
 )
 
-// underWay is how many commands are under way at most: the thesis's clients, and fewer with many members, where a command
-// takes hundreds of messages and so the members are busy with less.
-func underWay(members int) int {
-	return max(4*members, min(thesisClients, 8*thesisClients/members))
+// underWay is how many commands are under way at most: the thesis's clients, and fewer where one leader has to do with many
+// members. There a command would take longer than members wait before they pass it on again.
+func underWay(protocol string, members int) int {
+	if protocol == seriesRaft || protocol == seriesMultiPaxos {
+		return min(thesisClients, 8*thesisClients/members)
+	}
+	return thesisClients
 }
 
 // groupsOf is how many groups of keys wpaxos has: one for each member, as far as there can be so many.
@@ -50,7 +56,7 @@ type variant struct {
 	series  string
 	setup   func(members int) Setup
 	hot     float64
-	members []float64 // nil: all
+	members []float64
 }
 
 // scaleSetup is a cluster without batching.
@@ -75,9 +81,9 @@ func rowsOf(members int) int {
 // scaleVariants are all protocols, and what some of them have.
 func scaleVariants() (all []variant) {
 	for _, p := range scaleProtocols {
-		all = append(all, variant{series: p, setup: func(n int) Setup { return scaleSetup(p, n) }})
+		all = append(all, variant{series: p, members: scaleMembers[:slices.Index(scaleMembers, mostMembers[p])+1], setup: func(n int) Setup { return scaleSetup(p, n) }})
 	}
-	large := scaleMembers[slices.Index(scaleMembers, 8):]
+	large := []float64{8, 16, 32}
 	for _, p := range []string{seriesISS, seriesMultiPaxos} {
 		all = append(all,
 			variant{series: p + ", relays", members: large, setup: func(n int) Setup {
@@ -97,34 +103,39 @@ func scaleVariants() (all []variant) {
 			s.Quorums = fmt.Sprintf("zones:%d/0/1", n/rowsOf(n))
 			return s
 		}},
-		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), hot: modelHot / 100, setup: func(n int) Setup {
+		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), members: scaleMembers[:6], hot: modelHot / 100, setup: func(n int) Setup {
 			return scaleSetup(seriesEPaxos, n)
 		}})
 }
 
 // scaleWork is as many commands as can be, at all members, with the keys of the other experiments.
-func scaleWork(members int, last time.Duration) Work {
-	return Work{Rate: saturating, For: last, Inflight: underWay(members), At: AtMembers, Payload: defaultPayload, KeySpace: thesisKeys}
+func scaleWork(s *Setup, last time.Duration) Work {
+	return Work{Rate: saturating, For: last, Inflight: underWay(s.Protocol, s.Members), At: AtMembers, Payload: defaultPayload, KeySpace: thesisKeys}
 }
 
 // scaleCases are computed, with cores for each member.
 func scaleCases() (cases []Case) {
-	for _, v := range scaleVariants() {
-		for _, x := range scaleMembers {
-			if n := int(x); v.members == nil || slices.Contains(v.members, x) {
-				w := scaleWork(n, scaleTime)
-				w.Hot = v.hot
-				cases = append(cases, Case{
-					Series: modelPrefix + v.series, Part: byScale, X: x, Setup: v.setup(n).modelled(scaleCores), Work: w, Full: !inQuickScale(&v, n),
-				})
+	for _, x := range scaleMembers { // those that take long come last
+		for _, v := range scaleVariants() {
+			if !slices.Contains(v.members, x) {
+				continue
 			}
+			s := v.setup(int(x))
+			w := scaleWork(&s, scaleTime)
+			w.Hot = v.hot
+			cases = append(cases, Case{Series: modelPrefix + v.series, Part: byScale, X: x, Setup: s.modelled(scaleCores), Work: w, Full: !inQuickScale(&v, int(x))})
 		}
 	}
+	return cases
+}
+
+// batchedCases are the same with batching.
+func batchedCases() (cases []Case) {
 	for _, p := range scaleProtocols {
-		for _, x := range []float64{3, 6, 16, 64} {
+		for _, x := range []float64{3, 6, 16} {
 			s := scaleSetup(p, int(x))
 			s.NoBatching, s.Depth = false, 0
-			w := scaleWork(int(x), scaleTime)
+			w := scaleWork(&s, scaleTime)
 			w.Inflight = batchedUnderWay
 			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleBatches, X: x, Setup: s.modelled(scaleCores), Work: w, Full: x != 3})
 		}
@@ -136,7 +147,7 @@ func scaleCases() (cases []Case) {
 const batchedUnderWay = 20_000
 
 func inQuickScale(v *variant, members int) bool {
-	return v.members == nil && v.hot == 0 && members <= 6 || members == 16
+	return members == 16 || members <= 6 && v.hot == 0
 }
 
 // sharedCases are measured, and computed beside it.
@@ -145,8 +156,8 @@ func sharedCases() (cases []Case) {
 		for _, p := range scaleProtocols {
 			s := scaleSetup(p, n)
 			cases = append(cases,
-				Case{Series: p, Part: byScaleShared, X: float64(n), Setup: s, Work: scaleWork(n, time.Second)},
-				Case{Series: modelPrefix + p, Part: byScaleShared, X: float64(n), Setup: s.modelled(0), Work: scaleWork(n, scaleTime)})
+				Case{Series: p, Part: byScaleShared, X: float64(n), Setup: s, Work: scaleWork(&s, time.Second)},
+				Case{Series: modelPrefix + p, Part: byScaleShared, X: float64(n), Setup: s.modelled(0), Work: scaleWork(&s, scaleTime)})
 		}
 	}
 	return cases
@@ -157,7 +168,7 @@ func costCases() (cases []Case) {
 	for _, p := range scaleProtocols {
 		for _, x := range costMembers {
 			s := scaleSetup(p, int(x))
-			w := scaleWork(int(x), scaleLow)
+			w := scaleWork(&s, scaleLow)
 			w.Rate = thesisLow
 			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleLow, X: x, Setup: s.modelled(scaleCores), Work: w, Full: x != 3})
 			s.Net, w.Rate, w.For = fmt.Sprintf("latency=%v", scaleAway), scaleAlone, 2*time.Second

@@ -157,14 +157,21 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 	if w.Rate >= saturating {
 		c.Rate = 0 // as much as can be under way is
 		if c.Everywhere {
-			c.Commands = modelTurns * int64(c.Inflight)
+			c.Commands = int64(c.Inflight)
+			if c.Nodes <= manyMembers {
+				c.Commands *= modelTurns
+			}
 		}
 	}
 	return c
 }
 
-// modelTurns is how often as many commands as are under way come through before what comes counts, and then again.
-const modelTurns = 2
+const (
+	// modelTurns is how often as many commands as are under way come through before what comes counts, and then again. With
+	// many members, of which each has to do with every command, it is once.
+	modelTurns  = 2
+	manyMembers = 16
+)
 
 // latency is that of the links, one way, where they are slow.
 func (s *Setup) latency() time.Duration {

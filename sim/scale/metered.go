@@ -68,6 +68,8 @@ const (
 	meterTurns = 5
 	meterTime  = 500 * time.Millisecond
 	meterStep  = time.Millisecond
+	// meterReal bounds the time that a simulation really takes.
+	meterReal = 1500 * time.Millisecond
 	// fewUnderWay are the commands under way where messages are to have one entry although more may wait.
 	fewUnderWay = 48
 )
@@ -122,7 +124,10 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	m.turn = typical(times, nil, func() { idle.hosted.Take(member.Happened{}); idle.hosted.Finish() }) - m.clock
 	runtime.GC()
 	w.start()
-	for w.now < w.to && m.count < allSamples && (m.count < fewSamples || w.came < meterTurns*int64(cfg.Inflight)) {
+	enough := func() bool {
+		return m.count >= fewSamples && w.came >= meterTurns*int64(cfg.Inflight) || m.count >= allSamples
+	}
+	for began := time.Now(); w.now < w.to && !enough() && time.Since(began) < meterReal; {
 		w.run(w.now + meterStep)
 	}
 	return m, w.check()
