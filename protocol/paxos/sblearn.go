@@ -15,7 +15,7 @@ func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
 	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
 		return
 	}
-	p.Nil.within(&b.seg, func(i protocol.Index) { b.decide(b.bottom(i)) })
+	b.learnNil(p.Nil)
 	if p.Ballot < b.acc.promised {
 		b.send(from, MsgISSRefused, ISSPart{Ballot: b.acc.promised})
 		return
@@ -43,6 +43,20 @@ func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
 		b.relay(m, p)
 	case m.Context != 0:
 		b.acknowledge(m, p)
+	}
+}
+
+// learnNil learns that ⊥ is decided in some slots. That is said again until this member's log has it, so mostly it is known.
+func (b *broadcast) learnNil(said spans) {
+	for _, x := range said {
+		if at, has := b.nils.find(x.from); has {
+			x.from = b.seg.after(b.nils[at].to)
+		}
+		spans{x}.within(&b.seg, func(i protocol.Index) {
+			if !b.nils.has(i) {
+				b.decide(b.bottom(i))
+			}
+		})
 	}
 }
 
