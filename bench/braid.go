@@ -76,6 +76,8 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 			return nil, errors.Join(err, cl.Close())
 		}
 		cl.nodes = append(cl.nodes, node)
+	}
+	for i, node := range cl.nodes {
 		cl.watch.Go(func() { cl.follow(i, node) })
 	}
 	return cl, nil
@@ -158,16 +160,28 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 		if i == 0 {
 			c.followGroups(&s)
 		}
-		if s.IsLeader() && c.shape.Settled(&s) {
+		if c.leads(&s) {
 			c.leader.Store(int64(i))
-		} else {
-			c.leader.CompareAndSwap(int64(i), -1)
+		} else if c.leader.CompareAndSwap(int64(i), -1) {
+			c.another(i)
 		}
 		select {
 		case <-n.Changes():
 		case <-n.Done():
 			c.leader.CompareAndSwap(int64(i), -1)
 			return
+		}
+	}
+}
+
+func (c *braidCluster) leads(s *braid.Status) bool { return s.IsLeader() && c.shape.Settled(s) }
+
+// another notes who leads in place of a member that leads no more. With EPaxos two members may have believed at the beginning that they
+// do, before they heard of each other, and the other one has nothing to say again.
+func (c *braidCluster) another(than int) {
+	for i, n := range c.nodes {
+		if s := n.Status(); i != than && c.leads(&s) {
+			c.leader.CompareAndSwap(-1, int64(i))
 		}
 	}
 }
