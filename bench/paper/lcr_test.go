@@ -259,7 +259,7 @@ func TestRealArrange(t *testing.T) {
 	s := lcrSetup("lcr", 3)
 	s.Heartbeat = 100 * time.Millisecond
 	target := openReal(t, s)
-	w := Work{For: 100 * time.Millisecond, Clients: 6, At: AtMembers, Blind: 0.5}
+	w := Work{For: 500 * time.Millisecond, Clients: 6, At: AtMembers, Blind: 0.5}
 	for leader := 1; leader <= 3; leader++ {
 		w.Leader, w.Net = leader, "latency=20ms"
 		if f := runReal(t, target, w); f[PlainP50] < 40 || f[BlindP50] < 40 {
