@@ -178,6 +178,8 @@ type campaignRun struct {
 	began time.Time
 	next  atomic.Uint64
 	over  atomic.Bool
+	// last is the seed with which it was over. What later ones find does not matter.
+	last atomic.Uint64
 
 	mu    sync.Mutex
 	sum   Summary
@@ -195,7 +197,11 @@ func (r *campaignRun) work(stop <-chan struct{}) {
 		if seed > r.c.Last || r.c.Duration > 0 && time.Since(r.began) > r.c.Duration {
 			return
 		}
-		r.add(Run(r.c.Options(seed)))
+		o := r.c.Options(seed)
+		o.pointless = func() bool { return r.over.Load() && seed > r.last.Load() }
+		if res := Run(o); !res.abandoned {
+			r.add(res)
+		}
 	}
 }
 
@@ -213,6 +219,7 @@ func (r *campaignRun) add(res Result) {
 	if res.Violation != nil {
 		s.Failed = append(s.Failed, Failure{Seed: res.Seed, Error: res.Violation.Error(), Replay: r.c.Replay(res.Seed)})
 		if len(s.Failed) >= max(1, r.c.Failures) {
+			r.last.Store(res.Seed)
 			r.over.Store(true)
 		}
 	}

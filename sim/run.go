@@ -37,6 +37,8 @@ type Options struct {
 	Without []string
 	// Trace, if set, receives the whole conversation.
 	Trace io.Writer
+	// pointless, if set, is asked now and then whether the run still matters to anybody. If not, it is abandoned.
+	pointless func() bool
 }
 
 // Result is the outcome of a run.
@@ -51,7 +53,12 @@ type Result struct {
 	Events     Events
 	// Violation is nil if everything was as it must be.
 	Violation *Violation
+	// abandoned: the run ended early, because it did not matter any more.
+	abandoned bool
 }
+
+// abandon is what ends a run that does not matter any more.
+type abandon struct{}
 
 // FaultKinds lists the names of the kinds of faults.
 func FaultKinds() []string { return slices.Clone(faultNames[:]) }
@@ -66,11 +73,15 @@ const stream = 0x6272616964
 func Run(o Options) (res Result) {
 	w := open(o)
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		_, abandoned := p.(abandon)
+		if p != nil && !abandoned {
 			w.violate(0, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 		res = w.result()
+		res.abandoned = abandoned
 	}()
+	w.pointless = o.pointless
 	w.begin()
 	w.run(w.set.Chaos)
 	w.recover()

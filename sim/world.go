@@ -36,6 +36,7 @@ type World struct {
 	now        time.Duration
 	queue      queue
 	steps      int
+	pointless  func() bool // see Options
 
 	members []*Member // ids 1 …, in order; also those added later
 	links   map[linkKey]*link
@@ -217,12 +218,18 @@ func (w *World) violate(member protocol.MemberID, err error) {
 // after plans do, d from now.
 func (w *World) after(d time.Duration, do func()) { w.queue.push(w.now+max(d, 0), do) }
 
+// stepsAsked is after how many steps a world asks whether its run still matters.
+const stepsAsked = 1 << 10
+
 // run runs all events up to the given time or the first violation.
 func (w *World) run(until time.Duration) {
 	for w.broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
 		e := w.queue.pop()
 		w.now = e.at
 		w.steps++
+		if w.steps%stepsAsked == 0 && w.pointless != nil && w.pointless() {
+			panic(abandon{})
+		}
 		w.mix(uint64(e.at), e.seq)
 		e.do()
 		for _, c := range w.allJudges {

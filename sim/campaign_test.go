@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A run that does not matter any more is abandoned, and nothing of it counts.
+func TestAbandonedRuns(t *testing.T) {
+	o := Options{Seed: 1, Nodes: 3}
+	whole := Run(o)
+	require.False(t, whole.abandoned)
+	asked := 0
+	o.pointless = func() bool { asked++; return asked == 3 }
+	res := Run(o)
+	require.True(t, res.abandoned)
+	require.Nil(t, res.Violation)
+	require.Equal(t, 3*stepsAsked, res.Steps)
+	require.Greater(t, whole.Steps, res.Steps)
+
+	o.pointless = func() bool { return false }
+	require.Equal(t, whole.Hash, Run(o).Hash, "to be asked changes a run")
+}
+
+// However many workers there are, a campaign finds the first seed that fails.
+func TestCampaignFindsTheFirstFailure(t *testing.T) {
+	for workers := 1; workers <= 4; workers++ {
+		c := Campaign{Protocol: defaultProtocol, Nodes: 3, First: 20, Last: 40, Mutant: "no-prev-check", Workers: workers}
+		sum, err := c.Run(nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, sum.Failed)
+		first := sum.Failed[0].Seed
+		for _, f := range sum.Failed {
+			first = min(first, f.Seed)
+		}
+		require.EqualValues(t, 27, first, "%d workers", workers)
+	}
+}
