@@ -49,7 +49,7 @@ func TestRealKeys(t *testing.T) {
 		s.Heartbeat = 100 * time.Millisecond
 		target := openReal(t, s)
 		for _, w := range []Work{{Clients: 12}, {Rate: 500}} {
-			w.For, w.At, w.Payload, w.KeySpace, w.Hot = 100*time.Millisecond, AtMembers, 16, 12_000, 0.5
+			w.For, w.At, w.Payload, w.KeySpace, w.Hot = 600*time.Millisecond, AtMembers, 16, 12_000, 0.5
 			if f := runReal(t, target, w); f[Throughput] <= 0 || f[PerCPU] <= 0 {
 				t.Errorf("%s: %v", protocol, f)
 			}

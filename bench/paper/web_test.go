@@ -56,7 +56,7 @@ func TestRealWebByKey(t *testing.T) {
 		s := issSetup(protocol, 3)
 		s.Heartbeat, s.HTTP = 100*time.Millisecond, true
 		target := openReal(t, s)
-		if f := runReal(t, target, Work{For: 100 * time.Millisecond, Clients: 12, At: AtMembers, Payload: 16, Writes: 0.5}); f[Throughput] <= 0 || f[P50] <= 0 {
+		if f := runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 12, At: AtMembers, Payload: 16, Writes: 0.5}); f[Throughput] <= 0 || f[P50] <= 0 {
 			t.Errorf("%s: %v", protocol, f)
 		}
 		if err := target.Check(t.Context()); err != nil {
@@ -69,7 +69,7 @@ func TestRealWebByKey(t *testing.T) {
 func TestRealBare(t *testing.T) {
 	t.Parallel()
 	target := openReal(t, Setup{Members: 2, HTTP: true, Bare: true})
-	w := Work{For: 100 * time.Millisecond, Clients: 7, Payload: 16, Writes: 0.5}
+	w := Work{For: 600 * time.Millisecond, Clients: 7, Payload: 16, Writes: 0.5}
 	if f := runReal(t, target, w); f[Throughput] <= 0 || f[P50] <= 0 || f[CPU] <= 0 || f[PerCPU] <= 0 {
 		t.Errorf("%v", f)
 	}
