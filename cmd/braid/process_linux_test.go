@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // testTimeout is how long a test waits for what should take a moment.
-const testTimeout = time.Minute
+const testTimeout = 2 * time.Minute
 
 // invocation is a run of braid. It ends with the test, however the test ends.
 type invocation struct {
