@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/braidlog/braid/sim/scale"
+	"github.com/braidlog/braid/transport/netspec"
 )
 
 // Model computes what a cluster would do that cannot be run here.
@@ -173,14 +173,11 @@ const (
 	manyMembers = 16
 )
 
-// latency is that of the links, one way, where they are slow.
+// latency is that of the links, one way, if they are emulated. The model has the same for all of them.
 func (s *Setup) latency() time.Duration {
-	for _, part := range strings.Split(s.Net, ",") {
-		if text, is := strings.CutPrefix(part, "latency="); is {
-			if d, err := time.ParseDuration(text); err == nil {
-				return d
-			}
-		}
+	net, err := netspec.Parse(s.Net)
+	if err != nil {
+		panic(err) // the settings of experiments are ours
 	}
-	return 0
+	return net.Link("", "").Latency
 }

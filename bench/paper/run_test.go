@@ -38,7 +38,7 @@ func (w *fakeWorld) openTarget(_ context.Context, _ string, s Setup) (Target, er
 
 func (t *fakeTarget) Run(ctx context.Context, w Work) (Sample, error) {
 	t.world.mu.Lock()
-	t.world.calls = append(t.world.calls, fmt.Sprintf("%s:%d", t.setup.Net, w.Requests))
+	t.world.calls = append(t.world.calls, fmt.Sprintf("%s:%d", setupName[t.setup.Net], w.Requests))
 	t.world.mu.Unlock()
 	v, err := t.world.figure(t.setup, w, t.runs)
 	t.runs++
@@ -54,9 +54,14 @@ func (t *fakeTarget) Close() error {
 	return nil
 }
 
+// The links tell the fake's two setups apart.
+const netA, netB = "latency=1ms", "latency=2ms"
+
+var setupName = map[string]string{netA: "a", netB: "b"}
+
 // fakeExperiment compares two setups, a and b, at two points; a is short and runs twice.
 func fakeExperiment() *Experiment {
-	a, b := Setup{Net: "a"}, Setup{Net: "b"}
+	a, b := Setup{Net: netA}, Setup{Net: netB}
 	return &Experiment{
 		Name: "fake", Title: "Fake", XName: "requests", Table: []Metric{Runtime, Throughput},
 		Cases: []Case{
@@ -80,7 +85,7 @@ func fakeExperiment() *Experiment {
 }
 
 func steady(s Setup, w Work, n int) (float64, error) {
-	if s.Net == "b" {
+	if s.Net == netB {
 		return 30 + float64(n), nil
 	}
 	return 10 + float64(n*w.Requests), nil
@@ -162,7 +167,7 @@ func TestRunFigures(t *testing.T) {
 func TestRunAgain(t *testing.T) {
 	failed := false
 	w := &fakeWorld{figure: func(s Setup, k Work, n int) (float64, error) {
-		if s.Net == "b" && !failed {
+		if s.Net == netB && !failed {
 			failed = true
 			return 0, errors.New("the leader changed")
 		}
@@ -192,7 +197,7 @@ func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &fakeWorld{}
 	w.figure = func(s Setup, k Work, n int) (float64, error) {
-		if s.Net == "b" {
+		if s.Net == netB {
 			cancel()
 		}
 		return steady(s, k, n)

@@ -35,7 +35,7 @@ var rooms = []room{
 	{folder: "server", may: []string{"", "store"}},
 	{folder: "registry", may: []string{"protocol", "order"}},
 	{folder: "sim", may: []string{"member", "datadir", "registry", "protocol", "order", "wal", "check", "erasure", "transport/netspec"}},
-	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "internal/ports"}},
+	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "transport/netspec", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/ports"}},
 	{folder: "internal/settings", may: []string{"registry", "protocol", "order", "transport/netspec"}},
 	{folder: "internal"},
