@@ -104,6 +104,22 @@ func (s *stateMachine) placeKeys() error {
 	return nil
 }
 
+// behindInKeys reports whether somebody has applied a command of a key that this state machine lacks. Members that have applied
+// equally many commands need not have applied the same ones.
+func (s *stateMachine) behindInKeys() bool {
+	for i := range s.w.set.Keys {
+		key := keyName(i)
+		var at check.Cursor
+		if c := s.cursors[key]; c != nil {
+			at = *c
+		}
+		if s.w.sequenceOf(s.w.orderOf(key)).Behind(at) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeSameKeys judges that two members have the same state of each key, with all that was applied.
 func (s *stateMachine) judgeSameKeys(o *stateMachine) error {
 	if !maps.Equal(s.values, o.values) {

@@ -114,12 +114,15 @@ func (c *client) draw(number int) *operation {
 	return op
 }
 
+// keyName is the name of the i-th key, from 0.
+func keyName(i int) string { return fmt.Sprintf("k%d", i) }
+
 // drawKey draws a key: the first one, which many clients use, or any.
 func (w *World) drawKey() string {
 	if w.chance(w.set.Load.Hot) {
-		return "k0"
+		return keyName(0)
 	}
-	return fmt.Sprintf("k%d", w.pick(w.set.Keys))
+	return keyName(w.pick(w.set.Keys))
 }
 
 // carry gives the operation a value that travels as a body.

@@ -26,7 +26,7 @@ func keyedStage(t *testing.T, mutant string) *script {
 func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *operation {
 	key := ""
 	for i := 0; key == "" || s.groupOf(key) != group; i++ {
-		key = fmt.Sprintf("k%d", i)
+		key = keyName(i)
 	}
 	op := &operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.ops))}}
 	s.ask(id, op)

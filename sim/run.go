@@ -339,6 +339,9 @@ func (m *Member) behind() bool {
 	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
 		return true
 	}
+	if m.w.set.byKey() && slices.ContainsFunc(m.groups, (*stateMachine).behindInKeys) {
+		return true
+	}
 	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.ledger.Decided() })
 }
 
@@ -395,7 +398,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		w.after(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
-	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: fmt.Sprintf("k%d", key)}}
+	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: keyName(key)}}
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.ops))
 		if w.set.Bodies.Share > 0 && w.chance(0.5) {
