@@ -130,7 +130,6 @@ func (h instancesHost) Kept(change func(*member.Kept)) { change(h.r.body.kept) }
 // cut cuts the front of the instance's log, up to an index.
 func (s *memberInstance) cut(at protocol.Index) {
 	s.judgeCut(at)
-	s.m.cellBytes = max(s.m.cellBytes, s.m.log.CellBytes())
 	s.m.writer.Compact(uint32(s.instance), uint64(at))
 }
 

@@ -459,6 +459,7 @@ func (w *World) finalVerdict(alive []*Member) error {
 
 // judgeMember judges what a member holds and does, at each tick.
 func (w *World) judgeMember(m *Member) {
+	m.cellBytes = max(m.cellBytes, m.log.CellBytes())
 	config := m.applier.Config()
 	if !config.Joint() && len(config.Removed) > 0 && m.settled() {
 		w.retire(config.Removed)
@@ -503,12 +504,7 @@ func (m *Member) judgeLogSize() error {
 	// log. They may be gone by now, and no compaction came since.
 	limit += 8 * max(m.cellBytes, m.log.CellBytes())
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
-	switch {
-	case m.w.set.byKey():
-		// A command stands in a cell when it is preaccepted, with each ballot that is promised, when it is accepted and
-		// when it is decided, and then in the log.
-		limit *= 8
-	case m.w.set.protocol.Core.Accepted != nil:
+	if m.w.set.protocol.Core.Accepted != nil || m.w.set.byKey() {
 		limit *= 2 // an entry stands in a cell, and then in the log
 	}
 	if size := m.log.Size(); size > limit {

@@ -93,8 +93,7 @@ func (l *Log) CellBytes() (n int64) {
 func (l *Log) moveCells(need uint64) (uint64, error) {
 	old := l.cellsBefore(need)
 	l.relieving = false
-	grown := l.segmentBytes * int64(max(1, l.current().seq-max(l.carriedAt, l.first)))
-	old, err := l.carryCells(old, upTo(old, grown/carriedCells))
+	old, err := l.carryCells(old, upTo(old, l.grown()/carriedCells))
 	l.carriedAt = l.current().seq
 	if l.relieving = true; spaceMissing(err) != nil {
 		old, err = l.carryCells(old, wholeSegments(old, upTo(old, l.headroom()/4)))
@@ -106,6 +105,16 @@ func (l *Log) moveCells(need uint64) (uint64, error) {
 		need = l.segment(old[0].at).seq
 	}
 	return need, nil
+}
+
+// grown is by how many bytes the log grew since cells were last written again, in whole segments, but one at least. A segment
+// is larger than others if a record is.
+func (l *Log) grown() (n int64) {
+	since := max(l.carriedAt, l.first)
+	for i := len(l.segs) - 2; i >= 0 && l.segs[i].seq >= since; i-- {
+		n += l.segs[i].capacity
+	}
+	return max(n, l.segmentBytes)
 }
 
 // upTo is how many of the cells have no more than so many bytes together. A single one may always be

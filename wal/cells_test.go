@@ -103,6 +103,21 @@ func TestCellsAreWrittenAgainBetweenRareCompactions(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// Cells are written again and again, and nothing is applied: nobody asks for a compaction. The log stays short by itself.
+func TestCellsAreWrittenAgainWithoutCompactions(t *testing.T) {
+	l := openMem(t, vfs.NewMem())
+	c := NewCommits(l, nil, atOnce)
+	for i := range uint64(4000) {
+		require.True(t, c.Submit([]Record{cellOf(1, i%20, string(make([]byte, 3000)))}, func(err error) { require.NoError(t, err) }))
+		drain(c)
+		require.Less(t, l.Size(), carriedCells*l.CellBytes()+2*crowdedSegments*l.current().capacity)
+	}
+	require.NoError(t, l.check())
+	require.NotZero(t, l.first)
+	c.Close()
+	require.NoError(t, l.Close())
+}
+
 // A disk is full, and cells stand in the segments that could be used again. What every segment keeps
 // for this is enough for small cells.
 func TestCellsOnFullDisk(t *testing.T) {

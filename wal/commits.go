@@ -385,7 +385,10 @@ func (c *Commits) appendJob(j *job) error {
 	}
 	n, err := c.log.gatherRecords(j.records[c.part:])
 	c.part += n
-	return err
+	if err != nil {
+		return err
+	}
+	return c.log.relieve()
 }
 
 // cutFirst is for a mutant. It cuts the log before the records that came earlier are written.

@@ -1,6 +1,9 @@
 package wal
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Compact says that an instance's entries up to and including index are not needed. The
 // space of segments that nobody needs is free again after the next Sync: segments are
@@ -24,6 +27,27 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 		l.dirty, l.sealed = true, false
 	}
 	if err := l.giveUp(); err != nil {
+		return l.fail("compact", err)
+	}
+	return nil
+}
+
+// crowdedSegments is how many segments a log with cells begins at most until it gives up what it can by itself.
+const crowdedSegments = 32
+
+// relieve gives up segments as [Log.Compact] does, if many were begun since the last time. Compact is called when a state is
+// saved. Cells are written over and over also while nothing is applied: each ballot of a recovery that does not succeed
+// writes some, and the log would grow until the disk is full. Where there is no space, it waits for the next call.
+func (l *Log) relieve() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	crowded := l.current().seq >= max(l.carriedAt, l.first)+crowdedSegments
+	if !crowded || !slices.ContainsFunc(l.index.all, func(in *instance) bool { return len(in.cells) > 0 }) {
+		return nil
+	}
+	l.relieving = true
+	defer func() { l.relieving = false }()
+	if err := l.giveUp(); err != nil && spaceMissing(err) == nil {
 		return l.fail("compact", err)
 	}
 	return nil
