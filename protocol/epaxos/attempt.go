@@ -1,6 +1,7 @@
 package epaxos
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -87,6 +88,9 @@ func (s *EPaxos) act(a *attempt, o outcome) {
 // decided tells all what was decided, once that is on this member's disk (rule 4). Those that have the command are not
 // sent it again.
 func (s *EPaxos) decided(a *attempt, v Value) {
+	if a.ballot > 0 {
+		s.room.succeeded()
+	}
 	whole := valuePart(a.id, 0, v)
 	light := Part{ID: a.id, Noop: v.Command == nil, Deps: v.Deps}
 	for _, to := range s.peers {
@@ -163,6 +167,9 @@ func (s *EPaxos) tendAttempts() {
 }
 
 func (s *EPaxos) askAgain(a *attempt) {
+	if a.ballot > 0 && !a.waiting() {
+		s.unanswered(a.pause)
+	}
 	for _, p := range s.peers {
 		switch {
 		case a.opening != nil && !a.opening.answered.has(p.column):
@@ -226,25 +233,36 @@ func (s *EPaxos) tendWants() {
 			due = append(due, id)
 		}
 	}
-	slices.SortFunc(due, ID.compare)
-	for _, id := range due {
-		s.recover(id)
+	slices.SortFunc(due, func(a, b ID) int { return cmp.Or(cmp.Compare(s.wants[a].at, s.wants[b].at), a.compare(b)) })
+	for taken := s.taken(); len(due) > 0 && taken < s.room.size; taken++ {
+		s.recover(due[0])
+		due = due[1:]
 	}
 }
 
-// firstWanted is how many commands of a column are recovered at once.
-const firstWanted = 32
+// firstWanted is how many commands of a column are wanted at once, and silentWanted how many of one whose proposer is not heard of:
+// nobody else has them decided, and there may be as many as it had under way.
+const (
+	firstWanted  = 32
+	silentWanted = 1024
+)
 
 // wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier life of this member may
-// have used: its next command depends on them.
+// have used: its next command depends on them. Those that are decided are passed over: they may wait for the same ones.
 func (s *EPaxos) wantFirst(c Column) {
 	last := max(s.replica.Window(c), s.target.At(c))
 	if c == s.self {
 		last = max(last, s.replica.reserved)
 	}
-	first := s.replica.open(c)
-	for id := first; id.Number <= min(last, first.Number+firstWanted-1); id.Number++ {
-		s.want(id)
+	more := firstWanted
+	if p := s.peerAt(c); p != nil && !s.active(p) {
+		more = silentWanted
+	}
+	for id := s.replica.open(c); id.Number <= last && more > 0 && s.replica.takes(id); id.Number++ {
+		if _, known := s.replica.Settled(id); !known {
+			s.want(id)
+			more--
+		}
 	}
 }
 

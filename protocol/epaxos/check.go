@@ -79,6 +79,9 @@ func checkAttempts(s *EPaxos) error {
 			}
 		}
 	}
+	if s.room.size < leastRoom || s.room.size > mostRoom {
+		return fmt.Errorf("room for %d recoveries", s.room.size)
+	}
 	if current != len(s.attempt) {
 		return fmt.Errorf("%d attempts, and knows %d", current, len(s.attempt))
 	}

@@ -43,6 +43,7 @@ type EPaxos struct {
 	// recovering are those that began as recoveries. Some in both lists may be over.
 	attempts, recovering []*attempt
 	attempt              map[ID]*attempt
+	room                 room
 	// wants are undecided commands for which something waits here.
 	wants map[ID]*want
 	// own is how many bytes this member's own commands have that it has not executed.
@@ -89,7 +90,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	}
 	s := &EPaxos{
 		cfg: cfg, conf: kept.Config, chance: slots.Chance(cfg.Self), log: kept.Log, given: kept.Log.Last(),
-		attempt: map[ID]*attempt{}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
+		attempt: map[ID]*attempt{}, room: room{size: firstRoom}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
 	}
 	s.given = s.log.Base
 	if s.join(); s.size.Members > MaxVoters {
