@@ -80,6 +80,7 @@ var campaigns = []campaign{
 	{[]string{"--protocol", "multi-paxos", "--nodes", "5", "--relays", "2"}, "1-40"},
 	{[]string{"--protocol", "multi-paxos", "--nodes", "5", "--quorums", "4/2"}, "1-20"},
 	{[]string{"--protocol", "multi-paxos", "--nodes", "4", "--quorums", "grid:2"}, "1-30"},
+	{[]string{"--protocol", "iss", "--nodes", "6", "--quorums", "zones:2/0/1"}, "1-10"},
 	{[]string{"--protocol", "iss", "--nodes", "3"}, "1-150"},
 	{[]string{"--protocol", "iss", "--nodes", "5"}, "1-20"},
 	{[]string{"--protocol", "iss", "--nodes", "5", "--relays", "2"}, "1-15"},
