@@ -117,7 +117,7 @@ var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSi
 
 // limits are of mutants for which a search may take more seeds than for others. An answer to what an earlier life had asked seldom
 // comes when it matters, and recoveries by several members at once are seldom.
-var limits = map[string]uint64{string(epaxos.MutantTellAnybody): 2000, string(epaxos.MutantOneBallot): 2000}
+var limits = map[string]uint64{string(epaxos.MutantTellAnybody): 2000, string(epaxos.MutantOneBallot): 4000}
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
