@@ -504,7 +504,10 @@ func (m *Member) judgeLogSize() error {
 	// log. They may be gone by now, and no compaction came since.
 	limit += 8 * max(m.cellBytes, m.log.CellBytes())
 	limit *= int64(max(len(m.inForce), s.Instances)) // the logs of retired instances stay
-	if m.w.set.protocol.Core.Accepted != nil || m.w.set.byKey() {
+	switch {
+	case m.w.set.byKey():
+		limit *= 4 // a command stands in a cell when it is preaccepted, when another ballot is promised, when it is decided, and then in the log
+	case m.w.set.protocol.Core.Accepted != nil:
 		limit *= 2 // an entry stands in a cell, and then in the log
 	}
 	if size := m.log.Size(); size > limit {
