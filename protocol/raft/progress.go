@@ -177,7 +177,8 @@ const (
 	maxDepth = 64
 )
 
-// depth is how many small frames may be in flight if the setting does not say it.
+// depth is how many small frames may be in flight while the next one can still grow. It is not
+// asked where each entry is a frame of its own. A setting may allow fewer.
 //
 // Two are enough where a round trip is short: one is on its way or waits for the disk while the
 // other is being acknowledged; what is proposed meanwhile gathers and leaves as one frame as soon

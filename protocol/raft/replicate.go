@@ -73,14 +73,20 @@ func (r *Raft) sendFrame(p *progress) bool {
 }
 
 // mustHold returns 0 if the window has room for a frame, else when to look again; see
-// progress.hold. One frame may always be in flight.
+// progress.hold. One frame may always be in flight. A small one waits for what is proposed
+// meanwhile, which makes it larger. Where each entry is a frame of its own none gets larger, so
+// none waits before the window is full.
 func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
+	gathers, most := r.cfg.MaxFrameEntries != 1, r.cfg.PipelineDepth
+	if !gathers {
+		most = cmp.Or(most, maxDepth)
+	}
 	switch {
 	case len(p.frames) == 0:
 		return 0
-	case p.bytes+bytes > r.cfg.MaxInflightBytes, r.cfg.PipelineDepth > 0 && p.small >= r.cfg.PipelineDepth:
+	case p.bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.small >= most:
 		return math.MaxUint64 // only an answer makes room
-	case small && p.small >= p.depth():
+	case small && gathers && p.small >= p.depth():
 		return r.lead.appended + uint64(largeFrame-bytes) // large frames are not counted
 	}
 	return 0
