@@ -267,6 +267,9 @@ func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := s.pieceTime()
 	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
+	if s.byKey() {
+		timeout += time.Duration(len(w.ops)) * piece // each may have left an undecided command, which is recovered by itself
+	}
 	for _, c := range w.allJudges {
 		timeout += time.Duration(c.ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {
