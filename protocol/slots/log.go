@@ -11,17 +11,31 @@ type Log struct {
 	// Base is the index before the first entry. ConfigAt is the index of the last configuration; 0: the
 	// first one.
 	Base, ConfigAt protocol.Index
-	entries        []protocol.Entry // Base+1 …
+	// pieces hold the entries from Base+1 on, count of them. What came once stays where it is: a slice that grows would copy
+	// each entry several times. The first piece begins with gone entries that are forgotten.
+	//
+	//	gone < pieceLen; gone+count fill the pieces but for the end of the last one, in which there is an entry
+	pieces      []*[pieceLen]protocol.Entry
+	gone, count int
 	// Entries up to light hold no payload; held is the bytes of the others.
 	light protocol.Index
 	held  int
 }
 
+// pieceLen is how many entries are in a piece of memory of the log.
+const pieceLen = 64
+
 // logAfter is an empty log after a base, whose configuration is in force.
 func logAfter(base protocol.Index) Log { return Log{Base: base, ConfigAt: base, light: base} }
 
 // Last is the index of the last entry; Base if there is none.
-func (l *Log) Last() protocol.Index { return l.Base + protocol.Index(len(l.entries)) }
+func (l *Log) Last() protocol.Index { return l.Base + protocol.Index(l.count) }
+
+// at is the entry of an index, where it stands.
+func (l *Log) at(i protocol.Index) *protocol.Entry {
+	k := uint(l.gone) + uint(i-l.Base-1)
+	return &l.pieces[k/pieceLen][k%pieceLen]
+}
 
 // Settled is up to where the log may be handed over as committed: all that is decided, but not a configuration
 // at its end. Once that is committed, the members that it removes may leave, and the others may need them
@@ -35,7 +49,7 @@ func (l *Log) Settled() protocol.Index {
 
 // At is an entry with its envelope, which Lighten dropped.
 func (l *Log) At(i protocol.Index) protocol.Entry {
-	e := l.entries[i-l.Base-1]
+	e := *l.at(i)
 	if e.Head() == nil {
 		e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
 	}
@@ -44,7 +58,11 @@ func (l *Log) At(i protocol.Index) protocol.Entry {
 
 // Append adds the entry after the last one.
 func (l *Log) Append(e protocol.Entry) {
-	l.entries = append(l.entries, e)
+	if l.gone+l.count == pieceLen*len(l.pieces) {
+		l.pieces = append(l.pieces, new([pieceLen]protocol.Entry))
+	}
+	l.count++
+	*l.at(l.Last()) = e
 	l.held += e.Bytes()
 	if e.Kind == protocol.EntryConfig {
 		l.ConfigAt = e.Index
@@ -70,7 +88,7 @@ func (l *Log) Lighten(durable protocol.Index, most int) {
 	l.light = max(l.light, l.Base)
 	for l.light < durable && l.held > most {
 		l.light++
-		e := &l.entries[l.light-l.Base-1]
+		e := l.at(l.light)
 		l.held -= e.Bytes()
 		e.Lighten(!e.Kind.Commands()) // who applies configurations reads them here
 	}
@@ -78,23 +96,27 @@ func (l *Log) Lighten(durable protocol.Index, most int) {
 
 // Compact forgets entries that a durable snapshot covers.
 func (l *Log) Compact(to protocol.Index) {
-	for ; l.Base < to; l.Base++ {
+	for l.Base < to {
+		e := l.at(l.Base + 1)
 		if l.Base+1 > l.light {
-			l.held -= l.entries[0].Bytes()
+			l.held -= e.Bytes()
 		}
-		l.entries[0] = protocol.Entry{} // its memory
-		l.entries = l.entries[1:]
+		*e = protocol.Entry{} // its memory
+		l.Base, l.gone, l.count = l.Base+1, l.gone+1, l.count-1
+		if l.gone == pieceLen || l.count == 0 {
+			l.pieces[0], l.pieces, l.gone = nil, l.pieces[1:], 0
+		}
 	}
 }
 
 // Run returns copies of the entries after an index, as many as go into one message. most bounds their
 // number; 0: nothing does.
 func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
-	entries := l.entries[after-l.Base:]
-	if most > 0 && len(entries) > most {
-		entries = entries[:most]
+	last := l.Last()
+	if most > 0 {
+		last = min(last, after+protocol.Index(most))
 	}
-	out := make([]protocol.Entry, protocol.Fitting(entries, bytes))
+	out := make([]protocol.Entry, l.fitting(after, last, bytes))
 	for i := range out {
 		out[i] = l.At(after + 1 + protocol.Index(i))
 		if e := &out[i]; e.BodySize > 0 {
@@ -104,13 +126,26 @@ func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
 	return out
 }
 
+// fitting is how many entries after an index, and up to another one, are of so many bytes, as protocol.Fitting says.
+func (l *Log) fitting(after, last protocol.Index, bytes int) int {
+	for i := after + 1; i <= last; i++ {
+		if bytes -= l.at(i).Bytes(); bytes < 0 && i > after+1 {
+			return int(i - after - 1)
+		}
+	}
+	return int(last - after)
+}
+
 // Check verifies the invariants.
 func (l *Log) Check() error {
+	if pieces := (l.gone + l.count + pieceLen - 1) / pieceLen; l.gone >= pieceLen || len(l.pieces) != pieces {
+		return fmt.Errorf("%d entries after %d in %d pieces", l.count, l.gone, len(l.pieces))
+	}
 	held := 0
-	for i := range l.entries {
-		e := &l.entries[i]
-		if e.Index != l.Base+1+protocol.Index(i) || e.Term == 0 {
-			return fmt.Errorf("entry %d of term %d at %d", e.Index, e.Term, l.Base+1+protocol.Index(i))
+	for i := l.Base + 1; i <= l.Last(); i++ {
+		e := l.at(i)
+		if e.Index != i || e.Term == 0 {
+			return fmt.Errorf("entry %d of term %d at %d", e.Index, e.Term, i)
 		}
 		if e.Index > l.light {
 			held += e.Bytes()
