@@ -266,6 +266,9 @@ func (s *ISS) receive(m *protocol.Message) {
 	}
 	if o := s.other(m.From); o != nil {
 		o.heard, o.answered, o.epoch = s.now, true, max(o.epoch, uint64(m.Term))
+		if m.Type != MsgISSRelayed { // in that Commit is the proposer's
+			o.commit, o.has = max(o.commit, m.Commit), max(o.has, m.Commit)
+		}
 	}
 	switch m.Type {
 	case MsgISSBeat:

@@ -78,6 +78,9 @@ func checkTold(s *ISS) error {
 		return fmt.Errorf("%d bytes were told early, says %d", told, s.toldBytes)
 	}
 	for _, o := range s.others {
+		if o.has > o.commit {
+			return fmt.Errorf("%s has %d, more than it ever said: %d", o.id, o.has, o.commit)
+		}
 		if err := o.telling.check(); err != nil {
 			return fmt.Errorf("telling %s: %w", o.id, err)
 		}

@@ -17,9 +17,14 @@ type other struct {
 	epoch    uint64        // the last one in which it was known to be; 0: it was never heard of
 	// commit is up to where its log went, and logged what its disk had of that, as it said last.
 	commit, logged protocol.Index
-	lacking        bool          // bodies of decided entries are missing there
-	trip           time.Duration // the shortest recent round trip; 0: none was measured
-	telling        telling       // what this member tells it of the log
+	// has is up to where its log goes in the life that it is in. What it had in an earlier life may be forgotten, so this falls
+	// if it says so.
+	//
+	//	has ≤ commit
+	has     protocol.Index
+	lacking bool          // bodies of decided entries are missing there
+	trip    time.Duration // the shortest recent round trip; 0: none was measured
+	telling telling       // what this member tells it of the log
 	// unsent: not all up to this slot was sent to it when the epoch of that slot ended. 0: all was.
 	unsent protocol.Index
 	// leaving is when it will not be told anything any more; 0: it is a member.
@@ -82,6 +87,15 @@ func (s *ISS) other(id protocol.MemberID) *other {
 func (s *ISS) commitOf(id protocol.MemberID) protocol.Index {
 	if o := s.other(id); o != nil {
 		return o.commit
+	}
+	return 0
+}
+
+// hasOf is up to where a member's log goes in its present life, as far as is known. Of slots up to there it need not be
+// told that they are ⊥.
+func (s *ISS) hasOf(id protocol.MemberID) protocol.Index {
+	if o := s.other(id); o != nil {
+		return o.has
 	}
 	return 0
 }
@@ -154,7 +168,7 @@ func (s *ISS) forgets(m *protocol.Message, p ISSPart) bool {
 func (s *ISS) onBeat(m *protocol.Message, p ISSPart) {
 	if o := s.other(m.From); o != nil {
 		o.lacking = p.Lacking
-		o.commit, o.logged = max(o.commit, m.Commit), max(o.logged, p.Slot)
+		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
 	} else if m.Commit > s.log.Last() && s.now >= s.asked+s.cfg.Heartbeat {
 		s.ask(m.From) // also of members that this one does not know (R7)
 	}

@@ -31,6 +31,9 @@ type peer struct {
 	resumed uint64
 	// toldTo is the highest end of what is decided that it was told.
 	toldTo protocol.Index
+	// said is the last Accept to it in ISS, where it was put among those that leave with the step; nil: there was none.
+	said   *protocol.Message
+	saidAt int
 	// round is the highest confirmation of leadership that it gave.
 	round uint64
 	// lacking: bodies of decided entries are missing there, as it said when it last acknowledged most.

@@ -51,9 +51,9 @@ func (s *ISS) fit(id protocol.MemberID) bool {
 func (s *ISS) wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message {
 	m := *among[0]
 	part := *m.Part.(*ISSPart)
-	b, known := s.segmentAt(part.Segment), s.commitOf(m.To)
+	b, known := s.segmentAt(part.Segment), s.hasOf(m.To)
 	for _, a := range among {
-		known = min(known, s.commitOf(a.To))
+		known = min(known, s.hasOf(a.To))
 		if p := b.peer(a.To); p != nil && len(a.Entries) > 0 {
 			p.sentBy(relay, lastSlot(a))
 		}

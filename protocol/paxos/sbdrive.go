@@ -145,18 +145,38 @@ func (b *broadcast) frameAfter(from, end protocol.Index) (f frame) {
 	return f
 }
 
-// sendAccept sends entries and what is decided. asks: the receiver is to say what it has.
+// sendAccept sends entries and what is decided. asks: the receiver is to say what it has. What is decided needs no message of
+// its own while another one to the peer has not left. All that a message says holds until it leaves.
 func (b *broadcast) sendAccept(p *peer, entries []protocol.Entry, asks bool) {
 	p.toldTo = b.upto
-	send := b.send
-	if b.s.cfg.NoParallelAppend {
-		send = b.release
+	part := ISSPart{Segment: b.seg.first, Upto: b.upto, Ballot: b.prop.ballot, Slot: p.match, Nil: b.nils.beyond(b.s.hasOf(p.id))}
+	m := b.waiting(p)
+	switch {
+	case m != nil && !asks:
+		said := m.Part.(*ISSPart)
+		said.Upto, said.Nil = part.Upto, part.Nil
+		return
+	case m != nil && m.Context == 0:
+		*m.Part.(*ISSPart), m.Commit = part, b.s.log.Last()
+	case b.s.cfg.NoParallelAppend:
+		m = b.release(p.id, MsgISSAccept, part)
+	default:
+		m = b.send(p.id, MsgISSAccept, part)
+		p.said, p.saidAt = m, len(b.s.out.Send)-1
 	}
-	m := send(p.id, MsgISSAccept, ISSPart{Ballot: b.prop.ballot, Slot: p.match, Nil: b.nils.beyond(b.s.commitOf(p.id))})
 	m.Entries = entries
 	if asks {
 		m.Context = stamp(b.s.now)
 	}
+}
+
+// waiting is the last message to a peer about what is proposed, if it has not left yet; else nil. Where there are relays,
+// messages that are equal are more use.
+func (b *broadcast) waiting(p *peer) *protocol.Message {
+	if at, out := p.saidAt, b.s.out.Send; p.said != nil && at < len(out) && out[at] == p.said && len(b.s.relays.groups) == 0 {
+		return p.said
+	}
+	return nil
 }
 
 // tendDrive asks peers from time to time what they have, if something is missing there. What was lost is found out

@@ -91,7 +91,7 @@ func (b *broadcast) amend(m *protocol.Message, said ISSPart) (amended bool) {
 		if !ok || a.Type != MsgISSAccepted || uint64(a.Term) != b.s.number() || was.Ballot != said.Ballot || was.Segment != b.seg.first {
 			continue
 		}
-		was.Slot, was.Hint, was.Upto = said.Slot, said.Hint, b.upto
+		was.Slot, was.Hint, was.Upto, a.Commit = said.Slot, said.Hint, b.upto, b.s.log.Last()
 		if a.To == m.From {
 			a.Context, amended = max(a.Context, m.Context), true
 		}
