@@ -3,6 +3,7 @@ package paxos
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Check is protocol.Core's.
@@ -155,6 +156,8 @@ func (b *broadcast) checkProposer() error {
 		return fmt.Errorf("does not propose, but has %d peers and %d values", len(b.peers), len(b.values))
 	case b.prop.phase != idle && b.prop.ballot != b.acc.promised:
 		return fmt.Errorf("proposes under %s, promised %s", b.prop.ballot, b.acc.promised)
+	case b.calm && slices.ContainsFunc(b.peers, func(p *peer) bool { return !b.rests(p) }):
+		return fmt.Errorf("rests, although there is something to be sent up to %+v", b.driven)
 	case b.zero() && b.life != active:
 		return fmt.Errorf("proposes under ballot 0 in life %d", b.life)
 	}

@@ -57,12 +57,10 @@ func (s *ISS) logAll() {
 
 // holder is the segment of a slot, if it is one of those at hand.
 func (s *ISS) holder(i protocol.Index) *broadcast {
-	for _, b := range s.parts {
-		if b.seg.has(i) {
-			return b
-		}
+	if s.epoch == nil || i < s.epoch.First || i > s.epoch.Last {
+		return nil
 	}
-	return nil
+	return s.parts[s.epoch.Place(i)]
 }
 
 // unstored is an entry as a record has it: with its body if that is not on the disk.

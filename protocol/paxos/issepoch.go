@@ -1,8 +1,6 @@
 package paxos
 
 import (
-	"fmt"
-
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -140,7 +138,7 @@ func (s *ISS) useUp(b *broadcast, to protocol.Index) {
 func (s *ISS) advance() bool {
 	for s.epoch != nil {
 		i := s.log.Last() + 1
-		b := s.part(s.epoch.LeaderOf(i))
+		b := s.parts[s.epoch.Place(i)]
 		v, ok := b.decided[i]
 		if !ok {
 			return false
@@ -153,19 +151,9 @@ func (s *ISS) advance() bool {
 	return false
 }
 
-// part is the segment of a leader of the epoch.
-func (s *ISS) part(leader protocol.MemberID) *broadcast {
-	for _, b := range s.parts {
-		if b.leader == leader {
-			return b
-		}
-	}
-	panic(fmt.Sprintf("iss: %s does not lead in epoch %d", leader, s.epoch.Number))
-}
-
 // learn appends what is decided in the slot after the log's last.
 func (s *ISS) learn(e protocol.Entry) {
-	b := s.part(s.epoch.LeaderOf(e.Index))
+	b := s.parts[s.epoch.Place(e.Index)]
 	if !b.knows(e.Index) {
 		b.decide(e)
 	} else {

@@ -65,11 +65,10 @@ func (s *ISS) wrap(relay protocol.MemberID, among []*protocol.Message) *protocol
 
 // segmentAt is the segment of the epoch that begins with a slot; nil if there is none.
 func (s *ISS) segmentAt(first protocol.Index) *broadcast {
-	at := slices.IndexFunc(s.parts, func(b *broadcast) bool { return b.seg.first == first })
-	if at < 0 {
-		return nil
+	if b := s.holder(first); b != nil && b.seg.first == first {
+		return b
 	}
-	return s.parts[at]
+	return nil
 }
 
 // stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.

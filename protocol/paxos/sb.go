@@ -26,7 +26,8 @@ type broadcast struct {
 	// twice is a slot for which two values were learned; 0: there is none, and there never may be one.
 	twice protocol.Index
 
-	// written is what the disk holds when writes are durable, ascending; held is what it holds.
+	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
+	// it holds.
 	written []sbExtent
 	held    sbExtent
 	// startedAt and promisedAt are the numbers of the writes of ballot 0's beginning, and of the last ballot of this
@@ -48,8 +49,13 @@ type broadcast struct {
 	// gather is what this member gathers as a relay.
 	gather gathering
 	paces  pacing
-	// told is how many slots were known to be ⊥ when all peers were told last.
-	nilled, told int
+	// nilled is how many slots are known to be ⊥. driven is what there was to be sent when the peers were looked at last, and calm
+	// that all of them have got it. Then they are not looked at until something changes.
+	//
+	//	calm: every peer is lost, or its next > driven.end and its toldTo ≥ driven.upto
+	nilled int
+	driven driven
+	calm   bool
 
 	// driver is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
 	// suspect it.
@@ -252,7 +258,11 @@ func (b *broadcast) hear(from protocol.MemberID) {
 
 // stepped notes what the disk holds once what the step wrote is durable.
 func (b *broadcast) stepped() {
-	if b.s.disk.Wrote() {
+	last := b.held
+	if n := len(b.written); n > 0 {
+		last = b.written[n-1]
+	}
+	if b.s.disk.Wrote() && (last.under != b.acc.promised || last.reach != b.acc.reach) {
 		b.written = append(b.written, sbExtent{b.s.disk.Written, b.acc.promised, b.acc.reach})
 	}
 }
@@ -263,7 +273,9 @@ func (b *broadcast) durable() {
 	for ; n < len(b.written) && b.written[n].seq <= b.s.disk.Done; n++ {
 		b.held = b.written[n]
 	}
-	b.written = slices.Delete(b.written, 0, n)
+	if n > 0 {
+		b.written = slices.Delete(b.written, 0, n)
+	}
 	switch b.prop.phase {
 	case idle:
 		b.learnVoted()

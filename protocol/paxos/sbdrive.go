@@ -12,7 +12,7 @@ import (
 // track makes peers of all others.
 func (b *broadcast) track() {
 	known := b.peers
-	b.peers = nil
+	b.peers, b.calm = nil, false
 	for _, o := range b.s.others {
 		at := slices.IndexFunc(known, func(p *peer) bool { return p.id == o.id })
 		if at >= 0 {
@@ -24,8 +24,8 @@ func (b *broadcast) track() {
 }
 
 func (b *broadcast) peer(id protocol.MemberID) *peer {
-	at := slices.IndexFunc(b.peers, func(p *peer) bool { return p.id == id })
-	if at < 0 {
+	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *peer, id protocol.MemberID) int { return compare(p.id, id) })
+	if !ok {
 		return nil
 	}
 	return b.peers[at]
@@ -42,6 +42,9 @@ func (b *broadcast) putUp(e protocol.Entry) {
 
 // progress decides what a quorum has accepted.
 func (b *broadcast) progress() {
+	if b.prop.end <= b.upto {
+		return // as mostly
+	}
 	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == b.s.cfg.Self {
 			return uint64(b.stable())
@@ -63,13 +66,29 @@ func (b *broadcast) drive() {
 	if b.prop.phase != ready || b.prop.ballot == 0 && !b.begun() {
 		return
 	}
-	news := b.told != b.nilled
-	b.told = b.nilled
+	now := driven{b.prop.end, b.upto, b.nilled}
+	if b.calm && now == b.driven {
+		return
+	}
+	news := b.driven.nilled != b.nilled
+	b.driven, b.calm = now, true
 	for _, p := range b.peers {
 		if b.s.follows(p.id) {
 			b.replicate(p, news)
 		}
+		b.calm = b.calm && b.rests(p)
 	}
+}
+
+// driven is up to where slots are proposed, up to where they are decided, and how many are ⊥.
+type driven struct {
+	end, upto protocol.Index
+	nilled    int
+}
+
+// rests reports whether there is nothing to be sent to a peer, as long as nothing changes.
+func (b *broadcast) rests(p *peer) bool {
+	return p.lost || p.next > b.driven.end && p.toldTo >= b.driven.upto
 }
 
 // replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
@@ -217,6 +236,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 		default: // the oldest frame in flight never arrived
 			b.s.relays.missed(peer, b.s.now+b.s.cfg.ElectionTimeout)
 			peer.restart(b.seg.after(max(p.Hint, peer.match)))
+			b.calm = false
 		}
 	}
 	b.progress()

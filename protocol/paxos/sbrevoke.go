@@ -11,12 +11,11 @@ import (
 
 // suspect stands if nobody was heard of in the segment for long.
 func (b *broadcast) suspect() {
+	due := b.life == retired || b.s.alone()
 	switch {
+	case !due && b.s.now < b.stand: // as mostly
 	case b.complete() || b.prop.phase != idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
-	case b.life == retired, b.s.alone():
-		b.elect()
-	case b.s.now < b.stand:
-	case b.wanted():
+	case due, b.wanted():
 		b.elect()
 	default: // chance keeps members apart when something comes
 		b.stand = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))

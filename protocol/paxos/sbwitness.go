@@ -48,7 +48,7 @@ func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
 // accepted under one and the same ballot counts: under another one it may have been something else.
 func (b *broadcast) learnVoted() {
 	w := &b.votes
-	if w.reach == nil || w.ballot != b.acc.promised && b.s.cfg.Mutant != MutantISSWitnessAny {
+	if b.acc.top <= b.upto || w.reach == nil || w.ballot != b.acc.promised && b.s.cfg.Mutant != MutantISSWitnessAny {
 		return
 	}
 	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {

@@ -84,11 +84,8 @@ func (e *Epoch) turn(i protocol.Index) int {
 	return int(uint64(i-e.First) % uint64(len(e.turns)))
 }
 
-// place is that of the leader of a slot of the epoch.
-func (e *Epoch) place(i protocol.Index) int { return int(e.turns[e.turn(i)]) }
-
-// LeaderOf leads in a slot of the epoch.
-func (e *Epoch) LeaderOf(i protocol.Index) protocol.MemberID { return e.Leaders[e.place(i)] }
+// Place is that of the leader of a slot of the epoch, in Leaders.
+func (e *Epoch) Place(i protocol.Index) int { return int(e.turns[e.turn(i)]) }
 
 // Leads reports whether a member leads in the epoch.
 func (e *Epoch) Leads(id protocol.MemberID) bool {

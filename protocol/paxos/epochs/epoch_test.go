@@ -82,7 +82,7 @@ func TestSegments(t *testing.T) {
 		e := newEpoch(7, 1+protocol.Index(rng.IntN(50)), 1+rng.IntN(4), ids, ids, randomShares(rng, n))
 		slots := map[protocol.MemberID][]protocol.Index{}
 		for i := e.First; i <= e.Last; i++ {
-			id := e.LeaderOf(i)
+			id := e.Leaders[e.Place(i)]
 			slots[id] = append(slots[id], i)
 			require.Equal(t, id, e.SegmentOf(i).Leader())
 		}
@@ -122,7 +122,7 @@ func TestWhoDoesNotLeadHasNoSegment(t *testing.T) {
 		require.Equal(t, leads, len(e.Owned(id)) > 0)
 	}
 	require.Equal(t, 10, e.Slots())
-	require.PanicsWithValue(t, "epochs: slot 11 in epoch 1 of 1…10", func() { e.LeaderOf(11) })
+	require.PanicsWithValue(t, "epochs: slot 11 in epoch 1 of 1…10", func() { e.Place(11) })
 }
 
 // What the core asks for each slot costs no memory.

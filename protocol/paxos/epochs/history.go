@@ -98,7 +98,7 @@ func (h *History) Apply(e *protocol.Entry) {
 	if e.Kind == protocol.EntryConfig {
 		h.follow(e)
 	}
-	at := h.epoch.place(e.Index)
+	at := h.epoch.Place(e.Index)
 	h.ended[at] = e.Index == h.epoch.ends[at]
 	if e.Kind != protocol.EntryEmpty {
 		h.loads[at]++

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 	} {
 		h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
 		for i := protocol.Index(1); i <= 48; i++ {
-			if h.Epoch().LeaderOf(i) != 2 {
+			if h.Epoch().Leaders[h.Epoch().Place(i)] != 2 {
 				h.Apply(&protocol.Entry{Index: i, Kind: protocol.EntryEmpty})
 			}
 		}
@@ -102,7 +102,7 @@ func TestBannedUntil(t *testing.T) {
 func endEpoch(h *History, fails protocol.MemberID) {
 	e := h.Epoch()
 	for i := h.Next(); i <= e.Last; i++ {
-		if e.LeaderOf(i) != fails {
+		if e.Leaders[e.Place(i)] != fails {
 			h.Apply(&protocol.Entry{Index: i, Kind: protocol.EntryEmpty})
 		}
 	}

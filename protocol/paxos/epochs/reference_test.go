@@ -27,7 +27,7 @@ func outlineOf(h *History) (o outline) {
 	e := h.Epoch()
 	o = outline{number: e.Number, first: e.First, last: e.Last, voters: e.Voters, leaders: e.Leaders}
 	for i := e.First; i <= e.Last; i++ {
-		o.slots = append(o.slots, e.LeaderOf(i))
+		o.slots = append(o.slots, e.Leaders[e.Place(i)])
 	}
 	o.lead, o.since = h.Lead()
 	return o
@@ -196,7 +196,7 @@ func randomLog(rng *rand.Rand, set Settings, voters []protocol.MemberID, epochs 
 	for range epochs {
 		e := h.Epoch()
 		for i := e.First; i <= e.Last; i++ {
-			id := e.LeaderOf(i)
+			id := e.Leaders[e.Place(i)]
 			if segment := e.SegmentOf(i); i == segment.First() && rng.IntN(3) == 0 {
 				doing[id] = rng.IntN(behaviors)
 			}

@@ -23,7 +23,7 @@ func (e *Epoch) Segment(leader protocol.MemberID) (s Segment, ok bool) {
 }
 
 // SegmentOf is the one that a slot of the epoch belongs to.
-func (e *Epoch) SegmentOf(i protocol.Index) Segment { return Segment{e, e.place(i)} }
+func (e *Epoch) SegmentOf(i protocol.Index) Segment { return Segment{e, e.Place(i)} }
 
 // Epoch is the one that the segment is part of.
 func (s Segment) Epoch() *Epoch { return s.epoch }
@@ -33,7 +33,7 @@ func (s Segment) Leader() protocol.MemberID { return s.epoch.Leaders[s.at] }
 
 // Has reports whether a slot belongs to the segment.
 func (s Segment) Has(i protocol.Index) bool {
-	return i >= s.epoch.First && i <= s.epoch.Last && s.epoch.place(i) == s.at
+	return i >= s.epoch.First && i <= s.epoch.Last && s.epoch.Place(i) == s.at
 }
 
 // First is its first slot.
@@ -56,7 +56,7 @@ func (s Segment) After(i protocol.Index) protocol.Index {
 			return i + protocol.Index(e.gaps[t])
 		}
 	}
-	for i++; e.place(i) != s.at; {
+	for i++; e.Place(i) != s.at; {
 		i++
 	}
 	return i
