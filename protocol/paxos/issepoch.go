@@ -220,6 +220,9 @@ func (s *ISS) dropCells(parts []*broadcast) {
 // mostEarly bounds the messages of the next epoch that wait.
 const mostEarly = 16 << 20
 
+// issPartSize is about what a part of a message takes in memory.
+const issPartSize = 200
+
 // keep keeps a message of the next epoch. What does not fit is sent again.
 func (s *ISS) keep(m *protocol.Message) {
 	s.trails(m)

@@ -189,17 +189,25 @@ func (g *gathering) check(self protocol.MemberID) error {
 
 func (h held) String() string { return fmt.Sprintf("%s:%d", h.id, h.upto) }
 
+// number is what is encoded of a member's part but for its id. heldOf is its inverse.
+func (h held) number() uint64 {
+	if h.lacking {
+		return uint64(h.upto)<<1 | 1
+	}
+	return uint64(h.upto) << 1
+}
+
+func heldOf(id, number uint64) held {
+	return held{protocol.MemberID(id), protocol.Index(number >> 1), number&1 == 1}
+}
+
 // appendRelay adds to a part what only relays say.
 func appendRelay(dst []byte, members []protocol.MemberID, all []held) []byte {
 	for _, id := range members {
 		dst = slots.AppendNumbers(dst, uint64(id))
 	}
 	for _, h := range all {
-		upto := uint64(h.upto) << 1
-		if h.lacking {
-			upto |= 1
-		}
-		dst = slots.AppendNumbers(dst, uint64(h.id), upto)
+		dst = slots.AppendNumbers(dst, uint64(h.id), h.number())
 	}
 	return dst
 }
@@ -213,8 +221,7 @@ func decodeMembers(b []byte) (ids []protocol.MemberID) {
 
 func decodeHeld(b []byte) (all []held) {
 	for i := 0; i+1 < len(b)/8; i += 2 {
-		upto := slots.Number(b, i+1)
-		all = append(all, held{protocol.MemberID(slots.Number(b, i)), protocol.Index(upto >> 1), upto&1 == 1})
+		all = append(all, heldOf(slots.Number(b, i), slots.Number(b, i+1)))
 	}
 	return all
 }
