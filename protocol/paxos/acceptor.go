@@ -45,11 +45,13 @@ func (a *acceptor) promise(b Ballot, decided protocol.Index) {
 	a.extend(decided)
 }
 
-// accept notes a vote under what is promised.
-func (a *acceptor) accept(e *protocol.Entry, decided protocol.Index) {
-	a.votes[e.Index] = vote{a.promised, *e}
+// accept notes a vote under what is promised, and returns it.
+func (a *acceptor) accept(e *protocol.Entry, decided protocol.Index) vote {
+	v := vote{a.promised, *e}
+	a.votes[e.Index] = v
 	a.top = max(a.top, e.Index)
 	a.extend(decided)
+	return v
 }
 
 // extend moves reach on.

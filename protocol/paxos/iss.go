@@ -335,10 +335,15 @@ func (s *ISS) deliver(m *protocol.Message, p ISSPart) {
 
 // make is a message with its head.
 func (s *ISS) make(to protocol.MemberID, t protocol.MessageType, p ISSPart) *protocol.Message {
-	return &protocol.Message{
+	m := &struct { // one piece of memory
+		protocol.Message
+		part ISSPart
+	}{protocol.Message{
 		Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to,
-		Term: protocol.Term(s.number()), Commit: s.log.Last(), Part: &p,
-	}
+		Term: protocol.Term(s.number()), Commit: s.log.Last(),
+	}, p}
+	m.Part = &m.part
+	return &m.Message
 }
 
 // send lets a message leave now.

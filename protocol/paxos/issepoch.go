@@ -139,11 +139,10 @@ func (s *ISS) advance() bool {
 	for s.epoch != nil {
 		i := s.log.Last() + 1
 		b := s.parts[s.epoch.Place(i)]
-		v, ok := b.decided[i]
-		if !ok {
+		if i > b.upto {
 			return false
 		}
-		s.learn(v)
+		s.put(b, i)
 		if s.log.Last() == b.seg.of.Epoch().Last {
 			return true
 		}
@@ -159,8 +158,13 @@ func (s *ISS) learn(e protocol.Entry) {
 	} else {
 		b.compare(&e)
 	}
-	e = b.decided[e.Index]
-	delete(b.decided, e.Index)
+	s.put(b, e.Index)
+}
+
+// put appends what is decided in the slot after the log's last, of a segment.
+func (s *ISS) put(b *broadcast, i protocol.Index) {
+	e := b.decided[i]
+	delete(b.decided, i)
 	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.holds(&e)
 	s.log.Append(e)
 	s.count(&e)

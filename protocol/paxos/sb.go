@@ -56,6 +56,9 @@ type broadcast struct {
 	nilled int
 	driven driven
 	calm   bool
+	// frame is the last one that was built while all peers are looked at, of entries up to frameStop at most.
+	frame     frame
+	frameStop protocol.Index
 
 	// driver is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
 	// suspect it.
@@ -135,8 +138,7 @@ func (b *broadcast) complete() bool { return b.upto == b.seg.last }
 
 // knows reports whether a slot is known to be decided.
 func (b *broadcast) knows(i protocol.Index) bool {
-	_, ok := b.decided[i]
-	return ok || i <= b.s.log.Last()
+	return i <= b.upto || b.acc.ahead[i] || i <= b.s.log.Last()
 }
 
 // decide notes what is decided in a slot.
@@ -153,10 +155,11 @@ func (b *broadcast) decide(v protocol.Entry) {
 	if isNil(&v) {
 		b.addNil(i)
 	}
-	b.acc.ahead[i] = true
-	for next := b.seg.after(b.upto); b.acc.ahead[next]; next = b.seg.after(next) {
-		b.upto = next
-		delete(b.acc.ahead, next)
+	if i == b.seg.after(b.upto) { // as mostly
+		b.upto = i
+		b.catchAhead()
+	} else {
+		b.acc.ahead[i] = true
 	}
 	b.acc.extend(b.upto)
 	if mine, ok := b.values[i]; ok && !same(&mine, &v) {
@@ -174,6 +177,18 @@ func (b *broadcast) decide(v protocol.Entry) {
 		}
 	}
 	b.s.saw(b, &v)
+}
+
+// catchAhead moves upto on over what is decided after it.
+func (b *broadcast) catchAhead() {
+	for len(b.acc.ahead) > 0 {
+		next := b.seg.after(b.upto)
+		if !b.acc.ahead[next] {
+			return
+		}
+		b.upto = next
+		delete(b.acc.ahead, next)
+	}
 }
 
 // compare looks whether a slot has two values.
@@ -199,9 +214,8 @@ func (b *broadcast) vote(v protocol.Entry) {
 	if v.BodySize > 0 {
 		v.Form = protocol.FormWhole
 	}
-	b.acc.accept(&v, b.upto)
+	noted := b.acc.accept(&v, b.upto)
 	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
-	noted := b.acc.votes[v.Index]
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.cell(), Entry: stored})
 	b.s.saw(b, &v)
 }
@@ -335,10 +349,7 @@ func (b *broadcast) pass() {
 			b.giveWay()
 		}
 	}
-	for next := b.seg.after(b.upto); b.acc.ahead[next]; next = b.seg.after(next) {
-		b.upto = next
-		delete(b.acc.ahead, next)
-	}
+	b.catchAhead()
 	b.acc.extend(b.upto)
 	if b.prop.phase != idle {
 		b.prop.forget(b.upto)

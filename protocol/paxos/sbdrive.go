@@ -71,7 +71,7 @@ func (b *broadcast) drive() {
 		return
 	}
 	news := b.driven.nilled != b.nilled
-	b.driven, b.calm = now, true
+	b.driven, b.calm, b.frame = now, true, frame{}
 	for _, p := range b.peers {
 		if b.s.follows(p.id) {
 			b.replicate(p, news)
@@ -98,7 +98,7 @@ func (b *broadcast) replicate(p *peer, news bool) {
 		if p.next > b.prop.end {
 			break
 		}
-		f := b.frameAfter(p.next, b.s.relays.stop(p, b.peers, b.prop.end))
+		f := b.frameOf(p)
 		if len(f.entries) == 0 {
 			p.next, news = f.end+1, true
 			continue
@@ -142,6 +142,15 @@ func (b *broadcast) value(i protocol.Index) (protocol.Entry, bool) {
 	}
 	v := b.s.log.At(i)
 	return v, v.BodySize == 0 || v.Form == protocol.FormWhole
+}
+
+// frameOf is the next frame for a peer. Peers that are equally far get the same.
+func (b *broadcast) frameOf(p *peer) frame {
+	stop := b.s.relays.stop(p, b.peers, b.prop.end)
+	if f := &b.frame; len(f.entries) == 0 || f.after != p.next-1 || b.frameStop != stop {
+		*f, b.frameStop = b.frameAfter(p.next, stop), stop
+	}
+	return b.frame
 }
 
 // frameAfter is the frame with the entries from a slot on, of those up to an end. Slots that are ⊥ are in no frame: each message names them.
