@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // Check is protocol.Core's.
@@ -120,10 +122,21 @@ func (b *broadcast) check() error {
 			return err
 		}
 	}
+	if most := maxReach(b.votes.reach); most != b.votes.most {
+		return fmt.Errorf("others have all up to %d, says %d", most, b.votes.most)
+	}
 	if err := b.gather.check(b.s.cfg.Self); err != nil {
 		return err
 	}
 	return b.checkProposer()
+}
+
+// maxReach is the highest of what members have.
+func maxReach(reach map[protocol.MemberID]protocol.Index) (most protocol.Index) {
+	for _, at := range reach { // any order
+		most = max(most, at)
+	}
+	return most
 }
 
 func (b *broadcast) checkDecided() error {
@@ -160,6 +173,13 @@ func (b *broadcast) checkProposer() error {
 		return fmt.Errorf("rests, although there is something to be sent up to %+v", b.driven)
 	case b.zero() && b.life != active:
 		return fmt.Errorf("proposes under ballot 0 in life %d", b.life)
+	}
+	if b.prop.phase == ready && b.counts() == b.counted {
+		for i := b.seg.after(b.upto); i <= min(b.agreed(), b.prop.end); i = b.seg.after(i) {
+			if _, ok := b.values[i]; ok {
+				return fmt.Errorf("a quorum has slot %d, and it is not decided", i)
+			}
+		}
 	}
 	for i := b.seg.after(b.upto); b.prop.phase == ready && i <= b.prop.end; i = b.seg.after(i) {
 		if _, ok := b.values[i]; !ok && !b.knows(i) {

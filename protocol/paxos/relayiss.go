@@ -159,7 +159,7 @@ func (b *broadcast) onGathered(m *protocol.Message, p ISSPart) {
 	b.s.relays.tells(m.From, b.s.now)
 	for _, h := range p.Held {
 		if peer := b.peer(h.id); peer != nil {
-			peer.told(false, h.upto, b.prop.end)
+			b.took(peer, h.upto)
 		}
 	}
 	b.progress()

@@ -46,6 +46,9 @@ type broadcast struct {
 	beat  time.Duration
 	// votes are what others say to have accepted. It may be all that is needed to know what is decided.
 	votes witness
+	// answers are this member's answers about the segment that leave with the step, and where they stand among those that wait
+	// for the disk. If the first one has left, all have.
+	answers []answer
 	// gather is what this member gathers as a relay.
 	gather gathering
 	paces  pacing
@@ -56,6 +59,10 @@ type broadcast struct {
 	nilled int
 	driven driven
 	calm   bool
+	// counted is as of the last count of what a quorum has.
+	//
+	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
+	counted counted
 	// frame is the last one that was built while all peers are looked at, of entries up to frameStop at most.
 	frame     frame
 	frameStop protocol.Index

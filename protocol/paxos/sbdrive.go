@@ -12,7 +12,7 @@ import (
 // track makes peers of all others.
 func (b *broadcast) track() {
 	known := b.peers
-	b.peers, b.calm = nil, false
+	b.peers, b.calm, b.counted = nil, false, counted{}
 	for _, o := range b.s.others {
 		at := slices.IndexFunc(known, func(p *peer) bool { return p.id == o.id })
 		if at >= 0 {
@@ -42,22 +42,50 @@ func (b *broadcast) putUp(e protocol.Entry) {
 
 // progress decides what a quorum has accepted.
 func (b *broadcast) progress() {
-	if b.prop.end <= b.upto {
+	now := b.counts()
+	if b.prop.end <= b.upto || now == b.counted {
 		return // as mostly
 	}
-	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
-		if id == b.s.cfg.Self {
-			return uint64(b.stable())
-		}
-		if p := b.peer(id); p != nil {
-			return uint64(p.match)
-		}
-		return 0
-	}))
+	b.counted = now
+	q := b.agreed()
 	for i := b.seg.after(b.upto); i <= min(q, b.prop.end) && b.prop.phase == ready; i = b.seg.after(i) {
 		if v, ok := b.values[i]; ok {
 			b.decide(v)
 		}
+	}
+}
+
+func (b *broadcast) counts() counted { return counted{b.prop.end, b.upto, b.stable()} }
+
+// agreed is up to where a quorum has accepted everything. Voters are asked for in the order of the peers.
+func (b *broadcast) agreed() protocol.Index {
+	own, at := b.stable(), 0
+	return protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
+		if id == b.s.cfg.Self {
+			return uint64(own)
+		}
+		if at == len(b.peers) || b.peers[at].id > id {
+			at = 0
+		}
+		for ; at < len(b.peers) && b.peers[at].id <= id; at++ {
+			if b.peers[at].id == id {
+				return uint64(b.peers[at].match)
+			}
+		}
+		return 0
+	}))
+}
+
+// counted is what there was when what a quorum has was counted last: up to where slots are proposed and decided, and what this
+// member's disk has. Zero: a peer has more since.
+type counted struct{ end, upto, stable protocol.Index }
+
+// took takes in that a peer has all slots up to one.
+func (b *broadcast) took(p *peer, match protocol.Index) {
+	had := p.match
+	p.told(false, match, b.prop.end)
+	if p.match > had {
+		b.counted = counted{}
 	}
 }
 
@@ -232,7 +260,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 		b.learnVoted()
 		return
 	}
-	peer.told(false, p.Slot, b.prop.end)
+	b.took(peer, p.Slot)
 	if m.Context != 0 && m.Context <= stamp(b.s.now) {
 		peer.measured(b.s.now - time.Duration(m.Context-1))
 		b.s.measured(peer)

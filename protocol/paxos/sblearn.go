@@ -77,23 +77,51 @@ func (b *broadcast) acknowledge(m *protocol.Message, p ISSPart) {
 	if b.s.cfg.Mutant != MutantISSVoteEarly && b.amend(m, said) {
 		return
 	}
-	b.answer(m.From, MsgISSAccepted, said, MutantISSVoteEarly).Context = m.Context
+	b.accepted(m.From, said).Context = m.Context
 	if m.Type == MsgISSAccept && len(m.Entries) > 0 {
 		b.tellVotes(m.From, said)
 	}
 }
 
+// answer is one that waits for the disk, and its place among them.
+type answer struct {
+	m  *protocol.Message
+	at int
+}
+
+// accepted tells a member what this one has accepted.
+func (b *broadcast) accepted(to protocol.MemberID, said ISSPart) *protocol.Message {
+	m := b.answer(to, MsgISSAccepted, said, MutantISSVoteEarly)
+	if b.left() {
+		b.answers = b.answers[:0]
+	}
+	b.answers = append(b.answers, answer{m, len(b.s.out.Release) - 1})
+	return m
+}
+
+// left reports whether the answers have left.
+func (b *broadcast) left() bool {
+	if len(b.answers) == 0 {
+		return true
+	}
+	first, out := b.answers[0], b.s.out.Release
+	return first.at < 0 || first.at >= len(out) || out[first.at] != first.m
+}
+
 // amend puts what this member has accepted into answers that have not left yet. It reports whether there is one for who
 // sent a message.
 func (b *broadcast) amend(m *protocol.Message, said ISSPart) (amended bool) {
-	for _, a := range b.s.out.Release {
-		was, ok := a.Part.(*ISSPart)
-		if !ok || a.Type != MsgISSAccepted || uint64(a.Term) != b.s.number() || was.Ballot != said.Ballot || was.Segment != b.seg.first {
+	if b.left() {
+		return false
+	}
+	for _, a := range b.answers {
+		was := a.m.Part.(*ISSPart)
+		if was.Ballot != said.Ballot {
 			continue
 		}
-		was.Slot, was.Hint, was.Upto, a.Commit = said.Slot, said.Hint, b.upto, b.s.log.Last()
-		if a.To == m.From {
-			a.Context, amended = max(a.Context, m.Context), true
+		was.Slot, was.Hint, was.Upto, a.m.Commit = said.Slot, said.Hint, b.upto, b.s.log.Last()
+		if a.m.To == m.From {
+			a.m.Context, amended = max(a.m.Context, m.Context), true
 		}
 	}
 	if amended {

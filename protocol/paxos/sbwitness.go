@@ -13,6 +13,8 @@ import (
 // witness is what the others say to have accepted under one ballot.
 type witness struct {
 	ballot Ballot
+	// most is the highest of reach.
+	most protocol.Index
 	// reach: up to here the member has everything on its disk, decided or accepted under the ballot.
 	reach map[protocol.MemberID]protocol.Index
 }
@@ -20,10 +22,11 @@ type witness struct {
 // heard takes in what a member has accepted. Of an earlier ballot nothing counts any more.
 func (w *witness) heard(from protocol.MemberID, ballot Ballot, reach protocol.Index) {
 	if w.reach == nil || ballot > w.ballot {
-		w.ballot, w.reach = ballot, map[protocol.MemberID]protocol.Index{}
+		w.ballot, w.most, w.reach = ballot, 0, map[protocol.MemberID]protocol.Index{}
 	}
 	if ballot == w.ballot {
 		w.reach[from] = max(w.reach[from], reach)
+		w.most = max(w.most, reach)
 	}
 }
 
@@ -39,7 +42,7 @@ func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
 	few := len(b.s.epoch.Voters) <= 3
 	for _, o := range b.s.others {
 		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= far) {
-			b.answer(o.id, MsgISSAccepted, said, MutantISSVoteEarly)
+			b.accepted(o.id, said)
 		}
 	}
 }
@@ -51,9 +54,13 @@ func (b *broadcast) learnVoted() {
 	if b.acc.top <= b.upto || w.reach == nil || w.ballot != b.acc.promised && b.s.cfg.Mutant != MutantISSWitnessAny {
 		return
 	}
+	own := b.stable()
+	if max(own, w.most) <= b.upto {
+		return // nobody has more
+	}
 	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == b.s.cfg.Self {
-			return uint64(b.stable())
+			return uint64(own)
 		}
 		return uint64(w.reach[id])
 	}))
