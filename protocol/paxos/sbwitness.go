@@ -30,8 +30,12 @@ func (w *witness) heard(from protocol.MemberID, ballot Ballot, reach protocol.In
 	}
 }
 
-// far is a round trip that is worth more messages than one.
-const far = 2 * time.Millisecond
+// far is a round trip that is worth more messages than one, and farEach how much of it each of them must save at least: with
+// many members each vote is as many messages.
+const (
+	far     = 2 * time.Millisecond
+	farEach = far / 4
+)
 
 // tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
 // long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
@@ -39,9 +43,10 @@ func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
 	if b.s.cfg.Relays > 0 || !b.s.votes(b.s.cfg.Self) {
 		return
 	}
-	few := len(b.s.epoch.Voters) <= 3
+	n := len(b.s.epoch.Voters)
+	few, worth := n <= 3, max(far, farEach*time.Duration(n-2))
 	for _, o := range b.s.others {
-		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= far) {
+		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= worth) {
 			b.accepted(o.id, said)
 		}
 	}
