@@ -260,7 +260,7 @@ func (s *ISS) receive(m *protocol.Message) {
 	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self {
 		return
 	}
-	p := slots.PartOf[ISSPart](m)
+	p := issPartOf(m)
 	if s.forgets(m, p) || s.life == 0 {
 		return
 	}
@@ -292,7 +292,7 @@ func (s *ISS) receive(m *protocol.Message) {
 
 // sort takes in a message about a segment. One of the next epoch waits until that begins. One of an epoch that has
 // ended here is answered with that: nothing is promised or accepted there any more (C4).
-func (s *ISS) sort(m *protocol.Message, p ISSPart) {
+func (s *ISS) sort(m *protocol.Message, p *ISSPart) {
 	switch epoch := s.number(); {
 	case s.epoch == nil, uint64(m.Term) < epoch && s.cfg.Mutant == MutantISSPastDropped:
 	case uint64(m.Term) == epoch:
@@ -312,7 +312,7 @@ func accepts(m *protocol.Message) bool {
 }
 
 // deliver takes in a message about a segment of the epoch.
-func (s *ISS) deliver(m *protocol.Message, p ISSPart) {
+func (s *ISS) deliver(m *protocol.Message, p *ISSPart) {
 	b := s.segmentAt(p.Segment)
 	if b == nil {
 		return

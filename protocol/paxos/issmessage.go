@@ -63,9 +63,17 @@ type ISSPart struct {
 // known stands for the ballot of an entry that is decided.
 const known = ^Ballot(0)
 
+// issPartOf is a message's part, which nobody changes, or an empty one.
+func issPartOf(m *protocol.Message) *ISSPart {
+	if p, ok := m.Part.(*ISSPart); ok {
+		return p
+	}
+	return &ISSPart{}
+}
+
 // describeISS says for a person what is in a message.
 func describeISS(m *protocol.Message) string {
-	p := slots.PartOf[ISSPart](m)
+	p := issPartOf(m)
 	var s slots.Words
 	s.Add(p.Segment != 0, "segment %d", p.Segment)
 	s.Add(p.Segment != 0, "ballot %s", p.Ballot)
@@ -92,7 +100,7 @@ func describeISS(m *protocol.Message) string {
 
 // claimsISS says for judges what must be so if a member sends a message.
 func claimsISS(m *protocol.Message) (c protocol.Claims) {
-	if p := slots.PartOf[ISSPart](m); m.Type == MsgISSBeat {
+	if p := issPartOf(m); m.Type == MsgISSBeat {
 		c.Acked = p.Hint
 	}
 	return c

@@ -156,7 +156,7 @@ func (s *ISS) beat(to protocol.MemberID) {
 
 // forgets reports whether a message says that this member's disk had more of the log than it has (docs/identity.md).
 // That counts from the start on, before the first tick: later the log may have grown beyond it.
-func (s *ISS) forgets(m *protocol.Message, p ISSPart) bool {
+func (s *ISS) forgets(m *protocol.Message, p *ISSPart) bool {
 	if m.Type != MsgISSBeat || s.log.Last() >= p.Hint {
 		return false
 	}
@@ -165,7 +165,7 @@ func (s *ISS) forgets(m *protocol.Message, p ISSPart) bool {
 	return true
 }
 
-func (s *ISS) onBeat(m *protocol.Message, p ISSPart) {
+func (s *ISS) onBeat(m *protocol.Message, p *ISSPart) {
 	if o := s.other(m.From); o != nil {
 		o.lacking = p.Lacking
 		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
@@ -231,7 +231,7 @@ func (s *ISS) ask(id protocol.MemberID) {
 	s.send(id, MsgISSAsk, ISSPart{More: s.epoch == nil})
 }
 
-func (s *ISS) onAsk(m *protocol.Message, p ISSPart) {
+func (s *ISS) onAsk(m *protocol.Message, p *ISSPart) {
 	if p.More {
 		s.sendSnapshot(m.From)
 		return

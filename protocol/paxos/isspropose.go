@@ -45,7 +45,7 @@ func (s *ISS) onPropose(m *protocol.Message) {
 	})
 }
 
-func (s *ISS) onProposeRefused(p ISSPart) {
+func (s *ISS) onProposeRefused(p *ISSPart) {
 	if p.ID != (protocol.ProposalID{}) && p.Reason != protocol.ReasonNone {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: p.ID, Reason: p.Reason, Leader: s.leads()})
 	}

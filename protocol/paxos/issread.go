@@ -87,13 +87,13 @@ func (s *ISS) askRead() {
 // its own counts.
 func (s *ISS) known1() protocol.Index { return max(s.top, s.epoch.First-1) }
 
-func (s *ISS) onRead(m *protocol.Message, p ISSPart) {
+func (s *ISS) onRead(m *protocol.Message, p *ISSPart) {
 	if s.epoch != nil {
 		s.send(m.From, MsgISSReadAnswer, ISSPart{Round: p.Round, Slot: s.known1()}).Context = m.Context
 	}
 }
 
-func (s *ISS) onReadAnswer(m *protocol.Message, p ISSPart) {
+func (s *ISS) onReadAnswer(m *protocol.Message, p *ISSPart) {
 	r := &s.reads
 	if m.Context != s.life || p.Round != r.round || len(r.asked) == 0 || slices.Contains(r.answered, m.From) {
 		return

@@ -84,7 +84,7 @@ func (s *ISS) stranded(relay protocol.MemberID) {
 }
 
 // issProposer is the member that proposes what a message brings.
-func issProposer(m *protocol.Message, p ISSPart) protocol.MemberID {
+func issProposer(m *protocol.Message, p *ISSPart) protocol.MemberID {
 	if m.Type == MsgISSRelayed && len(p.Members) == 1 {
 		return p.Members[0]
 	}
@@ -92,7 +92,7 @@ func issProposer(m *protocol.Message, p ISSPart) protocol.MemberID {
 }
 
 // relay passes on what a proposer sent, which this member has accepted itself.
-func (b *broadcast) relay(m *protocol.Message, p ISSPart) {
+func (b *broadcast) relay(m *protocol.Message, p *ISSPart) {
 	part := ISSPart{Segment: p.Segment, Upto: p.Upto, Ballot: p.Ballot, Nil: p.Nil, Members: []protocol.MemberID{m.From}}
 	members := make([]protocol.MemberID, 0, len(p.Members)+1)
 	for _, id := range p.Members {
@@ -141,7 +141,7 @@ func (b *broadcast) tendRelay() {
 }
 
 // gathered reports whether an answer is one that this member gathers for somebody else.
-func (b *broadcast) gathered(m *protocol.Message, p ISSPart) bool {
+func (b *broadcast) gathered(m *protocol.Message, p *ISSPart) bool {
 	g := &b.gather
 	mine := b.prop.phase == ready && b.prop.ballot == p.Ballot
 	if mine || g.to == 0 || g.ballot != p.Ballot || !g.took(held{id: m.From, upto: p.Slot}, protocol.Index(m.Context), b.s.now, b.s.cfg.Heartbeat/2) {
@@ -152,7 +152,7 @@ func (b *broadcast) gathered(m *protocol.Message, p ISSPart) bool {
 }
 
 // onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed.
-func (b *broadcast) onGathered(m *protocol.Message, p ISSPart) {
+func (b *broadcast) onGathered(m *protocol.Message, p *ISSPart) {
 	if b.prop.phase != ready || p.Ballot != b.prop.ballot {
 		return
 	}

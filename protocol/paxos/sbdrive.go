@@ -250,7 +250,7 @@ func (b *broadcast) tendDrive() {
 }
 
 // onAccepted takes in how far a member has accepted. Also who does not propose hears of that.
-func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
+func (b *broadcast) onAccepted(m *protocol.Message, p *ISSPart) {
 	if b.gathered(m, p) {
 		return
 	}
@@ -280,7 +280,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p ISSPart) {
 }
 
 // onRefused: who answers has promised a higher ballot.
-func (b *broadcast) onRefused(_ *protocol.Message, p ISSPart) {
+func (b *broadcast) onRefused(_ *protocol.Message, p *ISSPart) {
 	b.seen = max(b.seen, p.Ballot)
 	if b.prop.phase != idle && p.Ballot > b.prop.ballot {
 		b.giveWay()

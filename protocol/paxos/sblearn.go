@@ -10,7 +10,7 @@ import (
 func slotsReadable(e *protocol.Entry) bool { return slots.Readable(e) }
 
 // onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
-func (b *broadcast) onAccept(m *protocol.Message, p ISSPart) {
+func (b *broadcast) onAccept(m *protocol.Message, p *ISSPart) {
 	from := issProposer(m, p)
 	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
 		return
@@ -62,7 +62,7 @@ func (b *broadcast) learnNil(said spans) {
 
 // learnUpto learns that the slots up to one are decided, as far as this member has accepted there what the sender
 // proposed under this ballot.
-func (b *broadcast) learnUpto(p ISSPart) {
+func (b *broadcast) learnUpto(p *ISSPart) {
 	for i := b.seg.after(b.upto); i <= min(p.Upto, b.seg.last); i = b.seg.after(i) {
 		if v, ok := b.acc.votes[i]; ok && (v.ballot == p.Ballot || b.s.cfg.Mutant == MutantISSLearnOlder) && !b.knows(i) {
 			b.decide(v.entry)
@@ -72,7 +72,7 @@ func (b *broadcast) learnUpto(p ISSPart) {
 
 // acknowledge says how far this member has accepted, when that is durable. Frames that were taken in together are
 // acknowledged together.
-func (b *broadcast) acknowledge(m *protocol.Message, p ISSPart) {
+func (b *broadcast) acknowledge(m *protocol.Message, p *ISSPart) {
 	said := ISSPart{Ballot: p.Ballot, Slot: b.acc.reach, Hint: b.acc.reach}
 	if b.s.cfg.Mutant != MutantISSVoteEarly && b.amend(m, said) {
 		return

@@ -90,7 +90,7 @@ func (b *broadcast) faithful(from protocol.MemberID) bool {
 }
 
 // onPrepare is phase 1 at an acceptor.
-func (b *broadcast) onPrepare(m *protocol.Message, p ISSPart) {
+func (b *broadcast) onPrepare(m *protocol.Message, p *ISSPart) {
 	switch {
 	case b.seg.after(p.Upto) <= b.s.log.Last():
 		b.s.beat(m.From) // it has to learn first what is in the log
@@ -112,7 +112,7 @@ const mostReported = 1024
 
 // report lists what this member has of the slots from one on, as much as goes into one message: decisions and
 // votes (S8).
-func (b *broadcast) report(p ISSPart) (answer ISSPart, entries []protocol.Entry) {
+func (b *broadcast) report(p *ISSPart) (answer ISSPart, entries []protocol.Entry) {
 	from := max(p.Slot, b.s.log.Last()+1)
 	answer = ISSPart{Ballot: p.Ballot, Slot: p.Slot, Hint: b.seg.last, Nil: b.nils.beyond(from - 1)}
 	if b.s.cfg.Mutant == MutantISSHidesDecided {
@@ -164,7 +164,7 @@ func (b *broadcast) declare(from protocol.Index) (never spans) {
 
 // onPromise takes in what an acceptor has, and asks it for the rest. One that knows more to be decided is asked for that
 // first.
-func (b *broadcast) onPromise(m *protocol.Message, p ISSPart) {
+func (b *broadcast) onPromise(m *protocol.Message, p *ISSPart) {
 	if b.prop.phase != preparing || p.Ballot != b.prop.ballot {
 		return
 	}
@@ -203,7 +203,7 @@ func (b *broadcast) goOn() {
 }
 
 // takePromised takes in what a promise says, and reports whether all of it is here.
-func (b *broadcast) takePromised(m *protocol.Message, p ISSPart) bool {
+func (b *broadcast) takePromised(m *protocol.Message, p *ISSPart) bool {
 	if len(p.Ballots) != len(m.Entries) {
 		return false
 	}
