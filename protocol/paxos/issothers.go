@@ -75,7 +75,18 @@ func (s *ISS) letGo() {
 	}
 }
 
+// usual is the place of another member among all others if their ids are those from 1 on, as mostly.
+func (s *ISS) usual(id protocol.MemberID) int {
+	if id > s.cfg.Self {
+		return int(id) - 2
+	}
+	return int(id) - 1
+}
+
 func (s *ISS) other(id protocol.MemberID) *other {
+	if at := s.usual(id); at >= 0 && at < len(s.others) && s.others[at].id == id {
+		return s.others[at]
+	}
 	at, ok := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return compare(o.id, id) })
 	if !ok {
 		return nil

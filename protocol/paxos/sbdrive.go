@@ -24,6 +24,9 @@ func (b *broadcast) track() {
 }
 
 func (b *broadcast) peer(id protocol.MemberID) *peer {
+	if at := b.s.usual(id); at >= 0 && at < len(b.peers) && b.peers[at].id == id {
+		return b.peers[at]
+	}
 	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *peer, id protocol.MemberID) int { return compare(p.id, id) })
 	if !ok {
 		return nil
