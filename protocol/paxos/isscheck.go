@@ -133,7 +133,7 @@ func (b *broadcast) check() error {
 
 // maxReach is the highest of what members have.
 func maxReach(reach map[protocol.MemberID]protocol.Index) (most protocol.Index) {
-	for _, at := range reach { // any order
+	for _, at := range reach { // any order: the highest counts
 		most = max(most, at)
 	}
 	return most
