@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// scaleDepth is how many messages may be under way to a member without batching: as many as there are clients, as in
-	// iss-throughput. EPaxos knows no such limit, and WPaxos has one for each group, so a lower one would be felt by the others only.
-	scaleDepth = thesisClients
+	// scaleDepth is how many messages may be under way to a member without batching. Adaptive depths suppose that what waits
+	// goes into the next message.
+	scaleDepth = 64
 	// scaleCores is about what a server of the thesis has for a member: its 16 threads are of 8 cores.
 	scaleCores = 8
 	scaleTime  = 3 * time.Second // at most, of a modelled cluster's own time
