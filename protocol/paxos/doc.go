@@ -53,7 +53,6 @@
 //	issepoch.go    from segments to the log, and from one epoch to the next
 //	isspropose.go  where proposals go, membership
 //	issothers.go   what is known of the others, catching up, snapshots
-//	issway.go      how long a way to another member is without queues
 //	issread.go     read points
 //	issdisk.go     what is written
 //	isscheck.go    the invariants; issmutant.go: rules that can be broken on purpose

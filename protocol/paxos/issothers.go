@@ -24,7 +24,6 @@ type other struct {
 	has     protocol.Index
 	lacking bool          // bodies of decided entries are missing there
 	trip    time.Duration // the shortest recent round trip; 0: none was measured
-	way     way           // how long a round trip takes where nothing waits
 	telling telling       // what this member tells it of the log
 	// unsent: not all up to this slot was sent to it when the epoch of that slot ended. 0: all was.
 	unsent protocol.Index
@@ -137,7 +136,6 @@ func (s *ISS) quorate() bool {
 func (s *ISS) measured(p *peer) {
 	if o := s.other(p.id); o != nil {
 		o.trip = p.trip
-		o.way.took(p.trip, s.now, wayPeriods*s.cfg.ElectionTimeout)
 	}
 }
 

@@ -38,7 +38,7 @@ const (
 )
 
 // tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
-// long ways: on short ones the messages cost more time than they save, and where a queue makes a round trip long they make it longer. With relays they would be more than relays save.
+// long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
 func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
 	if b.s.cfg.Relays > 0 || !b.s.votes(b.s.cfg.Self) {
 		return
@@ -46,7 +46,7 @@ func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
 	n := len(b.s.epoch.Voters)
 	few, worth := n <= 3, max(far, farEach*time.Duration(n-2))
 	for _, o := range b.s.others {
-		if o.id != proposer && b.s.follows(o.id) && (few || o.way.takes() >= worth) {
+		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= worth) {
 			b.accepted(o.id, said)
 		}
 	}
