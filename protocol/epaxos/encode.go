@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/slots"
 )
 
 // Numbers are encoded as varints, lists with their length before them. There is one encoding of each value.
@@ -68,12 +69,8 @@ func (r *reader) byte() (b byte) {
 }
 
 func (r *reader) number() uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || size > 1 && r.b[size-1] == 0 { // a shorter encoding exists
-		r.fail()
-		return 0
-	}
-	r.b = r.b[size:]
+	n, rest, ok := slots.Varint(r.b)
+	r.b, r.failed = rest, r.failed || !ok
 	return n
 }
 

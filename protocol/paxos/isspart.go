@@ -73,12 +73,8 @@ type issReader struct {
 }
 
 func (r *issReader) number() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 || n > 1 && r.b[n-1] == 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
+	v, rest, ok := slots.Varint(r.b)
+	r.b, r.bad = rest, r.bad || !ok
 	return v
 }
 

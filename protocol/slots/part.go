@@ -10,6 +10,16 @@ import (
 
 // Parts of messages are numbers of eight bytes, then flags and small numbers.
 
+// Varint reads a number that binary.AppendUvarint wrote, and returns what follows it. ok is false if there is none, or if it
+// could be shorter: then two encodings would be the same message.
+func Varint(b []byte) (v uint64, rest []byte, ok bool) {
+	v, n := binary.Uvarint(b)
+	if n <= 0 || n > 1 && b[n-1] == 0 {
+		return 0, nil, false
+	}
+	return v, b[n:], true
+}
+
 // AppendNumbers adds numbers to a part.
 func AppendNumbers(dst []byte, numbers ...uint64) []byte {
 	for _, n := range numbers {
