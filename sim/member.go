@@ -30,7 +30,7 @@ type Member struct {
 	// saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
 	saved *frozen
-	// cellBytes is the most that the cells in its log took at a tick, since its start.
+	// cellBytes is the most that the cells in its log took at any tick so far.
 	cellBytes int64
 	join      bool // not part of the first configuration
 	// given are the members of which it is told when it starts for the first time.
