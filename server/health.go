@@ -20,13 +20,12 @@ type healthCheck struct {
 	ask  func(ctx context.Context) error
 }
 
-// handleHealth registers /health, which answers as JSON, and /livez and /readyz, which
-// answer in words, each check also on its own as /readyz/NAME.
-func (s *Server) handleHealth(mux *http.ServeMux) {
-	mux.HandleFunc("GET /health", s.serveHealth)
+// healthRoutes are /health, which answers as JSON, and /livez and /readyz, which answer in words,
+// each check also on its own as /readyz/NAME.
+func (s *Server) healthRoutes() []route {
 	local := healthCheck{"serializable_read", func(ctx context.Context) error { return s.checkRead(ctx, true) }}
-	s.handleChecks(mux, "/livez", []healthCheck{local})
-	s.handleChecks(mux, "/readyz", []healthCheck{
+	routes := append([]route{{"GET /health", http.HandlerFunc(s.serveHealth)}}, checkRoutes("/livez", []healthCheck{local})...)
+	return append(routes, checkRoutes("/readyz", []healthCheck{
 		{"data_corruption", func(context.Context) error { return s.checkCorrupt() }},
 		local,
 		{"linearizable_read", func(ctx context.Context) error { return braid.Ready(ctx, s.log) }},
@@ -36,7 +35,7 @@ func (s *Server) handleHealth(mux *http.ServeMux) {
 			}
 			return nil
 		}},
-	})
+	})...)
 }
 
 // ready returns nil if nothing is corrupt and this member is ready in the log (braid.Ready).
@@ -101,15 +100,18 @@ func (s *Server) checkRead(ctx context.Context, serializable bool) error {
 	return err
 }
 
-func (s *Server) handleChecks(mux *http.ServeMux, path string, checks []healthCheck) {
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+func checkRoutes(path string, checks []healthCheck) []route {
+	all := func(w http.ResponseWriter, r *http.Request) {
 		excluded := r.URL.Query()["exclude"]
 		wanted := slices.DeleteFunc(slices.Clone(checks), func(c healthCheck) bool { return slices.Contains(excluded, c.name) })
 		serveChecks(w, r, wanted)
-	})
-	for _, c := range checks {
-		mux.HandleFunc("GET "+path+"/"+c.name, func(w http.ResponseWriter, r *http.Request) { serveChecks(w, r, []healthCheck{c}) })
 	}
+	routes := []route{{"GET " + path, http.HandlerFunc(all)}}
+	for _, c := range checks {
+		one := func(w http.ResponseWriter, r *http.Request) { serveChecks(w, r, []healthCheck{c}) }
+		routes = append(routes, route{"GET " + path + "/" + c.name, http.HandlerFunc(one)})
+	}
+	return routes
 }
 
 // serveChecks says "ok", and what was checked if that is asked for or failed.

@@ -24,34 +24,72 @@ import (
 	lgw "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb/gw"
 )
 
-// newHTTP makes the HTTP server: everything that is not gRPC.
-func (s *Server) newHTTP() *http.Server {
+// route is a pattern of http.ServeMux and what serves it.
+type route struct {
+	pattern string
+	handler http.Handler
+}
+
+func serve(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.Handle(r.pattern, r.handler)
+	}
+	return mux
+}
+
+// metricsRoutes are all that a listener for metrics serves. They tell anybody how the member is, and
+// nothing of what it keeps.
+func (s *Server) metricsRoutes() []route {
 	var process prometheus.Gatherer
 	if !s.cfg.NoProcessMetrics {
 		process = prometheus.DefaultGatherer
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer{s.cfg.Registry, process}, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /version", s.serveVersion)
-	s.handleHealth(mux)
-	mux.HandleFunc("GET /braid/status", s.serveStatusJSON)
-	mux.HandleFunc("GET /{$}", s.serveStatusPage)
+	metrics := promhttp.HandlerFor(gatherer{s.cfg.Registry, process}, promhttp.HandlerOpts{})
+	return append(s.healthRoutes(), route{"GET /metrics", metrics})
+}
+
+// clientRoutes are what a listener for clients serves beside gRPC.
+func (s *Server) clientRoutes() []route {
+	routes := append(s.metricsRoutes(),
+		route{"GET /version", http.HandlerFunc(s.serveVersion)},
+		route{"GET /braid/status", s.requireUser(s.serveStatusJSON)},
+		route{"GET /{$}", s.requireUser(s.serveStatusPage)})
 	if s.gateway.mux != nil {
-		mux.Handle("/v3/", http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead))) // base64
+		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64
+		routes = append(routes, route{"/v3/", calls})
 	}
+	return routes
+}
+
+// newHTTP makes the HTTP server of clients: everything that is not gRPC.
+func (s *Server) newHTTP() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // TLS ends at the sniffer
 	return &http.Server{
-		Handler: s.withGRPC(mux), Protocols: protocols, ConnContext: withConn,
+		Handler: s.withGRPC(serve(s.clientRoutes())), Protocols: protocols, ConnContext: withConn,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(min(s.cfg.MaxConcurrentStreams, 1<<16)), SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
 		},
-		ReadHeaderTimeout: sniffTimeout, IdleTimeout: 5 * time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is theirs to see
+		ReadHeaderTimeout: sniffTimeout, IdleTimeout: idleTimeout, ErrorLog: discardLog,
 	}
 }
+
+// newMetricsHTTP makes the HTTP server of the listeners for metrics. It takes no request that has a body.
+func (s *Server) newMetricsHTTP() *http.Server {
+	return &http.Server{
+		Handler:     http.MaxBytesHandler(serve(s.metricsRoutes()), 0),
+		ReadTimeout: sniffTimeout, WriteTimeout: time.Minute, IdleTimeout: idleTimeout, ErrorLog: discardLog,
+	}
+}
+
+// idleTimeout is how long an idle connection is kept.
+const idleTimeout = 5 * time.Minute
+
+// discardLog is for what clients do wrong, which is theirs to see.
+var discardLog = log.New(io.Discard, "", 0)
 
 // pingAfter is how long a client of HTTP/2 may be silent before the server pings it. pingTimeout
 // is how long it may take to answer.

@@ -422,6 +422,13 @@ func TestTLS(t *testing.T) {
 	require.Len(t, got.Kvs, 1)
 	_, err = reader.Put(ctx, "r", "w")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	for _, http2 := range []bool{false, true} {
+		for config, want := range map[*tls.Config]int{trusting: http.StatusUnauthorized, named: http.StatusOK} {
+			web := &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: http2}}
+			code, body := do(t, web, http.MethodGet, "https://"+secure.addr+"/braid/status", nil)
+			require.Equal(t, want, code, body)
+		}
+	}
 }
 
 // TestProtocolsOverTLS: a client that offers HTTP/2 gets it, whatever else it offers and in
@@ -480,7 +487,7 @@ func TestProtocolsOverTLS(t *testing.T) {
 	}
 	for _, version := range []int{1, 2} {
 		web := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: version == 2}}
-		for _, path := range []string{"/livez", "/metrics", "/braid/status", "/"} {
+		for _, path := range []string{"/livez", "/metrics", "/readyz", "/version"} {
 			resp, err := web.Get("https://" + f.addr + path)
 			require.NoError(t, err)
 			_, err = io.Copy(io.Discard, resp.Body)

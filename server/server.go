@@ -53,10 +53,12 @@ type Server struct {
 	health      *health.Server
 	compactor   v3compactor.Compactor // nil if history is kept
 
-	grpc     *grpc.Server
-	http     *http.Server
-	gateway  *gateway
-	sniffers []*sniffer
+	grpc        *grpc.Server
+	http        *http.Server // of clients
+	metricsHTTP *http.Server
+	gateway     *gateway
+	sniffers    []*sniffer
+	passwords   *knownPasswords
 
 	// stopping is closed when the server begins to stop, done when it has stopped. err
 	// is set before done is closed.
@@ -80,7 +82,7 @@ type Server struct {
 func Start(cfg Config) (*Server, error) {
 	s := &Server{
 		started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
-		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self,
+		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self, passwords: newKnownPasswords(),
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
@@ -156,7 +158,7 @@ func (s *Server) open() error {
 	if err != nil {
 		return errors.Join(err, s.log.Close(), st.Close())
 	}
-	s.http = s.newHTTP()
+	s.http, s.metricsHTTP = s.newHTTP(), s.newMetricsHTTP()
 	return nil
 }
 
@@ -180,7 +182,7 @@ func (s *Server) serve() {
 		s.background.Go(func() { s.http.Serve(sniff.http) })
 	}
 	for _, l := range s.cfg.ListenMetrics {
-		s.background.Go(func() { s.http.Serve(l) })
+		s.background.Go(func() { s.metricsHTTP.Serve(l) })
 	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 }
@@ -222,11 +224,7 @@ func (s *Server) stop() {
 	closeAll(s.cfg.ListenClient)
 	closeAll(s.cfg.ListenMetrics)
 	s.streams.stop(rpctypes.ErrGRPCStopped)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		s.http.Close()
-	}
+	s.stopHTTP()
 	s.gateway.close()
 	s.store.Interrupt()
 	logErr := s.log.Close() // ends the proposals and reads that calls wait for
@@ -243,6 +241,17 @@ func (s *Server) stop() {
 	storeErr := s.store.Close() // also ends orderWanted
 	s.background.Wait()
 	s.err = errors.Join(s.err, logErr, storeErr)
+}
+
+// stopHTTP ends the HTTP servers, with what they have under way if that takes too long.
+func (s *Server) stopHTTP() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	for _, h := range []*http.Server{s.http, s.metricsHTTP} {
+		if err := h.Shutdown(ctx); err != nil {
+			h.Close()
+		}
+	}
 }
 
 // How long a stop that was asked for may wait: for another leader, for HTTP requests under way,

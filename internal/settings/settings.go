@@ -81,7 +81,7 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil, "URLs where clients reach this member (default --listen-client-urls)")
 	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"}, "URLs to accept other members on, one per network card")
 	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil, "URLs where other members reach this one (default --listen-peer-urls)")
-	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil, "further URLs for /metrics and /health, without TLS")
+	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil, "further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
 	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew, "new: make the cluster; existing: join a running one, see --join")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
