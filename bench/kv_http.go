@@ -89,7 +89,7 @@ func newHTTPTarget(endpoint string, secure *tls.Config) (*kvTarget, error) {
 		return nil, err
 	}
 	scheme := "http://"
-	if secure != nil {
+	if secure = secured(endpoint, secure); secure != nil {
 		scheme = "https://"
 	}
 	transport := &http.Transport{TLSClientConfig: secure, MaxIdleConnsPerHost: 1 << 10, DisableCompression: true}

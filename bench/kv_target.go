@@ -54,13 +54,22 @@ func address(endpoint string) (string, error) {
 	return host, nil
 }
 
+// secured is the TLS configuration for an endpoint; nil: plain. An endpoint that says https:// is never
+// asked in clear text.
+func secured(endpoint string, secure *tls.Config) *tls.Config {
+	if secure == nil && strings.HasPrefix(endpoint, "https://") {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return secure
+}
+
 func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
 	addr, err := address(endpoint)
 	if err != nil {
 		return nil, err
 	}
 	creds := insecure.NewCredentials()
-	if secure != nil {
+	if secure := secured(endpoint, secure); secure != nil {
 		creds = credentials.NewTLS(secure)
 	}
 	// Fixed windows spare both sides the pings by which they are otherwise estimated.
@@ -191,11 +200,11 @@ func etcdMetrics(c *kvCluster, secure *tls.Config) (m serverMetrics) {
 	transport := &http.Transport{TLSClientConfig: secure}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Timeout: dialTimeout, Transport: transport}
-	scheme := "http://"
-	if secure != nil {
-		scheme = "https://"
-	}
 	for i, e := range c.endpoints {
+		scheme := "http://"
+		if secured(e, secure) != nil {
+			scheme = "https://"
+		}
 		addr, err := address(e)
 		if err != nil {
 			continue

@@ -22,7 +22,7 @@ func init() { commands = append(commands, newStatusCommand) }
 func newStatusCommand() *cobra.Command {
 	var o status.Options
 	var tls transport.TLSInfo
-	asJSON := false
+	asJSON, user := false, ""
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
@@ -50,13 +50,22 @@ were found damaged and repaired.
 
 A member is ready if it knows a leader of every instance, no alarm CORRUPT is raised, and within
 two seconds it has applied what was acknowledged before it was asked. The exit code is 1 if a
-member does not answer or is not ready.`,
+member does not answer or is not ready.
+
+An endpoint that begins with https:// is asked over TLS, and one that begins with http:// in clear
+text; one without either is asked over TLS if a flag names a certificate. While auth is on, members
+answer users only.`,
 		Example: `  braid status
-  braid status --endpoints 10.0.0.1:2379 --json`,
+  braid status --endpoints 10.0.0.1:2379 --json
+  braid status --endpoints https://10.0.0.1:2379 --cacert ca.crt --user root:secret`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.Endpoints) == 0 {
 				return usagef("--endpoints is empty")
+			}
+			named := false
+			if o.User, o.Password, named = strings.Cut(user, ":"); user != "" && !named {
+				return usagef("--user: it is NAME:PASSWORD")
 			}
 			if !tls.Empty() || tls.TrustedCAFile != "" {
 				config, err := tls.ClientConfig()
@@ -75,6 +84,7 @@ member does not answer or is not ready.`,
 	f.StringVar(&tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	f.StringVar(&tls.CertFile, "cert", "", "file of the client's certificate")
 	f.StringVar(&tls.KeyFile, "key", "", "file of the client's key")
+	f.StringVar(&user, "user", "", "user:password, where auth is on")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

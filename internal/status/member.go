@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -24,16 +23,18 @@ const maxAnswer = 16 << 20
 
 type asker struct {
 	http    *http.Client
-	tls     *tls.Config
-	timeout time.Duration
+	options *Options
 }
 
 // errNotBraid is a server that has no /braid/status.
 var errNotBraid = errors.New("not a member of braid")
 
+// errNoUser is a member where auth is on, and which knows no user by that name and password.
+var errNoUser = errors.New("auth is on, and the answer is for users")
+
 // one asks one member. What went wrong is in the result.
 func (a *asker) one(ctx context.Context, endpoint string) Member {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
 	m := Member{Endpoint: endpoint}
 	err := a.askBraid(ctx, &m)
@@ -41,7 +42,7 @@ func (a *asker) one(ctx context.Context, endpoint string) Member {
 		err = a.askEtcd(ctx, &m)
 	}
 	if err != nil {
-		return Member{Endpoint: endpoint, Error: err.Error()}
+		return Member{Endpoint: endpoint, Error: err.Error(), Refused: errors.Is(err, errNoUser)}
 	}
 	if err := a.addMetrics(ctx, &m); err != nil {
 		m.Error = "metrics: " + err.Error()
@@ -49,12 +50,28 @@ func (a *asker) one(ctx context.Context, endpoint string) Member {
 	return m
 }
 
+// url is where a path of an endpoint is. A scheme that is written is obeyed: https:// is never asked
+// in clear text.
 func (a *asker) url(endpoint, path string) string {
-	scheme := "http://"
-	if a.tls != nil {
-		scheme = "https://"
+	scheme, rest, found := strings.Cut(endpoint, "://")
+	if !found {
+		rest, scheme = endpoint, "http"
+		if a.options.TLS != nil {
+			scheme = "https"
+		}
 	}
-	return scheme + address(endpoint) + path
+	return scheme + "://" + strings.TrimSuffix(rest, "/") + path
+}
+
+// tls is the configuration for an endpoint; nil: plain.
+func (a *asker) tls(endpoint string) *tls.Config {
+	switch {
+	case !strings.HasPrefix(a.url(endpoint, ""), "https://"):
+		return nil
+	case a.options.TLS == nil:
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return a.options.TLS
 }
 
 func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
@@ -62,14 +79,20 @@ func (a *asker) get(ctx context.Context, url string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.options.User != "" {
+		request.SetBasicAuth(a.options.User, a.options.Password)
+	}
 	response, err := a.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
 		response.Body.Close()
-		if response.StatusCode == http.StatusNotFound {
+		switch response.StatusCode {
+		case http.StatusNotFound:
 			return nil, errNotBraid
+		case http.StatusUnauthorized:
+			return nil, fmt.Errorf("%s: %s: %w", url, response.Status, errNoUser)
 		}
 		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
@@ -98,7 +121,7 @@ func (a *asker) askBraid(ctx context.Context, m *Member) error {
 
 // askEtcd uses the Status call, which every server of the etcd API has.
 func (a *asker) askEtcd(ctx context.Context, m *Member) error {
-	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{m.Endpoint}, TLS: a.tls, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{a.url(m.Endpoint, "")}, TLS: a.tls(m.Endpoint), Logger: zap.NewNop()})
 	if err != nil {
 		return err
 	}

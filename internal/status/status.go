@@ -19,8 +19,9 @@ import (
 // that were not told are 0.
 type Member struct {
 	Endpoint string `json:"endpoint"`
-	Error    string `json:"error,omitempty"` // why nothing else is known
-	Kind     string `json:"kind,omitempty"`  // braid, or etcd if only the etcd API answers
+	Error    string `json:"error,omitempty"`   // why nothing else is known
+	Refused  bool   `json:"refused,omitempty"` // because auth is on, and no user of the cluster asked
+	Kind     string `json:"kind,omitempty"`    // braid, or etcd if only the etcd API answers
 	Name     string `json:"name,omitempty"`
 	ID       string `json:"id,omitempty"`
 	Cluster  string `json:"cluster,omitempty"`
@@ -220,19 +221,30 @@ type Peer struct {
 
 // Options say whom to ask and how.
 type Options struct {
-	Endpoints []string // host:port or URLs
+	// Endpoints are URLs, whose scheme is obeyed, or host:port, which is asked over TLS if TLS is set.
+	Endpoints []string
 	// Only leaves out members that the endpoints name but that are not endpoints.
-	Only    bool
-	TLS     *tls.Config
-	Timeout time.Duration // for each member
+	Only bool
+	// TLS is for endpoints that are asked over TLS; nil: the system's authorities, no certificate.
+	TLS *tls.Config
+	// User and Password are for members where auth is on.
+	User, Password string
+	Timeout        time.Duration // for each member
+}
+
+// secure reports whether any endpoint is asked over TLS.
+func (o *Options) secure() bool {
+	return o.TLS != nil || slices.ContainsFunc(o.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") })
 }
 
 // Ask asks all members at once. The result is sorted by name, unreachable ones included.
 func Ask(ctx context.Context, o Options) []Member {
-	a := asker{timeout: o.Timeout, tls: o.TLS, http: &http.Client{Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}}}
-	members := a.all(ctx, o.Endpoints)
+	a := asker{options: &o, http: &http.Client{
+		Transport: &http.Transport{TLSClientConfig: o.TLS, DisableKeepAlives: true}, CheckRedirect: refuseRedirect,
+	}}
+	members := a.all(ctx, o.Endpoints, a.one)
 	if !o.Only {
-		members = append(members, a.all(ctx, missing(members))...)
+		members = append(members, a.all(ctx, missing(members), a.named)...)
 	}
 	slices.SortStableFunc(members, func(x, y Member) int { return strings.Compare(x.Name, y.Name) })
 	return slices.CompactFunc(members, func(x, y Member) bool { return x.ID != "" && x.ID == y.ID })
@@ -258,11 +270,22 @@ func missing(answers []Member) []string {
 	return out
 }
 
-func (a *asker) all(ctx context.Context, endpoints []string) []Member {
+// refuseRedirect keeps a member from sending the question, and the password, to somewhere else.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// named asks an endpoint that only another member named. It must not weaken what was asked for.
+func (a *asker) named(ctx context.Context, endpoint string) Member {
+	if a.options.secure() && strings.HasPrefix(endpoint, "http://") {
+		return Member{Endpoint: endpoint, Error: "not asked: it advertises a plain URL, and the endpoints are asked over TLS (name it to ask it in clear text)"}
+	}
+	return a.one(ctx, endpoint)
+}
+
+func (a *asker) all(ctx context.Context, endpoints []string, one func(context.Context, string) Member) []Member {
 	out := make([]Member, len(endpoints))
 	var wait sync.WaitGroup
 	for i, endpoint := range endpoints {
-		wait.Go(func() { out[i] = a.one(ctx, endpoint) })
+		wait.Go(func() { out[i] = one(ctx, endpoint) })
 	}
 	wait.Wait()
 	return out
