@@ -93,6 +93,7 @@ const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
 // Errors of proposals and reads; each says whether a retry is safe.
 var (
 	ErrMaybeCommitted = member.ErrMaybeCommitted
+	ErrNotSent        = member.ErrNotSent
 	ErrResultUnknown  = member.ErrResultUnknown
 	ErrNoLeader       = member.ErrNoLeader
 	ErrOverloaded     = member.ErrOverloaded
@@ -101,7 +102,9 @@ var (
 	ErrReadTimeout    = member.ErrReadTimeout
 )
 
-// Node is a member of a running cluster. Its methods are safe for concurrent use.
+// Node is a member of a running cluster. Its methods are safe for concurrent use. A method with a
+// context that ended before the call does nothing: the error wraps the context's, and [ErrNotSent], or
+// [ErrReadTimeout] of a read.
 type Node struct {
 	r   *replica.Replica
 	opt Options
@@ -252,8 +255,9 @@ func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, 
 func GroupOf(keys []uint64, groups int) (group int, ok bool) { return order.GroupOf(keys, groups) }
 
 // Propose replicates a command and returns the result of applying it on this member. If ctx ends
-// first, the error wraps [ErrMaybeCommitted] and ctx's error. It comes some milliseconds after ctx's
-// end, so that it costs little to wait when thousands do.
+// first, the error wraps ctx's error, and either [ErrNotSent] or [ErrMaybeCommitted]. With ErrNotSent
+// the command had not left this member: it was withdrawn, and never takes effect. The error comes some
+// milliseconds after ctx's end, so that it costs little to wait when thousands do.
 func (n *Node) Propose(ctx context.Context, command []byte) (any, error) {
 	return n.r.Propose(ctx, command, nil)
 }

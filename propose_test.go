@@ -91,6 +91,8 @@ func TestTokens(t *testing.T) {
 	require.ErrorAs(t, err, &late)
 	require.Equal(t, token, late.Token)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	short, end = context.WithTimeout(ctx, 100*time.Millisecond)
+	defer end()
 	_, err = c.nodes[2].ProposeWith(short, []byte("never"), nil, braid.ProposeOptions{After: after})
 	require.ErrorAs(t, err, &late)
 

@@ -37,6 +37,13 @@ type Batch struct {
 	after awaited
 	// home is the only instance that may take the batch; 0: any may.
 	home protocol.InstanceID
+	// taker is the instance that has the batch; 0: it waits. joined: another batch has its commands.
+	taker  protocol.InstanceID
+	joined bool
+	// withdrawn are the commands that were withdrawn, ascending. spared is what those cost that are not
+	// in the batch any more.
+	withdrawn []withdrawal
+	spared    int64
 	// whole: no other commands are put into the batch.
 	whole bool
 	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.
@@ -93,6 +100,7 @@ func (b *Batch) absorb(o *Batch) {
 	b.Entry.Count += o.Entry.Count
 	b.bytes += o.bytes
 	b.Done = append(b.Done, o.Done...)
+	o.joined = true
 	if o.options != nil {
 		b.options.Add(o.options)
 	}
@@ -157,7 +165,7 @@ func (b *Batch) Seal(session protocol.Session, seq, low uint64) {
 // CommandCost is what a pending command costs in memory. Cost is the same for a batch.
 func CommandCost(command []byte) int64 { return int64(len(command)) + CommandOverhead }
 
-func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead }
+func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead + b.spared }
 
 // CommandOverhead is what a command costs beside its bytes: its length and its Done.
 const CommandOverhead = 16

@@ -55,6 +55,7 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 		b.Free = q.Free
 	}
 	b.Add(command, done)
+	q.Proposals.took(b)
 	q.waiting.added(q.Proposals)
 	return q.propose(now), nil
 }
@@ -84,6 +85,7 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 		b.Free = q.Free
 	}
 	b.addWith(command, use, path, done)
+	q.Proposals.took(b)
 	q.waiting.added(q.Proposals)
 	return q.propose(now), nil
 }
@@ -119,6 +121,7 @@ func (q *ClientQueue) AddBody(now func() time.Duration, b *Batch) (fresh bool, e
 	}
 	b.Free, b.whole = q.Free, true
 	b.after.begin(now())
+	q.Proposals.took(b)
 	q.waiting.addWhole(b)
 	return q.propose(now), nil
 }

@@ -14,6 +14,9 @@ var (
 	// ErrMaybeCommitted: no answer came in time. The command may or may not take effect, now or
 	// later. A retry is safe only if the command is idempotent.
 	ErrMaybeCommitted = errors.New("braid: no answer in time, the command may have been committed")
+	// ErrNotSent: the context ended before anything was sent. Nothing happened, and nothing will.
+	// A retry is safe.
+	ErrNotSent = errors.New("braid: the context ended before anything was sent, nothing happened")
 	// ErrResultUnknown: the command took effect exactly once, but this member skipped over
 	// it with a snapshot and does not know its result. Do not retry.
 	ErrResultUnknown = errors.New("braid: committed, but the result is not known on this member")

@@ -227,6 +227,10 @@ func (h *Hosted) propose() {
 		if b == nil {
 			return // another instance took it
 		}
+		if b.empty() {
+			b.settled()
+			continue
+		}
 		h.inst.Propose(now, b, &h.out)
 		h.note()
 		taken++

@@ -33,7 +33,7 @@ type InstanceConfig struct {
 	Backlog int
 	// Codec is what is known of the core's messages.
 	Codec  *protocol.Codec
-	Mutant Mutant // release-before-durable, weave-hasty
+	Mutant Mutant // release-before-durable, weave-hasty, withdraw-sent
 }
 
 // Instance is the pure half of an instance's event loop. It is a core, the messages that wait for
@@ -422,6 +422,9 @@ func (b *Batch) with(to protocol.Route) bool { return b.to == to.To && b.term ==
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 	p := protocol.Propose{Entries: make([]protocol.Entry, len(batches))}
 	for i, b := range batches {
+		if b.proposed == 0 && len(b.withdrawn) > 0 {
+			in.reseal(b)
+		}
 		p.Entries[i] = b.Entry
 		b.proposed++
 		to := in.route(b)
@@ -447,6 +450,12 @@ func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
 		}
 	}
 	in.collect(now, out)
+}
+
+// reseal seals a batch that was never proposed without the commands that were withdrawn.
+func (in *Instance) reseal(b *Batch) {
+	b.shrink()
+	b.Seal(in.cfg.Session, b.Entry.ID.Seq, b.Entry.Low)
 }
 
 func (in *Instance) find(id protocol.ProposalID) (at int, ok bool) {

@@ -86,6 +86,7 @@ func (p *Proposals) addTo(home protocol.InstanceID, q *batchQueue, command []byt
 		b.home = home
 	}
 	b.Add(command, done)
+	p.took(b)
 	q.added(p)
 	return fresh, b
 }

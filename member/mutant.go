@@ -42,6 +42,7 @@ const (
 	MutantAnyGroup          Mutant = "keyed-any-group"
 	MutantSessionOfAll      Mutant = "keyed-session-of-all"
 	MutantWholeSnapshot     Mutant = "keyed-whole-snapshot"
+	MutantWithdrawSent      Mutant = "withdraw-sent"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -86,5 +87,6 @@ var Mutants = [...]MutantInfo{
 	{MutantAnyGroup, "Proposals", "a group that has nothing to do takes commands of another group"},
 	{MutantSessionOfAll, "Sessions", "groups share what they remember of what took effect"},
 	{MutantWholeSnapshot, "Applier", "a snapshot takes the place of all groups, also of those in which it is behind"},
+	{MutantWithdrawSent, "Proposals", "a command is withdrawn although its batch was proposed"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

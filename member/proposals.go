@@ -23,7 +23,7 @@ type Proposals struct {
 	// Held is called when a command begins to wait for others. What is applied is to be looked at soon,
 	// after the call: see Applied. It may be nil if nobody proposes commands with tokens.
 	Held   func()
-	Mutant Mutant // low-passes-unsettled
+	Mutant Mutant // low-passes-unsettled, withdraw-sent
 
 	queue batchQueue
 	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is
@@ -37,6 +37,7 @@ type Proposals struct {
 	// bytes is the payload of all batches not settled yet; ≤ MaxBytes plus one command.
 	bytes int64
 	err   error
+	last  Ticket
 }
 
 // Fits returns an error if a command with its body is too large. It depends on nothing that changes.
@@ -88,6 +89,7 @@ func (p *Proposals) AddBody(now func() time.Duration, b *Batch) (fresh bool, err
 	}
 	b.Born, b.Free = now(), p.Free
 	b.after.begin(b.Born)
+	p.took(b)
 	return p.addWhole(b), nil
 }
 
@@ -124,6 +126,7 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 		b.Free = p.Free
 	}
 	b.Add(command, done)
+	p.took(b)
 	p.queue.added(p)
 	return fresh, nil
 }
@@ -153,6 +156,7 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 		b.Free = p.Free
 	}
 	b.addWith(command, use, path, done)
+	p.took(b)
 	p.queue.added(p)
 	return fresh, nil
 }
@@ -256,6 +260,9 @@ func (p *Proposals) Again(batches []*Batch) error {
 	if p.err != nil {
 		return p.err
 	}
+	for _, b := range batches {
+		b.taker = 0
+	}
 	if !p.Keyed() {
 		p.queue.full = append(slices.Clone(batches), p.queue.full...)
 		return nil
@@ -292,18 +299,20 @@ func (q *batchQueue) waiting() (bytes int, full bool) {
 }
 
 // Take returns the oldest batch with its numbers, or nil.
-func (p *Proposals) Take() *Batch { return p.numbered(p.queue.take()) }
+func (p *Proposals) Take() *Batch { return p.numbered(p.queue.take(), protocol.FirstInstance) }
 
 // TakeFor is Take for an instance: in a keyed order it takes only what is of its group.
 func (p *Proposals) TakeFor(instance protocol.InstanceID) *Batch {
 	if p.Mutant == MutantAnyGroup {
-		return p.numbered(p.anyGroup(instance).take())
+		return p.numbered(p.anyGroup(instance).take(), instance)
 	}
-	return p.numbered(p.of(instance).take())
+	return p.numbered(p.of(instance).take(), instance)
 }
 
-func (p *Proposals) numbered(b *Batch) *Batch {
+// numbered gives a batch its numbers as an instance takes it.
+func (p *Proposals) numbered(b *Batch, taker protocol.InstanceID) *Batch {
 	if b != nil {
+		b.taker = taker
 		p.numbersOf(b).give(b, p.Mutant == MutantLowEarly)
 	}
 	return b

@@ -147,5 +147,5 @@ func (q *Request) Unanswered(err error) error {
 	if q.agreed > 0 || q.asking {
 		return q.Op.Unanswered(err)
 	}
-	return errors.Join(q.last, err)
+	return errors.Join(ErrNotSent, q.last, err)
 }

@@ -70,6 +70,9 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 
 // Ask sends a request to the Options.Answer of a member, which may be this one.
 func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
 	if to == r.opt.Self {
 		return r.answer(ctx, to, append([]byte{askProgram}, request...))
 	}

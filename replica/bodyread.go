@@ -13,6 +13,9 @@ import (
 // want the same body at the same time share one answer. If ctx ends first, the error is both a
 // [*member.BodyError] and ctx's.
 func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
 	if ref.Size == 0 {
 		return nil, nil
 	}

@@ -56,6 +56,9 @@ func (r *Replica) look(rule func(*member.MemberView)) {
 
 // operate has an operation carried out by the leader, and waits until it shows here.
 func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) {
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
 	var q *member.Request
 	r.look(func(v *member.MemberView) { q = member.NewRequest(r.operations.Config, op, v) })
 	defer r.look(func(v *member.MemberView) { q.End(v) })
@@ -135,7 +138,7 @@ func (r *Replica) HandOver(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()
 	leaving := member.StopHandover{Config: r.operations.Config}
-	for done := false; !done; done = done || r.pause(ctx, pause) != nil {
+	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
 		up := r.linked()
 		r.look(func(v *member.MemberView) { gives, done = leaving.Next(v, up) })
@@ -164,7 +167,7 @@ func (r *Replica) pauses() *time.Ticker {
 func (r *Replica) pause(ctx context.Context, pauses *time.Ticker) error {
 	select {
 	case <-pauses.C:
-		return nil
+		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-r.stop:

@@ -58,31 +58,40 @@ type commands interface {
 }
 
 // propose takes a command, with a body if there is one.
-func (p *proposer) propose(to commands, command, body []byte, done member.Done) error {
+func (p *proposer) propose(to commands, command, body []byte, done member.Done) (member.Ticket, error) {
 	if err := p.queue.Fits(command, body); err != nil {
-		return err
+		return member.Ticket{}, err
 	}
 	if len(body) > 0 {
 		return p.proposeBody(to, command, body, done)
 	}
 	p.mu.Lock()
 	fresh, err := to.Add(p.clock, command, done)
+	t := p.queue.Last()
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
 	}
-	return err
+	return t, err
 }
 
-func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done) error {
+func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done) (member.Ticket, error) {
 	b := member.NewBodyBatch(command, body, done) // it reads the whole body
 	p.mu.Lock()
 	fresh, err := to.AddBody(p.clock, b)
+	t := p.queue.Last()
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
 	}
-	return err
+	return t, err
+}
+
+// withdraw withdraws a command that waits. Otherwise it returns the instance that has it.
+func (p *proposer) withdraw(t member.Ticket) (ok bool, instance protocol.InstanceID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.Withdraw(t)
 }
 
 // again puts back batches that event loops took, in front of all others.
@@ -139,8 +148,8 @@ func (p *proposer) pendingBytes() int64 {
 }
 
 // Propose replicates a command, and a body if there is one. It returns the result of applying the
-// command on this member. If ctx ends first, the error is both ErrMaybeCommitted and ctx's; it comes
-// some milliseconds later, see waiters.
+// command on this member. If ctx ends first, the error is ctx's, and ErrNotSent if the command has not left
+// this member, else ErrMaybeCommitted. It comes some milliseconds later, see waiters.
 func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error) {
 	return r.replicate(ctx, &r.proposer.queue, command, body)
 }
@@ -148,5 +157,6 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
 // must never change again. done is called once, unless ProposeAsync returns an error.
 func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
-	return r.proposer.propose(&r.proposer.queue, command, body, done)
+	_, err := r.proposer.propose(&r.proposer.queue, command, body, done)
+	return err
 }

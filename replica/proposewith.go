@@ -12,6 +12,9 @@ import (
 // command waits for those of o.After, and ctx's deadline or o.Wait is over first, the error is a
 // [member.TokenError]: the command was not proposed.
 func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
 	if tokens := r.opt.Proposing.Held(&o); len(tokens) > 0 {
 		if _, err := r.proposer.queue.Home(&o); err != nil {
 			return nil, err // groups have no tokens
@@ -21,11 +24,12 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 		}
 	}
 	w := r.waiters.pool.Get().(*waiter)
-	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done); err != nil {
+	t, err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done)
+	if err != nil {
 		r.waiters.pool.Put(w)
 		return nil, err
 	}
-	return r.waiters.await(ctx, w)
+	return r.await(ctx, w, t)
 }
 
 // awaitOthers waits for the commands that are to take effect before a proposal, which does not wait for
@@ -45,39 +49,43 @@ func (r *Replica) awaitOthers(ctx context.Context, o *protocol.ProposeOptions, t
 
 // ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.
 func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
-	return r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done)
+	_, err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done)
+	return err
 }
 
 // ProposeWithAsync is Replica.ProposeWithAsync; commands of this client keep their order.
 func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
-	return c.r.proposer.proposeWith(&c.queue, command, body, &o, done)
+	_, err := c.r.proposer.proposeWith(&c.queue, command, body, &o, done)
+	return err
 }
 
 // proposeWith is propose of a command with options.
-func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done) error {
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done) (member.Ticket, error) {
 	if err := p.queue.Fits(command, body); err != nil {
-		return err
+		return member.Ticket{}, err
 	}
 	var whole *member.Batch
 	if len(body) > 0 {
 		whole = member.NewBodyBatch(command, body, done)
 		if err := p.queue.SetOptions(whole, o); err != nil {
-			return err
+			return member.Ticket{}, err
 		}
 	}
-	fresh, err := p.addWith(to, command, whole, o, done)
+	fresh, t, err := p.addWith(to, command, whole, o, done)
 	if fresh {
 		home, _ := p.queue.Home(o) // it was taken, so there is one
 		p.wake(home)
 	}
-	return err
+	return t, err
 }
 
-func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error) {
+func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done) (fresh bool, t member.Ticket, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if whole != nil {
-		return to.AddBody(p.clock, whole)
+		fresh, err = to.AddBody(p.clock, whole)
+	} else {
+		fresh, err = to.AddWith(p.clock, command, o, done)
 	}
-	return to.AddWith(p.clock, command, o, done)
+	return fresh, p.queue.Last(), err
 }

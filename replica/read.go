@@ -131,6 +131,9 @@ func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, 
 // ReadAs is ReadBarrier, and with barrier the state machine also includes what was acknowledged as
 // accepted.
 func (r *Replica) ReadAs(ctx context.Context, barrier bool) error {
+	if ctx.Err() != nil {
+		return errors.Join(member.ErrReadTimeout, ctx.Err())
+	}
 	g, err := r.first().joinRead(r.opt.Proposing.Barrier(barrier))
 	if err != nil {
 		return err

@@ -36,8 +36,14 @@ func (l *applyLoop) giveUpTokens(t *member.TokenRead) bool {
 // AwaitTokens returns when the commands of all tokens are applied on this member. If they are not in
 // ctx's time, and within the time for which a proposal is tried, the error is a [member.TokenError].
 func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) error {
-	if err := protocol.CheckTokens(tokens); err != nil || len(tokens) == 0 {
+	if err := protocol.CheckTokens(tokens); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return errors.Join(member.ErrReadTimeout, ctx.Err())
+	}
+	if len(tokens) == 0 {
+		return nil
 	}
 	told := make(chan error, 1)
 	t := member.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })

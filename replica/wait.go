@@ -128,18 +128,26 @@ func (w *waiter) tell() bool {
 
 // replicate proposes a command and waits for the answer.
 func (r *Replica) replicate(ctx context.Context, to commands, command, body []byte) (any, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
 	w := r.waiters.pool.Get().(*waiter)
-	if err := r.proposer.propose(to, command, body, w.done); err != nil {
+	t, err := r.proposer.propose(to, command, body, w.done)
+	if err != nil {
 		r.waiters.pool.Put(w)
 		return nil, err
 	}
-	return r.waiters.await(ctx, w)
+	return r.await(ctx, w, t)
 }
+
+// notSent is the error of a call of which nothing left this member before ctx ended.
+func notSent(ctx context.Context) error { return errors.Join(member.ErrNotSent, ctx.Err()) }
 
 // await waits for the answer to a command. It is apart from replicate, so that proposing and waiting
 // use the same part of the stack: see Proposals.Add. What is rare has a function of its own for that,
 // too.
-func (s *waiters) await(ctx context.Context, w *waiter) (any, error) {
+func (r *Replica) await(ctx context.Context, w *waiter, t member.Ticket) (any, error) {
+	s := &r.waiters
 	w.ctx = ctx
 	w.waits.Unlock()
 	if !w.listed.Load() && w.listed.CompareAndSwap(false, true) {
@@ -148,7 +156,7 @@ func (s *waiters) await(ctx context.Context, w *waiter) (any, error) {
 	<-w.woken
 	w.waits.Lock()
 	if w.told {
-		return s.giveUp(w)
+		return r.giveUp(w, t)
 	}
 	return s.resultOf(w)
 }
@@ -164,13 +172,45 @@ func (s *waiters) resultOf(w *waiter) (any, error) {
 	return result, nil
 }
 
-// giveUp is for a command whose ctx has ended. Its answer may have come at the same time: then there
-// is a second token.
-func (s *waiters) giveUp(w *waiter) (any, error) {
+// giveUp is for a command whose ctx has ended. It is withdrawn if it has not left this member.
+func (r *Replica) giveUp(w *waiter, t member.Ticket) (any, error) {
+	withdrawn := len(w.woken) == 0 && r.withdraw(t)
+	return r.waiters.giveUp(w, withdrawn)
+}
+
+// giveUp ends a wait. The answer may have come at the same time: then there is a second token.
+func (s *waiters) giveUp(w *waiter, withdrawn bool) (any, error) {
 	select {
 	case <-w.woken:
 		return s.resultOf(w)
 	default: // the late answer still goes to this waiter
-		return nil, errors.Join(member.ErrMaybeCommitted, w.ctx.Err())
 	}
+	if withdrawn {
+		return nil, notSent(w.ctx)
+	}
+	return nil, errors.Join(member.ErrMaybeCommitted, w.ctx.Err())
 }
+
+// withdraw withdraws a command. It reports false if the command may have left this member. The event
+// loop that has it is asked, and has withdrawWithin to answer.
+func (r *Replica) withdraw(t member.Ticket) bool {
+	ok, instance := r.proposer.withdraw(t)
+	l := r.hosted(instance)
+	if ok || l == nil {
+		return ok
+	}
+	verdict := make(chan bool, 1)
+	l.do(func() { verdict <- l.hosted.Withdraw(t) })
+	timeout := time.NewTimer(withdrawWithin)
+	defer timeout.Stop()
+	select {
+	case ok = <-verdict:
+	case <-timeout.C:
+	case <-r.stop:
+	}
+	return ok
+}
+
+// withdrawWithin bounds how much longer than its ctx a Propose takes: an event loop that does not answer
+// waits for the state machine, or its instance has ended.
+const withdrawWithin = 100 * time.Millisecond

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -82,7 +83,8 @@ func TestProposeEndsWithItsContext(t *testing.T) {
 		require.NoError(c.t, errs["with an end"])
 		for _, name := range []string{"before", "cancelled", "of a client"} {
 			require.ErrorIs(c.t, errs[name], context.Canceled, name)
-			require.ErrorIs(c.t, errs[name], member.ErrMaybeCommitted, name)
+			require.Equal(c.t, name != "before", errors.Is(errs[name], member.ErrMaybeCommitted), name)
+			require.Equal(c.t, name == "before", errors.Is(errs[name], member.ErrNotSent), name)
 		}
 		for _, name := range []string{"late", "with a body"} {
 			require.ErrorIs(c.t, errs[name], context.DeadlineExceeded, name)
@@ -117,7 +119,7 @@ func TestAWaiterIsUsedAgain(t *testing.T) {
 						continue
 					}
 					assert.ErrorIs(c.t, err, context.DeadlineExceeded)
-					assert.ErrorIs(c.t, err, member.ErrMaybeCommitted)
+					assert.True(c.t, errors.Is(err, member.ErrMaybeCommitted) != errors.Is(err, member.ErrNotSent), err)
 				}
 			})
 		}
@@ -164,7 +166,7 @@ func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 		w.waits.Lock()
 		<-w.woken
 		require.True(t, w.told)
-		result, err := s.giveUp(w)
+		result, err := s.giveUp(w, false)
 		require.NoError(t, err)
 		require.Equal(t, "result", result)
 		require.Empty(t, w.woken)

@@ -40,6 +40,9 @@ type operation struct {
 	// does not wait.
 	number int
 	before *operation
+	// ticket is the command's at the member that was asked. withdrawn says that it was withdrawn.
+	ticket    member.Ticket
+	withdrawn bool
 	// follows are the operations whose tokens the client gave with this one: it takes effect after them.
 	follows []*operation
 }
@@ -181,6 +184,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 		c.wrote(op, number, result, err)
 		end()
 	})
+	c.hurry(m, op, end)
 }
 
 // read answers with the state as it is when the read is allowed. First it makes the bodies in the

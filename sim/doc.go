@@ -26,7 +26,7 @@
 //   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
 //     cases).
-//   - client.go, load.go, pipe.go, early.go, tokens.go (clients).
+//   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
 //     members hold), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,

@@ -35,6 +35,8 @@ type loadSettings struct {
 	Early float64
 	// Blind is the share of the other writes that are blind.
 	Blind float64
+	// Withdraw is the share of writes that clients withdraw if they are not answered soon.
+	Withdraw float64
 	// Astray is the share of writes of which clients do not say the one group of keys that they touch.
 	Astray float64
 	// Crowd is how often clients come at once where a member leads and another one still believes

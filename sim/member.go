@@ -328,9 +328,10 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 	return m.among(m.retired, instance)
 }
 
-// Propose asks the member to replicate a command, with a body and options unless these are nil. to is
-// where it puts the command. done is called once, unless the member stops before that.
-func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOptions, done member.Done) {
+// Propose asks the member to replicate the command of an operation, with its body if it has one, and with
+// options unless these are nil. to is where it puts the command. done is called once, unless the member stops before that.
+func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.ProposeOptions, done member.Done) {
+	body := op.body
 	m.admit(func() {
 		if m.w.set.Shortage > 0 && m.refuses() {
 			done(nil, errLowDisk)
@@ -355,7 +356,9 @@ func (m *Member) Propose(to commands, bytes, body []byte, o *protocol.ProposeOpt
 		if err != nil {
 			m.w.events.Overloads++
 			done(nil, err)
-		} else if fresh {
+			return
+		}
+		if op.ticket = m.proposals.Last(); fresh {
 			m.wakeTakers()
 		}
 	})

@@ -78,10 +78,10 @@ func (c *client) pipeTo(m *Member) *pipe {
 func (c *client) propose(m *Member, op *operation, bytes []byte, done member.Done) {
 	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
-		m.Propose(&m.proposals, bytes, op.body, o, done)
+		m.Propose(&m.proposals, bytes, op, o, done)
 		return
 	}
-	m.Propose(&piped{p, op}, bytes, op.body, o, func(result any, err error) {
+	m.Propose(&piped{p, op}, bytes, op, o, func(result any, err error) {
 		if broken := (*member.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
 			c.pipe = nil // the client goes on with another one
 		}
@@ -126,6 +126,9 @@ func (p *piped) took(err error) error {
 // proposed before it through the same pipe. So it also judges that none takes effect after one that
 // failed.
 func (w *World) judgePiped(op *operation, number int) {
+	for op.before != nil && op.before.withdrawn {
+		op.before = op.before.before
+	}
 	if op.before != nil && !op.before.effective {
 		w.violate(0, fmt.Errorf("command %d took effect; command %d, which was proposed before it by the same client, has not", number, op.before.number))
 	}

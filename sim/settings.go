@@ -149,6 +149,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawLines(chance{rand.New(rand.NewPCG(seed, lineStream))})
 	s.drawPipes(chance{rand.New(rand.NewPCG(seed, pipeStream))})
 	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
+	s.drawWithdrawals(chance{rand.New(rand.NewPCG(seed, withdrawStream))})
 	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
 	s.drawMeet(meet)
 	s.drawBrief(chance{rand.New(rand.NewPCG(seed, briefStream))})

@@ -243,7 +243,7 @@ func fail(w http.ResponseWriter, err error) {
 		code = http.StatusRequestEntityTooLarge
 	case errors.Is(err, braid.ErrMaybeCommitted), errors.Is(err, braid.ErrResultUnknown), errors.Is(err, braid.ErrStopped):
 		code = http.StatusGatewayTimeout
-	case errors.As(err, &incomplete), errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
+	case errors.As(err, &incomplete), errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrNotSent), errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
 		code = http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		code = http.StatusGatewayTimeout

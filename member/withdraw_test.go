@@ -1,0 +1,81 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// withdrawing is a batch of the commands a to e, and what they were told.
+func withdrawing(t *testing.T, p *Proposals) (tickets map[string]Ticket, told map[string]error) {
+	t.Helper()
+	tickets, told = map[string]Ticket{}, map[string]error{}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		_, err := p.Add(func() time.Duration { return 0 }, []byte(name), func(_ any, err error) { told[name] = err })
+		require.NoError(t, err)
+		tickets[name] = p.Last()
+	}
+	return tickets, told
+}
+
+func commandsIn(t *testing.T, b *Batch) (names string) {
+	t.Helper()
+	for rest := b.Entry.Payload; len(rest) > 0; {
+		command, tail, err := protocol.NextCommand(rest)
+		require.NoError(t, err)
+		names, rest = names+string(command), tail
+	}
+	require.Len(t, names, int(b.Entry.Count))
+	require.Len(t, b.Done, int(b.Entry.Count))
+	return names
+}
+
+// TestWithdrawnCommandsLeaveTheirBatch withdraws commands before a batch is taken, and after. Tickets name the same
+// commands whatever left the batch before.
+func TestWithdrawnCommandsLeaveTheirBatch(t *testing.T) {
+	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
+	p.Free = p.Settled
+	tickets, told := withdrawing(t, p)
+	withdraw := func(name string) bool {
+		ok, _ := p.Withdraw(tickets[name])
+		return ok
+	}
+	require.True(t, withdraw("b"))
+	require.False(t, withdraw("b"), "twice")
+	b := p.Take()
+	ok, instance := p.Withdraw(tickets["a"])
+	require.False(t, ok)
+	require.Equal(t, protocol.FirstInstance, instance, "it has the batch")
+	b.shrink()
+	require.Equal(t, "acde", commandsIn(t, b))
+	require.True(t, b.withdraw(tickets["d"].at, ""))
+	require.True(t, b.withdraw(tickets["a"].at, ""))
+	b.shrink()
+	require.Equal(t, "ce", commandsIn(t, b))
+	require.NoError(t, b.Entry.CheckBatch())
+	b.proposed = 1
+	require.False(t, b.withdraw(tickets["e"].at, ""), "it was sent")
+	b.Fail(ErrMaybeCommitted)
+	require.Equal(t, map[string]error{"c": ErrMaybeCommitted, "e": ErrMaybeCommitted}, told)
+	require.Zero(t, p.Bytes())
+}
+
+// TestABatchOfWithdrawnCommandsIsEmpty settles it without anybody being told.
+func TestABatchOfWithdrawnCommandsIsEmpty(t *testing.T) {
+	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
+	p.Free = p.Settled
+	tickets, told := withdrawing(t, p)
+	for _, ticket := range tickets {
+		ok, _ := p.Withdraw(ticket)
+		require.True(t, ok)
+	}
+	b := p.Take()
+	require.True(t, b.empty())
+	b.settled()
+	require.Empty(t, told)
+	require.Zero(t, p.Bytes())
+	require.NoError(t, p.Check())
+}
