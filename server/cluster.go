@@ -48,15 +48,12 @@ func (c *clusterService) MemberList(ctx context.Context, r *pb.MemberListRequest
 
 // MemberAdd implements pb.ClusterServer.
 func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
-	if err := c.s.store.RequireAdmin(ctx); err != nil {
-		return nil, toStatus(err)
+	if err := c.s.requireAdmin(ctx); err != nil {
+		return nil, err
 	}
 	urls, err := types.NewURLs(r.PeerURLs)
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
-	}
-	if err := c.s.readable(ctx, false); err != nil {
-		return nil, err
 	}
 	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken, c.removed()...), PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
 	if err := c.mayAdd(&m); err != nil {
@@ -105,10 +102,7 @@ func (c *clusterService) mayAdd(m *braid.Member) error {
 
 // MemberRemove implements pb.ClusterServer.
 func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
-	if err := c.s.store.RequireAdmin(ctx); err != nil {
-		return nil, toStatus(err)
-	}
-	if err := c.s.readable(ctx, false); err != nil {
+	if err := c.s.requireAdmin(ctx); err != nil {
 		return nil, err
 	}
 	if c.find(r.ID) == nil {
@@ -125,15 +119,12 @@ func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveReq
 // member itself publishes its name and client URLs, perhaps at this moment. Whether another member
 // has the URLs is checked again where the change is ordered.
 func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
-	if err := c.s.store.RequireAdmin(ctx); err != nil {
-		return nil, toStatus(err)
+	if err := c.s.requireAdmin(ctx); err != nil {
+		return nil, err
 	}
 	urls, err := types.NewURLs(r.PeerURLs)
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
-	}
-	if err := c.s.readable(ctx, false); err != nil {
-		return nil, err
 	}
 	if c.find(r.ID) == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
@@ -148,8 +139,8 @@ func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateReq
 // MemberPromote implements pb.ClusterServer. Only the leader knows whether a learner has
 // caught up, so the leader decides.
 func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
-	if err := c.s.store.RequireAdmin(ctx); err != nil {
-		return nil, toStatus(err)
+	if err := c.s.requireAdmin(ctx); err != nil {
+		return nil, err
 	}
 	leader := func() braid.MemberID { return c.s.self.Load().leader }
 	if _, err := ask(ctx, c.s, leader, askPromote, r, new(pb.MemberPromoteResponse)); err != nil {

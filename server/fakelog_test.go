@@ -35,6 +35,8 @@ type fakeLog struct {
 	barrier error
 	// held, if set, holds read barriers up until it is closed.
 	held chan struct{}
+	// behind, if set, is what this member lacks: a read barrier applies it first, and only once.
+	behind []byte
 	// stuck: proposals are taken and never answered.
 	stuck bool
 	// transferred is where leadership was last handed to.
@@ -171,9 +173,15 @@ func (l *fakeLog) Propose(ctx context.Context, command []byte) (any, error) {
 
 func (l *fakeLog) ReadBarrier(ctx context.Context) error {
 	l.mu.Lock()
-	err, held := l.barrier, l.held
+	err, held, behind := l.barrier, l.held, l.behind
 	l.barriers++
+	l.behind = nil
 	l.mu.Unlock()
+	if behind != nil {
+		if _, err := l.Propose(ctx, behind); err != nil {
+			return err
+		}
+	}
 	if held != nil {
 		select {
 		case <-held:

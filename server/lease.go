@@ -23,9 +23,6 @@ type leaseService struct {
 
 // LeaseGrant implements pb.LeaseServer.
 func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
-	if err := l.s.store.RequireAuth(ctx); err != nil {
-		return nil, toStatus(err)
-	}
 	resp, err := proposeSpace[*pb.LeaseGrantResponse](ctx, l.s, &pb.InternalRaftRequest{LeaseGrant: r})
 	if err != nil {
 		return nil, err
@@ -36,9 +33,6 @@ func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) 
 
 // LeaseRevoke implements pb.LeaseServer.
 func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-	if err := l.s.store.RequireAuth(ctx); err != nil {
-		return nil, toStatus(err)
-	}
 	resp, err := propose[*pb.LeaseRevokeResponse](ctx, l.s, &pb.InternalRaftRequest{LeaseRevoke: r})
 	if err != nil {
 		return nil, err
@@ -49,6 +43,9 @@ func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest
 
 // renew returns the time to live in seconds, 0 if there is no such lease.
 func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
+	if err := l.s.requireUser(ctx); err != nil {
+		return 0, err
+	}
 	reply, err := ask(ctx, l.s, l.s.primary, askRenew, &pb.LeaseKeepAliveRequest{ID: id}, new(pb.LeaseKeepAliveResponse))
 	if isLeaseNotFound(err) {
 		return 0, nil
@@ -60,19 +57,26 @@ func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 }
 
 // renewHere renews on the primary. The renewal counts from when it came, however long the answer
-// takes. The barrier makes sure that this member still is the primary, and that a lease granted a
+// takes, if the user may renew the lease: nothing happens before that is known. The barrier makes sure that this member still is the primary, and that a lease granted a
 // moment ago is known here.
 func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
-	renewal := l.s.store.Renew(r.ID)
-	defer renewal.Settle()
 	ctx, cancel := context.WithTimeout(ctx, l.s.timeout)
 	defer cancel()
+	var renewal *store.Renewal
+	err := l.s.unlessRefused(ctx, func() (err error) {
+		renewal, err = l.s.store.Renew(user, r.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer renewal.Settle()
 	for {
 		began := time.Now()
 		if err := l.s.barrier.wait(ctx); err != nil {
 			return nil, err
 		}
-		ttl, err := renewal.Answer(ctx, user, began)
+		ttl, err := renewal.Answer(ctx, began)
 		if !errors.Is(err, store.ErrUnconfirmed) {
 			return &pb.LeaseKeepAliveResponse{ID: r.ID, TTL: ttl}, err
 		}
@@ -81,8 +85,8 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb
 
 // LeaseTimeToLive implements pb.LeaseServer. A lease that does not exist has TTL −1.
 func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := l.s.store.RequireAuth(ctx); err != nil {
-		return nil, toStatus(err)
+	if err := l.s.requireUser(ctx); err != nil {
+		return nil, err
 	}
 	resp, err := ask(ctx, l.s, l.s.primary, askTimeToLive, r, new(pb.LeaseTimeToLiveResponse))
 	if isLeaseNotFound(err) {

@@ -127,10 +127,14 @@ func (s *Server) failed(err error) error {
 
 // propose encodes and orders a request and returns its response.
 func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest) (R, error) {
+	if err := s.mayPropose(ctx, r); err != nil {
+		var none R
+		return none, err
+	}
 	return proposeAs[R](ctx, s, r, braid.ProposeOptions{})
 }
 
-// proposeAs is propose with options.
+// proposeAs is propose with options, of a request whose user was found to have the rights.
 func proposeAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
 	var none R
 	e, err := s.store.Encode(ctx, r)
@@ -184,8 +188,11 @@ func proposeSpace[R proto.Message](ctx context.Context, s *Server, r *pb.Interna
 
 // proposeSpaceAs is proposeSpace with options.
 func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
+	var none R
+	if err := s.mayPropose(ctx, r); err != nil {
+		return none, err
+	}
 	if err := s.store.CheckQuota(r); err != nil {
-		var none R
 		return none, toStatus(err)
 	}
 	return proposeAs[R](ctx, s, r, o)

@@ -50,8 +50,8 @@ func Reshape(ctx context.Context, member grpc.ClientConnInterface, instances int
 }
 
 func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error) {
-	if err := s.store.RequireAdmin(ctx); err != nil {
-		return nil, toStatus(err)
+	if err := s.requireAdmin(ctx); err != nil {
+		return nil, err
 	}
 	n := int(instances.GetValue())
 	switch {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
@@ -126,4 +127,44 @@ func TestSimpleTokenElsewhere(t *testing.T) {
 	go func() { answer <- two.RequireAdmin(withToken(token)) }()
 	two.raw(l.Command)
 	require.NoError(t, within(t, answer))
+}
+
+// TestStrangersExtendNoLease has everybody without the right renew a lease. It has the time that it had.
+func TestStrangersExtendNoLease(t *testing.T) {
+	n := openTemp(t)
+	now := time.Now()
+	n.lessor.now = func() time.Time { return now }
+	n.must(grant(7, 100))
+	n.must(putLease("c1", "x", 7))
+	n.raw(n.ClaimLeases())
+	left := func() time.Duration {
+		left, err := n.lessor.left(7)
+		require.NoError(t, err)
+		return left.Truncate(time.Second)
+	}
+	begin := left()
+
+	// When this one came, the member did not know that it was refused already.
+	late, err := n.Renew(nil, 7)
+	require.NoError(t, err)
+	enableAuth(n)
+	bob := n.login("bob", "b")
+	now = now.Add(50 * time.Second)
+	require.Equal(t, begin-50*time.Second, left(), "it holds the lease, and does not extend it")
+	_, err = late.Answer(context.Background(), now)
+	require.ErrorIs(t, err, auth.ErrUserEmpty)
+	late.Settle()
+	for _, who := range []context.Context{context.Background(), bob} {
+		_, err := n.LeaseRenew(who, 7)
+		require.True(t, IsRefusal(err), err)
+	}
+	_, err = n.LeaseRenew(withToken("nonsense.1"), 7)
+	require.ErrorIs(t, err, auth.ErrInvalidAuthToken)
+	_, err = n.Renew(&auth.AuthInfo{Username: "root", Revision: 1}, 7)
+	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
+	require.Equal(t, begin-50*time.Second, left())
+
+	_, err = n.LeaseRenew(n.login("root", "r"), 7)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, left(), 99*time.Second)
 }

@@ -19,17 +19,17 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (ttl int64, err error)
 	if err != nil {
 		return -1, err
 	}
-	renewal := s.Renew(id)
+	renewal, err := s.Renew(user, id)
+	if err != nil {
+		return -1, err
+	}
 	defer renewal.Settle()
-	return renewal.Answer(ctx, user, s.lessor.now())
+	return renewal.Answer(ctx, s.lessor.now())
 }
 
 // LeaseTimeToLive tells what is left of a lease, and its keys if asked. Only the primary
 // lessor knows: elsewhere the error is [ErrNotPrimary].
 func (s *Store) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := s.RequireAuth(ctx); err != nil {
-		return nil, err
-	}
 	user, err := s.AuthInfo(ctx)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Store) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveReques
 func (s *Store) LeaseTimeToLiveAs(user *auth.AuthInfo, r *pb.LeaseTimeToLiveRequest) (resp *pb.LeaseTimeToLiveResponse, err error) {
 	allowed := func(user *auth.AuthInfo) error {
 		if !r.Keys {
-			return nil
+			return s.isUser(user)
 		}
 		return s.leaseKeys(user, r.ID, func(key []byte) error { return s.auth.IsRangePermitted(user, key, nil) })
 	}
@@ -83,6 +83,9 @@ func (s *Store) LeaseLeases(ctx context.Context) (*pb.LeaseLeasesResponse, error
 	leases := s.lessor.Leases()
 	slices.SortFunc(leases, func(a, b *lease.Lease) int { return cmp.Compare(a.ID, b.ID) })
 	allowed := func(user *auth.AuthInfo) error {
+		if err := s.isUser(user); err != nil {
+			return err
+		}
 		for _, l := range leases {
 			err := s.leaseKeys(user, int64(l.ID), func(key []byte) error { return s.auth.IsRangePermitted(user, key, nil) })
 			if err != nil {

@@ -27,23 +27,31 @@ type leaseClock struct {
 	looked            time.Time // when due was last called
 }
 
-// timed is a lease and its time.
+// leaseState is what has been decided about a lease.
+type leaseState uint8
+
+const (
+	leaseRuns   leaseState = iota // it ends when it expires, unless a renewal holds it
+	leaseEnding                   // this primary decided its end: no renewal comes in time any more
+	leaseGone                     // it is revoked, or of another state
+)
+
+// timed is a lease and its time. The clock knows nothing of users: who may renew a lease is decided before
+// (see Renewal).
 type timed struct {
 	id  int64
 	ttl int64 // seconds
 	// remaining is what the newest checkpoint in effect says, in seconds; 0: none is.
 	remaining int64
-	gone      bool
+	state     leaseState
 
 	// Of the primary lessor:
 
 	expiry time.Time
-	// pending counts renewals that came in time and are not settled.
-	pending int
-	// ending: its end was decided. No renewal comes in time any more.
-	ending bool
-	again  time.Time // when its end is wanted again; while ending
-	next   time.Time // when a checkpoint is due; zero: never
+	// held counts the renewals that hold the lease. It neither ends nor is shortened meanwhile.
+	held  int
+	again time.Time // when its end is wanted again; while it is ending
+	next  time.Time // when a checkpoint is due; zero: never
 	// numbered is the number of the newest checkpoint with this lease, clearing that of the
 	// newest one that takes the others back, asked when that was decided.
 	numbered, clearing uint64
@@ -54,7 +62,7 @@ type timed struct {
 // due is not later than the next time at which something must be decided about the lease.
 func (l *timed) due() time.Time {
 	switch {
-	case l.ending:
+	case l.state == leaseEnding:
 		return l.again
 	case !l.next.IsZero() && l.next.Before(l.expiry):
 		return l.next
@@ -64,7 +72,7 @@ func (l *timed) due() time.Time {
 
 func (c *leaseClock) reset() {
 	for _, l := range c.leases {
-		l.gone = true
+		l.state = leaseGone
 	}
 	c.leases, c.queue = map[int64]*timed{}, nil
 }
@@ -85,7 +93,7 @@ func (c *leaseClock) granted(now time.Time, id, ttl int64) {
 
 func (c *leaseClock) revoked(id int64) {
 	if l := c.leases[id]; l != nil {
-		l.gone = true
+		l.state = leaseGone
 		delete(c.leases, id)
 	}
 }
@@ -112,7 +120,7 @@ func (c *leaseClock) start(now time.Time, l *timed, extension time.Duration) {
 	if l.remaining > 0 {
 		left = l.remaining
 	}
-	l.ending, l.numbered, l.clearing, l.queued = false, c.number, 0, false
+	l.state, l.numbered, l.clearing, l.queued = leaseRuns, c.number, 0, false
 	l.expiry = now.Add(seconds(left) + extension)
 	c.schedule(now, l, left)
 	c.push(l)
@@ -138,27 +146,30 @@ func (c *leaseClock) push(l *timed) {
 	}
 }
 
-// arrive notes that a renewal came, and returns the lease for settle. It returns nil if there is
-// no such lease, or if the renewal does not count because the end of the lease is decided.
-func (c *leaseClock) arrive(now time.Time, id int64) *timed {
+// hold keeps a lease from ending until release, for a renewal that came, and returns it. It does not extend
+// the lease. It returns nil if there is no such lease, or if the renewal does not count because the end
+// of the lease is decided.
+func (c *leaseClock) hold(id int64) *timed {
 	l := c.leases[id]
-	if l == nil || !c.acting || l.ending {
+	if l == nil || !c.acting || l.state != leaseRuns {
 		return nil
 	}
-	l.pending++
-	c.extend(now, l)
+	l.held++
 	return l
 }
 
-// settle notes that a renewal that came in time was answered or given up. In either case the lease
-// has its full time again, because its client did what it could and may try again.
-func (c *leaseClock) settle(now time.Time, l *timed) {
-	l.pending--
-	c.extend(now, l)
+// release ends what hold began. If the renewal counts, the lease has its full time again, whether the
+// renewal was answered or given up, because its client did what it could and may try again. If it was
+// refused, the lease has the time that it had.
+func (c *leaseClock) release(now time.Time, l *timed, counts bool) {
+	l.held--
+	if counts {
+		c.extend(now, l)
+	}
 }
 
 func (c *leaseClock) extend(now time.Time, l *timed) {
-	if expiry := now.Add(seconds(l.ttl)); !l.gone && expiry.After(l.expiry) {
+	if expiry := now.Add(seconds(l.ttl)); l.state == leaseRuns && expiry.After(l.expiry) {
 		l.expiry = expiry
 	}
 }
@@ -187,7 +198,7 @@ func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdic
 		return 0, renewElsewhere
 	case l == nil:
 		return 0, renewUnknown
-	case l.ending:
+	case l.state == leaseEnding:
 		return 0, renewEnding
 	case l.remaining > 0 || l.numbered > c.effective:
 		return 0, renewShortened
@@ -270,18 +281,18 @@ func (c *leaseClock) due(now time.Time) (out look) {
 	for len(c.queue) > 0 && !c.queue[0].at.After(now) && len(out.ends) < mostEnds && len(out.checkpoints) < mostCheckpoints {
 		l := heap.Pop(&c.queue).(dueItem).lease
 		l.queued = false
-		if l.gone {
+		if l.state == leaseGone {
 			continue
 		}
 		back = append(back, l)
 		switch {
-		case l.ending && l.again.After(now), !l.ending && l.pending > 0:
-		case !l.ending && l.expiry.After(now):
+		case l.state == leaseEnding && l.again.After(now), l.state == leaseRuns && l.held > 0:
+		case l.state == leaseRuns && l.expiry.After(now):
 			c.shorten(now, l, &out)
-		case !l.ending && stalled && l.expiry.After(last):
+		case l.state == leaseRuns && stalled && l.expiry.After(last):
 			l.expiry = now.Add(c.extension)
 		default:
-			l.ending, l.again = true, now.Add(c.retry)
+			l.state, l.again = leaseEnding, now.Add(c.retry)
 			out.ends = append(out.ends, l.id)
 		}
 	}

@@ -52,11 +52,11 @@ func TestLeaseEndsInTime(t *testing.T) {
 // leader. Then the lease has its time again.
 func TestRenewalInTimeCounts(t *testing.T) {
 	c := clockAt(begin)
-	renewal := c.arrive(at(9.9), 7)
+	renewal := c.hold(7)
 	require.NotNil(t, renewal)
 	ids, _ := ends(c, 10, 40)
 	require.Empty(t, ids)
-	c.settle(at(40), renewal)
+	c.release(at(40), renewal, true)
 	ids, when := ends(c, 40.5, 100)
 	require.Equal(t, []int64{7}, ids)
 	require.Equal(t, 50.0, when, "nobody came again")
@@ -65,7 +65,7 @@ func TestRenewalInTimeCounts(t *testing.T) {
 func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
 	c := clockAt(begin)
 	_, when := ends(c, 0, 60)
-	require.Nil(t, c.arrive(at(when+0.1), 7))
+	require.Nil(t, c.hold(7))
 	_, v := c.answer(at(when+0.2), at(when+0.1), 7)
 	require.Equal(t, renewEnding, v)
 	// It did not end, and this member is the primary anew.
@@ -88,13 +88,13 @@ func TestOldConfirmationPromisesLess(t *testing.T) {
 		ttl  int64
 		v    verdict
 	}{{0.5, 10, renewDone}, {1, 10, renewDone}, {1.1, 9, renewDone}, {2, 9, renewDone}, {9.5, 1, renewDone}, {10.1, 0, renewStale}, {40, 0, renewStale}} {
-		l := c.arrive(at(1), 7)
+		l := c.hold(7)
 		ttl, v := c.answer(at(1+s.took), at(1), 7)
 		require.Equal(t, s.v, v, "%v", s)
 		if v == renewDone {
 			require.Equal(t, s.ttl, ttl, "%v", s)
 		}
-		c.settle(at(1), l)
+		c.release(at(1), l, true)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 	require.Equal(t, []shortening{{7, 6}}, out.checkpoints)
 	require.EqualValues(t, 1, out.number)
 
-	l := c.arrive(at(5), 7)
+	l := c.hold(7)
 	_, v := c.answer(at(5), at(5), 7)
 	require.Equal(t, renewShortened, v, "it may be in the log, or come to it")
 	require.EqualValues(t, 2, c.clear(at(5), 7))
@@ -122,7 +122,7 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 	ttl, v := c.answer(at(9), at(9), 7)
 	require.Equal(t, renewDone, v)
 	require.EqualValues(t, 10, ttl)
-	c.settle(at(9), l)
+	c.release(at(9), l, true)
 	require.Equal(t, []shortening{{7, 6}}, c.due(at(13)).checkpoints)
 
 	// A new term under the same claim knows that there may be one on its way.
@@ -153,9 +153,9 @@ func TestNothingEndsRightAfterAStall(t *testing.T) {
 	c := clockAt(begin)
 	_, _ = ends(c, 0, 9.5)
 	require.Empty(t, c.due(at(30)).ends)
-	l := c.arrive(at(30.1), 7)
+	l := c.hold(7)
 	require.NotNil(t, l)
-	c.settle(at(30.2), l)
+	c.release(at(30.2), l, true)
 	require.Empty(t, c.due(at(32)).ends)
 	_, when := ends(c, 32.5, 60)
 	require.InDelta(t, 40.2, when, 0.5)
@@ -181,7 +181,7 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 	late := int64(100)
 	for ; slices.Contains(first, late); late++ {
 	}
-	require.NotNil(t, c.arrive(at(2), late), "it was not its turn")
+	require.NotNil(t, c.hold(late), "it was not its turn")
 	require.Len(t, c.due(at(2.5)).ends, mostEnds)
 	require.Len(t, c.due(at(3)).ends, 199)
 	left, ok := c.left(begin, 8)

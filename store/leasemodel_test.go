@@ -39,8 +39,8 @@ type leaseCommand struct {
 	arrives       time.Time // at the log
 }
 
-// leaseState is what the log says.
-type leaseState struct {
+// orderedState is what the log says.
+type orderedState struct {
 	claim, number uint64
 	member        int
 	remaining     int64
@@ -48,7 +48,7 @@ type leaseState struct {
 }
 
 // apply applies a command and reports whether it took effect.
-func (s *leaseState) apply(position uint64, c *leaseCommand, fault leaseFault) bool {
+func (s *orderedState) apply(position uint64, c *leaseCommand, fault leaseFault) bool {
 	switch {
 	case c.kind == 'c':
 		s.claim, s.number, s.member = position, 0, c.member
@@ -67,7 +67,7 @@ func (s *leaseState) apply(position uint64, c *leaseCommand, fault leaseFault) b
 
 type leaseMember struct {
 	clock   leaseClock
-	state   leaseState
+	state   orderedState
 	applied int
 	stands  time.Time // until then it does nothing
 	slow    time.Time // until then it applies nothing
@@ -91,7 +91,7 @@ type leaseModel struct {
 	members []*leaseMember
 	log     []leaseCommand
 	flying  []leaseCommand
-	state   leaseState
+	state   orderedState
 	promise time.Time // until when the lease was promised to live
 	comes   float64   // how likely the client comes to a member in a step
 	leaves  time.Time // when the client comes no more
@@ -215,7 +215,7 @@ func (m *leaseModel) look(p *leaseMember) {
 }
 
 func (m *leaseModel) arrive(p *leaseMember) {
-	r := &leaseRenewal{arrived: m.now, lease: p.clock.arrive(m.now, 7)}
+	r := &leaseRenewal{arrived: m.now, lease: p.clock.hold(7)}
 	m.confirm(r)
 	p.renewals = append(p.renewals, r)
 }
@@ -232,7 +232,7 @@ func (m *leaseModel) answer(p *leaseMember) {
 	for _, r := range p.renewals {
 		if m.settled(p, r) {
 			if r.lease != nil {
-				p.clock.settle(m.now, r.lease)
+				p.clock.release(m.now, r.lease, true)
 			}
 			continue
 		}

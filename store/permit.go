@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/etcdserver/apply"
 	"go.etcd.io/etcd/server/v3/lease"
 )
 
@@ -39,10 +43,63 @@ func (s *Store) RequireAuth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if user == nil {
+	return s.isUser(orNobody(user))
+}
+
+// isUser refuses nobody while auth is on.
+func (s *Store) isUser(user *auth.AuthInfo) error {
+	if user.Username == "" && s.auth.IsAuthEnabled() {
 		return auth.ErrUserEmpty
 	}
 	return nil
+}
+
+// refusals are etcd's errors that say that somebody may not do something, as far as this state knows.
+var refusals = []error{
+	auth.ErrUserEmpty, auth.ErrUserNotFound, auth.ErrPermissionDenied, auth.ErrAuthOldRevision, auth.ErrInvalidAuthToken,
+}
+
+// IsRefusal reports whether an error says that a user lacks rights in this member's state. A newer state
+// may give them.
+func IsRefusal(err error) bool {
+	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
+}
+
+// MayApply refuses a request that applying would refuse in the state of now, for the rights of the user whose
+// token or certificate ctx carries. A read-only check: applying decides.
+func (s *Store) MayApply(ctx context.Context, r *pb.InternalRaftRequest) error {
+	if !s.auth.IsAuthEnabled() {
+		return nil
+	}
+	return s.permit(ctx, func(user *auth.AuthInfo) error {
+		if err := s.isUser(user); err != nil {
+			return err
+		}
+		return s.mayApply(user, r)
+	})
+}
+
+func (s *Store) mayApply(user *auth.AuthInfo, r *pb.InternalRaftRequest) error {
+	keys := func(op *pb.RequestOp) error {
+		return apply.CheckTxnAuth(s.auth, user, s.lessor, &pb.TxnRequest{Success: []*pb.RequestOp{op}})
+	}
+	switch {
+	case r.Put != nil:
+		return keys(&pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r.Put}})
+	case r.DeleteRange != nil:
+		return keys(&pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r.DeleteRange}})
+	case r.Txn != nil:
+		return apply.CheckTxnAuth(s.auth, user, s.lessor, r.Txn)
+	case r.LeaseRevoke != nil:
+		return s.leaseKeys(user, r.LeaseRevoke.ID, func(key []byte) error { return s.auth.IsPutPermitted(user, key) })
+	case r.LeaseGrant != nil, r.Alarm != nil && r.Alarm.Action == pb.AlarmRequest_GET:
+		return nil
+	case r.AuthUserGet != nil && r.AuthUserGet.Name == user.Username:
+		return nil
+	case r.AuthRoleGet != nil && s.auth.HasRole(user.Username, r.AuthRoleGet.Role):
+		return nil
+	}
+	return s.auth.IsAdminPermitted(user)
 }
 
 // RequireAdmin refuses a call of someone who is not root while auth is on.
@@ -92,6 +149,9 @@ func (s *Store) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) er
 	if err := allowed(user); err != nil {
 		return err
 	}
+	if s.outdated(user) {
+		return auth.ErrAuthOldRevision
+	}
 	err := get()
 	if damaged := s.Damaged(); damaged != nil {
 		return damaged // it may be in what was got
@@ -99,22 +159,24 @@ func (s *Store) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) er
 	if err != nil {
 		return err
 	}
-	if user.Revision != 0 && user.Revision != s.auth.Revision() {
+	if s.outdated(user) {
 		return auth.ErrAuthOldRevision
 	}
 	return nil
 }
 
+// outdated reports whether a user is known by other users and roles than there are.
+func (s *Store) outdated(user *auth.AuthInfo) bool {
+	return user.Revision != 0 && user.Revision != s.auth.Revision()
+}
+
 // leaseKeys reports whether a user may do something with every key of a lease; root may.
 func (s *Store) leaseKeys(user *auth.AuthInfo, id int64, allowed func(key []byte) error) error {
-	if !s.auth.IsAuthEnabled() {
-		return nil
-	}
-	if user.Username == "" {
-		return auth.ErrUserEmpty
+	if err := s.isUser(user); err != nil {
+		return err
 	}
 	if s.auth.IsAdminPermitted(user) == nil {
-		return nil
+		return nil // or auth is off
 	}
 	l := s.lessor.Lookup(lease.LeaseID(id))
 	if l == nil {

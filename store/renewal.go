@@ -1,0 +1,134 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/auth"
+	"go.etcd.io/etcd/server/v3/lease"
+)
+
+// ErrUnconfirmed is the answer to a renewal whose confirmation took so long that nothing can be
+// promised by it. Confirm again.
+var ErrUnconfirmed = errors.New("store: the confirmation of a renewal is too old")
+
+// Renewal is a keep-alive of somebody who may renew the lease. The lease does not end before the renewal is
+// settled, unless its end was decided before the renewal came.
+//
+// Authorization comes before timing, twice. Renew asks for the rights in the state of the moment: without
+// them nothing happens to the lease. Answer asks again, behind the caller's read barrier, because that state
+// may have been an old one. What was refused there does not extend the lease either.
+type Renewal struct {
+	s     *Store
+	user  *auth.AuthInfo
+	id    int64
+	lease *timed // that is held; nil: none is
+	// refused: the user turned out to lack the rights. The clock is told when the renewal is settled.
+	refused bool
+}
+
+// Renew begins the renewal of a lease for a user whom another member may know; nil is nobody. Errors: etcd's
+// if the user must not renew it, and then nothing happened to the lease. The caller confirms by a read barrier
+// that this member is the primary lessor, calls Answer, and in any case calls Settle.
+func (s *Store) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
+	r := &Renewal{s: s, user: user, id: id}
+	err := s.permittedAs(user, r.allowed, func() error {
+		r.hold()
+		return nil
+	})
+	if err != nil {
+		r.Settle() // the users changed meanwhile
+		return nil, err
+	}
+	return r, nil
+}
+
+// allowed reports whether a user may renew the lease.
+func (r *Renewal) allowed(user *auth.AuthInfo) error {
+	err := r.s.leaseKeys(user, r.id, func(key []byte) error { return r.s.auth.IsPutPermitted(user, key) })
+	r.refused = err != nil
+	return err
+}
+
+// hold keeps the lease from ending.
+func (r *Renewal) hold() {
+	l := r.s.lessor
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.lease == nil {
+		r.lease = l.clock.hold(r.id)
+	}
+}
+
+// Settle ends the renewal, whatever its outcome. It may be called more than once.
+func (r *Renewal) Settle() {
+	l := r.s.lessor
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.lease != nil {
+		l.clock.release(l.now(), r.lease, !r.refused)
+		r.lease = nil
+	}
+}
+
+// Answer returns for how many seconds the lease is promised to live, given that a read barrier that began
+// at began was passed. Errors: etcd's if the user must not renew it; [ErrNotPrimary], ask the primary;
+// [ErrUnconfirmed], confirm again; etcd's ErrLeaseNotFound.
+//
+// If the end of the lease was decided, it waits until the end is in force or there is another
+// primary. It also waits while a checkpoint must be taken back first.
+func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err error) {
+	for {
+		var v verdict
+		var changed <-chan struct{}
+		err := r.s.permittedAs(r.user, r.allowed, func() error {
+			ttl, v, changed, err = r.try(began)
+			return err
+		})
+		if err != nil {
+			return -1, err
+		}
+		switch v {
+		case renewDone:
+			return ttl, nil
+		case renewUnknown:
+			return -1, lease.ErrLeaseNotFound
+		case renewStale:
+			return -1, ErrUnconfirmed
+		case renewElsewhere:
+			return -1, ErrNotPrimary
+		}
+		select {
+		case <-changed:
+		case <-time.After(leaseTick):
+		case <-ctx.Done():
+			return -1, ctx.Err()
+		case <-r.s.latch.failed:
+			return -1, r.s.latch.get()
+		case <-r.s.stop:
+			return -1, ErrClosed
+		}
+	}
+}
+
+// try decides what to do with the renewal now, and has ordered what that takes.
+func (r *Renewal) try(began time.Time) (ttl int64, v verdict, changed <-chan struct{}, err error) {
+	l := r.s.lessor
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.lease == nil {
+		r.lease = l.clock.hold(r.id) // it was granted a moment ago
+	}
+	ttl, v = l.clock.answer(l.now(), began, r.id)
+	if v == renewShortened {
+		if number := l.clock.clear(l.now(), r.id); number > 0 {
+			data, err := l.checkpoint(number, []shortening{{r.id, 0}})
+			if err != nil {
+				return 0, v, nil, err
+			}
+			_ = r.s.wanted.add(data) // not accepted: it is decided again after a while
+		}
+	}
+	return ttl, v, l.changed, nil
+}
