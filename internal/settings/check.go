@@ -40,7 +40,7 @@ func (s *Settings) complete() {
 
 // check returns everything that is wrong, or nil.
 func (s *Settings) check() error {
-	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.Log.Complete())
+	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(), s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {
@@ -233,6 +233,7 @@ func (s *Settings) checkLimits() error {
 	bad(s.KeepLogBytes < 0, "--keep-log-bytes is negative")
 	bad(s.SnapshotBytes <= 0, "--snapshot-bytes must be positive")
 	bad(s.MaxTxnOps == 0, "--max-txn-ops is 0")
+	bad(s.MaxLearners < 1, "--max-learners must be positive")
 	bad(s.BcryptCost < 4 || s.BcryptCost > 31, "--bcrypt-cost must be 4 to 31")
 	bad(s.GCPercent < 10, "--gc-percent must be at least 10")
 	bad(s.MemoryLimit < 0, "--memory-limit-bytes is negative")

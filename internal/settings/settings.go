@@ -50,15 +50,30 @@ type Settings struct {
 	LogLevel, LogFormat     string
 	GCPercent               int
 	MemoryLimit             int64 // 0: half of the machine's
-	ignored                 []*pflag.Flag
+	MaxLearners             int
+	foreign                 []*foreign
+	unknown                 []string // variables that are no flags
 	configFile              string
-	ignoredText             string
 }
 
-// TLS names the files of one side's certificates.
+// TLS is one side's certificates, and whose certificates it takes.
 type TLS struct {
 	CertFile, KeyFile, TrustedCAFile string
-	ClientCertAuth                   bool
+	// DialCertFile and DialKeyFile are shown where this member connects; "": CertFile and KeyFile.
+	DialCertFile, DialKeyFile string
+	// CRLFile lists certificates that are revoked; it is read again for every connection.
+	CRLFile        string
+	ClientCertAuth bool
+	// AllowedNames are common names, AllowedHosts are host names, of which a certificate must have
+	// one; nil: any.
+	AllowedNames, AllowedHosts []string
+	*TLSVersions
+}
+
+// TLSVersions are what both sides' TLS has in common.
+type TLSVersions struct {
+	Min, Max string   // TLS1.2, TLS1.3, or "" for Go's own
+	Ciphers  []string // names of crypto/tls; nil: Go's own
 }
 
 // Enabled reports whether there is a certificate.
@@ -71,7 +86,7 @@ func (s *Settings) Flags(f *pflag.FlagSet) {
 	s.limitFlags(f)
 	s.Log.Flags(f)
 	s.processFlags(f)
-	s.ignoredFlags(f)
+	s.foreignFlags(f)
 }
 
 func (s *Settings) memberFlags(f *pflag.FlagSet) {
@@ -90,15 +105,25 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 }
 
 func (s *Settings) tlsFlags(f *pflag.FlagSet) {
+	versions := &TLSVersions{}
+	s.ClientTLS.TLSVersions, s.PeerTLS.TLSVersions = versions, versions
 	for _, side := range []struct {
-		tls          *TLS
-		prefix, what string
-	}{{&s.ClientTLS, "", "clients"}, {&s.PeerTLS, "peer-", "other members"}} {
+		tls                     *TLS
+		prefix, restricts, what string
+	}{{&s.ClientTLS, "", "client-", "clients"}, {&s.PeerTLS, "peer-", "peer-", "other members"}} {
 		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to show to "+side.what)
 		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
 		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "", "authority that must have signed the certificates of "+side.what)
 		f.BoolVar(&side.tls.ClientCertAuth, side.prefix+"client-cert-auth", false, "demand a certificate of "+side.what)
+		f.StringVar(&side.tls.CRLFile, side.restricts+"crl-file", "", "list of revoked certificates of "+side.what+" (DER), read again for every connection")
+		f.StringSliceVar(&side.tls.AllowedHosts, side.restricts+"cert-allowed-hostname", nil, "host names of which the certificates of "+side.what+" must have one")
 	}
+	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil, "common names of which the certificates of other members must have one")
+	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "", "certificate to show when connecting to other members (default --peer-cert-file)")
+	f.StringVar(&s.PeerTLS.DialKeyFile, "peer-client-key-file", "", "its key")
+	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
+	f.StringVar(&versions.Max, "tls-max-version", "", "highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")
+	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's choice)")
 }
 
 func (s *Settings) limitFlags(f *pflag.FlagSet) {
@@ -108,6 +133,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
+	f.IntVar(&s.MaxLearners, "max-learners", 1, "most members that may be learners at a time")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
 	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute, "time between comparisons of the hashes that members computed when history was compacted (0: never)")
 	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0, "time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
@@ -126,35 +152,6 @@ func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent; the variable GOGC wins")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0, "heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
-}
-
-// ignoredFlags are flags of etcd that its users have in their manifests and that have no
-// meaning here. Giving one is no error; [Settings.Ignored] tells why it does nothing.
-func (s *Settings) ignoredFlags(f *pflag.FlagSet) {
-	for name, why := range map[string]string{
-		"snapshot-count":                     "snapshots are taken by bytes of log, see --snapshot-bytes",
-		"logger":                             "there is one logger, see --log-format",
-		"log-outputs":                        "the log goes to standard error",
-		"experimental-initial-corrupt-check": "the log checks every record that it reads",
-		"strict-reconfig-check":              "unsafe changes of the membership are always refused",
-		"feature-gates":                      "there are none",
-	} {
-		f.StringVar(&s.ignoredText, name, "", why)
-		flag := f.Lookup(name)
-		flag.Hidden, flag.NoOptDefVal = true, "true"
-		s.ignored = append(s.ignored, flag)
-	}
-}
-
-// Ignored returns a line for every flag that was given and does nothing.
-func (s *Settings) Ignored() []string {
-	var out []string
-	for _, f := range s.ignored {
-		if f.Changed {
-			out = append(out, "--"+f.Name+" does nothing: "+f.Usage)
-		}
-	}
-	return out
 }
 
 // Level is the log level as a number.

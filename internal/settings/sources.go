@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,7 @@ func (s *Settings) Load(f *pflag.FlagSet, environ []string) error {
 	if err := readVariables(f, given, environ); err != nil {
 		return err
 	}
+	s.unknown = unknownVariables(f, environ)
 	s.complete()
 	return s.check()
 }
@@ -43,6 +45,14 @@ func lookup(environ []string, name string) string {
 
 // sections are the parts of etcd's file that hold flags under shorter names.
 var sections = map[string]string{"client-transport-security": "", "peer-transport-security": "peer-"}
+
+// renamed are the flags of keys in these sections whose names are not the section's prefix and the key.
+var renamed = map[string]string{
+	"client-transport-security.allowed-hostname":           "client-cert-allowed-hostname",
+	"peer-transport-security.allowed-hostname":             "peer-cert-allowed-hostname",
+	"peer-transport-security.allowed-cn":                   "peer-cert-allowed-cn",
+	"peer-transport-security.skip-client-san-verification": "peer-skip-client-san-verification",
+}
 
 func (s *Settings) readFile(f *pflag.FlagSet, given map[string]bool) error {
 	data, err := os.ReadFile(s.configFile)
@@ -60,7 +70,8 @@ func (s *Settings) readFile(f *pflag.FlagSet, given map[string]bool) error {
 		switch {
 		case isSection && isMap:
 			for k, v := range inner {
-				errs = append(errs, s.setFromFile(f, given, key+"."+k, prefix+k, v))
+				path := key + "." + k
+				errs = append(errs, s.setFromFile(f, given, path, cmp.Or(renamed[path], prefix+k), v))
 			}
 		default:
 			errs = append(errs, s.setFromFile(f, given, key, key, value))
@@ -75,8 +86,8 @@ func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, nam
 	if flag == nil || name == "config-file" || name == "help" {
 		return fmt.Errorf("%s: unknown key %q", s.configFile, key)
 	}
-	if given[name] {
-		return nil // the command line wins
+	if given[name] || value == nil {
+		return nil // the command line wins; a key without a value says nothing
 	}
 	text, err := plain(value)
 	if err == nil {
@@ -118,7 +129,7 @@ func plain(value any) (string, error) {
 func readVariables(f *pflag.FlagSet, given map[string]bool, environ []string) error {
 	var errs []error
 	f.VisitAll(func(flag *pflag.Flag) {
-		variable := "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		variable := variable(flag.Name)
 		value := lookup(environ, variable)
 		if value == "" || given[flag.Name] || flag.Name == "config-file" {
 			return

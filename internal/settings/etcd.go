@@ -1,0 +1,190 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// foreign is a flag of etcd that has no meaning here. Whoever gives it, on the command line, in the file
+// or as a variable, is told so.
+type foreign struct {
+	name   string
+	isBool bool
+	// harmless is the value that asks for what braid does anyway; "" always is.
+	harmless string
+	// refuse: the member does not start, because what the flag asks for would be missing: security,
+	// or the cluster that was meant. Otherwise it is a warning.
+	refuse bool
+	why    string
+
+	value string
+	flag  *pflag.Flag
+}
+
+// String implements pflag.Value.
+func (v *foreign) String() string { return v.value }
+
+// Set implements pflag.Value.
+func (v *foreign) Set(text string) error {
+	v.value = text
+	return nil
+}
+
+// Type implements pflag.Value.
+func (v *foreign) Type() string {
+	if v.isBool {
+		return "bool"
+	}
+	return "string"
+}
+
+// given reports whether the flag asks for something that is not there.
+func (v *foreign) given() bool { return v.flag.Changed && v.value != "" && v.value != v.harmless }
+
+const (
+	noDiscovery = "there is no discovery: give --initial-cluster, or --join"
+	noTracing   = "there is no tracing"
+	ownCommits  = "the store decides itself when it commits to the database"
+)
+
+// foreignFlags are those of etcd 3.7, and some of before that manifests still hold.
+func foreignFlags() []*foreign {
+	refused := []*foreign{
+		{name: "auto-tls", isBool: true, harmless: "false", why: "braid makes no certificates: give --cert-file and --key-file"},
+		{name: "peer-auto-tls", isBool: true, harmless: "false", why: "braid makes no certificates: give --peer-cert-file, --peer-key-file and --peer-trusted-ca-file"},
+		{name: "host-whitelist", harmless: "*", why: "braid does not look at the host that a request names: give --cert-file, so that requests need TLS"},
+		{name: "listen-client-http-urls", why: "gRPC and HTTP share --listen-client-urls"},
+		{name: "force-new-cluster", isBool: true, harmless: "false", why: "braid does not drop members by a flag"},
+		{name: "discovery", why: noDiscovery},
+		{name: "discovery-srv", why: noDiscovery},
+		{name: "discovery-token", why: noDiscovery},
+		{name: "discovery-endpoints", why: noDiscovery},
+	}
+	for _, f := range refused {
+		f.refuse = true
+	}
+	return append(refused, ignoredFlags()...)
+}
+
+func ignoredFlags() []*foreign {
+	out := []*foreign{
+		{name: "snapshot-count", why: "snapshots are taken by bytes of log, see --snapshot-bytes"},
+		{name: "snapshot-catchup-entries", why: "log is kept by bytes, see --keep-log-bytes"},
+		{name: "max-snapshots", why: "old snapshots are removed as soon as they are not needed"},
+		{name: "max-wals", why: "the log is kept by bytes, see --keep-log-bytes"},
+		{name: "wal-dir", why: "the log is in --data-dir"},
+		{name: "unsafe-no-fsync", isBool: true, harmless: "false", why: "every acknowledged write is synced"},
+		{name: "pre-vote", isBool: true, harmless: "true", why: "a candidate always asks before it disturbs a leader"},
+		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
+		{name: "strict-reconfig-check", isBool: true, harmless: "true", why: "unsafe changes of the membership are always refused"},
+		{name: "experimental-initial-corrupt-check", isBool: true, why: "the log checks every record that it reads"},
+		{name: "feature-gates", why: "there are none"},
+		{name: "v2-deprecation", why: "there is no v2"},
+		{name: "downgrade-check-time", why: "there are no downgrades"},
+
+		{name: "logger", harmless: "zap", why: "there is one logger, see --log-format"},
+		{name: "log-outputs", harmless: "stderr", why: "the log goes to standard error"},
+		{name: "enable-log-rotation", isBool: true, harmless: "false", why: "the log goes to standard error"},
+		{name: "log-rotation-config-json", why: "the log goes to standard error"},
+		{name: "warning-apply-duration", why: "metrics tell how long applying takes"},
+		{name: "warning-unary-request-duration", why: "metrics tell how long requests take"},
+		{name: "metrics", harmless: "basic", why: "there is one set of metrics"},
+		{name: "enable-pprof", isBool: true, harmless: "false", why: "profiles are not served"},
+
+		{name: "client-cert-file", why: "calls of /v3/ stay in the process and need no certificate"},
+		{name: "client-key-file", why: "calls of /v3/ stay in the process and need no certificate"},
+		{name: "peer-skip-client-san-verification", isBool: true, why: "the addresses in a member's certificate are not compared with where it connects from"},
+		{name: "self-signed-cert-validity", why: "braid makes no certificates"},
+		{name: "cors", why: "browsers get no leave to call from other sites"},
+
+		{name: "grpc-keepalive-min-time", harmless: "5s", why: "it is 5 s"},
+		{name: "grpc-keepalive-interval", harmless: "2h0m0s", why: "it is 2 h"},
+		{name: "grpc-keepalive-timeout", harmless: "20s", why: "it is 20 s"},
+		{name: "socket-reuse-port", isBool: true, harmless: "false", why: "a port is of one process"},
+		{name: "socket-reuse-address", isBool: true, harmless: "false", why: "the system's default holds"},
+		{name: "raft-read-timeout", why: "links between members have timeouts of their own"},
+		{name: "raft-write-timeout", why: "links between members have timeouts of their own"},
+		{name: "memory-mlock", isBool: true, harmless: "false", why: "memory is not locked"},
+
+		{name: "backend-bbolt-freelist-type", why: ownCommits},
+		{name: "backend-batch-interval", why: ownCommits},
+		{name: "backend-batch-limit", why: ownCommits},
+		{name: "bootstrap-defrag-threshold-megabytes", why: "defragment with braid ctl defrag"},
+		{name: "compaction-batch-limit", why: "compaction yields to writes by itself"},
+		{name: "compaction-sleep-interval", why: "compaction yields to writes by itself"},
+	}
+	for _, name := range []string{"srv-name", "fallback", "dial-timeout", "request-timeout", "keepalive-time", "keepalive-timeout", "insecure-transport",
+		"insecure-skip-tls-verify", "cert", "key", "cacert", "user", "password"} {
+		out = append(out, &foreign{name: "discovery-" + name, isBool: strings.HasPrefix(name, "insecure-"), why: noDiscovery})
+	}
+	out = append(out, &foreign{name: "enable-distributed-tracing", isBool: true, harmless: "false", why: noTracing})
+	for _, name := range []string{"address", "service-name", "instance-id", "sampling-rate"} {
+		out = append(out, &foreign{name: "distributed-tracing-" + name, why: noTracing})
+	}
+	return out
+}
+
+// foreignFlags registers the flags that have no meaning here.
+func (s *Settings) foreignFlags(f *pflag.FlagSet) {
+	s.foreign = foreignFlags()
+	for _, v := range s.foreign {
+		f.Var(v, v.name, v.why)
+		v.flag = f.Lookup(v.name)
+		v.flag.Hidden = true
+		if v.isBool {
+			v.flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// checkForeign refuses what must not be missing silently.
+func (s *Settings) checkForeign() error {
+	var wrong []string
+	for _, v := range s.foreign {
+		if v.refuse && v.given() {
+			wrong = append(wrong, fmt.Sprintf("--%s (variable %s): %s", v.name, variable(v.name), v.why))
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(wrong, "\n"))
+}
+
+// Ignored returns a line for everything that was given and does nothing, sorted.
+func (s *Settings) Ignored() []string {
+	out := slices.Clone(s.unknown)
+	for _, v := range s.foreign {
+		if v.given() && !v.refuse {
+			out = append(out, "--"+v.name+" does nothing: "+v.why)
+		}
+	}
+	if s.InitialState == StateNew && len(s.Join) > 0 {
+		out = append(out, "--join does nothing with --initial-cluster-state new")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// variable is the name of the variable that stands for a flag.
+func variable(flag string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+const variablePrefix = "ETCD_"
+
+// unknownVariables returns a line for every variable that looks like a flag and is none.
+func unknownVariables(f *pflag.FlagSet, environ []string) (out []string) {
+	known := map[string]bool{}
+	f.VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, variablePrefix) && value != "" && !known[name] {
+			out = append(out, "variable "+name+" does nothing: there is no such flag")
+		}
+	}
+	return out
+}

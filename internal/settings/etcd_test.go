@@ -1,0 +1,73 @@
+package settings
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// etcdFlags are all flags of etcd, with their defaults.
+func etcdFlags() map[string]string {
+	fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	embed.NewConfig().AddFlags(fs)
+	out := map[string]string{"initial-cluster-state": "new", "v2-deprecation": "gone", "discovery-fallback": "exit", "config-file": ""}
+	fs.VisitAll(func(f *flag.Flag) { out[f.Name] = f.DefValue })
+	return out
+}
+
+// TestEveryFlagOfEtcdIsKnown: a flag of etcd either does here what it does there, or its user is told. With
+// etcd's own default, which manifests write out, the member starts.
+func TestEveryFlagOfEtcdIsKnown(t *testing.T) {
+	for name, value := range etcdFlags() {
+		s, err := load(nil, variable(name)+"="+value)
+		require.NoError(t, err, "%s=%s", name, value)
+		require.NotContains(t, fmt.Sprint(s.Ignored()), "no such flag", name)
+	}
+}
+
+// TestWhatMustNotBeMissingIsRefused asks for it on the command line, as a variable and in the file.
+func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "braid.yaml")
+	for _, v := range foreignFlags() {
+		value := "x"
+		if v.isBool {
+			value = map[string]string{"true": "false"}[v.harmless]
+			if value == "" {
+				value = "true"
+			}
+		}
+		require.NoError(t, os.WriteFile(file, []byte(v.name+": "+value), 0o600))
+		for from, load := range map[string]func() (*Settings, error){
+			"flag":     func() (*Settings, error) { return load([]string{"--" + v.name + "=" + value}) },
+			"variable": func() (*Settings, error) { return load(nil, variable(v.name)+"="+value) },
+			"file":     func() (*Settings, error) { return load([]string{"--config-file=" + file}) },
+		} {
+			s, err := load()
+			if v.refuse {
+				require.ErrorContains(t, err, "--"+v.name+" (variable "+variable(v.name)+"): "+v.why, from)
+				continue
+			}
+			require.NoError(t, err, "%s %s", from, v.name)
+			require.Equal(t, []string{"--" + v.name + " does nothing: " + v.why}, s.Ignored(), from)
+		}
+	}
+	for _, name := range []string{"auto-tls", "peer-auto-tls", "host-whitelist", "discovery-srv", "force-new-cluster"} {
+		_, err := load(nil, variable(name)+"=true")
+		require.Error(t, err, name)
+	}
+}
+
+func TestUnknownVariablesAreNamed(t *testing.T) {
+	s, err := load(nil, "ETCD_CLIENT_CLR_FILE=x", "ETCD_EMPTY=", "OTHER=1", "ETCD_NAME=a", "ETCDCTL_API=3")
+	require.NoError(t, err)
+	require.Equal(t, "a", s.Name)
+	require.Equal(t, []string{"variable ETCD_CLIENT_CLR_FILE does nothing: there is no such flag"}, s.Ignored())
+	s, err = load([]string{"--join=http://h:1"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--join does nothing with --initial-cluster-state new"}, s.Ignored())
+}
