@@ -48,7 +48,7 @@ func (c *clusterService) MemberList(ctx context.Context, r *pb.MemberListRequest
 
 // MemberAdd implements pb.ClusterServer.
 func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
-	if err := c.s.requireAdmin(ctx); err != nil {
+	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	urls, err := types.NewURLs(r.PeerURLs)
@@ -102,7 +102,7 @@ func (c *clusterService) mayAdd(m *braid.Member) error {
 
 // MemberRemove implements pb.ClusterServer.
 func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
-	if err := c.s.requireAdmin(ctx); err != nil {
+	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	if c.find(r.ID) == nil {
@@ -119,7 +119,7 @@ func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveReq
 // member itself publishes its name and client URLs, perhaps at this moment. Whether another member
 // has the URLs is checked again where the change is ordered.
 func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
-	if err := c.s.requireAdmin(ctx); err != nil {
+	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	urls, err := types.NewURLs(r.PeerURLs)
@@ -139,7 +139,7 @@ func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateReq
 // MemberPromote implements pb.ClusterServer. Only the leader knows whether a learner has
 // caught up, so the leader decides.
 func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
-	if err := c.s.requireAdmin(ctx); err != nil {
+	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	leader := func() braid.MemberID { return c.s.self.Load().leader }

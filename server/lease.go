@@ -43,7 +43,7 @@ func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest
 
 // renew returns the time to live in seconds, 0 if there is no such lease.
 func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
-	if err := l.s.requireUser(ctx); err != nil {
+	if err := l.s.needUser(ctx); err != nil {
 		return 0, err
 	}
 	reply, err := ask(ctx, l.s, l.s.primary, askRenew, &pb.LeaseKeepAliveRequest{ID: id}, new(pb.LeaseKeepAliveResponse))
@@ -85,7 +85,7 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb
 
 // LeaseTimeToLive implements pb.LeaseServer. A lease that does not exist has TTL −1.
 func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := l.s.requireUser(ctx); err != nil {
+	if err := l.s.needUser(ctx); err != nil {
 		return nil, err
 	}
 	resp, err := ask(ctx, l.s, l.s.primary, askTimeToLive, r, new(pb.LeaseTimeToLiveResponse))

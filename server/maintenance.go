@@ -66,9 +66,9 @@ func logIndexes(st *braid.Status) (committed, applied uint64) {
 
 // Alarm implements pb.MaintenanceServer.
 func (m *maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
-	permitted := m.s.requireAdmin
+	permitted := m.s.needAdmin
 	if r.Action == pb.AlarmRequest_GET {
-		permitted = m.s.requireUser
+		permitted = m.s.needUser
 	}
 	if err := permitted(ctx); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (m *maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb
 // Defragment implements pb.MaintenanceServer. It rewrites this member's database; reads
 // and writes of this member wait meanwhile.
 func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
-	if err := m.s.requireAdminHere(ctx); err != nil {
+	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
 	m.s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -101,7 +101,7 @@ func (m *maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentReq
 
 // Hash implements pb.MaintenanceServer.
 func (m *maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResponse, error) {
-	if err := m.s.requireAdminHere(ctx); err != nil {
+	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
 	hash, revision, err := m.s.store.Hash()
@@ -113,7 +113,7 @@ func (m *maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.H
 
 // HashKV implements pb.MaintenanceServer.
 func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	if err := m.s.requireAdminHere(ctx); err != nil {
+	if err := m.s.needAdminHere(ctx); err != nil {
 		return nil, err
 	}
 	hash, err := m.s.store.HashKV(r.Revision)
@@ -131,7 +131,7 @@ const snapshotChunk = 64 << 10
 // Snapshot implements pb.MaintenanceServer: the database as it is now, then its digest.
 func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx := stream.Context()
-	if err := m.s.requireAdminHere(ctx); err != nil {
+	if err := m.s.needAdminHere(ctx); err != nil {
 		return err
 	}
 	snapshot, err := m.s.store.SnapshotForClients(ctx)
@@ -214,7 +214,7 @@ func (w *snapshotSender) flush() error {
 
 // MoveLeader implements pb.MaintenanceServer. As in etcd, only the leader can be asked.
 func (m *maintenanceService) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
-	if err := m.s.requireAdmin(ctx); err != nil {
+	if err := m.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	if !m.s.self.Load().isLeader() {
@@ -234,7 +234,7 @@ func (m *maintenanceService) MoveLeader(ctx context.Context, r *pb.MoveLeaderReq
 
 // Downgrade implements pb.MaintenanceServer.
 func (m *maintenanceService) Downgrade(ctx context.Context, _ *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
-	if err := m.s.requireAdmin(ctx); err != nil {
+	if err := m.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	return nil, status.Error(codes.Unimplemented, "braid: there is no older version to downgrade to; restore a snapshot with the version you want")

@@ -50,7 +50,7 @@ func Reshape(ctx context.Context, member grpc.ClientConnInterface, instances int
 }
 
 func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error) {
-	if err := s.requireAdmin(ctx); err != nil {
+	if err := s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
 	n := int(instances.GetValue())

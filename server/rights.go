@@ -14,9 +14,9 @@ import (
 //
 //	ordered        the state here. A refusal counts only if it stands behind a barrier, because
 //	               this member may lag behind a change of users. Applying asks again (mayPropose).
-//	cluster        an administrator, by the state behind a barrier (requireAdmin)
+//	cluster        an administrator, by the state behind a barrier (needAdmin)
 //	member alone   the same. Without a leader, by the state here, because a member that is left alone must be
-//	               able to give its data away (requireAdminHere).
+//	               able to give its data away (needAdminHere).
 //	read           the state that is read (store.Range, store.Txn, …)
 
 // mayPropose refuses a request whose user lacks the rights to it. That it passes decides nothing: users
@@ -25,8 +25,8 @@ func (s *Server) mayPropose(ctx context.Context, r *pb.InternalRaftRequest) erro
 	return s.unlessRefused(ctx, func() error { return s.store.MayApply(ctx, r) })
 }
 
-// requireUser refuses a call without a user while auth is on.
-func (s *Server) requireUser(ctx context.Context) error {
+// needUser refuses a call without a user while auth is on.
+func (s *Server) needUser(ctx context.Context) error {
 	return s.unlessRefused(ctx, func() error { return s.store.RequireAuth(ctx) })
 }
 
@@ -40,19 +40,19 @@ func (s *Server) unlessRefused(ctx context.Context, check func() error) error {
 	return toStatus(err)
 }
 
-// requireAdmin refuses a call that is about the whole cluster, unless it is an administrator's. This
+// needAdmin refuses a call that is about the whole cluster, unless it is an administrator's. This
 // member may lag behind a change of users, so the barrier comes first.
-func (s *Server) requireAdmin(ctx context.Context) error {
+func (s *Server) needAdmin(ctx context.Context) error {
 	if err := s.readable(ctx, false); err != nil {
 		return err
 	}
 	return toStatus(s.store.RequireAdmin(ctx))
 }
 
-// requireAdminHere is requireAdmin for a call about this member alone. Such calls are served without a
+// needAdminHere is needAdmin for a call about this member alone. Such calls are served without a
 // quorum, too: the last member's snapshot may be all that is left. If no leader is known after half of the
 // time for a request, the rights are those that this member knows.
-func (s *Server) requireAdminHere(ctx context.Context) error {
+func (s *Server) needAdminHere(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, s.timeout/2)
 	defer cancel()
 	if err := s.barrier.wait(within); err != nil && (ctx.Err() != nil || s.self.Load().led) {
