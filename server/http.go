@@ -53,8 +53,8 @@ func (s *Server) metricsRoutes() []route {
 func (s *Server) clientRoutes() []route {
 	routes := append(s.metricsRoutes(),
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
-		route{"GET /braid/status", s.requireUser(s.serveStatusJSON)},
-		route{"GET /{$}", s.requireUser(s.serveStatusPage)})
+		route{"GET /braid/status", s.forUsers(s.serveStatusJSON)},
+		route{"GET /{$}", s.forUsers(s.serveStatusPage)})
 	if s.gateway.mux != nil {
 		calls := http.MaxBytesHandler(s.gateway.mux, int64(2*s.cfg.MaxRequestBytes+frameOverhead)) // base64
 		routes = append(routes, route{"/v3/", calls})

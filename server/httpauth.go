@@ -19,11 +19,11 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// requireUser serves a request as MemberList is served: while auth is on, only to a user. A request
+// forUsers serves a request as MemberList is served: while auth is on, only to a user. A request
 // names its user as a call through the gateway does, with a token in Authorization, or by its
 // certificate; or with a password, as browsers do (RFC 7617). A password is compared with what this
 // member has applied, so it is of use without a majority too.
-func (s *Server) requireUser(handler http.HandlerFunc) http.Handler {
+func (s *Server) forUsers(handler http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := s.checkUser(r)
 		if err == nil {
