@@ -44,6 +44,8 @@ type (
 	Snapshot            = member.Snapshot
 	RefusedError        = member.RefusedError
 	DirError            = member.DirError
+	LogKind             = member.LogKind
+	LogKindError        = member.LogKindError
 	ExpelledError       = member.ExpelledError
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
@@ -110,7 +112,8 @@ type Node struct {
 	opt Options
 }
 
-// Open starts a member from its directory; it joins its cluster in the background. A state machine
+// Open starts a member from its directory; it joins its cluster in the background. A directory with a log of another
+// protocol, or in another order, is refused by a [*LogKindError], and nothing in it is changed. A state machine
 // that keeps its state on disk is passed as it was when the member stopped; any other one is
 // passed empty.
 func Open(o Options, sm StateMachine) (*Node, error) {
@@ -211,6 +214,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
 		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
+		Kind: o.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
 		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,

@@ -286,6 +286,26 @@ func (o *Options) settings() []replica.Setting {
 	return all
 }
 
+// logKind is what the log is, which never changes.
+func (o *Options) logKind() LogKind {
+	k := LogKind{Core: registry.Find(o.Protocol).Core.Name, Order: order.Kind(o.Order)}
+	if registry.Find(o.Protocol).Quorums != nil {
+		k.Fragments = o.CodeK
+	}
+	return k
+}
+
+// CheckDir reports why [Open] would refuse Dir because of what is in it: a [*LogKindError], a [*DirError] or a
+// [*ForgottenError]. It only reads, so that a program can ask before it changes anything beside Dir, and also where
+// Dir does not exist yet. It may be called while a member runs there.
+func (o Options) CheckDir() error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	r := o.replica(nil)
+	return r.CheckDir()
+}
+
 // quorums are those that Quorums names, once complete has seen it.
 func (o *Options) quorums() quorum.System {
 	y, _ := quorum.Parse(o.Quorums)

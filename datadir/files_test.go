@@ -302,12 +302,12 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 		{begun: "", told: fixed, refused: `not "slots 32-32`},
 	} {
 		fs := vfs.NewMem()
-		_, lock, err := Enter(fs, "d", Owner{7, 1, c.begun, ""}, counter())
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.begun}, counter())
 		require.NoError(t, err)
 		require.NoError(t, lock.Close())
 		_, err = Begin(fs, "d", 7, 1, 1) // woven or not, the format is the latest that it needs
 		require.NoError(t, err)
-		life, lock, err := Enter(fs, "d", Owner{7, 1, c.told, ""}, counter())
+		life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.told}, counter())
 		id, damaged := readIdentity(fs, "d", 7, 1)
 		require.NoError(t, damaged)
 		if c.refused != "" {

@@ -41,6 +41,9 @@ type identity struct {
 	Epochs string `json:"epochs,omitempty"`
 	// Quorums tells with which quorums the member's first life began; "": majorities.
 	Quorums string `json:"quorums,omitempty"`
+	// Kind is what the log is. A directory of an earlier version does not tell it, until a life begins that was
+	// found to fit what is there.
+	Kind member.LogKind `json:"log_kind,omitzero"`
 }
 
 // Owner is who enters a directory, and what may never differ between two lives there.
@@ -51,6 +54,10 @@ type Owner struct {
 	Epochs string
 	// Quorums tells which quorums the cluster has; "": majorities.
 	Quorums string
+	// Kind is what the log is to be; zero: that is not compared.
+	Kind member.LogKind
+	// Guess makes what finds out the kind of a directory that does not tell it; nil: any is taken.
+	Guess func() member.KindGuess
 }
 
 const majority = "majority"
@@ -79,7 +86,8 @@ const (
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
 // a new life durably. chance draws the life's mark, and the log identity of a directory that has none.
-// A directory that belongs to someone else or is in use gives a [*member.DirError].
+// A directory that belongs to someone else or is in use gives a [*member.DirError], one with a log of another
+// kind a [*member.LogKindError]. A directory that is refused stays as it was.
 func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
 	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
@@ -88,12 +96,9 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 	if err != nil {
 		return own, nil, &member.DirError{Dir: dir, Detail: fmt.Sprintf("is in use by another process (%v)", err)}
 	}
-	id, err := readIdentity(fs, dir, who.Cluster, who.Member)
-	if err == nil && id.Forgot != nil {
-		err = member.Forgotten(who.Member, id.Forgot)
-	}
+	id, err := admit(fs, dir, &who)
 	if err == nil {
-		err = errors.Join(id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
+		err = DropBallast(fs, dir)
 	}
 	if err == nil {
 		id.live(chance)
@@ -103,6 +108,31 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 		return own, nil, errors.Join(err, lock.Close())
 	}
 	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+}
+
+// Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, also while
+// a member runs there.
+func Check(fs vfs.FS, dir string, who Owner) error {
+	_, err := admit(fs, dir, &who)
+	return err
+}
+
+// admit reads the identity of a directory in which a life is to begin, and compares it with who is to live there. What
+// the first life settles is in it. Nothing is written.
+func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
+	if id, err = readIdentity(fs, dir, who.Cluster, who.Member); err != nil {
+		return id, err
+	}
+	if id.Forgot != nil {
+		return id, member.Forgotten(who.Member, id.Forgot)
+	}
+	if err := id.checkKind(fs, dir, who); err != nil {
+		return id, err // what else may differ follows from it
+	}
+	if !who.Kind.IsZero() {
+		id.Kind = who.Kind
+	}
+	return id, errors.Join(id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }
 
 // fix notes the settings of the epochs in a new directory, and compares them in any other one. With other settings

@@ -38,6 +38,9 @@ type Config struct {
 	Epochs string
 	// Quorums tells which quorums the cluster has; "": majorities.
 	Quorums string
+	// Kind is what the log is; zero: that is not compared. Guess finds it out where the directory does not tell it.
+	Kind  member.LogKind
+	Guess func() member.KindGuess
 	// LogSegment and BodySegment are how many bytes these files have.
 	LogSegment, BodySegment int64
 }
@@ -63,14 +66,25 @@ type Opened struct {
 	lock   io.Closer
 }
 
+// The parts of a directory that are directories themselves.
+const (
+	snapshotDir = "snapshots"
+	logDir      = "log"
+	bodyDir     = "bodies"
+)
+
+func (c *Config) owner() Owner {
+	return Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess}
+}
+
+// Check returns why Open would refuse the directory before it changes anything; nil: it would not, or there is none.
+func (c *Config) Check() error { return Check(c.FS, c.Dir, c.owner()) }
+
 // Open begins a life in a member's directory, and brings the state machine to the newest snapshot. The
 // order of its steps is that of every start. A state machine on disk must be as it was when the
 // member stopped. A state machine in memory must be empty.
 func Open(c Config) (*Opened, error) {
-	if err := DropBallast(c.FS, c.Dir); err != nil {
-		return nil, err
-	}
-	own, lock, err := Enter(c.FS, c.Dir, Owner{c.Cluster, c.Self, c.Epochs, c.Quorums}, c.Chance)
+	own, lock, err := Enter(c.FS, c.Dir, c.owner(), c.Chance)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +100,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
 		return err
 	}
-	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, "snapshots")); err != nil {
+	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, snapshotDir)); err != nil {
 		return err
 	}
 	if err := o.begin(c); err != nil {
@@ -95,7 +109,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
 		return err
 	}
-	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, "log"), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -105,7 +119,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if err := o.forget(); err != nil {
 		return err
 	}
-	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, "bodies"), Identity: c.Identity, SegmentBytes: c.BodySegment}
+	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, bodyDir), Identity: c.Identity, SegmentBytes: c.BodySegment}
 	o.Bodies, err = wal.OpenBodies(bodies)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 var raftCore = &Core{
 	Name:    "raft",
 	Codec:   raft.Codec,
+	Wrote:   raft.Wrote,
 	Mutants: raft.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
 }
@@ -25,7 +26,8 @@ var raftCore = &Core{
 var lcrCore = &Core{
 	Name:  "lcr",
 	Codec: raft.Codec,
-	Cells: true, Derive: always(raft.Derive),
+	Cells: true, Derive: always(raft.Derive), Section: raft.LaneSection,
+	Wrote: raft.WroteLanes, Begins: protocol.EntryGeneration,
 	Proposing: protocol.Proposing{Accepted: true, Path: raft.PathOf},
 	Mutants:   raft.LaneMutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
@@ -39,6 +41,7 @@ var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: paxos.Codec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true, Flexible: true,
+	Wrote:   paxos.Wrote,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }
@@ -48,7 +51,8 @@ var iss = &Core{
 	Name:  "iss",
 	Codec: paxos.ISSCodec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Relays: true, Flexible: true,
-	Derive:  deriveEpochs,
+	Derive: deriveEpochs, Section: epochs.SectionName,
+	Wrote:   paxos.WroteISS,
 	Mutants: paxos.ISSMutants[:],
 	New:     newISS,
 }
@@ -73,7 +77,8 @@ func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Deri
 var epaxosCore = &Core{
 	Name:  "epaxos",
 	Codec: epaxos.Codec,
-	Cells: true, Derive: always(epaxos.Derive), Hints: true, ByKey: true, Fixed: true,
+	Cells: true, Derive: always(epaxos.Derive), Section: epaxos.SectionName, Hints: true, ByKey: true, Fixed: true,
+	Wrote:     epaxos.Wrote,
 	Proposing: protocol.Proposing{Keys: true},
 	Mutants:   epaxos.Mutants[:],
 	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return epaxos.New(s, rec) },
@@ -84,6 +89,7 @@ var wpaxosCore = &Core{
 	Name:  "wpaxos",
 	Codec: paxos.Codec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
+	Wrote:   paxos.Wrote,
 	Mutants: wpaxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },
 }
@@ -97,7 +103,8 @@ func always(derive func(protocol.Config) protocol.Derived) func(protocol.EpochSe
 var slotPaxos = &Core{
 	Name:  "slotpaxos",
 	Codec: slotpaxos.Codec,
-	Cells: true, Accepted: slotpaxos.Accepted, Derive: always(slotpaxos.Derive), Hints: true,
+	Cells: true, Accepted: slotpaxos.Accepted, Derive: always(slotpaxos.Derive), Section: slotpaxos.ChainSection, Hints: true,
+	Wrote:     slotpaxos.Wrote,
 	Proposing: protocol.Proposing{Accepted: true},
 	Mutants:   slotpaxos.Mutants[:],
 	New:       func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return slotpaxos.New(s, rec) },

@@ -33,6 +33,14 @@ type Core struct {
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
 	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Wrote reports whether the core may have written a record. By that a directory that does not tell its core
+	// says what it is (see [Guess]).
+	Wrote func(*protocol.Record) bool
+	// Section is the name of the section that Derive's states have in every snapshot that stands for entries.
+	Section string
+	// Begins is the kind of an entry that every log has from its first leader on, before or right after its
+	// first commands; 0: there is none.
+	Begins protocol.EntryKind
 	// Proposing is how the core takes proposals.
 	Proposing protocol.Proposing
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack

@@ -48,6 +48,10 @@ type Options struct {
 	Epochs string
 	// Quorums tells which quorums the cluster has, which a directory keeps too.
 	Quorums string
+	// Kind is what the log is, which a directory keeps; zero: that is not compared. Guess finds it out in a directory
+	// of an earlier version.
+	Kind  member.LogKind
+	Guess func() member.KindGuess
 	// Settings must be equal on every member; they are compared when members connect.
 	Settings []Setting
 
@@ -113,6 +117,13 @@ func (o *Options) identity() []byte {
 	return b
 }
 
+// CheckDir returns why Open would refuse the member's directory before it changes anything; nil: it would not, or there
+// is none yet.
+func (o *Options) CheckDir() error {
+	c := o.directory(nil)
+	return c.Check()
+}
+
 // directory says what is opened of the member's directory.
 func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	members := o.Members
@@ -122,6 +133,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums, LogSegment: segment, BodySegment: segment,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
+		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}
 }

@@ -69,8 +69,9 @@ type Config struct {
 	Registry         *prometheus.Registry
 	NoProcessMetrics bool
 
-	// openLog is replaced by tests; default [braid.Open].
-	openLog func(braid.Options, braid.DurableStateMachine) (Log, error)
+	// openLog is replaced by tests; default [braid.Open]. checkDir reports why it would refuse what is in Node.Dir.
+	openLog  func(braid.Options, braid.DurableStateMachine) (Log, error)
+	checkDir func(braid.Options) error
 }
 
 // largeWholeBytes is the size from which on a value is large if members keep bodies whole. A body
@@ -100,7 +101,9 @@ func (c *Config) complete() error {
 	if err := c.AutoCompaction.check(); err != nil {
 		return err
 	}
+	c.checkDir = func(braid.Options) error { return nil }
 	if c.openLog == nil {
+		c.checkDir = braid.Options.CheckDir
 		c.openLog = func(o braid.Options, sm braid.DurableStateMachine) (Log, error) { return braid.Open(o, sm) }
 	}
 	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))

@@ -128,6 +128,9 @@ func (s *Server) open() error {
 	s.cfg.Store.OnFatal = s.fail
 	s.cfg.Store.Bodies, s.cfg.Store.Repairable = bodies{s}, true
 	s.cfg.Store.Reserve = s.diskNeed
+	if err := s.cfg.checkDir(s.cfg.Node); err != nil {
+		return err // before the store changes anything
+	}
 	st, err := store.Open(s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("server: open the store: %w", err)

@@ -7,13 +7,16 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/server"
 )
 
@@ -32,8 +35,8 @@ func newServeCommand() *cobra.Command {
 line does not say comes from --config-file (YAML, the flags' names as keys), then from
 variables such as ETCD_NAME. Sizes are in bytes.
 
-The data directory belongs to one member of one cluster. A member that finds its data goes on
-where it stopped, --initial-cluster is only compared, and --instances, which is what a new
+The data directory belongs to one member of one cluster, and to one protocol (raft and craft are
+one). A member that finds its data goes on where it stopped, --initial-cluster is only compared, and --instances, which is what a new
 cluster begins with, has no meaning.`,
 		Example: `  # one member alone
   braid serve --name m1
@@ -84,7 +87,7 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	}
 	member, err := server.Start(config)
 	if err != nil {
-		return fmt.Errorf("member %s: %w", s.Name, ports.Explain(err))
+		return fmt.Errorf("member %s: %w", s.Name, withProtocol(ports.Explain(err)))
 	}
 	running := len(member.Status().Instances)
 	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient,
@@ -99,6 +102,27 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	}
 	logger.Info("stopping")
 	return closeInTime(member, logger)
+}
+
+// withProtocol adds to an error about what a data directory holds the flags that open it.
+func withProtocol(err error) error {
+	var other *braid.LogKindError
+	if !errors.As(err, &other) {
+		return err
+	}
+	var flags []string
+	for _, has := range other.Has {
+		for _, p := range registry.All() {
+			if p.Core.Name == has.Core && p.Orders[0] == has.Order && (p.Quorums != nil) == (has.Fragments > 0) {
+				flags = append(flags, "--protocol "+p.Name)
+				break // the others are placements of the same log
+			}
+		}
+	}
+	if len(flags) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: start it with %s", err, strings.Join(flags, " or "))
 }
 
 func closeInTime(member *server.Server, logger *slog.Logger) error {

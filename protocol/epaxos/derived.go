@@ -10,7 +10,7 @@ type Executed struct {
 
 // The section: the vector, then what Index.AppendExecuted writes.
 const (
-	executedSection = "epaxos"
+	SectionName     = "epaxos"
 	executedVersion = 1
 )
 
@@ -40,12 +40,12 @@ func (x *Executed) Meets(e *protocol.Entry) bool { return meets(e) }
 
 // Section returns the vector and the index.
 func (x *Executed) Section() protocol.Section {
-	return protocol.Section{Name: executedSection, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
+	return protocol.Section{Name: SectionName, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
 }
 
 // Restore takes over what a section says.
 func (x *Executed) Restore(s protocol.Section) error {
-	if err := s.Expect(executedSection, executedVersion); err != nil {
+	if err := s.Expect(SectionName, executedVersion); err != nil {
 		return err
 	}
 	in := reader{b: s.Data}

@@ -9,7 +9,7 @@
 // wait.go (a recovery), graph.go (in which order decided commands are executed): these are the rules. Around them is the core:
 // epaxos.go (the state, inputs, timers), propose.go, attempt.go (what this member tries to have decided, and what it waits for), room.go
 // (how many recoveries at once), answer.go (messages), learn.go (execution, the log, catching up, snapshots), read.go, disk.go (what
-// is durable), note.go (how a command stands in messages and in the log), derived.go (what snapshots have), check.go (the
+// is durable), note.go (how a command stands in messages and in the log), derived.go (what snapshots have), wrote.go (which records are its own), check.go (the
 // invariants), message.go and record.go (what is sent, and what is on the disk).
 //
 // May import: protocol, protocol/slots.

@@ -99,7 +99,7 @@ func (s *laneMarks) equal(o *laneMarks) bool {
 
 // Lanes are in a snapshot under this name.
 const (
-	laneSection        = "lanes"
+	LaneSection        = "lanes"
 	laneSectionVersion = 1
 )
 
@@ -121,11 +121,11 @@ func (d *laneDerived) Section() protocol.Section {
 	for _, m := range d.marks {
 		b = appendHigh(b, m.lane, m.to)
 	}
-	return protocol.Section{Name: laneSection, Version: laneSectionVersion, Data: b}
+	return protocol.Section{Name: LaneSection, Version: laneSectionVersion, Data: b}
 }
 
 func (d *laneDerived) Restore(s protocol.Section) error {
-	if err := s.Expect(laneSection, laneSectionVersion); err != nil {
+	if err := s.Expect(LaneSection, laneSectionVersion); err != nil {
 		return err
 	}
 	wrong := &protocol.CorruptError{What: "section", Detail: fmt.Sprintf("lanes: %x", s.Data)}

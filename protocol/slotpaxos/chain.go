@@ -14,7 +14,7 @@ type Chain struct{ sum uint64 }
 
 // The chain's section. Its data is the digest, little-endian.
 const (
-	chainSection = "chain"
+	ChainSection = "chain"
 	chainVersion = 1
 )
 
@@ -39,12 +39,12 @@ func (c *Chain) Apply(e *protocol.Entry) {
 
 // Section returns the digest.
 func (c *Chain) Section() protocol.Section {
-	return protocol.Section{Name: chainSection, Version: chainVersion, Data: binary.LittleEndian.AppendUint64(nil, c.sum)}
+	return protocol.Section{Name: ChainSection, Version: chainVersion, Data: binary.LittleEndian.AppendUint64(nil, c.sum)}
 }
 
 // Restore takes over the digest of a section.
 func (c *Chain) Restore(s protocol.Section) error {
-	if err := s.Expect(chainSection, chainVersion); err != nil {
+	if err := s.Expect(ChainSection, chainVersion); err != nil {
 		return err
 	}
 	if len(s.Data) != 8 {

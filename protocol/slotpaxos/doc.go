@@ -33,6 +33,6 @@
 //	bodies.go     large values: their names, and who has them
 //	change.go     membership
 //	chain.go      a digest of the log, which snapshots carry on
-//	disk.go       what is durable
+//	disk.go       what is durable; wrote.go: which records are this protocol's
 //	check.go      the invariants; mutant.go: rules that can be broken on purpose
 package slotpaxos

@@ -11,7 +11,7 @@ import (
 
 // A history is in a snapshot under this name.
 const (
-	sectionName    = "epochs"
+	SectionName    = "epochs"
 	sectionVersion = 1
 )
 
@@ -35,7 +35,7 @@ func (h *History) Section() protocol.Section {
 	for _, id := range h.voters {
 		b = appendNumbers(b, uint64(id))
 	}
-	return protocol.Section{Name: sectionName, Version: sectionVersion, Data: b}
+	return protocol.Section{Name: SectionName, Version: sectionVersion, Data: b}
 }
 
 // equalShares is added to the number of the policy.
@@ -66,7 +66,7 @@ func bit(b bool) uint64 {
 // Restore puts the history of a section in the place of this one. It refuses one of other settings: from the
 // same log other epochs follow.
 func (h *History) Restore(s protocol.Section) error {
-	if err := s.Expect(sectionName, sectionVersion); err != nil {
+	if err := s.Expect(SectionName, sectionVersion); err != nil {
 		return err
 	}
 	rest, ok := bytes.CutPrefix(s.Data, h.set.numbers(nil))

@@ -107,7 +107,7 @@ func sections() (list []protocol.Section) {
 // from there.
 func refuses(t *testing.T, data []byte) bool {
 	h := New(small, protocol.Config{})
-	err := h.Restore(protocol.Section{Name: sectionName, Version: sectionVersion, Data: data})
+	err := h.Restore(protocol.Section{Name: SectionName, Version: sectionVersion, Data: data})
 	if err != nil {
 		require.ErrorAs(t, err, new(*protocol.SectionError))
 		require.Nil(t, h.Epoch(), "the history is what it was")
@@ -140,7 +140,7 @@ func TestRestoreRefuses(t *testing.T) {
 		other := small
 		other.MaxBan++
 		require.ErrorContains(t, New(other, protocol.Config{}).Restore(s), "settings")
-		for _, strange := range []protocol.Section{{Name: "lanes", Version: 1, Data: s.Data}, {Name: sectionName, Version: 2, Data: s.Data}} {
+		for _, strange := range []protocol.Section{{Name: "lanes", Version: 1, Data: s.Data}, {Name: SectionName, Version: 2, Data: s.Data}} {
 			require.ErrorAs(t, New(small, protocol.Config{}).Restore(strange), new(*protocol.SectionError))
 		}
 	}
