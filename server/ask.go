@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -30,6 +31,7 @@ const (
 	askCaughtUp   = 'c'
 	askHash       = 'h'
 	askKeptHash   = 'k'
+	askApplied    = 'a'
 )
 
 // askRetry is the longest pause before the member to ask is looked up again.
@@ -168,6 +170,8 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.caughtUpHere)
 	case askHash:
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashHere)
+	case askApplied:
+		return serveProto(ctx, user, body, new(wrapperspb.UInt64Value), s.appliedHere)
 	case askKeptHash:
 		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.keptHashHere)
 	}

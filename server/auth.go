@@ -50,14 +50,52 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 	}
 }
 
-// AuthEnable implements pb.AuthServer.
+// AuthEnable implements pb.AuthServer. Where puts are answered before they are applied, it is acknowledged
+// when all of them that nobody may make any more are dealt with; see early.go. If that fails, authentication
+// is on all the same.
 func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
-	resp, err := propose[*pb.AuthEnableResponse](ctx, a.s, &pb.InternalRaftRequest{AuthEnable: r})
-	if err != nil {
+	request := &pb.InternalRaftRequest{AuthEnable: r}
+	if err := a.s.mayPropose(ctx, request); err != nil {
 		return nil, err
 	}
-	resp.Header = a.s.fill(resp.Header)
-	return resp, nil
+	e, err := a.s.store.Encode(ctx, request)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	result, err := a.s.order(ctx, &e, braid.ProposeOptions{})
+	if err == nil {
+		err = result.Err
+	}
+	if err == nil && a.s.log.AnswersEarly() {
+		err = a.close(ctx, result.AuthRevision)
+	}
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.AuthEnableResponse{Header: a.s.header(a.s.store.Revision())}, nil
+}
+
+// close does what is left of AuthEnable, also if its client waits no more.
+func (a *authService) close(ctx context.Context, revision uint64) error {
+	closed := make(chan error, 1)
+	a.s.background.Go(func() {
+		within, cancel := context.WithTimeout(context.Background(), a.s.fresh.limit+2*a.s.timeout)
+		defer cancel()
+		go func() {
+			select {
+			case <-a.s.stopping:
+				cancel()
+			case <-within.Done():
+			}
+		}()
+		closed <- a.s.closeEarly(within, a.s.store.Applied(), revision)
+	})
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // AuthDisable implements pb.AuthServer.

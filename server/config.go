@@ -69,6 +69,8 @@ type Config struct {
 	Registry         *prometheus.Registry
 	NoProcessMetrics bool
 
+	// earlyFor is shortened by tests; default [earlyFor].
+	earlyFor time.Duration
 	// openLog is replaced by tests; default [braid.Open]. checkDir reports why it would refuse what is in Node.Dir.
 	openLog  func(braid.Options, braid.DurableStateMachine) (Log, error)
 	checkDir func(braid.Options) error

@@ -5,7 +5,7 @@
 // by store/ (machine.go is the joint between the two) and answered with the result that this
 // member computed. Reads wait for a read barrier that many of them share (barrier.go) and then
 // read locally. rights.go says where a user's rights are asked, and by which state. What a client asks for beside etcd's API stands in the metadata of its call: lanes for its
-// puts, tokens and barriers (lanes.go). What only one member knows, for example the remaining time of a lease, is asked
+// puts, tokens and barriers (lanes.go; early.go says which puts are answered before they are applied). What only one member knows, for example the remaining time of a lease, is asked
 // over the link between members (ask.go).
 //
 // How to read it: server.go (start and stop), log.go (what it needs of the log), then a

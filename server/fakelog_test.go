@@ -35,6 +35,11 @@ type fakeLog struct {
 	barrier error
 	// held, if set, holds read barriers up until it is closed.
 	held chan struct{}
+	// silent: other members do not answer.
+	silent bool
+	// early: commands in braid.ModeAccepted are answered at once, and wait in lane for a barrier over lanes.
+	early bool
+	lane  [][]byte
 	// behind, if set, is what this member lacks: a read barrier applies it first, and only once.
 	behind []byte
 	// stuck: proposals are taken and never answered.
@@ -256,6 +261,9 @@ func (l *fakeLog) Reshape(_ context.Context, instances int) error {
 
 // Ask has a second member answer that is this one: enough to go through the encoding.
 func (l *fakeLog) Ask(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
+	if l.silent {
+		return nil, braid.ErrReadTimeout
+	}
 	return l.options.Answer(ctx, l.options.Self, request)
 }
 
@@ -319,15 +327,43 @@ func (l *fakeLog) ProposeWith(ctx context.Context, command, _ []byte, _ braid.Pr
 	return l.Propose(ctx, command)
 }
 
-func (l *fakeLog) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions, done func(any, error)) error {
+func (l *fakeLog) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(any, error)) error {
+	l.mu.Lock()
+	if l.early && o.Mode == braid.ModeAccepted {
+		l.lane = append(l.lane, append([]byte(nil), command...))
+		l.mu.Unlock()
+		done(&braid.Accepted{}, nil)
+		return nil
+	}
+	l.mu.Unlock()
 	return l.ProposeBodyAsync(command, body, done)
 }
 
-func (l *fakeLog) AnswersEarly() bool { return false }
+func (l *fakeLog) AnswersEarly() bool { return l.early }
 
+// Read knows no tokens, but that of all lanes: that their commands are applied.
 func (l *fakeLog) Read(ctx context.Context, o braid.ReadOptions) error {
+	if o.Barrier || len(o.After) > 0 {
+		if err := l.drain(ctx); err != nil {
+			return err
+		}
+	}
 	if o.Local {
 		return nil
 	}
 	return l.ReadBarrier(ctx)
+}
+
+// drain orders what waits in the lane.
+func (l *fakeLog) drain(ctx context.Context) error {
+	l.mu.Lock()
+	lane := l.lane
+	l.lane = nil
+	l.mu.Unlock()
+	for _, command := range lane {
+		if _, err := l.Propose(ctx, command); err != nil {
+			return err
+		}
+	}
+	return nil
 }

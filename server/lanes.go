@@ -124,7 +124,10 @@ func (s *Server) putAs(ctx context.Context, r *pb.PutRequest, mode putMode) (res
 // putAccepted carries out a put that is answered as soon as it is certain to take effect. It has no
 // token if it was applied before that was known.
 func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.PutResponse, token string, err error) {
-	e, err := s.store.EncodeAccepted(ctx, r)
+	if err := s.fresh.ensure(ctx); err != nil {
+		return nil, "", err
+	}
+	e, err := s.store.EncodeAccepted(r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -133,8 +136,7 @@ func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.Pu
 		return nil, "", err
 	}
 	if early, ok := answer.(*braid.Accepted); ok {
-		s.metrics.accepted.Add(1)
-		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, braid.FormatToken(early.Token), nil
+		return s.answerEarly(ctx, &e, early)
 	}
 	result, err := resultOf(answer)
 	if err == nil {

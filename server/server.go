@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Server struct {
 	store   *store.Store
 	log     Log
 	barrier *barrier
+	fresh   *freshness
 	metrics *metrics
 	streams *openStreams
 
@@ -144,6 +146,7 @@ func (s *Server) open() error {
 		return err
 	}
 	s.barrier = newBarrier(s.log.ReadBarrier, s.timeout)
+	s.fresh = newFreshness(s.barrier, cmp.Or(s.cfg.earlyFor, earlyFor))
 	s.look()
 	s.kv, s.watch, s.lease = &kvService{s: s}, &watchService{s: s}, &leaseService{s: s}
 	s.cluster, s.auth, s.maintenance = &clusterService{s: s}, &authService{s: s}, &maintenanceService{s: s}

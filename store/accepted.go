@@ -2,15 +2,25 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
 // A put may be answered when it is certain to take effect, and before it does: package server says
-// when. Nobody hears then that it failed. So it is checked before it is proposed, and whatever
-// happens until it is applied, applying it asks neither for permissions nor for alarms nor for space.
+// when. Nobody hears then that it failed. So it is checked before it is proposed, and applying it asks
+// neither for alarms nor for space.
+//
+// Permissions are another matter: what was not answered early when authentication was turned on must not take
+// effect for ever. So the command says, in the auth revision of its header, of which users and roles its member
+// knew that authentication was off. After AuthEnable, package server waits until everything that was answered
+// early is in the order, and then orders a command that closes: puts from the time before it are refused from
+// there on, as those are that nobody may make. Until then they take effect. docs/lcr.md has the whole rule.
 
 // NotAcceptedError says why a put cannot be answered before it is applied. Nothing happened. It can be
 // put if the answer waits until it is applied, and later perhaps without that.
@@ -27,7 +37,8 @@ func IsBlind(r *pb.PutRequest) bool {
 
 // EncodeAccepted is Encode of a put whose command cannot fail when it is applied. If it might have to,
 // the error is a [NotAcceptedError], or etcd's ErrNoSpace.
-func (s *Store) EncodeAccepted(ctx context.Context, r *pb.PutRequest) (e Encoded, err error) {
+func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
+	revision := s.auth.Revision() // it is not newer than what the check sees
 	switch {
 	case !IsBlind(r):
 		return e, &NotAcceptedError{"it has a lease, or depends on the key"}
@@ -40,7 +51,50 @@ func (s *Store) EncodeAccepted(ctx context.Context, r *pb.PutRequest) (e Encoded
 	if err := s.CheckQuota(request); err != nil {
 		return e, err
 	}
-	return s.encodeAs(ctx, request, nil, []byte{kindAccepted})
+	// If authentication was turned on right now, the put is refused or takes effect by this revision.
+	request.Header = &pb.RequestHeader{AuthRevision: revision}
+	return s.encodeReady(request, nil, []byte{kindAccepted})
+}
+
+// AcceptsEarly reports whether puts may be answered before they are applied, as far as users are concerned.
+func (s *Store) AcceptsEarly() bool { return !s.auth.IsAuthEnabled() }
+
+// Closed reports whether accepted puts that know of an auth revision at most are refused while authentication
+// is on. Revisions of Encoded commands are in AuthRevision.
+func (s *Store) Closed(revision uint64) bool {
+	closed := s.closed.Load()
+	return closed > 0 && revision <= closed
+}
+
+// CloseCommand returns the command after which accepted puts that know of an auth revision at most are
+// refused while authentication is on. Propose it when all that may have been answered is in the order.
+func CloseCommand(revision uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kindClose}, revision)
+}
+
+// closedKey holds the auth revision up to which accepted puts are refused, in the meta bucket.
+var closedKey = []byte("braidAcceptedClosed")
+
+func (s *Store) applyClose(revision uint64) {
+	if revision <= s.closed.Load() {
+		return
+	}
+	tx := s.db.be.BatchTx()
+	tx.LockInsideApply()
+	defer tx.Unlock()
+	tx.UnsafePut(schema.Meta, closedKey, binary.BigEndian.AppendUint64(nil, revision))
+	s.closed.Store(revision)
+}
+
+func readClosed(be backend.Backend) uint64 {
+	tx := be.ReadTx()
+	tx.RLock()
+	defer tx.RUnlock()
+	_, values := tx.UnsafeRange(schema.Meta, closedKey, nil, 1)
+	if len(values) == 0 || len(values[0]) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(values[0])
 }
 
 // decodeAccepted reads the command that is to be applied without checks.
@@ -58,8 +112,11 @@ func decodeAccepted(data []byte) (c command, err error) {
 	return c, nil
 }
 
-// applyAccepted applies a put that somebody may have been told is certain.
+// applyAccepted applies a put that somebody may have been told is certain, unless it is closed.
 func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
+	if s.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
+		return &Result{Err: auth.ErrUserEmpty}
+	}
 	resp, trace, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
 	if !s.quota.Available(r.Put) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
 		s.wantNoSpaceAlarm() // the next ones are not accepted

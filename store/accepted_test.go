@@ -13,7 +13,7 @@ import (
 // accepts returns the command of a put that may be answered before it is applied.
 func (n *node) accepts(key, value string) []byte {
 	n.t.Helper()
-	e, err := n.EncodeAccepted(context.Background(), put(key, value).Put)
+	e, err := n.EncodeAccepted(put(key, value).Put)
 	require.NoError(n.t, err)
 	return e.Command
 }
@@ -36,7 +36,7 @@ func TestAcceptedPutsCannotFail(t *testing.T) {
 	before := n.accepts("auth", "2")
 	enableAuth(n)
 	var refused *NotAcceptedError
-	_, err := n.EncodeAccepted(context.Background(), put("x", "").Put)
+	_, err := n.EncodeAccepted(put("x", "").Put)
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "authentication")
 	n.applies(before)
@@ -52,13 +52,13 @@ func TestAcceptedPutsNeedNoSpace(t *testing.T) {
 	o.QuotaBytes = 1
 	n = open(t, o)
 	defer n.Close()
-	_, err := n.EncodeAccepted(context.Background(), put("c", "").Put)
+	_, err := n.EncodeAccepted(put("c", "").Put)
 	require.ErrorIs(t, err, etcderrors.ErrNoSpace)
 	n.applies(first)
 	n.raw(within(t, n.Wanted()))
 	require.Len(t, n.Alarms(), 1, "the next ones are not accepted")
 	var refused *NotAcceptedError
-	_, err = n.EncodeAccepted(context.Background(), put("c", "").Put)
+	_, err = n.EncodeAccepted(put("c", "").Put)
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "alarm")
 	n.applies(second)
@@ -69,7 +69,7 @@ func TestAcceptedPutsNeedNoSpace(t *testing.T) {
 func TestWhatCanBeAccepted(t *testing.T) {
 	b := newFakeBodies()
 	n := &large{node: open(t, largeOptions(t.TempDir(), b)), bodies: b}
-	e, err := n.EncodeAccepted(context.Background(), &pb.PutRequest{Key: []byte("a"), Value: []byte(big('a', 5000))})
+	e, err := n.EncodeAccepted(&pb.PutRequest{Key: []byte("a"), Value: []byte(big('a', 5000))})
 	require.NoError(t, err)
 	require.NotEmpty(t, e.Body)
 	require.NoError(t, n.order(e).Err)
@@ -79,7 +79,7 @@ func TestWhatCanBeAccepted(t *testing.T) {
 		{Key: []byte("a"), Lease: 7}, {Key: []byte("a"), PrevKv: true}, {Key: []byte("a"), IgnoreValue: true}, {Key: []byte("a"), IgnoreLease: true},
 	} {
 		require.False(t, IsBlind(r))
-		_, err := n.EncodeAccepted(context.Background(), r)
+		_, err := n.EncodeAccepted(r)
 		require.ErrorAs(t, err, new(*NotAcceptedError))
 		e, err := n.Encode(context.Background(), &pb.InternalRaftRequest{Put: r})
 		require.NoError(t, err)

@@ -36,6 +36,8 @@ type Result struct {
 	Physical <-chan struct{}
 	// replaced is closed when the state is not that of the command any more.
 	replaced <-chan struct{}
+	// AuthRevision, of AuthEnable, is that of the users and roles with which it took effect.
+	AuthRevision uint64
 	// Trace tells where the time went.
 	Trace *traceutil.Trace
 }
@@ -107,6 +109,9 @@ func (s *Store) applyOne(c *Command) *Result {
 		cmd.claim.position = c.Position
 		s.applyClaim(cmd.claim)
 		return &Result{}
+	case kindClose:
+		s.applyClose(cmd.number)
+		return &Result{}
 	case kindGuarded, kindNumbered:
 		if cmd.guard != s.primary.position.Load() {
 			return &Result{Err: ErrNotPrimary}
@@ -152,7 +157,11 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if errors.Is(out.Err, etcderrors.ErrNoSpace) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
 		s.wantNoSpaceAlarm() // else it may be another member's disk that is full
 	}
-	return &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
+	result := &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
+	if r.AuthEnable != nil {
+		result.AuthRevision = s.auth.Revision()
+	}
+	return result
 }
 
 // rootHeader gives the store's own requests the permissions of root.

@@ -26,7 +26,8 @@ import (
 //	large     what the request's records stand for, and what must not have changed (see
 //	          large.go), and a request
 //	accepted  a request or large command, which is a put that is applied whatever has changed
-//	          since it was encoded (see accepted.go)
+//	          since it was encoded, unless it is closed (see accepted.go)
+//	close     an auth revision (8 bytes): accepted puts of up to there are closed
 //
 // A command of no bytes does nothing.
 const (
@@ -36,6 +37,7 @@ const (
 	kindNumbered = 'n'
 	kindLarge    = 'l'
 	kindAccepted = 'a'
+	kindClose    = 'u'
 )
 
 // ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
@@ -47,7 +49,7 @@ type command struct {
 	kind    byte
 	claim   claim  // claim: member and nonce
 	guard   uint64 // guarded, numbered: position of the claim
-	number  uint64 // numbered
+	number  uint64 // numbered; close: the auth revision
 	request *pb.InternalRaftRequest
 	// accepted: the request is applied without checks.
 	accepted bool
@@ -65,6 +67,9 @@ func decode(data []byte) (c command, err error) {
 	case c.kind == kindClaim && len(data) == 16:
 		c.claim.member = binary.BigEndian.Uint64(data)
 		c.claim.nonce = binary.BigEndian.Uint64(data[8:])
+		return c, nil
+	case c.kind == kindClose && len(data) == 8:
+		c.number = binary.BigEndian.Uint64(data)
 		return c, nil
 	case c.kind == kindGuarded && len(data) >= 8:
 		c.guard, data = binary.BigEndian.Uint64(data), data[8:]
@@ -108,6 +113,8 @@ type Encoded struct {
 	Command []byte
 	// Body are the command's large values; nil if it has none. It may alias the request.
 	Body []byte
+	// AuthRevision of the users and roles by which the request was encoded; 0: of none.
+	AuthRevision uint64
 	// request is the one that the client made, if its answer has to be worked on.
 	request *pb.InternalRaftRequest
 }
@@ -140,6 +147,12 @@ func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unc
 	if err := s.complete(r); err != nil {
 		return e, err
 	}
+	return s.encodeReady(r, u, before)
+}
+
+// encodeReady is encodeAs of a request that is complete.
+func (s *Store) encodeReady(r *pb.InternalRaftRequest, u []unchanged, before []byte) (e Encoded, err error) {
+	e.AuthRevision = r.GetHeader().GetAuthRevision()
 	if r.Put != nil || r.Txn != nil {
 		if m := s.extract(r); m.changed() || len(u) > 0 {
 			e.Body, e.request = m.body(), r

@@ -107,7 +107,7 @@ func forget(path string) error {
 		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
 			return errors.New("this is no database of etcd's")
 		}
-		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, sumsKey} {
+		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, closedKey, sumsKey} {
 			if err := meta.Delete(key); err != nil {
 				return err
 			}

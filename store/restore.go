@@ -120,6 +120,7 @@ func (s *Store) replace(name string) error {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
 	}
 	s.follow(readClaim(db.be))
+	s.closed.Store(readClosed(db.be))
 	s.closing.Add(1)
 	go func() { // waits for the snapshots that are open on it
 		defer s.closing.Done()

@@ -51,6 +51,7 @@ type Store struct {
 	waiting wait.WaitTime // for positions to be applied
 
 	primary primary
+	closed  atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
 	wanted  wanted
 	// verified are large values that were read lately.
 	verified verified
@@ -148,6 +149,7 @@ func (s *Store) open() (err error) {
 		return err
 	}
 	s.follow(readClaim(s.db.be))
+	s.closed.Store(readClosed(s.db.be))
 	s.setApplied(s.db.index.ConsistentIndex())
 	s.db.hook()
 	return nil

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/auth"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/store"
+)
+
+// A put that is answered before it is applied must not fail then, and a put without a user must not take
+// effect once AuthEnable was acknowledged. Both hold by this rule (docs/lcr.md):
+//
+//  1. A member answers early only while its state is fresh: a read barrier that began no longer than earlyFor
+//     ago was passed, and authentication is off in that state. It looks when the put comes, and again before
+//     it answers.
+//  2. AuthEnable is acknowledged when (a) no member answers early any more, because each applied it or
+//     earlyFor went by; (b) then a barrier over all lanes was passed, so that whatever was answered early is in
+//     the order; (c) then the command that closes is applied. From its place on accepted puts from before
+//     are refused.
+
+// earlyFor is how old the state may be by which a member answers early. So long puts are answered early
+// without a leader, and so long AuthEnable takes if it does not reach a member.
+const earlyFor = 4 * time.Second
+
+// freshness knows how old this member's state is at most.
+type freshness struct {
+	barrier *barrier
+	limit   time.Duration
+	base    time.Time
+	// began is when the newest barrier began that was passed, since base; negative: none was.
+	began   atomic.Int64
+	looking atomic.Bool // a barrier is under way in the background
+}
+
+func newFreshness(b *barrier, limit time.Duration) *freshness {
+	f := &freshness{barrier: b, limit: limit, base: time.Now()}
+	f.began.Store(-1)
+	return f
+}
+
+// age is how old the state is at most; more than limit if that is not known.
+func (f *freshness) age() time.Duration {
+	began := f.began.Load()
+	if began < 0 {
+		return f.limit + 1
+	}
+	return time.Since(f.base) - time.Duration(began)
+}
+
+// fresh reports whether puts may be answered by this state.
+func (f *freshness) fresh() bool { return f.age() <= f.limit }
+
+// look passes a barrier.
+func (f *freshness) look(ctx context.Context) error {
+	began := int64(time.Since(f.base))
+	if err := f.barrier.wait(ctx); err != nil {
+		return err
+	}
+	for {
+		last := f.began.Load()
+		if last >= began || f.began.CompareAndSwap(last, began) {
+			return nil
+		}
+	}
+}
+
+// ensure returns when the state is fresh. It renews it in good time, so that puts seldom wait for that.
+func (f *freshness) ensure(ctx context.Context) error {
+	age := f.age()
+	if age > f.limit {
+		ctx, cancel := context.WithTimeout(ctx, f.limit/4)
+		defer cancel()
+		if err := f.look(ctx); err != nil {
+			return &store.NotAcceptedError{Detail: fmt.Sprintf("this member has reached no leader for %s, and cannot know whether authentication is on", f.limit)}
+		}
+	} else if age > f.limit/4 && f.looking.CompareAndSwap(false, true) {
+		go func() {
+			defer f.looking.Store(false)
+			_ = f.look(context.Background()) // bounded by the barrier; else the next put tries again
+		}()
+	}
+	return nil
+}
+
+// answerEarly answers a put that is certain to take effect, if it is certain that it may.
+func (s *Server) answerEarly(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
+	if s.fresh.fresh() && s.store.AcceptsEarly() {
+		s.metrics.accepted.Add(1)
+		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, braid.FormatToken(early.Token), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := s.log.Read(ctx, braid.ReadOptions{After: []braid.Token{early.Token}, Local: true})
+	if err != nil || s.store.Closed(e.AuthRevision) {
+		return nil, "", errors.Join(braid.ErrMaybeCommitted, err) // it may have been refused
+	}
+	return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, "", nil
+}
+
+// closeEarly returns when no put that knows of an auth revision at most is answered early any more, and
+// none takes effect that was not.
+func (s *Server) closeEarly(ctx context.Context, position, revision uint64) error {
+	s.awaitAuth(ctx, position)
+	if err := s.log.Read(ctx, braid.ReadOptions{Barrier: true}); err != nil {
+		return err
+	}
+	_, err := s.log.Propose(ctx, store.CloseCommand(revision))
+	return err
+}
+
+// awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A
+// twentieth more covers clocks that do not go alike.
+func (s *Server) awaitAuth(ctx context.Context, position uint64) {
+	ctx, cancel := context.WithTimeout(ctx, s.fresh.limit+s.fresh.limit/20)
+	defer cancel()
+	question, err := encodeAsk(askApplied, nil, wrapperspb.UInt64(position))
+	if err != nil {
+		<-ctx.Done() // never: the message is a number
+		return
+	}
+	var asked sync.WaitGroup
+	members := s.log.Status().Members
+	for i := range members {
+		asked.Go(func() {
+			if _, err := s.askMember(ctx, members[i].ID, question); err != nil {
+				<-ctx.Done()
+			}
+		})
+	}
+	asked.Wait()
+}
+
+// appliedHere answers another member when this one has applied everything up to a position.
+func (s *Server) appliedHere(ctx context.Context, _ *auth.AuthInfo, position *wrapperspb.UInt64Value) (*emptypb.Empty, error) {
+	return new(emptypb.Empty), s.store.WaitApplied(ctx, position.GetValue())
+}
