@@ -120,9 +120,9 @@ func (s *Server) closeEarly(ctx context.Context, position, revision uint64) erro
 }
 
 // awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A
-// twentieth more covers clocks that do not go alike.
+// tenth more covers clocks that do not go alike (docs/raft.md).
 func (s *Server) awaitAuth(ctx context.Context, position uint64) {
-	ctx, cancel := context.WithTimeout(ctx, s.fresh.limit+s.fresh.limit/20)
+	ctx, cancel := context.WithTimeout(ctx, s.fresh.limit+s.fresh.limit/10)
 	defer cancel()
 	question, err := encodeAsk(askApplied, nil, wrapperspb.UInt64(position))
 	if err != nil {
