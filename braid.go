@@ -46,6 +46,7 @@ type (
 	DirError            = member.DirError
 	LogKind             = member.LogKind
 	LogKindError        = member.LogKindError
+	StateAheadError     = member.StateAheadError
 	ExpelledError       = member.ExpelledError
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError

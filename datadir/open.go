@@ -53,9 +53,10 @@ type Opened struct {
 	Begin     order.Cursor
 	Snapshots *Snapshots
 	// Meta is of the snapshot with which the member starts. Skip is up to where the state machine has
-	// applied already.
+	// applied already. Ahead says that this is further than the log.
 	Meta      member.Meta
 	Skip      protocol.Position
+	Ahead     bool
 	Log       *wal.Log
 	Instances *member.FoundInstances
 	Bodies    *wal.Bodies
@@ -116,12 +117,31 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Instances, err = member.FindInstances(o.Log, &o.Meta); err != nil {
 		return err
 	}
+	if err := o.belongs(); err != nil {
+		return err
+	}
 	if err := o.forget(); err != nil {
 		return err
 	}
 	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, bodyDir), Identity: c.Identity, SegmentBytes: c.BodySegment}
 	o.Bodies, err = wal.OpenBodies(bodies)
 	return err
+}
+
+// belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log
+// lacks it shows when the log goes on: see [member.StateAheadError].
+func (o *Opened) belongs() error {
+	if o.config.Cells { // what is decided comes into the log later
+		return nil
+	}
+	end, ok := o.Instances.End()
+	if !ok || o.Skip <= end {
+		return nil
+	}
+	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
+		return &member.DirError{Dir: o.config.Dir, Detail: fmt.Sprintf("the log ends at position %d, but the state machine is at %d: they do not belong together", end, o.Skip)}
+	}
+	return nil
 }
 
 // forget removes what the log still knows of retired instances. That is not urgent: if it is not known

@@ -17,6 +17,8 @@ type Applied struct {
 	added   []protocol.Index
 	backlog []int             // how many entries of each wait in the order
 	configs []protocol.Config // of the instances in force; the first is the cluster's
+	// brought is the position of the state that was found at the start; 0: another state took its place.
+	brought protocol.Position
 
 	groups   ReadGroups
 	tokens   tokenReads
@@ -77,7 +79,10 @@ func NewApplied(a *Applier) *Applied {
 }
 
 func (p *Applied) note(a *Applier) {
-	p.cursor = a.Cursor()
+	p.cursor, p.brought = a.Cursor(), a.brought
+	if a.mutant == MutantStateUnchecked {
+		p.brought = 0
+	}
 	if n := len(p.cursor.Points); n != len(p.added) || p.cursor.Points[n-1].Instance != p.shape[n-1] {
 		p.shape, p.added = p.cursor.Instances(), make([]protocol.Index, n)
 		p.backlog = make([]int, n)
@@ -89,11 +94,16 @@ func (p *Applied) note(a *Applier) {
 
 // Note notes how far the applier is. It returns the groups of reads that this serves. It also
 // returns those that must be asked for anew, because the instances in force have changed since, and
-// the readers whose tokens are applied.
-func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup, told []*TokenRead) {
+// the readers whose tokens are applied. A [*StateAheadError] is final: nobody is served then.
+func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup, told []*TokenRead, err error) {
 	p.note(a)
-	ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
-	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a) })
+	if p.Doubtful() && p.groups.reached(p.shape, p.added) {
+		return nil, nil, nil, &StateAheadError{State: p.brought, Log: p.cursor.Position}
+	}
+	if !p.Doubtful() {
+		ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
+	}
+	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a) }), nil
 }
 
 // NoteConfigs notes the memberships. Those who wait for them see it.
@@ -180,7 +190,7 @@ func (p *Applied) Ask(g *ReadGroup, since protocol.Round, shape []protocol.Insta
 // ReadPoint takes in an instance's part of a group's read point. complete says that it was the
 // last part. ready says that the state serves the group; the group has ended then.
 func (p *Applied) ReadPoint(g *ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
-	return p.groups.Point(g, instance, index, p.cursor.Next.Round, p.shape, p.added)
+	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

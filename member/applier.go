@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,6 +29,8 @@ type Applier struct {
 	// skip is the position up to which a state machine on disk had applied before this life.
 	// Commands up to it only update the sessions.
 	skip protocol.Position
+	// brought is the position of the state that was found at the start; 0: another state took its place.
+	brought protocol.Position
 	// last is the position of the last command that the state machine was given; ≥ skip. In a keyed
 	// order both are 0: each group has positions of its own.
 	last protocol.Position
@@ -59,7 +62,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    Mutant // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked
+	mutant    Mutant // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked, state-unchecked
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -143,7 +146,7 @@ func (a *Applier) Machine() StateMachine { return a.sm }
 func NewApplier(sm StateMachine, meta Meta, session protocol.Session, skip protocol.Position, load Loader) *Applier {
 	a := &Applier{
 		order: order.New(meta.Cursor), sessions: NewSessions(meta.Sessions), sm: sm, load: load,
-		session: session, skip: skip, last: max(skip, meta.Command),
+		session: session, skip: skip, brought: skip, last: max(skip, meta.Command),
 	}
 	if meta.Cursor.Keyed {
 		a.groups = sm.(*Groups)
@@ -424,6 +427,14 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	if a.skip >= p.First {
 		passed = int(min(uint64(a.skip-p.First)+1, uint64(e.Count)))
 	}
+	if e.ID.Session == a.session && passed > 0 {
+		if err := a.aheadOf(p.First); err != nil {
+			if own != nil {
+				own.Fail(errors.Join(ErrMaybeCommitted, err))
+			}
+			return err
+		}
+	}
 	if own != nil && passed > 0 {
 		own.failFirst(passed, ErrResultUnknown)
 	}
@@ -599,7 +610,7 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if a.mutant != MutantForgetSections {
 		a.takeDerived(derived)
 	}
-	a.skip, a.last = meta.Command, meta.Command // the state may be ahead of the cursor
+	a.skip, a.last, a.brought = meta.Command, meta.Command, 0 // the state may be ahead of the cursor
 	a.stuck = false
 	return a.advance()
 }

@@ -85,6 +85,7 @@ func TestApplierAppliesOnceAndAnswers(t *testing.T) {
 func TestApplierSkipsWhatADiskAlreadyHolds(t *testing.T) {
 	sm := &history{}
 	a := newTestApplier(sm, Meta{}, 2, nil)
+	a.session = later
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a", "b", "c")), entryOf(2, sealed(1, "a", "b", "c"))}}))
 	require.Equal(t, []string{"3:c"}, sm.lines, "half an entry was applied before the crash; the duplicate is known")
 }
@@ -131,6 +132,7 @@ func TestApplierSnapshotCarriesSessions(t *testing.T) {
 func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	// The sender's state on disk held command 2 while its log was replayed only up to 1.
 	ahead := newTestApplier(&history{}, Meta{}, 2, nil)
+	ahead.session = later
 	require.NoError(t, ahead.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}))
 	meta := ahead.Meta()
 	require.EqualValues(t, 1, meta.Cursor.Position)
@@ -143,6 +145,39 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }
 
+// later is the session of the life after that in which a command was proposed.
+var later = protocol.Session{Member: life.Member, Incarnation: life.Incarnation + 1}
+
+// TestACommandOfThisLifeIsNotInAStateOfBefore: it stands where the state is already, so the state is of another log.
+// It is not said to have taken effect.
+func TestACommandOfThisLifeIsNotInAStateOfBefore(t *testing.T) {
+	sm := &history{}
+	a := newTestApplier(sm, Meta{}, 5, nil)
+	var told error
+	b := NewBatch(0, 0, 0)
+	b.Add([]byte("a"), func(_ any, err error) { told = err })
+	b.Seal(life, 1, 1)
+	err := a.Apply(CommittedEntries{Instance: 1, Own: []*Batch{b}, Entries: []protocol.Entry{entryOf(1, b)}})
+	require.Equal(t, &StateAheadError{State: 5, Log: 0}, err)
+	require.ErrorIs(t, told, ErrMaybeCommitted)
+	require.NotErrorIs(t, told, ErrResultUnknown)
+}
+
+// TestNobodyReadsAStateOfAnotherLog: a read point is applied, and the state that was found at the start is further.
+func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
+	a := newTestApplier(&history{}, Meta{}, 5, nil)
+	a.session = later
+	at := NewApplied(a)
+	g := &ReadGroup{Done: func(error) { t.Fatal("it is answered") }}
+	require.True(t, at.Ask(g, 0, at.Shape()))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(1, sealed(1, "a"))}}))
+	_, ready := at.ReadPoint(g, 1, 1)
+	require.False(t, ready)
+	require.True(t, at.Doubtful())
+	_, _, _, err := at.Note(a)
+	require.Equal(t, &StateAheadError{State: 5, Log: 1}, err)
+}
+
 // TestSkippedCommandsOfAnOwnBatch: commands that a state has already are not applied again. The
 // results of the commands after them are not taken for theirs.
 func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
@@ -150,6 +185,7 @@ func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
 		for skip := range 4 {
 			sm := &history{}
 			a := newTestApplier(sm, Meta{}, protocol.Position(skip), nil)
+			a.brought = 0 // the state came with a snapshot
 			b := NewBatch(0, 0, 0)
 			answers := make([]string, commands)
 			freed := 0

@@ -26,7 +26,8 @@ type ApplyWorld interface {
 
 	// Publish lets others know how far the global log is applied. PublishConfigs lets them know
 	// the memberships too. See Applied.
-	Publish(*Applier)
+	// An error is final.
+	Publish(*Applier) error
 	PublishConfigs(*Applier)
 	// Repairing says that the state is damaged and what another state must include. nil says that
 	// this is over. Useless says that a snapshot cannot take the place of the damaged state. See
@@ -156,7 +157,9 @@ func (p *Apply) follow() error {
 		p.mend()
 		return nil // what the order says is not what is applied
 	}
-	p.world.Publish(p.Applier)
+	if err := p.world.Publish(p.Applier); err != nil {
+		return err
+	}
 	err := p.maybeSnapshot()
 	if err != nil && Damaged(p.Machine()) != nil {
 		p.saving = false
@@ -205,6 +208,8 @@ func (p *Apply) show(it *ApplyItem) {
 		it.View(StateView{Err: err})
 	case p.Stuck():
 		p.world.Again(*it)
+	case p.doubtful():
+		it.View(StateView{Err: &NoStateError{"it is further than the log, which may be of another cluster"}})
 	case p.Apart():
 		p.due = true // the next one will have more
 		it.View(p.met())
@@ -373,7 +378,7 @@ func (p *Apply) replace(f ReceivedSnapshot, meta Meta, instance protocol.Instanc
 // knows nothing would leave open what was in a record that is damaged now. Where members have different logs, it waits
 // until they meet.
 func (p *Apply) maybeSnapshot() error {
-	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() {
+	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() || p.doubtful() {
 		return nil
 	}
 	if p.Apart() {

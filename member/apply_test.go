@@ -32,7 +32,7 @@ type notes struct {
 func (n *notes) Left(int, int64)                  {}
 func (n *notes) Installed()                       {}
 func (n *notes) Again(it ApplyItem)               { n.again = append(n.again, it) }
-func (n *notes) Publish(*Applier)                 {}
+func (n *notes) Publish(*Applier) error           { return nil }
 func (n *notes) PublishConfigs(*Applier)          {}
 func (n *notes) Repairing(needs *order.Cursor)    { n.needs = needs }
 func (*notes) Useless()                           {}

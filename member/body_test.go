@@ -149,7 +149,7 @@ func (l *bodyLedger) Apply(commands []Command) error {
 func TestCommandsComeWithTheirBodies(t *testing.T) {
 	sm := &bodyLedger{}
 	var given []protocol.BodyRef
-	a := NewApplier(sm, metaAt(0, 0, 0), life, 1, noLoad)
+	a := NewApplier(sm, metaAt(0, 0, 0), later, 1, noLoad)
 	a.Given = func(ref protocol.BodyRef) { given = append(given, ref) }
 	entry := func(i protocol.Index, seq uint64, body []byte) protocol.Entry {
 		b := sealed(seq, fmt.Sprintf("command %d", i))

@@ -9,6 +9,7 @@
 //     the disk is done, this member's pending proposals and reads, and their repetition.
 //   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: an instance from turn to turn;
 //     host.go: what it asks of the rest of the member.
+//   - withdraw.go: commands whose proposers wait no longer.
 //   - tokens.go: who waits until a command is applied that was accepted.
 //   - clientqueue.go: the order of the commands of a client that does not wait for answers.
 //   - keyed.go, groups.go, merge.go: groups of keys, which have no common order: where a command goes, a state
@@ -27,7 +28,8 @@
 //     have.
 //   - exchange.go, streams.go, intake.go, mending.go: which snapshots are sent to other members, which are
 //     taken of those that others offer, and whom to ask for a state if this member's is damaged.
-//   - meta.go, recover.go: what a snapshot says; what a member reads from its disk to start.
+//   - meta.go, recover.go, ahead.go: what a snapshot says; what a member reads from its disk to start; a state
+//     on disk that is further than the log.
 //   - derive.go: what cores derive from their logs, and which sections of snapshots are refused.
 //   - body.go: bodies cut for their receivers, questions about them answered from the disk.
 //   - gather.go, decode.go: a body made whole from other members' fragments, or an error.

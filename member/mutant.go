@@ -42,6 +42,7 @@ const (
 	MutantAnyGroup          Mutant = "keyed-any-group"
 	MutantSessionOfAll      Mutant = "keyed-session-of-all"
 	MutantWholeSnapshot     Mutant = "keyed-whole-snapshot"
+	MutantStateUnchecked    Mutant = "state-unchecked"
 	MutantWithdrawSent      Mutant = "withdraw-sent"
 )
 
@@ -87,6 +88,7 @@ var Mutants = [...]MutantInfo{
 	{MutantAnyGroup, "Proposals", "a group that has nothing to do takes commands of another group"},
 	{MutantSessionOfAll, "Sessions", "groups share what they remember of what took effect"},
 	{MutantWholeSnapshot, "Applier", "a snapshot takes the place of all groups, also of those in which it is behind"},
+	{MutantStateUnchecked, "Applier", "a state on disk may be further than the log, whatever the log goes on with"},
 	{MutantWithdrawSent, "Proposals", "a command is withdrawn although its batch was proposed"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

@@ -241,7 +241,7 @@ func (p *Proposals) Applied(now time.Duration, a *Applier) (fresh bool) {
 // batch is open that takes its command, it joins that.
 func (p *Proposals) letIn(now time.Duration, b *Batch) {
 	b.Born = now
-	if b.whole || b.Entry.BodySize > 0 {
+	if b.whole || b.Entry.BodySize > 0 || b.empty() {
 		p.queue.addWhole(b)
 		return
 	}

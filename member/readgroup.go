@@ -51,18 +51,23 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.In
 
 // Point takes in an instance's part of a group's read point. complete says that it was the last
 // part. ready says that the state serves the group; the group has ended then. The state has come to a
-// round, in which these instances are in force.
-func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+// round, in which these instances are in force. If it is doubtful it serves nobody.
+func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
 	}
 	s.leave(g)
-	if !g.vector.Ahead(at) && g.vector.Reached(added) && !g.vector.Void(shape) {
+	if !doubtful && !g.vector.Ahead(at) && g.vector.Reached(added) && !g.vector.Void(shape) {
 		g.ended = true
 		return true, true
 	}
 	s.waiting = append(s.waiting, g)
 	return true, false
+}
+
+// reached reports whether a group's read points are applied.
+func (s *ReadGroups) reached(shape []protocol.InstanceID, added []protocol.Index) bool {
+	return slices.ContainsFunc(s.waiting, func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
 }
 
 // Served takes out the groups that can be answered, which have ended then, and those that must be

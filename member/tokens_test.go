@@ -73,7 +73,7 @@ func (w *tokenWorld) apply(seq uint64, names ...string) (told []*TokenRead) {
 	}
 	b.Seal(life, seq, 1)
 	require.NoError(w, w.a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(w.index, b)}}))
-	_, _, told = w.at.Note(w.a)
+	_, _, told, _ = w.at.Note(w.a)
 	w.p.Applied(w.time, w.a)
 	require.NoError(w, w.p.Check())
 	require.NoError(w, w.at.Check())

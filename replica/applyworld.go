@@ -35,18 +35,22 @@ func (w applyWorld) Installed() {
 func (w applyWorld) Again(it member.ApplyItem) { w.push(it) }
 
 // Publish implements member.ApplyWorld.
-func (w applyWorld) Publish(a *member.Applier) {
+func (w applyWorld) Publish(a *member.Applier) error {
 	if w.looks.Load() { // who comes from now on makes Apply look again
 		w.looks.Store(false)
 	}
 	w.amu.Lock()
-	ready, void, told := w.known.Note(a)
+	ready, void, told, err := w.known.Note(a)
 	w.amu.Unlock()
+	if err != nil {
+		return err
+	}
 	w.answer(ready, void)
 	for _, r := range told {
 		r.Done(nil)
 	}
 	w.r.proposer.applied(a)
+	return nil
 }
 
 // PublishConfigs implements member.ApplyWorld.

@@ -79,8 +79,12 @@ func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []proto
 func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready := l.known.ReadPoint(g, instance, index)
+	doubtful := l.known.Doubtful()
 	l.noteReading()
 	l.amu.Unlock()
+	if doubtful {
+		l.look()
+	}
 	if complete {
 		l.readDone()
 	}
@@ -121,6 +125,15 @@ func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
 func (l *applyLoop) noteReading() {
 	for i, n := range l.known.Asking() {
 		l.reading[i].Store(int64(n))
+	}
+}
+
+// findOut reads until a read is answered, because a state that is further than the log may be of another one. Then
+// the member stops: see member.StateAheadError.
+func (r *Replica) findOut(ctx context.Context) {
+	pause := r.pauses()
+	defer pause.Stop()
+	for r.ReadBarrier(ctx) != nil && r.pause(ctx, pause) == nil {
 	}
 }
 

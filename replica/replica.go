@@ -93,6 +93,10 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	if o.ScrubBytesPerSecond > 0 {
 		r.spawn(r.scrub)
 	}
+	if dir.Ahead {
+		r.log.Warn("the state machine is further than the log; the member goes on if the cluster's log leads there", "state", dir.Skip)
+		r.spawn(r.findOut)
+	}
 	go r.wait()
 	return r, nil
 }

@@ -143,14 +143,17 @@ func (w applyWorld) Installed() {
 func (w applyWorld) Again(it member.ApplyItem) { w.m.push(it) }
 
 // Publish implements member.ApplyWorld.
-func (w applyWorld) Publish(a *member.Applier) {
+func (w applyWorld) Publish(a *member.Applier) error {
 	m := w.m
 	if !m.up {
-		return
+		return nil
 	}
 	m.judgeWeave()
 	m.judgeSections()
-	ready, void, told := m.progress.Note(a)
+	ready, void, told, err := m.progress.Note(a)
+	if err != nil {
+		return err
+	}
 	for _, g := range ready {
 		g.Done(nil)
 	}
@@ -161,6 +164,7 @@ func (w applyWorld) Publish(a *member.Applier) {
 	if m.proposals.Awaits() && m.proposals.Applied(m.clock(), a) {
 		m.wakeTakers()
 	}
+	return nil
 }
 
 // PublishConfigs implements member.ApplyWorld.

@@ -29,7 +29,7 @@
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
-//     members hold), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
+//     members hold), astray.go (state machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
 //     hotcopy.go (disks), reshape.go, depart.go (instances and members
 //     that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,

@@ -91,6 +91,7 @@ type Events struct {
 	Piped      int `json:"writes_proposed_without_waiting"`
 	Unproposed int `json:"writes_not_proposed_after_a_failure"`
 	Withdrawn  int `json:"writes_withdrawn"`
+	Astray     int `json:"states_of_another_log_found,omitempty"`
 
 	Skips int `json:"skips"`
 	Moved int `json:"leaders_moved"`
@@ -108,7 +109,7 @@ func (e *Events) fields() []eventField {
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
-		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed}, {"writes withdrawn", &e.Withdrawn},
+		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed}, {"writes withdrawn", &e.Withdrawn}, {"states of another log found", &e.Astray},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"disks nearly full", &e.LowDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},

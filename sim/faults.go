@@ -316,6 +316,10 @@ func (w *World) boot(m *Member) {
 		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
+	if err != nil && m.foundAstray(err) {
+		m.disk = m.disk.crash(w.rng)
+		return
+	}
 	if m.strange() && errors.As(err, new(*member.ForgottenError)) {
 		w.tracef("%s does not start: %v", m.id, err)
 		return

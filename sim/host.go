@@ -218,6 +218,9 @@ func (s *memberInstance) AskRead(g *member.ReadGroup, since protocol.Round, shap
 func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 	m := s.m
 	complete, ready := m.progress.ReadPoint(g, s.instance, index)
+	if m.progress.Doubtful() {
+		m.push(member.ApplyItem{Look: true})
+	}
 	if complete {
 		m.readDone()
 	}

@@ -98,7 +98,7 @@ func (s *stateMachine) asStateMachine() member.StateMachine {
 type durableMachine struct{ *stateMachine }
 
 // Applied implements member.DurableStateMachine.
-func (d durableMachine) Applied() protocol.Position { return d.position }
+func (d durableMachine) Applied() protocol.Position { return d.position + d.member.astray }
 
 // Sync implements member.DurableStateMachine.
 func (d durableMachine) Sync() error {

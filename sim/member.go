@@ -30,6 +30,8 @@ type Member struct {
 	// saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
 	saved *frozen
+	// astray is by how much the state machine of this life is ahead of what the log has; usually 0.
+	astray protocol.Position
 	// cellBytes is the most that the cells in its log took at any tick so far.
 	cellBytes int64
 	join      bool // not part of the first configuration
@@ -152,6 +154,7 @@ func (m *Member) fail(err error) {
 	m.w.tracef("%s stops: %v", m.id, err)
 	m.w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
+	case m.foundAstray(err):
 	case errors.Is(err, errIO):
 		m.w.events.IOErrors++
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
@@ -432,6 +435,7 @@ func (m *Member) syncTime() time.Duration {
 // start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) start() error {
 	m.life++
+	m.goesAstray()
 	machines, err := newMachines(m)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ var hints = map[string]uint64{
 	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 1484, "epaxos-meet-alone": 2,
 	"lane-drop-early": 27, "lane-ack-early": 425, "lane-same-name": 76, "lane-accept-unsynced": 300, "lane-old-generation": 261,
 	"lane-fence-uncovered": 129, "lane-rows-majority": 402, "lane-cut-unseen": 195,
-	"operation-unconfirmed": 71, "weave-session-of-instance": 458, "weave-depart-any": 102, "keep-nothing": 47,
+	"state-unchecked": 56, "operation-unconfirmed": 71, "weave-session-of-instance": 458, "weave-depart-any": 102, "keep-nothing": 47,
 	"identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
 	"wpaxos-promise-leaves-out-decided": 48, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
 	"wpaxos-any-found": 27, "wpaxos-elect-too-few": 7,

@@ -218,8 +218,8 @@ func (w *World) calmDown() []*Member {
 		if m.frozen {
 			m.thaw()
 		}
-		if m.up && m.writer.steps.Stats().Failed != nil {
-			m.crash() // nobody has noticed yet that its disk failed
+		if m.up && (m.writer.steps.Stats().Failed != nil || m.astray > 0) {
+			m.crash() // nobody has noticed yet that its disk failed, or that its state is of another log
 		}
 		w.startMember(m)
 	}

@@ -84,6 +84,8 @@ type Settings struct {
 	// message large (0: as in production).
 	PendingBytes             int64
 	InboxBytes, LargeMessage int
+	// Astray is how often a member is started with a state machine that is not of its log.
+	Astray float64
 	// Unequal: members may have settings of their own.
 	Unequal bool
 	// Resize: as a change of the membership, the operator only makes the cluster smaller and
@@ -150,6 +152,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawPipes(chance{rand.New(rand.NewPCG(seed, pipeStream))})
 	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
 	s.drawWithdrawals(chance{rand.New(rand.NewPCG(seed, withdrawStream))})
+	s.drawAstray(chance{rand.New(rand.NewPCG(seed, astrayStream))})
 	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
 	s.drawMeet(meet)
 	s.drawBrief(chance{rand.New(rand.NewPCG(seed, briefStream))})

@@ -29,6 +29,7 @@ type World struct {
 	acceptedOps []*operation
 	acceptedAt  protocol.Position
 	pipes       chance // draws what concerns clients that propose without waiting
+	astray      chance // draws which members are started with another log's state machine
 	withdrawals chance // draws which commands are withdrawn, and when
 	hops        chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
@@ -104,7 +105,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), withdrawals: newWithdrawals(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
+	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), withdrawals: newWithdrawals(set.Seed), astray: newAstray(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
 		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {

@@ -121,7 +121,10 @@ func (a *apply) Meet() {
 	}
 }
 
-func (a *apply) Publish(*member.Applier) { a.news = true }
+func (a *apply) Publish(*member.Applier) error {
+	a.news = true
+	return nil
+}
 
 func (a *apply) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
 

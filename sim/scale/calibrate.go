@@ -144,7 +144,10 @@ type idleWorld struct {
 
 func (w idleWorld) Left(int, int64) {}
 
-func (w idleWorld) Publish(a *member.Applier) { w.known.Note(a) }
+func (w idleWorld) Publish(a *member.Applier) error {
+	w.known.Note(a)
+	return nil
+}
 
 // messages measures what a byte of a message costs where it is decoded.
 func (c *Costs) messages() {
