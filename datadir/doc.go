@@ -11,5 +11,5 @@
 //   - restore.go: with which snapshot a member starts.
 //   - ballast.go: the file that takes space until a start on a full disk needs it.
 //
-// May import: member, protocol, order, wal.
+// May import: member, protocol, order, wal, internal/sys.
 package datadir

@@ -15,5 +15,5 @@
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - who.go is member.Handshakes as links and event loops use it.
 //
-// May import: member, datadir, protocol, order, wal, transport, erasure.
+// May import: member, datadir, protocol, order, wal, transport, erasure, internal/sys.
 package replica

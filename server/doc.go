@@ -13,5 +13,5 @@
 // listen.go tells gRPC from HTTP on one port; grpc.go and http.go set the two up, and httpauth.go
 // asks HTTP requests for their user.
 //
-// May import: the root package and store.
+// May import: the root package, store and internal/sys.
 package server

@@ -34,5 +34,5 @@
 // and reader.go (the way in), frame.go and handshake.go (the formats), request.go and
 // answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
 //
-// May import: nothing of braid.
+// May import: internal/sys.
 package transport

@@ -9,23 +9,33 @@ import (
 )
 
 // WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
-// the new ones, and the new ones if WriteFile had returned nil. If the disk is full it answers
-// *FullError, and the file holds the old bytes. It writes a file beside it, syncs, renames and syncs
-// the directory. Calls for one name must not overlap.
+// the new ones, and the new ones if WriteFile had returned nil. If the disk is full, or the process has
+// no descriptor left, it answers *FullError, and the file holds the old bytes. It writes a file beside
+// it, syncs, renames and syncs the directory, which it has opened before anything was changed. Calls
+// for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {
-	temp := name + tempSuffix
-	if err := writeTemp(fs, temp, data); err != nil {
-		// Best effort: the next WriteFile of this name replaces it.
-		_ = fs.Remove(temp)
-		return fmt.Errorf("wal: write %s: %w", name, noSpace(fs.PathDir(name), err, int64(len(data))))
+	temp, dir := name+tempSuffix, fs.PathDir(name)
+	names, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("wal: write %s: %w", name, noSpace(dir, err, int64(len(data))))
 	}
-	if err := fs.Rename(temp, name); err != nil {
-		return fmt.Errorf("wal: write %s: %w", name, err)
-	}
-	if err := syncDir(fs, fs.PathDir(name)); err != nil {
+	if err := errors.Join(replace(fs, temp, name, names, data), names.Close()); err != nil {
 		return fmt.Errorf("wal: write %s: %w", name, err)
 	}
 	return nil
+}
+
+// replace does what WriteFile says, with the open directory of the file.
+func replace(fs vfs.FS, temp, name string, names vfs.File, data []byte) error {
+	if err := writeTemp(fs, temp, data); err != nil {
+		// Best effort: the next WriteFile of this name replaces it.
+		_ = fs.Remove(temp)
+		return noSpace(fs.PathDir(name), err, int64(len(data)))
+	}
+	if err := fs.Rename(temp, name); err != nil {
+		return err
+	}
+	return names.Sync()
 }
 
 func writeTemp(fs vfs.FS, temp string, data []byte) error {

@@ -45,6 +45,7 @@ type Bodies struct {
 	identity     []byte
 	segmentBytes int64
 	lock         io.Closer
+	names        vfs.File // the directory, open to sync it
 
 	// mu guards what readers look at: everything below up to the blank line, and the parts
 	// of files that say so.
@@ -245,7 +246,7 @@ func (b *Bodies) closeCurrent() error {
 	if err := b.flush(); err != nil {
 		return err
 	}
-	if err := b.current.file.SyncData(); err != nil {
+	if err := syncData(b.current.file); err != nil {
 		return &FailedError{Op: "sync", Err: err}
 	}
 	if err := b.synced(); err != nil {
@@ -354,7 +355,7 @@ func (b *Bodies) Sync() error {
 		if err := b.flush(); err != nil {
 			return b.fail("write", err)
 		}
-		if err := b.current.file.SyncData(); err != nil {
+		if err := syncData(b.current.file); err != nil {
 			return b.fail("sync", err)
 		}
 		if err := b.synced(); err != nil {
@@ -527,7 +528,7 @@ func (b *Bodies) Close() error {
 		err = b.seal()
 	}
 	if err == nil && b.current != nil {
-		if err = b.current.file.SyncData(); err == nil {
+		if err = syncData(b.current.file); err == nil {
 			if err = b.synced(); err == nil {
 				err = b.marks.sync()
 			}
@@ -559,6 +560,10 @@ func (b *Bodies) closeFiles() {
 	}
 	b.files, b.free, b.current, b.closed = nil, nil, nil, true
 	b.marks.close()
+	if b.names != nil {
+		b.names.Close()
+		b.names = nil
+	}
 	if b.lock != nil {
 		b.lock.Close()
 		b.lock = nil

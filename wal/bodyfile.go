@@ -138,7 +138,7 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(b.fs, b.dir); err != nil {
+	if err := b.names.Sync(); err != nil {
 		f.file.Close()
 		return nil, &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", b.dir, err)}
 	}
@@ -162,13 +162,13 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 	from := b.path(old.seq, freeSuffix)
 	op, err := "sync", error(nil)
 	if unsynced {
-		err = syncDir(b.fs, b.dir)
+		err = b.names.Sync()
 	}
 	if err == nil {
 		op, err = "write", writeAt(old.file, header, 0)
 	}
 	if err == nil {
-		op, err = "sync", old.file.SyncData()
+		op, err = "sync", syncData(old.file)
 	}
 	if err == nil {
 		op, err = "rename", b.fs.Rename(from, b.path(seq, bodySuffix))

@@ -45,6 +45,9 @@ func (b *Bodies) open() error {
 		return &LockedError{Dir: b.dir, Err: err}
 	}
 	b.lock = lock
+	if b.names, err = b.fs.OpenDir(b.dir); err != nil {
+		return &ReadError{"open", b.dir, err}
+	}
 	mark, damage, err := readMark(b.fs, b.dir, b.identity)
 	if err != nil {
 		return err
@@ -63,7 +66,7 @@ func (b *Bodies) open() error {
 	if err := b.scanFiles(); err != nil {
 		return err
 	}
-	if err := b.marks.create(b.fs, b.dir); err != nil {
+	if err := b.marks.create(b.fs, b.dir, b.names); err != nil {
 		return err
 	}
 	b.opened = b.number
@@ -227,7 +230,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 	}
 	if closed {
 		// It may be in the machine's memory only, if but the process died.
-		if err := f.file.SyncData(); err != nil {
+		if err := syncData(f.file); err != nil {
 			return nil, &FailedError{Op: "sync", Err: err}
 		}
 		return items, nil
@@ -240,12 +243,12 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 	h.encode(record, false, f.salt)
 	h.encode(record[bodyHeadSize:], true, f.salt)
 	// What is before it must be durable first: it says so.
-	err := f.file.SyncData()
+	err := syncData(f.file)
 	if err == nil {
 		err = writeAt(f.file, record, end)
 	}
 	if err == nil {
-		err = f.file.SyncData()
+		err = syncData(f.file)
 	}
 	if err != nil {
 		return nil, &FailedError{Op: "sync", Err: err}

@@ -116,6 +116,10 @@
 // is reserved for compaction and starts. So a log without space for entries can still be compacted
 // and opened.
 //
+// A process without a descriptor for another file is treated like a full disk: nothing was done then.
+// The log keeps its directory open, so that only making a file takes a descriptor, and a log that has its
+// next file goes on without. A call that a signal interrupts is made again.
+//
 // # What it costs
 //
 // Blocks that were written before are cheap to write again; blocks of a growing or only
@@ -134,5 +138,5 @@
 // copying and its checksum, and no memory but 12 bytes of index. A cell also takes the memory of its
 // bytes, which it shares with its owner.
 //
-// May import: nothing of braid.
+// May import: internal/sys.
 package wal

@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // ErrClosed is what a closed log answers.
@@ -83,8 +85,9 @@ type ReadError struct {
 func (e *ReadError) Error() string { return fmt.Sprintf("wal: %s %s: %v", e.Op, e.File, e.Err) }
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// FullError says that the disk had no space. The log is not shut: the caller repeats the call,
-// which goes on where it stopped once there is space. Open may return it too.
+// FullError says that the disk had no space, or the process no descriptor for another file: Err tells
+// which. The log is not shut: the caller repeats the call, which goes on where it stopped once there
+// is space, or a descriptor. Open may return it too.
 type FullError struct {
 	Dir  string
 	Need int64 // bytes
@@ -92,6 +95,9 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
+	if sys.NoDescriptor(e.Err) {
+		return fmt.Sprintf("wal: no descriptor for another file in %s: %v", e.Dir, e.Err)
+	}
 	return fmt.Sprintf("wal: no space for %d bytes in %s: %v", e.Need, e.Dir, e.Err)
 }
 func (e *FullError) Unwrap() error { return e.Err }

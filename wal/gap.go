@@ -315,7 +315,7 @@ func (l *Log) mend() error {
 		if err := writeAt(s.file, h.encode(), 0); err != nil {
 			return &FailedError{Op: "write", Err: fmt.Errorf("%s: %w", l.path(s.seq, liveSuffix), err)}
 		}
-		if err := s.file.SyncData(); err != nil {
+		if err := syncData(s.file); err != nil {
 			return &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", l.path(s.seq, liveSuffix), err)}
 		}
 		l.damage = append(l.damage, s.flaw)

@@ -55,7 +55,8 @@ type Log struct {
 	identity     []byte
 	segmentBytes int64
 	lock         io.Closer
-	life         uint32 // counts Opens; seeds checksums
+	names        vfs.File // the directory, open to sync it: that must not need a descriptor later
+	life         uint32   // counts Opens; seeds checksums
 	zeros        []byte
 
 	// mu guards what ReadEntry looks at: everything below up to the blank line.
@@ -468,7 +469,7 @@ func (l *Log) Sync() error {
 			return l.fail("mark", err)
 		}
 	}
-	if err := l.current().file.SyncData(); err != nil {
+	if err := syncData(l.current().file); err != nil {
 		return l.fail("sync", err)
 	}
 	if err := l.synced(); err != nil {
@@ -502,7 +503,7 @@ func (l *Log) rotate(need int64) error {
 	if err := l.flushLocked(); err != nil {
 		return err
 	}
-	if err := old.file.SyncData(); err != nil {
+	if err := syncData(old.file); err != nil {
 		return &FailedError{Op: "sync", Err: err}
 	}
 	if err := l.synced(); err != nil {
@@ -663,7 +664,7 @@ func (l *Log) Close() error {
 		err = l.seal()
 	}
 	if err == nil {
-		if serr := l.current().file.SyncData(); serr != nil {
+		if serr := syncData(l.current().file); serr != nil {
 			err = l.fail("sync", serr)
 		}
 	}
@@ -700,6 +701,10 @@ func (l *Log) closeFiles() {
 	}
 	l.segs, l.free, l.next, l.turning, l.closed = nil, nil, nil, nil, true
 	l.marks.close()
+	if l.names != nil {
+		l.names.Close()
+		l.names = nil
+	}
 	if l.lock != nil {
 		l.lock.Close()
 		l.lock = nil

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // A mark file stands beside the segments of a log, or the files of a store of bodies, and says how
@@ -100,19 +102,19 @@ func decodeMark(b []byte, seed uint32) (m mark, ok bool) {
 	return m, true
 }
 
-// create makes the file if it is missing.
-func (m *markFile) create(fsys vfs.FS, dir string) (err error) {
+// create makes the file if it is missing. names is the open directory.
+func (m *markFile) create(fsys vfs.FS, dir string, names vfs.File) (err error) {
 	if m.file != nil {
 		return nil
 	}
 	page := make([]byte, 2*markSlotSize)
 	if m.file, err = createFile(fsys, m.path+tempSuffix, m.path, page[:markSize], int64(len(page))); err != nil {
-		if err = noSpace(dir, err, int64(len(page))); isFull(err) {
+		if err = noSpace(dir, err, int64(len(page))); isFull(err) && !sys.NoDescriptor(err) {
 			return nil // the log is the more important; the next Open tries again
 		}
 		return err
 	}
-	if err := syncDir(fsys, dir); err != nil {
+	if err := names.Sync(); err != nil {
 		return &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return nil
@@ -146,7 +148,7 @@ func (m *markFile) sync() error {
 	if m.file == nil || m.synced == m.last {
 		return nil
 	}
-	if err := m.file.SyncData(); err != nil {
+	if err := syncData(m.file); err != nil {
 		return &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", m.path, err)}
 	}
 	m.synced = m.last

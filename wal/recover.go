@@ -43,6 +43,9 @@ func (l *Log) open(o *Options) error {
 		return &LockedError{Dir: l.dir, Err: err}
 	}
 	l.lock = lock
+	if l.names, err = l.fs.OpenDir(l.dir); err != nil {
+		return &ReadError{"open", l.dir, err}
+	}
 	mark, damage, err := readMark(l.fs, l.dir, l.identity)
 	if err != nil {
 		return err
@@ -78,16 +81,16 @@ func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 		l.use(s)
 	} else {
 		s := l.current()
-		if err := s.file.SyncData(); err != nil {
+		if err := syncData(s.file); err != nil {
 			return &FailedError{Op: "sync", Err: err}
 		}
-		if err := syncDir(l.fs, l.dir); err != nil {
+		if err := l.names.Sync(); err != nil {
 			return &FailedError{Op: "sync", Err: err}
 		}
 		l.life = life
 		s.lives = append(s.lives, lifeSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
 	}
-	if err := l.marks.create(l.fs, l.dir); err != nil {
+	if err := l.marks.create(l.fs, l.dir, l.names); err != nil {
 		return err
 	}
 	l.durable = l.number

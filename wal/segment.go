@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // category tells file systems that keep count what the bytes are for.
@@ -84,7 +86,7 @@ func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(l.fs, l.dir); err != nil {
+	if err := l.names.Sync(); err != nil {
 		s.file.Close()
 		return nil, &FailedError{Op: "sync", Err: fmt.Errorf("%s: %w", l.dir, err)}
 	}
@@ -111,7 +113,7 @@ func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
 	from, to := l.path(old.seq, freeSuffix), l.path(seq, liveSuffix)
 	op, err := "write", writeAt(s.file, h.encode(), 0)
 	if err == nil {
-		op, err = "sync", s.file.SyncData()
+		op, err = "sync", syncData(s.file)
 	}
 	if err == nil {
 		op, err = "rename", l.fs.Rename(from, to)
@@ -170,7 +172,7 @@ func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vf
 
 // preallocate reserves the space; a file system that cannot is no error.
 func preallocate(f vfs.File, capacity int64) error {
-	err := f.Preallocate(0, capacity)
+	err := sys.Again(func() error { return f.Preallocate(0, capacity) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
 		return nil
 	}
@@ -178,10 +180,10 @@ func preallocate(f vfs.File, capacity int64) error {
 }
 
 // noSpace makes a *FullError of a failure to make a file or to write into one, if the disk is
-// full: nobody was told that anything is there, and it can be done again. It is not for what
-// was synced.
+// full or the process has no descriptor left: nobody was told that anything is there, and it can be
+// done again. It is not for what was synced.
 func noSpace(dir string, err error, need int64) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !sys.NoDescriptor(err) {
 		return err
 	}
 	var failed *FailedError
@@ -191,7 +193,8 @@ func noSpace(dir string, err error, need int64) error {
 	return &FullError{Dir: dir, Need: need, Err: err}
 }
 
-// spaceMissing returns err if all that it says is that the disk has no space.
+// spaceMissing returns err if all that it says is that the disk has no space, or the process no
+// descriptor.
 func spaceMissing(err error) *FullError {
 	full, _ := err.(*FullError)
 	return full
@@ -239,6 +242,9 @@ func syncDir(fs vfs.FS, dir string) error {
 	err = d.Sync()
 	return errors.Join(err, d.Close())
 }
+
+// syncData makes a file's bytes durable.
+func syncData(f vfs.File) error { return sys.Again(f.SyncData) }
 
 func writeAt(f vfs.File, b []byte, offset int64) error {
 	n, err := f.WriteAt(b, offset)
