@@ -45,6 +45,7 @@ type Status struct {
 	Commits      uint64            // entries committed in this life
 	Dropped      uint64            // messages dropped because the inbox was full
 	Snapshots    uint64            // snapshots written in this life
+	Starved      uint64            // steps beside the log that waited for a descriptor of the process
 	At           time.Time
 }
 
@@ -93,7 +94,7 @@ func (n *Node) Status() Status {
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
-		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, At: time.Now(),
+		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
 	}
 }
 

@@ -207,14 +207,18 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 	if behind {
 		return s.fs.Remove(tmp)
 	}
+	names, err := s.fs.OpenDir(s.dir) // first: no descriptor must be missing once the file has its name
+	if err != nil {
+		return err
+	}
 	s.proven.Store(nil)
 	if err = s.fs.Rename(tmp, final); err != nil {
-		return err
+		return errors.Join(err, names.Close())
 	}
 	if verify {
 		s.proven.Store(&h.Cursor.Position)
 	}
-	return syncDir(s.fs, s.dir)
+	return errors.Join(names.Sync(), names.Close())
 }
 
 // stagedFile is the name of the one snapshot that waits to be merged. A start removes it.

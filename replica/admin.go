@@ -115,6 +115,8 @@ type Status struct {
 	// Commits counts the entries committed in this life, Dropped the messages that were dropped
 	// because an inbox was full, and Snapshots the snapshots that were written.
 	Commits, Dropped, Snapshots uint64
+	// Starved counts the steps beside the log that waited because the process had no descriptor left.
+	Starved uint64
 }
 
 // Status describes the member.
@@ -138,5 +140,6 @@ func (r *Replica) Status() Status {
 		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(), Disk: r.disk.Stats(),
 		PendingBytes: r.proposer.pendingBytes(),
 		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
+		Starved: r.metrics.starved.Load(),
 	}
 }

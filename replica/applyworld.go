@@ -133,7 +133,11 @@ func (w applyWorld) Saved(at *member.Saved) { w.r.saved.Store(at) }
 // Received implements member.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
 	w.opened = w.r.now()
-	f, err := w.r.dir.Snapshots.At(protocol.Base{Index: index}, instance)
+	var f *datadir.SnapshotReader
+	err := w.r.withDescriptors("reading a snapshot", func() (err error) {
+		f, err = w.r.dir.Snapshots.At(protocol.Base{Index: index}, instance)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,11 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 // Staged implements member.ApplyWorld.
 func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 	w.opened = w.r.now()
-	f, err := w.r.dir.Snapshots.Staged()
+	var f *datadir.SnapshotReader
+	err := w.r.withDescriptors("reading a snapshot", func() (err error) {
+		f, err = w.r.dir.Snapshots.Staged()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +170,9 @@ func (w applyWorld) Merged(at *member.Meta, err error) {
 }
 
 // Prune implements member.ApplyWorld.
-func (w applyWorld) Prune(p protocol.Position) error { return w.r.dir.Snapshots.Prune(p) }
+func (w applyWorld) Prune(p protocol.Position) error {
+	return w.r.withDescriptors("removing old snapshots", func() error { return w.r.dir.Snapshots.Prune(p) })
+}
 
 // Tell implements member.ApplyWorld.
 func (w applyWorld) Tell(n member.ApplyNews) {

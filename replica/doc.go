@@ -10,6 +10,7 @@
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, admin.go and operate.go operators and other members,
+//   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots,
 //   - links.go is the way to the transport,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,

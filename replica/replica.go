@@ -62,7 +62,7 @@ type Replica struct {
 }
 
 type counters struct {
-	commits, dropped, snapshots atomic.Uint64
+	commits, dropped, snapshots, starved atomic.Uint64
 }
 
 // Open starts a member: it recovers from its directory and begins to take part. A state machine on
@@ -114,6 +114,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	}
 	r.framer = member.Framer{Load: member.LoadFrom(dir.Log), Bodies: dir.Bodies, LeftOut: r.bodies.LeftOut}
 	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
+	r.writer.Waits(r.logWaits)
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
 	r.session = dir.Session()

@@ -43,6 +43,10 @@ type Config struct {
 	// one that fits a key counts.
 	LanePrefixes []LanePrefix
 
+	// MaxConnections is how many connections clients may have at a time, on all of ListenClient
+	// together. Others wait. The default leaves some of the process's descriptors to the member: 150 or
+	// an eighth, but at most three quarters of them. A few more are for ListenMetrics.
+	MaxConnections       int
 	MaxRequestBytes      int           // of an encoded request; default 32 MiB
 	MaxTxnOps            int           // operations of a transaction; default 128
 	MaxConcurrentStreams uint32        // calls under way on a connection; default no limit
@@ -69,6 +73,7 @@ type Config struct {
 	Registry         *prometheus.Registry
 	NoProcessMetrics bool
 
+	metricsConnections int // of ListenMetrics at a time
 	// earlyFor is shortened by tests; default [earlyFor].
 	earlyFor time.Duration
 	// openLog is replaced by tests; default [braid.Open]. checkDir reports why it would refuse what is in Node.Dir.
@@ -87,6 +92,9 @@ func (c *Config) complete() error {
 	if len(c.ListenClient) == 0 {
 		return errors.New("server: no address to serve clients on")
 	}
+	clients, metrics := shareConnections()
+	c.MaxConnections = cmp.Or(c.MaxConnections, clients)
+	c.metricsConnections = metrics
 	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, math.MaxUint32)
@@ -97,7 +105,7 @@ func (c *Config) complete() error {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Node.Logger = cmp.Or(c.Node.Logger, c.Logger)
-	if c.MaxRequestBytes < 0 || c.MaxTxnOps < 0 || c.MaxLearners < 0 || c.RequestTimeout < 0 {
+	if c.MaxConnections < 0 || c.MaxRequestBytes < 0 || c.MaxTxnOps < 0 || c.MaxLearners < 0 || c.RequestTimeout < 0 {
 		return errors.New("server: limits must not be negative")
 	}
 	if err := c.AutoCompaction.check(); err != nil {

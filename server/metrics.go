@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // metrics counts what the services do. What happens once per request is a plain atomic counter
@@ -142,6 +143,7 @@ type collector struct {
 	fetched, served, corrupt, repaired, trimmed                              desc
 	scrubRounds, scrubbed, damaged, mended                                   desc
 	fsync, linkSent, linkReceived, linkDrops, linkQueue, logRecords          desc
+	logWaits, logWaiting, starved, connections, connLimit                    desc
 
 	instances instanceDescs
 }
@@ -181,6 +183,11 @@ func newCollector(s *Server) *collector {
 		received:      newDesc(counter, "grpc_server_msg_received_total", "Total number of RPC stream messages received on the server.", method...),
 		sent:          newDesc(counter, "grpc_server_msg_sent_total", "Total number of gRPC stream messages sent by the server.", method...),
 		fsync:         newDesc(counter, "etcd_disk_wal_fsync_duration_seconds", "The latency distributions of fsync called by WAL."),
+		logWaits:      newDesc(counter, "braid_log_waits_total", "How often the log began to wait because its disk had no space, or the process no descriptor."),
+		logWaiting:    newDesc(gauge, "braid_log_waiting", "1 while the log waits for space on its disk, or for a descriptor.", "for"),
+		starved:       newDesc(counter, "braid_descriptor_waits_total", "Steps beside the log that waited because the process had no descriptor."),
+		connections:   newDesc(gauge, "braid_client_connections", "Connections of clients that are open."),
+		connLimit:     newDesc(gauge, "braid_client_connections_limit", "How many connections of clients may be open; others wait."),
 		logRecords:    newDesc(counter, "braid_log_records_total", "Records made durable in the log."),
 		linkSent:      newDesc(counter, "etcd_network_peer_sent_bytes_total", "The total number of bytes sent to peers.", "To"),
 		linkReceived:  newDesc(counter, "etcd_network_peer_received_bytes_total", "The total number of bytes received from peers.", "From"),
@@ -216,6 +223,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.failed, c.slowReads, c.expired, c.accepted, c.tokens, c.healthOK, c.healthNo, c.quota, c.dbTotal, c.dbInUse, c.logBytes,
 		c.memberCount, c.commitGap, c.watchStreams, c.watchEvents, c.since, c.clients, c.started, c.handled, c.received,
 		c.sent, c.peerMatch, c.peerInflight, c.fsync, c.linkSent, c.linkReceived, c.linkDrops, c.linkQueue, c.logRecords,
+		c.logWaits, c.logWaiting, c.starved, c.connections, c.connLimit,
 		c.peerLacking, c.codeK, c.preparing, c.restriping, c.held, c.missing, c.short, c.liveBytes, c.fileBytes, c.fetched, c.served, c.corrupt,
 		c.repaired, c.trimmed, c.scrubRounds, c.scrubbed, c.damaged, c.mended,
 	} {
@@ -298,6 +306,11 @@ func (c *collector) collectLog(st *braid.Status, ch chan<- prometheus.Metric, em
 	}
 	ch <- prometheus.MustNewConstHistogram(c.fsync.Desc, count, disk.SyncTime.Seconds(), buckets)
 	emit(c.logRecords, float64(disk.Records))
+	emit(c.logWaits, float64(disk.Waits))
+	emit(c.starved, float64(st.Starved))
+	noDescriptor := disk.Full != nil && sys.NoDescriptor(disk.Full)
+	emit(c.logWaiting, truth(disk.Full != nil && !noDescriptor), "space")
+	emit(c.logWaiting, truth(noDescriptor), "descriptor")
 	for i := range st.Links.Peers {
 		p := &st.Links.Peers[i]
 		id := braid.MemberID(p.ID).String()
@@ -336,6 +349,8 @@ func (c *collector) collectStore(emit emitFunc) {
 
 func (c *collector) collectRequests(emit emitFunc) {
 	m := c.s.metrics
+	emit(c.connections, float64(c.s.clients.Open()))
+	emit(c.connLimit, float64(c.s.clients.most))
 	emit(c.pending, float64(m.pending.Load()))
 	emit(c.failed, float64(m.failed.Load()))
 	emit(c.slowReads, float64(m.slowReads.Load()))

@@ -60,6 +60,7 @@ type Server struct {
 	metricsHTTP *http.Server
 	gateway     *gateway
 	sniffers    []*sniffer
+	clients     *connLimit
 	passwords   *knownPasswords
 
 	// stopping is closed when the server begins to stop, done when it has stopped. err
@@ -88,6 +89,7 @@ func Start(cfg Config) (*Server, error) {
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
+	s.clients = newConnLimit(cfg.MaxConnections, cfg.Logger)
 	if err == nil {
 		err = s.open()
 	}
@@ -180,6 +182,8 @@ func (s *Server) diskNeed() int64 {
 
 // serve begins to accept clients.
 func (s *Server) serve() {
+	s.cfg.ListenClient = s.clients.listeners(s.cfg.ListenClient)
+	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, s.logger).listeners(s.cfg.ListenMetrics)
 	for _, l := range s.cfg.ListenClient {
 		sniff := newSniffer(s.cfg.TLS, l.Addr())
 		s.sniffers = append(s.sniffers, sniff)

@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 const (
@@ -89,6 +91,11 @@ func (s *Store) absolve() error {
 		return nil
 	}
 	dir := s.opts.Dir
+	names, err := s.openDir()
+	if err != nil {
+		return err
+	}
+	defer names.Close()
 	if err := os.Rename(filepath.Join(dir, damagedMark), filepath.Join(dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -99,7 +106,7 @@ func (s *Store) absolve() error {
 	s.damage.repaired.Store(true)
 	s.damage.err.Store(nil)
 	s.lg.Info("the damaged database was replaced", zap.String("dir", dir))
-	return syncDir(dir)
+	return names.Sync()
 }
 
 // Repaired reports whether the database was damaged and replaced since Settle was called.
@@ -232,7 +239,7 @@ var errInUse = errors.New("in use by another process")
 // lockShared keeps others from writing to the file until it is closed.
 func lockShared(f *os.File) error {
 	for deadline := time.Now().Add(openTimeout); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		err := sys.Again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) })
 		if err == nil {
 			return nil
 		}

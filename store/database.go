@@ -22,6 +22,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // term is written where etcd has Raft's term. The global log has positions and no term, but etcd
@@ -64,10 +66,13 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.Timeout = openTimeout
 	space := &fileSpace{path: path}
 	config.Hooks = spaceHooks{&sealing{Hooks: storage.NewBackendHooks(lg, index), sums: known}, space}
-	be := backend.New(config)
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: it is easier to give up
 	if err != nil {
-		return nil, errors.Join(err, be.Close())
+		return nil, err
+	}
+	be, err := openBackend(config)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	db := &database{guarded: guard(be, known, file, found), index: index, space: space}
 	db.be = db.guarded
@@ -77,6 +82,23 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 		return nil, errors.Join(err, db.be.Close())
 	}
 	return db, nil
+}
+
+// openBackend opens a database with etcd's code, which ends the store if it cannot. Where only a descriptor
+// is missing, nothing was done, and it may be tried again.
+func openBackend(config backend.BackendConfig) (be backend.Backend, err error) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		fatal, ok := r.(*FatalError)
+		if !ok || !sys.NoDescriptor(fatal) {
+			panic(r)
+		}
+		err = fatal
+	}()
+	return backend.New(config), nil
 }
 
 // prepare brings a fresh or older database to this version's layout.

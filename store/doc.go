@@ -2,8 +2,8 @@
 // roles, alarms. It is put together from etcd's own packages (go.etcd.io/etcd/server/v3),
 // so a database written here is one that etcd can read, and the other way round.
 //
-// It decides what a command does once its position is known. It imports nothing of braid and knows
-// neither members nor connections. Everything that must be equal on every member depends on the
+// It decides what a command does once its position is known. It imports nothing of braid but
+// internal/sys, and knows neither members nor connections. Everything that must be equal on every member depends on the
 // commands alone. docs/etcd.md has the rules for working with etcd's packages.
 //
 // Large values are not in the database. They leave a request before it is ordered and become the

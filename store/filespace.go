@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"go.etcd.io/etcd/server/v3/storage/backend"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // fileSpace allocates disk space before a database file grows. A full disk is fatal for the
@@ -59,7 +61,7 @@ func (r *fileSpace) expect(commands, bytes int) (commit bool) {
 }
 
 // reserve allocates what is expected and some more. An error says that the disk is full, and not
-// even what is expected has space.
+// even what is expected has space, or that the process has no descriptor to find out.
 func (r *fileSpace) reserve() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,6 +82,8 @@ func (r *fileSpace) allocate(need int64) (err error) {
 		case err == nil:
 			r.allocated = size
 			return nil
+		case sys.NoDescriptor(err): // whether there is space is not known, and will be
+			return err
 		case !isFull(err): // it cannot be told in advance here
 			r.allocated = math.MaxInt64
 			return nil
@@ -145,18 +149,26 @@ func (s *Store) awaitSpace(commands []Command) error {
 	if err := s.commitNow(db); err != nil { // perhaps nothing of what was expected came
 		return err
 	}
-	return s.whileFull("applying", db.space.reserve)
+	return s.whileShort("applying", db.space.reserve)
 }
 
-// whileFull repeats a step until the disk has space for it.
-func (s *Store) whileFull(what string, step func() error) error {
+// isShort reports whether an error says that the disk has no space, or the process no descriptor: it may
+// have later.
+func isShort(err error) bool { return isFull(err) || sys.NoDescriptor(err) }
+
+// whileShort repeats a step until the disk has space for it, and the process a descriptor.
+func (s *Store) whileShort(what string, step func() error) error {
 	for waited := false; ; waited = true {
 		err := step()
-		if !isFull(err) {
+		if !isShort(err) {
 			return err
 		}
 		if !waited {
-			s.lg.Warn("the disk is full, "+what+" waits for space", zap.Error(err))
+			lack := "space on the disk"
+			if sys.NoDescriptor(err) {
+				lack = "a descriptor of the process"
+			}
+			s.lg.Warn(what+" waits for "+lack, zap.Error(err))
 		}
 		select {
 		case <-time.After(spacePause):
@@ -170,8 +182,11 @@ func (s *Store) whileFull(what string, step func() error) error {
 
 // awaitFile waits until a file that is to hold a database has space for it.
 func (s *Store) awaitFile(f *os.File, size int64) error {
-	return s.whileFull("a snapshot", func() error {
+	return s.whileShort("a snapshot", func() error {
 		err := allocate(f.Name(), size+spaceSlack)
+		if sys.NoDescriptor(err) {
+			return err
+		}
 		if !isFull(err) {
 			return nil // there is space, or it cannot be told in advance
 		}
@@ -188,6 +203,6 @@ func (s *Store) commitNow(db *database) error {
 	})
 }
 
-// Interrupt ends waits for space on the disk: they return ErrClosed. Call it before Close if Apply
+// Interrupt ends waits for space on the disk and for descriptors: they return ErrClosed. Call it before Close if Apply
 // may still run.
 func (s *Store) Interrupt() { s.interrupt.Do(func() { close(s.interrupted) }) }

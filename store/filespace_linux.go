@@ -7,7 +7,12 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/internal/sys"
 )
+
+// fallocate is the system's; tests have signals interrupt it.
+var fallocate = unix.Fallocate
 
 // allocate gives a file blocks for so many bytes; its size stays what it is.
 func allocate(path string, size int64) error {
@@ -15,7 +20,8 @@ func allocate(path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size), f.Close())
+	err = sys.Again(func() error { return fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size) })
+	return errors.Join(err, f.Close())
 }
 
 func isFull(err error) bool {

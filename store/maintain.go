@@ -101,7 +101,8 @@ func (s *Store) Defragment(ctx context.Context) error {
 		}
 		defer s.db.space.moved()
 		err := be.Defrag()
-		return errors.Join(err, s.db.guarded.reopen(s.path()), removeLeftovers(s.opts.Dir, defragPattern))
+		reopened := s.whileShort("defragmenting", func() error { return s.db.guarded.reopen(s.path()) })
+		return errors.Join(err, reopened, removeLeftovers(s.opts.Dir, defragPattern))
 	})
 }
 

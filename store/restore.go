@@ -23,7 +23,8 @@ const restorePattern = "db.restore.*"
 
 // Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what
 // happened in between, or are told that it is compacted. The state is unchanged if the
-// stream is bad; another error is fatal. Where the disk has no space, it waits; see [Store.Interrupt].
+// stream is bad; another error is fatal. Where the disk has no space or the process no descriptor, it
+// waits; see [Store.Interrupt].
 func (s *Store) Restore(r io.Reader) error {
 	if err := s.latch.get(); err != nil {
 		return err
@@ -32,7 +33,11 @@ func (s *Store) Restore(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := inspect(name, s.opts.Dir); err != nil {
+	err = s.whileShort("a snapshot", func() error {
+		_, _, err := inspect(name, s.opts.Dir)
+		return err
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", ErrBadSnapshot, err), os.Remove(name))
 	}
 	return s.latch.guard(func() error { return s.replace(name) })
@@ -40,7 +45,11 @@ func (s *Store) Restore(r io.Reader) error {
 
 // receive writes the database of a snapshot into a file of its own, durably.
 func (s *Store) receive(r io.Reader) (name string, err error) {
-	f, err := os.CreateTemp(s.opts.Dir, restorePattern)
+	var f *os.File
+	err = s.whileShort("a snapshot", func() (err error) {
+		f, err = os.CreateTemp(s.opts.Dir, restorePattern)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("store: restore: %w", err)
 	}
@@ -98,14 +107,14 @@ func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error 
 func (s *Store) replace(name string) error {
 	s.releasing.Lock()
 	defer s.releasing.Unlock()
-	err := os.Rename(name, s.path())
-	if err == nil && !s.opts.NoSync {
-		err = syncDir(s.opts.Dir)
-	}
-	if err != nil {
+	if err := s.put(name); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
 	}
-	db, err := openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+	var db *database
+	err := s.whileShort("opening a snapshot", func() (err error) {
+		db, err = openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+		return err
+	})
 	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "open a snapshot", Cause: err})
 	}
@@ -127,6 +136,28 @@ func (s *Store) replace(name string) error {
 		_ = old.be.Close() // its file is gone already
 	}()
 	return s.latch.get()
+}
+
+// put durably gives a file the name of the database.
+func (s *Store) put(name string) error {
+	names, err := s.openDir()
+	if err != nil {
+		return err
+	}
+	defer names.Close()
+	if err := os.Rename(name, s.path()); err != nil || s.opts.NoSync {
+		return err
+	}
+	return names.Sync()
+}
+
+// openDir opens the directory to sync it. It comes before what is synced is changed.
+func (s *Store) openDir() (names *os.File, err error) {
+	err = s.whileShort("a change of files", func() (err error) {
+		names, err = os.Open(s.opts.Dir)
+		return err
+	})
+	return names, err
 }
 
 // adopt makes everything but keys and leases use a new database, and returns the old one.

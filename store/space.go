@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 const (
@@ -69,7 +71,7 @@ func (s *Store) lowSpace() bool { return s.space.isLow(s.freeSpace) }
 // freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
 func freeBytes(dir string) int64 {
 	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
+	if err := sys.Again(func() error { return unix.Statfs(dir, &fs) }); err != nil {
 		return 1 << 62
 	}
 	return int64(fs.Bavail) * int64(fs.Bsize)

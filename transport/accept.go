@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxHandshakes = 128 // connections in the handshake; past it the oldest is closed
+	maxHandshakes = 128 // connections in the handshake, or fewer: see handshakes
 	maxGuests     = 64  // members that may talk without being peers
 	maxIncoming   = 4   // snapshots from one member at a time
 )
@@ -89,8 +89,12 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 	t.serve(in)
 }
 
-// wait notes a connection whose handshake is under way. If there are more than maxHandshakes, the
-// oldest is closed, so a flood of strangers costs no more than that.
+// handshakes is how many connections may be in the handshake if the process may have so many descriptors:
+// strangers must not take what the member needs.
+func handshakes(descriptors int) int { return max(8, min(maxHandshakes, descriptors/16)) }
+
+// wait notes a connection whose handshake is under way. If there are more than there may be, the oldest
+// is closed, so a flood of strangers costs no more than that.
 func (t *Transport) wait(conn net.Conn) bool {
 	if tc, ok := conn.(*net.TCPConn); ok {
 		if err := tc.SetKeepAliveConfig(keepAlive); err != nil {
@@ -102,7 +106,7 @@ func (t *Transport) wait(conn net.Conn) bool {
 	if t.closed {
 		return false
 	}
-	if len(t.waiting) >= maxHandshakes {
+	if len(t.waiting) >= t.handshakes {
 		t.waiting[0].Close()
 		t.waiting = slices.Delete(t.waiting, 0, 1)
 	}

@@ -381,3 +381,12 @@ func TestWhoIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestFewDescriptorsAllowFewHandshakes: strangers must not take the descriptors of a process that may have few.
+func TestFewDescriptorsAllowFewHandshakes(t *testing.T) {
+	for descriptors, want := range map[int]int{16: 8, 300: 18, 1024: 64, 1 << 20: maxHandshakes} {
+		if n := handshakes(descriptors); n != want {
+			t.Errorf("%d descriptors: %d handshakes, want %d", descriptors, n, want)
+		}
+	}
+}

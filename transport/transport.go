@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/braidlog/braid/internal/sys"
 	"github.com/braidlog/braid/transport/netspec"
 )
 
@@ -102,6 +103,8 @@ type Transport struct {
 	shaper   *shaper // emulates links, or nothing
 	totals   totals
 	strange  limiter // of logs about strangers
+	// handshakes bounds waiting.
+	handshakes int
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -113,7 +116,7 @@ type Transport struct {
 	faults  map[uint64]LinkFault
 	net     netspec.Spec
 	names   map[uint64]string    // of members, this one included, as far as they are known
-	waiting []net.Conn           // in the handshake, oldest first; ≤ maxHandshakes
+	waiting []net.Conn           // in the handshake, oldest first; ≤ handshakes
 	inbound map[inKey]*inbound   // accepted
 	guests  map[uint64]*counters // of accepted members that are not peers
 }
@@ -137,6 +140,10 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 	t := &Transport{
 		opt: o, log: o.Logger, timing: tm,
 		net: o.Net, names: map[uint64]string{}, faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
+	}
+	t.handshakes = maxHandshakes
+	if n, ok := sys.Descriptors(); ok {
+		t.handshakes = handshakes(n)
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)

@@ -96,6 +96,8 @@ func TestDescriptorsAreWaitedFor(t *testing.T) {
 				s := newScarce()
 				l, b := openScarce(t, s)
 				k := &tightWork{w: NewWriter(l, b)}
+				var told []*FullError
+				k.w.Waits(func(full *FullError) { told = append(told, full) })
 				s.out.Store(&no)
 				if body == 0 {
 					k.submit(100, 0)
@@ -113,6 +115,10 @@ func TestDescriptorsAreWaitedFor(t *testing.T) {
 				require.Nil(t, k.w.Metrics().Full)
 				require.Positive(t, s.refused.Load())
 				require.NoError(t, k.w.Close())
+				require.Len(t, told, 2, "it is told that the wait begins and ends")
+				require.ErrorIs(t, told[0], no)
+				require.Nil(t, told[1])
+				require.EqualValues(t, 1, k.w.Metrics().Waits)
 				require.NoError(t, b.Close())
 				require.NoError(t, l.Close())
 

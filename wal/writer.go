@@ -20,6 +20,7 @@ type Writer struct {
 	mu    sync.Mutex
 	steps *Commits
 	stats WriterStats
+	waits func(*FullError) // see Waits
 }
 
 // LatencyBuckets is how many buckets the histogram of sync latencies has.
@@ -36,6 +37,8 @@ type WriterStats struct {
 	// SyncStart is when the sync that runs now began, including its writes; zero if none runs. It
 	// shows a stalled disk.
 	SyncStart time.Time
+	// Waits is how often the writer began to wait for space on the disk, or for a descriptor.
+	Waits uint64
 	// QueuedBytes wait until the sync that runs now has ended. PendingBytes are covered by that sync.
 	QueuedBytes int64
 }
@@ -115,6 +118,14 @@ func (w *Writer) wakeUp() {
 	}
 }
 
+// Waits has f told whenever the writer begins to wait for space on the disk, or for a descriptor, and
+// with nil when it waits no more. The writer's goroutine calls f, which must not block.
+func (w *Writer) Waits(f func(*FullError)) {
+	w.mu.Lock()
+	w.waits = f
+	w.mu.Unlock()
+}
+
 // Metrics returns the counts up to now.
 func (w *Writer) Metrics() WriterStats {
 	w.mu.Lock()
@@ -152,7 +163,9 @@ func (w *Writer) run() {
 			}
 		}
 		w.steps.Step()
-		w.account()
+		if waits, full := w.account(); waits != nil {
+			waits(full)
+		}
 		if d := w.steps.Pause(); d > 0 {
 			pause.Reset(d)
 		}
@@ -174,14 +187,21 @@ func (w *Writer) gather() (ready, over bool) {
 	return ready, w.steps.Closed()
 }
 
-// account copies the counts after a step, and measures a round that has ended.
-func (w *Writer) account() {
+// account copies the counts after a step, and measures a round that has ended. It returns whom to tell
+// that a wait began or ended; nil: nobody.
+func (w *Writer) account() (waits func(*FullError), full *FullError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s, before := &w.stats, w.stats.Syncs
+	s, before, waited := &w.stats, w.stats.Syncs, w.stats.Full != nil
 	s.CommitStats = w.steps.Stats()
+	if s.Full != nil && !waited {
+		s.Waits++
+	}
+	if waited != (s.Full != nil) {
+		waits, full = w.waits, s.Full
+	}
 	if s.Syncs == before {
-		return
+		return waits, full
 	}
 	now := time.Now()
 	took := now.Sub(s.SyncStart)
@@ -192,4 +212,5 @@ func (w *Writer) account() {
 	s.SyncTime += took
 	s.SyncMax = max(s.SyncMax, took)
 	s.SyncLatency[min(bits.Len64(uint64(took.Microseconds())), LatencyBuckets-1)]++
+	return waits, full
 }

@@ -33,8 +33,16 @@ import (
 // beBraid makes this test binary be the program that it tests, with all its processes.
 const beBraid = "BRAID_TEST_BE_BRAID"
 
+// fewDescriptors is how many descriptors that program may have, as ulimit -n says.
+const fewDescriptors = "BRAID_TEST_DESCRIPTORS"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(beBraid) == "1" {
+		if n, err := strconv.ParseUint(os.Getenv(fewDescriptors), 10, 64); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+				panic(err)
+			}
+		}
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	flag.Parse()

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/internal/sys"
+)
+
+// takeDescriptors leaves this process so many until give is called.
+func takeDescriptors(t *testing.T, left int) (give func()) {
+	var was unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	limit := was
+	limit.Cur = 200
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			require.True(t, sys.NoDescriptor(err), "%v", err)
+			break
+		}
+		taken = append(taken, f)
+	}
+	for _, f := range taken[:left] {
+		f.Close()
+	}
+	give = func() {
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+		for _, f := range taken {
+			f.Close()
+		}
+	}
+	t.Cleanup(give)
+	return give
+}
+
+// TestApplyWithoutDescriptors waits where it cannot find out whether the disk has space, and finds out
+// afterwards: the protection against full disks stays on.
+func TestApplyWithoutDescriptors(t *testing.T) {
+	n := open(t, testOptions(t.TempDir()))
+	defer n.Close()
+	n.database().space.moved() // nothing is allocated
+	give := takeDescriptors(t, 0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.must(put("key", "value"))
+	}()
+	select {
+	case <-done:
+		require.Fail(t, "it is applied although nobody knows whether there is space")
+	case <-time.After(2 * spacePause):
+	}
+	give()
+	within(t, done)
+	require.Equal(t, "value", n.get("key"))
+	require.Less(t, n.database().space.allocated, int64(1<<40), "it is still found out")
+	require.NoError(t, n.Err())
+}
+
+// TestRestoreWithoutDescriptors takes the descriptors away in the middle of a snapshot, all or all but a few:
+// it waits, wherever it comes to lack one, and takes the snapshot once there are some.
+func TestRestoreWithoutDescriptors(t *testing.T) {
+	from := open(t, testOptions(t.TempDir()))
+	defer from.Close()
+	from.must(put("key", "value"))
+	snapshot := from.snapshot()
+	o := testOptions(filepath.Join(t.TempDir(), "store"))
+	o.OnFatal = func(err error) { t.Errorf("fatal: %v", err) }
+	n := open(t, o)
+	defer n.Close()
+	waited := 0
+	for _, at := range []int{-1, 0, len(snapshot) - 10} {
+		for left := range 3 {
+			n.closing.Wait() // the database before the last one has closed its file
+			give := make(chan func(), 1)
+			r := &reader{Reader: bytes.NewReader(snapshot), at: at, do: func() { give <- takeDescriptors(t, left) }}
+			if at < 0 {
+				r.do()
+				r.do = nil
+			}
+			done := make(chan error, 1)
+			go func() { done <- n.Restore(r) }()
+			select {
+			case err := <-done:
+				done <- err
+			case <-time.After(spacePause):
+				waited++
+			}
+			within(t, give)()
+			require.NoError(t, within(t, done), "%d left, taken before byte %d", left, at)
+			require.Equal(t, "value", n.get("key"))
+		}
+	}
+	require.GreaterOrEqual(t, waited, 4, "it waits for the file, its space, and twice for the database")
+	require.NoError(t, n.Err())
+}
+
+// reader does something before the byte at a place is read.
+type reader struct {
+	*bytes.Reader
+	at int
+	do func()
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	if r.do != nil {
+		if left := r.at - int(r.Size()-int64(r.Len())); left > 0 {
+			b = b[:min(len(b), left)]
+		} else {
+			r.do()
+			r.do = nil
+		}
+	}
+	return r.Reader.Read(b)
+}
+
+// TestASignalDoesNotEndTheProtection: fallocate that a signal interrupts is called again.
+func TestASignalDoesNotEndTheProtection(t *testing.T) {
+	calls := 0
+	fallocate = func(fd int, mode uint32, offset, size int64) error {
+		if calls++; calls%3 != 0 {
+			return syscall.EINTR
+		}
+		return unix.Fallocate(fd, mode, offset, size)
+	}
+	defer func() { fallocate = unix.Fallocate }()
+	n := open(t, testOptions(t.TempDir()))
+	defer n.Close()
+	for i := range 3 {
+		n.must(put(fmt.Sprint("key", i), "value"))
+	}
+	require.GreaterOrEqual(t, calls, 3)
+	require.Less(t, n.database().space.allocated, int64(1<<40))
+}
