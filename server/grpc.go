@@ -87,13 +87,38 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	}
 	var resp any
 	if err == nil {
-		resp, err = handler(ctx, req)
+		resp, err = s.call(ctx, req, info, handler)
 	}
 	if unfit := s.fit(info.FullMethod, req); unfit != nil && err == nil {
 		resp, err = nil, unfit // damage that was found meanwhile may be in it
 	}
 	count.end(err)
 	return resp, err
+}
+
+// call runs the handler of a unary call. Calls that wait for a lock or to be elected may last as long
+// as streams, and end when those do.
+func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	switch info.FullMethod {
+	case lpb.Lock_Lock_FullMethodName, epb.Election_Campaign_FullMethodName:
+	default:
+		return handler(ctx, req)
+	}
+	ctx, cancel := s.streams.enter(ctx, requiresLeader(ctx))
+	defer cancel(nil)
+	resp, err := handler(ctx, req)
+	if err != nil {
+		err = endedBy(ctx, err)
+	}
+	return resp, err
+}
+
+// endedBy is why a call failed: what ended its context, if the server did, or err.
+func endedBy(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) || errors.Is(cause, errDamaged) {
+		return cause
+	}
+	return err
 }
 
 // admit counts a call by its client's version. It refuses the call if the client requires a leader
@@ -154,10 +179,7 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	ctx, cancel := s.streams.enter(ss.Context(), requiresLeader(ss.Context()))
 	defer cancel(nil)
 	err := handler(srv, &serverStream{ServerStream: ss, ctx: ctx, count: count, s: s})
-	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) || errors.Is(cause, errDamaged) {
-		return cause
-	}
-	return err
+	return endedBy(ctx, err)
 }
 
 // serverStream counts messages and ends with the server's context, too.

@@ -29,14 +29,15 @@ type sniffer struct {
 	grpc, http *connQueue
 
 	mu sync.Mutex
-	// pending are connections that have sent nothing yet. stop closes them.
-	pending map[net.Conn]struct{}
+	// open are all connections that were accepted and not closed. stop closes them: a server may wait
+	// for the greeting of one for a while.
+	open    map[net.Conn]struct{}
 	stopped bool
 	busy    sync.WaitGroup
 }
 
 func newSniffer(config *tls.Config, addr net.Addr) *sniffer {
-	s := &sniffer{grpc: newConnQueue(addr), http: newConnQueue(addr), pending: map[net.Conn]struct{}{}}
+	s := &sniffer{grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
 	if config != nil {
 		s.tls = preferHTTP2(config)
 	}
@@ -111,23 +112,27 @@ func (s *sniffer) admit(conn net.Conn) bool {
 	if s.stopped {
 		return false
 	}
-	s.pending[conn] = struct{}{}
+	s.open[conn] = struct{}{}
 	s.busy.Add(1)
 	return true
+}
+
+func (s *sniffer) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, conn)
 }
 
 // deal finds out which protocol a connection speaks and gives it to that server.
 func (s *sniffer) deal(raw net.Conn) {
 	conn, isGRPC, err := s.greet(raw)
-	s.mu.Lock()
-	delete(s.pending, raw)
-	s.mu.Unlock()
 	queue := s.http
 	if isGRPC {
 		queue = s.grpc
 	}
 	if err != nil || !queue.put(conn) {
 		raw.Close()
+		s.forget(raw)
 	}
 }
 
@@ -135,7 +140,7 @@ func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
 	if err := raw.SetDeadline(time.Now().Add(sniffTimeout)); err != nil {
 		return nil, false, err
 	}
-	out := &sniffedConn{Conn: raw}
+	out := &sniffedConn{Conn: raw, closed: func() { s.forget(raw) }}
 	hello := &helloConn{Conn: raw}
 	if s.tls != nil {
 		secure := tls.Server(hello, s.tls)
@@ -151,11 +156,11 @@ func (s *sniffer) greet(raw net.Conn) (conn net.Conn, isGRPC bool, err error) {
 	return out, isHTTP2 && !hello.both, raw.SetDeadline(time.Time{})
 }
 
-// stop closes connections that are still being greeted and ends both queues.
+// stop closes all connections and ends both queues.
 func (s *sniffer) stop() {
 	s.mu.Lock()
 	s.stopped = true
-	for conn := range s.pending {
+	for conn := range s.open {
 		conn.Close()
 	}
 	s.mu.Unlock()
@@ -167,8 +172,9 @@ func (s *sniffer) stop() {
 // sniffedConn is a connection whose first bytes were read ahead.
 type sniffedConn struct {
 	net.Conn
-	tls   *tls.Conn // nil: plain
-	ahead []byte
+	tls    *tls.Conn // nil: plain
+	ahead  []byte
+	closed func() // is called by Close
 }
 
 // sniff reads until the first bytes cannot be, or are, the HTTP/2 preface.
@@ -197,6 +203,12 @@ func (c *sniffedConn) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(b)
+}
+
+// Close implements net.Conn.
+func (c *sniffedConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
 }
 
 // connQueue is a net.Listener whose connections are put into it.

@@ -71,6 +71,8 @@ type Server struct {
 	err            error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup
+	// watching are goroutines of watch streams, which may outlive the calls for a moment.
+	watching sync.WaitGroup
 	// scrubbing uses the store until endScrub.
 	scrubbing sync.WaitGroup
 	endScrub  context.CancelFunc
@@ -234,18 +236,20 @@ func (s *Server) stop() {
 	closeAll(s.cfg.ListenClient)
 	closeAll(s.cfg.ListenMetrics)
 	s.streams.stop(rpctypes.ErrGRPCStopped)
-	s.stopHTTP()
+	s.http.Close()
+	s.metricsHTTP.Close()
 	s.gateway.close()
 	s.store.Interrupt()
 	logErr := s.log.Close() // ends the proposals and reads that calls wait for
 	if errors.Is(s.err, logErr) {
 		logErr = nil // it is why the server stops
 	}
-	s.grpc.Stop()
 	for _, sniff := range s.sniffers {
 		sniff.stop()
 	}
+	s.grpc.Stop()
 	s.client.Close()
+	s.watching.Wait()
 	s.endScrub()
 	s.scrubbing.Wait()
 	storeErr := s.store.Close() // also ends orderWanted
@@ -253,19 +257,7 @@ func (s *Server) stop() {
 	s.err = errors.Join(s.err, logErr, storeErr)
 }
 
-// stopHTTP ends the HTTP servers, with what they have under way if that takes too long.
-func (s *Server) stopHTTP() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	for _, h := range []*http.Server{s.http, s.metricsHTTP} {
-		if err := h.Shutdown(ctx); err != nil {
-			h.Close()
-		}
-	}
-}
-
-// How long a stop that was asked for may wait: for another leader, for HTTP requests under way,
-// for gRPC requests under way.
+// How long a stop that was asked for may wait: for another leader, and for requests under way.
 const (
 	handOverTime = 3 * time.Second
 	drainTime    = time.Second
@@ -283,15 +275,13 @@ func (s *Server) drain() {
 	s.streams.stop(rpctypes.ErrGRPCStopped)
 	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	s.http.Shutdown(ctx) // what does not end in time is ended by stop
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		s.http.Shutdown(ctx) // requests in JSON first: they become calls of gRPC
 		s.grpc.GracefulStop()
 	}()
-	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	select {
+	select { // what does not end in time is ended by stop
 	case <-ended:
 	case <-ctx.Done():
 	case <-s.done:

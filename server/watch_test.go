@@ -281,3 +281,52 @@ func TestRequireLeader(t *testing.T) {
 }
 
 func nothingMissing(*mvccpb.Event) int { return 0 }
+
+// An id that a client gives to another watch gets nothing of the one that it cancelled, though the
+// store still holds events of that one.
+func TestWatchIDGivenAnew(t *testing.T) {
+	f := start(t)
+	c, ctx := f.client, testContext(t)
+	w := f.rawWatch(t, ctx)
+	w.create(&pb.WatchCreateRequest{Key: []byte("old"), WatchId: 7})
+	value := strings.Repeat("x", 64<<10)
+	for range 50 { // more than the client's window takes
+		_, err := c.Put(ctx, "old", value)
+		require.NoError(t, err)
+	}
+	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 7}}})
+	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("new"), WatchId: 7}}})
+	created := w.recv()
+	for ; !created.Created; created = w.recv() {
+	}
+	require.False(t, created.Canceled, created.CancelReason)
+	_, err := c.Put(ctx, "new", "")
+	require.NoError(t, err)
+	next := w.recv()
+	require.EqualValues(t, 7, next.WatchId)
+	require.Equal(t, "new", string(next.Events[0].Kv.Key))
+}
+
+// A client that only asks and never reads must not use up memory: its stream ends, retryably.
+func TestWatchOfClientThatNeverReads(t *testing.T) {
+	f := start(t)
+	w := f.rawWatch(t, testContext(t))
+	w.create(&pb.WatchCreateRequest{Key: []byte("k")})
+	key := []byte(strings.Repeat("k", 1000))
+	refused := &pb.WatchCreateRequest{Key: key, RangeEnd: []byte("a")}
+	create := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: refused}}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for w.stream.Send(create) == nil {
+		}
+	}()
+	eventually(t, "the stream to end", func() bool { return f.metrics.watchStreams.Load() == 0 })
+	for {
+		if _, err := w.stream.Recv(); err != nil {
+			requireStatus(t, errUnread, err)
+			break
+		}
+	}
+	<-sent
+}
