@@ -1,6 +1,8 @@
 package server
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -60,10 +62,22 @@ func checkDelete(r *pb.DeleteRangeRequest) error {
 	return nil
 }
 
+// What bounds nested transactions beside MaxTxnOps, which bounds the operations of one level: txnLevels is how
+// deep they may be nested, and txnOpsInAll how many times MaxTxnOps comparisons and operations all levels may
+// have together. Nobody needs so many. Without a bound, a request of some megabytes has millions.
+const (
+	txnLevels   = 32
+	txnOpsInAll = 128
+)
+
+// txnBudget is what is left of the bounds while a transaction is checked.
+type txnBudget struct{ ops int }
+
 // checkTxn checks a transaction of at most maxOps operations. Nested transactions share
-// the budget of the ones around them, which bounds their depth too.
+// the budget of the ones around them. What it costs is linear in the operations, of which there are few.
 func checkTxn(r *pb.TxnRequest, maxOps int) error {
-	if err := checkTxnOps(r, maxOps); err != nil {
+	left := &txnBudget{ops: min(maxOps, math.MaxInt/txnOpsInAll) * txnOpsInAll}
+	if err := left.checkTxn(r, maxOps, 1); err != nil {
 		return err
 	}
 	for _, ops := range [][]*pb.RequestOp{r.Success, r.Failure} {
@@ -74,12 +88,14 @@ func checkTxn(r *pb.TxnRequest, maxOps int) error {
 	return nil
 }
 
-func checkTxnOps(r *pb.TxnRequest, maxOps int) error {
+// checkTxn looks at no operation of a transaction that has too many.
+func (b *txnBudget) checkTxn(r *pb.TxnRequest, maxOps, level int) error {
 	if r == nil {
 		return rpctypes.ErrGRPCKeyNotFound
 	}
 	ops := max(len(r.Compare), len(r.Success), len(r.Failure))
-	if ops > maxOps {
+	b.ops -= len(r.Compare) + len(r.Success) + len(r.Failure)
+	if ops > maxOps || b.ops < 0 || level > txnLevels {
 		return rpctypes.ErrGRPCTooManyOps
 	}
 	for _, c := range r.Compare {
@@ -89,7 +105,7 @@ func checkTxnOps(r *pb.TxnRequest, maxOps int) error {
 	}
 	for _, branch := range [][]*pb.RequestOp{r.Success, r.Failure} {
 		for _, op := range branch {
-			if err := checkOp(op, maxOps-ops); err != nil {
+			if err := b.checkOp(op, maxOps-ops, level); err != nil {
 				return err
 			}
 		}
@@ -99,7 +115,7 @@ func checkTxnOps(r *pb.TxnRequest, maxOps int) error {
 
 // checkOp also refuses operations that are missing where the message says which kind
 // they are: nothing in the state machine expects them.
-func checkOp(op *pb.RequestOp, maxOps int) error {
+func (b *txnBudget) checkOp(op *pb.RequestOp, maxOps, level int) error {
 	switch r := op.GetRequest().(type) {
 	case *pb.RequestOp_RequestRange:
 		if r.RequestRange != nil {
@@ -114,7 +130,7 @@ func checkOp(op *pb.RequestOp, maxOps int) error {
 			return checkDelete(r.RequestDeleteRange)
 		}
 	case *pb.RequestOp_RequestTxn:
-		return checkTxnOps(r.RequestTxn, maxOps)
+		return b.checkTxn(r.RequestTxn, maxOps, level+1)
 	}
 	return rpctypes.ErrGRPCKeyNotFound
 }
@@ -142,13 +158,8 @@ func writesOf(ops []*pb.RequestOp) (map[string]struct{}, *ranges, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		for key := range elsePuts {
-			thenPuts[key] = struct{}{}
-		}
-		for key := range thenPuts {
-			if err := addPut(puts, deletes, key); err != nil {
-				return nil, nil, err
-			}
+		if puts, err = addPuts(puts, deletes, union(thenPuts, elsePuts)); err != nil {
+			return nil, nil, err
 		}
 		deletes.addAll(thenDeletes)
 		deletes.addAll(elseDeletes)
@@ -161,6 +172,36 @@ func writesOf(ops []*pb.RequestOp) (map[string]struct{}, *ranges, error) {
 		}
 	}
 	return puts, deletes, nil
+}
+
+// union uses up both sets. It adds the smaller one to the larger one.
+func union(a, b map[string]struct{}) map[string]struct{} {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	maps.Copy(a, b)
+	return a
+}
+
+// addPuts adds the keys of a nested transaction, and returns the set of both. It uses up both.
+func addPuts(puts map[string]struct{}, deletes *ranges, nested map[string]struct{}) (map[string]struct{}, error) {
+	if len(deletes.list) > 0 {
+		for key := range nested {
+			if deletes.contain(key) {
+				return nil, rpctypes.ErrGRPCDuplicateKey
+			}
+		}
+	}
+	small, large := puts, nested
+	if len(small) > len(large) {
+		small, large = large, small
+	}
+	for key := range small {
+		if _, twice := large[key]; twice {
+			return nil, rpctypes.ErrGRPCDuplicateKey
+		}
+	}
+	return union(puts, nested), nil
 }
 
 func addPut(puts map[string]struct{}, deletes *ranges, key string) error {

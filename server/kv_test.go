@@ -367,3 +367,51 @@ func TestLargestRequest(t *testing.T) {
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), "beyond what gRPC takes: %v", err)
 	require.Less(t, len(status.Convert(err).Message()), math.MaxUint8)
 }
+
+// bushy is a transaction of nested ones, levels deep, each with so many operations.
+func bushy(levels, width int, key *int) *pb.TxnRequest {
+	r := &pb.TxnRequest{}
+	for range width {
+		if *key++; levels == 1 {
+			r.Success = append(r.Success, put(fmt.Sprint(*key), ""))
+		} else {
+			r.Success = append(r.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: bushy(levels-1, width, key)}})
+		}
+	}
+	return r
+}
+
+// Nesting does not get around the limit of operations: what has too many is refused before it is looked at.
+func TestNestedTransactionsAreBounded(t *testing.T) {
+	keys := 0
+	require.NoError(t, checkTxn(bushy(13, 2, &keys), 128), "%d operations", keys)
+	require.LessOrEqual(t, keys, 128*txnOpsInAll)
+	require.Equal(t, rpctypes.ErrGRPCTooManyOps, checkTxn(bushy(14, 2, &keys), 128))
+	require.NoError(t, checkTxn(bushy(txnLevels, 1, &keys), 128))
+	require.Equal(t, rpctypes.ErrGRPCTooManyOps, checkTxn(bushy(txnLevels+1, 1, &keys), 128))
+	compares := &pb.TxnRequest{}
+	for range 128 {
+		compares.Compare = append(compares.Compare, &pb.Compare{Key: []byte("k")})
+	}
+	wide := &pb.TxnRequest{}
+	for range 2 {
+		wide.Failure = append(wide.Failure, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: compares}})
+	}
+	require.NoError(t, (&txnBudget{ops: 258}).checkTxn(wide, 256, 1))
+	require.Equal(t, rpctypes.ErrGRPCTooManyOps, (&txnBudget{ops: 257}).checkTxn(wide, 256, 1), "comparisons count")
+
+	// Looked at: what the bound allows and no more.
+	bound := &txnBudget{ops: 100}
+	require.Equal(t, rpctypes.ErrGRPCTooManyOps, bound.checkTxn(bushy(14, 2, &keys), 128, 1))
+	require.GreaterOrEqual(t, bound.ops, -2)
+}
+
+// Who has not logged in hears that, and not what is wrong with a transaction.
+func TestTransactionsOfStrangersAreNotLookedAt(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	f.enableAuth(t, ctx)
+	keys := 0
+	_, err := f.kvClient().Txn(ctx, bushy(14, 2, &keys))
+	requireStatus(t, rpctypes.ErrGRPCUserEmpty, err)
+}
