@@ -66,7 +66,7 @@ func (s *Store) Apply(commands []Command) error {
 		}
 		return err
 	}
-	s.waiting.Trigger(s.applied.Load())
+	s.waiting.reach(s.applied.Load())
 	return nil
 }
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -184,5 +186,24 @@ func TestRangeStream(t *testing.T) {
 			require.Equal(t, c.more, last.More)
 			require.EqualValues(t, n.Revision(), last.Header.Revision)
 		})
+	}
+}
+
+// All chunks of a stream show one revision, whatever number asks for the newest one.
+func TestRangeStreamShowsOneRevision(t *testing.T) {
+	for _, revision := range []int64{0, -1, math.MinInt64} {
+		n := openTemp(t)
+		for i := range 3 * firstChunk {
+			n.must(put(fmt.Sprintf("k%03d", i), "old"))
+		}
+		all := &pb.RangeRequest{Key: []byte("k"), RangeEnd: []byte("l"), Revision: revision}
+		err := n.RangeStream(context.Background(), all, 100, func(r *pb.RangeResponse) error {
+			for _, kv := range r.Kvs {
+				require.Equal(t, "old", string(kv.Value), "revision %d", revision)
+			}
+			n.must(put(fmt.Sprintf("k%03d", 3*firstChunk-1), "new"))
+			return nil
+		})
+		require.NoError(t, err)
 	}
 }

@@ -89,6 +89,8 @@ func TestAuthLeases(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
 	root, bob := n.login("root", "r"), n.login("bob", "b")
+	_, none := n.LeaseLeases(context.Background())
+	require.ErrorIs(t, none, auth.ErrUserEmpty, "also if there are no leases")
 	require.NoError(t, n.doAs(root, grant(7, 1)))
 	require.NoError(t, n.doAs(root, putLease("c1", "x", 7)))
 	n.raw(n.ClaimLeases())

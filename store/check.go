@@ -38,11 +38,19 @@ func check(r *pb.InternalRaftRequest) error {
 // checkOrdered also checks what must hold once a request is ordered: it must have no password,
 // because each member would hash it with a salt of its own.
 func checkOrdered(r *pb.InternalRaftRequest) error {
+	if err := checkPasswords(r); err != nil {
+		return err
+	}
+	return check(r)
+}
+
+// checkPasswords refuses passwords in plain text. They must not get into the log.
+func checkPasswords(r *pb.InternalRaftRequest) error {
 	if r.AuthUserAdd != nil && r.AuthUserAdd.Password != "" ||
 		r.AuthUserChangePassword != nil && r.AuthUserChangePassword.Password != "" {
 		return fmt.Errorf("%w: a password that is not hashed", ErrBadCommand)
 	}
-	return check(r)
+	return nil
 }
 
 func asksSomething(r *pb.InternalRaftRequest) bool {

@@ -179,7 +179,10 @@ func (s *Store) complete(r *pb.InternalRaftRequest) (err error) {
 		r.AuthUserChangePassword.HashedPassword, err = s.hash(r.AuthUserChangePassword.Password)
 		r.AuthUserChangePassword.Password = ""
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkPasswords(r)
 }
 
 func (s *Store) hash(password string) (string, error) {

@@ -163,7 +163,7 @@ func (s *Store) recoverCluster() {
 }
 
 func (s *Store) openAuth() error {
-	tokens, err := auth.NewTokenProvider(s.lg, s.opts.AuthToken, s.waiting.Wait, s.opts.AuthTokenTTL)
+	tokens, err := auth.NewTokenProvider(s.lg, s.opts.AuthToken, reached, s.opts.AuthTokenTTL)
 	if err != nil {
 		return fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
 	}

@@ -17,6 +17,9 @@ import (
 // AuthInfo returns the user whose token or certificate ctx carries: nil if there is none,
 // or if users do not matter because auth is off.
 func (s *Store) AuthInfo(ctx context.Context) (*auth.AuthInfo, error) {
+	if err := s.awaitToken(ctx); err != nil {
+		return nil, err
+	}
 	user, err := s.auth.AuthInfoFromCtx(ctx)
 	if user != nil || err != nil || !s.opts.ClientCertAuth || !s.auth.IsAuthEnabled() || !hasTLS(ctx) {
 		return user, err

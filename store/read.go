@@ -84,7 +84,7 @@ func (s *Store) stream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, 
 		}
 		if newest == 0 { // the first chunk pins the revision for the others
 			newest = resp.Header.Revision
-			if r.Revision == 0 {
+			if r.Revision <= 0 { // as for Range, that asks for the newest one
 				r.Revision = newest
 			}
 		}

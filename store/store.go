@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	bolterrors "go.etcd.io/bbolt/errors"
-	"go.etcd.io/etcd/pkg/v3/wait"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
@@ -48,7 +47,9 @@ type Store struct {
 	// applied is the position of the last command applied; it never decreases, but in
 	// Restore. The consistent index of db equals it between calls of Apply.
 	applied atomic.Uint64
-	waiting wait.WaitTime // for positions to be applied
+	waiting positions // to be applied
+	// tokens counts the calls that wait for the position of a token.
+	tokens atomic.Int32
 
 	primary primary
 	closed  atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
@@ -90,10 +91,10 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{
-		opts:    o,
-		latch:   newLatch(o.Dir, o.Logger, o.OnFatal),
-		waiting: wait.NewTimeList(), replaced: make(chan struct{}),
-		stop: make(chan struct{}),
+		opts:     o,
+		latch:    newLatch(o.Dir, o.Logger, o.OnFatal),
+		replaced: make(chan struct{}),
+		stop:     make(chan struct{}),
 
 		interrupted: make(chan struct{}),
 
@@ -228,13 +229,18 @@ func (s *Store) Applied() uint64 { return s.applied.Load() }
 
 func (s *Store) setApplied(position uint64) {
 	s.applied.Store(position)
-	s.waiting.Trigger(position)
+	s.waiting.reach(position)
 }
 
 // WaitApplied waits until the state includes a position.
 func (s *Store) WaitApplied(ctx context.Context, position uint64) error {
+	w := s.waiting.wait(position)
+	if w == nil {
+		return nil
+	}
+	defer s.waiting.leave(w)
 	select {
-	case <-s.waiting.Wait(position):
+	case <-w.reached:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
