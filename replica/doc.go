@@ -12,7 +12,7 @@
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, admin.go and operate.go operators and other members,
 //   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots,
-//   - links.go is the way to the transport,
+//   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - who.go is member.Handshakes as links and event loops use it.
 //

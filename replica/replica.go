@@ -207,7 +207,7 @@ func (r *Replica) connect() (err error) {
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
-		Handler: r, Logger: r.log, Admit: r.admit,
+		Handler: r, Logger: r.log, Admit: r.admit, Answer: r.answerJoiner,
 		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met,
 	})
 	if err != nil {

@@ -78,7 +78,10 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 	t.unwait(raw)
 	if err != nil {
 		hangUp(conn)
-		if t.ctx.Err() == nil {
+		switch {
+		case errors.Is(err, errAnswered):
+			t.log.Info("a new member was told who the members are", "addr", addr)
+		case t.ctx.Err() == nil:
 			t.refused(addr, err)
 		}
 		return

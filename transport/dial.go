@@ -49,22 +49,30 @@ func (t *Transport) agree(conn net.Conn, addr string, h *hello) (net.Conn, error
 	if err := deadline(conn, t.timing.handshake); err != nil {
 		return conn, err
 	}
-	if t.tlsOut != nil {
-		c := t.tlsOut
-		if c.ServerName == "" {
-			host, _, err := net.SplitHostPort(addr)
-			if err != nil {
-				return conn, err
-			}
-			c = c.Clone()
-			c.ServerName = host
-		}
-		conn = tls.Client(conn, c)
+	conn, err := clientSide(conn, t.tlsOut, addr)
+	if err != nil {
+		return conn, err
 	}
 	if err := t.greet(conn, h); err != nil {
 		return conn, err
 	}
 	return conn, deadline(conn, 0)
+}
+
+// clientSide puts TLS above a connection to an address; without a configuration there is none.
+func clientSide(conn net.Conn, c *tls.Config, addr string) (net.Conn, error) {
+	if c == nil {
+		return conn, nil
+	}
+	if c.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return conn, err
+		}
+		c = c.Clone()
+		c.ServerName = host
+	}
+	return tls.Client(conn, c), nil
 }
 
 // hangUp closes a connection. Under TLS that says good-bye first, which may not take long

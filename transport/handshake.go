@@ -253,6 +253,9 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	if err != nil {
 		return h, nil, fmt.Errorf("no handshake from %s: %d bytes, then: %w", addr, n, err)
 	}
+	if isQuestion(b[:n]) {
+		return h, nil, t.answerJoiner(conn, b[:n])
+	}
 	if binary.LittleEndian.Uint32(b) != helloMagic {
 		return h, nil, &HandshakeError{Addr: addr, Reason: ReasonGarbage, Detail: "looks like " + looksLike(b)}
 	}

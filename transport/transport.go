@@ -68,6 +68,9 @@ type Options struct {
 	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
+	// Answer answers the question of somebody who passed TLS and is no member yet, see [Ask]; nil, or a
+	// nil answer: it is not known here. It is called concurrently, without locks held.
+	Answer func(question []byte) []byte
 }
 
 // Handler gets what peers send. Its methods are called concurrently, except where said

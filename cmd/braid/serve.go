@@ -57,7 +57,7 @@ cluster begins with, has no meaning.`,
     --initial-cluster m1=http://10.0.0.1:2380,m1=http://10.1.0.1:2380,m2=http://10.0.0.2:2380,m2=http://10.1.0.2:2380,m3=http://10.0.0.3:2380,m3=http://10.1.0.3:2380
 
   # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380" was run
-  braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2379 \
+  braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2380 \
     --listen-client-urls http://10.0.0.4:2379 --listen-peer-urls http://10.0.0.4:2380`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

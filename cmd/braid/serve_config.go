@@ -15,13 +15,9 @@ import (
 	"slices"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/server"
 	"github.com/braidlog/braid/store"
 )
@@ -46,7 +42,7 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 	if err != nil {
 		return none, fmt.Errorf("certificate for members: %w", err)
 	}
-	who, err := identify(ctx, s, clientTLS)
+	who, err := identify(ctx, s, &joiner{s: s, peerTLS: peerTLS, clientTLS: clientTLS})
 	if err != nil {
 		return none, err
 	}
@@ -141,7 +137,7 @@ type identity struct {
 
 // identify finds the member's ids: in its data directory, from a running cluster that it
 // joins, or from the initial cluster.
-func identify(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (identity, error) {
+func identify(ctx context.Context, s *settings.Settings, j *joiner) (identity, error) {
 	derived, err := derive(s)
 	if err != nil {
 		return identity{}, err
@@ -150,30 +146,16 @@ func identify(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) 
 	if err != nil {
 		return identity{}, err
 	}
-	if found && s.InitialState == settings.StateExisting {
-		return rejoin(ctx, s, kept, clientTLS), nil
+	if found && (s.InitialState == settings.StateExisting || joinedAs(s, kept)) {
+		return j.rejoin(ctx, kept), nil
 	}
 	if found {
 		return derived, sameIdentity(s, kept, derived)
 	}
 	if s.InitialState == settings.StateExisting {
-		return askCluster(ctx, s, clientTLS, 10*time.Second)
+		return j.find(ctx, 10*time.Second)
 	}
 	return derived, nil
-}
-
-// rejoin goes on with the ids that the directory holds. The log there names the other
-// members, unless this one stopped before it got any of it: so the cluster is asked too, but
-// it need not answer.
-func rejoin(ctx context.Context, s *settings.Settings, kept identity, clientTLS *tls.Config) identity {
-	kept.join = true
-	if len(s.Join) == 0 {
-		return kept
-	}
-	if asked, err := askCluster(ctx, s, clientTLS, time.Second); err == nil && asked.cluster == kept.cluster {
-		kept.members, kept.begun = asked.members, asked.begun
-	}
-	return kept
 }
 
 // derive makes ids from the initial cluster: every member derives the same ones.
@@ -224,74 +206,6 @@ func sameIdentity(s *settings.Settings, kept, derived identity) error {
 			s.DataDir, kept.cluster, derived.cluster)
 	}
 	return nil
-}
-
-// askCluster learns from a running cluster under which id it expects this member.
-func askCluster(ctx context.Context, s *settings.Settings, clientTLS *tls.Config, limit time.Duration) (identity, error) {
-	if len(s.Join) == 0 {
-		return identity{}, errors.New("a new member of a running cluster needs --join with that cluster's client URLs")
-	}
-	if clientTLS != nil {
-		clientTLS = clientTLS.Clone()
-		clientTLS.RootCAs = clientTLS.ClientCAs
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: s.Join, TLS: clientTLS, Logger: zap.NewNop()})
-	if err != nil {
-		return identity{}, fmt.Errorf("--join: %w", err)
-	}
-	defer client.Close()
-	list, err := memberList(ctx, client, limit)
-	if err != nil {
-		return identity{}, fmt.Errorf("--join: ask %v for the members: %w", s.Join, err)
-	}
-	who := identity{cluster: list.Header.ClusterId, join: true}
-	for _, m := range list.Members {
-		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
-		if settings.SameURLs(m.PeerURLs, s.AdvertisePeer) {
-			who.self = braid.MemberID(m.ID)
-			who.members[len(who.members)-1].Name = s.Name // the cluster may not know it before it has started
-		}
-	}
-	if who.self == 0 {
-		return identity{}, fmt.Errorf("the cluster at %v has no member with the peer URLs %v: first run \"braid ctl member add %s --peer-urls …\"", s.Join, s.AdvertisePeer, s.Name)
-	}
-	if s.Weaves() {
-		who.begun, err = askBegun(ctx, s, clientTLS)
-	}
-	return who, err
-}
-
-// memberList asks for the members. If no majority answers, it asks for what one member knows; a
-// member that joins learns the members in force from the log later.
-func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
-	first, cancel := context.WithTimeout(ctx, limit/2)
-	defer cancel()
-	list, err := client.MemberList(first)
-	if err == nil {
-		return list, nil
-	}
-	if known, serializable := client.MemberList(ctx, clientv3.WithSerializable()); serializable == nil {
-		return known, nil
-	}
-	return nil, err
-}
-
-// askBegun asks with how many instances a running cluster began, because a member that joins must
-// use the same number.
-func askBegun(ctx context.Context, s *settings.Settings, clientTLS *tls.Config) (n int, err error) {
-	for _, m := range status.Ask(ctx, status.Options{Endpoints: s.Join, Only: true, TLS: clientTLS, Timeout: 5 * time.Second}) {
-		switch {
-		case m.Error != "":
-			err = fmt.Errorf("--join: ask %s for its instances: %s", m.Endpoint, m.Error)
-		case m.Order != braid.OrderNiagara:
-			return 0, fmt.Errorf("the cluster at %s does not run --protocol niagara", m.Endpoint)
-		default:
-			return m.Begun, nil
-		}
-	}
-	return 0, err
 }
 
 func listenAll(addrs []string) ([]net.Listener, error) {

@@ -150,7 +150,8 @@ func (s *Settings) Peers() ([]Peer, error) {
 	var peers []Peer
 	for part := range strings.SplitSeq(s.InitialCluster, ",") {
 		name, address, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok || name == "" {
+		unnamed := name == "" && s.InitialState != StateExisting // member add prints members that did not start yet like that
+		if !ok || unnamed {
 			return nil, fmt.Errorf("--initial-cluster: %q is not NAME=URL", part)
 		}
 		u, err := parseURL(address, false)

@@ -26,7 +26,7 @@ type Settings struct {
 	InitialCluster string // name=URL,name=URL…
 	InitialState   string // StateNew or StateExisting
 	Token          string
-	Join           []string // client URLs of a running cluster, for StateExisting
+	Join           []string // peer URLs of a running cluster, or URLs for clients, for StateExisting
 
 	ClientTLS, PeerTLS TLS
 	Log
@@ -98,9 +98,9 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil, "URLs where other members reach this one (default --listen-peer-urls)")
 	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil, "further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
-	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew, "new: make the cluster; existing: join a running one, see --join")
+	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew, "new: make the cluster; existing: join a running one, whose members --initial-cluster or --join name")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
-	f.StringSliceVar(&s.Join, "join", nil, "client URLs of the running cluster to join")
+	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is off, URLs for clients")
 	f.StringVar(&s.configFile, "config-file", "", "YAML file with these flags' names as keys")
 }
 

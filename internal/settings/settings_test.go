@@ -53,6 +53,18 @@ func TestInitialClusterKeepsSeveralURLsOfAMember(t *testing.T) {
 	}, peers)
 }
 
+// TestMembersWithoutAName stand in what member add prints until they have started.
+func TestMembersWithoutAName(t *testing.T) {
+	const cluster = "--initial-cluster==http://h:1,default=http://localhost:2380,=http://h:2"
+	s, err := load([]string{cluster, "--initial-cluster-state=existing"})
+	require.NoError(t, err)
+	peers, err := s.Peers()
+	require.NoError(t, err)
+	require.Equal(t, []Peer{{"", []string{"http://h:1", "http://h:2"}}, {"default", []string{"http://localhost:2380"}}}, peers)
+	_, err = load([]string{cluster})
+	require.ErrorContains(t, err, "is not NAME=URL")
+}
+
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--name=", `--name ""`},

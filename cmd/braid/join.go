@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/server"
+)
+
+// joiner finds the running cluster that a member is to join. It asks the other members where they listen
+// for members: who passes their TLS, and was added by its peer URLs, is told who they are. No client's
+// rights are needed for that.
+type joiner struct {
+	s                  *settings.Settings
+	peerTLS, clientTLS *tls.Config
+}
+
+const (
+	askTime  = 2 * time.Second        // for the members to answer
+	lagTime  = 2 * time.Second        // after member add, for all members to hear of it
+	askPause = 100 * time.Millisecond // before all are asked again
+)
+
+// urls are where other members may be found: what --join says, and the others of --initial-cluster.
+func (j *joiner) urls() []string {
+	out := slices.Clone(j.s.Join)
+	peers, err := j.s.Peers()
+	if err != nil {
+		return out // check refused it
+	}
+	for _, p := range peers {
+		if !settings.SameURLs(p.URLs, j.s.AdvertisePeer) {
+			out = append(out, p.URLs...)
+		}
+	}
+	return out
+}
+
+// find learns under which id the cluster expects this member. It asks all that may know, again and again
+// for as long as one of them may still hear of it.
+func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error) {
+	urls := j.urls()
+	if len(urls) == 0 {
+		return identity{}, errors.New("a new member of a running cluster needs --initial-cluster with the peer URLs of its members, or --join with some")
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	began := time.Now()
+	for {
+		who, err := j.askAll(ctx, urls)
+		final := errors.Is(err, errAuthOn) || errors.Is(err, braid.ErrNotAdded) && time.Since(began) > lagTime
+		if err == nil || final || ctx.Err() != nil {
+			return who, err
+		}
+		select {
+		case <-time.After(askPause):
+		case <-ctx.Done():
+			return who, err
+		}
+	}
+}
+
+// askAll asks all at once, until one knows this member.
+func (j *joiner) askAll(ctx context.Context, urls []string) (identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	type answer struct {
+		who identity
+		err error
+	}
+	answers := make(chan answer, len(urls))
+	for _, url := range urls {
+		go func() {
+			who, err := j.ask(ctx, url)
+			answers <- answer{who, err}
+		}()
+	}
+	var errs []error
+	for range urls {
+		a := <-answers // each ends with ctx
+		if a.err == nil {
+			return a.who, nil
+		}
+		errs = append(errs, a.err)
+	}
+	return identity{}, j.explain(urls, errors.Join(errs...))
+}
+
+func (j *joiner) explain(urls []string, err error) error {
+	if errors.Is(err, braid.ErrNotAdded) {
+		return fmt.Errorf("the cluster at %s has no member with the peer URLs %s: first run \"braid ctl member add %s --peer-urls …\" (%w)",
+			strings.Join(urls, ","), strings.Join(j.s.AdvertisePeer, ","), j.s.Name, err)
+	}
+	return fmt.Errorf("no member at %s tells who the members are: %w", strings.Join(urls, ","), err)
+}
+
+// ask asks where a URL leads to: a member's address for members, or, of --join, one for clients.
+func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
+	asMember, cancel := context.WithTimeout(ctx, askTime/2)
+	defer cancel()
+	found, err := braid.FindRunning(asMember, url, j.peerTLS, j.s.AdvertisePeer)
+	if err == nil {
+		return j.know(found)
+	}
+	if errors.Is(err, braid.ErrNotAdded) || !slices.Contains(j.s.Join, url) {
+		return identity{}, err
+	}
+	who, asClient := j.askAsClient(ctx, url)
+	if asClient == nil || errors.Is(asClient, braid.ErrNotAdded) {
+		return who, asClient
+	}
+	return who, fmt.Errorf("as a member: %w; as a client: %w", err, asClient)
+}
+
+func (j *joiner) know(found *braid.Running) (identity, error) {
+	if j.s.Weaves() && found.Begun == 0 {
+		return identity{}, errors.New("the cluster does not run --protocol niagara")
+	}
+	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun}
+	j.name(&who)
+	return who, nil
+}
+
+// name writes this member's name, which the cluster may not know before it has started.
+func (j *joiner) name(who *identity) {
+	for i := range who.members {
+		if who.members[i].ID == who.self {
+			who.members[i].Name = j.s.Name
+		}
+	}
+}
+
+// askAsClient asks a member's address for clients, which answers strangers while auth is off.
+func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) {
+	config := j.clientTLS
+	if config != nil {
+		config = config.Clone()
+		config.RootCAs, config.VerifyPeerCertificate = config.ClientCAs, nil // that is for clients' certificates
+	}
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{url}, TLS: config, Logger: zap.NewNop()})
+	if err != nil {
+		return identity{}, err
+	}
+	defer client.Close()
+	list, err := memberList(ctx, client, askTime/2)
+	if errors.Is(err, rpctypes.ErrUserEmpty) {
+		return identity{}, errAuthOn
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	who := identity{cluster: list.Header.ClusterId, join: true}
+	for _, m := range list.Members {
+		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+		if settings.SameURLs(m.PeerURLs, j.s.AdvertisePeer) {
+			who.self = braid.MemberID(m.ID)
+		}
+	}
+	if who.self == 0 {
+		return identity{}, fmt.Errorf("%s: %w", url, braid.ErrNotAdded)
+	}
+	j.name(&who)
+	if j.s.Weaves() {
+		who.begun, err = askBegun(ctx, url, config)
+	}
+	return who, err
+}
+
+// errAuthOn is what an address for clients says to a joiner while auth is on.
+var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of members, or --initial-cluster")
+
+// memberList asks for the members. If no majority answers, it asks for what one member knows; a
+// member that joins learns the members in force from the log later.
+func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
+	first, cancel := context.WithTimeout(ctx, limit/2)
+	defer cancel()
+	list, err := client.MemberList(first)
+	if err == nil {
+		return list, nil
+	}
+	if known, serializable := client.MemberList(ctx, clientv3.WithSerializable()); serializable == nil {
+		return known, nil
+	}
+	return nil, err
+}
+
+// askBegun asks with how many instances a running cluster began, because a member that joins must
+// use the same number.
+func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err error) {
+	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{url}, Only: true, TLS: config, Timeout: askTime}) {
+		switch {
+		case m.Error != "":
+			err = fmt.Errorf("ask %s for its instances: %s", m.Endpoint, m.Error)
+		case m.Order != braid.OrderNiagara:
+			return 0, fmt.Errorf("the cluster at %s does not run --protocol niagara", m.Endpoint)
+		default:
+			return m.Begun, nil
+		}
+	}
+	return 0, err
+}
+
+// rejoin goes on with the ids that the directory holds. The log there names the other
+// members, unless this one stopped before it got any of it: so the cluster is asked too, but
+// it need not answer.
+func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
+	kept.join = true
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if asked, err := j.askAll(ctx, j.urls()); err == nil && asked.cluster == kept.cluster {
+		kept.members, kept.begun = asked.members, asked.begun
+	}
+	return kept
+}
+
+// maxSuccessors is how many members with the same peer URLs, one after the other, joinedAs tells apart.
+const maxSuccessors = 64
+
+// joinedAs reports whether a directory is of the member that joined with these peer URLs. Such a member
+// goes on however its flags describe the cluster's beginning, of which it was no part; etcd ignores these
+// flags too once there is data, and manifests are written for that.
+func joinedAs(s *settings.Settings, kept identity) bool {
+	var earlier []braid.MemberID
+	for range maxSuccessors {
+		id := server.JoinedMemberID(s.AdvertisePeer, s.Token, earlier...)
+		if id == kept.self {
+			return true
+		}
+		earlier = append(earlier, id)
+	}
+	return false
+}

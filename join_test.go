@@ -1,0 +1,43 @@
+package braid_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// TestAJoinerFindsItsCluster, by the peer URLs under which it was added, and with what it is told it
+// joins, in one order of instances as in another.
+func TestAJoinerFindsItsCluster(t *testing.T) {
+	for name, instances := range map[string]int{"raft": 0, "niagara": 3} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 1, func(o *braid.Options) {
+				o.Protocol, o.Instances = name, instances
+			})
+			url := c.members[0].PeerURLs[0]
+			added := braid.Member{ID: 9, PeerURLs: []string{freeURL(t), freeURL(t)}}
+			asked := []string{added.PeerURLs[1] + "/", added.PeerURLs[0]}
+			_, err := braid.FindRunning(c.ctx(), url, nil, asked)
+			require.ErrorIs(t, err, braid.ErrNotAdded)
+			changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: added})
+			found, err := braid.FindRunning(c.ctx(), url, nil, asked)
+			require.NoError(t, err)
+			require.EqualValues(t, 42, found.Cluster)
+			require.EqualValues(t, 9, found.Self)
+			require.Equal(t, instances, found.Begun)
+			require.Len(t, found.Members, 2)
+			require.True(t, found.Members[1].Joining)
+			for _, wrong := range [][]string{nil, added.PeerURLs[:1], {url, added.PeerURLs[0]}} {
+				_, err := braid.FindRunning(c.ctx(), url, nil, wrong)
+				require.ErrorIs(t, err, braid.ErrNotAdded)
+			}
+
+			c.members, c.dirs[added.ID] = found.Members, t.TempDir()
+			c.start(found.Members[1], true)
+			_, err = c.nodes[added.ID].Propose(c.ctx(), []byte("a"))
+			require.NoError(t, err)
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package replica
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/transport"
+)
+
+// joinerQuestion is what a joiner asks: who is it, and who are the others?
+type joinerQuestion struct {
+	// PeerURLs are those under which it was added. Whoever cannot name those of a member gets no answer.
+	PeerURLs []string `json:"peer_urls"`
+}
+
+// Running is what a member tells a joiner of its cluster, as it was applied there.
+type Running struct {
+	Cluster uint64            `json:"cluster"`
+	Self    protocol.MemberID `json:"self"` // the joiner
+	Members []protocol.Member `json:"members"`
+	// Begun is with how many instances the cluster began, if they are woven; else 0.
+	Begun int `json:"begun"`
+}
+
+// answerJoiner answers a joiner; nil: it is no member.
+func (r *Replica) answerJoiner(question []byte) []byte {
+	var q joinerQuestion
+	if json.Unmarshal(question, &q) != nil || len(q.PeerURLs) == 0 {
+		return nil
+	}
+	_, configs := r.apply.at()
+	c := configs[0]
+	i := slices.IndexFunc(c.Members, func(m protocol.Member) bool { return sameURLs(m.PeerURLs, q.PeerURLs) })
+	if i < 0 {
+		return nil
+	}
+	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members}
+	if r.opt.Begin.Woven() {
+		a.Begun = len(r.opt.Begin.Points)
+	}
+	b, err := json.Marshal(&a)
+	if err != nil {
+		r.log.Error("a new member cannot be told who the members are", "err", err)
+		return nil
+	}
+	return b
+}
+
+// sameURLs compares lists of URLs without regard to their order.
+func sameURLs(a, b []string) bool {
+	normal := func(urls []string) []string {
+		out := make([]string, len(urls))
+		for i, u := range urls {
+			out[i] = strings.TrimSuffix(u, "/")
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(normal(a), normal(b))
+}
+
+// ErrNotAdded says that a member which was asked knows nobody with the joiner's peer URLs: they were not
+// added, or it has not heard of it yet.
+var ErrNotAdded = errors.New("the member that was asked knows no member with these peer URLs")
+
+// FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs
+// that is to join it. Config is as in [Options]. The error is [ErrNotAdded], or says why there is no answer.
+func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs []string) (*Running, error) {
+	question, err := json.Marshal(&joinerQuestion{peerURLs})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.Ask(ctx, addresses([]string{url})[0], config, question)
+	if errors.Is(err, transport.ErrNoAnswer) {
+		return nil, fmt.Errorf("%s: %w", url, ErrNotAdded)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := new(Running)
+	if err := json.Unmarshal(answer, found); err != nil {
+		return nil, fmt.Errorf("the answer of %s: %w", url, err)
+	}
+	if found.Cluster == 0 || !slices.ContainsFunc(found.Members, func(m protocol.Member) bool { return m.ID == found.Self }) {
+		return nil, fmt.Errorf("the answer of %s does not include the member that asked", url)
+	}
+	return found, nil
+}
