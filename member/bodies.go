@@ -23,6 +23,8 @@ type BodyWorld interface {
 	// Config is the membership of an instance as applied. For one that is not in force it is the
 	// cluster's.
 	Config(protocol.InstanceID) protocol.Config
+	// Memberships are those of the instances in force.
+	Memberships() []Membership
 	// InLoop runs f in the event loop of a body's instance, or at once if that instance is not in
 	// force. upgrading says that the instance is writing more of the body than was held.
 	InLoop(ref protocol.BodyRef, f func(upgrading bool))
@@ -36,6 +38,9 @@ type BodyWorld interface {
 	// Report is told what operators, or judges, want to know.
 	Report(r BodyReport)
 }
+
+// Membership is the membership of an instance: the newest in this member's log, and the one that is applied.
+type Membership struct{ Logged, Applied protocol.Config }
 
 // BodyReport says what happened to a body.
 type BodyReport struct {
@@ -72,7 +77,7 @@ type BodyConfig struct {
 	Filling, HolderCounts int
 	// Trim cuts whole copies to rows where others hold enough.
 	Trim   bool
-	Mutant Mutant // code-trim-uncounted, code-restore-row
+	Mutant Mutant // code-trim-uncounted, code-trim-by-applied, code-restore-row
 }
 
 // Bodies keeps the large parts of a member's commands. It makes them whole, restores what is
@@ -253,9 +258,20 @@ func (b *Bodies) filled(a Answer) {
 	})
 }
 
+// mayTrim reports whether this member knows what it has to hold whole: the newest membership in each of
+// its logs is applied. A start begins with the memberships of a snapshot, which may be from before
+// the one that has this member hold bodies whole. The log has that one, and others count on it.
+func (b *Bodies) mayTrim() bool {
+	behind := func(m Membership) bool { return !m.Logged.Equal(&m.Applied) }
+	return b.cfg.Mutant == MutantTrimByApplied || !slices.ContainsFunc(b.world.Memberships(), behind)
+}
+
 // trim asks who else holds these bodies. It gives up questions that are too old, and the oldest
 // ones when there would be too many.
 func (b *Bodies) trim(now time.Duration, refs []protocol.BodyRef) {
+	if !b.mayTrim() {
+		return // the next scrub finds them again
+	}
 	for _, ref := range refs {
 		for len(b.counts) > 0 && (b.counts[0].Until <= now || len(b.counts) >= b.cfg.HolderCounts) {
 			b.counts = b.counts[1:]
@@ -294,6 +310,7 @@ func (b *Bodies) counted(m *protocol.Message) {
 func (b *Bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 	b.world.InLoop(ref, func(upgrading bool) {
 		may := false
+		upgrading = upgrading || !b.mayTrim()
 		if b.world.Kept(func(k *Kept) { may = k.Trim(ref, upgrading) }); may {
 			b.world.Submit([]wal.Record{BodyRecord(ref, form, row)}, func() {
 				b.world.Kept(func(k *Kept) { k.Trimmed(ref) })

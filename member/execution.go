@@ -233,16 +233,24 @@ func (e *Execution) transfer(v *MemberView) (step ExecutionStep) {
 }
 
 // reshape proposes to weave the log from another number of instances, and waits until that has
-// taken effect. It may propose several times: the entry has the number, so a repetition is harmless.
+// taken effect. It may propose several times: the entry has the number, so a repetition is harmless. But members
+// may have changed since the last time. The bodies of an instance that is retired are judged by the first one's
+// voters from then on. So the entry comes into the log only while all instances have the first one's
+// members, however often it is proposed.
 func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	first, n := v.first(), e.Op.Instances
 	at, configs := v.Applied.At()
+	followed := at.Reshape == 0 && Settled(&first.Config, configs)
+	in := protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}, Under: &first.ConfigIndex}
+	if e.told && e.cfg.Mutant == MutantReshapeUnchecked {
+		followed, in.Under = true, nil
+	}
 	switch {
 	case !at.Woven() || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()
-	case !e.told && (at.Reshape != 0 || !Settled(&first.Config, configs)):
+	case !e.told && !followed:
 		return e.refuse(protocol.ReasonChangePending, first.Leader)
 	case v.Now-e.begun >= e.cfg.GiveUp:
 		return e.stalled(e.Op.Kind.String(), e.cfg.GiveUp)
@@ -250,6 +258,8 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		return ExecutionStep{}
 	case first.Role != protocol.Leader:
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
+	case !followed: // what was proposed before may have come into the log
+		return ExecutionStep{}
 	}
-	return e.tell(v, protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(n)}})
+	return e.tell(v, in)
 }

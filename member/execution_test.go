@@ -98,3 +98,41 @@ func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 	applied.cursor = order.Begin(2, true)
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }
+
+// TestAReshapeIsCheckedEachTime: it was proposed once, and dropped. Then members change, and another instance has not
+// followed. It must not be proposed again before that.
+func TestAReshapeIsCheckedEachTime(t *testing.T) {
+	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}, protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 7}
+	applied := &Applied{cursor: order.Begin(3, true), configs: []protocol.Config{three, three, three}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: Reshape, Instances: 1})
+	under := func() protocol.Index {
+		step := e.Next(v)
+		require.False(t, step.Done)
+		if len(step.Tell) == 0 {
+			return 0
+		}
+		return *step.Tell[0].Input.(protocol.Propose).Under
+	}
+	require.EqualValues(t, 7, under())
+	v.Now += time.Second
+	leader.Config, leader.ConfigIndex = two, 9
+	require.Zero(t, under(), "nobody has followed")
+	applied.configs = []protocol.Config{two, three, two}
+	require.Zero(t, under(), "one has not")
+	applied.configs[1] = two
+	applied.cursor.Reshape = 1
+	require.Zero(t, under(), "what was proposed first is there, after all")
+	applied.cursor.Reshape = 0
+	require.EqualValues(t, 9, under())
+	v.Now += time.Minute
+	require.ErrorAs(t, e.Next(v).Err, new(*StalledError))
+
+	e = x.Begin(e.Op)
+	applied.configs[1] = three
+	step := e.Next(v)
+	require.True(t, step.Done)
+	require.ErrorAs(t, step.Err, new(*RefusedError))
+}

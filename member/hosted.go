@@ -115,6 +115,7 @@ func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out
 func (h *Hosted) Take(t Happened) {
 	h.clock.Begin()
 	h.noteApplied()
+	placed := h.placed() // before the news of bodies, which cover all that is applied by now
 	if in, changed := h.host.BodyNews(); changed {
 		h.Step(in)
 	}
@@ -130,7 +131,7 @@ func (h *Hosted) Take(t Happened) {
 		h.Step(protocol.Wake{})
 	}
 	if h.ticked = t.Tick; t.Tick {
-		h.tick(t.Random)
+		h.tick(t.Random, placed)
 	}
 }
 

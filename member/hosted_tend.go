@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// tick lets time pass.
-func (h *Hosted) tick(random uint64) {
-	h.Step(protocol.Tick{Random: random, Applied: h.placed()})
+// tick lets time pass. placed is how far the instance was applied when the turn began.
+func (h *Hosted) tick(random uint64, placed protocol.Index) {
+	h.Step(protocol.Tick{Random: random, Applied: placed})
 	h.tend()
 	if !h.first() {
 		return

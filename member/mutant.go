@@ -30,6 +30,8 @@ const (
 	MutantForgetful         Mutant = "identity-in-memory"
 	MutantAnyLife           Mutant = "life-unchecked"
 	MutantTrimUncounted     Mutant = "code-trim-uncounted"
+	MutantTrimByApplied     Mutant = "code-trim-by-applied"
+	MutantReshapeUnchecked  Mutant = "weave-reshape-unchecked"
 	MutantSweepReferenced   Mutant = "code-sweep-referenced"
 	MutantRestoreRow        Mutant = "code-restore-row"
 	MutantNoGuests          Mutant = "no-guests"
@@ -77,6 +79,8 @@ var Mutants = [...]MutantInfo{
 	{MutantForgetful, "Register", "with whom there was a link is forgotten at a restart"},
 	{MutantAnyLife, "Register", "an earlier life of a member is taken for a later one"},
 	{MutantTrimUncounted, "HolderCount", "a whole copy becomes a row whatever the others hold"},
+	{MutantTrimByApplied, "Bodies", "a whole copy becomes a row by the membership that is applied, whatever the log says"},
+	{MutantReshapeUnchecked, "Execution", "a change of the number of instances that is proposed again is not checked again"},
 	{MutantSweepReferenced, "Kept", "a body is given up with its entry, although the state refers to it"},
 	{MutantRestoreRow, "Bodies", "a whole copy that is damaged is restored as a row"},
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},

@@ -38,6 +38,7 @@ func (w *restoringWorld) Now() time.Duration                         { return w.
 func (w *restoringWorld) Kept(f func(*Kept))                         { f(w.kept) }
 func (w *restoringWorld) Cache(f func(*BodyCache))                   { f(w.cache) }
 func (w *restoringWorld) Config(protocol.InstanceID) protocol.Config { return *membersWithSlots(3) }
+func (w *restoringWorld) Memberships() []Membership                  { return nil }
 func (w *restoringWorld) InLoop(_ protocol.BodyRef, f func(bool))    { f(false) }
 func (w *restoringWorld) Report(BodyReport)                          {}
 func (w *restoringWorld) Submit(records []wal.Record, done func()) {

@@ -205,6 +205,12 @@ func (c *Config) Clone() Config {
 	return out
 }
 
+// Equal reports whether two configurations say the same.
+func (c *Config) Equal(o *Config) bool {
+	return c.Restripes == o.Restripes && c.SameMembers(o) &&
+		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool { return a.WholeAbove == b.WholeAbove })
+}
+
 // Validate reports what is wrong with a configuration; nil if it may stand in a log.
 func (c *Config) Validate() error {
 	for i := range c.Members {

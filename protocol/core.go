@@ -42,6 +42,10 @@ type Propose struct {
 	Entries []Entry
 	// Options says of each entry what it asks for beside its commands; nil: none asks for anything.
 	Options []ProposeOptions
+	// Under, unless it is nil, is the index of a configuration. The entries are dropped unless this
+	// member leads, and that configuration is the newest one in its log, and committed. They are not
+	// forwarded.
+	Under *Index
 }
 
 // OptionsOf is what an entry asks for beside its commands.
@@ -403,9 +407,11 @@ type Status struct {
 	// Unwritten is how many of the last committed entries stand in cells alone, as far as is known, and are
 	// written to the log later.
 	Unwritten Index
-	Config    Config
-	// Undecided: Config is in this member's log, and not known here to be committed.
-	Undecided bool
+	// Config is the newest configuration in this member's log. ConfigIndex is its index there. Undecided:
+	// it is not known here to be committed.
+	Config      Config
+	ConfigIndex Index
+	Undecided   bool
 	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
 	// nil: none.
 	Proposed *Config

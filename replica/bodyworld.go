@@ -47,6 +47,14 @@ func (b *bodies) Config(instance protocol.InstanceID) protocol.Config {
 	return b.r.apply.config(instance)
 }
 
+// Memberships implements member.BodyWorld.
+func (b *bodies) Memberships() (all []member.Membership) {
+	for _, l := range b.r.all() {
+		all = append(all, member.Membership{Logged: l.status.Load().Config, Applied: b.r.apply.config(l.id)})
+	}
+	return all
+}
+
 // InLoop implements member.BodyWorld.
 func (b *bodies) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	if l := b.r.find(ref.Instance); l != nil {

@@ -49,6 +49,14 @@ func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
 	return w.m.applier.Config()
 }
 
+// Memberships implements member.BodyWorld.
+func (w *bodyWorld) Memberships() (all []member.Membership) {
+	for _, s := range w.m.inForce {
+		all = append(all, member.Membership{Logged: s.status.Config, Applied: s.config()})
+	}
+	return all
+}
+
 // InLoop implements member.BodyWorld.
 func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	s := w.m.among(w.m.inForce, ref.Instance)

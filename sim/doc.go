@@ -29,7 +29,8 @@
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
-//     members hold), astray.go (state machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
+//     members hold), straggle.go (members that change while somebody is behind), astray.go (state
+//     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
 //     hotcopy.go (disks), reshape.go, depart.go (instances and members
 //     that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
@@ -38,7 +39,7 @@
 //     is judged of them), sections.go (what cores derive from their logs), waste.go (judges of
 //     repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
-//     coded_change_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
+//     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), disk_test.go (the disk, the
 //     queue).
 //

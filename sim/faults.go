@@ -44,13 +44,14 @@ const (
 	faultState                      // the state that a state machine keeps on disk is damaged
 	faultHotCopy                    // a copy of a running member's disk is put in its place
 	faultLate                       // a member misses entries and catches up over narrow links
+	faultStraggle                   // members change while somebody does not know of all bodies
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -200,6 +201,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.copyHot(victim)
 	case faultLate:
 		w.beLate(victim)
+	case faultStraggle:
+		w.straggle()
 	}
 }
 

@@ -99,7 +99,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
-	lost := l.cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m)
+	lost := l.cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
 	if w.tracing() {
 		w.tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}

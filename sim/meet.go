@@ -40,7 +40,7 @@ type meetSettings struct {
 func (s *Settings) drawMeet(d chance) {
 	switch d.below(8) {
 	case 0: // few kinds
-		for k := range s.Faults {
+		for k := range faultStraggle {
 			if d.yes(0.6) {
 				s.Faults[k] = 0
 			}

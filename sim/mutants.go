@@ -91,6 +91,10 @@ var places = map[string]struct {
 }{
 	string(raft.MutantPromoteAtOnce):      {defaultProtocol, 1},
 	string(raft.MutantCountStateless):     {niagara, 1},
+	string(raft.MutantCountBehind):        {niagara, 4},
+	string(raft.MutantLeaderBehind):       {niagara, 4},
+	string(member.MutantReshapeUnchecked): {niagara, 4},
+	string(member.MutantTrimByApplied):    {craft, 4},
 	string(member.MutantUnconfirmed):      {niagara, 3},
 	string(raft.MutantLeaseIgnoresDrift):  {defaultProtocol, 5},
 	string(member.MutantForgetSections):   {slots, 3},
@@ -111,6 +115,9 @@ var places = map[string]struct {
 
 // codedLanes are mutants of bodies in lanes, of which five members hold rows.
 var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneConfirmRow, raft.MutantLaneCutUnseen}
+
+// codedWeave are mutants of bodies of woven instances.
+var codedWeave = []string{string(raft.MutantCountBehind), string(raft.MutantLeaderBehind), string(member.MutantReshapeUnchecked)}
 
 // relayed are mutants of relays, of which five members have two.
 var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent, paxos.MutantISSRelayEarly, paxos.MutantISSRelayListsSilent}
@@ -144,6 +151,9 @@ func NewHunt(m Mutant) Hunt {
 	}
 	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
 		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
+	}
+	if slices.Contains(codedWeave, m.Name) {
+		h.Placement = string(protocol.PlacementCode)
 	}
 	if slices.Contains(relayed, protocol.Mutant(m.Name)) {
 		h.Relays, h.Nodes = 2, 5

@@ -29,6 +29,10 @@ var staged = map[string]struct {
 	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
 	string(member.MutantNoGuests):         {3, nil, unknownLeader},
 	string(raft.MutantCountStateless):     {1, woven, statelessVoter},
+	string(raft.MutantCountBehind):        {4, wovenBodies(2), behindInRetired},
+	string(raft.MutantLeaderBehind):       {4, wovenBodies(2), leaderBehindInRetired},
+	string(member.MutantReshapeUnchecked): {4, wovenBodies(3), repeatedReshape},
+	string(member.MutantTrimByApplied):    {4, trimmed(3), forgetsWhole},
 }
 
 // hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
@@ -39,6 +43,7 @@ var hints = map[string]uint64{
 	"code-free-downgrade": 10, "code-f-answers": 53, "code-old-term-answers": 53,
 	"forget-acknowledged": 19, "code-no-restripe": 12, "code-wait-for-all": 108,
 	"heed-late-answers": 72, "forward-at-once": 29, "stalled-disk-leads": 305,
+	"weave-count-behind": 4, "weave-leader-behind": 4, "weave-reshape-unchecked": 9, "code-trim-by-applied": 141,
 	"weave-count-stateless": 42, "promote-at-once": 221, "slot-accept-below-promise": 63,
 	"slot-promise-forgets": 1, "slot-own-value": 1, "slot-accepted-by-one": 27,
 	"slot-settle-at-once": 13, "slot-body-assumed": 76, "slot-change-loses-bodies": 449,

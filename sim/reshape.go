@@ -143,7 +143,7 @@ func (m *Member) askAgain(groups []*member.ReadGroup) {
 
 // AskMissing implements member.Host. The instance calls it when it has no leader.
 func (s *memberInstance) AskMissing(to protocol.MemberID) {
-	if s.m.up {
+	if s.m.up && !s.m.w.misses(s.m.id, s.instance) {
 		s.m.ask(to, func(o *Member) { o.exchange.Missing(s.m.id, s.instance) }, nil)
 	}
 }

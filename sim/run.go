@@ -194,7 +194,7 @@ func (w *World) restartSome(alive []*Member) {
 // calmDown ends all faults and returns the members that live in the second phase.
 func (w *World) calmDown() []*Member {
 	w.calm = true
-	w.burst, w.pass = 0, nil
+	w.burst, w.pass, w.straggling, w.route = 0, nil, nil, 0
 	w.set.perfectLinks()
 	w.set.timely()
 	for _, m := range w.members {

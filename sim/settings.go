@@ -91,6 +91,8 @@ type Settings struct {
 	// Resize: as a change of the membership, the operator only makes the cluster smaller and
 	// larger.
 	Resize bool
+	// OneWay: while a story is told, clients write through its instance alone. See straggle.go.
+	OneWay bool
 	// Faults is the mean time between faults of a kind; 0: never.
 	Faults [faultKinds]time.Duration
 }
@@ -166,6 +168,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawKeyed(chance{rand.New(rand.NewPCG(seed, weaveStream))})
 	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
 	s.drawEpochs(chance{rand.New(rand.NewPCG(seed, epochStream))})
+	s.drawStraggle(chance{rand.New(rand.NewPCG(seed, straggleStream))})
 	s.stretch()
 	s.Core.Relays = o.Relays
 	s.fix()

@@ -73,6 +73,9 @@ type World struct {
 	calm    bool                      // no more faults: the second phase
 	rests   rests
 	late    bool // a member is late: see beLate
+	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
+	straggling *straggling
+	stragglers chance
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
 
@@ -105,7 +108,7 @@ func (v *Violation) Unwrap() error { return v.Err }
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), withdrawals: newWithdrawals(set.Seed), astray: newAstray(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed),
+	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), withdrawals: newWithdrawals(set.Seed), astray: newAstray(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed), stragglers: newStragglers(set.Seed),
 		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {

@@ -506,7 +506,11 @@ func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 		net.Step(id, protocol.Wake{})
 	}
 	n.Now = until
-	net.Step(id, protocol.Tick{Random: net.rng.Uint64()})
+	t := protocol.Tick{Random: net.rng.Uint64()}
+	if net.Woven {
+		t.Applied = n.Applied
+	}
+	net.Step(id, t)
 }
 
 // mostWakes is how often a core may want to be woken between two ticks.

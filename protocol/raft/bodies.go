@@ -52,9 +52,15 @@ func (r *Raft) weighBodies() {
 	}
 }
 
-// tellBodies tells the leader the state of this member's bodies.
+// tellBodies tells the leader the state of this member's bodies, in an answer that leaves when the disk is done.
 func (r *Raft) tellBodies(m message) {
 	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
+}
+
+// tellBodiesNow is tellBodies in an answer that does not wait for the disk.
+func (r *Raft) tellBodiesNow(m message) {
+	r.tellBodies(m)
+	m.Restripes = r.obeyed()
 }
 
 // noteCoded notes an entry that was appended.

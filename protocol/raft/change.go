@@ -170,7 +170,7 @@ func (r *Raft) promote() {
 		if !m.Joining || p == nil || p.lacking && r.maxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) && p.applied >= r.log.shaped || r.cfg.Mutant == MutantPromoteAtOnce {
+		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) && r.shapedAt(p.applied) || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
@@ -271,7 +271,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	have := 0
 	for _, id := range voters {
 		switch p := r.peer(id); {
-		case id == r.cfg.Self && r.applied >= r.log.shaped, p != nil && p.applied >= r.log.shaped:
+		case id == r.cfg.Self && r.shapedAt(r.applied), p != nil && r.shapedAt(p.applied):
 			have++
 		case p != nil && !r.conf.Voter(id):
 			return false

@@ -185,6 +185,6 @@ func onHeartbeat(r *Raft, m message) {
 	match := min(hint, r.disk.durable)
 	a := msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
 		Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
-	r.tellBodies(a)
+	r.tellBodiesNow(a)
 	r.answer(a)
 }

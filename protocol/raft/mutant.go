@@ -30,6 +30,8 @@ const (
 	MutantStalledDiskLeads      protocol.Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         protocol.Mutant = "promote-at-once"
 	MutantCountStateless        protocol.Mutant = "weave-count-stateless"
+	MutantCountBehind           protocol.Mutant = "weave-count-behind"
+	MutantLeaderBehind          protocol.Mutant = "weave-leader-behind"
 )
 
 // Mutants lists all of them.
@@ -59,6 +61,8 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantForwardAtOnce, Does: "a follower forwards everything that waits in one message, however long it is"},
 	{Name: MutantStalledDiskLeads, Does: "a leader stays, and a member stands for election, while its disk stands still"},
 	{Name: MutantCountStateless, Does: "members change although those that remain have no logs of retired instances, and no state"},
+	{Name: MutantCountBehind, Does: "who does not know yet that instances are retired counts as one that holds their bodies"},
+	{Name: MutantLeaderBehind, Does: "a leader changes members before it knows of the bodies of instances that are retired"},
 	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not"},
 }
 

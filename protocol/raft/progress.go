@@ -65,7 +65,7 @@ type progress struct {
 	// far: it is too far behind the others to be counted on.
 	far far
 	// lacking: it misses bodies of committed entries. partial and restripes are as in
-	// protocol.Bodies, as it said in this term.
+	// protocol.Bodies. So it said in this term, when it had applied the log up to applied.
 	lacking   bool
 	partial   uint8
 	restripes uint32

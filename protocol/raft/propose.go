@@ -2,6 +2,7 @@ package raft
 
 import (
 	"math"
+	"slices"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -9,6 +10,9 @@ import (
 // propose takes entries in on the member where they were proposed.
 func (r *Raft) propose(in *protocol.Propose) {
 	entries := in.Entries
+	if in.Under != nil && (r.role != protocol.Leader || r.confAt != *in.Under || r.confAt > r.commit) {
+		return
+	}
 	if r.lanes != nil {
 		if entries = r.takeIntoLane(in); len(entries) == 0 {
 			return
@@ -47,6 +51,9 @@ func onPropose(r *Raft, m message) {
 	if len(m.Entries) == 1 && m.Entries[0].Kind == protocol.EntryConfig {
 		r.onTarget(&m.Entries[0])
 		return
+	}
+	if slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryReshape }) {
+		return // who sent it has not checked it against this log
 	}
 	r.accept(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		if id == (protocol.ProposalID{}) {

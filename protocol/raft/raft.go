@@ -437,7 +437,7 @@ func (r *Raft) Status() protocol.Status {
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(), Removed: r.removed() && !r.conf.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
-		Restriping: r.lead.restripe.left, Undecided: r.confAt > r.commit, Routes: r.routes(),
+		Restriping: r.lead.restripe.left, ConfigIndex: r.confAt, Undecided: r.confAt > r.commit, Routes: r.routes(),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.place.k()

@@ -153,10 +153,14 @@ func (r *Raft) heardPeer(m message) *progress {
 		return nil
 	}
 	p.heard = stamp(r.now)
-	if m.Type == MsgAppendResp && !m.Reject || m.Type == MsgHeartbeatResp {
+	switch appended := m.Type == MsgAppendResp && !m.Reject; {
+	case m.Type == MsgHeartbeatResp, appended && r.shapedAt(0):
 		// What it said before it had all that it acknowledged since says less.
 		p.lacking = m.Lacking || p.lacking && m.Index < p.match
 		p.partial, p.restripes = m.Partial, m.Restripes
+	case appended: // that does not say how far it had applied the log, so it can only say that it has less
+		p.lacking = p.lacking || m.Lacking
+		p.partial, p.restripes = max(p.partial, m.Partial), min(p.restripes, m.Restripes)
 	}
 	if m.Context <= stamp(r.now) {
 		p.confirmed = max(p.confirmed, m.Context)

@@ -20,6 +20,12 @@ import (
 // tried again. The configuration is in the log. So a member that has applied it never gives up
 // such a copy and restores a damaged one whole, also after a crash, and the next leader goes on
 // from there. The change keeps in the next configuration what it needs.
+//
+// The bodies of a retired instance have nobody else who cares for them. The first instance's core does, once its
+// member has applied the EntryReshape that retired it (see protocol.Bodies). Before that, a member
+// that lacks such a body does not know of it, and says that it lacks nothing. So a member counts as
+// a holder only by what it said when it had applied the last EntryReshape in the leader's log, and
+// the leader changes no voters before it has applied that itself.
 
 // restripe is what a leader knows of a change that needs whole copies.
 type restripe struct {
@@ -33,13 +39,24 @@ type restripe struct {
 // nobody asks for any more, while new bodies could be cut into more rows without them.
 const restripeTimeouts = 60
 
+// shapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
+// instances that are retired. Other instances' logs account for their own bodies alone.
+func (r *Raft) shapedAt(applied protocol.Index) bool {
+	return r.cfg.Instance != protocol.FirstInstance || applied >= r.log.shaped
+}
+
+// accounts reports whether what a member says of its bodies covers those of retired instances.
+func (r *Raft) accounts(p *progress) bool {
+	return r.shapedAt(p.applied) || r.cfg.Mutant == MutantCountBehind
+}
+
 // holdsParts reports whether a member certainly has at least its row of every live body.
 func (r *Raft) holdsParts(id protocol.MemberID) bool {
 	if id == r.cfg.Self {
 		return !r.bodies.missing && r.disk.settled() >= r.commit
 	}
 	p := r.peer(id)
-	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit
+	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit && r.accounts(p)
 }
 
 // holdsWhole reports whether a member certainly holds every live body whole that is cut into
@@ -51,10 +68,19 @@ func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
 		return false
 	}
 	if id == r.cfg.Self {
-		return r.bodies.restripes == r.conf.Restripes && r.bodies.partial <= k
+		return r.obeyed() == r.conf.Restripes && r.bodies.partial <= k
 	}
 	p := r.peer(id)
-	return p != nil && p.restripes == r.conf.Restripes && p.partial <= k
+	return p != nil && p.restripes == r.conf.Restripes && p.partial <= k && r.accounts(p)
+}
+
+// obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
+// that configuration. Otherwise it could start again without it, and cut them to rows. 0: none.
+func (r *Raft) obeyed() uint32 {
+	if r.disk.durable < r.confAt {
+		return 0
+	}
+	return r.bodies.restripes
 }
 
 // rowsDo is the largest k of bodies that are durable by rows alone with the voters of a
@@ -78,6 +104,9 @@ func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) pro
 	if slices.Equal(next.Voters(), r.conf.Voters()) {
 		r.inherit(next)
 		return protocol.ReasonNone
+	}
+	if !r.shapedAt(r.applied) && r.cfg.Mutant != MutantLeaderBehind {
+		return protocol.ReasonChangePending
 	}
 	for i := range changes {
 		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.lacking && r.maxK() > 0 {
@@ -151,7 +180,7 @@ func (c *code) relax() {
 	r := c.r
 	bound := int(r.conf.MaxRows())
 	if bound == 0 || bound >= c.limit() || r.now < r.lead.restripe.until ||
-		r.lead.hand.to != 0 || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint() {
+		r.lead.hand.to != 0 || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint() || !r.shapedAt(r.applied) {
 		return
 	}
 	rows := r.rowsDo(r.conf)
