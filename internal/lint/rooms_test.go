@@ -17,6 +17,8 @@ type room struct {
 var rooms = []room{
 	{folder: "cmd", all: true},
 	{folder: "protocol/conformance", may: []string{"protocol"}},
+	{folder: "protocol/raft/reshapemodel"},
+	{folder: "protocol/raft/codedmodel"},
 	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
 	{folder: "protocol/paxos/issmodel"},
 	{folder: "protocol/epaxos/epaxosmodel"},
