@@ -53,6 +53,7 @@ var statuses = []struct{ err, status error }{
 	{auth.ErrInvalidAuthMgmt, rpctypes.ErrGRPCInvalidAuthMgmt},
 	{auth.ErrAuthOldRevision, rpctypes.ErrGRPCAuthOldRevision},
 
+	{store.ErrTooManyPasswords, rpctypes.ErrGRPCRequestTooManyRequests},
 	{braid.ErrOverloaded, rpctypes.ErrGRPCRequestTooManyRequests},
 	{braid.ErrTooLarge, rpctypes.ErrGRPCRequestTooLarge},
 	{braid.ErrNoLeader, rpctypes.ErrGRPCNoLeader},

@@ -2,13 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -40,22 +36,15 @@ func (s *Server) checkUser(r *http.Request) error {
 		return nil // auth is off
 	}
 	if user, password, ok := r.BasicAuth(); ok {
-		return s.checkPassword(user, password)
+		return s.checkPassword(r.Context(), user, password)
 	}
 	return s.store.RequireAuth(callContext(r))
 }
 
-func (s *Server) checkPassword(user, password string) error {
-	digest := s.passwords.digest(user, password)
-	if s.passwords.known(digest, s.store.Auth().Revision()) {
-		return nil
-	}
-	login, err := s.store.Login(&pb.AuthenticateRequest{Name: user, Password: password})
+func (s *Server) checkPassword(ctx context.Context, user, password string) error {
+	_, err := s.store.Login(ctx, &pb.AuthenticateRequest{Name: user, Password: password})
 	if errors.Is(err, auth.ErrAuthNotEnabled) {
 		return nil // it was turned off meanwhile
-	}
-	if err == nil {
-		s.passwords.note(digest, login.Revision)
 	}
 	return err
 }
@@ -74,49 +63,4 @@ func callContext(r *http.Request) context.Context {
 		ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: credentials.TLSInfo{State: conn.tls.ConnectionState()}})
 	}
 	return ctx
-}
-
-// maxKnownPasswords bounds how many passwords knownPasswords remembers.
-const maxKnownPasswords = 64
-
-// knownPasswords remembers which passwords were right at a revision of auth, because a page that
-// reloads itself sends its user's password every time, and comparing one is expensive on purpose.
-type knownPasswords struct {
-	key [sha256.Size]byte // of this life
-
-	mu       sync.Mutex
-	revision uint64
-	right    map[[sha256.Size]byte]struct{}
-}
-
-func newKnownPasswords() *knownPasswords {
-	k := &knownPasswords{right: map[[sha256.Size]byte]struct{}{}}
-	rand.Read(k.key[:]) // never fails
-	return k
-}
-
-func (k *knownPasswords) digest(user, password string) (d [sha256.Size]byte) {
-	h := hmac.New(sha256.New, k.key[:])
-	h.Write([]byte(user))
-	h.Write([]byte{0})
-	h.Write([]byte(password))
-	h.Sum(d[:0])
-	return d
-}
-
-func (k *knownPasswords) known(digest [sha256.Size]byte, revision uint64) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, ok := k.right[digest]
-	return ok && k.revision == revision
-}
-
-func (k *knownPasswords) note(digest [sha256.Size]byte, revision uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.revision != revision || len(k.right) >= maxKnownPasswords {
-		clear(k.right)
-	}
-	k.revision = revision
-	k.right[digest] = struct{}{}
 }

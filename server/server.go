@@ -61,7 +61,6 @@ type Server struct {
 	gateway     *gateway
 	sniffers    []*sniffer
 	clients     *connLimit
-	passwords   *knownPasswords
 
 	// stopping is closed when the server begins to stop, done when it has stopped. err
 	// is set before done is closed.
@@ -87,7 +86,7 @@ type Server struct {
 func Start(cfg Config) (*Server, error) {
 	s := &Server{
 		started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
-		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self, passwords: newKnownPasswords(),
+		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self,
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout

@@ -29,7 +29,7 @@ func enableAuth(n *node) {
 // login returns the context of a user's calls.
 func (n *node) login(name, password string) context.Context {
 	n.t.Helper()
-	l, err := n.Login(&pb.AuthenticateRequest{Name: name, Password: password})
+	l, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: name, Password: password})
 	require.NoError(n.t, err)
 	res := n.raw(l.Command)[0]
 	require.NoError(n.t, res.Err)
@@ -52,11 +52,11 @@ func (n *node) doAs(ctx context.Context, r *pb.InternalRaftRequest) error {
 
 func TestAuth(t *testing.T) {
 	n := openTemp(t)
-	_, err := n.Login(&pb.AuthenticateRequest{Name: "root", Password: "r"})
+	_, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
 	require.ErrorIs(t, err, auth.ErrAuthNotEnabled)
 	enableAuth(n)
 	nobody := context.Background()
-	_, err = n.Login(&pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
+	_, err = n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)
 	root, bob := n.login("root", "r"), n.login("bob", "b")
 
@@ -120,7 +120,7 @@ func TestSimpleTokenElsewhere(t *testing.T) {
 	record(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
 	one.raw(log...)
 	two.raw(log...)
-	l, err := one.Login(&pb.AuthenticateRequest{Name: "root", Password: "r"})
+	l, err := one.Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
 	require.NoError(t, err)
 	token := one.raw(l.Command)[0].Resp.(*pb.AuthenticateResponse).Token
 

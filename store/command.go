@@ -3,12 +3,10 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
-	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/protobuf/proto"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -121,9 +119,9 @@ type Encoded struct {
 
 // Encode returns the command that carries out a request for the user whose token or certificate
 // ctx carries. It sets r.Header, draws an id for a lease that has none, and replaces a password by
-// its hash, which is slow on purpose (bcrypt). Values of Options.LargeValueBytes or more go into
+// its hash, which is slow on purpose and waits its turn (bcrypt). Values of Options.LargeValueBytes or more go into
 // the command's body, so the request must not be changed any more. Errors: etcd's for a bad token,
-// [ErrBadCommand] for a request that no state machine accepts.
+// [ErrBadCommand] for a request that no state machine accepts, [ErrTooManyPasswords].
 func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) (Encoded, error) {
 	return s.encodeAs(ctx, r, nil, nil)
 }
@@ -144,7 +142,7 @@ func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unc
 			r.Header = &pb.RequestHeader{Username: user.Username, AuthRevision: user.Revision}
 		}
 	}
-	if err := s.complete(r); err != nil {
+	if err := s.complete(ctx, r); err != nil {
 		return e, err
 	}
 	return s.encodeReady(r, u, before)
@@ -165,29 +163,24 @@ func (s *Store) encodeReady(r *pb.InternalRaftRequest, u []unchanged, before []b
 }
 
 // complete decides before ordering what members could not decide equally afterwards.
-func (s *Store) complete(r *pb.InternalRaftRequest) (err error) {
+func (s *Store) complete(ctx context.Context, r *pb.InternalRaftRequest) (err error) {
 	switch {
 	case r.LeaseGrant != nil && r.LeaseGrant.ID == 0:
 		r.LeaseGrant = proto.Clone(r.LeaseGrant).(*pb.LeaseGrantRequest)
 		r.LeaseGrant.ID = randomLeaseID()
 	case r.AuthUserAdd != nil && (r.AuthUserAdd.Options == nil || !r.AuthUserAdd.Options.NoPassword):
 		r.AuthUserAdd = proto.Clone(r.AuthUserAdd).(*pb.AuthUserAddRequest)
-		r.AuthUserAdd.HashedPassword, err = s.hash(r.AuthUserAdd.Password)
+		r.AuthUserAdd.HashedPassword, err = s.hash(ctx, r.AuthUserAdd.Password)
 		r.AuthUserAdd.Password = ""
 	case r.AuthUserChangePassword != nil && r.AuthUserChangePassword.Password != "":
 		r.AuthUserChangePassword = proto.Clone(r.AuthUserChangePassword).(*pb.AuthUserChangePasswordRequest)
-		r.AuthUserChangePassword.HashedPassword, err = s.hash(r.AuthUserChangePassword.Password)
+		r.AuthUserChangePassword.HashedPassword, err = s.hash(ctx, r.AuthUserChangePassword.Password)
 		r.AuthUserChangePassword.Password = ""
 	}
 	if err != nil {
 		return err
 	}
 	return checkPasswords(r)
-}
-
-func (s *Store) hash(password string) (string, error) {
-	hashed, err := bcrypt.GenerateFromPassword([]byte(password), s.auth.BcryptCost())
-	return base64.StdEncoding.EncodeToString(hashed), err
 }
 
 // randomLeaseID returns a positive id. It is almost certainly unused; if not, the grant fails.
@@ -197,29 +190,4 @@ func random() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
-}
-
-// Login is a checked password on its way to a token.
-type Login struct {
-	// Command makes the token; propose it.
-	Command []byte
-	// Revision of the users when the password was checked. If [Store.Auth]'s revision is
-	// another one once Command is applied, the password may be out of date: login again.
-	Revision uint64
-}
-
-// Login checks a password. Read linearizably before.
-func (s *Store) Login(r *pb.AuthenticateRequest) (Login, error) {
-	revision, err := s.auth.CheckPassword(r.Name, r.Password)
-	if err != nil {
-		return Login{}, err
-	}
-	token, err := s.auth.GenTokenPrefix()
-	if err != nil {
-		return Login{}, err
-	}
-	data, err := encode([]byte{kindRequest}, &pb.InternalRaftRequest{
-		Authenticate: &pb.InternalAuthenticateRequest{Name: r.Name, SimpleToken: token},
-	})
-	return Login{Command: data, Revision: revision}, err
 }

@@ -46,8 +46,9 @@ type Store struct {
 
 	// applied is the position of the last command applied; it never decreases, but in
 	// Restore. The consistent index of db equals it between calls of Apply.
-	applied atomic.Uint64
-	waiting positions // to be applied
+	applied   atomic.Uint64
+	waiting   positions // to be applied
+	passwords *passwords
 	// tokens counts the calls that wait for the position of a token.
 	tokens atomic.Int32
 
@@ -91,10 +92,10 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{
-		opts:     o,
-		latch:    newLatch(o.Dir, o.Logger, o.OnFatal),
-		replaced: make(chan struct{}),
-		stop:     make(chan struct{}),
+		opts:      o,
+		latch:     newLatch(o.Dir, o.Logger, o.OnFatal),
+		passwords: newPasswords(), replaced: make(chan struct{}),
+		stop: make(chan struct{}),
 
 		interrupted: make(chan struct{}),
 

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/auth"
+)
+
+// However many log in at once, few passwords are checked at once, and nobody waits for ever.
+func TestPasswordsAreCheckedInTurn(t *testing.T) {
+	n := openTemp(t)
+	enableAuth(n)
+	n.passwords.cores, n.passwords.wait = semaphore.NewWeighted(2), time.Minute
+	var at, most atomic.Int32
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			err := n.passwords.run(context.Background(), func() error {
+				defer at.Add(-1)
+				for now := at.Add(1); ; {
+					if last := most.Load(); last >= now || most.CompareAndSwap(last, now) {
+						return nil
+					}
+				}
+			})
+			require.NoError(t, err)
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, most.Load(), int32(2))
+
+	login := func(ctx context.Context) error {
+		_, err := n.Login(ctx, &pb.AuthenticateRequest{Name: "bob", Password: "b"})
+		return err
+	}
+	require.NoError(t, login(context.Background()))
+	require.NoError(t, n.passwords.cores.Acquire(context.Background(), 2)) // all are busy
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, login(gone), context.Canceled)
+	n.passwords.wait = time.Millisecond
+	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords)
+	_, err := n.Encode(context.Background(), &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "x", Password: "y"}})
+	require.ErrorIs(t, err, ErrTooManyPasswords)
+	n.passwords.waiting.Store(mostPasswords)
+	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords, "at once")
+}
+
+// A password that was right is known until users change, and no other one is.
+func TestRightPasswordsAreKnown(t *testing.T) {
+	n := openTemp(t)
+	enableAuth(n)
+	known := func(user, password string) bool {
+		return n.passwords.known.has(n.passwords.known.digest(user, password), n.Auth().Revision())
+	}
+	require.False(t, known("bob", "b"))
+	root := n.login("root", "r")
+	n.login("bob", "b")
+	require.True(t, known("bob", "b"))
+	n.login("bob", "b")
+	require.False(t, known("bob", "r"))
+	require.False(t, known("bo", "bb"))
+	_, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "r"})
+	require.ErrorIs(t, err, auth.ErrAuthFailed)
+	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "new"}}))
+	require.False(t, known("bob", "b"))
+	_, err = n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "b"})
+	require.ErrorIs(t, err, auth.ErrAuthFailed)
+	n.login("bob", "new")
+	for i := range 2 * mostKnown {
+		n.passwords.known.note(n.passwords.known.digest("bob", string(rune(i))), n.Auth().Revision())
+	}
+	require.LessOrEqual(t, len(n.passwords.known.right), mostKnown)
+}
