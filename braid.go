@@ -51,6 +51,7 @@ type (
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
 	MachineError        = member.MachineError
+	Born                = member.Born
 	Client              = replica.Client
 	BrokenError         = member.BrokenError
 	ProposeOptions      = protocol.ProposeOptions

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -44,6 +45,9 @@ type identity struct {
 	// Kind is what the log is. A directory of an earlier version does not tell it, until a life begins that was
 	// found to fit what is there.
 	Kind member.LogKind `json:"log_kind,omitzero"`
+	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
+	// version did not tell.
+	Birth string `json:"birth,omitempty"`
 }
 
 // Owner is who enters a directory, and what may never differ between two lives there.
@@ -56,6 +60,10 @@ type Owner struct {
 	Quorums string
 	// Kind is what the log is to be; zero: that is not compared.
 	Kind member.LogKind
+	// Birth names the state with which the member's state machine begins; "": an empty one. Join: the member is to join a
+	// running cluster.
+	Birth string
+	Join  bool
 	// Guess makes what finds out the kind of a directory that does not tell it; nil: any is taken.
 	Guess func() member.KindGuess
 }
@@ -89,7 +97,7 @@ const (
 // A directory that belongs to someone else or is in use gives a [*member.DirError], one with a log of another
 // kind a [*member.LogKindError]. A directory that is refused stays as it was.
 func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
-	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
+	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
 	}
 	lock, err = fs.Lock(filepath.Join(dir, "LOCK"))
@@ -132,7 +140,7 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if !who.Kind.IsZero() {
 		id.Kind = who.Kind
 	}
-	return id, errors.Join(id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
+	return id, errors.Join(id.settleBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }
 
 // fix notes the settings of the epochs in a new directory, and compares them in any other one. With other settings

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -21,10 +22,11 @@ type Config struct {
 	Cluster uint64
 	Self    protocol.MemberID
 	Chance  func() uint64 // see Enter
-	// Begin and Members are what a new cluster begins with. A member that joins has no Members: the
+	// Begin and Members are what a new cluster begins with. A member that joins (Join) has no Members: the
 	// cluster tells it later.
 	Begin   order.Cursor
 	Members []protocol.Member
+	Join    bool
 	Machine member.StateMachine
 	// Identity is what the files of log and bodies say about whom they belong to.
 	Identity []byte
@@ -49,6 +51,8 @@ type Config struct {
 type Opened struct {
 	Own      member.OwnIdentity
 	Register *member.Register
+	// Birth is with which state the cluster began, or begins.
+	Birth member.Birth
 	// Begin is with which instances the cluster began, or begins.
 	Begin     order.Cursor
 	Snapshots *Snapshots
@@ -65,6 +69,7 @@ type Opened struct {
 
 	config Config
 	lock   io.Closer
+	mu     sync.Mutex // held while the identity is replaced
 }
 
 // The parts of a directory that are directories themselves.
@@ -75,7 +80,7 @@ const (
 )
 
 func (c *Config) owner() Owner {
-	return Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess}
+	return Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
 }
 
 // Check returns why Open would refuse the directory before it changes anything; nil: it would not, or there is none.
@@ -85,7 +90,12 @@ func (c *Config) Check() error { return Check(c.FS, c.Dir, c.owner()) }
 // order of its steps is that of every start. A state machine on disk must be as it was when the
 // member stopped. A state machine in memory must be empty.
 func Open(c Config) (*Opened, error) {
-	own, lock, err := Enter(c.FS, c.Dir, c.owner(), c.Chance)
+	who := c.owner()
+	var err error
+	if who.Birth, err = member.BirthOf(c.Machine); err != nil {
+		return nil, err
+	}
+	own, lock, err := Enter(c.FS, c.Dir, who, c.Chance)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +108,11 @@ func Open(c Config) (*Opened, error) {
 }
 
 func (o *Opened) read(c *Config) (err error) {
+	id, err := readIdentity(c.FS, c.Dir, c.Cluster, c.Self)
+	if err != nil {
+		return err
+	}
+	o.Birth = id.birth()
 	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
 		return err
 	}
@@ -203,6 +218,14 @@ func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
 // if they are woven. Groups of keys do not.
 func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
 
+// NoteBirth makes durable with which state the cluster began; "": with an empty one.
+func (o *Opened) NoteBirth(state string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.config
+	return noteBirth(c.FS, c.Dir, c.Cluster, c.Self, state)
+}
+
 // SaveRegister makes durable what the register must keep.
 func (o *Opened) SaveRegister(r *member.Register) error {
 	return SaveRegister(o.config.FS, o.config.Dir, r)
@@ -211,6 +234,8 @@ func (o *Opened) SaveRegister(r *member.Register) error {
 // Condemn answers that the member lost what it acknowledged. No life may begin in the directory any
 // more, and the member stops with the error that is returned.
 func (o *Opened) Condemn(f *protocol.Forgot) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	c := &o.config
 	return errors.Join(member.Forgotten(c.Self, f), Condemn(c.FS, c.Dir, c.Cluster, c.Self, f))
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
 // counter returns numbers that never repeat themselves, in place of random ones.
@@ -161,7 +161,7 @@ func TestARegisterIsKept(t *testing.T) {
 // A directory of a program that knew no log identities gets one. The count of its lives goes on.
 func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	fs := vfs.NewMem()
-	require.NoError(t, wal.MakeDir(fs, "d", 0o700))
+	require.NoError(t, durable.MakeDir(fs, "d", 0o700))
 	require.NoError(t, writeIdentity(fs, "d", identity{Format: 1, Cluster: 7, Member: 1, Incarnation: 41}))
 	own := lives(t, fs, 1, 1, counter())
 	require.False(t, own.Log.IsZero())

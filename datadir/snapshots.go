@@ -18,10 +18,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/wal"
 )
 
 // A snapshot file has: magic, length and CRC of the meta, the meta as JSON, the state as the state
@@ -65,7 +65,7 @@ type Snapshots struct {
 // OpenSnapshots makes the directory if it is missing. It removes files that a crash left half
 // written, and files that an earlier start found damaged.
 func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
-	if err := wal.MakeDir(fs, dir, 0o700); err != nil {
+	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return nil, err
 	}
 	s := &Snapshots{fs: fs, dir: dir}

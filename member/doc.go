@@ -48,6 +48,7 @@
 //     messages for those that have not begun.
 //   - register.go, handshakes.go, links.go: who the others are; what follows from that when members meet;
 //     with whom there is a link.
+//   - birth.go: with which state a cluster began, and what a member does that joins it.
 //   - logkind.go: what of a log never changes, and how its records are read without it.
 //   - clock.go: how an event loop reads the time.
 //   - mutant.go: rules broken on purpose, for the simulator to catch.

@@ -132,7 +132,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	}
 	segment := member.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
-		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Machine: sm,
+		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Join: o.Join, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}

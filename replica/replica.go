@@ -208,7 +208,7 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit, Answer: r.answerJoiner,
-		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met,
+		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Born: r.born,
 	})
 	if err != nil {
 		return err

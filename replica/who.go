@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
@@ -65,6 +66,37 @@ func (r *Replica) met(id uint64, who transport.Who) error {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
 	return r.handshakes.Met(protocol.MemberID(id), offLink(who))
+}
+
+// birth is transport.Options.Birth.
+func (r *Replica) birth() transport.Birth {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return transport.Birth(r.dir.Birth)
+}
+
+// born is transport.Options.Born. What was told is durable before anything is read from the link; if the disk is full
+// there is no link until there is space.
+func (r *Replica) born(id uint64, state string) error {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	if known := r.dir.Birth; !known.Unknown {
+		if known.State != state {
+			return &member.BirthError{Known: known.State, Told: state}
+		}
+		return nil
+	}
+	r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
+	if err := member.AdoptBirth(r.apply.machine.Machine(), state); err != nil {
+		r.fail(err)
+		return err
+	}
+	if err := r.dir.NoteBirth(state); err != nil {
+		return err
+	}
+	r.dir.Birth = member.Birth{State: state}
+	r.CheckState()
+	return nil
 }
 
 // learn takes in from a configuration whose log each member has.

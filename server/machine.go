@@ -20,6 +20,7 @@ var (
 	_ braid.DurableStateMachine = (*machine)(nil)
 	_ braid.BodyKeeper          = (*machine)(nil)
 	_ braid.Repairable          = (*machine)(nil)
+	_ braid.Born                = (*machine)(nil)
 )
 
 // Apply implements braid.StateMachine. The name applyEntries of the part that changes
@@ -61,6 +62,9 @@ func (m *machine) Sync() error { return m.store.Sync() }
 
 // Damaged implements braid.Repairable.
 func (m *machine) Damaged() error { return m.store.Damaged() }
+
+// Birth implements braid.Born.
+func (m *machine) Birth() string { return m.store.Birth() }
 
 // Condemn implements braid.Repairable.
 func (m *machine) Condemn(cause error) { m.store.Condemn(cause) }

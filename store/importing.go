@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/durable"
 )
 
 // ImportOptions says how to take over a database.
@@ -29,7 +32,7 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("store: import: %w", &ReadError{"the directory", err})
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.Default, dir, 0o700); err != nil {
 		return fmt.Errorf("store: import: %w", err)
 	}
 	part, err := os.CreateTemp(dir, restorePattern)
@@ -37,10 +40,11 @@ func Import(file, dir string, o ImportOptions) (err error) {
 		return fmt.Errorf("store: import: %w", err)
 	}
 	defer os.Remove(part.Name()) // of no effect once it has its final name
-	if err := errors.Join(copyDatabase(part, file, o), part.Sync(), part.Close()); err != nil {
+	sum, err := copyDatabase(part, file, o)
+	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
-	if err := forget(part.Name()); err != nil {
+	if err := beginAnew(part.Name(), fmt.Sprintf("sha256:%x", sum)); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
 	if err := errors.Join(os.Rename(part.Name(), target), syncDir(dir)); err != nil {
@@ -49,17 +53,17 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	return nil
 }
 
-// copyDatabase copies a database and checks its digest if it has one. A database's length
+// copyDatabase copies a database and returns its digest, which it checks if the file has one. A database's length
 // is a multiple of 512 bytes; what is more is a digest.
-func copyDatabase(w io.Writer, file string, o ImportOptions) error {
+func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err error) {
 	in, err := os.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	size, hashed := info.Size(), info.Size()%512 == sha256.Size
 	if hashed {
@@ -67,27 +71,28 @@ func copyDatabase(w io.Writer, file string, o ImportOptions) error {
 	}
 	digest := sha256.New()
 	if _, err := io.CopyN(io.MultiWriter(w, digest), in, size); err != nil {
-		return err
+		return nil, err
 	}
+	sum = digest.Sum(nil)
 	if o.SkipHashCheck {
-		return nil
+		return sum, nil
 	}
 	if !hashed {
-		return errors.New("the file has no digest at its end: it is damaged, or a copy of a database and not a saved snapshot")
+		return nil, errors.New("the file has no digest at its end: it is damaged, or a copy of a database and not a saved snapshot")
 	}
 	want := make([]byte, sha256.Size)
 	if _, err := io.ReadFull(in, want); err != nil {
-		return err
+		return nil, err
 	}
-	if sum := digest.Sum(nil); string(sum) != string(want) {
-		return fmt.Errorf("SHA-256 is %x, should be %x", sum, want)
+	if string(sum) != string(want) {
+		return nil, fmt.Errorf("SHA-256 is %x, should be %x", sum, want)
 	}
-	return nil
+	return sum, nil
 }
 
-// forget removes what a database knows of the cluster that it comes from: its place in the
-// order, its members, their version, who its primary lessor was.
-func forget(path string) error {
+// beginAnew makes a database the beginning of a new cluster. It removes what the database knows of the cluster that it
+// comes from: its place in the order, its members, their version, who its primary lessor was.
+func beginAnew(path, birth string) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout})
 	if err != nil {
 		return err
@@ -112,7 +117,7 @@ func forget(path string) error {
 				return err
 			}
 		}
-		return nil
+		return meta.Put(birthKey, []byte(birth))
 	})
 	return errors.Join(err, db.Close())
 }

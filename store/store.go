@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
@@ -20,6 +20,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid/internal/durable"
 )
 
 // ErrClosed is returned by a store after Close. A retry is of no use.
@@ -29,6 +31,7 @@ var ErrClosed = errors.New("store: closed")
 // one goroutine. Every other method is safe for concurrent use, except Close, which comes last.
 type Store struct {
 	opts  Options
+	birth string // see Birth; as it was when the store was opened
 	lg    *zap.Logger
 	latch *latch
 
@@ -88,7 +91,7 @@ func Open(o Options) (*Store, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.Default, o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{
@@ -152,6 +155,7 @@ func (s *Store) open() (err error) {
 	}
 	s.follow(readClaim(s.db.be))
 	s.closed.Store(readClosed(s.db.be))
+	s.birth = readBirth(s.db.be)
 	s.setApplied(s.db.index.ConsistentIndex())
 	s.db.hook()
 	return nil

@@ -162,7 +162,7 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 // conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is
 // noted before anything is read from the link.
 func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
-	if _, err := conn.Write(r.encode()); err != nil {
+	if _, err := conn.Write(t.answer(r)); err != nil {
 		return err
 	}
 	last := make([]byte, 1)
@@ -174,6 +174,12 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	}
 	if err := t.met(h.from, h.who); err != nil {
 		return err
+	}
+	if r.joins && !h.joins {
+		_, birth := birthOf(h.text)
+		if err := t.born(h.from, birth); err != nil {
+			return err
+		}
 	}
 	return deadline(conn, 0)
 }

@@ -31,7 +31,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	unhook := context.AfterFunc(ctx, func() { below.Close() })
 	conn, err := t.agree(below, addr, &hello{
 		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,
-		settings: markOf(t.settings), stream: stream, who: t.opt.Who, takes: t.takes(p.id),
+		stream: stream, who: t.opt.Who, takes: t.takes(p.id),
 	})
 	if !unhook() && err == nil {
 		err = context.Cause(ctx)

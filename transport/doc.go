@@ -11,7 +11,8 @@
 // need not agree on whose connection to keep. Requests have a few connections per peer and are
 // told apart by number. A snapshot has a connection of its own, so that frames of the log never
 // wait behind it. Each connection starts with a handshake that checks, on both sides, version,
-// cluster, members, and the settings that must be equal (handshake.go, settings.go). A stranger
+// cluster, members, the settings that must be equal, and with which state the cluster began
+// (handshake.go, settings.go, birth.go). A stranger
 // costs one bounded slot and a deadline, and gets nothing. Somebody who is to become a member may ask one
 // question in place of the handshake, once it has passed TLS (joiner.go).
 //

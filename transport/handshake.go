@@ -56,10 +56,21 @@ type hello struct {
 	stream   uint32
 	// who the dialer is, and whom it takes the other side for.
 	who, takes Who
+	// joins: the dialer does not know the birth (see Birth).
+	joins bool
+	// text is what the mark stands for; it follows.
+	text string
+}
+
+// tell puts into a hello what is compared.
+func (h *hello) tell(t *Transport) {
+	b := t.birth()
+	h.joins, h.text = b.Unknown, t.told(b)
+	h.settings = markOf(h.text)
 }
 
 // reply is what the listening side answers: 0 and who it is, or why it refuses. With
-// ReasonSettings the text of its settings follows. With the same bytes the listening side ends a
+// ReasonSettings, and if only the dialer joins and the marks differ, the text of its settings follows. With the same bytes the listening side ends a
 // connection later.
 type reply struct {
 	reason   Reason
@@ -68,6 +79,9 @@ type reply struct {
 	settings mark
 	// who the listening side is, and whom it takes the dialer for.
 	who, takes Who
+	// joins: the listening side does not know the birth.
+	joins bool
+	text  string // that follows
 }
 
 const (
@@ -84,7 +98,7 @@ func (h *hello) encode() []byte {
 	b := make([]byte, 0, helloSize)
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(h.purpose), 0)
+	b = append(b, byte(h.purpose), flags(h.joins))
 	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -105,7 +119,10 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 		return h, ReasonGarbage, "wrong checksum"
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	h = hello{purpose(b[6]), u(0), u(1), u(2), mark(u(3)), binary.LittleEndian.Uint32(b[40:]), decodeWho(b[44:]), decodeWho(b[44+whoSize:])}
+	h = hello{
+		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)), stream: binary.LittleEndian.Uint32(b[40:]),
+		who: decodeWho(b[44:]), takes: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0,
+	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
 	}
@@ -116,7 +133,7 @@ func (r *reply) encode() []byte {
 	b := make([]byte, 0, replySize)
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(r.reason), 0)
+	b = append(b, byte(r.reason), flags(r.joins))
 	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -130,7 +147,10 @@ func decodeReply(b []byte) (r reply, ok bool) {
 		return r, false
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	return reply{Reason(b[6]), u(0), u(1), mark(u(2)), decodeWho(b[32:]), decodeWho(b[32+whoSize:])}, true
+	return reply{
+		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]), takes: decodeWho(b[32+whoSize:]),
+		joins: b[7]&flagJoins != 0,
+	}, true
 }
 
 // looksLike guesses what a stranger speaks, for the log.
@@ -148,7 +168,8 @@ func looksLike(b []byte) string {
 
 // greet is the dialer's side of the handshake.
 func (t *Transport) greet(conn net.Conn, h *hello) error {
-	if _, err := conn.Write(append(h.encode(), t.settings...)); err != nil {
+	h.tell(t)
+	if _, err := conn.Write(append(h.encode(), h.text...)); err != nil {
 		return err
 	}
 	refused := func(reason Reason, byPeer bool, detail string) error {
@@ -184,8 +205,12 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		return refused(ReasonCluster, false, fmt.Sprintf("cluster %x, this is %x", r.cluster, h.cluster))
 	case r.self != h.to:
 		return refused(ReasonMember, false, fmt.Sprintf("member %x answered", r.self))
-	case r.settings != h.settings:
+	case r.settings != h.settings && !h.joins:
 		return refused(ReasonSettings, false, "the peer did not see it")
+	}
+	birth, told, err := t.learnFrom(h, &r, conn)
+	if err != nil {
+		return err
 	}
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
 		return refused(ReasonIdentity, false, err.Error())
@@ -193,7 +218,12 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.met(h.to, r.who); err != nil {
 		return err
 	}
-	_, err := conn.Write([]byte{agreed})
+	if told {
+		if err := t.born(h.to, birth); err != nil {
+			return err
+		}
+	}
+	_, err = conn.Write([]byte{agreed})
 	return err
 }
 
@@ -223,7 +253,20 @@ func (t *Transport) takes(id uint64) (w Who) {
 
 // replyTo is a reply to a member of this cluster; reason 0: it is welcome.
 func (t *Transport) replyTo(id uint64, reason Reason) *reply {
-	return &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, settings: markOf(t.settings), who: t.opt.Who, takes: t.takes(id)}
+	b := t.birth()
+	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, takes: t.takes(id), joins: b.Unknown, text: t.told(b)}
+	r.settings = markOf(r.text)
+	return r
+}
+
+// welcomes is the reply to a member whose settings agree with these. What only one side can know is not told as
+// different.
+func (t *Transport) welcomes(h *hello) *reply {
+	r := t.replyTo(h.from, 0)
+	if !h.joins || r.joins || r.settings == h.settings {
+		r.settings, r.text = h.settings, ""
+	}
+	return r
 }
 
 // explain adds to a peer's refusal what this side knows, and what else the peer says.
@@ -238,7 +281,7 @@ func (t *Transport) explain(h *hello, r *reply, more io.Reader) string {
 		if err != nil {
 			return "which ones the peer did not tell: " + err.Error()
 		}
-		return settingsDiffer(there, t.settings)
+		return settingsDiffer(there, h.text)
 	}
 	return ""
 }
@@ -266,14 +309,13 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	}
 	h, reason, detail := decodeHello(b)
 	if reason == 0 {
-		settings, err := readSettings(conn, h.settings)
-		if err != nil {
+		if h.text, err = readSettings(conn, h.settings); err != nil {
 			return h, nil, fmt.Errorf("half a handshake from %s: %w", addr, err)
 		}
-		reason, detail = t.judge(&h, settings)
+		reason, detail = t.judge(&h)
 	}
 	if reason == 0 {
-		return h, t.replyTo(h.from, 0), nil
+		return h, t.welcomes(&h), nil
 	}
 	err = &HandshakeError{Peer: h.from, Addr: addr, Reason: reason, Detail: detail}
 	switch reason {
@@ -288,15 +330,16 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 // answer is a reply's bytes, with all that follows them.
 func (t *Transport) answer(r *reply) []byte {
 	b := r.encode()
-	if r.reason == ReasonSettings {
-		b = append(b, t.settings...)
+	if r.reason == ReasonSettings || r.reason == 0 {
+		b = append(b, r.text...)
 	}
 	return b
 }
 
-// judge decides whether to talk to whoever says h and has these settings.
-func (t *Transport) judge(h *hello, settings string) (Reason, string) {
-	o := &t.opt
+// judge decides whether to talk to whoever says h.
+func (t *Transport) judge(h *hello) (Reason, string) {
+	o, birth := &t.opt, t.birth()
+	here := t.told(birth)
 	switch {
 	case h.cluster != o.Cluster:
 		return ReasonCluster, fmt.Sprintf("cluster %x, this is %x", h.cluster, o.Cluster)
@@ -304,8 +347,8 @@ func (t *Transport) judge(h *hello, settings string) (Reason, string) {
 		return ReasonMember, fmt.Sprintf("it looks for member %x, this is %x", h.to, o.Self)
 	case h.from == o.Self:
 		return ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from)
-	case settings != t.settings:
-		return ReasonSettings, settingsDiffer(settings, t.settings)
+	case !agree(h.text, here, h.joins || birth.Unknown):
+		return ReasonSettings, settingsDiffer(h.text, here)
 	}
 	if reason := t.admission(h.from); reason != 0 {
 		return reason, ""

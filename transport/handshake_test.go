@@ -293,11 +293,11 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 			t.Errorf("bit %d flipped: got %+v", bit, got)
 		}
 	}
-	r := reply{ReasonBusy, 1, 2, 3, Who{[16]byte{6}, 7, 8}, Who{[16]byte{9}, 10, 11}}
+	r := reply{reason: ReasonBusy, cluster: 1, self: 2, settings: 3, who: Who{[16]byte{6}, 7, 8}, takes: Who{[16]byte{9}, 10, 11}, joins: true}
 	if got, ok := decodeReply(r.encode()); !ok || got != r {
 		t.Errorf("got %+v", got)
 	}
-	hi := hello{forSnapshot, 1, 2, 3, 4, 5, Who{[16]byte{6}, 7, 8}, Who{[16]byte{9}, 10, 11}}
+	hi := hello{purpose: forSnapshot, cluster: 1, from: 2, to: 3, settings: 4, stream: 5, who: Who{[16]byte{6}, 7, 8}, takes: Who{[16]byte{9}, 10, 11}, joins: true}
 	enc := hi.encode()
 	if got, reason, _ := decodeHello(enc); reason != 0 || got != hi {
 		t.Errorf("got %+v, %v", got, reason)

@@ -23,7 +23,7 @@ func settingsText(all []Setting) (string, error) {
 	var b strings.Builder
 	for i, s := range all {
 		switch {
-		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || strings.Contains(s.Value, "\n"):
+		case s.Name == "" || strings.ContainsAny(s.Name, "=\n") || s.Name == birthSetting || strings.Contains(s.Value, "\n"):
 			return "", fmt.Errorf("transport: setting %q=%q cannot be told", s.Name, s.Value)
 		case i > 0 && all[i-1].Name == s.Name:
 			return "", fmt.Errorf("transport: setting %q is given twice", s.Name)
@@ -63,6 +63,9 @@ func settingsDiffer(there, here string) string {
 	value := func(all map[string]string, name string) string {
 		if v, ok := all[name]; ok {
 			return fmt.Sprintf("%q", v)
+		}
+		if name == birthSetting {
+			return "empty"
 		}
 		return "not known"
 	}

@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -70,28 +69,4 @@ func ReadFile(fs vfs.FS, name string, limit int64) ([]byte, error) {
 	b := make([]byte, info.Size())
 	n, err := readFull(f, b, 0)
 	return b[:n], err
-}
-
-// MakeDir durably makes a directory and all missing directories above it: after a power loss all
-// of them are there.
-func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
-	var missing []string
-	for d := dir; ; d = fs.PathDir(d) {
-		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
-			break
-		}
-		missing = append(missing, d)
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := fs.MkdirAll(dir, perm); err != nil {
-		return fmt.Errorf("make %s: %w", dir, err)
-	}
-	for _, d := range missing {
-		if err := syncDir(fs, fs.PathDir(d)); err != nil {
-			return fmt.Errorf("make %s: %w", d, err)
-		}
-	}
-	return nil
 }

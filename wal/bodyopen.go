@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/durable"
 )
 
 // OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not
@@ -37,7 +39,7 @@ func OpenBodies(o BodiesOptions) (*Bodies, error) {
 }
 
 func (b *Bodies) open() error {
-	if err := MakeDir(b.fs, b.dir, 0o755); err != nil {
+	if err := durable.MakeDir(b.fs, b.dir, 0o755); err != nil {
 		return err
 	}
 	lock, err := b.fs.Lock(b.fs.PathJoin(b.dir, lockName))

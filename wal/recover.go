@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/durable"
 )
 
 // Open opens the log of a directory, or begins one. What a crash left unfinished at the
@@ -35,7 +37,7 @@ func Open(o Options) (*Log, error) {
 }
 
 func (l *Log) open(o *Options) error {
-	if err := MakeDir(l.fs, l.dir, 0o755); err != nil {
+	if err := durable.MakeDir(l.fs, l.dir, 0o755); err != nil {
 		return err
 	}
 	lock, err := l.fs.Lock(l.fs.PathJoin(l.dir, lockName))

@@ -28,6 +28,17 @@ type trio struct {
 
 func newTrio(t *testing.T) *trio {
 	t.Helper()
+	c := unstarted(t)
+	c.start(1, 2, 3)
+	for i := 1; i <= 3; i++ {
+		c.healthy(i)
+	}
+	return c
+}
+
+// unstarted is three members that do not run yet.
+func unstarted(t *testing.T) *trio {
+	t.Helper()
 	free, err := ports.Free("127.0.0.1", 6)
 	require.NoError(t, err)
 	c := &trio{t: t}
@@ -39,10 +50,6 @@ func newTrio(t *testing.T) *trio {
 		initial = append(initial, f.name+"=http://"+f.peer)
 	}
 	c.initial = strings.Join(initial, ",")
-	c.start(1, 2, 3)
-	for i := 1; i <= 3; i++ {
-		c.healthy(i)
-	}
 	return c
 }
 

@@ -31,7 +31,7 @@ const (
 // serverConfig translates settings for the server. It listens for clients.
 func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger) (server.Config, error) {
 	none := server.Config{}
-	if err := refuseEtcdData(s.DataDir); err != nil {
+	if err := errors.Join(refuseEtcdData(s.DataDir), refuseForeign(s.DataDir)); err != nil {
 		return none, err
 	}
 	clientTLS, err := s.ClientTLS.Server()
@@ -123,6 +123,32 @@ func refuseEtcdData(dir string) error {
 		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see docs/operations.md", dir)
 	}
 	return err
+}
+
+// unowned are names that an empty disk may have.
+var unowned = []string{"lost+found", ".snapshot"}
+
+// refuseForeign keeps braid out of a directory that holds something else, and nothing of a member.
+func refuseForeign(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	for _, own := range []string{filepath.Join(logDir, "member.json"), filepath.Join(storeDir, "db")} {
+		if _, err := os.Stat(filepath.Join(dir, own)); err == nil {
+			return nil
+		}
+	}
+	for _, e := range entries {
+		// A first start that was interrupted leaves directories of these names.
+		if e.Name() != logDir && e.Name() != storeDir && !slices.Contains(unowned, e.Name()) {
+			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another --data-dir", dir, e.Name())
+		}
+	}
+	return nil
 }
 
 // identity is who this member is, and whom it knows.

@@ -200,3 +200,27 @@ func manifest(t *testing.T, dir string) *launch.Manifest {
 	require.NoError(t, err)
 	return m
 }
+
+// A directory with something else in it is no data directory: nothing is written there. What an empty disk has, and what
+// a first start leaves that was interrupted, does not matter, nor what lies beside a member's data later.
+func TestForeignDirectoriesAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newServeFlags(t)
+	require.NoError(t, os.MkdirAll(f.dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "passwd"), []byte("root"), 0o600))
+	before := fingerprint(t, f.dir)
+	for _, args := range [][]string{f.args(), {"restore", "/dev/null", "--data-dir", f.dir}} {
+		_, stderr, code := do(t, "", args...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "is not empty and holds no member of braid (it has \"passwd\"): choose another --data-dir")
+	}
+	require.Equal(t, before, fingerprint(t, f.dir))
+
+	require.NoError(t, os.Remove(filepath.Join(f.dir, "passwd")))
+	for _, name := range []string{"lost+found", storeDir, logDir} {
+		require.NoError(t, os.Mkdir(filepath.Join(f.dir, name), 0o700))
+	}
+	stopped(t, serving(t, f))
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "note"), nil, 0o600))
+	serving(t, f)
+}

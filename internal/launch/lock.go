@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/durable"
 )
 
 // Files of a data directory that say which launcher uses it.
@@ -26,7 +28,7 @@ func (e *InUseError) Error() string {
 // lock makes dir if it is missing and keeps other launchers out until the result is closed
 // or this process ends, however it ends.
 func lock(dir string) (io.Closer, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.Default, dir, 0o700); err != nil {
 		return nil, err
 	}
 	l, err := vfs.Default.Lock(filepath.Join(dir, lockName))

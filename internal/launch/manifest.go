@@ -16,7 +16,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/wal"
 )
 
 // host is where the members of a local cluster listen.
@@ -232,17 +235,13 @@ func create(dir string, spec Spec) (*Manifest, error) {
 	return m, m.write(dir)
 }
 
-// write takes the place of what the directory had.
+// write durably takes the place of what the directory had: without it nobody knows whose the members' data is.
 func (m *Manifest) write(dir string) error {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	temp := manifestFile(dir) + ".new"
-	if err := os.WriteFile(temp, append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temp, manifestFile(dir))
+	return wal.WriteFile(vfs.Default, manifestFile(dir), append(data, '\n'))
 }
 
 // remove takes back a cluster that was never started.
@@ -261,7 +260,8 @@ func empty(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != lockName && e.Name() != ownerName && e.Name() != filepath.Base(manifestFile("."))+".new" {
+		unfinished := strings.TrimPrefix(e.Name(), filepath.Base(manifestFile(".")))
+		if e.Name() != lockName && e.Name() != ownerName && unfinished != ".tmp" && unfinished != ".new" { // the latter is an earlier version's
 			return fmt.Errorf("%s is not empty and holds no cluster of braid (it has %q): choose another --data", dir, e.Name())
 		}
 	}

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"go/ast"
 	"slices"
 	"strings"
 	"testing"
@@ -26,19 +27,19 @@ var rooms = []room{
 	{folder: "protocol/slots", may: []string{"protocol"}},
 	{folder: "protocol"},
 	{folder: "order", may: []string{"protocol"}},
-	{folder: "wal", may: []string{"internal/sys"}},
+	{folder: "wal", may: []string{"internal/durable", "internal/sys"}},
 	{folder: "erasure"},
 	{folder: "transport", may: []string{"internal/sys"}},
-	{folder: "store", may: []string{"internal/sys"}},
+	{folder: "store", may: []string{"internal/durable", "internal/sys"}},
 	{folder: "check"},
 	{folder: "member", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
-	{folder: "datadir", may: []string{"member", "protocol", "order", "wal", "internal/sys"}},
+	{folder: "datadir", may: []string{"member", "protocol", "order", "wal", "internal/durable", "internal/sys"}},
 	{folder: "replica", may: []string{"member", "datadir", "protocol", "order", "wal", "transport", "erasure", "internal/sys"}},
 	{folder: "server", may: []string{"", "store", "internal/sys"}},
 	{folder: "registry", may: []string{"protocol", "order"}},
 	{folder: "sim", may: []string{"member", "datadir", "registry", "protocol", "order", "wal", "check", "erasure", "transport/netspec"}},
 	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "transport/netspec", "internal/ports"}},
-	{folder: "internal/launch", may: []string{"internal/ports"}},
+	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "wal"}},
 	{folder: "internal/settings", may: []string{"registry", "protocol", "order", "transport/netspec"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
@@ -116,5 +117,21 @@ func TestPackagesStayInTheirRooms(t *testing.T) {
 				break // the first rule that fits
 			}
 		}
+	}
+}
+
+// A directory for data is made in one place, which also makes its entry durable. Reports of measurements are no data.
+func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
+	r := source(t)
+	for _, f := range r.files {
+		if f.isTest() || f.in("internal/durable", "internal/simcover", "sim", "bench") || strings.HasPrefix(f.path, "cmd/braid/bench") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Mkdir" || s.Sel.Name == "MkdirAll") {
+				t.Errorf("%s: make the directory with durable.MakeDir", r.at(f, n))
+			}
+			return true
+		})
 	}
 }

@@ -1,0 +1,55 @@
+package durable_test
+
+import (
+	"errors"
+	iofs "io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/durable"
+)
+
+var errStop = errors.New("the process ends here")
+
+// However the calls that made a directory ended before, after one that returned nil a power loss leaves it, and what was
+// synced in it.
+func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
+	const dir = "/a/b/c/d"
+	for _, exists := range []string{"/", "/a/b", dir} { // as durable as before
+		for stops := range 12 {
+			mem := vfs.NewCrashableMem()
+			require.NoError(t, durable.MakeDir(mem, exists, 0o700))
+			ops := 0
+			dying := errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+				if ops++; ops > stops {
+					return errStop
+				}
+				return nil
+			}))
+			_ = durable.MakeDir(dying, dir, 0o700)
+			require.NoError(t, durable.MakeDir(mem, dir, 0o700))
+			f, err := mem.Create(filepath.Join(dir, "file"), vfs.WriteCategoryUnspecified)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(f.Sync(), f.Close(), durable.SyncDir(mem, dir)))
+			_, err = mem.CrashClone(vfs.CrashCloneCfg{}).Stat(filepath.Join(dir, "file"))
+			require.NoError(t, err, "made below %s, after a call that ended with step %d", exists, stops)
+		}
+	}
+}
+
+// A directory that lies where this process may not look was not made by it.
+func TestADirectoryBelowOneThatCannotBeRead(t *testing.T) {
+	mem := vfs.NewMem()
+	require.NoError(t, durable.MakeDir(mem, "/closed/mine", 0o700))
+	closed := errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if o.Kind == errorfs.OpOpenDir && o.Path == "/closed" {
+			return &iofs.PathError{Op: "open", Path: o.Path, Err: iofs.ErrPermission}
+		}
+		return nil
+	}))
+	require.NoError(t, durable.MakeDir(closed, "/closed/mine/data", 0o700))
+}

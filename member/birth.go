@@ -1,0 +1,53 @@
+package member
+
+import "fmt"
+
+// Birth is the state with which a cluster began, before its first entry: all members must have begun with the same
+// one. It is decided when a cluster is founded, and told to members that join.
+type Birth struct {
+	// State names the state that was restored; "": the cluster began empty.
+	State string
+	// Unknown: the member joins a cluster, and was not told yet.
+	Unknown bool
+}
+
+// Born is a state machine that may begin with a state that no command led to. It must be [Repairable], because a
+// member that joins later gets such a state from the others only as a whole.
+type Born interface {
+	// Birth names the state with which it began: the same name for the same state; "": an empty one.
+	Birth() string
+}
+
+// BirthOf is with which state a state machine began; "": an empty one. The error is a [*MachineError].
+func BirthOf(sm StateMachine) (string, error) {
+	b, ok := sm.(Born)
+	if !ok || b.Birth() == "" {
+		return "", nil
+	}
+	if _, ok := sm.(Repairable); !ok {
+		return "", &MachineError{Op: "begin", Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
+	}
+	return b.Birth(), nil
+}
+
+// BirthError says that two members tell a member that joins of two clusters, which began with different states. There is
+// no link with the second one.
+type BirthError struct{ Known, Told string }
+
+func (e *BirthError) Error() string {
+	return fmt.Sprintf("braid: the cluster began with state %q, and with %q by another member", e.Known, e.Told)
+}
+
+// AdoptBirth makes a member that joins ready for a cluster which began with a state: its own empty one is given up, and
+// another member's takes its place. Until then nothing is applied.
+func AdoptBirth(sm StateMachine, state string) error {
+	if state == "" {
+		return nil
+	}
+	r, ok := sm.(Repairable)
+	if !ok {
+		return &MachineError{Op: "begin", Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
+	}
+	r.Condemn(fmt.Errorf("the cluster began with the state %s, and this member with none: it gets that of another member", state))
+	return nil
+}
