@@ -247,7 +247,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 	c.stop(0)
 	o := c.options(0)
 	o.Protocol = "niagara"
-	var refused *braid.GroupError
+	var refused *braid.LogKindError
 	_, err := braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &refused)
 	c.start(0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,9 @@ func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 			}
 			require.NoError(t, c.cmd.Process.Signal(syscall.SIGKILL))
 			<-c.ended
+			eventually(t, "the end of all members", func(context.Context) bool {
+				return gone(c.pids["m1"]) && gone(c.pids["m2"]) && gone(c.pids["m3"])
+			})
 			for at, command := range commands {
 				if at == 1 { // as an earlier version leaves it
 					forgetKind(t, filepath.Join(dir, "m2", logDir, "member.json"))

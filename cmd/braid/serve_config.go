@@ -68,6 +68,9 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
 	}
+	if err := c.Node.CheckDir(); err != nil {
+		return none, fmt.Errorf("member %s: %w", s.Name, withProtocol(err))
+	}
 	if c.ListenClient, err = listenAll(settings.Hosts(s.ListenClient)); err != nil {
 		return none, fmt.Errorf("listen for clients: %w", err)
 	}

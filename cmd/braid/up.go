@@ -111,8 +111,8 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 		report = printEventsJSON(cmd.OutOrStdout())
 	}
 	options := launch.Options{
-		Healthy: published,
-		Dir:     f.data, Spec: f.spec(cmd), Restart: f.restart, ReadyTimeout: f.readyTimeout,
+		Healthy: published, Fate: fateOf,
+		Dir: f.data, Spec: f.spec(cmd), Restart: f.restart, ReadyTimeout: f.readyTimeout,
 		StopTimeout: stopTimeout + time.Second, Report: report,
 		Command: func(m *launch.Manifest, member launch.Member, dir string) []string {
 			return append([]string{program, "serve"}, f.memberFlags(m, member, dir)...)
@@ -260,10 +260,11 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--name=" + member.Name, "--data-dir=" + dir,
 		"--listen-client-urls=" + member.ClientURL(), "--advertise-client-urls=" + member.ClientURL(),
 		"--listen-peer-urls=" + peerURLs, "--initial-advertise-peer-urls=" + peerURLs,
-		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token, "--initial-cluster-state=new",
+		"--initial-cluster=" + m.InitialCluster(), "--initial-cluster-token=" + m.Token,
 		"--protocol=" + m.Protocol, "--placement=" + m.Placement, "--instances=" + strconv.Itoa(m.Instances),
 		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
 	}
+	flags = append(flags, stateFlags(m, member, dir)...)
 	flags = append(flags, settings.EpochArgs(f.log.Epochs)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {

@@ -39,12 +39,23 @@ func printEvents(w io.Writer) func(launch.Event) {
 			}
 		case launch.Serving:
 			fmt.Fprintf(w, "%s  pid %d serves again\n", name, e.PID)
+		case launch.Replaced:
+			fmt.Fprintf(w, "%s  was replaced: it starts empty, as the member that was added in its place%s\n", name, asideText(e.Aside))
+		case launch.Left:
+			fmt.Fprintf(w, "%s  is not started: %s\n", name, e.How)
 		case launch.Stopping:
 			fmt.Fprintln(w, "stopping")
 		case launch.Stopped:
 			fmt.Fprintln(w, "stopped")
 		}
 	}
+}
+
+func asideText(aside string) string {
+	if aside == "" {
+		return ""
+	}
+	return "; what it had is now in " + aside + ", and no longer needed"
 }
 
 // protocolOf tells in words what the log is.
@@ -87,13 +98,14 @@ type eventView struct {
 	Peers     []string         `json:"peer_urls,omitempty"`
 	LogFile   string           `json:"log_file,omitempty"`
 	How       string           `json:"how,omitempty"`
+	Aside     string           `json:"aside,omitempty"`
 	Log       []string         `json:"log,omitempty"`
 }
 
 func printEventsJSON(w io.Writer) func(launch.Event) {
 	lines := json.NewEncoder(w)
 	return func(e launch.Event) {
-		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Log: e.Log}
+		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Aside: e.Aside, Log: e.Log}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
 			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances, e.Manifest.Net

@@ -291,3 +291,45 @@ func TestRestoreOfOneMember(t *testing.T) {
 	serving(t, f)
 	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", f.client, "get", "a"))
 }
+
+// A member was removed, and another one added at its addresses, while the cluster ran. The cluster resumes: it starts the new
+// one with an empty directory, keeps what the old one had, and says so, once.
+func TestResumeAfterAMemberWasReplaced(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	c := up(t, dir)
+	put(t, c.client(), "a")
+	status, err := c.client().Status(t.Context(), c.clients["m3"])
+	require.NoError(t, err)
+	manifest, err := launch.ReadManifest(dir)
+	require.NoError(t, err)
+	m1 := manifest.Members[0].ClientAddr()
+	ok(t, "ctl", "--endpoints", m1, "member", "remove", fmt.Sprintf("%x", status.Header.MemberId))
+	require.Equal(t, "m3", c.next(launch.Died).Member)
+	c.stop()
+
+	gone := launched(t, nil, dir)
+	left := gone.next(launch.Left)
+	require.Equal(t, "m3", left.Member)
+	require.Equal(t, "it was removed from the cluster", left.How)
+	require.Len(t, gone.next(launch.Ready).Endpoints, 2)
+	ok(t, "ctl", "--endpoints", m1, "member", "add", "m3", "--peer-urls", manifest.Members[2].PeerURLs()[0])
+	gone.stop()
+
+	again := launched(t, nil, dir)
+	replaced := again.next(launch.Replaced)
+	require.Equal(t, "m3", replaced.Member)
+	require.Equal(t, filepath.Join(dir, "m3.old1"), replaced.Aside)
+	require.Len(t, again.next(launch.Ready).Endpoints, 3)
+	require.Equal(t, "a\nx", ok(t, "ctl", "--endpoints", manifest.Members[2].ClientAddr(), "get", "a"))
+	again.stop()
+
+	last := launched(t, nil, dir)
+	for e := range last.events {
+		require.NotContains(t, []launch.EventKind{launch.Replaced, launch.Left, launch.Died}, e.Event)
+		if e.Event == launch.Ready {
+			require.Len(t, e.Endpoints, 3)
+			break
+		}
+	}
+}

@@ -23,6 +23,9 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
+	// Fate, if set, finds out from the other members what became of a member that ended for good when the cluster was
+	// resumed. It may take until ctx ends. An error means that nothing is known.
+	Fate func(ctx context.Context, manifest *Manifest, member Member, dir string) (Fate, error)
 	// Healthy, if set, says what a member still lacks although its /readyz is good.
 	Healthy func(ctx context.Context, member Member) error
 	Restart bool // start members that die again
@@ -44,6 +47,8 @@ const (
 	Ready    EventKind = "ready"    // every member is ready by its own /readyz
 	Died     EventKind = "died"     // a member's process ended although nobody asked it to
 	Serving  EventKind = "serving"  // a member that was started again is healthy
+	Replaced EventKind = "replaced" // a member starts as the new one that was added in its place
+	Left     EventKind = "left"     // a member is none of the cluster any more, which goes on without it
 	Stopping EventKind = "stopping"
 	Stopped  EventKind = "stopped" // no process is left
 )
@@ -54,10 +59,11 @@ type Event struct {
 	Manifest *Manifest // of Prepared and Ready
 	Dir      string    // Prepared: the data directory
 	Resumed  bool      // Prepared: the directory held a cluster already
-	Member   Member    // of Started, Died, Serving
+	Member   Member    // of Started, Died, Serving, Replaced, Left
 	PID      int       // of Started, Died, Serving
 	LogFile  string    // of Started, Died
-	How      string    // Died: how it ended
+	How      string    // Died: how it ended; Left: why
+	Aside    string    // Replaced: where the directory is now that the member had before; "": it had none
 	Log      []string  // Died: the last lines that it logged
 }
 
@@ -65,19 +71,23 @@ type Event struct {
 type cluster struct {
 	Options
 	manifest *Manifest
+	resumed  bool
 	reports  sync.Mutex // serialises Report
+	writing  sync.Mutex // held while the manifest is changed
 
 	members []*member
+	left    []string     // names of members that are none of the cluster any more; of who waits for the others
 	died    chan *member // buffered for all: a member whose process is gone for good
 }
 
-// member is a member's supervisor. how and log are written by supervise and read by who
+// member is a member's supervisor. how, log and left are written by supervise and read by who
 // received the member from cluster.died.
 type member struct {
 	Member
-	c   *cluster
-	how string   // how the last life ended
-	log []string // its last lines
+	c    *cluster
+	how  string   // how the last life ended
+	log  []string // its last lines
+	left bool     // it is none of the cluster any more
 }
 
 // Run starts the cluster and watches over it until ctx ends or no member is left. No
@@ -98,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := manifest.waitPorts(ctx); err != nil {
 		return err
 	}
-	c := &cluster{Options: o, manifest: manifest, died: make(chan *member, len(manifest.Members))}
+	c := &cluster{Options: o, manifest: manifest, resumed: resumed, died: make(chan *member, len(manifest.Members))}
 	c.report(Event{Kind: Prepared, Manifest: manifest, Dir: o.Dir, Resumed: resumed})
 
 	running, stop := context.WithCancel(ctx)
@@ -142,8 +152,9 @@ func (c *cluster) watch(ctx context.Context) error {
 		}
 		return err
 	}
-	c.report(Event{Kind: Ready, Manifest: c.manifest})
-	for left := len(c.members); left > 0; left-- {
+	now := c.now()
+	c.report(Event{Kind: Ready, Manifest: now.without(c.left)})
+	for left := len(c.members) - len(c.left); left > 0; left-- {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -158,19 +169,35 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.ReadyTimeout,
 		fmt.Errorf("the members were not healthy within %s", c.ReadyTimeout))
 	defer cancel()
-	healthy := make(chan error, len(c.members))
-	for _, m := range c.members {
-		go func() { healthy <- m.waitHealthy(ctx) }()
+	type answer struct {
+		from *member
+		err  error
 	}
-	for range c.members {
+	healthy := make(chan answer, len(c.members))
+	for _, m := range c.members {
+		go func() { healthy <- answer{m, m.waitHealthy(ctx)} }()
+	}
+	waits := map[*member]bool{}
+	for _, m := range c.members {
+		waits[m] = true
+	}
+	for len(waits) > 0 {
 		select {
 		case m := <-c.died:
-			return fmt.Errorf("%s %s before the cluster was ready%s", m.Name, m.how, quote(m.log))
-		case err := <-healthy:
-			if err != nil {
-				return fmt.Errorf("%w%s", context.Cause(ctx), err)
+			if !m.left {
+				return fmt.Errorf("%s %s before the cluster was ready%s", m.Name, m.how, quote(m.log))
 			}
+			delete(waits, m)
+			c.left = append(c.left, m.Name)
+		case a := <-healthy:
+			if a.err != nil && waits[a.from] {
+				return fmt.Errorf("%w%s", context.Cause(ctx), a.err)
+			}
+			delete(waits, a.from)
 		}
+	}
+	if len(c.left) == len(c.members) {
+		return errors.New("no member is left")
 	}
 	return nil
 }
@@ -231,6 +258,9 @@ func (m *member) supervise(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if final && life == 0 && m.resolve(ctx) {
+			continue
+		}
 		if !m.c.Restart || final {
 			m.c.died <- m
 			return
@@ -252,7 +282,7 @@ func (m *member) supervise(ctx context.Context) {
 func (m *member) live(ctx context.Context, again bool) (final bool) {
 	dir := filepath.Join(m.c.Dir, m.Name)
 	logFile := dir + ".log"
-	p, err := start(m.c.Command(m.c.manifest, m.Member, dir), logFile)
+	p, err := start(m.c.command(m.Name, dir), logFile)
 	if err != nil {
 		m.end(ctx, 0, logFile, "could not be started: "+err.Error(), nil)
 		return false

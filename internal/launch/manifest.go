@@ -74,6 +74,8 @@ type Member struct {
 	PeerPort   int    `json:"peer_port"`
 	// MorePeerPorts are those of further network cards.
 	MorePeerPorts []int `json:"more_peer_ports,omitempty"`
+	// Joined: the member that is there now was added to the running cluster, in the place of the first one.
+	Joined bool `json:"joined,omitempty"`
 }
 
 // ClientAddr is the host:port for clients.
@@ -109,6 +111,13 @@ func (m *Manifest) InitialCluster() string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// without is the manifest less some members, for those who ask which there are.
+func (m *Manifest) without(names []string) *Manifest {
+	out := *m
+	out.Members = slices.DeleteFunc(slices.Clone(m.Members), func(o Member) bool { return slices.Contains(names, o.Name) })
+	return &out
 }
 
 // Endpoints are the client addresses of all members.
