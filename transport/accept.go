@@ -256,7 +256,7 @@ func (t *Transport) countersOf(id uint64) *counters {
 	if len(t.guests) >= maxGuests {
 		return nil
 	}
-	c := &counters{total: &t.totals}
+	c := t.newCounters()
 	t.guests[id] = c
 	return c
 }

@@ -51,7 +51,7 @@ func (t *Transport) answerRequests(in *inbound) error {
 }
 
 func (a *answerer) read() error {
-	r := newReader(a.in.conn, a.t.opt.MaxFrameBytes, a.t.timing.idle, a.in.counted)
+	r := newReader(a.in.ctx, a.in.conn, a.t.opt.MaxFrameBytes, a.t.timing.idle, a.in.counted)
 	for {
 		h, b, err := r.frame()
 		switch {

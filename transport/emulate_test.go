@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -202,7 +203,7 @@ func TestEmulatedConnectionSaysWhyItEnded(t *testing.T) {
 		conn := newShapedConn(a.shaper, ours, 0, 2, nil)
 		read := make(chan error, 1)
 		go func() {
-			_, err := newReader(conn, 1<<10, time.Hour, &counters{total: &totals{}}).header()
+			_, err := newReader(context.Background(), conn, 1<<10, time.Hour, &counters{total: &totals{}}).header()
 			read <- err
 		}()
 		c.end(conn)

@@ -28,7 +28,7 @@ type peer struct {
 }
 
 func newPeer(t *Transport, p Peer) *peer {
-	n := &peer{t: t, id: p.ID, counted: &counters{total: &t.totals}}
+	n := &peer{t: t, id: p.ID, counted: t.newCounters()}
 	n.ctx, n.cancel = context.WithCancelCause(t.ctx)
 	n.state = linkState{peer: n}
 	n.calls.peer = n

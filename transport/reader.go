@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,18 @@ import (
 	"time"
 )
 
-const readBuffer = 64 << 10
+const (
+	readBuffer = 64 << 10
+	// largeFrame is the size from which on a frame counts against what may be received from a member at a
+	// time, and firstBytes is how much memory a frame gets before any of it has come.
+	largeFrame = 64 << 10
+	firstBytes = 1 << 20
+)
 
 // reader reads frames from a connection: many small ones with one read, and the body of a large
-// one directly into its final memory.
+// one directly into its memory, which grows as the bytes come: a header is only a claim.
 type reader struct {
+	ctx     context.Context // ends waiting for other frames of the member
 	conn    net.Conn
 	limit   int           // of a body
 	idle    time.Duration // without a byte
@@ -23,8 +31,8 @@ type reader struct {
 	r, w    int // buf[r:w] is read, not yet consumed
 }
 
-func newReader(conn net.Conn, limit int, idle time.Duration, c *counters) *reader {
-	return &reader{conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
+func newReader(ctx context.Context, conn net.Conn, limit int, idle time.Duration, c *counters) *reader {
+	return &reader{ctx: ctx, conn: conn, limit: limit, idle: idle, counted: c, buf: make([]byte, readBuffer)}
 }
 
 // read reads something, under the idle deadline.
@@ -109,15 +117,36 @@ func (r *reader) frame() (header, []byte, error) {
 			}
 			continue
 		}
-		b := make([]byte, h.length)
 		r.counted.framesIn.Add(1)
-		return h, b, r.body(b)
+		b, err := r.grown(int(h.length))
+		return h, b, err
+	}
+}
+
+// grown reads a body into memory of its own. A large one waits until the other large ones that are coming
+// from the same member leave room for it.
+func (r *reader) grown(n int) ([]byte, error) {
+	if n >= largeFrame && r.counted.coming != nil {
+		if err := r.counted.coming.Acquire(r.ctx, int64(n)); err != nil {
+			return nil, context.Cause(r.ctx)
+		}
+		defer r.counted.coming.Release(int64(n))
+	}
+	b := make([]byte, min(n, firstBytes))
+	for have := 0; ; {
+		if err := r.body(b[have:]); err != nil || len(b) == n {
+			return b, err
+		}
+		have = len(b)
+		more := make([]byte, min(n, 4*have))
+		copy(more, b)
+		b = more
 	}
 }
 
 // readFrames hands a stream's frames to the handler, in order.
 func (t *Transport) readFrames(in *inbound) error {
-	r := newReader(in.conn, t.opt.MaxFrameBytes, t.timing.idle, in.counted)
+	r := newReader(in.ctx, in.conn, t.opt.MaxFrameBytes, t.timing.idle, in.counted)
 	for {
 		h, b, err := r.frame()
 		if err == nil && (h.kind != kindFrame || h.stream != in.key.stream) {

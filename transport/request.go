@@ -47,7 +47,7 @@ type caller struct {
 
 	mu    sync.Mutex
 	count int // requests under way; ≤ Options.MaxRequests
-	bytes int // of them; ≤ Options.QueueBytes, or one request
+	bytes int // of them; ≤ Options.QueueBytes, or one request. The same goes for what waits to be written
 	turn  int // of the next request
 	conns [maxRequestConns]requestSlot
 }
@@ -75,9 +75,23 @@ func (c *caller) enter(n int) bool {
 	if c.count >= o.MaxRequests || c.bytes > 0 && c.bytes+n > o.QueueBytes {
 		return false
 	}
+	if waits := c.unwritten(); waits > 0 && waits+n > o.QueueBytes {
+		return false
+	}
 	c.count++
 	c.bytes += n
 	return true
+}
+
+// unwritten returns how many bytes wait to be written. Requests that were given up are among them, until the
+// peer takes them or the connection ends. It needs mu.
+func (c *caller) unwritten() (n int) {
+	for i := range c.conns {
+		if conn := c.conns[i].conn; conn != nil {
+			n += conn.q.bytes()
+		}
+	}
+	return n
 }
 
 func (c *caller) leave(n int) {
@@ -183,7 +197,7 @@ func (c *callConn) run() {
 
 func (c *callConn) readAnswers() error {
 	t := c.peer.t
-	r := newReader(c.conn, t.opt.MaxFrameBytes, t.timing.idle, c.peer.counted)
+	r := newReader(c.ctx, c.conn, t.opt.MaxFrameBytes, t.timing.idle, c.peer.counted)
 	for {
 		h, b, err := r.frame()
 		switch {

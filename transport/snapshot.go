@@ -224,7 +224,7 @@ func every(ctx context.Context, d time.Duration, f func()) {
 
 // readVerdict waits for the receiver's last frame.
 func (s *snapSender) readVerdict() (answer, error) {
-	r := newReader(s.conn, maxErrorText, s.p.t.timing.idle, s.p.counted)
+	r := newReader(s.p.ctx, s.conn, maxErrorText, s.p.t.timing.idle, s.p.counted)
 	h, b, err := r.frame()
 	switch {
 	case err == io.EOF:

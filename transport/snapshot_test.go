@@ -158,7 +158,7 @@ func TestSnapshotVerdictStays(t *testing.T) {
 	if _, err := conn.Write(appendHeader(say, header{kind: kindPing})); err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(conn, maxErrorText, testTimeout, &counters{total: &totals{}})
+	r := newReader(context.Background(), conn, maxErrorText, testTimeout, &counters{total: &totals{}})
 	if err := r.body(make([]byte, replySize)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var errHandled = errors.New("transport: the snapshot's handler has returned")
 
 // readSnapshot receives one snapshot and tells the sender what the handler returned.
 func (t *Transport) readSnapshot(in *inbound) error {
-	r := newReader(in.conn, snapFrame, t.timing.idle, in.counted)
+	r := newReader(in.ctx, in.conn, snapFrame, t.timing.idle, in.counted)
 	h, meta, err := r.frame()
 	if err == nil && h.kind != kindSnapMeta {
 		err = &FrameError{fmt.Sprintf("kind %d at the beginning of a snapshot", h.kind)}

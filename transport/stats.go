@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Stats is what a transport counted since it began.
@@ -33,6 +35,14 @@ type counters struct {
 	bytesIn, bytesOut, framesIn, framesOut, drops, connects atomic.Int64
 
 	total *totals
+	// coming bounds the bytes of large frames that are being received from the member, over all its
+	// connections; nil: they are not bounded.
+	coming *semaphore.Weighted
+}
+
+// newCounters returns the counters of a member.
+func (t *Transport) newCounters() *counters {
+	return &counters{total: &t.totals, coming: semaphore.NewWeighted(int64(max(t.opt.MaxFrameBytes, snapFrame)))}
 }
 
 type totals struct {

@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// talker connects to a member as member 2, and may write frames on a stream.
+func talker(t *testing.T, a *member, stream uint32) net.Conn {
+	t.Helper()
+	conn := stranger(t, a.addr, nil)
+	if _, err := conn.Write(greeting(forFrames, stream)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, replySize)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// TestAHeaderTakesNoMemory: a member that only announces large frames, on many streams, gets no memory for
+// them. Large frames of other members still come.
+func TestAHeaderTakesNoMemory(t *testing.T) {
+	noLeaks(t)
+	const limit, streams = 64 << 20, 64
+	a := start(t, 1, calm, "", func(o *Options, _ *testHandler) { o.MaxFrameBytes = limit })
+	b := start(t, 3, calm, "", func(o *Options, _ *testHandler) { o.MaxFrameBytes = limit })
+	peers := []Peer{{ID: 1, Addrs: []string{a.addr}}, {ID: 2}, {ID: 3, Addrs: []string{b.addr}}}
+	a.SetPeers(peers)
+	b.SetPeers(peers)
+	b.expectUp(t, 1)
+	var conns []net.Conn
+	for stream := range uint32(streams) {
+		conns = append(conns, talker(t, a, stream))
+	}
+	before := allocated()
+	for stream, conn := range conns {
+		if _, err := conn.Write(appendHeader(nil, header{kindFrame, uint32(stream), limit})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	big := noise(8 << 20)
+	b.Send(1, 0, [][]byte{big})
+	if f := get(t, a.frames, "another member's frame"); f.from != 3 || len(f.frame) != len(big) {
+		t.Fatalf("got %d bytes of %d", len(f.frame), f.from)
+	}
+	if n := allocated() - before; n > 128<<20 {
+		t.Errorf("%d MiB were allocated", n>>20)
+	}
+}
+
+// TestLargeFramesComeOneAfterTheOther: frames that are together larger than what may come at a time all come, whole.
+func TestLargeFramesComeOneAfterTheOther(t *testing.T) {
+	const limit, streams = 6 << 20, 8
+	a, b := pair(t, func(o *Options, _ *testHandler) { o.MaxFrameBytes = limit })
+	for stream := range uint32(streams) {
+		a.Send(2, stream, [][]byte{noise(limit - int(stream))})
+	}
+	for range streams {
+		f := get(t, b.frames, "frame")
+		if string(f.frame) != string(noise(limit-int(f.stream))) {
+			t.Errorf("the frame of stream %d, %d bytes, is not what was sent", f.stream, len(f.frame))
+		}
+	}
+}
+
+// deaf is a member that takes connections and reads nothing after the handshake.
+func deaf(t *testing.T) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := reply{cluster: testCluster, self: 2, settings: markOf(testText)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := io.ReadFull(conn, make([]byte, helloSize+len(testText))); err != nil {
+				continue
+			}
+			conn.Write(reply.encode())
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended })
+	return l.Addr().String()
+}
+
+// TestRequestsThatWereGivenUp are still to be written to a peer that reads nothing: they count, so that not more
+// and more of them wait.
+func TestRequestsThatWereGivenUp(t *testing.T) {
+	noLeaks(t)
+	const limit = 8 << 20
+	tm := calm
+	tm.write = testTimeout
+	a := start(t, 1, tm, "", func(o *Options, _ *testHandler) { o.QueueBytes, o.MaxFrameBytes = limit, 4<<20 })
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{deaf(t)}}})
+	busy := 0
+	for range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := a.Request(ctx, 2, make([]byte, 1<<20))
+		cancel()
+		if err == nil {
+			t.Fatal("an answer")
+		}
+		if errors.Is(err, ErrBusy) {
+			busy++
+		}
+	}
+	calls := &a.peer(2).calls
+	calls.mu.Lock()
+	waits := calls.unwritten()
+	calls.mu.Unlock()
+	if waits > limit+1<<20 || busy == 0 {
+		t.Errorf("%d MiB wait, %d requests were refused", waits>>20, busy)
+	}
+}
