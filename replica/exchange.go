@@ -102,13 +102,13 @@ func (x *exchange) AskState(to protocol.MemberID, q member.StateQuestion) {
 
 // HandleSnapshot implements transport.Handler. It makes a snapshot durable if the StateExchange
 // takes it.
-func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error {
+func (r *Replica) HandleSnapshot(ctx context.Context, from uint64, meta []byte, body io.Reader) error {
 	o := &member.SnapshotOffer{}
 	if err := json.Unmarshal(meta, o); err != nil {
 		return &protocol.CorruptError{What: "snapshot stream", Detail: err.Error()}
 	}
 	x, id := r.exchange, protocol.MemberID(from)
-	if verdict, err := x.admit(id, o); err != nil || verdict != member.IntakeTake {
+	if verdict, err := x.admit(ctx, id, o); err != nil || verdict != member.IntakeTake {
 		return err
 	}
 	err := r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
@@ -120,8 +120,8 @@ func (r *Replica) HandleSnapshot(from uint64, meta []byte, body io.Reader) error
 }
 
 // admit asks what to do with a snapshot. It waits as long as another one is being received. The
-// link ensures that this one comes or fails.
-func (x *exchange) admit(from protocol.MemberID, o *member.SnapshotOffer) (verdict member.SnapshotVerdict, err error) {
+// link ensures that this one comes or fails, and tells when nobody sends it any more.
+func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.SnapshotOffer) (verdict member.SnapshotVerdict, err error) {
 	for {
 		var ended chan struct{}
 		x.do(func(m *member.StateExchange) {

@@ -180,7 +180,7 @@ func (l *memLinks) SendSnapshot(ctx context.Context, to uint64, meta []byte, bod
 	r, w := io.Pipe()
 	verdict := make(chan error, 1)
 	if other == nil || !other.spawn(func() {
-		err := other.opt.Handler.HandleSnapshot(l.self, meta, r)
+		err := other.opt.Handler.HandleSnapshot(ctx, l.self, meta, r)
 		r.CloseWithError(errors.Join(errNoLink, err))
 		verdict <- err
 	}) {

@@ -130,3 +130,25 @@ func TestRequestsThatWereGivenUp(t *testing.T) {
 		t.Errorf("%d MiB wait, %d requests were refused", waits>>20, busy)
 	}
 }
+
+// TestASnapshotsHandlerHearsThatTheSenderIsGone while it reads nothing.
+func TestASnapshotsHandlerHearsThatTheSenderIsGone(t *testing.T) {
+	noLeaks(t)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	a := start(t, 1, quick, "", func(_ *Options, h *testHandler) {
+		h.snapCtx = func(ctx context.Context) {
+			close(begun)
+			<-ctx.Done()
+			close(ended)
+		}
+		h.snapshot = func(uint64, []byte, io.Reader) error { return nil }
+	})
+	a.SetPeers([]Peer{{ID: 2}})
+	conn := stranger(t, a.addr, nil)
+	if _, err := conn.Write(append(appendHeader(greeting(forSnapshot, 0), header{kind: kindSnapMeta, length: 1}), 'm')); err != nil {
+		t.Fatal(err)
+	}
+	get(t, begun, "the snapshot")
+	conn.Close()
+	get(t, ended, "the end of its context")
+}

@@ -35,7 +35,7 @@ func (t *Transport) readSnapshot(in *inbound) error {
 		})
 	})
 	body := &snapBody{r: r}
-	err = t.opt.Handler.HandleSnapshot(in.key.from, meta, body)
+	err = t.opt.Handler.HandleSnapshot(alive, in.key.from, meta, body)
 	stop()
 	pings.Wait()
 	broken := body.err

@@ -84,10 +84,11 @@ type Handler interface {
 	// HandleFrame gets a frame, which it owns. Calls are in order per (peer, stream); until
 	// it returns, no further frame of the stream is read.
 	HandleFrame(from uint64, stream uint32, frame []byte)
-	// HandleSnapshot gets a snapshot. Reading body returns io.EOF only after all of it was
+	// HandleSnapshot gets a snapshot. ctx ends when the sender is gone, which is noticed soon also while
+	// nothing is read. Reading body returns io.EOF only after all of it was
 	// received and verified. Returning nil tells the sender that it arrived, also if body
 	// was not read to its end; an error is told as text.
-	HandleSnapshot(from uint64, meta []byte, body io.Reader) error
+	HandleSnapshot(ctx context.Context, from uint64, meta []byte, body io.Reader) error
 	// HandleRequest answers a request, which it owns. An error is told as text. ctx ends
 	// when the caller no longer waits.
 	HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error)

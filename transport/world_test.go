@@ -58,6 +58,7 @@ type testHandler struct {
 	events   chan event
 	frame    func(from uint64, stream uint32, frame []byte)
 	snapshot func(from uint64, meta []byte, body io.Reader) error
+	snapCtx  func(context.Context) // if it is set, told of each snapshot's context
 	request  func(ctx context.Context, from uint64, request []byte) ([]byte, error)
 }
 
@@ -70,7 +71,10 @@ func newHandler() *testHandler {
 func (h *testHandler) HandleFrame(from uint64, stream uint32, frame []byte) {
 	h.frame(from, stream, frame)
 }
-func (h *testHandler) HandleSnapshot(from uint64, meta []byte, body io.Reader) error {
+func (h *testHandler) HandleSnapshot(ctx context.Context, from uint64, meta []byte, body io.Reader) error {
+	if h.snapCtx != nil {
+		h.snapCtx(ctx)
+	}
 	return h.snapshot(from, meta, body)
 }
 func (h *testHandler) HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error) {
