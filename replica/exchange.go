@@ -133,6 +133,8 @@ func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.
 		}
 		select {
 		case <-ended:
+		case <-ctx.Done():
+			return verdict, context.Cause(ctx)
 		case <-x.r.stop:
 			return verdict, member.ErrStopped
 		}
