@@ -1,10 +1,13 @@
 package braid_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
@@ -83,4 +86,35 @@ func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
 			c.verify(append(acked, c.fill("y", 5)...))
 		})
 	}
+}
+
+// TestWritesGoOnWhenTheLeaderIsRemoved removes the leader while a member that stays has writes under way. They ended
+// with an error because the removed leader refused them. They are proposed again at the next one, and take effect once.
+func TestWritesGoOnWhenTheLeaderIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4, func(o *braid.Options) { o.Net = "latency=2ms" })
+	leader := c.leader()
+	stays := c.nodes[leader%4+1]
+	ended, end := context.WithCancel(c.ctx())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var acked []string
+	for i := range 64 {
+		wg.Go(func() {
+			for n := 0; ended.Err() == nil; n++ {
+				command := fmt.Sprintf("%d of %d", n, i)
+				_, err := stays.Propose(c.ctx(), []byte(command))
+				if assert.NoError(t, err) {
+					mu.Lock()
+					acked = append(acked, command)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	changed(t, stays, remove(leader))
+	c.expelled(leader)
+	end()
+	wg.Wait()
+	c.verify(acked)
 }

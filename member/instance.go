@@ -33,7 +33,7 @@ type InstanceConfig struct {
 	Backlog int
 	// Codec is what is known of the core's messages.
 	Codec  *protocol.Codec
-	Mutant Mutant // release-before-durable, weave-hasty, withdraw-sent
+	Mutant Mutant // release-before-durable, weave-hasty, withdraw-sent, turned-away
 }
 
 // Instance is the pure half of an instance's event loop. It is a core, the messages that wait for
@@ -667,7 +667,7 @@ func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
 	}
 	b := in.pending[at]
 	b.refused, b.reason = true, r.Reason
-	if r.Reason.Retryable() || b.answered {
+	if in.passes(r.Reason) || b.answered {
 		return // an answered batch is in the log, or will be; who refuses it does not know that
 	}
 	var err error = &RefusedError{What: "proposal", Reason: r.Reason, Leader: r.Leader}
@@ -676,6 +676,15 @@ func (in *Instance) rejectedBatch(r protocol.Rejection, out *Outbox) {
 	}
 	in.pending = slices.Delete(in.pending, at, at+1)
 	out.Failed = append(out.Failed, FailedBatch{b, err})
+}
+
+// passes reports whether a proposal that was refused for a reason is to be proposed again. A leader that is removed
+// refuses what comes from members that stay, until they know the next one, which takes it.
+func (in *Instance) passes(r protocol.Reason) bool {
+	if r == protocol.ReasonRemoved && in.cfg.Mutant != MutantTurnedAway {
+		return !in.core.Status().Removed
+	}
+	return r.Retryable()
 }
 
 func (in *Instance) rejectedRead(context uint64) bool {

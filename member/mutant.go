@@ -45,6 +45,7 @@ const (
 	MutantSessionOfAll      Mutant = "keyed-session-of-all"
 	MutantWholeSnapshot     Mutant = "keyed-whole-snapshot"
 	MutantStateUnchecked    Mutant = "state-unchecked"
+	MutantTurnedAway        Mutant = "turned-away"
 	MutantWithdrawSent      Mutant = "withdraw-sent"
 )
 
@@ -93,6 +94,7 @@ var Mutants = [...]MutantInfo{
 	{MutantSessionOfAll, "Sessions", "groups share what they remember of what took effect"},
 	{MutantWholeSnapshot, "Applier", "a snapshot takes the place of all groups, also of those in which it is behind"},
 	{MutantStateUnchecked, "Applier", "a state on disk may be further than the log, whatever the log goes on with"},
+	{MutantTurnedAway, "Instance", "what a removed leader refuses fails, at members that stay"},
 	{MutantWithdrawSent, "Proposals", "a command is withdrawn although its batch was proposed"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

@@ -104,7 +104,7 @@ func (q *Request) Answered(v *MemberView, err error) {
 	q.asking = false
 	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused) && passing(refused.Reason):
+	case errors.As(err, &refused) && (passing(refused.Reason) || refused.Reason == protocol.ReasonRemoved && !v.first().Removed):
 		q.retry(v.Now, err)
 	case refused != nil || errors.Is(err, ErrMaybeCommitted):
 		q.ended, q.err = true, err

@@ -181,6 +181,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	}
 	c.propose(m, op, op.command(number, padding), func(result any, err error) {
 		op.err = err
+		m.judgeTurnedAway(number, err)
 		c.wrote(op, number, result, err)
 		end()
 	})

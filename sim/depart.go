@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -127,5 +128,17 @@ func (w *World) demandDepartures(alive []*Member) {
 	}
 	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.runUntil(w.now+limit, gone) && w.broken == nil {
 		w.violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
+	}
+}
+
+// judgeTurnedAway judges that a command is not refused because a member was removed, if that is another member than the
+// one that was asked. Whoever leads next takes the command.
+func (m *Member) judgeTurnedAway(number int, err error) {
+	var refused *member.RefusedError
+	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
+		return
+	}
+	if !slices.ContainsFunc(m.w.allJudges, func(c *instanceJudges) bool { return c.left[m.id] }) {
+		m.w.violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
 	}
 }
