@@ -115,7 +115,10 @@ func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out
 func (h *Hosted) Take(t Happened) {
 	h.clock.Begin()
 	h.noteApplied()
-	placed := h.placed() // before the news of bodies, which cover all that is applied by now
+	placed := protocol.Index(0)
+	if t.Tick {
+		placed = h.placed() // before the news of bodies, which cover all that is applied by now
+	}
 	if in, changed := h.host.BodyNews(); changed {
 		h.Step(in)
 	}
