@@ -45,6 +45,7 @@ type statusView struct {
 	Disk         diskView       `json:"disk"`
 	Instances    []instanceView `json:"instances"`
 	Members      []memberView   `json:"members"`
+	Voters       votersView     `json:"voters"`
 }
 
 // slotView is the place of an instance in a round of the global log.
@@ -143,6 +144,8 @@ type memberView struct {
 	Role       string   `json:"role"`
 	PeerURLs   []string `json:"peer_urls"`
 	ClientURLs []string `json:"client_urls,omitempty"`
+	// Link is absent for this member itself.
+	Link *linkView `json:"link,omitempty"`
 	// What this member knows as the leader of instances, the worst of them; absent elsewhere.
 	Active        *bool   `json:"active,omitempty"`
 	Match         *uint64 `json:"match_index,omitempty"`
@@ -176,10 +179,11 @@ func name(id braid.MemberID) string {
 }
 
 func (s *Server) view(ctx context.Context) statusView {
+	ready := s.ready(ctx) == nil // may take a while: what is told is of after that
 	st, self := s.log.Status(), s.self.Load()
 	v := statusView{
 		Name: s.cfg.Name, ID: s.id.String(), Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), Version: version.Version,
-		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: s.ready(ctx) == nil,
+		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: ready,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st), Disk: viewDisk(&st),
 		Protocol: st.Protocol, Quorums: st.Quorums, Tolerance: st.Tolerance, Relays: st.Relays, Order: st.Order, Next: viewSlot(st.Next),
@@ -193,6 +197,7 @@ func (s *Server) view(ctx context.Context) statusView {
 	for i := range st.Instances {
 		v.Instances = append(v.Instances, viewInstance(&st, i))
 	}
+	v.Voters = viewVoters(&st)
 	for i := range st.Members {
 		v.Members = append(v.Members, viewMember(&st, &st.Members[i], self.leader))
 	}
@@ -254,6 +259,9 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) member
 	case m.Learner:
 		v.Role = "learner"
 	}
+	if v.Link = viewLink(st, m.ID); v.Link != nil && !v.Link.Up && v.Role == "follower" {
+		v.Role = "voter" // whether it follows is not known
+	}
 	for i := range st.Instances {
 		for _, p := range viewInstance(st, i).Peers {
 			if p.ID == v.ID {
@@ -299,7 +307,8 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 </style></head><body>
 <h1>braid {{.Name}}</h1>
 <p>Member <code>{{.ID}}</code> of cluster <code>{{.Cluster}}</code>:
-{{if .Ready}}<b class="good">ready</b>{{else}}<b class="bad">not ready</b>{{end}},
+{{if not .Ready}}<b class="bad">not ready</b>{{else if .Lonely}}<b class="bad">ready for the moment</b>{{else}}<b class="good">ready</b>{{end}},
+{{with .Voters}}{{if lt .Reached .All}}<b{{if .Few}} class="bad"{{end}}>reaches {{.Reached}} of {{.All}} voters</b>,{{end}}{{end}}
 {{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
 in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}{{with .Next}}, next is round {{.Round}} of instance {{.Instance}}{{end}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
@@ -314,9 +323,10 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 {{if .Failing}}<p class="bad">{{.Failing}}</p>{{end}}{{end}}
 {{with .Tolerance}}<p>{{.}}</p>{{end}}
 {{range .Alarms}}<p class="bad">Alarm {{.}}</p>{{end}}
-<table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>lag</th></tr>
+<table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>link</th><th>lag</th></tr>
 {{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>
 <td>{{range .ClientURLs}}{{.}} {{end}}</td><td>{{range .PeerURLs}}{{.}} {{end}}</td>
+<td>{{with .Link}}{{if .Up}}up for {{.For}}{{else}}<b class="bad">down for {{.For}}</b>{{with .Error}}: {{.}}{{end}}{{end}}{{end}}</td>
 <td>{{if .Lag}}{{.Lag}}{{end}}{{if .Silent}} <span class="bad">silent</span>{{end}}{{if .Lacks}} <span class="bad">lacks large values</span>{{end}}</td></tr>{{end}}</table>
 <table><tr><th>instance</th><th>role</th><th>leader</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th>
 {{if .Next}}<th>rounds applied</th><th>committed</th><th>appended</th><th>wants</th><th>skips</th>{{end}}</tr>
@@ -324,8 +334,8 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 <td>{{.Term}}</td><td>{{.First}}</td><td>{{.Last}}</td><td>{{.Durable}}</td><td>{{.Commit}}</td><td>{{.Applied}}</td>
 {{with .Rounds}}<td>{{.Applied}}</td><td>{{.Committed}}</td><td>{{.Appended}}</td><td>{{with .Wanted}}{{.Round}} of {{.Instance}}{{end}}</td>
 <td>{{.Skips}}</td>{{end}}</tr>{{end}}</table>
-{{range .Instances}}{{with .Lanes}}<p>Generation {{.Generation}} of lanes: {{if .Accepting}}<b class="good">commands can be accepted</b>{{else}}<b class="bad">nothing
-can be accepted</b>{{end}}{{if .Fence}}, <b class="bad">a change of members waits for the fence</b>{{end}}{{if not .Open}}, <b>this member's lane is not open</b>{{end}}.
+{{range .Instances}}{{with .Lanes}}<p>Generation {{.Generation}} of lanes: {{if not .Accepting}}<b class="bad">nothing
+can be accepted</b>{{else if $.Lonely}}<b class="bad">commands can be accepted once a majority is there</b>{{else}}<b class="good">commands can be accepted</b>{{end}}{{if .Fence}}, <b class="bad">a change of members waits for the fence</b>{{end}}{{if not .Open}}, <b>this member's lane is not open</b>{{end}}.
 {{.SentBytes}} bytes went by lanes from here and {{.ReceivedBytes}} came, signals spared {{.SparedBytes}}, {{.WholeGroups}} groups with {{.WholeBytes}} bytes
 were sent whole, {{.Missed}} were asked for, {{.Refused}} proposals were refused.</p>
 <table><tr><th>lane of</th><th>life</th><th>confirmed</th><th>durable</th><th>held</th><th>bytes of {{.WindowBytes}}</th></tr>

@@ -30,7 +30,7 @@ type peer struct {
 func newPeer(t *Transport, p Peer) *peer {
 	n := &peer{t: t, id: p.ID, counted: t.newCounters()}
 	n.ctx, n.cancel = context.WithCancelCause(t.ctx)
-	n.state = linkState{peer: n}
+	n.state = linkState{peer: n, since: time.Now()}
 	n.calls.peer = n
 	n.senders.Store(&map[uint32]*sender{})
 	addrs := slices.Clone(p.Addrs)
@@ -141,7 +141,8 @@ type linkState struct {
 	live    int // streams that are connected
 	failing int // streams that are not, after they were or could not be
 	up      bool
-	class   string // what kind of error was told last, while down
+	since   time.Time // when up changed, or the peer was listed
+	class   string    // what kind of error was told last, while down
 	last    error
 }
 
@@ -156,7 +157,7 @@ func (l *linkState) connected(was bool) {
 	}
 	news := !l.up && l.failing == 0
 	if news {
-		l.up, l.class = true, ""
+		l.up, l.since, l.class = true, time.Now(), ""
 	}
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
@@ -178,6 +179,9 @@ func (l *linkState) lost(err error, lived, was bool) {
 		l.failing++
 	}
 	news := l.up || class != l.class
+	if l.up {
+		l.since = time.Now()
+	}
 	l.up, l.class, l.last = false, class, err
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
@@ -200,7 +204,7 @@ func (l *linkState) ended(lived, was bool) {
 	}
 	news := !l.up && l.failing == 0 && l.live > 0
 	if news {
-		l.up, l.class = true, ""
+		l.up, l.since, l.class = true, time.Now(), ""
 	}
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
@@ -208,13 +212,13 @@ func (l *linkState) ended(lived, was bool) {
 	}
 }
 
-func (l *linkState) describe() (up bool, last string) {
+func (l *linkState) describe(s *PeerStats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil {
-		last = l.last.Error()
+		s.LastError = l.last.Error()
 	}
-	return l.up, last
+	s.Connected, s.Since = l.up, l.since
 }
 
 // errorClass groups errors, so that the same problem is told once.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -21,7 +22,8 @@ type Stats struct {
 // PeerStats is what was exchanged with one peer since it was first listed.
 type PeerStats struct {
 	ID        uint64
-	Connected bool // all streams that were used are connected
+	Connected bool      // all streams that were used are connected
+	Since     time.Time // when Connected changed, or the peer was listed
 	// Bytes and frames of frames, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64
 	QueueBytes                             int64 // waiting or being written, all streams
@@ -81,6 +83,6 @@ func (p *peer) stats() PeerStats {
 	for _, l := range *p.senders.Load() {
 		s.QueueBytes += int64(l.q.bytes())
 	}
-	s.Connected, s.LastError = p.state.describe()
+	p.state.describe(&s)
 	return s
 }

@@ -48,6 +48,7 @@ type Member struct {
 	Alarms       []string   `json:"alarms,omitempty"`
 	Instances    []Instance `json:"instances"`
 	Members      []Peer     `json:"members,omitempty"`
+	Voters       Voters     `json:"voters"`
 
 	Placement string `json:"placement,omitempty"`
 	Bodies    Bodies `json:"bodies"`
@@ -212,11 +213,25 @@ type Peer struct {
 	Role       string   `json:"role"`
 	PeerURLs   []string `json:"peer_urls"`
 	ClientURLs []string `json:"client_urls,omitempty"`
+	Link       *Link    `json:"link,omitempty"`
 	Active     *bool    `json:"active,omitempty"`
 	Match      *uint64  `json:"match_index,omitempty"`
 	Lag        *uint64  `json:"lag,omitempty"`
 	Inflight   *int     `json:"inflight_bytes,omitempty"`
 	Lacking    *bool    `json:"lacking,omitempty"` // committed bodies are missing there
+}
+
+// Voters are how many there are, and how many of them the member has a link to, itself included.
+type Voters struct {
+	All     int `json:"all"`
+	Reached int `json:"reached"`
+}
+
+// Link is whether a member can send to another one, and since when that is so.
+type Link struct {
+	Up    bool      `json:"up"`
+	Since time.Time `json:"since"`
+	Error string    `json:"error,omitempty"` // the last one
 }
 
 // Options say whom to ask and how.

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"time"
+
+	"github.com/braidlog/braid"
+)
+
+// linkView is what this member knows of another one by its own link: whether it can send there, and since
+// when that is so. It says nothing about what the other one can do.
+type linkView struct {
+	Up    bool      `json:"up"`
+	Since time.Time `json:"since"`
+	Error string    `json:"error,omitempty"` // the last one; of a link that is up an old one
+}
+
+// For is how long it has been like that, for people.
+func (v *linkView) For() string { return time.Since(v.Since).Round(time.Second).String() }
+
+// viewLink is the link to a member; nil: there is none.
+func viewLink(st *braid.Status, id braid.MemberID) *linkView {
+	for i := range st.Links.Peers {
+		if p := &st.Links.Peers[i]; p.ID == uint64(id) {
+			return &linkView{Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError}
+		}
+	}
+	return nil
+}
+
+// votersView is how many voters there are, and to how many of them this member has a link. It counts itself.
+type votersView struct {
+	All     int `json:"all"`
+	Reached int `json:"reached"`
+}
+
+// Few reports whether these are no majority.
+func (v votersView) Few() bool { return 2*v.Reached <= v.All }
+
+func viewVoters(st *braid.Status) (v votersView) {
+	for i := range st.Members {
+		m := &st.Members[i]
+		if m.Learner {
+			continue
+		}
+		v.All++
+		if link := viewLink(st, m.ID); m.ID == st.Self || link == nil || link.Up {
+			v.Reached++
+		}
+	}
+	return v
+}
+
+// Lonely reports whether this member cannot know of a majority: it has no links to one, and none to a leader.
+// Then its being ready is a matter of a moment: of what it heard last, or of a lease.
+func (v statusView) Lonely() bool {
+	if !v.Voters.Few() {
+		return false
+	}
+	for _, m := range v.Members {
+		if m.ID == v.Leader && m.ID != v.ID {
+			return m.Link != nil && !m.Link.Up
+		}
+	}
+	return true
+}

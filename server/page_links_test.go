@@ -1,0 +1,75 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// TestStatusOfDeadMembers: what is told of a member is what the link to it says, and since when. Ready is
+// green only while there may be a majority.
+func TestStatusOfDeadMembers(t *testing.T) {
+	f := start(t)
+	since := time.Now().Add(-90 * time.Second)
+	for _, c := range []struct {
+		name     string
+		leader   braid.MemberID
+		down     []braid.MemberID
+		want     map[string]string // roles by id
+		reached  int
+		ready    string
+		accepted string
+	}{
+		{"all up", 0x10, nil, map[string]string{"10": "leader", "20": "follower", "30": "follower", "40": "learner"}, 3, `class="good">ready<`, `class="good">commands can be accepted<`},
+		{"one down", 0x10, []braid.MemberID{0x30}, map[string]string{"10": "leader", "20": "follower", "30": "voter", "40": "learner"}, 2, `class="good">ready<`, `class="good">commands can be accepted<`},
+		{"the learner down", 0x10, []braid.MemberID{0x40}, map[string]string{"10": "leader", "40": "learner"}, 3, `class="good">ready<`, ""},
+		{"two down", 0x10, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "leader", "20": "voter", "30": "voter"}, 1, `class="bad">ready for the moment<`, `class="bad">commands can be accepted once`},
+		{"follows, reaches the leader alone", 0x20, []braid.MemberID{0x30}, map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 2, `class="good">ready<`, ""},
+		{"follows, the leader is gone", 0x20, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 1, `class="bad">ready for the moment<`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.fake.set(func(l *fakeLog) {
+				l.leader = c.leader
+				l.members = []braid.Member{{ID: 0x10}, {ID: 0x20}, {ID: 0x30}, {ID: 0x40, Learner: true}}
+				l.amend = func(st *braid.Status) {
+					st.Links.Peers = slices.Grow(st.Links.Peers, 3)[:3]
+					for i, id := range []braid.MemberID{0x20, 0x30, 0x40} {
+						p := &st.Links.Peers[i]
+						p.ID, p.Connected, p.Since = uint64(id), !slices.Contains(c.down, id), since
+						if !p.Connected {
+							p.LastError = "connection refused"
+						}
+					}
+					st.Instances[0].Lanes = &braid.LanesStatus{Accepting: true}
+				}
+			})
+			eventually(t, "the leader", func() bool { return f.self.Load().leader == c.leader })
+			v := f.view(testContext(t))
+			require.True(t, v.Ready)
+			require.Equal(t, votersView{3, c.reached}, v.Voters)
+			for _, m := range v.Members {
+				if want := c.want[m.ID]; want != "" {
+					require.Equal(t, want, m.Role, m.ID)
+				}
+				require.Equal(t, m.ID == "10", m.Link == nil)
+			}
+			_, page := f.fetch(t, "/")
+			require.Contains(t, page, c.ready)
+			require.Contains(t, page, c.accepted)
+			if len(c.down) > 0 {
+				require.Contains(t, page, `<b class="bad">down for 1m3`) // 90 s, and some for the test
+				require.Contains(t, page, "</b>: connection refused")
+			}
+			few := c.reached < 2
+			if c.reached < 3 {
+				require.Contains(t, page, fmt.Sprintf("reaches %d of 3 voters", c.reached))
+			}
+			require.Equal(t, few, v.Voters.Few())
+		})
+	}
+}
