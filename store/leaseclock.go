@@ -15,6 +15,14 @@ type leaseClock struct {
 	retry      time.Duration // after which what was wanted, and did not happen, is wanted again
 
 	leases map[int64]*timed
+
+	// Of every member, about the term of the newest claim (see claimed):
+
+	began time.Time // when this member applied the claim; zero: it did not
+	// whole: this member applied everything since the claim. recorded: the primary records renewals, that is, it
+	// answers one only when the state says that the lease was renewed in this term.
+	whole, recorded bool
+
 	// Of the primary lessor:
 
 	acting bool
@@ -25,6 +33,11 @@ type leaseClock struct {
 	// effect any more.
 	number, effective uint64
 	looked            time.Time // when due was last called
+	// clears are leases to be cleared. flying is the number of the newest checkpoint that clears, and flew when it
+	// was decided.
+	clears []*timed
+	flying uint64
+	flew   time.Time
 }
 
 // leaseState is what has been decided about a lease.
@@ -44,6 +57,13 @@ type timed struct {
 	// remaining is what the newest checkpoint in effect says, in seconds; 0: none is.
 	remaining int64
 	state     leaseState
+	// latest: no renewal that was answered before this term promised more, by this member's clock. Zero: it
+	// is not known.
+	latest time.Time
+	// renewed: the state says that the lease was renewed in this term.
+	renewed bool
+	// graces counts the terms that began since latest was set, and in which that gave little time.
+	graces int
 
 	// Of the primary lessor:
 
@@ -56,6 +76,7 @@ type timed struct {
 	// newest one that takes the others back, asked when that was decided.
 	numbered, clearing uint64
 	asked              time.Time
+	clears             bool // it is among those that are to be cleared
 	queued             bool
 }
 
@@ -75,6 +96,7 @@ func (c *leaseClock) reset() {
 		l.state = leaseGone
 	}
 	c.leases, c.queue = map[int64]*timed{}, nil
+	c.began, c.whole = time.Time{}, false
 }
 
 // load adds a lease that was granted before, with what a checkpoint said of it.
@@ -86,8 +108,9 @@ func (c *leaseClock) load(id, ttl, remaining int64) *timed {
 
 func (c *leaseClock) granted(now time.Time, id, ttl int64) {
 	l := c.load(id, ttl, 0)
+	l.latest = now.Add(seconds(ttl) + c.extension)
 	if c.acting {
-		c.start(now, l, 0)
+		c.start(now, l, now.Add(seconds(ttl)))
 	}
 }
 
@@ -98,31 +121,70 @@ func (c *leaseClock) revoked(id int64) {
 	}
 }
 
-// promote begins a term as the primary lessor: each lease has its full time again, or what a
-// checkpoint left of it, and the extension. Of the checkpoints under its claim, effective is the
-// number of the newest one in the state; of an earlier term under the same claim, those that were
-// decided and are not in the state may still come.
-func (c *leaseClock) promote(now time.Time, claim, effective uint64) {
+// left is the time that a lease has at the beginning of a term, in seconds, if nothing else is known.
+func (l *timed) left() int64 {
+	if l.remaining > 0 {
+		return l.remaining
+	}
+	return l.ttl
+}
+
+// claimed notes that a claim took effect, on every member: a term ends and another one begins. Leases that may have
+// been renewed in the term that ends have their full time from now, or what a checkpoint left of it, and the
+// extension, because this member does not know when. If the term's renewals were recorded, the others keep
+// the time that they had.
+func (c *leaseClock) claimed(now time.Time, recorded bool) {
+	known := c.whole && c.recorded
+	for _, l := range c.leases {
+		switch {
+		case !known || l.renewed || l.latest.IsZero():
+			l.latest, l.graces = now.Add(seconds(l.left())+c.extension), 0
+		case l.latest.Before(now.Add(c.grace(l))):
+			l.graces++
+		}
+		l.renewed = false
+	}
+	c.began, c.whole, c.recorded = now, true, recorded
+}
+
+// soon reports whether a term that begins now begins soon after the one before, so that it should be
+// recorded. Later than that, checkpoints say what is left of leases.
+func (c *leaseClock) soon(now time.Time) bool {
+	return !c.began.IsZero() && now.Sub(c.began) < c.checkpoint
+}
+
+// grace is the time that a lease has at least when a term begins, so that its client finds the new primary.
+func (c *leaseClock) grace(l *timed) time.Duration {
+	return c.extension + min(seconds(l.ttl), leaseGrace)
+}
+
+// promote begins a term as the primary lessor, with the time that each lease has according to claimed. Of the
+// checkpoints under its claim, effective is the number of the newest one in the state; of an earlier term under
+// the same claim, those that were decided and are not in the state may still come.
+func (c *leaseClock) promote(now time.Time, claim, effective uint64, recorded bool) {
 	if claim != c.claim {
 		c.number = 0
 	}
 	c.acting, c.claim, c.effective, c.number, c.looked, c.queue = true, claim, effective, max(c.number, effective), now, nil
+	c.recorded, c.clears, c.flying = recorded, nil, 0
 	for _, l := range c.leases {
-		c.start(now, l, c.extension)
+		expiry := l.latest
+		if expiry.IsZero() { // it came with a snapshot
+			expiry = now.Add(seconds(l.left()) + c.extension)
+		}
+		if least := now.Add(c.grace(l)); l.graces <= mostGraces && expiry.Before(least) {
+			expiry = least
+		}
+		c.start(now, l, expiry)
 	}
 }
 
 // demote ends the term: nothing is due any more.
 func (c *leaseClock) demote() { c.acting, c.queue = false, nil }
 
-func (c *leaseClock) start(now time.Time, l *timed, extension time.Duration) {
-	left := l.ttl
-	if l.remaining > 0 {
-		left = l.remaining
-	}
-	l.state, l.numbered, l.clearing, l.queued = leaseRuns, c.number, 0, false
-	l.expiry = now.Add(seconds(left) + extension)
-	c.schedule(now, l, left)
+func (c *leaseClock) start(now time.Time, l *timed, expiry time.Time) {
+	l.state, l.numbered, l.clearing, l.clears, l.queued, l.expiry = leaseRuns, c.number, 0, false, false, expiry
+	c.schedule(now, l, l.left())
 	c.push(l)
 }
 
@@ -181,7 +243,7 @@ const (
 	renewDone      verdict = iota
 	renewUnknown           // there is no such lease
 	renewEnding            // its end was decided: wait for it
-	renewShortened         // a checkpoint would shorten it under the next primary: order that it is taken back
+	renewShortened         // the lease would be too short under the next primary: order that it was renewed
 	renewStale             // the confirmation began too long ago: confirm again
 	renewElsewhere         // this member is not the primary lessor
 )
@@ -200,7 +262,7 @@ func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdic
 		return 0, renewUnknown
 	case l.state == leaseEnding:
 		return 0, renewEnding
-	case l.remaining > 0 || l.numbered > c.effective:
+	case l.remaining > 0 || l.numbered > c.effective || c.recorded && !l.renewed:
 		return 0, renewShortened
 	}
 	over := now.Sub(began) - c.extension
@@ -218,16 +280,37 @@ func (c *leaseClock) answer(now, began time.Time, id int64) (ttl int64, v verdic
 	return ttl, renewDone
 }
 
-// clear decides on a checkpoint that takes back all others of a lease. It returns its number, 0 if
-// there is one on its way.
-func (c *leaseClock) clear(now time.Time, id int64) (number uint64) {
+// clear wants a checkpoint that takes back all others of a lease, and says that it was renewed.
+func (c *leaseClock) clear(now time.Time, id int64) {
 	l := c.leases[id]
-	if l == nil || l.clearing == l.numbered && l.clearing > c.effective && now.Before(l.asked.Add(c.retry)) {
-		return 0
+	if l == nil || l.clears || l.clearing == l.numbered && l.clearing > c.effective && now.Before(l.asked.Add(c.retry)) {
+		return // or it is on its way
 	}
+	l.clears = true
+	c.clears = append(c.clears, l)
+}
+
+// takeClears decides on a checkpoint of all leases that clear wants one for, and of which there are not too many. One
+// is on its way at a time, so that many renewals share one. It returns its number; 0: none.
+func (c *leaseClock) takeClears(now time.Time) (number uint64, of []shortening) {
+	if len(c.clears) == 0 || c.flying > c.effective && now.Before(c.flew.Add(c.retry)) {
+		return 0, nil
+	}
+	n := min(len(c.clears), mostCheckpoints)
 	c.number++
-	l.numbered, l.clearing, l.asked = c.number, c.number, now
-	return c.number
+	for _, l := range c.clears[:n] {
+		if l.clears = false; l.state != leaseGone {
+			l.numbered, l.clearing, l.asked = c.number, c.number, now
+			of = append(of, shortening{l.id, 0})
+		}
+	}
+	c.clears = append(c.clears[:0:0], c.clears[n:]...)
+	if len(of) == 0 {
+		c.number--
+		return 0, nil
+	}
+	c.flying, c.flew = c.number, now
+	return c.number, of
 }
 
 // tookEffect notes that a checkpoint of this primary took effect. None with a lower number can any
@@ -238,6 +321,7 @@ func (c *leaseClock) tookEffect(number uint64) { c.effective = max(c.effective, 
 func (c *leaseClock) noted(id, remaining int64) {
 	if l := c.leases[id]; l != nil {
 		l.remaining = remaining
+		l.renewed = l.renewed || remaining == 0
 	}
 }
 
@@ -256,6 +340,11 @@ const (
 	// leaseStall is how late such a check may be. If it is later, this member has stood still, and
 	// renewals may wait that it has not seen.
 	leaseStall = 2 * leaseTick
+	// leaseGrace is how long a client whose keep-alive is not answered takes to send another one, which it
+	// does every 500 ms, with time to spare. A lease is not kept for that in more than mostGraces terms, if none
+	// had the time.
+	leaseGrace = 2 * time.Second
+	mostGraces = 3
 	// mostEnds and mostCheckpoints bound what is decided in one look; the rest waits for the next.
 	mostEnds, mostCheckpoints = 500, 1000
 )

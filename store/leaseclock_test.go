@@ -15,9 +15,22 @@ import (
 func clockAt(begin time.Time) *leaseClock {
 	c := &leaseClock{extension: time.Second, checkpoint: 4 * time.Second, retry: 3 * time.Second}
 	c.reset()
-	c.promote(begin, 1, 0)
+	c.term(begin, 1, false)
 	c.granted(begin, 7, 10)
 	return c
+}
+
+// term begins a term of this clock, by a claim that takes effect here.
+func (c *leaseClock) term(now time.Time, claim uint64, recorded bool) {
+	c.claimed(now, recorded)
+	c.promote(now, claim, 0, recorded)
+}
+
+// cleared is the number of the checkpoint that clears a lease; 0: none is decided.
+func (c *leaseClock) cleared(now time.Time, id int64) uint64 {
+	c.clear(now, id)
+	number, _ := c.takeClears(now)
+	return number
 }
 
 // begin is when tests begin; at is a time after it.
@@ -72,7 +85,7 @@ func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
 	c.demote()
 	_, v = c.answer(at(when+0.3), at(when+0.3), 7)
 	require.Equal(t, renewElsewhere, v)
-	c.promote(at(20), 2, 0)
+	c.term(at(20), 2, false)
 	ttl, v := c.answer(at(20.1), at(20), 7)
 	require.Equal(t, renewDone, v)
 	require.EqualValues(t, 10, ttl)
@@ -108,9 +121,9 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 	l := c.hold(7)
 	_, v := c.answer(at(5), at(5), 7)
 	require.Equal(t, renewShortened, v, "it may be in the log, or come to it")
-	require.EqualValues(t, 2, c.clear(at(5), 7))
-	require.Zero(t, c.clear(at(6), 7), "that is on its way")
-	require.EqualValues(t, 3, c.clear(at(8), 7), "it may be lost")
+	require.EqualValues(t, 2, c.cleared(at(5), 7))
+	require.Zero(t, c.cleared(at(6), 7), "that is on its way")
+	require.EqualValues(t, 3, c.cleared(at(8), 7), "it may be lost")
 	require.Empty(t, c.due(at(9)).checkpoints, "nothing new while a renewal waits")
 
 	c.noted(7, 6) // the first one comes
@@ -126,12 +139,12 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 	require.Equal(t, []shortening{{7, 6}}, c.due(at(13)).checkpoints)
 
 	// A new term under the same claim knows that there may be one on its way.
-	c.promote(at(14), 1, 3)
+	c.promote(at(14), 1, 3, false)
 	_, v = c.answer(at(14), at(14), 7)
 	require.Equal(t, renewShortened, v)
-	require.EqualValues(t, 5, c.clear(at(14), 7))
+	require.EqualValues(t, 5, c.cleared(at(14), 7))
 	// Under another one it has no effect.
-	c.promote(at(15), 9, 0)
+	c.term(at(15), 9, false)
 	_, v = c.answer(at(15), at(15), 7)
 	require.Equal(t, renewDone, v)
 }
@@ -140,7 +153,7 @@ func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
 	c := clockAt(begin)
 	c.demote()
 	c.noted(7, 3)
-	c.promote(at(5), 2, 0)
+	c.term(at(5), 2, false)
 	left, ok := c.left(at(5), 7)
 	require.True(t, ok)
 	require.Equal(t, 4*time.Second, left, "and the extension")
@@ -173,7 +186,7 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 		c.granted(begin, 100+id, 1)
 	}
 	c.granted(begin, 8, lease.MaxLeaseTTL)
-	c.promote(begin, 2, 0)
+	c.term(begin, 2, false)
 	require.Empty(t, c.due(at(1)).ends)
 	require.Empty(t, c.due(at(1.5)).ends)
 	first := c.due(at(2)).ends
@@ -188,4 +201,84 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 	require.True(t, ok)
 	require.Greater(t, left, 100*365*24*time.Hour)
 	require.Less(t, seconds(math.MaxInt64), time.Duration(math.MaxInt64)-time.Hour)
+}
+
+// Many terms, one soon after the other, do not add up: a lease that nobody renews has the time that it had.
+func TestTermsDoNotAddUp(t *testing.T) {
+	c := clockAt(begin)
+	require.True(t, c.soon(at(3)))
+	require.False(t, c.soon(at(4)), "checkpoints are ordered by then")
+	c.term(at(3), 2, true)
+	require.Equal(t, at(14), c.leases[7].expiry, "it may have been renewed in the term before")
+	c.term(at(6), 3, true)
+	require.Equal(t, at(14), c.leases[7].expiry)
+	for i := range mostGraces {
+		now := at(12.5 + float64(i)) // too short for anything
+		c.term(now, uint64(4+i), true)
+		require.Equal(t, now.Add(3*time.Second), c.leases[7].expiry, "its client may come")
+	}
+	c.term(at(16), 9, true)
+	require.Equal(t, at(14), c.leases[7].expiry, "it had its chances")
+	require.Equal(t, []int64{7}, c.due(at(16)).ends)
+
+	c = clockAt(begin)
+	c.term(at(3), 2, true)
+	c.claimed(at(6), false)
+	c.term(at(8), 3, true)
+	require.Equal(t, at(19), c.leases[7].expiry, "the term before was not recorded")
+	c.reset()
+	c.load(7, 10, 0)
+	require.False(t, c.soon(at(9)))
+	c.promote(at(9), 3, 0, true)
+	require.Equal(t, at(20), c.leases[7].expiry, "this member does not know the term")
+	c.term(at(10), 4, true)
+	require.Equal(t, at(21), c.leases[7].expiry)
+}
+
+// In a recorded term a renewal is answered when the state says that the lease was renewed. Then the next term
+// gives it its full time again.
+func TestRenewalIsRecorded(t *testing.T) {
+	c := clockAt(begin)
+	c.term(at(1), 2, true)
+	l := c.hold(7)
+	_, v := c.answer(at(2), at(2), 7)
+	require.Equal(t, renewShortened, v)
+	require.EqualValues(t, 1, c.cleared(at(2), 7))
+	require.Zero(t, c.cleared(at(2.5), 7), "that is on its way")
+	c.noted(7, 0)
+	c.tookEffect(1)
+	ttl, v := c.answer(at(3), at(3), 7)
+	require.Equal(t, renewDone, v)
+	require.EqualValues(t, 10, ttl)
+	c.release(at(3), l, true)
+	_, v = c.answer(at(5), at(5), 7)
+	require.Equal(t, renewDone, v, "once is enough")
+	c.term(at(6), 3, true)
+	require.Equal(t, at(17), c.leases[7].expiry)
+	_, v = c.answer(at(6), at(6), 7)
+	require.Equal(t, renewShortened, v, "it is another term")
+}
+
+// Renewals that come while a checkpoint is on its way share the next one.
+func TestRenewalsShareACheckpoint(t *testing.T) {
+	c := clockAt(begin)
+	for id := range int64(mostCheckpoints + 10) {
+		c.granted(begin, 100+id, 10)
+	}
+	c.term(at(1), 2, true)
+	require.EqualValues(t, 1, c.cleared(at(2), 7))
+	for id := range int64(mostCheckpoints + 10) {
+		require.Zero(t, c.cleared(at(2), 100+id))
+		require.Zero(t, c.cleared(at(2), 100+id))
+	}
+	c.tookEffect(1)
+	number, of := c.takeClears(at(3))
+	require.EqualValues(t, 2, number)
+	require.Len(t, of, mostCheckpoints)
+	c.revoked(100 + mostCheckpoints)
+	number, of = c.takeClears(at(6))
+	require.EqualValues(t, 3, number, "the one before may be lost")
+	require.Len(t, of, 9)
+	number, _ = c.takeClears(at(9))
+	require.Zero(t, number)
 }

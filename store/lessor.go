@@ -15,6 +15,8 @@ import (
 type lessor struct {
 	lease.Lessor
 	now func() time.Time
+	// order wants a command ordered. It does not wait; false: there was no space.
+	order func(command []byte) bool
 
 	mu    sync.Mutex
 	clock leaseClock
@@ -22,8 +24,8 @@ type lessor struct {
 	changed chan struct{}
 }
 
-func newLessor(inner lease.Lessor, o *Options) *lessor {
-	l := &lessor{Lessor: inner, now: time.Now, changed: make(chan struct{})}
+func newLessor(inner lease.Lessor, o *Options, order func([]byte) bool) *lessor {
+	l := &lessor{Lessor: inner, now: time.Now, order: order, changed: make(chan struct{})}
 	l.clock = leaseClock{extension: o.LeaseExtension, checkpoint: o.LeaseCheckpointInterval, retry: o.LeaseRetryInterval}
 	l.clock.reset()
 	return l
@@ -88,13 +90,35 @@ func (l *lessor) tookEffect(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.clock.tookEffect(number)
+	l.orderClears()
 	l.look()
 }
 
-func (l *lessor) promote(claim, effective uint64) {
+// orderClears has ordered what renewals wait for. What is lost is wanted again after a while.
+func (l *lessor) orderClears() {
+	if number, of := l.clock.takeClears(l.now()); number > 0 {
+		if data, err := l.checkpoint(number, of); err == nil {
+			_ = l.order(data)
+		}
+	}
+}
+
+func (l *lessor) claimed(recorded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.promote(l.now(), claim, effective)
+	l.clock.claimed(l.now(), recorded)
+}
+
+func (l *lessor) soon() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clock.soon(l.now())
+}
+
+func (l *lessor) promote(claim, effective uint64, recorded bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock.promote(l.now(), claim, effective, recorded)
 	l.look()
 }
 
@@ -125,6 +149,7 @@ func (l *lessor) due() (commands [][]byte, err error) {
 	if !l.clock.acting {
 		return nil, nil
 	}
+	l.orderClears()
 	decided := l.clock.due(l.now())
 	for _, id := range decided.ends {
 		data, err := encode(guardedPrefix(l.clock.claim), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,11 +39,17 @@ type claim struct {
 	member   uint64
 	position uint64 // 0: there was no claim yet
 	// nonce tells this claim from one that the same member made before it was restarted or
-	// demoted, and that is only applied now.
+	// demoted, and that is only applied now. Its upper half is recordedMark if the term is recorded.
 	nonce uint64
 	// number is the greatest of a checkpoint under this claim.
 	number uint64
 }
+
+// recordedMark is the upper half of the nonce of a claim whose primary records renewals. Members of earlier versions
+// do not record; that one of theirs has this half by chance is not to be expected.
+const recordedMark = 0x7265636f
+
+func (c claim) recorded() bool { return c.nonce>>32 == recordedMark }
 
 func (c claim) encode() []byte {
 	b := binary.BigEndian.AppendUint64(nil, c.member)
@@ -89,6 +96,11 @@ func (s *Store) ClaimLeases() []byte {
 	s.primary.mu.Lock()
 	defer s.primary.mu.Unlock()
 	s.primary.nonce = random() | 1
+	if s.lessor.soon() {
+		s.primary.nonce = recordedMark<<32 | s.primary.nonce&math.MaxUint32
+	} else if (claim{nonce: s.primary.nonce}).recorded() {
+		s.primary.nonce ^= 1 << 63
+	}
 	return claimCommand(s.opts.MemberID, s.primary.nonce)
 }
 
@@ -120,6 +132,7 @@ func (s *Store) Primary() uint64 { return s.primary.member.Load() }
 
 func (s *Store) applyClaim(c claim) {
 	s.putClaim(c)
+	s.lessor.claimed(c.recorded())
 	s.follow(c)
 }
 
@@ -149,7 +162,7 @@ func (s *Store) follow(c claim) {
 	s.primary.member.Store(c.member)
 	s.primary.position.Store(c.position)
 	if c.member == s.opts.MemberID && c.nonce != 0 && c.nonce == s.primary.nonce {
-		s.lessor.promote(c.position, c.number)
+		s.lessor.promote(c.position, c.number, c.recorded())
 		s.primary.acting.Store(true)
 	}
 }

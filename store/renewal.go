@@ -83,8 +83,8 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 		var v verdict
 		var changed <-chan struct{}
 		err := r.s.permittedAs(r.user, r.allowed, func() error {
-			ttl, v, changed, err = r.try(began)
-			return err
+			ttl, v, changed = r.try(began)
+			return nil
 		})
 		if err != nil {
 			return -1, err
@@ -113,7 +113,7 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 }
 
 // try decides what to do with the renewal now, and has ordered what that takes.
-func (r *Renewal) try(began time.Time) (ttl int64, v verdict, changed <-chan struct{}, err error) {
+func (r *Renewal) try(began time.Time) (ttl int64, v verdict, changed <-chan struct{}) {
 	l := r.s.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,13 +122,8 @@ func (r *Renewal) try(began time.Time) (ttl int64, v verdict, changed <-chan str
 	}
 	ttl, v = l.clock.answer(l.now(), began, r.id)
 	if v == renewShortened {
-		if number := l.clock.clear(l.now(), r.id); number > 0 {
-			data, err := l.checkpoint(number, []shortening{{r.id, 0}})
-			if err != nil {
-				return 0, v, nil, err
-			}
-			_ = r.s.wanted.add(data) // not accepted: it is decided again after a while
-		}
+		l.clock.clear(l.now(), r.id)
+		l.orderClears()
 	}
-	return ttl, v, l.changed, nil
+	return ttl, v, l.changed
 }
