@@ -155,12 +155,37 @@ func (s *Store) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) er
 	if s.outdated(user) {
 		return auth.ErrAuthOldRevision
 	}
+	swaps := s.swaps.Load()
 	err := get()
-	if damaged := s.Damaged(); damaged != nil {
-		return damaged // it may be in what was got
+	if unusable := s.usable(); unusable != nil {
+		return unusable // damage may be in what was got
 	}
 	if err != nil {
 		return err
+	}
+	return s.still(user, allowed, swaps)
+}
+
+// still refuses what a user got if the user may not have it now. swaps is Store.swaps of before. While Restore
+// puts another state in place, keys and users are not of the same one: it waits until they are.
+func (s *Store) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, swaps uint64) error {
+	again := user.Revision == 0 && s.auth.IsAuthEnabled() // perhaps only since then
+	now := s.swaps.Load()
+	if now != swaps || now%2 == 1 {
+		s.swap.RLock()
+		again, now = true, s.swaps.Load()
+		s.swap.RUnlock()
+		if now-swaps&^1 > 2 { // what was got may be of a state whose users are gone, too
+			return auth.ErrAuthOldRevision
+		}
+	}
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if again {
+		if err := allowed(user); err != nil {
+			return err
+		}
 	}
 	if s.outdated(user) {
 		return auth.ErrAuthOldRevision

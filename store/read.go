@@ -44,18 +44,30 @@ func (s *Store) Range(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeRe
 }
 
 // RangeStream reads keys, in ascending order, in chunks of about chunkBytes. All chunks
-// show one revision. The last one has the header, the count and whether there is more.
+// show one revision. The last one has the header, the count and whether there is more. Each is sent
+// only if the user may still read it.
 // It neither sorts nor filters by revision.
 func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, send func(*pb.RangeResponse) error) error {
 	if err := checkRange(r); err != nil {
 		return err
 	}
 	allowed := func(user *auth.AuthInfo) error { return s.auth.IsRangePermitted(user, r.Key, r.RangeEnd) }
-	return s.permitted(ctx, allowed, func() error {
-		if r.CountOnly {
-			return s.streamCount(ctx, r, send)
+	user, err := s.AuthInfo(ctx)
+	if err != nil {
+		return err
+	}
+	swaps := s.swaps.Load()
+	sendStill := func(chunk *pb.RangeResponse) error { // the right to it may have been revoked since the last one
+		if err := s.still(orNobody(user), allowed, swaps); err != nil {
+			return err
 		}
-		return s.stream(ctx, proto.Clone(r).(*pb.RangeRequest), chunkBytes, send)
+		return send(chunk)
+	}
+	return s.permittedAs(user, allowed, func() error {
+		if r.CountOnly {
+			return s.streamCount(ctx, r, sendStill)
+		}
+		return s.stream(ctx, proto.Clone(r).(*pb.RangeRequest), chunkBytes, sendStill)
 	})
 }
 

@@ -103,7 +103,7 @@ func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error 
 }
 
 // replace puts a database in the place of the store's. A crash leaves the old one or the
-// new one. Leases come before the keys that hang on them; the hook and the appliers last.
+// new one.
 func (s *Store) replace(name string) error {
 	s.releasing.Lock()
 	defer s.releasing.Unlock()
@@ -118,12 +118,10 @@ func (s *Store) replace(name string) error {
 	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "open a snapshot", Cause: err})
 	}
-	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
-	s.lessor.load(db.be)
-	if err := s.kv.Restore(db.keys()); err != nil {
+	old, err := s.swapFor(db)
+	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}
-	old := s.adopt(db)
 	old.guarded.replaced.Store(true)
 	if err := s.absolve(); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
@@ -136,6 +134,22 @@ func (s *Store) replace(name string) error {
 		_ = old.be.Close() // its file is gone already
 	}()
 	return s.latch.get()
+}
+
+// swapFor makes everything use a new database, and returns the old one. Leases come before the keys that hang on
+// them; the hook and the appliers last. What is read meanwhile waits for users and roles before it is given
+// to anybody (still).
+func (s *Store) swapFor(db *database) (old *database, err error) {
+	s.swap.Lock()
+	defer s.swap.Unlock()
+	s.swaps.Add(1)
+	defer s.swaps.Add(1)
+	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
+	s.lessor.load(db.be)
+	if err := s.kv.Restore(db.keys()); err != nil {
+		return nil, err
+	}
+	return s.adopt(db), nil
 }
 
 // put durably gives a file the name of the database.

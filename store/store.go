@@ -56,8 +56,11 @@ type Store struct {
 	tokens atomic.Int32
 
 	primary primary
-	closed  atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
-	wanted  wanted
+	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users.
+	swaps  atomic.Uint64
+	swap   sync.RWMutex
+	closed atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
+	wanted wanted
 	// verified are large values that were read lately.
 	verified verified
 	frozen   frozen
