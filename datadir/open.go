@@ -159,6 +159,14 @@ func (o *Opened) belongs() error {
 	return nil
 }
 
+// OpenBodies opens the bodies of a directory alone.
+func OpenBodies(fs vfs.FS, dir string, identity []byte) (*wal.Bodies, error) {
+	return wal.OpenBodies(wal.BodiesOptions{FS: fs, Dir: filepath.Join(dir, bodyDir), Identity: identity})
+}
+
+// Dir is where the directory is.
+func (o *Opened) Dir() string { return o.config.Dir }
+
 // forget removes what the log still knows of retired instances. That is not urgent: if it is not known
 // whether it may be done, the next start tries again.
 func (o *Opened) forget() error {

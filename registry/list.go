@@ -27,7 +27,8 @@ var lcrCore = &Core{
 	Name:  "lcr",
 	Codec: raft.Codec,
 	Cells: true, Derive: always(raft.Derive), Section: raft.LaneSection,
-	Wrote: raft.WroteLanes, Begins: protocol.EntryGeneration,
+	Behind: raft.Behind,
+	Wrote:  raft.WroteLanes, Begins: protocol.EntryGeneration,
 	Proposing: protocol.Proposing{Accepted: true, Path: raft.PathOf},
 	Mutants:   raft.LaneMutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
@@ -41,7 +42,7 @@ var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: paxos.Codec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true, Flexible: true,
-	Wrote:   paxos.Wrote,
+	Wrote: paxos.Wrote, Behind: paxos.Behind,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }
@@ -52,7 +53,7 @@ var iss = &Core{
 	Codec: paxos.ISSCodec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Relays: true, Flexible: true,
 	Derive: deriveEpochs, Section: epochs.SectionName,
-	Wrote:   paxos.WroteISS,
+	Wrote: paxos.WroteISS, Behind: paxos.Behind,
 	Mutants: paxos.ISSMutants[:],
 	New:     newISS,
 }

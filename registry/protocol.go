@@ -41,6 +41,9 @@ type Core struct {
 	// Begins is the kind of an entry that every log has from its first leader on, before or right after its
 	// first commands; 0: there is none.
 	Begins protocol.EntryKind
+	// Behind are entries behind the log that an instance's disk holds, as they might have been decided, with indexes that
+	// go on where the log ends. They are for who can ask nobody any more. nil: it holds none.
+	Behind func(*protocol.Recovered) []protocol.Entry
 	// Proposing is how the core takes proposals.
 	Proposing protocol.Proposing
 	// Hints says that no promise rests on there being one leader: who calls itself that may lack

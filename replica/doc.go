@@ -14,6 +14,7 @@
 //   - exchange.go sends and receives snapshots,
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
+//   - salvage.go takes from a directory what is left when a majority is lost for good,
 //   - who.go is member.Handshakes as links and event loops use it.
 //
 // May import: member, datadir, protocol, order, wal, transport, erasure, internal/sys.

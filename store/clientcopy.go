@@ -34,6 +34,23 @@ type ClientSnapshot struct {
 // closed. If there are large values, it is a copy of the database with all of them, in the store's
 // directory. Closing removes the copy. Copies are made one at a time.
 func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error) {
+	return s.snapshotFor(ctx, nil)
+}
+
+// Lost is a large value of which too little is left, and that is therefore not in a snapshot: its key counts as deleted in its
+// revision.
+type Lost struct {
+	Key      []byte
+	Revision int64
+	Bytes    int
+}
+
+// SnapshotOfRest is SnapshotForClients where large values may be lost for good. It calls lost with each that is.
+func (s *Store) SnapshotOfRest(ctx context.Context, lost func(Lost)) (*ClientSnapshot, error) {
+	return s.snapshotFor(ctx, lost)
+}
+
+func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapshot, error) {
 	refs := s.database().refs
 	refs.pin(1) // what the view shows can be fetched until it is copied
 	defer refs.pin(-1)
@@ -49,7 +66,7 @@ func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error)
 		return nil, err
 	}
 	defer s.copying.Release(1)
-	file, err := s.wholeCopy(ctx, &v)
+	file, err := s.wholeCopy(ctx, &v, lost)
 	if err != nil {
 		return nil, fmt.Errorf("store: copy the database with its large values: %w", err)
 	}
@@ -101,7 +118,7 @@ func (c *ClientSnapshot) Close() (err error) {
 }
 
 // wholeCopy makes a file of the view with its large values.
-func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) {
+func (s *Store) wholeCopy(ctx context.Context, v *view, lost func(Lost)) (f *os.File, err error) {
 	free, reserve := s.freeSpace()
 	if need := v.size + s.database().refs.size() + max(0, reserve); free < need {
 		return nil, &SpaceError{Op: "copy the database for a client", Need: need, Free: free}
@@ -126,7 +143,7 @@ func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) 
 	if err != nil {
 		return f, err
 	}
-	return f, errors.Join(s.fill(ctx, db), db.Close())
+	return f, errors.Join(s.fill(ctx, db, lost), db.Close())
 }
 
 // copiedBytes is how much of large values is written in one transaction of a copy, which
@@ -134,10 +151,10 @@ func (s *Store) wholeCopy(ctx context.Context, v *view) (f *os.File, err error) 
 const copiedBytes = 8 << 20
 
 // fill puts values in the place of records and removes what braid added to the database.
-func (s *Store) fill(ctx context.Context, db *bolt.DB) error {
+func (s *Store) fill(ctx context.Context, db *bolt.DB, lost func(Lost)) error {
 	for from := []byte{}; from != nil; {
 		err := db.Update(func(tx *bolt.Tx) (err error) {
-			from, err = s.fillSome(ctx, tx, from)
+			from, err = s.fillSome(ctx, tx, from, lost)
 			return err
 		})
 		if err != nil {
@@ -150,7 +167,7 @@ func (s *Store) fill(ctx context.Context, db *bolt.DB) error {
 }
 
 // fillSome puts values in until they are copiedBytes. It returns where to go on; nil: done.
-func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte, error) {
+func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte, lost func(Lost)) ([]byte, error) {
 	entries, keys := tx.Bucket(refsBucket.Name()).Cursor(), tx.Bucket(schema.Key.Name())
 	size := 0
 	for k, entry := entries.Seek(from); k != nil; k, entry = entries.Next() {
@@ -170,7 +187,14 @@ func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte,
 			return nil, err
 		}
 		v := value{kv: kv, place: p, elsewhere: true}
-		if kv.Value, err = s.bytesOf(ctx, &v); err != nil {
+		if kv.Value, err = s.bytesOf(ctx, &v); lost != nil && errors.As(err, new(*ValueError)) {
+			lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: int(p.record.size)})
+			if err := bury(keys, bytes.Clone(k), kv.Key); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		data, err := proto.Marshal(kv)
@@ -183,6 +207,18 @@ func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte,
 		size += len(data)
 	}
 	return nil, nil
+}
+
+// tombstone is what etcd puts behind the revision of a key that is deleted there.
+const tombstone = 't'
+
+// bury makes of a value's revision one in which its key is deleted.
+func bury(keys *bolt.Bucket, revision, key []byte) error {
+	data, err := proto.Marshal(&mvccpb.KeyValue{Key: key})
+	if err != nil {
+		return err
+	}
+	return errors.Join(keys.Delete(revision), keys.Put(append(revision, tombstone), data))
 }
 
 // errReferences refuses a database whose large values are somewhere else.

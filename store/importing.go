@@ -121,3 +121,25 @@ func beginAnew(path, birth string) error {
 	})
 	return errors.Join(err, db.Close())
 }
+
+// CopyState copies the state of a store that is not open into a new directory, for a store of its own. It refuses one that is
+// known to be damaged.
+func CopyState(from, to string) error {
+	if why, err := markedDamaged(from); err != nil || why != nil {
+		return errors.Join(err, &DamageError{from, why})
+	}
+	in, err := os.Open(filepath.Join(from, "db"))
+	if err != nil {
+		return fmt.Errorf("store: copy: %w", err)
+	}
+	defer in.Close()
+	if err := durable.MakeDir(vfs.Default, to, 0o700); err != nil {
+		return fmt.Errorf("store: copy: %w", err)
+	}
+	out, err := os.OpenFile(filepath.Join(to, "db"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("store: copy: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

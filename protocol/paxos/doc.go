@@ -34,7 +34,7 @@
 //	change.go    membership; transfer.go: handing leadership over
 //	relaymulti.go  messages by relays
 //	bodies.go    large values: their names, and who has them
-//	wrote.go     which records multi-Paxos and ISS write
+//	wrote.go     which records multi-Paxos and ISS write; behind.go: what is accepted behind the log
 //	disk.go      what is written, and what is durable
 //	check.go     the invariants; mutant.go: rules that can be broken on purpose
 //

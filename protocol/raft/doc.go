@@ -15,7 +15,7 @@
 // (who is too far behind to be counted on),
 // holdings.go (who holds what), prepare.go (what a new leader does before it leads),
 // upgrade.go (whole copies where rows are too few), bodies.go (what the owner knows of them),
-// restripe.go (membership), rs.go. wrote.go: which records are Raft's. check.go verifies the invariants
+// restripe.go (membership), rs.go. wrote.go: which records are Raft's; behind.go: what lanes hold behind the log. check.go verifies the invariants
 // that stand under the fields;
 // mutant.go lists rules that tests may break on purpose.
 //

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/server"
+)
+
+func init() { commands = append(commands, newSalvageCommand) }
+
+func newSalvageCommand() *cobra.Command {
+	var dirs []string
+	cmd := &cobra.Command{
+		Use:   "salvage FILE",
+		Short: "Save what is left of a cluster that has lost a majority for good",
+		Long: `salvage writes a snapshot of everything that the members which are left have, for a new cluster
+to begin from. They must not run. Of several data directories the one whose log goes furthest
+gives the state; from all of them come the fragments of large values.
+
+What one member has acknowledged is in its log, although it may not have heard that it was
+decided. salvage takes all of that for decided. Lost is what only the missing members had: the
+latest writes, if none of those that are left was among the majority that acknowledged them, and
+large values of which too few fragments are left. salvage names these; their keys count as deleted.
+
+Use it only if the missing members never come back. Where their disks can still be read, give
+their directories too.`,
+		Example: `  braid salvage rest.db --data-dir m1.braid --data-dir m2.braid
+  braid restore rest.db --data-dir new1.braid        # for each first member of the new cluster
+  braid serve --name n1 --data-dir new1.braid --initial-cluster-token after …`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(dirs) == 0 {
+				return usagef("--data-dir is missing")
+			}
+			return salvage(cmd.Context(), cmd.OutOrStdout(), dirs, args[0])
+		},
+	}
+	cmd.Flags().StringArrayVar(&dirs, "data-dir", nil, "data directory of a member that is left; may be given several times")
+	return cmd
+}
+
+// salvage saves what is left in data directories.
+func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (err error) {
+	if _, err := os.Stat(file); err == nil {
+		return fmt.Errorf("%s exists", file)
+	}
+	dirs, err = furthestFirst(dirs)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(file), "salvage-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	c := server.SalvageConfig{
+		NodeDir: filepath.Join(dirs[0], logDir), StoreDir: filepath.Join(dirs[0], storeDir), WorkDir: filepath.Join(work, storeDir),
+	}
+	for _, dir := range dirs[1:] {
+		c.OtherNodeDirs = append(c.OtherNodeDirs, filepath.Join(dir, logDir))
+	}
+	part, err := os.CreateTemp(work, "snapshot")
+	if err != nil {
+		return err
+	}
+	report, err := server.Salvage(ctx, c, part)
+	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.Default, filepath.Dir(file))); err != nil {
+		return err
+	}
+	return tellSalvaged(out, dirs[0], file, &report)
+}
+
+// furthestFirst puts the data directory first whose log goes furthest.
+func furthestFirst(dirs []string) ([]string, error) {
+	best, bestTerm, bestIndex := 0, braid.Term(0), braid.Index(0)
+	for i, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, logDir, "member.json")); err != nil {
+			return nil, fmt.Errorf("%s holds no member of braid: %w", dir, err)
+		}
+		term, index, err := braid.LastEntry(filepath.Join(dir, logDir))
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 || term > bestTerm || term == bestTerm && index > bestIndex {
+			best, bestTerm, bestIndex = i, term, index
+		}
+	}
+	ordered := []string{dirs[best]}
+	return append(append(ordered, dirs[:best]...), dirs[best+1:]...), nil
+}
+
+// tellSalvaged says what there is and what is lost.
+func tellSalvaged(out io.Writer, dir, file string, r *server.SalvageReport) error {
+	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file, r.Revision, dir, r.Behind)
+	if len(r.Lost) > 0 {
+		_, more := fmt.Fprintf(out, "%d large values are lost, too little of them is left:\n", len(r.Lost))
+		err = errors.Join(err, more)
+	}
+	for _, l := range r.Lost {
+		_, more := fmt.Fprintf(out, "  %q of revision %d, %d bytes\n", l.Key, l.Revision, l.Bytes)
+		err = errors.Join(err, more)
+	}
+	return err
+}
