@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"math"
 	"net"
 	"slices"
 	"time"
@@ -49,7 +48,7 @@ type Config struct {
 	MaxConnections       int
 	MaxRequestBytes      int           // of an encoded request; default 32 MiB
 	MaxTxnOps            int           // operations of a transaction; default 128
-	MaxConcurrentStreams uint32        // calls under way on a connection; default no limit
+	MaxConcurrentStreams uint32        // calls under way on a connection; default [DefaultConcurrentStreams]
 	MaxLearners          int           // default 1
 	RequestTimeout       time.Duration // default 5 s and two election timeouts
 	// WatchProgressInterval is how often a watch that asked for it and had no events is
@@ -81,6 +80,10 @@ type Config struct {
 	checkDir func(braid.Options) error
 }
 
+// DefaultConcurrentStreams is how many calls may be under way on a client's connection, streams of
+// watches among them. Clients keep further ones back.
+const DefaultConcurrentStreams = 4096
+
 // largeWholeBytes is the size from which on a value is large if members keep bodies whole. A body
 // is synced before the entry that names it. For a single client that costs as much as it saves in
 // the database at about this size (BenchmarkRealPut). Fragments pay from the store's smaller
@@ -97,7 +100,7 @@ func (c *Config) complete() error {
 	c.metricsConnections = metrics
 	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 32<<20)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
-	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, math.MaxUint32)
+	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, DefaultConcurrentStreams)
 	c.MaxLearners = cmp.Or(c.MaxLearners, 1)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second+2*c.electionTimeout())
 	c.WatchProgressInterval = max(cmp.Or(c.WatchProgressInterval, 10*time.Minute), 100*time.Millisecond)

@@ -32,8 +32,10 @@ const (
 	connBuffer = 64 << 10
 	// streamWindow and connWindow are how many bytes a client may send before they are read. Fixed
 	// windows also save the pings with which gRPC would estimate them.
-	streamWindow = 1 << 20
+	streamWindow = 256 << 10
 	connWindow   = 8 << 20
+	// maxHeaderList bounds the metadata of a call.
+	maxHeaderList = 64 << 10
 	// frameOverhead is added to the request limit for the message around a request, so
 	// that a request a little above it is refused by name and not by gRPC.
 	frameOverhead = 512 << 10
@@ -44,11 +46,13 @@ func (s *Server) newGRPC() *grpc.Server {
 	g := grpc.NewServer(
 		grpc.Creds(greeted{}),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.ReadBufferSize(connBuffer),
+		grpc.ReadBufferSize(0), // meteredConn has one
 		grpc.WriteBufferSize(connBuffer),
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(connWindow),
-		grpc.MaxRecvMsgSize(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead)+frameOverhead),
+		grpc.MaxRecvMsgSize(int(s.intake.largest)),
+		grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.InTapHandle(s.tapIn),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(s.cfg.MaxConcurrentStreams),
 		grpc.ConnectionTimeout(sniffTimeout),
@@ -59,16 +63,17 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.WaitForHandlers(true),
 	)
 	s.health = health.NewServer()
-	healthpb.RegisterHealthServer(g, s.health)
-	pb.RegisterKVServer(g, s.kv)
-	pb.RegisterWatchServer(g, s.watch)
-	pb.RegisterLeaseServer(g, s.lease)
-	pb.RegisterClusterServer(g, s.cluster)
-	pb.RegisterAuthServer(g, s.auth)
-	pb.RegisterMaintenanceServer(g, s.maintenance)
-	epb.RegisterElectionServer(g, v3election.NewElectionServer(s.client))
-	lpb.RegisterLockServer(g, v3lock.NewLockServer(s.client))
-	g.RegisterService(&adminDesc, s)
+	r := registrar{g, s}
+	healthpb.RegisterHealthServer(r, s.health)
+	pb.RegisterKVServer(r, s.kv)
+	pb.RegisterWatchServer(r, s.watch)
+	pb.RegisterLeaseServer(r, s.lease)
+	pb.RegisterClusterServer(r, s.cluster)
+	pb.RegisterAuthServer(r, s.auth)
+	pb.RegisterMaintenanceServer(r, s.maintenance)
+	epb.RegisterElectionServer(r, v3election.NewElectionServer(s.client))
+	lpb.RegisterLockServer(r, v3lock.NewLockServer(s.client))
+	r.RegisterService(&adminDesc, s)
 	reflection.Register(g)
 	s.metrics.register(g)
 	return g
@@ -115,10 +120,11 @@ func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 
 // endedBy is why a call failed: what ended its context, if the server did, or err.
 func endedBy(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, rpctypes.ErrGRPCNoLeader) || errors.Is(cause, rpctypes.ErrGRPCStopped) || errors.Is(cause, errDamaged) {
-		return cause
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	return cause
 }
 
 // admit counts a call by its client's version. It refuses the call if the client requires a leader
@@ -159,6 +165,9 @@ const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
 
 // interceptStream is called for every stream.
 func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if c, ok := ss.Context().Value(callKey{}).(*call); ok {
+		defer c.end()
+	}
 	count := s.metrics.methods[info.FullMethod]
 	count.started.Add(1)
 	err := s.runStream(srv, ss, info, handler, count)

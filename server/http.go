@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	gw "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -106,14 +105,15 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 func (s *Server) withGRPC(other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
-		if !ok || conn.tls == nil || r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		if !ok || conn.tls == nil || !isCall(r) {
+			defer s.takeBody(w, r)()
 			other.ServeHTTP(w, r)
 			return
 		}
 		call := r.WithContext(r.Context())
 		state := conn.tls.ConnectionState()
 		call.TLS = &state // who the client is
-		s.grpc.ServeHTTP(w, call)
+		s.serveCall(w, call)
 	})
 }
 

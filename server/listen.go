@@ -26,6 +26,7 @@ const http2Preface = "PRI * HTTP/2.0"
 // that is silent, or sends half a greeting, is closed after [sniffTimeout] and delays nobody.
 type sniffer struct {
 	tls        *tls.Config // nil: plain
+	intake     *intake
 	grpc, http *connQueue
 
 	mu sync.Mutex
@@ -36,8 +37,8 @@ type sniffer struct {
 	busy    sync.WaitGroup
 }
 
-func newSniffer(config *tls.Config, addr net.Addr) *sniffer {
-	s := &sniffer{grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
+func newSniffer(config *tls.Config, addr net.Addr, in *intake) *sniffer {
+	s := &sniffer{intake: in, grpc: newConnQueue(addr), http: newConnQueue(addr), open: map[net.Conn]struct{}{}}
 	if config != nil {
 		s.tls = preferHTTP2(config)
 	}
@@ -128,11 +129,13 @@ func (s *sniffer) deal(raw net.Conn) {
 	conn, isGRPC, err := s.greet(raw)
 	queue := s.http
 	if isGRPC {
-		queue = s.grpc
+		queue, conn = s.grpc, s.intake.meter(conn)
 	}
-	if err != nil || !queue.put(conn) {
+	if err != nil {
 		raw.Close()
 		s.forget(raw)
+	} else if !queue.put(conn) {
+		conn.Close()
 	}
 }
 
@@ -257,7 +260,11 @@ type greeted struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (greeted) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	sniffed, ok := conn.(*sniffedConn)
+	metered, ok := conn.(*meteredConn)
+	if !ok {
+		return conn, nil, nil // the gateway's
+	}
+	sniffed, ok := metered.Conn.(*sniffedConn)
 	if !ok || sniffed.tls == nil {
 		return conn, nil, nil
 	}

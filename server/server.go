@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -56,7 +57,9 @@ type Server struct {
 	compactor   v3compactor.Compactor // nil if history is kept
 
 	grpc        *grpc.Server
-	http        *http.Server // of clients
+	intake      *intake
+	unary       map[string]bool // by the name of a method
+	http        *http.Server    // of clients
 	metricsHTTP *http.Server
 	gateway     *gateway
 	sniffers    []*sniffer
@@ -106,6 +109,7 @@ func Start(cfg Config) (*Server, error) {
 	}
 	s.background.Go(s.follow)
 	s.background.Go(s.publish)
+	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
 	s.background.Go(s.watchState)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +165,9 @@ func (s *Server) open() error {
 		err = s.cfg.Registry.Register(newCollector(s))
 	}
 	if err == nil {
+		s.intake = newIntake(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead)
 		s.grpc = s.newGRPC()
+		s.unary = unaryMethods(s.grpc)
 		s.gateway, err = s.newGateway()
 	}
 	if err != nil {
@@ -186,7 +192,7 @@ func (s *Server) serve() {
 	s.cfg.ListenClient = s.clients.listeners(s.cfg.ListenClient)
 	s.cfg.ListenMetrics = newConnLimit(s.cfg.metricsConnections, s.logger).listeners(s.cfg.ListenMetrics)
 	for _, l := range s.cfg.ListenClient {
-		sniff := newSniffer(s.cfg.TLS, l.Addr())
+		sniff := newSniffer(s.cfg.TLS, l.Addr(), s.intake)
 		s.sniffers = append(s.sniffers, sniff)
 		s.background.Go(func() { sniff.serve(l) })
 		s.background.Go(func() { s.grpc.Serve(sniff.grpc) })

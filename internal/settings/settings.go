@@ -2,7 +2,6 @@ package settings
 
 import (
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -134,7 +133,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
 	f.IntVar(&s.MaxLearners, "max-learners", 1, "most members that may be learners at a time")
-	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most calls under way on a client's connection")
+	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", 4096, "most calls under way on a client's connection; further ones wait in the client")
 	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute, "time between comparisons of the hashes that members computed when history was compacted (0: never)")
 	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0, "time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
 	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")

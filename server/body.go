@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// bodyStep is how much of a body is read at a time, and at most before there is room for more.
+const bodyStep = 64 << 10
+
+// jsonBody is the body of a request to the gateway. It takes room of the intake as it is read.
+type jsonBody struct {
+	io.ReadCloser
+	s     *Server
+	r     *http.Request
+	limit *http.ResponseController
+	// timed: it is one request, which must come in time. Others are streams.
+	timed bool
+	began time.Time
+	read  int64
+	share
+	user bool // the request has a user, or needs none
+}
+
+// takeBody makes the body of a request take room. The caller calls done when the request is served.
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	b := &jsonBody{
+		ReadCloser: r.Body, s: s, r: r, limit: http.NewResponseController(w), began: time.Now(),
+		timed: r.URL.Path != "/v3/watch" && r.URL.Path != "/v3/lease/keepalive",
+	}
+	r.Body = b
+	return b.done
+}
+
+func (b *jsonBody) done() {
+	b.s.intake.small.give(&b.small, b.small)
+	b.s.intake.large.give(&b.large, b.large)
+}
+
+// Read implements io.Reader.
+func (b *jsonBody) Read(p []byte) (int, error) {
+	p = p[:min(len(p), bodyStep)]
+	if err := b.reserve(int64(len(p))); err != nil {
+		return 0, err
+	}
+	if b.timed {
+		allowed := receiveGrace + time.Duration(b.read)*time.Second/receiveRate
+		_ = b.limit.SetReadDeadline(b.began.Add(allowed))
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if err != nil && b.timed {
+		_ = b.limit.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// reserve takes room for n bytes more. What is beyond largeRequest takes that of large requests.
+func (b *jsonBody) reserve(n int64) error {
+	step := decoding*(b.read+n) - b.small - b.large
+	if step <= 0 {
+		return nil
+	}
+	r, from := &b.s.intake.small, &b.small
+	if b.read+n > largeRequest {
+		r, from = &b.s.intake.large, &b.large
+		if err := b.needUser(); err != nil {
+			return err
+		}
+	}
+	if r.take(from, step) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(b.r.Context(), b.s.timeout)
+	defer cancel()
+	return r.wait(ctx, from, step)
+}
+
+// needUser refuses a large request of nobody, if users are needed.
+func (b *jsonBody) needUser() error {
+	if !b.user {
+		if err := b.s.needUser(callContext(b.r)); err != nil {
+			return err
+		}
+		b.user = true
+	}
+	return nil
+}
+
+// callBody is the body of a call of gRPC that came over TLS (sniffer). gRPC reads such a body as fast as
+// it comes, so reading waits until the call is admitted.
+type callBody struct {
+	io.ReadCloser
+	call *call
+}
+
+// Read implements io.Reader.
+func (b *callBody) Read(p []byte) (int, error) {
+	if err := b.call.mayRead(); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), bodyStep)])
+	b.call.feed(p[:n])
+	if err != nil {
+		b.call.closed()
+	}
+	return n, err
+}
+
+// serveCall serves a call of gRPC that the HTTP server took.
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
+	unary, known := s.unary[r.URL.Path]
+	if !known {
+		s.grpc.ServeHTTP(w, r)
+		return
+	}
+	conn := &meteredConn{in: s.intake, calls: map[uint32]*call{}}
+	s.intake.add(conn)
+	defer s.intake.drop(conn)
+	ctx, err := conn.begin(r.Context(), unary)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	c := ctx.(*call)
+	defer c.end()
+	if unary {
+		c.ready = make(chan struct{})
+	}
+	r = r.WithContext(c)
+	r.Body = &callBody{r.Body, c}
+	s.grpc.ServeHTTP(w, r)
+}
+
+// isCall reports whether a request is a call of gRPC.
+func isCall(r *http.Request) bool {
+	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+}

@@ -1,0 +1,367 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/tap"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// call is a call of gRPC, as long as it is under way, and its context.
+type call struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	conn   *meteredConn
+	stream uint32
+	unary  bool
+
+	mu     sync.Mutex
+	prefix [prefixBytes]byte // of the message that begins
+	have   int               // bytes of it
+	begun  bool              // a message is under way, or was (unary)
+	left   int64             // bytes of it that are to come
+	size   int64             // what it counts for
+	known  chan struct{}     // is closed when size is known; nil while nobody waits for it
+	taken  int64             // room that the call has
+	// since and moved are when it began to be received, and when its last byte came, in sweeps.
+	since, moved int64
+	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
+	waits        bool          // for room
+	received     bool          // the request of a unary call is here
+}
+
+// prefixBytes is the length of what stands before a message: a byte that says whether it is
+// compressed, and its length.
+const prefixBytes = 5
+
+// callKey is the key of a call in its context.
+type callKey struct{}
+
+// Value implements context.Context.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// Err implements context.Context. gRPC tells a client this error if it ends with the context what it
+// receives: if the server ended it, that is not the client's doing.
+func (c *call) Err() error {
+	err := c.Context.Err()
+	if err != nil && !errors.Is(context.Cause(c.Context), err) {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// tapIn begins a call, when its headers are here. gRPC calls it while it reads the connection.
+func (s *Server) tapIn(ctx context.Context, info *tap.Info) (context.Context, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ctx, nil
+	}
+	addr, ok := p.Addr.(*meteredAddr)
+	if !ok || ctx.Err() != nil {
+		return ctx, nil
+	}
+	unary, known := s.unary[info.FullMethodName]
+	if !known {
+		return ctx, nil // gRPC refuses it
+	}
+	return addr.conn.begin(ctx, unary)
+}
+
+// begin begins a call of the newest stream.
+func (m *meteredConn) begin(ctx context.Context, unary bool) (context.Context, error) {
+	if m.in.calls.Add(1) > maxCalls {
+		m.in.calls.Add(-1)
+		return ctx, rpctypes.ErrGRPCRequestTooManyRequests
+	}
+	now := m.in.now.Load()
+	c := &call{conn: m, stream: m.last, unary: unary, since: now, moved: now}
+	c.Context, c.cancel = context.WithCancelCause(ctx)
+	if m.ends {
+		c.measured(0)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls[c.stream] = c
+	return c, nil
+}
+
+// end gives back what the call takes. Its context ends with gRPC's.
+func (c *call) end() {
+	c.conn.mu.Lock()
+	known := c.conn.calls[c.stream] == c
+	if known {
+		delete(c.conn.calls, c.stream)
+	}
+	c.conn.mu.Unlock()
+	if !known {
+		return
+	}
+	c.conn.in.calls.Add(-1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.give(c.taken)
+}
+
+// give gives room back. c.mu is held.
+func (c *call) give(bytes int64) {
+	r, from := c.room()
+	r.give(from, bytes)
+	c.taken -= bytes
+}
+
+// room is where the request has its room, and what the connection takes of that.
+func (c *call) room() (*room, *int64) {
+	r := c.conn.in.of(c.size)
+	if r == &c.conn.in.large {
+		return r, &c.conn.share.large
+	}
+	return r, &c.conn.share.small
+}
+
+// feed sees bytes of the call's messages before gRPC does.
+func (c *call) feed(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moved = c.conn.in.now.Load()
+	for len(p) > 0 {
+		if c.left > 0 {
+			n := min(c.left, int64(len(p)))
+			c.left, p = c.left-n, p[n:]
+			if c.left == 0 {
+				c.finish()
+			}
+			continue
+		}
+		if c.have == 0 && !c.unary {
+			c.since = c.moved
+		}
+		n := copy(c.prefix[c.have:], p)
+		c.have, p = c.have+n, p[n:]
+		if c.have == prefixBytes {
+			c.message()
+		}
+	}
+}
+
+// message begins a message. c.mu is held.
+func (c *call) message() {
+	c.have, c.left = 0, int64(binary.BigEndian.Uint32(c.prefix[1:]))
+	if c.unary && c.begun {
+		c.cancel(errStreamMessage) // a unary call has one message
+		return
+	}
+	size := c.left
+	if c.prefix[0] != 0 {
+		size = c.conn.in.largest // it is compressed
+	}
+	c.measured(size)
+	if c.unary {
+		return
+	}
+	switch r, from := c.room(); {
+	case c.left > largeRequest:
+		c.cancel(errStreamMessage)
+	case size <= freeMessage:
+	case !r.take(from, size):
+		c.cancel(rpctypes.ErrGRPCRequestTooManyRequests)
+	default:
+		c.taken = size
+	}
+	if c.left == 0 {
+		c.finish()
+	}
+}
+
+// measured notes the size of a message. c.mu is held.
+func (c *call) measured(size int64) {
+	c.begun, c.size = true, size
+	if c.known != nil {
+		close(c.known)
+		c.known = nil
+	}
+}
+
+// closed notes that the client sends nothing more.
+func (c *call) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.begun {
+		c.measured(0)
+	}
+}
+
+// finish ends a message. c.mu is held.
+func (c *call) finish() {
+	if !c.unary {
+		c.give(c.taken)
+		c.begun = false
+	}
+}
+
+// sizeOf waits until the size of the request is known.
+func (c *call) sizeOf() (int64, error) {
+	c.mu.Lock()
+	if !c.begun {
+		if c.known == nil {
+			c.known = make(chan struct{})
+		}
+		known := c.known
+		c.mu.Unlock()
+		select {
+		case <-known:
+		case <-c.Done():
+			return 0, c.failed(c.Err())
+		}
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	return c.size, nil
+}
+
+// admit waits until there is room for the request of a unary call. Only then gRPC reads it.
+func (c *call) admit(ctx context.Context, s *Server) error {
+	size, err := c.sizeOf()
+	if err != nil {
+		return err
+	}
+	if size > c.conn.in.largest {
+		c.admitted(0)
+		return nil // gRPC refuses it by its size
+	}
+	if size > largeRequest {
+		c.mark(true)
+		if err := s.needUser(ctx); err != nil {
+			return err
+		}
+	}
+	r, from := c.room()
+	bytes := decoding * size
+	if !r.take(from, bytes) {
+		c.mark(true)
+		within, cancel := context.WithTimeout(c, s.timeout)
+		defer cancel()
+		if err := r.wait(within, from, bytes); err != nil {
+			return c.failed(err)
+		}
+	}
+	c.admitted(bytes)
+	return nil
+}
+
+// admitted notes that the request may be received, and what room it has.
+func (c *call) admitted(bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = bytes
+	c.waits, c.since, c.moved = false, c.conn.in.now.Load(), c.conn.in.now.Load()
+	if c.ready != nil {
+		close(c.ready)
+	}
+}
+
+// mayRead waits until more of the request may be read, once its size is known.
+func (c *call) mayRead() error {
+	c.mu.Lock()
+	wait := c.unary && c.begun
+	c.mu.Unlock()
+	if wait {
+		select {
+		case <-c.ready:
+		case <-c.Done():
+		}
+	}
+	return context.Cause(c)
+}
+
+// mark notes that the server, and not the client, makes the call wait.
+func (c *call) mark(waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = waits
+}
+
+// decoded notes that the request is here, or that it will not come.
+func (c *call) decoded(err error) error {
+	c.mu.Lock()
+	c.received = true
+	c.give(c.taken - c.taken/decoding)
+	c.mu.Unlock()
+	return c.failed(err) // it may have been ended at the last moment
+}
+
+// failed is why receiving failed: what the server ended the call with, or err.
+func (c *call) failed(err error) error {
+	if cause := context.Cause(c.Context); cause != nil && !errors.Is(cause, c.Context.Err()) {
+		return cause
+	}
+	return err
+}
+
+// sweep ends the call if its request does not come.
+func (c *call) sweep(now int64, smallFull, largeFull bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	incomplete := c.have > 0 || c.left > 0 || c.unary && !c.begun
+	if c.received || c.waits || !incomplete {
+		return
+	}
+	elapsed, idle := time.Duration(now-c.since)*sweepEvery, time.Duration(now-c.moved)*sweepEvery
+	grace, rate := receiveGrace, time.Duration(receiveRate)
+	if c.taken > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest) {
+		grace, rate = busyGrace, busyRate
+	}
+	if idle > grace || c.left > 0 && elapsed > grace+time.Duration(c.size-c.left)*time.Second/rate {
+		c.cancel(errReceiving)
+	}
+}
+
+// unaryMethods says of each method whether its calls have one request and one response.
+func unaryMethods(g *grpc.Server) map[string]bool {
+	out := map[string]bool{}
+	for service, info := range g.GetServiceInfo() {
+		for _, method := range info.Methods {
+			out["/"+service+"/"+method.Name] = !method.IsClientStream && !method.IsServerStream
+		}
+	}
+	return out
+}
+
+// registrar registers services whose unary calls are admitted before their requests are read.
+type registrar struct {
+	grpc.ServiceRegistrar
+	s *Server
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	with := *desc
+	with.Methods = slices.Clone(desc.Methods)
+	for i := range with.Methods {
+		handler := with.Methods[i].Handler
+		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+			c, ok := ctx.Value(callKey{}).(*call)
+			if !ok {
+				return handler(srv, ctx, decode, i)
+			}
+			defer c.end()
+			if err := c.admit(ctx, r.s); err != nil {
+				return nil, err
+			}
+			return handler(srv, ctx, func(m any) error { return c.decoded(decode(m)) }, i)
+		}
+	}
+	r.ServiceRegistrar.RegisterService(&with, impl)
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"sync"
+)
+
+// meteredConn reads the frames of an HTTP/2 connection along with gRPC: it knows which calls it carries
+// and which messages are under way (RFC 9113, and gRPC's length-prefixed messages). Only one goroutine
+// reads. It never reads beyond what gRPC asks for within a frame, so when gRPC begins a call, last is its
+// stream.
+type meteredConn struct {
+	net.Conn
+	in   *intake
+	r    *bufio.Reader
+	skip int // bytes of the preface that are still to come
+
+	head   [frameHeader]byte
+	passed int  // bytes of head that gRPC has; frameHeader: all
+	left   int  // bytes of the payload that gRPC does not have
+	data   bool // it is a DATA frame
+	ends   bool // it is the last one of its stream
+	pad    int  // bytes of padding at its end; -1: the first byte of the payload says
+	to     *call
+	last   uint32 // the newest stream that has headers
+
+	share // guarded by the rooms
+	mu    sync.Mutex
+	calls map[uint32]*call
+}
+
+const (
+	frameHeader   = 9
+	clientPreface = http2Preface + "\r\n\r\nSM\r\n\r\n"
+
+	frameData, frameHeaders = 0, 1
+	flagEnd, flagPadded     = 1, 8
+)
+
+func (in *intake) meter(conn net.Conn) *meteredConn {
+	m := &meteredConn{
+		Conn: conn, in: in, r: bufio.NewReaderSize(conn, connBuffer), skip: len(clientPreface), passed: frameHeader,
+		calls: map[uint32]*call{},
+	}
+	in.add(m)
+	return m
+}
+
+// Close implements net.Conn.
+func (m *meteredConn) Close() error {
+	m.in.drop(m)
+	return m.Conn.Close()
+}
+
+// meteredAddr is the address of a client and its connection.
+type meteredAddr struct {
+	net.Addr
+	conn *meteredConn
+}
+
+// RemoteAddr implements net.Conn. gRPC gives the address to every call.
+func (m *meteredConn) RemoteAddr() net.Addr { return &meteredAddr{m.Conn.RemoteAddr(), m} }
+
+// Read implements net.Conn.
+func (m *meteredConn) Read(p []byte) (int, error) {
+	if m.skip > 0 {
+		n, err := m.r.Read(p[:min(len(p), m.skip)])
+		m.skip -= n
+		return n, err
+	}
+	if m.passed == frameHeader && m.left == 0 {
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
+	if m.passed < frameHeader {
+		n := copy(p, m.head[m.passed:])
+		m.passed += n
+		return n, nil
+	}
+	n, err := m.r.Read(p[:min(len(p), m.left)])
+	m.left -= n
+	if m.data {
+		m.feed(p[:n])
+	}
+	return n, err
+}
+
+// next reads the header of the next frame.
+func (m *meteredConn) next() error {
+	head, err := m.r.Peek(frameHeader)
+	if err != nil {
+		return err // what came of it is read again
+	}
+	copy(m.head[:], head)
+	m.r.Discard(frameHeader)
+	m.passed = 0
+	m.left = int(binary.BigEndian.Uint32(head) >> 8)
+	kind, flags, stream := head[3], head[4], binary.BigEndian.Uint32(head[5:])&(1<<31-1)
+	m.data, m.ends, m.pad, m.to = kind == frameData, flags&flagEnd != 0, 0, nil
+	switch kind {
+	case frameHeaders:
+		m.last = stream
+	case frameData:
+		if flags&flagPadded != 0 {
+			m.pad = -1
+		}
+		m.mu.Lock()
+		m.to = m.calls[stream]
+		m.mu.Unlock()
+		m.feed(nil)
+	}
+	return nil
+}
+
+// feed tells the call of a DATA frame what came of it.
+func (m *meteredConn) feed(p []byte) {
+	if m.pad < 0 && len(p) > 0 {
+		m.pad, p = int(p[0]), p[1:]
+	}
+	if m.to == nil {
+		return
+	}
+	if padding := max(0, m.pad-m.left); len(p) > padding {
+		m.to.feed(p[:len(p)-padding])
+	}
+	if m.ends && m.left == 0 {
+		m.to.closed()
+	}
+}
+
+// all returns the calls that are under way.
+func (m *meteredConn) all() []*call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*call, 0, len(m.calls))
+	for _, c := range m.calls {
+		out = append(out, c)
+	}
+	return out
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// Requests that are being received take memory before anybody knows who sends them. An intake bounds
+// how much, for each connection and in all. frames.go tells it which messages begin, and how large they
+// are, before gRPC reads them. A request for which there is no room waits. Its client can send no more
+// than streamWindow of it meanwhile.
+
+const (
+	// largeRequest is the size from which on a request is large. While auth is on, only users may send
+	// one. Large requests have room of their own, so that they never hold up others.
+	largeRequest = 1 << 20
+	// intakeBytes is the room for large requests, and that for all others.
+	intakeBytes = 256 << 20
+	// freeMessage is the size up to which a message of a stream needs no room.
+	freeMessage = 4 << 10
+	// decoding is how often a request is in memory while it is decoded: as it came, in one piece, and
+	// as a message.
+	decoding = 3
+	// maxWaiting bounds the requests that wait for room, each with at most streamWindow bytes.
+	maxWaiting = 1024
+	// maxCalls bounds the calls that are under way on all connections together.
+	maxCalls = 1 << 16
+)
+
+// How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as
+// what came of it takes at receiveRate bytes a second. While others wait for the room that it has: the same
+// with busyGrace and busyRate.
+const (
+	receiveGrace, receiveRate = 10 * time.Second, 16 << 10
+	busyGrace, busyRate       = 2 * time.Second, 128 << 10
+	sweepEvery                = 500 * time.Millisecond
+)
+
+var (
+	// errReceiving ends a call whose request does not come. Nothing happened, a retry is safe.
+	errReceiving = status.Error(codes.DeadlineExceeded, "etcdserver: the request was not received in time")
+	// errStreamMessage ends a stream whose client sends what no stream takes.
+	errStreamMessage = status.Error(codes.ResourceExhausted, "etcdserver: message of a stream is too large")
+)
+
+// intake is the room for requests that are being received.
+type intake struct {
+	small, large room
+	// largest is the largest message that gRPC takes.
+	largest int64
+	calls   atomic.Int64
+	// now counts sweeps.
+	now atomic.Int64
+
+	mu    sync.Mutex
+	conns map[*meteredConn]struct{}
+}
+
+// newIntake makes room for messages of at most largest bytes.
+func newIntake(largest int) *intake {
+	bytes := max(intakeBytes, 2*decoding*int64(largest))
+	return &intake{
+		small:   room{most: intakeBytes, each: intakeBytes / 2},
+		large:   room{most: bytes, each: bytes / 2},
+		largest: int64(largest), conns: map[*meteredConn]struct{}{},
+	}
+}
+
+func (in *intake) add(m *meteredConn) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.conns[m] = struct{}{}
+}
+
+func (in *intake) drop(m *meteredConn) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.conns, m)
+}
+
+// of is the room for requests of a size.
+func (in *intake) of(size int64) *room {
+	if size > largeRequest {
+		return &in.large
+	}
+	return &in.small
+}
+
+// run ends calls whose requests do not come, until stopping is closed.
+func (in *intake) run(stopping <-chan struct{}) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			in.sweep()
+		case <-stopping:
+			return
+		}
+	}
+}
+
+func (in *intake) sweep() {
+	now := in.now.Add(1)
+	small, large := in.small.isFull(), in.large.isFull()
+	in.mu.Lock()
+	conns := make([]*meteredConn, 0, len(in.conns))
+	for c := range in.conns {
+		conns = append(conns, c)
+	}
+	in.mu.Unlock()
+	for _, conn := range conns {
+		for _, c := range conn.all() {
+			c.sweep(now, small, large)
+		}
+	}
+}
+
+// share is what one connection takes of the rooms.
+type share struct{ small, large int64 }
+
+// room is memory that requests share.
+type room struct {
+	most, each int64 // in all, and for each connection
+
+	mu      sync.Mutex
+	used    int64
+	waiting []*claim // in the order in which they came
+}
+
+// claim waits for room.
+type claim struct {
+	from    *int64 // what the connection uses
+	bytes   int64
+	granted chan struct{}
+}
+
+// fits reports whether there is room. r.mu is held.
+func (r *room) fits(from *int64, bytes int64) bool {
+	return r.used+bytes <= r.most && *from+bytes <= r.each
+}
+
+// take takes room for a request, if there is some, and nobody waits. from is what the connection uses.
+func (r *room) take(from *int64, bytes int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) > 0 || !r.fits(from, bytes) {
+		return false
+	}
+	r.used, *from = r.used+bytes, *from+bytes
+	return true
+}
+
+// wait takes room for a request once there is some. bytes ≤ each. Nothing is taken if it fails.
+func (r *room) wait(ctx context.Context, from *int64, bytes int64) error {
+	r.mu.Lock()
+	if len(r.waiting) >= maxWaiting {
+		r.mu.Unlock()
+		return rpctypes.ErrGRPCRequestTooManyRequests
+	}
+	c := &claim{from, bytes, make(chan struct{})}
+	r.waiting = append(r.waiting, c)
+	r.grant()
+	r.mu.Unlock()
+	select {
+	case <-c.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.waiting, c); i >= 0 {
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		r.grant()
+		return rpctypes.ErrGRPCRequestTooManyRequests
+	}
+	return nil // granted at the last moment
+}
+
+// give gives room back.
+func (r *room) give(from *int64, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used, *from = r.used-bytes, *from-bytes
+	if len(r.waiting) > 0 {
+		r.grant()
+	}
+}
+
+// grant gives room to those that wait, in order; one whose connection has all that it may have lets
+// others pass. r.mu is held.
+func (r *room) grant() {
+	r.waiting = slices.DeleteFunc(r.waiting, func(c *claim) bool {
+		if !r.fits(c.from, c.bytes) {
+			return false
+		}
+		r.used, *c.from = r.used+c.bytes, *c.from+c.bytes
+		close(c.granted)
+		return true
+	})
+}
+
+func (r *room) isFull() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting) > 0
+}

@@ -1,0 +1,241 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// fedConn is a connection whose client has sent everything.
+type fedConn struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c *fedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// prefixOf is what gRPC puts before a message of n bytes.
+func prefixOf(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(n)) }
+
+// However frames cut and pad messages, and however they are read: what gRPC reads is what came, and the
+// calls know the sizes of their messages.
+func TestFramesAreRead(t *testing.T) {
+	var sent bytes.Buffer
+	sent.WriteString(clientPreface)
+	f := http2.NewFramer(&sent, nil)
+	require.NoError(t, f.WriteSettings())
+	message := append(prefixOf(300), make([]byte, 300)...)
+	for _, stream := range []uint32{1, 3, 5, 7} {
+		require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte{0x88}, EndHeaders: true}))
+	}
+	require.NoError(t, f.WriteData(1, true, message))
+	for i := range message[:100] {
+		require.NoError(t, f.WriteDataPadded(3, false, message[i:i+1], make([]byte, i)))
+	}
+	require.NoError(t, f.WriteData(5, true, nil))
+	require.NoError(t, f.WriteData(7, false, message[:4]))
+	for _, reader := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader} {
+		in := newIntake(1 << 20)
+		m := in.meter(&fedConn{r: reader(bytes.NewReader(sent.Bytes()))})
+		calls := map[uint32]*call{}
+		for _, stream := range []uint32{1, 3, 5, 7} { // as if gRPC had read the headers
+			m.last = stream
+			ctx, err := m.begin(context.Background(), true)
+			require.NoError(t, err)
+			calls[stream] = ctx.(*call)
+		}
+		got, err := io.ReadAll(iotest.OneByteReader(m))
+		require.NoError(t, err)
+		require.Equal(t, sent.Bytes(), got)
+		require.EqualValues(t, 7, m.last)
+		require.Equal(t, [2]int64{300, 0}, [2]int64{calls[1].size, calls[1].left})
+		require.Equal(t, [2]int64{300, 205}, [2]int64{calls[3].size, calls[3].left})
+		require.True(t, calls[5].begun, "it sends nothing more")
+		require.False(t, calls[7].begun)
+		require.Equal(t, 4, calls[7].have)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	r := room{most: 10, each: 6}
+	var a, b, c int64
+	require.True(t, r.take(&a, 6))
+	require.False(t, r.take(&a, 1), "a has its share")
+	require.True(t, r.take(&b, 3))
+	got := make(chan string, 3)
+	wait := func(name string, from *int64, n int64) {
+		r.mu.Lock()
+		before := len(r.waiting)
+		r.mu.Unlock()
+		go func() {
+			if r.wait(context.Background(), from, n) == nil {
+				got <- name
+			}
+		}()
+		eventually(t, name, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.waiting) > before })
+	}
+	wait("a", &a, 2)
+	wait("c", &c, 4)
+	require.False(t, r.take(&b, 1), "others came before")
+	r.give(&b, 3)
+	require.Equal(t, "c", <-got, "a has its share already")
+	r.give(&a, 6)
+	require.Equal(t, "a", <-got)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, r.wait(ended, &b, 6), rpctypes.ErrGRPCRequestTooManyRequests)
+	r.give(&a, 2)
+	r.give(&c, 4)
+	require.Zero(t, r.used+a+b+c)
+}
+
+// rawCalls is a client that sends frames as it likes.
+type rawCalls struct {
+	t      testing.TB
+	framer *http2.Framer
+	status chan *status.Status // of each call that ended
+}
+
+func (f *fixture) rawCalls(t testing.TB) *rawCalls {
+	conn, err := net.Dial("tcp", f.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = conn.Write([]byte(http2.ClientPreface))
+	require.NoError(t, err)
+	c := &rawCalls{t: t, framer: http2.NewFramer(conn, conn), status: make(chan *status.Status, 100)}
+	require.NoError(t, c.framer.WriteSettings())
+	reader := http2.NewFramer(nil, conn)
+	reader.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	go func() {
+		for {
+			frame, err := reader.ReadFrame()
+			if err != nil {
+				return
+			}
+			if h, ok := frame.(*http2.MetaHeadersFrame); ok && h.StreamEnded() {
+				var code int
+				var message string
+				for _, field := range h.RegularFields() {
+					switch field.Name {
+					case "grpc-status":
+						code, _ = strconv.Atoi(field.Value)
+					case "grpc-message":
+						message = field.Value
+					}
+				}
+				c.status <- status.New(codes.Code(code), message)
+			}
+		}
+	}()
+	return c
+}
+
+// begin begins a put of a message of some size, and sends the first bytes of it.
+func (c *rawCalls) begin(stream uint32, size, first int) {
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	for _, h := range [][2]string{
+		{":method", "POST"}, {":scheme", "http"}, {":path", pb.KV_Put_FullMethodName}, {":authority", "a"},
+		{"content-type", "application/grpc"}, {"te", "trailers"},
+	} {
+		require.NoError(c.t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
+	}
+	require.NoError(c.t, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
+	require.NoError(c.t, c.framer.WriteData(stream, false, append(prefixOf(size), make([]byte, first)...)))
+}
+
+func used(r *room) (bytes int64, waiting int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used, len(r.waiting)
+}
+
+// Requests that do not end take no more than their room, and not that of others. They end in time.
+func TestUnfinishedRequests(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	c := f.rawCalls(t)
+	const calls = 60
+	for i := range calls {
+		c.begin(uint32(2*i+1), f.cfg.MaxRequestBytes, 1000)
+	}
+	eventually(t, "all to wait or to be admitted", func() bool {
+		bytes, waiting := used(&f.intake.large)
+		return int(bytes)/f.cfg.MaxRequestBytes/decoding+waiting == calls && waiting > calls/2
+	})
+	bytes, _ := used(&f.intake.large)
+	require.LessOrEqual(t, bytes, f.intake.large.each, "the share of a connection")
+	_, err := f.client.Put(ctx, "k", strings.Repeat("x", 1<<19))
+	require.NoError(t, err, "others are served")
+	ended := 0
+	eventually(t, "all to end", func() bool {
+		f.intake.sweep() // time passes
+		for len(c.status) > 0 {
+			require.Equal(t, codes.DeadlineExceeded, (<-c.status).Code())
+			ended++
+		}
+		return ended == calls
+	})
+	eventually(t, "the room to be free", func() bool { bytes, waiting := used(&f.intake.large); return bytes == 0 && waiting == 0 })
+	require.Zero(t, f.intake.calls.Load())
+}
+
+// While auth is on, a large request of nobody is refused before it is received.
+func TestLargeRequestsNeedAUser(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	for _, err := range []error{
+		second(f.client.UserAdd(ctx, "root", "pw")), second(f.client.UserGrantRole(ctx, "root", "root")), second(f.client.AuthEnable(ctx)),
+	} {
+		require.NoError(t, err)
+	}
+	c := f.rawCalls(t)
+	c.begin(1, largeRequest+1, 10)
+	requireStatus(t, rpctypes.ErrGRPCUserEmpty, (<-c.status).Err())
+	root := f.dial(t, clientv3.Config{Username: "root", Password: "pw"})
+	_, err := root.Put(ctx, "k", strings.Repeat("x", largeRequest+1))
+	require.NoError(t, err)
+	body := `{"key": "a", "value": "` + strings.Repeat("A", 2*largeRequest) + `"}`
+	resp, err := http.Post("http://"+f.addr+"/v3/kv/put", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	require.Contains(t, string(text), "user name is empty")
+}
+
+// A message of a stream is small, and a unary call has one message.
+func TestMessagesOfAStream(t *testing.T) {
+	f := start(t)
+	w := f.rawWatch(t, testContext(t))
+	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: make([]byte, largeRequest+1)}}})
+	_, err := w.stream.Recv()
+	require.Contains(t, []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded}, status.Code(err))
+	c := f.rawCalls(t)
+	c.begin(1, 10, 10+prefixBytes)
+	select {
+	case got := <-c.status:
+		require.NotEqual(t, codes.OK, got.Code())
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for more")
+	}
+}
