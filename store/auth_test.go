@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -164,9 +165,44 @@ func TestStrangersExtendNoLease(t *testing.T) {
 	require.ErrorIs(t, err, auth.ErrInvalidAuthToken)
 	_, err = n.Renew(&auth.AuthInfo{Username: "root", Revision: 1}, 7)
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
+	outdated, err := n.Renew(&auth.AuthInfo{Username: "root", Revision: n.Auth().Revision()}, 7)
+	require.NoError(t, err)
+	require.NoError(t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "new"}}))
+	_, err = outdated.Answer(context.Background(), now)
+	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
+	outdated.Settle()
 	require.Equal(t, begin-50*time.Second, left())
 
 	_, err = n.LeaseRenew(n.login("root", "r"), 7)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, left(), 99*time.Second)
+}
+
+// A stream ends at the chunk before which its user lost the right, or before which authentication was turned on.
+func TestStreamsEndWithTheirRights(t *testing.T) {
+	n := openTemp(t)
+	for i := range 3 * firstChunk {
+		n.must(put(fmt.Sprintf("a%03d", i), "v"))
+	}
+	all := &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("b")}
+	chunks := 0
+	stream := func(ctx context.Context, meanwhile func()) error {
+		chunks = 0
+		return n.RangeStream(ctx, all, 100, func(*pb.RangeResponse) error {
+			if chunks++; chunks == 1 {
+				meanwhile()
+			}
+			return nil
+		})
+	}
+	require.ErrorIs(t, stream(context.Background(), func() { enableAuth(n) }), auth.ErrUserEmpty)
+	require.Equal(t, 1, chunks)
+	root, bob := n.login("root", "r"), n.login("bob", "b")
+	require.NoError(t, stream(bob, func() {}))
+	require.Greater(t, chunks, 2)
+	err := stream(bob, func() {
+		require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
+	})
+	require.True(t, IsRefusal(err), "%v", err)
+	require.Equal(t, 1, chunks)
 }

@@ -38,7 +38,8 @@ func (s *Store) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
 		return nil
 	})
 	if err != nil {
-		r.Settle() // the users changed meanwhile
+		r.refused = true // users changed meanwhile, or the state is damaged
+		r.Settle()
 		return nil, err
 	}
 	return r, nil
@@ -46,9 +47,7 @@ func (s *Store) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
 
 // allowed reports whether a user may renew the lease.
 func (r *Renewal) allowed(user *auth.AuthInfo) error {
-	err := r.s.leaseKeys(user, r.id, func(key []byte) error { return r.s.auth.IsPutPermitted(user, key) })
-	r.refused = err != nil
-	return err
+	return r.s.leaseKeys(user, r.id, func(key []byte) error { return r.s.auth.IsPutPermitted(user, key) })
 }
 
 // hold keeps the lease from ending.
@@ -86,7 +85,7 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 			ttl, v, changed = r.try(began)
 			return nil
 		})
-		if err != nil {
+		if r.refused = IsRefusal(err); err != nil {
 			return -1, err
 		}
 		switch v {
