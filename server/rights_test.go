@@ -260,3 +260,38 @@ func TestSnapshotOfTheLastMember(t *testing.T) {
 	}
 	require.Error(t, f.callAs(ctx, "", "etcdserverpb.KV/Compact", known["etcdserverpb.KV/Compact"].request))
 }
+
+// A watch ends before the first event that is written after its user lost the right, or after authentication
+// was turned on without it having a user.
+func TestWatchesEndWithTheirRights(t *testing.T) {
+	f := start(t)
+	ctx := testContext(t)
+	early := f.client.Watch(ctx, "r", clientv3.WithCreatedNotify())
+	require.NoError(t, errOf(<-early))
+	root, reader := f.enableAuth(t, ctx)
+	lasting := root.Watch(ctx, "r", clientv3.WithCreatedNotify())
+	require.NoError(t, errOf(<-lasting))
+	revoked := reader.Watch(ctx, "r", clientv3.WithCreatedNotify())
+	require.NoError(t, errOf(<-revoked))
+
+	require.NoError(t, second(root.Put(ctx, "r", "1")))
+	requireEnds(t, early)
+	require.Len(t, (<-revoked).Events, 1)
+	require.NoError(t, second(root.UserAdd(ctx, "other", "x")))
+	require.NoError(t, second(root.Put(ctx, "r", "2")))
+	require.Len(t, (<-revoked).Events, 1, "another user is not its business")
+	require.NoError(t, second(root.UserRevokeRole(ctx, "reader", "read")))
+	require.NoError(t, second(root.Put(ctx, "r", "3")))
+	requireEnds(t, revoked)
+	for range 3 {
+		require.Len(t, (<-lasting).Events, 1)
+	}
+}
+
+func errOf(resp clientv3.WatchResponse) error { return resp.Err() }
+
+// requireEnds demands that a watch has nothing more. Clients of etcd do not say why.
+func requireEnds(t *testing.T, events clientv3.WatchChan) {
+	resp, more := <-events
+	require.False(t, more, "%v", resp.Events)
+}

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid/store"
 )
 
 const (
@@ -104,6 +106,7 @@ type watch struct {
 	progress bool
 	filters  []mvcc.FilterFunc
 	key, end []byte // end is what the store expects
+	reader   *store.Reader
 
 	fed mvcc.WatchID // the store's id
 	// quiet: nothing was sent since the last time that progress was due.
@@ -206,16 +209,16 @@ func (w *watchStream) create(r *pb.WatchCreateRequest) error {
 	if r.StartRevision < 0 {
 		return w.refuse(rpctypes.ErrCompacted.Error())
 	}
-	if err := w.permitted(r); err != nil {
+	reader, err := w.permitted(r)
+	if err != nil {
 		return w.refuse(err.Error())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	state := &watch{
 		prevKV: r.PrevKv, fragment: r.Fragment, progress: r.ProgressNotify, quiet: true,
-		filters: filters(r), key: r.Key, end: storeEnd(r.RangeEnd),
+		filters: filters(r), key: r.Key, end: storeEnd(r.RangeEnd), reader: reader,
 	}
-	var err error
 	if state.id, err = w.freeID(r.WatchId); err == nil {
 		err = w.feed(state, r.StartRevision)
 	}
@@ -296,16 +299,17 @@ func (w *watchStream) refuse(reason string) error {
 	return w.queue(w.refusal(reason))
 }
 
-// permitted returns an error whose text is what clients expect to read.
-func (w *watchStream) permitted(r *pb.WatchCreateRequest) error {
-	err := w.s.store.CheckRange(w.stream.Context(), r.Key, r.RangeEnd)
+// permitted returns who watches, or an error whose text is what clients expect to read. It asks the state here,
+// as etcd does. This member may lag behind a change of users, so deliver asks again after each.
+func (w *watchStream) permitted(r *pb.WatchCreateRequest) (*store.Reader, error) {
+	reader, err := w.s.store.Reader(w.stream.Context(), r.Key, r.RangeEnd)
 	switch {
 	case err == nil:
-		return nil
+		return reader, nil
 	case errors.Is(err, auth.ErrInvalidAuthToken), errors.Is(err, auth.ErrAuthOldRevision), errors.Is(err, auth.ErrUserEmpty):
-		return toStatus(err)
+		return nil, toStatus(err)
 	}
-	return rpctypes.ErrGRPCPermissionDenied
+	return nil, rpctypes.ErrGRPCPermissionDenied
 }
 
 func (w *watchStream) cancel(id int64) error {

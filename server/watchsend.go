@@ -63,6 +63,9 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 		}
 		return w.send(out)
 	}
+	if err := state.reader.Still(); err != nil {
+		return w.end(state, &pb.WatchResponse{Header: out.Header, WatchId: out.WatchId}, err)
+	}
 	w.s.metrics.events.Add(int64(len(resp.Events)))
 	if state.prevKV {
 		out.Events = w.withPrevious(resp.Events)

@@ -115,6 +115,64 @@ func (s *Store) CheckRange(ctx context.Context, key, end []byte) error {
 	return s.permit(ctx, func(user *auth.AuthInfo) error { return s.auth.IsRangePermitted(user, key, end) })
 }
 
+// Reader is somebody who may read a range: for how long is asked again and again. It is not safe for
+// concurrent use.
+type Reader struct {
+	s        *Store
+	key, end []byte
+	user     string // "": nobody
+	// revision of the users and roles by which it is so; 0: authentication is off.
+	revision uint64
+}
+
+// Reader is CheckRange of a call that goes on, for example of a watch.
+func (s *Store) Reader(ctx context.Context, key, end []byte) (*Reader, error) {
+	r := &Reader{s: s, key: key, end: end, revision: s.authRevision()}
+	err := s.permit(ctx, func(user *auth.AuthInfo) error {
+		r.user = user.Username
+		return s.auth.IsRangePermitted(user, key, end)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Still refuses a reader who may not read the range in the state of now. What is read after a change of users was
+// applied needs the rights after it. It costs nothing while users and roles stay the same. The token with which the
+// reader came does not matter any more.
+func (r *Reader) Still() error {
+	for {
+		now := r.s.authRevision()
+		if now == r.revision {
+			return nil
+		}
+		err := error(nil)
+		switch {
+		case now == 0:
+		case r.user == "":
+			return auth.ErrUserEmpty
+		default:
+			err = r.s.auth.IsRangePermitted(&auth.AuthInfo{Username: r.user, Revision: now}, r.key, r.end)
+		}
+		if err == nil {
+			r.revision = now
+			return nil
+		}
+		if !errors.Is(err, auth.ErrAuthOldRevision) {
+			return err
+		}
+	}
+}
+
+// authRevision is the revision of users and roles; 0 while authentication is off.
+func (s *Store) authRevision() uint64 {
+	if !s.auth.IsAuthEnabled() {
+		return 0
+	}
+	return s.auth.Revision()
+}
+
 func (s *Store) permit(ctx context.Context, allowed func(*auth.AuthInfo) error) error {
 	if err := s.usable(); err != nil {
 		return err
