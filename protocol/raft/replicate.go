@@ -153,6 +153,9 @@ func (r *Raft) heardPeer(m message) *progress {
 		return nil
 	}
 	p.heard = stamp(r.now)
+	if m.Type == MsgHeartbeatResp {
+		p.applied = m.Commit
+	}
 	switch appended := m.Type == MsgAppendResp && !m.Reject; {
 	case m.Type == MsgHeartbeatResp, appended && r.shapedAt(0):
 		// What it said before it had all that it acknowledged since says less.
@@ -262,7 +265,6 @@ func onHeartbeatResp(r *Raft, m message) {
 	if p == nil || m.Index > r.log.last || m.Hint > r.log.last {
 		return
 	}
-	p.applied = m.Commit
 	p.measured(r.tripOf(m))
 	switch {
 	case m.Index > p.match:
