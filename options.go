@@ -36,6 +36,10 @@ type Options struct {
 	// PeerListeners are open listeners to use instead of ListenPeer; the node closes them.
 	PeerListeners []net.Listener
 	PeerTLS       *tls.Config // mutual TLS between members; nil: plain TCP
+	// PeerTLSByURL is for the time in which a running cluster changes from plain TCP to TLS, or back
+	// (docs/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is
+	// PeerTLS, and this member takes links with and without: as long as it is set, links are not authenticated.
+	PeerTLSByURL bool
 
 	Heartbeat       time.Duration // default 100 ms
 	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats; the same on all members

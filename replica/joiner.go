@@ -76,7 +76,7 @@ func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs [
 	if err != nil {
 		return nil, err
 	}
-	answer, err := transport.Ask(ctx, addresses([]string{url})[0], config, question)
+	answer, err := transport.Ask(ctx, addresses([]string{url}, false)[0], config, question)
 	if errors.Is(err, transport.ErrNoAnswer) {
 		return nil, fmt.Errorf("%s: %w", url, ErrNotAdded)
 	}

@@ -143,7 +143,7 @@ func (r *Replica) lingers() bool {
 func (r *Replica) setPeers() {
 	peers := []transport.Peer{{ID: uint64(r.opt.Self), Name: r.nameOf(r.opt.Self)}}
 	for _, p := range r.peers.Peers() {
-		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs), Name: r.nameOf(p.ID)})
+		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs, r.opt.TLSByURL), Name: r.nameOf(p.ID)})
 	}
 	r.links.SetPeers(peers)
 }
@@ -169,11 +169,12 @@ func (r *Replica) SetNet(text string) error {
 	return err
 }
 
-// addresses turns URLs, as etcd writes them, into host:port. What is no URL stays as it is.
-func addresses(urls []string) []string {
+// addresses turns URLs, as etcd writes them, into host:port. What is no URL stays as it is; so does what
+// begins with http://, if TLS depends on that.
+func addresses(urls []string, byURL bool) []string {
 	var out []string
 	for _, s := range urls {
-		if u, err := url.Parse(s); err == nil && u.Host != "" {
+		if u, err := url.Parse(s); err == nil && u.Host != "" && (!byURL || u.Scheme != "http") {
 			out = append(out, u.Host)
 		} else {
 			out = append(out, s)

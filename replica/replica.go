@@ -202,11 +202,14 @@ func (r *Replica) connect() (err error) {
 	if err != nil {
 		return err
 	}
+	if r.opt.TLSByURL {
+		r.log.Warn("links between members may be plain, and are not authenticated: stop this once all have TLS")
+	}
 	r.pmu.Lock() // others may ask for links at once
 	defer r.pmu.Unlock()
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
-		Listen: r.opt.Listen, TLS: r.opt.TLS, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
+		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit, Answer: r.answerJoiner,
 		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Born: r.born,
 	})

@@ -132,12 +132,9 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	if err := deadline(conn, t.timing.handshake); err != nil {
 		return nil, err
 	}
-	if t.tlsIn != nil {
-		c := tls.Server(conn, t.tlsIn)
-		if err := c.Handshake(); err != nil {
-			return nil, err
-		}
-		conn = c
+	conn, err := t.serverSide(conn)
+	if err != nil {
+		return nil, err
 	}
 	h, r, err := t.welcome(conn)
 	meets(conn, h.from)
@@ -158,6 +155,47 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	}
 	return in, nil
 }
+
+// serverSide puts TLS above an accepted connection, unless there is none, or the connection begins as a plain
+// one and may.
+func (t *Transport) serverSide(conn net.Conn) (net.Conn, error) {
+	if t.tlsIn == nil {
+		return conn, nil
+	}
+	if t.opt.TLSByAddress {
+		begin := &begunConn{Conn: conn, ahead: make([]byte, 1)}
+		if _, err := io.ReadFull(conn, begin.ahead); err != nil {
+			return nil, err
+		}
+		if conn = begin; begin.ahead[0] != tlsHandshake {
+			return conn, nil
+		}
+	}
+	c := tls.Server(conn, t.tlsIn)
+	return c, c.Handshake()
+}
+
+// tlsHandshake is the first byte of a connection with TLS, and of no other one of members.
+const tlsHandshake = 0x16
+
+// begunConn is a connection of which something was read ahead.
+type begunConn struct {
+	net.Conn
+	ahead []byte
+}
+
+// Read implements net.Conn.
+func (c *begunConn) Read(b []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.ahead)
+	c.ahead = c.ahead[n:]
+	return n, nil
+}
+
+// NetConn returns the connection below, as that of TLS does.
+func (c *begunConn) NetConn() net.Conn { return c.Conn }
 
 // conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is
 // noted before anything is read from the link.

@@ -5,8 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"time"
 )
+
+// plainScheme begins the addresses that are dialed without TLS; see Options.TLSByAddress.
+const plainScheme = "http://"
 
 // dial makes a connection to the peer, up to the end of the handshake.
 func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint32) (net.Conn, error) {
@@ -23,13 +27,14 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 		return nil, fail(ErrCut)
 	}
 	t := p.t
-	raw, err := t.dialer.DialContext(ctx, "tcp", addr)
+	host, plain := strings.CutPrefix(addr, plainScheme)
+	raw, err := t.dialer.DialContext(ctx, "tcp", host)
 	if err != nil {
 		return nil, fail(err)
 	}
 	below := t.shaper.wrap(raw, stream, p.id, p.extraDelay)
 	unhook := context.AfterFunc(ctx, func() { below.Close() })
-	conn, err := t.agree(below, addr, &hello{
+	conn, err := t.agree(below, host, plain, &hello{
 		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,
 		stream: stream, who: t.opt.Who, takes: t.takes(p.id),
 	})
@@ -45,11 +50,15 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 }
 
 // agree does the dialer's side of TLS and of the handshake, under one deadline.
-func (t *Transport) agree(conn net.Conn, addr string, h *hello) (net.Conn, error) {
+func (t *Transport) agree(conn net.Conn, addr string, plain bool, h *hello) (net.Conn, error) {
 	if err := deadline(conn, t.timing.handshake); err != nil {
 		return conn, err
 	}
-	conn, err := clientSide(conn, t.tlsOut, addr)
+	out := t.tlsOut
+	if plain {
+		out = nil
+	}
+	conn, err := clientSide(conn, out, addr)
 	if err != nil {
 		return conn, err
 	}

@@ -171,7 +171,7 @@ func (s *shaper) wrap(raw net.Conn, stream uint32, to uint64, extra func() time.
 }
 
 func shapedOf(c net.Conn) (*shapedConn, bool) {
-	if n, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+	for n, ok := c.(interface{ NetConn() net.Conn }); ok; n, ok = c.(interface{ NetConn() net.Conn }) { // TLS
 		c = n.NetConn()
 	}
 	shaped, ok := c.(*shapedConn)

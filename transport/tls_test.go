@@ -166,3 +166,36 @@ func TestTLSOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestTLSByAddress changes a pair from plain links to TLS: one member has TLS already and the other has not, then
+// addresses say which it is, and in the end there is no plain link.
+func TestTLSByAddress(t *testing.T) {
+	noLeaks(t)
+	ca := newAuthority(t)
+	byAddress := func(o *Options, _ *testHandler) { o.TLS, o.TLSByAddress = ca.member(t), true }
+	a := start(t, 1, calm, "", byAddress)
+	b := start(t, 2, calm, "", nil)
+	c := start(t, 3, calm, "", func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
+	plain, mixed, strict := Peer{ID: 1, Addrs: []string{a.addr}}, Peer{ID: 2, Addrs: []string{"http://" + b.addr}}, Peer{ID: 3, Addrs: []string{c.addr}}
+	a.SetPeers([]Peer{mixed, strict})
+	b.SetPeers([]Peer{plain})
+	c.SetPeers([]Peer{plain})
+	for _, m := range []*member{b, c} {
+		m.expectUp(t, 1)
+		m.Send(1, 7, [][]byte{[]byte("hello")})
+		if f := get(t, a.frames, "frame"); f.from != m.id || string(f.frame) != "hello" {
+			t.Errorf("got %+v", f)
+		}
+		a.Send(m.id, 7, [][]byte{[]byte("answer")})
+		get(t, m.frames, "answer")
+	}
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}, strict})
+	a.expectDown(t, 2) // b takes no TLS
+	conn := stranger(t, c.addr, nil)
+	if _, err := conn.Write(greeting(forFrames, 9)); err != nil {
+		t.Fatal(err)
+	}
+	if said := expectClosed(t, conn); len(said) >= replySize {
+		t.Errorf("who takes TLS only told % x", said)
+	}
+}

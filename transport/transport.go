@@ -48,6 +48,9 @@ type Options struct {
 	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
 	// changed without a restart. ServerName defaults to the host that is dialed.
 	TLS *tls.Config
+	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with
+	// "http://" are dialed plain although there is TLS, and who listens takes both.
+	TLSByAddress bool
 	// QueueBytes bounds what waits per (peer, stream); default 64 MiB.
 	QueueBytes int
 	// MaxFrameBytes bounds a frame, a request and an answer; default 64 MiB.

@@ -110,7 +110,11 @@ func (j *joiner) explain(urls []string, err error) error {
 func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
 	asMember, cancel := context.WithTimeout(ctx, askTime/2)
 	defer cancel()
-	found, err := braid.FindRunning(asMember, url, j.peerTLS, j.s.AdvertisePeer)
+	peerTLS := j.peerTLS
+	if j.s.PeerTLSByURL && strings.HasPrefix(url, "http://") {
+		peerTLS = nil
+	}
+	found, err := braid.FindRunning(asMember, url, peerTLS, j.s.AdvertisePeer)
 	if err == nil {
 		return j.know(found)
 	}

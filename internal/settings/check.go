@@ -75,7 +75,9 @@ func (s *Settings) checkURLs() error {
 		urls, err := parseURLs(l.flag, l.urls, l.listen)
 		errs = append(errs, err)
 		for _, u := range urls {
-			errs = append(errs, checkScheme(l.flag, u, l.tls))
+			if peer := strings.Contains(l.flag, "peer"); !peer || !s.PeerTLSByURL || u.Scheme != "http" {
+				errs = append(errs, checkScheme(l.flag, u, l.tls))
+			}
 			if !l.listen {
 				continue
 			}
@@ -186,7 +188,7 @@ func (s *Settings) checkCluster() error {
 				errs = append(errs, fmt.Errorf("--initial-cluster: %s belongs to %s and to %s", u, other, p.Name))
 			}
 			owner[u] = p.Name
-			if strings.HasPrefix(u, "https:") != strings.HasPrefix(peers[0].URLs[0], "https:") {
+			if !s.PeerTLSByURL && strings.HasPrefix(u, "https:") != strings.HasPrefix(peers[0].URLs[0], "https:") {
 				errs = append(errs, errors.New("--initial-cluster mixes http and https"))
 			}
 		}

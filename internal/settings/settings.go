@@ -28,6 +28,7 @@ type Settings struct {
 	Join           []string // peer URLs of a running cluster, or URLs for clients, for StateExisting
 
 	ClientTLS, PeerTLS TLS
+	PeerTLSByURL       bool
 	Log
 
 	HeartbeatMS, ElectionMS uint
@@ -120,6 +121,7 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil, "common names of which the certificates of other members must have one")
 	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "", "certificate to show when connecting to other members (default --peer-cert-file)")
 	f.StringVar(&s.PeerTLS.DialKeyFile, "peer-client-key-file", "", "its key")
+	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "while a cluster changes from plain links between members to TLS, or back: dial members by http or https as their peer URLs say, and take both")
 	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
 	f.StringVar(&versions.Max, "tls-max-version", "", "highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")
 	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's choice)")
