@@ -57,7 +57,7 @@ func foreignFlags() []*foreign {
 		{name: "peer-auto-tls", isBool: true, harmless: "false", why: "braid makes no certificates: give --peer-cert-file, --peer-key-file and --peer-trusted-ca-file"},
 		{name: "host-whitelist", harmless: "*", why: "braid does not look at the host that a request names: give --cert-file, so that requests need TLS"},
 		{name: "listen-client-http-urls", why: "gRPC and HTTP share --listen-client-urls"},
-		{name: "force-new-cluster", isBool: true, harmless: "false", why: "braid does not drop members by a flag"},
+		{name: "force-new-cluster", isBool: true, harmless: "false", why: "a new cluster begins from what is left with braid salvage"},
 		{name: "discovery", why: noDiscovery},
 		{name: "discovery-srv", why: noDiscovery},
 		{name: "discovery-token", why: noDiscovery},
@@ -164,6 +164,12 @@ func (s *Settings) Ignored() []string {
 	}
 	if s.InitialState == StateNew && len(s.Join) > 0 {
 		out = append(out, "--join does nothing with --initial-cluster-state new")
+	}
+	if p := s.protocol(); len(s.LanePrefixes) > 0 && p != nil && !p.Core.Proposing.Accepted {
+		out = append(out, "--lane-prefix does nothing with --protocol "+s.Protocol+": it has no lanes")
+	}
+	if s.AuthTokenTTL != defaultTokenTTL && strings.HasPrefix(s.AuthToken, "jwt,") {
+		out = append(out, "--auth-token-ttl does nothing with jwt: its ttl= is in --auth-token")
 	}
 	slices.Sort(out)
 	return out

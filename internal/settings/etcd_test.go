@@ -70,4 +70,10 @@ func TestUnknownVariablesAreNamed(t *testing.T) {
 	s, err = load([]string{"--join=http://h:1"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--join does nothing with --initial-cluster-state new"}, s.Ignored())
+	s, err = load([]string{"--lane-prefix=a", "--auth-token=jwt,pub-key=p", "--auth-token-ttl=5"})
+	require.NoError(t, err)
+	require.Len(t, s.Ignored(), 2)
+	s, err = load([]string{"--lane-prefix=a", "--protocol=lcr", "--auth-token-ttl=5"})
+	require.NoError(t, err)
+	require.Empty(t, s.Ignored())
 }

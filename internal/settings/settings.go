@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// defaultTokenTTL is for how many seconds a simple token is good.
+const defaultTokenTTL = 300
+
 // States of --initial-cluster-state.
 const (
 	StateNew      = "new"
@@ -142,7 +145,7 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.AutoCompactionMode, "auto-compaction-mode", "periodic", "periodic or revision")
 	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0", "what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
 	f.StringVar(&s.AuthToken, "auth-token", "simple", "simple, or jwt,pub-key=…,priv-key=…,sign-method=…")
-	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", 300, "seconds until an unused simple token ends")
+	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", defaultTokenTTL, "seconds until an unused simple token ends")
 	f.UintVar(&s.BcryptCost, "bcrypt-cost", 10, "cost of hashing passwords, 4 to 31")
 	f.BoolVar(&s.EnableGRPCGateway, "enable-grpc-gateway", true, "serve the API as JSON under /v3/ too")
 }

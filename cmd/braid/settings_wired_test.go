@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/server"
+)
+
+// configOf is what a member is started with by these flags.
+func configOf(t *testing.T, args ...string) server.Config {
+	t.Helper()
+	s := &settings.Settings{}
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.Flags(f)
+	require.NoError(t, f.Parse(args))
+	require.NoError(t, s.Load(f, nil))
+	c, err := serverConfig(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	require.NoError(t, err, "%v", args)
+	closeListeners(c.ListenClient)
+	closeListeners(c.ListenMetrics)
+	return c
+}
+
+// same compares what two members are started with, as far as values can be compared.
+func same(a, b server.Config) bool {
+	for _, c := range []*server.Config{&a, &b} {
+		c.Logger, c.Store.Logger = nil, nil
+		if n := len(c.ListenMetrics); n > 0 {
+			c.Name += fmt.Sprint(n, " for metrics")
+		}
+		for _, l := range c.ListenClient {
+			host, _, _ := strings.Cut(l.Addr().String(), ":")
+			c.Name += " at " + host
+		}
+		c.ListenClient, c.ListenMetrics = nil, nil
+		c.TLS, c.Node.PeerTLS = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// TestEverySettingDoesSomething sets each flag of serve to something else than its default, and demands that
+// the member is started otherwise. Flags of etcd that do nothing are hidden, and say so: see package settings.
+func TestEverySettingDoesSomething(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	base := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=http://127.0.0.1:0", "--listen-peer-urls=http://127.0.0.1:1"}
+	with := map[string]string{ // value, after what it needs
+		"name": "x", "data-dir": dir + "/b", "listen-client-urls": "http://127.0.0.2:0", "advertise-client-urls": "http://h:1",
+		"listen-peer-urls": "http://127.0.0.2:1", "initial-advertise-peer-urls": "http://h:2", "listen-metrics-urls": "http://127.0.0.3:0",
+		"initial-cluster": "default=http://127.0.0.1:1,b=http://h:3", "initial-cluster-token": "x",
+		"heartbeat-interval": "50", "election-timeout": "2000", "keep-log-bytes": "1000000000", "snapshot-bytes": "1000000", "quota-backend-bytes": "1000000",
+		"max-txn-ops": "7", "max-learners": "2", "max-concurrent-streams": "9", "compact-hash-check-time": "7s", "corrupt-check-time": "7s",
+		"watch-progress-notify-interval": "7s", "auto-compaction-mode": "--auto-compaction-retention=1 revision", "auto-compaction-retention": "5h",
+		"auth-token": "jwt,pub-key=x", "auth-token-ttl": "7", "bcrypt-cost": "5", "enable-grpc-gateway": "false", "lease-reads": "true",
+		"protocol": "lcr", "placement": "code", "instances": "--protocol=niagara 2", "leaders": "--protocol=niagara spread", "relays": "--protocol=iss 2",
+		"quorums": "--protocol=iss 2/2", "epoch-slots": "--protocol=iss 32", "epoch-equal-shares": "--protocol=iss true", "epoch-policy": "--protocol=iss simple",
+		"epoch-bans": "--protocol=iss 1-2", "code-k": "--protocol=craft 2", "extra-whole": "--protocol=craft 1", "trim-whole": "--protocol=craft true",
+		"large-value-bytes": "5000", "max-request-bytes": "50000000", "body-cache-bytes": "7", "scrub-rate": "7", "lane-prefix": "x", "net": "latency=1ms",
+	}
+	elsewhere := []string{
+		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
+		"initial-cluster-state", "join", // join_linux_test.go
+		"client-cert-auth", "peer-client-cert-auth", // with TLS: package settings, and below
+	}
+	require.True(t, same(configOf(t, base...), configOf(t, base...)))
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	new(settings.Settings).Flags(f)
+	f.VisitAll(func(flag *pflag.Flag) {
+		value, ok := with[flag.Name]
+		isTLS := strings.Contains(flag.Name, "cert-") || strings.Contains(flag.Name, "tls-") || strings.HasSuffix(flag.Name, "-file") || flag.Name == "cipher-suites"
+		if flag.Hidden || !ok && (isTLS || strings.Contains(" "+strings.Join(elsewhere, " ")+" ", " "+flag.Name+" ")) {
+			return
+		}
+		require.True(t, ok, "--%s does nothing that this test knows of", flag.Name)
+		args := base
+		if needs, last, two := strings.Cut(value, " "); two {
+			args, value = append(args[:len(args):len(args)], needs), last
+		}
+		require.False(t, same(configOf(t, args...), configOf(t, append(args[:len(args):len(args)], "--"+flag.Name+"="+value)...)), "--%s=%s changes nothing", flag.Name, value)
+	})
+
+	ca := newAuthority(t)
+	ca.issue("m1")
+	secure := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=https://127.0.0.1:0", "--listen-peer-urls=https://127.0.0.1:1",
+		"--cert-file=" + ca.path("m1.crt"), "--key-file=" + ca.path("m1.key"), "--peer-cert-file=" + ca.path("m1.crt"), "--peer-key-file=" + ca.path("m1.key"),
+		"--trusted-ca-file=" + ca.path("ca.crt"), "--peer-trusted-ca-file=" + ca.path("ca.crt"), "--client-cert-auth", "--tls-min-version=TLS1.3"}
+	c := configOf(t, secure...)
+	require.True(t, c.Store.ClientCertAuth)
+	require.NotNil(t, c.TLS.ClientCAs)
+	require.NotNil(t, c.Node.PeerTLS.RootCAs)
+	require.Equal(t, c.TLS.MinVersion, c.Node.PeerTLS.MinVersion)
+}
