@@ -21,6 +21,8 @@ func TestAJoinerFindsItsCluster(t *testing.T) {
 			asked := []string{added.PeerURLs[1] + "/", added.PeerURLs[0]}
 			_, err := braid.FindRunning(c.ctx(), url, nil, asked)
 			require.ErrorIs(t, err, braid.ErrNotAdded)
+			_, err = braid.FindRunning(c.ctx(), "https"+url[len("http"):], nil, asked)
+			require.ErrorContains(t, err, "not asked in clear text")
 			changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: added})
 			found, err := braid.FindRunning(c.ctx(), url, nil, asked)
 			require.NoError(t, err)

@@ -72,6 +72,9 @@ var ErrNotAdded = errors.New("the member that was asked knows no member with the
 // FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs
 // that is to join it. Config is as in [Options]. The error is [ErrNotAdded], or says why there is no answer.
 func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs []string) (*Running, error) {
+	if config == nil && strings.HasPrefix(url, "https://") {
+		return nil, fmt.Errorf("%s is not asked in clear text: give the certificate for members", url)
+	}
 	question, err := json.Marshal(&joinerQuestion{peerURLs})
 	if err != nil {
 		return nil, err
