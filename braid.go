@@ -223,7 +223,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes), KeepLogBytes: int64(o.KeepLogBytes),
 		BodyCacheBytes: int64(o.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
 		SyncApply: o.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
-		Listen: listeners, TLS: o.PeerTLS, TLSByURL: o.PeerTLSByURL, Net: o.Net,
+		Listen: listeners, TLS: o.PeerTLS, TLSByURL: o.PeerTLSByURL, TLSBinds: o.PeerTLSBinds, Net: o.Net,
 	}
 	if o.NoBatching {
 		r.MaxBatchCommands = 1

@@ -40,6 +40,10 @@ type Options struct {
 	// (docs/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is
 	// PeerTLS, and this member takes links with and without: as long as it is set, links are not authenticated.
 	PeerTLSByURL bool
+	// PeerTLSBinds demands that the certificate of a member that connects names the host of one of its peer URLs.
+	// Without it, any certificate that PeerTLS accepts may be any member's when it connects; when this
+	// member connects to another one, the host is always compared.
+	PeerTLSBinds bool
 
 	Heartbeat       time.Duration // default 100 ms
 	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats; the same on all members

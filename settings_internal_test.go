@@ -27,7 +27,7 @@ var compared = map[string]func(*Options){
 // does as long as it leads. Who adds an option decides where it belongs, and says why on
 // docs/operations.md.
 var local = []string{
-	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "PeerTLSByURL", "Heartbeat",
+	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "PeerTLSByURL", "PeerTLSBinds", "Heartbeat",
 	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",
 	"PipelineDepth", "ExtraWhole", "BodyCacheBytes", "ScrubBytesPerSecond", "TrimWhole", "MaxCommandBytes", "MaxPendingBytes",
 	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances", "NoSkip", "SkipWait", "Relays", "Stealing",

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/sys"
 )
 
 // A ballast is a file that only takes space. A member that starts on a full disk removes it, so that
@@ -42,7 +44,7 @@ func KeepBallast(fs vfs.FS, dir string) error {
 		return err
 	}
 	for size := int64(ballastBytes); size >= ballastLeast; size -= ballastLeast {
-		if err = f.Preallocate(0, size); err == nil {
+		if err = sys.Again(func() error { return f.Preallocate(0, size) }); err == nil {
 			return errors.Join(f.Sync(), f.Close(), syncDir(fs, dir))
 		}
 	}

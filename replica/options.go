@@ -70,11 +70,11 @@ type Options struct {
 
 	Listen []net.Listener // for other members; the replica closes them
 	TLS    *tls.Config
-	// TLSByURL: see braid.Options.PeerTLSByURL.
-	TLSByURL bool
-	Net      string // link emulation
-	Logger   *slog.Logger
-	Answer   func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
+	// See braid.Options.PeerTLSByURL and PeerTLSBinds.
+	TLSByURL, TLSBinds bool
+	Net                string // link emulation
+	Logger             *slog.Logger
+	Answer             func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
 
 	// Tests put something else in the place of the links and of chance. nil: transport.New, and the
 	// system's randomness.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -144,6 +145,9 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 		}
 		return nil, err
 	}
+	if err := t.bound(conn, h.from); err != nil {
+		return nil, err
+	}
 	in, reason := t.register(&h, conn)
 	if reason != 0 {
 		conn.Write(t.answer(t.replyTo(h.from, reason)))
@@ -173,6 +177,24 @@ func (t *Transport) serverSide(conn net.Conn) (net.Conn, error) {
 	}
 	c := tls.Server(conn, t.tlsIn)
 	return c, c.Handshake()
+}
+
+// bound reports why a connection cannot be from a member: its certificate does not name the member's host, as
+// far as that is known.
+func (t *Transport) bound(conn net.Conn, from uint64) error {
+	p := t.peer(from)
+	c, ok := conn.(*tls.Conn)
+	if !t.opt.TLSBinds || !ok || p == nil || len(*p.addrs.Load()) == 0 {
+		return nil
+	}
+	shown := c.ConnectionState().PeerCertificates[0]
+	for _, addr := range *p.addrs.Load() {
+		host, _, err := net.SplitHostPort(strings.TrimPrefix(addr, plainScheme))
+		if err == nil && shown.VerifyHostname(host) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the certificate of %q, from %s, names no host of member %x", shown.Subject.CommonName, conn.RemoteAddr(), from)
 }
 
 // tlsHandshake is the first byte of a connection with TLS, and of no other one of members.

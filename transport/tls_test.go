@@ -199,3 +199,32 @@ func TestTLSByAddress(t *testing.T) {
 		t.Errorf("who takes TLS only told % x", said)
 	}
 }
+
+// TestTLSBinds: a certificate of the authority does not make its owner any member, if that is demanded. Each member has
+// the certificate of its host; 127.0.0.1 is no host of member 3.
+func TestTLSBinds(t *testing.T) {
+	noLeaks(t)
+	ca := newAuthority(t)
+	for _, binds := range []bool{false, true} {
+		a := start(t, 1, calm, "", func(o *Options, _ *testHandler) { o.TLS, o.TLSBinds = ca.member(t), binds })
+		b := start(t, 2, calm, "", func(o *Options, _ *testHandler) { o.TLS, o.TLSBinds = ca.member(t), binds })
+		c := start(t, 3, calm, "", func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
+		a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}, {ID: 3, Addrs: []string{"192.0.2.1:1"}}})
+		for _, m := range []*member{b, c} {
+			m.SetPeers([]Peer{{ID: 1, Addrs: []string{a.addr}}})
+		}
+		b.expectUp(t, 1)
+		b.Send(1, 0, [][]byte{[]byte("me")})
+		if f := get(t, a.frames, "frame"); f.from != 2 {
+			t.Fatalf("a frame of %d", f.from)
+		}
+		if !binds {
+			c.expectUp(t, 1)
+			continue
+		}
+		if err := c.expectDown(t, 1); !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("got %v", err)
+		}
+		eventually(t, "log line", func() bool { return strings.Contains(a.logs.String(), "names no host of member 3") })
+	}
+}

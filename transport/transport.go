@@ -48,6 +48,10 @@ type Options struct {
 	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
 	// changed without a restart. ServerName defaults to the host that is dialed.
 	TLS *tls.Config
+	// TLSBinds: a member that connects must show a certificate that names the host of one of its addresses, if
+	// any is known here. So who has a certificate of the authority cannot pass for any member. It cannot be
+	// demanded where members connect with certificates that do not name their hosts.
+	TLSBinds bool
 	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with
 	// "http://" are dialed plain although there is TLS, and who listens takes both.
 	TLSByAddress bool

@@ -89,7 +89,7 @@ func TestMutualTLSEverywhere(t *testing.T) {
 		begin(t, "", "serve", "--name", name, "--data-dir", f.dir, "--initial-cluster", strings.Join(list, ","),
 			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
 			"--cert-file", good.path(name+".crt"), "--key-file", good.path(name+".key"), "--trusted-ca-file", good.path("ca.crt"), "--client-cert-auth",
-			"--peer-cert-file", good.path(name+".crt"), "--peer-key-file", good.path(name+".key"), "--peer-trusted-ca-file", good.path("ca.crt"))
+			"--peer-cert-file", good.path(name+".crt"), "--peer-key-file", good.path(name+".key"), "--peer-trusted-ca-file", good.path("ca.crt"), "--peer-cert-names-host")
 	}
 	flags := func(a *authority) []string {
 		return []string{"--cacert", good.path("ca.crt"), "--cert", a.path("client.crt"), "--key", a.path("client.key"), "--endpoints", "https://" + members["m2"].client}

@@ -32,6 +32,7 @@ type Settings struct {
 
 	ClientTLS, PeerTLS TLS
 	PeerTLSByURL       bool
+	PeerTLSBinds       bool
 	Log
 
 	HeartbeatMS, ElectionMS uint
@@ -124,6 +125,7 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil, "common names of which the certificates of other members must have one")
 	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "", "certificate to show when connecting to other members (default --peer-cert-file)")
 	f.StringVar(&s.PeerTLS.DialKeyFile, "peer-client-key-file", "", "its key")
+	f.BoolVar(&s.PeerTLSBinds, "peer-cert-names-host", false, "demand that the certificate of a member that connects names the host of one of its peer URLs, so that no member can pass for another")
 	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "while a cluster changes from plain links between members to TLS, or back: dial members by http or https as their peer URLs say, and take both")
 	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
 	f.StringVar(&versions.Max, "tls-max-version", "", "highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")

@@ -32,6 +32,9 @@ func (s *Settings) checkTLS() error {
 	if s.PeerTLS.Enabled() && s.PeerTLS.TrustedCAFile == "" {
 		errs = append(errs, errors.New("--peer-trusted-ca-file is missing: members show each other certificates"))
 	}
+	if s.PeerTLSBinds && !s.PeerTLS.Enabled() {
+		errs = append(errs, errors.New("--peer-cert-names-host has no meaning without --peer-cert-file"))
+	}
 	if s.PeerTLSByURL && !s.PeerTLS.Enabled() {
 		errs = append(errs, errors.New("--peer-tls-by-url has no meaning without --peer-cert-file"))
 	}

@@ -247,6 +247,7 @@ func TestWhatRestrictsNothingIsRefused(t *testing.T) {
 		clients + "--client-crl-file=@crl":                                "--client-crl-file has no meaning",
 		clients + "--client-cert-allowed-hostname=a":                      "--client-cert-allowed-hostname has no meaning",
 		"--peer-crl-file=@crl":                                            "--peer-crl-file has no meaning",
+		"--peer-cert-names-host":                                          "--peer-cert-names-host has no meaning",
 		"--peer-tls-by-url":                                               "--peer-tls-by-url has no meaning",
 		"--peer-cert-allowed-cn=a":                                        "--peer-cert-allowed-cn has no meaning",
 		"--peer-client-cert-file=@m1.crt --peer-client-key-file=@m1.key":  "--peer-client-cert-file has no meaning",
