@@ -10,7 +10,8 @@
 //
 // How to read it: server.go (start and stop), log.go (what it needs of the log), then a
 // file per service: kv.go watch.go lease.go keepalive.go cluster.go auth.go maintenance.go locks.go.
-// frames.go, call.go, body.go and intake.go bound what requests take in memory while they are received.
+// frames.go, call.go, body.go and intake.go bound what requests take in memory while they are received,
+// and codec.go what responses take until they are sent.
 // limit.go bounds connections, listen.go tells gRPC from HTTP on one port; grpc.go and http.go set the
 // two up, salvage.go saves what is left of a cluster without a majority, and httpauth.go asks HTTP requests for their user.
 //

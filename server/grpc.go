@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -28,8 +29,8 @@ const (
 	// way, but not many more, because garbage collection shrinks the stacks of idle ones. Further
 	// calls still run, each in a new goroutine.
 	streamWorkers = 1280
-	// connBuffer is the size of a connection's read and write buffers.
-	connBuffer = 64 << 10
+	// connBuffer is the size of a connection's read buffer, and of its write buffer while it writes.
+	connBuffer = 32 << 10
 	// streamWindow and connWindow are how many bytes a client may send before they are read. Fixed
 	// windows also save the pings with which gRPC would estimate them.
 	streamWindow = 256 << 10
@@ -48,6 +49,9 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ReadBufferSize(0), // meteredConn has one
 		grpc.WriteBufferSize(connBuffer),
+		grpc.SharedWriteBuffer(true),
+		grpc.ForceServerCodecV2(codec{}),
+		experimental.BufferPool(buffers),
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(connWindow),
 		grpc.MaxRecvMsgSize(int(s.intake.largest)),
