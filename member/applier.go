@@ -45,6 +45,7 @@ type Applier struct {
 	placed   []order.Placed
 	group    []protocol.Entry // the batches of the group that is being applied
 	commands []Command
+	handed   int // the cost of commands, see applyBytes
 	settled  []resultSpan
 	// groups is the state machine if the order is keyed; else nil. Then all of commands are of group of.
 	groups *Groups
@@ -135,9 +136,13 @@ type resultSpan struct {
 	from, at, count int
 }
 
-// applyChunk is how many commands the state machine is handed at once, at most. So few stay in the
-// processor's cache.
-const applyChunk = 1024
+// applyBytes is how much the state machine is handed in one call: commands, with callOverhead for each, until there is
+// so much. A call gets all that waits if it is less. So a state machine for which a call is expensive, because it syncs
+// its disk, gets few of them, and what is handed over stays in the processor's cache.
+const (
+	applyBytes   = 256 << 10
+	callOverhead = 64
+)
 
 // Machine returns the state machine.
 func (a *Applier) Machine() StateMachine { return a.sm }
@@ -453,7 +458,7 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		tell(a.Given, body)
 		a.commands = append(a.commands, Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
-		if len(a.commands) < applyChunk {
+		if a.handed += len(command) + callOverhead; a.handed < applyBytes {
 			continue
 		}
 		a.expect(own, from, at)
@@ -556,7 +561,7 @@ func (a *Applier) flush() error {
 	}
 	clear(a.settled)
 	clear(a.commands)
-	a.settled, a.commands = a.settled[:0], a.commands[:0]
+	a.settled, a.commands, a.handed = a.settled[:0], a.commands[:0], 0
 	return nil
 }
 
@@ -637,7 +642,7 @@ func (a *Applier) failPlaced(err error) {
 	clear(a.settled)
 	clear(a.commands)
 	clear(a.placed)
-	a.settled, a.commands = a.settled[:0], a.commands[:0]
+	a.settled, a.commands, a.handed = a.settled[:0], a.commands[:0], 0
 }
 
 // Cursor tells how far the global log is applied.

@@ -181,7 +181,7 @@ func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
 // TestSkippedCommandsOfAnOwnBatch: commands that a state has already are not applied again. The
 // results of the commands after them are not taken for theirs.
 func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
-	for _, commands := range []int{3, 2 * applyChunk} {
+	for _, commands := range []int{3, 2 * applyBytes / callOverhead} {
 		for skip := range 4 {
 			sm := &history{}
 			a := newTestApplier(sm, Meta{}, protocol.Position(skip), nil)

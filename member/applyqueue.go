@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
@@ -20,6 +21,9 @@ type ApplyItem struct {
 	Repair  bool // there may be a snapshot to replace a damaged state
 	Merge   bool // a snapshot waits to be merged into the state
 	Rewrite bool // what was merged is to be written again, if it could not be
+	// joined is the cost of the entries of Commit that were queued apart, and are applied together; 0: there
+	// is one commit.
+	joined int64
 	// Look says that somebody waits for what may be applied already: see TokenRead.
 	Look bool
 	// Begun says that the log durably has the beginnings of new instances.
@@ -96,7 +100,55 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 		}
 		q.bytes += len(e.Payload)
 	}
-	q.items = append(q.items, it)
+	if !q.join(&it) {
+		q.items = append(q.items, it)
+	}
+}
+
+// joinBytes bounds what is applied together: the cost of entries that were queued apart.
+const joinBytes = 1 << 20
+
+// join adds a commit to one of its instance that waits, if only commits came since. The state machine gets them in one
+// call then, as far as a call takes them: a call may cost the same for one command and for all that wait.
+func (q *ApplyQueue) join(it *ApplyItem) bool {
+	if len(it.Commit.Entries) == 0 || it.Applied != nil {
+		return false
+	}
+	for i := len(q.items) - 1; i >= 0; i-- {
+		to := &q.items[i]
+		if len(to.Commit.Entries) == 0 || to.Applied != nil {
+			return false
+		}
+		if to.Commit.Instance == it.Commit.Instance {
+			return to.joins(&it.Commit)
+		}
+	}
+	return false
+}
+
+// joins takes over another commit if there is room for it.
+func (it *ApplyItem) joins(c *CommittedEntries) bool {
+	cost := it.joined
+	if cost == 0 {
+		cost = costOf(it.Commit.Entries)
+	}
+	if cost += costOf(c.Entries); cost > joinBytes {
+		return false
+	}
+	if it.joined == 0 { // the slices are the instance's until now
+		it.Commit.Entries, it.Commit.Own = slices.Clone(it.Commit.Entries), slices.Clone(it.Commit.Own)
+	}
+	it.joined = cost
+	it.Commit.Entries, it.Commit.Own = append(it.Commit.Entries, c.Entries...), append(it.Commit.Own, c.Own...)
+	it.Commit.Stored = c.Stored
+	return true
+}
+
+func costOf(entries []protocol.Entry) (cost int64) {
+	for i := range entries {
+		cost += EntryCost(&entries[i])
+	}
+	return cost
 }
 
 // plan lets the plans be found in what is queued, ahead of Apply.

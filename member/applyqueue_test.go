@@ -19,7 +19,8 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	q := &ApplyQueue{Limit: limit}
 	push := func(e protocol.Entry) *protocol.Entry {
 		q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}, Stored: func() protocol.Index { return 7 }}})
-		return &q.items[len(q.items)-1].Commit.Entries[0]
+		entries := q.items[len(q.items)-1].Commit.Entries
+		return &entries[len(entries)-1]
 	}
 	frame := []byte("....small command....")
 	e := push(protocol.Entry{Kind: protocol.EntryBatch, Payload: frame[4:17], Body: bytes.Repeat([]byte("x"), 100), BodySize: 100})
@@ -33,6 +34,41 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	require.NotNil(t, push(protocol.Entry{Kind: protocol.EntryConfig, Payload: []byte("now")}).Payload)
 	require.EqualValues(t, limit+1+len("now"), q.bytes)
 	require.NotNil(t, push(protocol.Entry{Index: 8, Kind: protocol.EntryBatch, Payload: []byte("soon")}).Payload, "the disk does not have it yet")
+}
+
+// TestCommitsThatWaitAreAppliedTogether joins commits of an instance, unless something else is to be done between them,
+// somebody waits for one, or they are too large together.
+func TestCommitsThatWaitAreAppliedTogether(t *testing.T) {
+	q := &ApplyQueue{Limit: 1 << 30}
+	shared := make([]protocol.Entry, 1, 2) // room behind it that is somebody else's
+	push := func(instance protocol.InstanceID, index protocol.Index, bytes int, applied func()) {
+		e := protocol.Entry{Index: index, Kind: protocol.EntryBatch, Payload: make([]byte, bytes), Size: uint32(bytes)}
+		entries := []protocol.Entry{e}
+		if instance == 1 && index == 1 {
+			shared[0] = e
+			entries = shared
+		}
+		q.Push(ApplyItem{Commit: CommittedEntries{Instance: instance, Entries: entries}, Applied: applied})
+	}
+	push(1, 1, 10, nil)
+	push(2, 1, 10, nil)
+	push(1, 2, 10, nil)
+	push(1, 3, 10, nil)
+	require.Empty(t, shared[:2][1].Payload, "what is behind the entries is not written to")
+	push(1, 4, joinBytes, nil)
+	q.Push(ApplyItem{Due: true})
+	push(1, 5, 10, nil)
+	push(1, 6, 10, func() {})
+	push(1, 7, 10, nil)
+	var got []string
+	for _, it := range q.Take(nil) {
+		text := fmt.Sprint("instance ", it.Commit.Instance, ":")
+		for i := range it.Commit.Entries {
+			text += fmt.Sprint(" ", it.Commit.Entries[i].Index)
+		}
+		got = append(got, text)
+	}
+	require.Equal(t, []string{"instance 1: 1 2 3", "instance 2: 1", "instance 1: 4", "instance 0:", "instance 1: 5", "instance 1: 6", "instance 1: 7"}, got)
 }
 
 // TestASnapshotStandsForWhatWaits: commits of its instance are dropped, those of others stay. As
