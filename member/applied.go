@@ -59,7 +59,7 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 				return false
 			}
 		case protocol.AddVoter:
-			if m == nil || m.Learner {
+			if m == nil || m.Learner || !m.Amended(&ch.Member) {
 				return false
 			}
 		default:

@@ -201,10 +201,14 @@ func (e *Execution) needed(st *protocol.Status) bool {
 // beginTransfer asks the core to hand leadership of the first instance over.
 func (e *Execution) beginTransfer(v *MemberView) ExecutionStep {
 	switch first, to := v.first(), e.Op.To; {
+	case to != 0 && first.Config.Find(to) == nil:
+		return e.refuse(protocol.ReasonUnknownMember, first.Leader)
 	case to != 0 && !first.Config.Voter(to):
-		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
+		return e.refuse(protocol.ReasonNotVoter, first.Leader)
 	case to == e.cfg.Self:
 		return e.done()
+	case to != 0 && v.Up != nil && !v.Up(to): // nothing would be proposed until the attempt is over
+		return e.refuse(protocol.ReasonNoAnswer, first.Leader)
 	}
 	return e.tell(v, protocol.Transfer{To: e.Op.To, Context: e.context})
 }

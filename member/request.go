@@ -14,6 +14,8 @@ type MemberView struct {
 	Now       time.Duration
 	Instances []*protocol.Status // of the instances in force
 	Applied   *Applied
+	// Up reports whether the link to a member is up; nil: that is not known.
+	Up func(protocol.MemberID) bool
 }
 
 // Lead says who leads the global log, as this member knows it.

@@ -8,17 +8,20 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 	next := c.Clone()
 	next.Number()
 	if len(changes) == 0 {
-		return next, ReasonInvalidChange
+		return next, ReasonNoChange
 	}
 	for i := range changes {
 		for j := range i {
 			if changes[j].Member.ID == changes[i].Member.ID {
-				return next, ReasonInvalidChange
+				return next, ReasonNoChange
 			}
 		}
-		if !next.apply(&changes[i]) {
-			return next, ReasonInvalidChange
+		if reason := next.apply(&changes[i]); reason != ReasonNone {
+			return next, reason
 		}
+	}
+	if len(next.Voters()) == 0 {
+		return next, ReasonLastVoter
 	}
 	if next.Validate() != nil {
 		return next, ReasonInvalidChange
@@ -29,16 +32,22 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 	return next, ReasonNone
 }
 
-// apply makes one change and reports whether it makes sense.
-func (c *Config) apply(ch *Change) bool {
+// apply makes one change, or says why it makes no sense.
+func (c *Config) apply(ch *Change) Reason {
 	m := ch.Member
 	have := c.Find(m.ID)
+	switch {
+	case have == nil && slices.Contains(c.Removed, m.ID):
+		return ReasonRemovedID
+	case have == nil && (ch.Kind == RemoveMember || ch.Kind == UpdateMember):
+		return ReasonUnknownMember
+	}
 	switch ch.Kind {
 	case AddVoter, AddLearner, AddJoining:
 		m.Learner, m.Joining = ch.Kind != AddVoter, ch.Kind == AddJoining
 		if have == nil {
 			if c.Slots == Rows {
-				return false
+				return ReasonInvalidChange
 			}
 			m.Slot = uint8(c.Slots)
 			c.Slots++
@@ -47,28 +56,22 @@ func (c *Config) apply(ch *Change) bool {
 				i++
 			}
 			c.Members = slices.Insert(c.Members, i, m)
-			return true // ids that were removed are caught by Validate
+			return ReasonNone
 		}
 		if !have.Learner || m.Learner {
-			return false
+			return ReasonMemberKnown
 		}
 		have.Learner, have.Joining = false, false
 		have.Amend(&m)
-		return true
+		return ReasonNone
 	case RemoveMember:
-		if have == nil {
-			return false
-		}
 		c.Members = slices.DeleteFunc(c.Members, func(x Member) bool { return x.ID == m.ID })
 		i, _ := slices.BinarySearch(c.Removed, m.ID)
 		c.Removed = slices.Insert(c.Removed, i, m.ID)
-		return true
+		return ReasonNone
 	case UpdateMember:
-		if have == nil {
-			return false
-		}
 		have.Amend(&m)
-		return true
+		return ReasonNone
 	}
-	return false
+	return ReasonInvalidChange
 }

@@ -47,6 +47,24 @@ const (
 	ReasonQuorums
 	// ReasonFixed: in this protocol the members do not change. Final.
 	ReasonFixed
+	// ReasonUnknownMember: the membership has no member with this id. Do not retry as it is.
+	ReasonUnknownMember
+	// ReasonRemovedID: a member with this id was removed, and ids never come back. Do not retry with this id.
+	ReasonRemovedID
+	// ReasonMemberKnown: the member is one already. UpdateMember changes its name and addresses. Do not retry as it is.
+	ReasonMemberKnown
+	// ReasonLastVoter: nobody would vote any more. Do not retry as it is.
+	ReasonLastVoter
+	// ReasonNotVoter: leadership goes to voters only. Retry when the member votes.
+	ReasonNotVoter
+	// ReasonNoAnswer: the member to which leadership is to go has no link to the leader. Nothing happened; retry when it
+	// is back.
+	ReasonNoAnswer
+	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do
+	// not retry as it is.
+	ReasonPeerURL
+	// ReasonNoChange: no change was asked for, or two of the same member. Do not retry as it is.
+	ReasonNoChange
 )
 
 var reasonTexts = [...]string{
@@ -62,6 +80,14 @@ var reasonTexts = [...]string{
 
 	ReasonQuorums:       "the cluster's quorums do not fit so many voters",
 	ReasonFixed:         "the members do not change in this protocol",
+	ReasonUnknownMember: "there is no member with this id",
+	ReasonRemovedID:     "a member with this id was removed, and ids never come back",
+	ReasonMemberKnown:   "the member is one already, UpdateMember changes its addresses",
+	ReasonLastVoter:     "nobody would vote any more",
+	ReasonNotVoter:      "the member does not vote",
+	ReasonNoAnswer:      "the member is down or cut off",
+	ReasonPeerURL:       "a member needs peer URLs of the form http://host:port or https://host:port",
+	ReasonNoChange:      "there is no change, or there are two of one member",
 	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }
 
@@ -76,7 +102,7 @@ func (r Reason) String() string {
 func (r Reason) Retryable() bool {
 	switch r {
 	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange, ReasonBodies,
-		ReasonRestriping:
+		ReasonRestriping, ReasonNoAnswer:
 		return true
 	}
 	return false

@@ -97,12 +97,16 @@ func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *m
 func (r *Replica) execute(ctx context.Context, op member.Operation) error {
 	var e *member.Execution
 	r.look(func(*member.MemberView) { e = r.operations.Begin(op) })
+	up := r.linked()
 	defer r.look(func(v *member.MemberView) { r.operations.End(e, v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var step member.ExecutionStep
-		r.look(func(v *member.MemberView) { step = e.Next(v) })
+		r.look(func(v *member.MemberView) {
+			v.Up = up
+			step = e.Next(v)
+		})
 		r.tell(step.Tell)
 		if step.Confirm {
 			err := r.ReadBarrier(ctx)

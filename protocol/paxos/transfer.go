@@ -37,7 +37,7 @@ func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
 		p = s.mostAdvanced()
 	}
 	if p == nil || !s.votes(p.id) {
-		return protocol.ReasonInvalidChange
+		return protocol.ReasonNotVoter
 	}
 	s.lead.hand = handover{to: p.id, until: s.now + s.cfg.ElectionTimeout}
 	s.handOver(p)

@@ -44,7 +44,7 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 		p = r.mostAdvanced()
 	}
 	if p == nil || !r.voter(p.id) {
-		return protocol.ReasonInvalidChange, r.cfg.Self
+		return protocol.ReasonNotVoter, r.cfg.Self
 	}
 	r.lead.hand = handover{to: p.id, until: r.now + r.cfg.ElectionTimeout, sent: r.lead.hand.sent}
 	r.replicate(p)

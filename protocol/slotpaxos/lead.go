@@ -257,7 +257,7 @@ func (s *Paxos) transfer(in protocol.Transfer) {
 		to = s.mostAdvanced()
 	}
 	if m := s.conf.Find(to); m == nil || m.Learner {
-		s.refuse(in.Context, protocol.ReasonInvalidChange)
+		s.refuse(in.Context, protocol.ReasonNotVoter)
 		return
 	}
 	s.send(to, MsgLead, Part{})
