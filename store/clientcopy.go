@@ -32,7 +32,8 @@ type ClientSnapshot struct {
 
 // SnapshotForClients returns a view of the state as it is now, for a client to keep. It must be
 // closed. If there are large values, it is a copy of the database with all of them, in the store's
-// directory. Closing removes the copy. Copies are made one at a time.
+// directory. Closing removes the copy. Copies are made one at a time. While the database is defragmented,
+// it waits until ctx is done.
 func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error) {
 	return s.snapshotFor(ctx, nil)
 }
@@ -54,7 +55,7 @@ func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapsh
 	refs := s.database().refs
 	refs.pin(1) // what the view shows can be fetched until it is copied
 	defer refs.pin(-1)
-	v, err := s.view()
+	v, err := s.view(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,8 @@ func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
 }
 
 // Defragment rewrites the database file without its holes. Meanwhile nothing is read or
-// applied. It waits for open snapshots first, until ctx is done. It answers *SpaceError if the
-// disk has no space for the new file beside the old one.
+// applied. It waits for open snapshots and for another defragmentation first, until ctx is done. It answers
+// *SpaceError if the disk has no space for the new file beside the old one.
 func (s *Store) Defragment(ctx context.Context) error {
 	if err := s.frozen.exclude(ctx); err != nil {
 		return err

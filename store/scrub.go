@@ -64,7 +64,7 @@ func (s *Store) ScrubOnce() error {
 // scrubPiece reads the revisions from one on, about so many bytes of them, and with the first
 // piece everything else. It returns where to go on; zero: at the beginning.
 func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mvcc.Revision, err error) {
-	v, err := s.view()
+	v, err := s.view(atOnce)
 	if err != nil {
 		return 0, next, err
 	}

@@ -37,18 +37,19 @@ type view struct {
 // Snapshot returns a view of the state as it is now, for another member. It must be closed.
 func (s *Store) Snapshot() (*Snapshot, error) {
 	position := s.applied.Load()
-	v, err := s.view()
+	v, err := s.view(atOnce)
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{v, position}, nil
 }
 
-func (s *Store) view() (v view, err error) {
+// view opens a view. While the database is defragmented, it waits until ctx is done.
+func (s *Store) view(ctx context.Context) (v view, err error) {
 	if err := s.usable(); err != nil {
 		return v, err
 	}
-	if err := s.frozen.enter(); err != nil {
+	if err := s.frozen.enter(ctx); err != nil {
 		return v, err
 	}
 	err = s.using(func(be backend.Backend) error {
@@ -128,47 +129,62 @@ func (c *contextWriter) Write(p []byte) (int, error) {
 // errDefragmenting is the answer to a snapshot while the file is rewritten. A retry is safe.
 var errDefragmenting = errors.New("store: the database is being defragmented, no snapshot now")
 
+// atOnce is the context of those that do not wait for a defragmentation: they get errDefragmenting.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errDefragmenting)
+	return ctx
+}()
+
 // frozen counts open views. A database with open views cannot be closed, and defragmenting
 // closes it under all its locks: so it waits for them before taking any.
 type frozen struct {
 	mu    sync.Mutex
 	open  int
-	alone bool          // no new view: defragmenting, or about to
+	alone chan struct{} // not nil: no new view, until it is closed: defragmenting, or about to
 	left  chan struct{} // holds a token when the last view was closed
 }
 
 func (f *frozen) init() { f.left = make(chan struct{}, 1) }
 
-func (f *frozen) enter() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.alone {
-		return errDefragmenting
+// enter counts a view that opens. While somebody is alone, it waits until ctx is done.
+func (f *frozen) enter(ctx context.Context) error {
+	return f.unlessAlone(ctx, func() { f.open++ })
+}
+
+// unlessAlone calls do, with mu held, when nobody is alone.
+func (f *frozen) unlessAlone(ctx context.Context, do func()) error {
+	for {
+		f.mu.Lock()
+		alone := f.alone
+		if alone == nil {
+			do()
+			f.mu.Unlock()
+			return nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-alone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	f.open++
-	return nil
 }
 
 func (f *frozen) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open--; f.open == 0 && f.alone {
+	if f.open--; f.open == 0 && f.alone != nil {
 		f.left <- struct{}{}
 	}
 }
 
 // exclude keeps new views out and waits until the open ones are closed.
 func (f *frozen) exclude(ctx context.Context) error {
-	f.mu.Lock()
-	if f.alone {
-		f.mu.Unlock()
-		return errDefragmenting
-	}
-	f.alone = true
-	open := f.open
-	f.mu.Unlock()
-	if open == 0 {
-		return nil
+	open := 0
+	err := f.unlessAlone(ctx, func() { f.alone, open = make(chan struct{}), f.open })
+	if err != nil || open == 0 {
+		return err
 	}
 	select {
 	case <-f.left:
@@ -182,7 +198,8 @@ func (f *frozen) exclude(ctx context.Context) error {
 func (f *frozen) admit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.alone = false
+	close(f.alone)
+	f.alone = nil
 	select { // a token that came too late
 	case <-f.left:
 	default:

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -113,6 +114,43 @@ func TestDefragmentWaitsForSnapshots(t *testing.T) {
 	require.GreaterOrEqual(t, n.DBSize(), n.DBSizeInUse())
 	require.Equal(t, "1", n.get("b"))
 	n.must(put("b", "2"))
+}
+
+// TestSnapshotForClientsWaitsForDefragmentation, and for one that waits itself, until its context ends.
+// What members need is tried again soon, so it does not wait.
+func TestSnapshotForClientsWaitsForDefragmentation(t *testing.T) {
+	n := openTemp(t)
+	n.must(put("a", "1"))
+	first, err := n.SnapshotForClients(t.Context())
+	require.NoError(t, err)
+	defragmented := make(chan error, 2)
+	for range 2 {
+		go func() { defragmented <- n.Defragment(t.Context()) }()
+	}
+	require.Eventually(t, func() bool { // it keeps new snapshots out
+		v, err := n.Snapshot()
+		if err == nil {
+			require.NoError(t, v.Close())
+		}
+		return errors.Is(err, errDefragmenting)
+	}, time.Minute, time.Millisecond)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = n.SnapshotForClients(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	done := make(chan error, 1)
+	go func() {
+		second, err := n.SnapshotForClients(t.Context())
+		if err == nil {
+			err = second.Close()
+		}
+		done <- err
+	}()
+	require.NoError(t, first.Close())
+	require.NoError(t, within(t, done))
+	for range 2 {
+		require.NoError(t, within(t, defragmented))
+	}
 }
 
 // TestRestoreEndsTheWaitForACompaction: what is restored has not the compaction that was under way,
