@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,9 @@ func ofLog(t *testing.T, err error) {
 
 func breaks() error { return errBroken }
 
+// opens are the operations that take a descriptor.
+var opens = []errorfs.OpKind{errorfs.OpCreate, errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpList}
+
 var faults = map[string]fault{
 	"the state machine cannot apply":   {setting{size: 3}, onLeader(func(m *machine) { m.apply = func(string) error { return errBroken } }), ofMachine("apply")},
 	"the state machine gives no view":  {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.take = breaks })), ofMachine("snapshot")},
@@ -162,12 +166,39 @@ var faults = map[string]fault{
 		<-failed
 		return id
 	}, nil},
-	"the log cannot be written":     {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
-	"the log cannot be synced":      {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
-	"bodies cannot be written":      {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
-	"bodies cannot be synced":       {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
-	"there is no space for the log": {setting{size: 3}, onDisk("/log/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
-	"there is no space for bodies":  {setting{size: 3}, onDisk("/bodies/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
+	"the log cannot be written":             {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
+	"the log cannot be synced":              {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
+	"bodies cannot be written":              {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
+	"bodies cannot be synced":               {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
+	"there is no space for the log":         {setting{size: 3}, onDisk("/log/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
+	"there is no space for bodies":          {setting{size: 3}, onDisk("/bodies/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
+	"there is no descriptor for the log":    {setting{size: 3}, onDisk("/log", syscall.EMFILE, opens...), nil},
+	"there is no descriptor for bodies":     {setting{size: 3}, onDisk("/bodies", syscall.ENFILE, opens...), nil},
+	"there is no descriptor for a snapshot": {setting{size: 3}, withSnapshot(onDisk("/snapshots", syscall.EMFILE, opens...)), nil},
+	"there is no descriptor for whom it met": {setting{size: 3}, func(c *cluster) protocol.MemberID {
+		id := onDisk("d", syscall.EMFILE, opens...)(c)
+		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), syscall.EMFILE)
+		return id
+	}, nil},
+	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle}, func(c *cluster) protocol.MemberID {
+		id := c.behind()
+		waits := make(chan struct{})
+		once := sync.OnceFunc(func() { close(waits) })
+		var received atomic.Bool
+		c.faults[id].set(func(op errorfs.Op) error {
+			switch {
+			case strings.Contains(op.Path, ".snap") && op.Kind == errorfs.OpRename:
+				received.Store(true)
+			case received.Load() && slices.Contains(opens, op.Kind) && strings.Contains(op.Path, "/snapshots"):
+				once()
+				return syscall.EMFILE
+			}
+			return nil
+		})
+		c.net.isolate(uint64(id), false)
+		<-waits
+		return id
+	}, nil},
 	"it cannot note whom it met": {setting{size: 3}, func(c *cluster) protocol.MemberID {
 		id := onDisk("d/peers.json", errBroken, errorfs.OpCreate, errorfs.OpRename)(c)
 		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), errBroken)
