@@ -57,10 +57,12 @@ type Opened struct {
 	Begin     order.Cursor
 	Snapshots *Snapshots
 	// Meta is of the snapshot with which the member starts. Skip is up to where the state machine has
-	// applied already. Ahead says that this is further than the log.
+	// applied already. Ahead says that this is further than the log. Within says that it is no further than the log would be
+	// if all of its entries were decided.
 	Meta      member.Meta
 	Skip      protocol.Position
 	Ahead     bool
+	Within    bool
 	Log       *wal.Log
 	Instances *member.FoundInstances
 	Bodies    *wal.Bodies
@@ -146,11 +148,9 @@ func (o *Opened) read(c *Config) (err error) {
 // belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log
 // lacks it shows when the log goes on: see [member.StateAheadError].
 func (o *Opened) belongs() error {
-	if o.config.Cells { // what is decided comes into the log later
-		return nil
-	}
 	end, ok := o.Instances.End()
-	if !ok || o.Skip <= end {
+	o.Within = ok && o.Skip <= end
+	if !ok || o.Within || o.config.Cells { // with cells, what is decided comes into the log later
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {

@@ -31,6 +31,9 @@ type Applier struct {
 	skip protocol.Position
 	// brought is the position of the state that was found at the start; 0: another state took its place.
 	brought protocol.Position
+	// Within: that state is no further than the end of the log as it was found, though perhaps further than what is known to be
+	// decided. Then other members may get it: this member might be the only one that can give them a state, without which nothing is decided.
+	Within bool
 	// last is the position of the last command that the state machine was given; ≥ skip. In a keyed
 	// order both are 0: each group has positions of its own.
 	last protocol.Position

@@ -208,7 +208,7 @@ func (p *Apply) show(it *ApplyItem) {
 		it.View(StateView{Err: err})
 	case p.Stuck():
 		p.world.Again(*it)
-	case p.doubtful():
+	case p.doubtful() && !p.Within:
 		it.View(StateView{Err: &NoStateError{"it is further than the log, which may be of another cluster"}})
 	case p.Apart():
 		p.due = true // the next one will have more

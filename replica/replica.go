@@ -119,6 +119,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
 	r.session = dir.Session()
 	applier := member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
+	applier.Within = dir.Within
 	if err := applier.Derive(r.opt.Derive, &dir.Meta); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type applying struct {
 // beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = member.NewApplier(m.machines.all, meta, m.session, skip, member.LoadFrom(m.log))
+	m.applier.Within = m.running.dir.Within
 	m.w.violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed

@@ -115,14 +115,13 @@ func withProtocol(err error) error {
 		for _, p := range registry.All() {
 			if p.Core.Name == has.Core && p.Orders[0] == has.Order && (p.Quorums != nil) == (has.Fragments > 0) {
 				flags = append(flags, "--protocol "+p.Name)
-				break // the others are placements of the same log
 			}
 		}
 	}
 	if len(flags) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: start it with %s", err, strings.Join(flags, " or "))
+	return fmt.Errorf("%w: start it with %s, as it was", err, strings.Join(flags, " or "))
 }
 
 func closeInTime(member *server.Server, logger *slog.Logger) error {
