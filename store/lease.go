@@ -67,7 +67,7 @@ func (s *Store) timeToLive(r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveRes
 	resp := &pb.LeaseTimeToLiveResponse{
 		Header:     &pb.ResponseHeader{Revision: s.kv.Rev()},
 		ID:         r.ID,
-		TTL:        int64(left.Seconds()),
+		TTL:        int64(max(left, 0).Seconds()),
 		GrantedTTL: l.TTL(),
 	}
 	if r.Keys {

@@ -237,3 +237,44 @@ func TestWantedIsBounded(t *testing.T) {
 		require.LessOrEqual(t, accepted, 10)
 	}
 }
+
+// A claim soon after another one begins a recorded term: the first renewal of a lease waits until it is in the log.
+func TestClaimSoonAfterAnotherIsRecorded(t *testing.T) {
+	n := openTemp(t)
+	now := time.Now()
+	n.lessor.now = func() time.Time { return now }
+	n.must(grant(7, 100))
+	first := n.ClaimLeases()
+	n.raw(first)
+	require.False(t, n.primary.newest.recorded())
+	renew := func() chan int64 {
+		done := make(chan int64, 1)
+		go func() {
+			ttl, err := n.LeaseRenew(context.Background(), 7)
+			require.NoError(t, err)
+			done <- ttl
+		}()
+		return done
+	}
+	require.EqualValues(t, 100, within(t, renew()), "nothing is ordered")
+	now = now.Add(50 * time.Second)
+	n.raw(n.ClaimLeases())
+	require.True(t, n.primary.newest.recorded())
+	left, err := n.lessor.left(7)
+	require.NoError(t, err)
+	require.Equal(t, 101*time.Second, left, "the term before was not recorded")
+	now = now.Add(50 * time.Second)
+	n.raw(n.ClaimLeases())
+	left, err = n.lessor.left(7)
+	require.NoError(t, err)
+	require.Equal(t, 51*time.Second, left, "nobody renewed it")
+	renewed := renew()
+	n.raw(within(t, n.Wanted()))
+	require.EqualValues(t, 100, within(t, renewed))
+	require.EqualValues(t, 100, within(t, renew()), "once is enough")
+	now = now.Add(50 * time.Second)
+	n.raw(n.ClaimLeases())
+	left, err = n.lessor.left(7)
+	require.NoError(t, err)
+	require.Equal(t, 101*time.Second, left)
+}
