@@ -122,14 +122,14 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	}
 	conn := &meteredConn{in: s.intake, calls: map[uint32]*call{}}
 	s.intake.add(conn)
-	defer s.intake.drop(conn)
+	defer conn.closed()
 	ctx, err := conn.begin(r.Context(), unary)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	c := ctx.(*call)
-	defer c.end()
+	defer c.end() // if gRPC has refused it
 	if unary {
 		c.ready = make(chan struct{})
 	}

@@ -35,6 +35,8 @@ type call struct {
 	since, moved int64
 	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
 	waits        bool          // for room
+	started      bool          // its handler runs, or ran
+	given        bool          // it was given up before its handler ran
 	received     bool          // the request of a unary call is here
 }
 
@@ -105,14 +107,41 @@ func (c *call) end() {
 	if known {
 		delete(c.conn.calls, c.stream)
 	}
+	last := c.conn.gone && len(c.conn.calls) == 0
 	c.conn.mu.Unlock()
 	if !known {
 		return
+	}
+	if last {
+		c.conn.in.drop(c.conn)
 	}
 	c.conn.in.calls.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.give(c.taken)
+}
+
+// start begins the handler of a call. It must end it, unless start fails.
+func (c *call) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.given {
+		return errReceiving
+	}
+	c.started = true
+	return nil
+}
+
+// giveUp ends a call that has no handler although its context has ended: gRPC never started one, or has
+// been about to for long.
+func (c *call) giveUp(now int64) {
+	c.mu.Lock()
+	lost := !c.started && c.Context.Err() != nil && time.Duration(now-c.since)*sweepEvery > receiveGrace
+	c.given = c.given || lost
+	c.mu.Unlock()
+	if lost {
+		c.end()
+	}
 }
 
 // give gives room back. c.mu is held.
@@ -355,6 +384,9 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if !ok {
 				return handler(srv, ctx, decode, i)
+			}
+			if err := c.start(); err != nil {
+				return nil, err
 			}
 			defer c.end()
 			if err := c.admit(ctx, r.s); err != nil {

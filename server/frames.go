@@ -29,6 +29,7 @@ type meteredConn struct {
 	share // guarded by the rooms
 	mu    sync.Mutex
 	calls map[uint32]*call
+	gone  bool // it is closed
 }
 
 const (
@@ -50,8 +51,19 @@ func (in *intake) meter(conn net.Conn) *meteredConn {
 
 // Close implements net.Conn.
 func (m *meteredConn) Close() error {
-	m.in.drop(m)
+	m.closed()
 	return m.Conn.Close()
+}
+
+// closed notes that the connection is closed. The intake forgets it with its last call.
+func (m *meteredConn) closed() {
+	m.mu.Lock()
+	m.gone = true
+	last := len(m.calls) == 0
+	m.mu.Unlock()
+	if last {
+		m.in.drop(m)
+	}
 }
 
 // meteredAddr is the address of a client and its connection.

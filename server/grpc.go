@@ -170,6 +170,9 @@ const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
 // interceptStream is called for every stream.
 func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if c, ok := ss.Context().Value(callKey{}).(*call); ok {
+		if err := c.start(); err != nil {
+			return err
+		}
 		defer c.end()
 	}
 	count := s.metrics.methods[info.FullMethod]

@@ -120,6 +120,7 @@ func (in *intake) sweep() {
 	for _, conn := range conns {
 		for _, c := range conn.all() {
 			c.sweep(now, small, large)
+			c.giveUp(now)
 		}
 	}
 }

@@ -223,6 +223,34 @@ func TestLargeRequestsNeedAUser(t *testing.T) {
 	require.Contains(t, string(text), "user name is empty")
 }
 
+// A call of which gRPC never tells again, because its time was over at once, is forgotten, also where its
+// connection has been closed. One that gRPC tells of later does not begin.
+func TestLostCalls(t *testing.T) {
+	in := newIntake(1 << 20)
+	local, _ := net.Pipe()
+	m := in.meter(local)
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls []*call
+	for m.last = 1; m.last < 6; m.last += 2 {
+		c, err := m.begin(ctx, true)
+		require.NoError(t, err)
+		calls = append(calls, c.(*call))
+	}
+	require.NoError(t, calls[0].start())
+	cancel()
+	require.NoError(t, m.Close())
+	require.Len(t, in.conns, 1)
+	for range receiveGrace/sweepEvery + 2 {
+		in.sweep()
+	}
+	require.EqualValues(t, 1, in.calls.Load(), "that of a handler")
+	require.Error(t, calls[1].start())
+	calls[1].end()
+	calls[0].end()
+	require.Zero(t, in.calls.Load())
+	require.Empty(t, in.conns)
+}
+
 // A message of a stream is small, and a unary call has one message.
 func TestMessagesOfAStream(t *testing.T) {
 	f := start(t)
