@@ -119,6 +119,9 @@ type Node struct {
 // that keeps its state on disk is passed as it was when the member stopped; any other one is
 // passed empty.
 func Open(o Options, sm StateMachine) (*Node, error) {
+	if sm == nil {
+		return nil, &OptionError{"StateMachine", "is nil: Open needs one, its second argument"}
+	}
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -371,9 +374,29 @@ func FormatToken(t Token) string { return protocol.FormatToken(t) }
 func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they
-// are in force. It may be called on any member. A [RefusedError] says why not.
+// are in force. It may be called on any member. A [RefusedError] says why not. A member that is added
+// needs peer URLs, http://host:port or https://host:port each.
 func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
+	if len(changes) == 0 {
+		return &RefusedError{What: "membership change", Reason: protocol.ReasonNoChange}
+	}
+	for i := range changes {
+		if checkPeerURLs(changes[i].Member.PeerURLs) != nil || n.addsNowhere(ctx, &changes[i]) {
+			return &RefusedError{What: "membership change", Reason: protocol.ReasonPeerURL}
+		}
+	}
 	return n.r.ChangeMembers(ctx, changes)
+}
+
+// addsNowhere reports whether a change adds a member without saying where it is to be found. What is known here may be
+// old, so a member that is not known is looked for again after a read.
+func (n *Node) addsNowhere(ctx context.Context, c *Change) bool {
+	adds := (c.Kind == AddVoter || c.Kind == AddLearner) && len(c.Member.PeerURLs) == 0
+	known := func() bool {
+		config := n.r.Status().Config
+		return config.Find(c.Member.ID) != nil || slices.Contains(config.Removed, c.Member.ID)
+	}
+	return adds && !known() && n.r.ReadBarrier(ctx) == nil && !known()
 }
 
 // TransferLeader hands leadership to a voter (0: the most advanced) and waits for it. It
@@ -407,8 +430,9 @@ func (n *Node) CheckState() { n.r.CheckState() }
 // less the member goes on as long as it can, and then waits for space.
 func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 
-// Changes returns a channel that holds a token after leader, term or membership changed.
-func (n *Node) Changes() <-chan struct{} { return n.r.Changes() }
+// Changes returns a channel of the caller's own, which holds a token after leader, term or membership
+// changed. It is closed when ctx ends or the member has stopped.
+func (n *Node) Changes(ctx context.Context) <-chan struct{} { return n.r.Changes(ctx) }
 
 // Done returns a channel that is closed when the member has stopped completely, after Close or
 // because it cannot go on.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,12 +27,12 @@ type Options struct {
 	Self    MemberID // required, see [MemberIDOf]
 	Cluster uint64   // cluster id, required, see [ClusterIDOf]
 	Dir     string   // directory for log and snapshots, required; made if missing
-	// Members is the initial cluster, with an id and a peer URL each. If Dir holds a log, or with
-	// Join, they only say whom to dial first.
+	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each.
+	// If Dir holds a log, or with Join, they only say whom to dial first, and need not include Self.
 	Members []Member
 	Join    bool // begin empty and wait to be added by a running cluster
 	// ListenPeer are the addresses (host:port) to accept other members on, one per
-	// network card. A cluster of one needs none.
+	// network card. A cluster of one needs none; it is required where Members has others.
 	ListenPeer []string
 	// PeerListeners are open listeners to use instead of ListenPeer; the node closes them.
 	PeerListeners []net.Listener
@@ -398,6 +399,24 @@ func (o *Options) check() error {
 	case o.CodeK < 0 || o.CodeK > maxCodeK || o.ExtraWhole < 0:
 		return &OptionError{"CodeK", fmt.Sprintf("%d (with ExtraWhole %d) is not in 0…%d", o.CodeK, o.ExtraWhole, maxCodeK)}
 	}
+	return o.checkMembers()
+}
+
+// checkMembers checks who the others are and how they reach this member. A directory that has data knows who its
+// members are, so Members need not include this one then.
+func (o *Options) checkMembers() error {
+	for i := range o.Members {
+		m := &o.Members[i]
+		if i > 0 && o.Members[i-1].ID == m.ID {
+			return &OptionError{"Members", fmt.Sprintf("name member %s twice", m.ID)}
+		}
+		if err := checkPeerURLs(m.PeerURLs); err != nil {
+			return &OptionError{"Members", fmt.Sprintf("member %s: %v", m.ID, err)}
+		}
+	}
+	if other := slices.ContainsFunc(o.Members, func(m Member) bool { return m.ID != o.Self }); other && len(o.ListenPeer)+len(o.PeerListeners) == 0 {
+		return &OptionError{"ListenPeer", "is required where there are other members: they connect to this one"}
+	}
 	if o.Join {
 		return nil
 	}
@@ -405,11 +424,22 @@ func (o *Options) check() error {
 	if n := len(protocol.EncodeConfig(c)); n > protocol.MaxConfigBytes {
 		return &OptionError{"Members", fmt.Sprintf("take %d bytes, the limit is %d", n, protocol.MaxConfigBytes)}
 	}
-	if err := c.Validate(); err != nil {
+	if err := c.Validate(); err != nil && !(len(o.Members) == 0 && replica.Begun(o.FS, o.Dir)) {
 		return &OptionError{"Members", err.Error()}
 	}
-	if c.Find(o.Self) == nil {
+	if c.Find(o.Self) == nil && !replica.Begun(o.FS, o.Dir) {
 		return &OptionError{"Members", "do not include member " + o.Self.String()}
+	}
+	return nil
+}
+
+// checkPeerURLs says what is wrong with the URLs at which a member is to be found; nil: nothing.
+func checkPeerURLs(urls []string) error {
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" && u.Path != "/" {
+			return fmt.Errorf("peer URL %q is not of the form http://host:port or https://host:port", text)
+		}
 	}
 	return nil
 }

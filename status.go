@@ -120,11 +120,11 @@ func progress(s *replica.Status) []InstanceProgress {
 }
 
 // Leader returns the member that leads the global log, 0 if none is known.
-func (s *Status) Leader() MemberID { return s.Lead.Leader }
+func (s Status) Leader() MemberID { return s.Lead.Leader }
 
 // IsLeader reports whether this member leads the global log.
-func (s *Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
+func (s Status) IsLeader() bool { return s.Self != 0 && s.Leader() == s.Self }
 
 // HasLeaders reports whether a leader is known for every instance. While one has none, nothing new
 // gets into the global log.
-func (s *Status) HasLeaders() bool { return s.Lead.Open }
+func (s Status) HasLeaders() bool { return s.Lead.Open }

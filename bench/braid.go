@@ -155,6 +155,7 @@ func braidOptions(c ClusterConfig) braid.Options {
 // follow keeps the leader up to date, as one member sees it. There is none while instances are led
 // by other members than they should be.
 func (c *braidCluster) follow(i int, n *braid.Node) {
+	changes := n.Changes(context.Background())
 	for {
 		s := n.Status()
 		if i == 0 {
@@ -166,7 +167,7 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 			c.another(i)
 		}
 		select {
-		case <-n.Changes():
+		case <-changes:
 		case <-n.Done():
 			c.leader.CompareAndSwap(int64(i), -1)
 			return

@@ -305,3 +305,9 @@ func Tell(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err err
 	}
 	return t, nil
 }
+
+// Begun reports whether a member's directory has been begun. What cannot be read counts as not begun.
+func Begun(fs vfs.FS, dir string) bool {
+	_, err := fs.Stat(fs.PathJoin(dir, identityFile))
+	return err == nil
+}

@@ -26,7 +26,8 @@ type StateMachine interface {
 	// Apply applies commands in order and sets their results. It must depend on nothing but the
 	// state and the commands. It must not fail because of a command: such an error is a result. A
 	// state machine that cannot go on (its disk failed) returns an error, which stops the member.
-	// A panic ends the process.
+	// A panic ends the process. It must not wait for the log: a Propose, a read or a membership change
+	// waits for what Apply has not applied yet, and so for ever. ProposeAsync may be called.
 	Apply(commands []Command) error
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
 	// written later, while Apply goes on.

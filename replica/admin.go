@@ -73,10 +73,17 @@ func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte)
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
 	}
+	if r.ctx.Err() != nil {
+		return nil, r.stopped()
+	}
 	if to == r.opt.Self {
 		return r.answer(ctx, to, append([]byte{askProgram}, request...))
 	}
-	return r.links.Request(ctx, uint64(to), append([]byte{askProgram}, request...))
+	answer, err := r.links.Request(ctx, uint64(to), append([]byte{askProgram}, request...))
+	if err != nil && r.ctx.Err() != nil {
+		err = errors.Join(r.stopped(), err)
+	}
+	return answer, err
 }
 
 // ask asks a member for something. what says for what.

@@ -16,6 +16,9 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
 	}
+	if r.ctx.Err() != nil {
+		return nil, r.stopped()
+	}
 	if ref.Size == 0 {
 		return nil, nil
 	}

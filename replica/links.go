@@ -162,6 +162,9 @@ func (r *Replica) nameOf(id protocol.MemberID) string {
 // SetNet changes the emulation of links while they are in use. An error says what is wrong with the
 // specification; then nothing changes.
 func (r *Replica) SetNet(text string) error {
+	if r.ctx.Err() != nil {
+		return r.stopped()
+	}
 	spec, err := netspec.Parse(text)
 	if err == nil {
 		r.links.SetNet(spec)

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 	if ctx.Err() != nil {
 		return notSent(ctx)
 	}
+	if r.ctx.Err() != nil {
+		return r.stopped()
+	}
 	var q *member.Request
 	r.look(func(v *member.MemberView) { q = member.NewRequest(r.operations.Config, op, v) })
 	defer r.look(func(v *member.MemberView) { q.End(v) })
@@ -72,6 +76,9 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 		}
 		if leader != 0 {
 			answer := r.executeAt(ctx, leader, &q.Op)
+			if answer != nil && r.ctx.Err() != nil {
+				answer = errors.Join(r.stopped(), answer)
+			}
 			r.look(func(v *member.MemberView) { q.Answered(v, answer) })
 			continue
 		}

@@ -139,3 +139,6 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}
 }
+
+// Begun reports whether a member's directory has been begun, so that it knows its members.
+func Begun(fs vfs.FS, dir string) bool { return datadir.Begun(fs, dir) }

@@ -50,7 +50,7 @@ type Replica struct {
 	instances *member.Instances[*eventLoop] // guarded by imu
 
 	operations operations
-	notify     chan struct{} // holds a token after every change of leader, term or membership
+	watchers   watchers
 
 	ctx    context.Context // ends when the member stops
 	cancel context.CancelFunc
@@ -77,8 +77,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), dir: dir,
-		peers:  member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
-		notify: make(chan struct{}, 1), ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
+		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
+		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.init()
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
@@ -243,10 +243,7 @@ func (r *Replica) spawn(f func(ctx context.Context)) {
 }
 
 // changed wakes those who watch Changes.
-func (r *Replica) changed() { poke(r.notify) }
-
-// Changes returns a channel that holds a token after the leader, term or membership changed.
-func (r *Replica) Changes() <-chan struct{} { return r.notify }
+func (r *Replica) changed() { r.watchers.tell() }
 
 // fail stops the member because of err. Only the first error is kept.
 func (r *Replica) fail(err error) {
@@ -278,6 +275,7 @@ func (r *Replica) wait() {
 	r.emu.Lock()
 	r.err = errors.Join(r.err, links, err)
 	r.emu.Unlock()
+	r.watchers.end()
 	close(r.ended)
 }
 

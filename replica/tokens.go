@@ -42,6 +42,9 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 	if ctx.Err() != nil {
 		return errors.Join(member.ErrReadTimeout, ctx.Err())
 	}
+	if r.ctx.Err() != nil {
+		return r.stopped()
+	}
 	if len(tokens) == 0 {
 		return nil
 	}

@@ -309,9 +309,9 @@ func (l *fakeLog) changed() {
 
 func (l *fakeLog) CheckState() {}
 
-func (l *fakeLog) Changes() <-chan struct{} { return l.changes }
-func (l *fakeLog) Done() <-chan struct{}    { return l.done }
-func (l *fakeLog) Err() error               { return l.failure }
+func (l *fakeLog) Changes(context.Context) <-chan struct{} { return l.changes }
+func (l *fakeLog) Done() <-chan struct{}                   { return l.done }
+func (l *fakeLog) Err() error                              { return l.failure }
 
 func (l *fakeLog) Close() error {
 	l.mu.Lock()

@@ -44,10 +44,16 @@ func (s *Server) look() (old, now *selfView) {
 func (s *Server) follow() {
 	leaderless := time.NewTimer(time.Hour)
 	leaderless.Stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	changes := s.log.Changes(ctx)
 	s.lead(nil, s.self.Load(), leaderless)
 	for {
 		select {
-		case <-s.log.Changes():
+		case _, more := <-changes:
+			if !more {
+				changes = nil // the member has stopped
+			}
 			old, now := s.look()
 			s.lead(old, now, leaderless)
 		case <-leaderless.C:

@@ -39,7 +39,7 @@ type Log interface {
 	// DiskNeed tells how many bytes the log should find free.
 	DiskNeed() int64
 	// Changes holds a token whenever leader, term or membership changed.
-	Changes() <-chan struct{}
+	Changes(ctx context.Context) <-chan struct{}
 	// HandOver gives what this member leads to others, before it stops.
 	HandOver(ctx context.Context)
 	Done() <-chan struct{}
