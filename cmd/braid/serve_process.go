@@ -19,7 +19,7 @@ import (
 // least two processors' worth of goroutines, without which the loops starve each other.
 func tune(s *settings.Settings) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(s.GCPercent)
+		boundGarbage(s.GCPercent)
 	}
 	limit := s.MemoryLimit
 	if limit == 0 {

@@ -156,7 +156,7 @@ func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.LeaseReads, "lease-reads", false, "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip")
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
-	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent; the variable GOGC wins")
+	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 MiB or by what lives if that is more; the variable GOGC wins")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0, "heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
 }
 

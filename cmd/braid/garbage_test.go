@@ -1,0 +1,38 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGrowth(t *testing.T) {
+	require.Equal(t, 400, growth(400, 0))
+	require.Equal(t, 400, growth(400, 64<<20))
+	require.Equal(t, 200, growth(400, 128<<20))
+	require.Equal(t, 125, growth(400, 200<<20), "steps are coarse")
+	require.Equal(t, 100, growth(400, 4<<30), "never less than Go's default")
+	require.Equal(t, 50, growth(50, 4<<30), "but for whom wants less")
+}
+
+// A heap of which much lives grows by less, and one that shrinks by more again.
+func TestGarbageIsBounded(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	boundGarbage(400)
+	percent := func(want int) func() bool {
+		return func() bool {
+			runtime.GC()
+			now := debug.SetGCPercent(100)
+			debug.SetGCPercent(now)
+			return now == want
+		}
+	}
+	held := make([]byte, maxGarbage)
+	require.Eventually(t, percent(100), 10*time.Second, time.Millisecond)
+	runtime.KeepAlive(held)
+	held = nil
+	require.Eventually(t, percent(400), 10*time.Second, time.Millisecond)
+}
