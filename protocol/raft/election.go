@@ -58,6 +58,11 @@ func (r *Raft) sticky() bool {
 	return r.now < r.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
 }
 
+// promised reports whether this member may not vote for a candidate of its own term that it did not
+// vote for before. Its term says nothing about that: any answer of a higher term takes a member into
+// that term, and its promise to the leader of the term before goes on.
+func (r *Raft) promised() bool { return r.sticky() && r.cfg.Mutant != MutantPromiseOfTerm }
+
 // alone reports whether this member decides by itself. Then it need not wait before it leads,
 // unless a leader that it followed may hold a lease.
 func (r *Raft) alone() bool {
@@ -216,7 +221,7 @@ func onVote(r *Raft, m message) {
 		r.answer(resp)
 		return
 	}
-	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0)
+	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0 && (m.Force || !r.promised()))
 	if !grant {
 		r.answer(msg(protocol.Message{Type: MsgVoteResp, To: m.From, Reject: true}, Part{}))
 		return

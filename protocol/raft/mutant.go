@@ -14,6 +14,7 @@ const (
 	MutantSingleQuorumJoint     protocol.Mutant = "single-quorum-joint"
 	MutantCommitUnverified      protocol.Mutant = "commit-unverified"
 	MutantLeaseIgnoresDrift     protocol.Mutant = "lease-ignores-drift"
+	MutantPromiseOfTerm         protocol.Mutant = "promise-of-term"
 	MutantVoteIgnoresLog        protocol.Mutant = "vote-ignores-log"
 	MutantSnapshotIgnoresCommit protocol.Mutant = "snapshot-ignores-commit"
 	MutantTakeMalformed         protocol.Mutant = "take-malformed"
@@ -46,6 +47,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
 	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
 	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
+	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to the leader of the term before"},
 	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},
 	{Name: MutantSnapshotIgnoresCommit, Does: "a member installs snapshots that are behind what it committed"},
 	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all members can apply it"},
