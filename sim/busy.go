@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -29,6 +30,7 @@ type waves struct {
 	clients []*client
 	open    int // clients that write
 	left    int // waves
+	most    int // commands that a client writes in a wave, at most
 	lives   int // World.lives when it began
 	draw    chance
 }
@@ -44,11 +46,16 @@ func (w *World) demandBusyPace(alive []*Member) {
 	for _, m := range w.members {
 		m.own.brisk()
 	}
+	room, each := roomInWave(serving), 2
+	if room < each*len(serving) {
+		each = 1
+	}
 	for _, m := range serving {
-		for range 1 + a.draw.below(2) {
+		for range 1 + a.draw.below(each) {
 			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.members) + 2 + len(a.clients), home: m.id})
 		}
 	}
+	a.most = min(mostInWave, max(1, room/len(a.clients)))
 	slow := serving[a.draw.below(len(serving))]
 	slow.late = true
 	defer func() { slow.late = false }()
@@ -59,7 +66,7 @@ func (w *World) demandBusyPace(alive []*Member) {
 	}
 	a.lives = w.lives()
 	w.after(0, a.next)
-	w.runUntil(w.now+time.Duration(mostInWave*a.left)*a.limit(), func() bool { return a.left == 0 })
+	w.runUntil(w.now+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
 }
 
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
@@ -71,6 +78,20 @@ const restless = 4
 // mostInWave is how many commands a client writes in a wave, at most.
 const mostInWave = 4
 
+// roomInWave is how many commands a wave may have where each of them is an entry. A slow member syncs each message by
+// itself, and a message may have few entries. It is to have all of them in half of the time that a command may take, for
+// the wave before may still be on its way.
+func roomInWave(serving []*Member) int {
+	const messages = 100 / late / 2 // see brisk: a sync takes the hundredth part of a heartbeat at most
+	room := math.MaxInt
+	for _, m := range serving {
+		if n := m.own.Core.MaxFrameEntries; n > 0 {
+			room = min(room, messages*n)
+		}
+	}
+	return room
+}
+
 // next begins a wave when the one before has ended.
 func (a *waves) next() {
 	if a.open > 0 {
@@ -81,7 +102,7 @@ func (a *waves) next() {
 	}
 	a.open = len(a.clients)
 	for _, c := range a.clients {
-		a.write(c, 1+a.draw.below(mostInWave))
+		a.write(c, 1+a.draw.below(a.most))
 	}
 }
 
