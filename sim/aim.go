@@ -13,9 +13,6 @@ import (
 // it: while it is on its way, and just after it was decided. A fault at any other time finds it on
 // all members. So in some runs faults look at what members hold and strike then.
 
-// aimStream is for aimed faults what stream is for everything else.
-const aimStream = stream + 32
-
 // aimSettings says how often faults are aimed.
 type aimSettings struct {
 	// Sent is how often members are struck while a leader sends a coded entry: the leader, or some

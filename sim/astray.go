@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"math/rand/v2"
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
@@ -10,9 +9,6 @@ import (
 
 // An operator may put another state machine beside a member's log: one that says that it has what the log does not
 // have. The member must not start, or stop before it serves anybody. Then the operator puts the right one back.
-
-// astrayStream is for such state machines what stream is for everything else.
-const astrayStream = stream + 48
 
 // farAhead is by how much such a state machine is ahead. No run comes there.
 const farAhead protocol.Position = 1 << 40
@@ -23,10 +19,6 @@ func (s *Settings) drawAstray(d chance) {
 	if often := d.yes(0.6); often && s.Durable && s.Bodies.Share == 0 {
 		s.Astray = 0.5 * d.share()
 	}
-}
-
-func newAstray(seed uint64) chance {
-	return chance{rand.New(rand.NewPCG(seed^0x7d01c2b5, astrayStream))}
 }
 
 // goesAstray decides, at a start, whether the member has such a state machine in this life.

@@ -6,9 +6,6 @@ import (
 	"github.com/braidlog/braid/member"
 )
 
-// backlogStream is for the settings of state machines that are slow.
-const backlogStream = stream + 7
-
 // drawBacklog chooses whether only little may wait to be applied. If so, applying is mostly slow.
 func (s *Settings) drawBacklog(d chance) {
 	s.ApplyBytes = member.ApplyQueueBytes

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,9 +15,6 @@ import (
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
 // all, some clients write at every member, and one disk is slower than the others. Each command must take effect within
 // a heartbeat. So a message that a slow member drops, or that it is not sent, shows: it comes again after one at the earliest.
-
-// busyStream is for what is drawn here what stream is for everything else.
-const busyStream = stream + 37
 
 // late is by how many times a slow disk's syncs take longer than those of others.
 const late = 10
@@ -38,7 +34,7 @@ type waves struct {
 // demandBusyPace lets clients write at these members, and judges how long each command takes.
 func (w *World) demandBusyPace(alive []*Member) {
 	serving := w.serving(alive)
-	a := &waves{w: w, draw: chance{rand.New(rand.NewPCG(w.set.Seed, busyStream))}}
+	a := &waves{w: w, draw: chanceOf(w.set.Seed, "busy pace")}
 	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
 		return
 	}

@@ -20,7 +20,7 @@
 // and ends of segments happen all the time.
 //
 // How to read:
-//   - world.go (time, chance), queue.go (planned events), run.go (the two phases), events.go (what
+//   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go (the two phases), events.go (what
 //     is counted), trace.go (what is printed), campaign.go (many runs), mutants.go (search for
 //     mutants).
 //   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go

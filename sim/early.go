@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/check"
@@ -10,9 +9,6 @@ import (
 
 // Where the protocol answers before commands are applied, some writes ask for that. Such an answer
 // promises that the write takes effect once, whatever happens then.
-
-// earlyStream is for writes that ask for an early answer what stream is for everything else.
-const earlyStream = stream + 34
 
 // drawEarly chooses how many writes ask for an early answer, and how many of the others may take
 // another way than through the leader.
@@ -27,10 +23,6 @@ func (s *Settings) drawEarly(d chance) {
 			s.Faults[faultChange] = s.Election * time.Duration(3+d.below(6))
 		}
 	}
-}
-
-func newEarly(seed uint64) chance {
-	return chance{rand.New(rand.NewPCG(seed^0x51ab7c3d, earlyStream))}
 }
 
 // options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to

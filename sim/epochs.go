@@ -10,9 +10,6 @@ import (
 // Settings of a protocol with epochs: how long epochs are, who leads, and what a leader does that has nothing to
 // propose.
 
-// epochStream is for these settings what stream is for everything else.
-const epochStream = stream + 35
-
 // drawEpochs draws the settings of the epochs. Many runs have the defaults.
 func (s *Settings) drawEpochs(d chance) {
 	if !s.protocol.Core.Epochs {

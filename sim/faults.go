@@ -66,9 +66,6 @@ func (s *Settings) drawFaults(d chance) {
 	}
 }
 
-// turnStream is for what happens inside the turns of event loops.
-const turnStream = stream + 3
-
 // drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
 // happens: leaders have leases, and clients ask leaders that are frozen.
 func (s *Settings) drawTurns(d chance) {

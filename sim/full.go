@@ -21,9 +21,6 @@ import (
 // Or others leave about what the member needs, as it says itself. Then members refuse their
 // clients' writes before the disk is full, as a server does.
 
-// fullStream is for the settings of full disks.
-const fullStream = stream + 6
-
 // drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
 // needed soon.
 func (s *Settings) drawFull(d chance) {

@@ -13,9 +13,6 @@ import (
 // member hears nobody else before that leader. If the leader's time ends before, the copy is taken
 // away again: nobody promises to survive that.
 
-// hotStream is for the settings of hot copies what stream is for everything else.
-const hotStream = stream + 25
-
 // runningCopy is a copy of a disk whose member ran.
 type runningCopy struct {
 	disk  *disk

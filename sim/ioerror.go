@@ -14,9 +14,6 @@ import (
 // errIO is what an operation fails with.
 var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())
 
-// ioStream is for the settings of failing operations what stream is for everything else.
-const ioStream = stream + 21
-
 // drawIO chooses whether disks fail operations.
 func (s *Settings) drawIO(d chance) {
 	if d.yes(0.2) {

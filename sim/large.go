@@ -3,9 +3,6 @@ package sim
 // Large commands and bodies. The log and the bodies' files write them from where they are instead
 // of copying them together.
 
-// largeStream is for the settings of large commands what stream is for everything else.
-const largeStream = stream + 22
-
 // drawLarge chooses whether commands and bodies are large. Then there are few operations.
 func (s *Settings) drawLarge(d chance) {
 	if !d.yes(0.04) {

@@ -1,12 +1,6 @@
 package sim
 
-import (
-	"math/rand/v2"
-	"time"
-)
-
-// lineStream is for what happens between the parts of a member what stream is for everything else.
-const lineStream = stream + 17
+import "time"
 
 // drawLines chooses how long events take at most from one part of a member to another.
 func (s *Settings) drawLines(d chance) {
@@ -14,9 +8,6 @@ func (s *Settings) drawLines(d chance) {
 		s.HopMax = d.duration(0, s.Heartbeat/2)
 	}
 }
-
-// turnLimitStream is for the limits of instances' turns.
-const turnLimitStream = stream + 23
 
 // drawTurnLimits chooses how much may wait for instances, and what counts as large.
 func (s *Settings) drawTurnLimits(d chance) {
@@ -51,5 +42,3 @@ func (w *World) hop() time.Duration {
 	f := w.hops.share()
 	return time.Duration(f * f * f * f * float64(w.set.HopMax))
 }
-
-func newHops(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed^0x5bd1e995, lineStream))} }

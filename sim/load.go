@@ -13,9 +13,6 @@ import (
 // have just written at another. A fault shows only to a client who reads during it, at the member
 // that it concerns.
 
-// loadStream is for the load what stream is for everything else.
-const loadStream = stream + 18
-
 // loadSettings is what all clients have in common.
 type loadSettings struct {
 	// Pinned is the share of clients that stay with their member whatever happens. Leaders is the

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 // vote, it must not count, and it must find out and stop. The judges keep the old member with its
 // disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
 // whose messages prove nothing.
-
-// lostStream is for the settings of lost disks what stream is for everything else.
-const lostStream = stream + 14
 
 // drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
 // the protocol survives.
@@ -284,6 +280,3 @@ func (d *disk) copy() *disk {
 	}
 	return out
 }
-
-// newLossy is the chance for lost disks alone, so that runs without them stay as they are.
-func newLossy(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, lostStream+1))} }

@@ -11,9 +11,6 @@ import (
 // are well. Bugs show when a second fault comes before the first is over, at the same member, or
 // just after an election. So some runs have faults in clusters, and others have few or none.
 
-// meetStream is for how faults come together what stream is for everything else.
-const meetStream = stream + 20
-
 // meetSettings says how faults come together.
 type meetSettings struct {
 	// Again is how often another fault soon follows a fault. It is of a kind that the run has. Same
@@ -76,9 +73,6 @@ func (s *Settings) drawMeet(d chance) {
 		s.StreamRate = int(float64(d.limit(500, 2000, 10_000)) / s.Election.Seconds())
 	}
 }
-
-// briefStream is for leaders whose time is short what stream is for everything else.
-const briefStream = stream + 24
 
 // drawBrief chooses whether leaders follow each other so fast that their logs differ.
 func (s *Settings) drawBrief(d chance) {

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 // round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that
 // is alone for long meets what no busy run shows.
 
-// paceStream is for what is drawn here what stream is for everything else.
-const paceStream = stream + 36
-
 // lone is such a client.
 type lone struct {
 	client
@@ -31,7 +27,7 @@ type lone struct {
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
 func (w *World) demandPace(alive []*Member) {
 	serving := w.serving(alive)
-	draw := chance{rand.New(rand.NewPCG(w.set.Seed, paceStream))}
+	draw := chanceOf(w.set.Seed, "pace")
 	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}

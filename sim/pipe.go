@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -12,9 +11,6 @@ import (
 
 // Some clients propose commands without waiting for the answers to earlier ones. Their commands
 // take effect in the order in which a member took them in, whatever happens meanwhile.
-
-// pipeStream is for pipelined commands what stream is for everything else.
-const pipeStream = stream + 32
 
 // drawPipes chooses how many clients propose without waiting.
 func (s *Settings) drawPipes(d chance) {
@@ -25,8 +21,6 @@ func (s *Settings) drawPipes(d chance) {
 
 // pipeline is how many operations more a client begins at once that does not wait.
 const pipeline = 6
-
-func newPipes(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, pipeStream+1))} }
 
 // commands is where clients put commands: a member's proposals, or a client's queue before them.
 type commands interface {

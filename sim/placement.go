@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -141,9 +140,6 @@ type limitSettings struct {
 	CacheBytes                  int64
 }
 
-// limitStream is for these limits what stream is for everything else.
-const limitStream = stream + 18
-
 // drawLimits draws limits. In half of the runs they are small.
 func drawLimits(d chance) (s limitSettings) {
 	if d.yes(0.5) {
@@ -185,7 +181,7 @@ func (s *Settings) drawBodies(d chance) {
 	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
 	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
 	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
-	b.limitSettings = drawLimits(chance{rand.New(rand.NewPCG(s.Seed, limitStream))})
+	b.limitSettings = drawLimits(chanceOf(s.Seed, "body limits"))
 	if d.yes(0.5) {
 		b.Scrub = s.Election * time.Duration(1+d.below(5))
 	}

@@ -18,9 +18,6 @@ import (
 // is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
 // these happen here.
 
-// rotStream is for the settings of damaged logs and snapshots what stream is for everything else.
-const rotStream = stream + 5
-
 func (s *Settings) drawRot(d chance) {
 	if d.yes(0.3) {
 		s.Faults[faultRot] = s.Election * time.Duration(1+d.below(6))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -66,9 +65,6 @@ func FaultKinds() []string { return slices.Clone(faultNames[:]) }
 // linkFaults turns off what links do to single messages. It is a kind of fault for Options.Without.
 const linkFaults = "links"
 
-// stream is the second half of the generator's seed. If it changes, every seed means another run.
-const stream = 0x6272616964
-
 // Run runs one simulated cluster: first with faults, then without them. Then it judges the end.
 func Run(o Options) (res Result) {
 	w := open(o)
@@ -90,7 +86,7 @@ func Run(o Options) (res Result) {
 
 // open makes the world that the options describe.
 func open(o Options) *World {
-	rng := rand.New(rand.NewPCG(o.Seed, stream))
+	rng := chanceOf(o.Seed, "run").rng
 	set := draw(&o, rng)
 	for _, name := range o.Without {
 		if k := slices.Index(faultNames[:], name); k >= 0 {

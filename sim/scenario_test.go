@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -47,7 +46,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	if os.Getenv("SIM_TRACE") != "" {
 		out = newTrace(io.Writer(os.Stderr))
 	}
-	s := &script{t: t, World: newWorld(set, rand.New(rand.NewPCG(1, stream)), out)}
+	s := &script{t: t, World: newWorld(set, chanceOf(1, "run").rng, out)}
 	s.client = client{w: s.World, number: 1}
 	for _, m := range s.members {
 		s.startMember(m)

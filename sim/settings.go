@@ -135,48 +135,46 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	}
 	s.place(placement)
 	if !s.Keyed && !s.byKey() {
-		s.drawBodies(chance{rand.New(rand.NewPCG(seed, bodyStream))})
+		s.drawBodies(chanceOf(seed, "bodies"))
 	}
 	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
-	s.drawWeave(chance{rand.New(rand.NewPCG(seed, weaveStream))})
-	turns := chance{rand.New(rand.NewPCG(seed, turnStream))}
+	instances := chanceOf(seed, "instances") // woven, or groups of keys
+	s.drawWeave(instances)
+	turns := chanceOf(seed, "turns")
 	s.drawTurns(turns)
 	s.drawProposers(turns)
-	s.drawStateDamage(chance{rand.New(rand.NewPCG(seed, stateStream))})
-	s.drawRot(chance{rand.New(rand.NewPCG(seed, rotStream))})
-	s.drawLost(chance{rand.New(rand.NewPCG(seed, lostStream))})
-	s.drawLarge(chance{rand.New(rand.NewPCG(seed, largeStream))})
-	s.drawIO(chance{rand.New(rand.NewPCG(seed, ioStream))})
-	s.drawFull(chance{rand.New(rand.NewPCG(seed, fullStream))})
-	s.drawBacklog(chance{rand.New(rand.NewPCG(seed, backlogStream))})
-	s.drawTurnLimits(chance{rand.New(rand.NewPCG(seed, turnLimitStream))})
-	s.drawLines(chance{rand.New(rand.NewPCG(seed, lineStream))})
-	s.drawPipes(chance{rand.New(rand.NewPCG(seed, pipeStream))})
-	s.drawLoad(chance{rand.New(rand.NewPCG(seed, loadStream))})
-	s.drawWithdrawals(chance{rand.New(rand.NewPCG(seed, withdrawStream))})
-	s.drawAstray(chance{rand.New(rand.NewPCG(seed, astrayStream))})
-	meet := chance{rand.New(rand.NewPCG(seed, meetStream))}
+	s.drawStateDamage(chanceOf(seed, "damaged states"))
+	s.drawRot(chanceOf(seed, "rot"))
+	s.drawLost(chanceOf(seed, "lost disks"))
+	s.drawLarge(chanceOf(seed, "large commands"))
+	s.drawIO(chanceOf(seed, "I/O errors"))
+	s.drawFull(chanceOf(seed, "full disks"))
+	s.drawBacklog(chanceOf(seed, "backlog"))
+	s.drawTurnLimits(chanceOf(seed, "turn limits"))
+	s.drawLines(chanceOf(seed, "lines"))
+	s.drawPipes(chanceOf(seed, "pipes"))
+	s.drawLoad(chanceOf(seed, "load"))
+	s.drawWithdrawals(chanceOf(seed, "withdrawals"))
+	s.drawAstray(chanceOf(seed, "astray state machines"))
+	meet := chanceOf(seed, "meeting faults")
 	s.drawMeet(meet)
-	s.drawBrief(chance{rand.New(rand.NewPCG(seed, briefStream))})
+	s.drawBrief(chanceOf(seed, "brief leaders"))
 	if meet.yes(0.15) {
 		s.isolateLeaders(meet)
 	}
-	s.drawHotCopies(chance{rand.New(rand.NewPCG(seed, hotStream))})
-	s.drawAim(chance{rand.New(rand.NewPCG(seed, aimStream))})
-	s.drawWriter(chance{rand.New(rand.NewPCG(seed, writerStream))})
-	s.drawEarly(chance{rand.New(rand.NewPCG(seed, earlyStream))})
-	s.drawKeyed(chance{rand.New(rand.NewPCG(seed, weaveStream))})
-	s.drawUnequal(chance{rand.New(rand.NewPCG(seed, unequalStream))})
-	s.drawEpochs(chance{rand.New(rand.NewPCG(seed, epochStream))})
-	s.drawStraggle(chance{rand.New(rand.NewPCG(seed, straggleStream))})
+	s.drawHotCopies(chanceOf(seed, "hot copies"))
+	s.drawAim(chanceOf(seed, "aimed faults"))
+	s.drawWriter(chanceOf(seed, "writer"))
+	s.drawEarly(chanceOf(seed, "early answers"))
+	s.drawKeyed(instances)
+	s.drawUnequal(s.unequal(0))
+	s.drawEpochs(chanceOf(seed, "epochs"))
+	s.drawStraggle(chanceOf(seed, "stragglers"))
 	s.stretch()
 	s.Core.Relays = o.Relays
 	s.fix()
 	return s
 }
-
-// bodyStream is for the settings of bodies what stream is for everything else.
-const bodyStream = stream + 1
 
 func (s *Settings) drawClients(d chance) {
 	s.Clients = 1 + d.below(6)
@@ -331,31 +329,4 @@ func (s *Settings) String() string {
 		}
 	}
 	return text
-}
-
-// chance draws settings.
-type chance struct{ rng *rand.Rand }
-
-func (d chance) below(n int) int { return d.rng.IntN(n) }
-
-func (d chance) yes(p float64) bool { return d.rng.Float64() < p }
-
-func (d chance) share() float64 { return d.rng.Float64() }
-
-// rate draws a probability below most: often none, usually small.
-func (d chance) rate(most float64) float64 {
-	if d.yes(0.4) {
-		return 0
-	}
-	f := d.share()
-	return f * f * f * most
-}
-
-func (d chance) duration(lo, hi time.Duration) time.Duration {
-	return lo + time.Duration(d.share()*float64(hi-lo))
-}
-
-// limit draws one of three sizes: tiny, small, large.
-func (d chance) limit(tiny, small, large int) int {
-	return [...]int{tiny, small, large}[d.below(3)]
 }

@@ -15,9 +15,6 @@ import (
 // references to bodies would be lost with the state. Nor have runs with membership changes, because
 // an operator could remove the last member that has the state.
 
-// stateStream is for the settings of damaged states what stream is for everything else.
-const stateStream = stream + 31
-
 func (s *Settings) drawStateDamage(d chance) {
 	if d.yes(0.5) {
 		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))

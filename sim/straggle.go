@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,9 +21,6 @@ import (
 //   - a member is removed, for which the others make whole copies. Some of them start again from a
 //     snapshot of before, apply nothing for a while, and look for copies to trim.
 
-// straggleStream is for these stories what stream is for everything else.
-const straggleStream = stream + 40
-
 // straggling is a story that is under way.
 type straggling struct {
 	// member gets no messages of instance; 0: it gets them.
@@ -35,8 +31,6 @@ type straggling struct {
 	// holds: this leader cannot hand over.
 	holds protocol.MemberID
 }
-
-func newStragglers(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, straggleStream+1))} }
 
 // drawStraggle chooses whether a run has such stories. Bodies may have too few holders when the cluster becomes
 // smaller, and most of all when four members become three.

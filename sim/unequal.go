@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
@@ -11,8 +10,10 @@ import (
 // Members whose settings differ, as far as operators may set them differently. When members
 // connect, they compare what must be equal (docs/operations.md, "Settings that must be equal").
 
-// unequalStream is for the settings of single members what stream is for everything else.
-const unequalStream = stream + 19
+// unequal is what draws a member's own settings; 0: whether members have any.
+func (s *Settings) unequal(id protocol.MemberID) chance {
+	return chanceOf(s.Seed^uint64(id)<<32, "unequal members")
+}
 
 // drawUnequal chooses whether members have settings of their own.
 func (s *Settings) drawUnequal(d chance) { s.Unequal = d.yes(0.3) }
@@ -23,7 +24,7 @@ func (w *World) settingsOf(id protocol.MemberID) *Settings {
 		return &w.set
 	}
 	s := w.set
-	d := chance{rand.New(rand.NewPCG(s.Seed^uint64(id)<<32, unequalStream))}
+	d := s.unequal(id)
 	s.differ(d)
 	w.tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
 		id, s.Core.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,

@@ -35,9 +35,6 @@ func (s *Settings) begin() order.Cursor {
 	return order.Begin(max(1, s.Instances), s.woven())
 }
 
-// weaveStream is for the settings of woven instances what stream is for everything else.
-const weaveStream = stream + 2
-
 func (s *Settings) drawWeave(d chance) {
 	if !s.woven() {
 		return

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/member"
@@ -10,18 +9,11 @@ import (
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
 // has not left it, the command must never take effect.
 
-// withdrawStream is for commands that are withdrawn what stream is for everything else.
-const withdrawStream = stream + 47
-
 // drawWithdrawals chooses how many commands are withdrawn.
 func (s *Settings) drawWithdrawals(d chance) {
 	if d.yes(0.4) {
 		s.Load.Withdraw = d.share() * d.share()
 	}
-}
-
-func newWithdrawals(seed uint64) chance {
-	return chance{rand.New(rand.NewPCG(seed^0x2f1e7a91, withdrawStream))}
 }
 
 // hurry withdraws the command of an operation after a while, if it is not answered by then.

@@ -108,7 +108,9 @@ func (v *Violation) Unwrap() error { return v.Err }
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{set: set, rng: rng, births: rand.New(rand.NewPCG(set.Seed, birthStream)), lossy: newLossy(set.Seed), hops: newHops(set.Seed), pipes: newPipes(set.Seed), withdrawals: newWithdrawals(set.Seed), astray: newAstray(set.Seed), early: newEarly(set.Seed), pauses: newPauses(set.Seed), stragglers: newStragglers(set.Seed),
+	w := &World{set: set, rng: rng, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
+		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
+		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
 		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
@@ -116,9 +118,6 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	}
 	return w
 }
-
-// birthStream is for identities what stream is for everything else.
-const birthStream = stream + 16
 
 // instanceJudges are the judges of one instance.
 type instanceJudges struct {

@@ -3,24 +3,15 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
 
-// writerStream is for what happens between the steps of a writer what stream is for everything
-// else.
-const writerStream = stream + 30
-
 // drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
 // production waits.
 func (s *Settings) drawWriter(d chance) { s.Idle = d.share() * d.share() }
-
-func newPauses(seed uint64) chance {
-	return chance{rand.New(rand.NewPCG(seed^0x2545f491, writerStream))}
-}
 
 // writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A
 // sync takes as long as the disk needs. Some time passes between other steps too. Power may be lost
