@@ -46,6 +46,7 @@ var sources = map[string]source{
 	"stragglers":            {stream: stream + 40},
 	"withdrawals":           {stream: stream + 47},
 	"astray state machines": {stream: stream + 48},
+	"holds":                 {stream: stream + 42},
 
 	// what happens in a run
 	"losses":           {stream: stream + 15},

@@ -20,9 +20,9 @@
 // and ends of segments happen all the time.
 //
 // How to read:
-//   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go (the two phases), events.go (what
-//     is counted), trace.go (what is printed), campaign.go (many runs), mutants.go (search for
-//     mutants).
+//   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go
+//     (the two phases), events.go (what is counted), trace.go (what is printed), campaign.go (many
+//     runs), mutants.go (search for mutants).
 //   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
 //     cases).
@@ -31,13 +31,13 @@
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
 //     members hold), straggle.go (members that change while somebody is behind), astray.go (state
 //     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
-//     hotcopy.go (disks), reshape.go, depart.go (instances and members
+//     hotcopy.go (disks), hold.go (links that stand still), reshape.go, depart.go (instances and members
 //     that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
 //     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
-//   - witness.go (what the judges of package check are told), weave.go (woven instances, and what
-//     is judged of them), sections.go (what cores derive from their logs), waste.go (judges of
-//     repeated work), pace.go (one client alone, where nothing fails).
+//   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to
+//     reads), weave.go (woven instances, and what is judged of them), sections.go (what cores derive
+//     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), disk_test.go (the disk, the

@@ -45,13 +45,14 @@ const (
 	faultHotCopy                    // a copy of a running member's disk is put in its place
 	faultLate                       // a member misses entries and catches up over narrow links
 	faultStraggle                   // members change while somebody does not know of all bodies
+	faultHold                       // links of a leader stand still, and lose nothing
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -200,6 +201,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.beLate(victim)
 	case faultStraggle:
 		w.straggle()
+	case faultHold:
+		w.holdLinks(victim)
 	}
 }
 

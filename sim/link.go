@@ -30,6 +30,8 @@ type link struct {
 	free        time.Duration
 	// way is what the specification of links says of it; nil: it was not asked yet, or there is none.
 	way *netspec.Link
+	// hold is set while the link stands still.
+	hold hold
 }
 
 // narrow makes a link take so many bytes a second, with a queue of so many bytes.
@@ -183,7 +185,7 @@ func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte,
 	}
 	to, from := m.To, w.member(m.From)
 	life := from.life
-	w.queue.push(at, func() {
+	l.deliver(w, at, func() {
 		w.member(to).receive(from, life, frame, damaged)
 	})
 }

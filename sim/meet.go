@@ -37,7 +37,7 @@ type meetSettings struct {
 func (s *Settings) drawMeet(d chance) {
 	switch d.below(8) {
 	case 0: // few kinds
-		for k := range faultStraggle {
+		for k := range faultStraggle { // those from it on are drawn by themselves
 			if d.yes(0.6) {
 				s.Faults[k] = 0
 			}

@@ -34,6 +34,7 @@ func (c *witness) stands() {
 		c.m.w.detours += c.m.w.set.electionTime()
 	}
 	j.stood = c.status.Term
+	c.m.w.releaseFor(c.m)
 }
 
 // unled reports whether an instance in force has never had a leader.

@@ -39,7 +39,7 @@ var staged = map[string]struct {
 // test begins there. After a change of the simulator they are seeds like any others.
 var hints = map[string]uint64{
 	"commit-old-term": 28, "no-prev-check": 27, "single-quorum-joint": 105,
-	"lease-ignores-drift": 102, "snapshot-ignores-commit": 32, "take-malformed": 6,
+	"lease-ignores-drift": 102, "promise-of-term": 200, "snapshot-ignores-commit": 32, "take-malformed": 6,
 	"code-free-downgrade": 10, "code-f-answers": 53, "code-old-term-answers": 53,
 	"forget-acknowledged": 19, "code-no-restripe": 12, "code-wait-for-all": 108,
 	"heed-late-answers": 72, "forward-at-once": 29, "stalled-disk-leads": 305,

@@ -198,6 +198,7 @@ func (w *World) calmDown() []*Member {
 	}
 	w.heal()
 	w.widen()
+	w.goOn(w.held)
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)

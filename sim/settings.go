@@ -167,6 +167,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawWriter(chanceOf(seed, "writer"))
 	s.drawEarly(chanceOf(seed, "early answers"))
 	s.drawKeyed(instances)
+	s.drawHolds(chanceOf(seed, "holds"))
 	s.drawUnequal(s.unequal(0))
 	s.drawEpochs(chanceOf(seed, "epochs"))
 	s.drawStraggle(chanceOf(seed, "stragglers"))
@@ -276,14 +277,19 @@ func (s *Settings) isolateLeaders(d chance) {
 	if d.yes(0.6) {
 		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
 	}
+	s.watchLeaders(d)
+	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
+	s.Core.LeaseReads = d.yes(0.7)
+	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
+}
+
+// watchLeaders makes clients write at new leaders and read at those that may be leaders no more.
+func (s *Settings) watchLeaders(d chance) {
 	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.below(6), 1, 400, 0.3
 	s.Think = max(s.Heartbeat, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Patience = s.Election
 	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
 	s.Load.Crowd = 0.5 + 0.5*d.share()
-	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
-	s.Core.LeaseReads = d.yes(0.7)
-	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
 }
 
 // newCore makes the protocol's core of a member.

@@ -17,6 +17,7 @@ type witness struct {
 	m      *Member
 	status protocol.Status // as of the last change
 	waste  waste
+	reads  readPoints
 }
 
 func newWitness(s *memberInstance, core protocol.Core) *witness {
@@ -28,9 +29,10 @@ func newWitness(s *memberInstance, core protocol.Core) *witness {
 func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
 	before := *out
 	out.Changed, out.Install = false, nil
+	c.asks(in)
 	c.Core.Step(now, in, out)
 	news := newsOf(out, &before)
-	err := c.judge(&news)
+	err := errors.Join(c.judge(&news), c.judgeReads(&news))
 	if (c.status.Role == protocol.Leader || len(news.Commit) > 0) && !c.m.w.set.byKey() {
 		err = errors.Join(err, c.waste.follow(c, in, &news))
 	}
@@ -114,6 +116,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		}
 		if ledger.Decided() > before {
 			c.m.w.firstDecision(c.s)
+			c.m.w.askReplaced(c.s)
 			if err := errors.Join(c.decided(e), c.s.judges.electorates.decide(e)); err != nil {
 				return err
 			}

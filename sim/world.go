@@ -76,6 +76,7 @@ type World struct {
 	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
 	straggling *straggling
 	stragglers chance
+	held       *standstill // of links of a member; nil: all links move
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
 
@@ -132,6 +133,8 @@ type instanceJudges struct {
 	led map[protocol.MemberID]bool
 	// stood is the latest term in which a member stood for election, won the latest in which one leads.
 	stood, won protocol.Term
+	// readIn is the latest term in whose beginning replaced leaders were asked for reads; see askReplaced.
+	readIn protocol.Term
 	// left are the members that a decided configuration left out for ever.
 	left map[protocol.MemberID]bool
 	// electorates judges what is accepted.
