@@ -20,6 +20,7 @@ var rooms = []room{
 	{folder: "protocol/conformance", may: []string{"protocol"}},
 	{folder: "protocol/raft/reshapemodel"},
 	{folder: "protocol/raft/codedmodel"},
+	{folder: "protocol/raft/leasemodel"},
 	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
 	{folder: "protocol/paxos/issmodel"},
 	{folder: "protocol/epaxos/epaxosmodel"},
