@@ -47,6 +47,7 @@ var sources = map[string]source{
 	"withdrawals":           {stream: stream + 47},
 	"astray state machines": {stream: stream + 48},
 	"holds":                 {stream: stream + 42},
+	"hubs":                  {stream: stream + 43},
 
 	// what happens in a run
 	"losses":           {stream: stream + 15},

@@ -46,13 +46,14 @@ const (
 	faultLate                       // a member misses entries and catches up over narrow links
 	faultStraggle                   // members change while somebody does not know of all bodies
 	faultHold                       // links of a leader stand still, and lose nothing
+	faultHubs                       // only some members have links with all others
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold", "hubs",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -203,6 +204,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.straggle()
 	case faultHold:
 		w.holdLinks(victim)
+	case faultHubs:
+		w.cutToHubs()
 	}
 }
 

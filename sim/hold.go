@@ -14,7 +14,7 @@ import (
 // drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
 // clients read at leaders whose lease may be over.
 func (s *Settings) drawHolds(d chance) {
-	if s.Nodes == 1 || !d.yes(0.1) {
+	if s.Nodes == 1 || !d.yes(0.15) {
 		return
 	}
 	s.Faults[faultHold] = s.Election * time.Duration(3+d.below(8))
@@ -26,7 +26,11 @@ func (s *Settings) drawHolds(d chance) {
 func (s *Settings) holdLeaders(d chance) {
 	s.Faults = [faultKinds]time.Duration{faultHold: s.Election * time.Duration(4+d.below(3))}
 	s.timely()
-	s.Chaos = max(s.Chaos, 60*s.Election)
+	s.Drop, s.Corrupt = s.Drop/4, 0
+	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat
+	s.SyncMin, s.SyncMax = min(s.SyncMin, s.Heartbeat/100), min(s.SyncMax, s.Heartbeat/30)
+	s.HopMax = min(s.HopMax, s.Heartbeat/200)
+	s.Chaos = max(s.Chaos, 120*s.Election)
 	s.watchLeaders(d)
 	s.Core.LeaseReads = true
 	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.below(4)])
@@ -47,30 +51,40 @@ func (l *link) deliver(w *World, at time.Duration, do func()) {
 	w.queue.push(at, do)
 }
 
+// standstill is the time in which links stand still: those of a member that leads, and perhaps those between the
+// others but for one, which asks for votes alone then.
+type standstill struct {
+	m        *Member
+	first    *Member // nil: only links of m stand still
+	released bool    // some have gone on
+}
+
 // holdLinks lets the links of a leader stand still, first those to it, so that answers to what it has
 // just sent reach it late and it leads on. What it sends stands still until about when others elect
-// another leader.
+// another leader. Often the others' links stand still too: then several ask for votes, and one of them is answered first.
 func (w *World) holdLinks(victim *Member) {
 	m := w.someLeader()
 	if m == nil {
 		m = victim
 	}
-	if w.held != nil {
+	if w.held != nil || len(w.members) < 2 {
 		return
 	}
-	h := &standstill{m}
+	h, e := &standstill{m: m}, w.set.Election
 	w.held = h
 	w.tracef("FAULT links of %s stand still", m.id)
 	if w.chance(0.8) {
 		w.holdAll(h, true, true)
-		w.after(w.set.Election-w.between(0, w.set.Election/2), func() { w.holdAll(h, true, false) })
+		w.after(e-w.between(0, e/2), func() { w.holdAll(h, true, false) })
 	}
 	w.after(w.between(0, 2*w.set.Heartbeat), func() { w.holdAll(h, false, true) })
-	w.after(3*w.set.Election, func() { w.goOn(h) })
+	if w.chance(0.7) {
+		w.holdOthers(h, nil, true)
+		h.first = w.members[w.pick(len(w.members))]
+		w.after(e+time.Duration(w.rng.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
+	}
+	w.after(3*e, func() { w.goOn(h) })
 }
-
-// standstill is the time in which links of a member stand still.
-type standstill struct{ m *Member }
 
 // holdAll stops all links to the member, or from it, or lets them go on. It does nothing when the time is over.
 func (w *World) holdAll(h *standstill, inward, on bool) {
@@ -82,6 +96,20 @@ func (w *World) holdAll(h *standstill, inward, on bool) {
 			w.holdLink(to, from, on)
 		} else if o != h.m {
 			w.holdLink(from, to, on)
+		}
+	}
+}
+
+// holdOthers is holdAll for the links between all other members, or for those to and from one of them.
+func (w *World) holdOthers(h *standstill, of *Member, on bool) {
+	if w.held != h {
+		return
+	}
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a != b && a != h.m && b != h.m && (of == nil || a == of || b == of) {
+				w.holdLink(a.id, b.id, on)
+			}
 		}
 	}
 }
@@ -109,11 +137,46 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 	}
 }
 
-// releaseFor lets links go on about when a member stands for election. So those that are about to vote
-// hear of the old leader again.
+// releaseFor lets links go on when a member stands for election, some of them later. So members that are about to
+// vote hear of the old leader again, and it does not hear of the candidate at once. Some hear first from others that
+// the candidate has their votes.
 func (w *World) releaseFor(candidate *Member) {
-	if h := w.held; h != nil && h.m != candidate && !w.calm {
-		w.after(w.between(0, w.set.DelayMax+w.set.SyncMax), func() { w.goOn(h) })
+	h := w.held
+	if h == nil || h.m == candidate || w.calm || h.released {
+		return
+	}
+	h.released = true
+	early, trip := w.rng.Uint64(), w.set.DelayMax+w.set.SyncMax
+	w.tracef("FAULT some links of %s go on", h.m.id)
+	w.holdAll(h, true, false)
+	for _, o := range w.members {
+		switch {
+		case o == h.m || o == candidate:
+		case early>>o.id&1 == 1:
+			w.holdLink(h.m.id, o.id, false)
+			w.holdLink(candidate.id, o.id, true)
+		}
+	}
+	w.after(w.between(0, 2*trip), func() {
+		for _, o := range w.members {
+			if o != candidate && o != h.m {
+				w.holdOthersBut(h, candidate, o)
+			}
+		}
+	})
+	w.after(trip+w.between(0, 2*trip), func() { w.holdOthers(h, nil, false) })
+	w.after(w.set.Election-w.between(0, w.set.Election/2), func() { w.goOn(h) })
+}
+
+// holdOthersBut lets the links of a member to all others but the candidate go on.
+func (w *World) holdOthersBut(h *standstill, candidate, of *Member) {
+	if w.held != h {
+		return
+	}
+	for _, o := range w.members {
+		if o != of && o != candidate && o != h.m {
+			w.holdLink(of.id, o.id, false)
+		}
 	}
 }
 
@@ -125,5 +188,6 @@ func (w *World) goOn(h *standstill) {
 	w.tracef("FAULT links of %s go on", h.m.id)
 	w.holdAll(h, true, false)
 	w.holdAll(h, false, false)
+	w.holdOthers(h, nil, false)
 	w.held = nil
 }

@@ -14,23 +14,28 @@ import (
 // readPoints is, for a read that was asked for and has no answer yet, how much was decided then.
 type readPoints map[uint64]uint64
 
+// noteForReads notes a decided entry. Where a leader is a hint, slots in which nothing is decided need be known to
+// nobody else.
+func (c *instanceJudges) noteForReads(e *protocol.Entry) {
+	if e.Kind != protocol.EntryNoop || !c.ledger.Hints {
+		c.mustSee = max(c.mustSee, uint64(e.Index))
+	}
+}
+
 // asks notes a read. It is called before the core is stepped, because an answer may come at once.
 func (c *witness) asks(in protocol.Input) {
 	if r, ok := in.(protocol.Read); ok && r.Context != 0 {
 		if c.reads == nil {
 			c.reads = readPoints{}
 		}
-		if _, again := c.reads[r.Context]; !again { // a read that was lost is asked for again
-			c.reads[r.Context] = c.s.judges.ledger.Decided()
+		if _, again := c.reads[r.Context]; !again { // a read that was lost or refused is asked for again
+			c.reads[r.Context] = c.s.judges.mustSee
 		}
 	}
 }
 
 // judgeReads judges the answers of a step.
 func (c *witness) judgeReads(out *protocol.Effects) error {
-	for i := range out.Reject {
-		delete(c.reads, out.Reject[i].Context)
-	}
 	for _, r := range out.Reads {
 		least, asked := c.reads[r.Context]
 		delete(c.reads, r.Context)

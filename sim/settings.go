@@ -168,6 +168,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawEarly(chanceOf(seed, "early answers"))
 	s.drawKeyed(instances)
 	s.drawHolds(chanceOf(seed, "holds"))
+	s.drawHubs(chanceOf(seed, "hubs"))
 	s.drawUnequal(s.unequal(0))
 	s.drawEpochs(chanceOf(seed, "epochs"))
 	s.drawStraggle(chanceOf(seed, "stragglers"))

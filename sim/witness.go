@@ -115,6 +115,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if ledger.Decided() > before {
+			c.s.judges.noteForReads(e)
 			c.m.w.firstDecision(c.s)
 			c.m.w.askReplaced(c.s)
 			if err := errors.Join(c.decided(e), c.s.judges.electorates.decide(e)); err != nil {

@@ -133,6 +133,8 @@ type instanceJudges struct {
 	led map[protocol.MemberID]bool
 	// stood is the latest term in which a member stood for election, won the latest in which one leads.
 	stood, won protocol.Term
+	// mustSee is the last decided entry that a read must see.
+	mustSee uint64
 	// readIn is the latest term in whose beginning replaced leaders were asked for reads; see askReplaced.
 	readIn protocol.Term
 	// left are the members that a decided configuration left out for ever.

@@ -90,6 +90,16 @@ func (s *ISS) saw(b *broadcast, v *protocol.Entry) {
 	s.ending = s.ending || v.Index == b.seg.last || v.Kind == protocol.EntryConfig
 }
 
+// hearUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
+// link with this member. It must use up its free slots before them all the same: nobody else can, before it is suspected.
+func (s *ISS) hearUsed(to protocol.Index) {
+	if to <= s.used || s.holder(to) == nil || s.cfg.Mutant == MutantISSUsedUnheard {
+		return
+	}
+	s.used = to
+	s.ending = s.ending || to == s.holder(to).seg.last
+}
+
 // lead does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
 // others. Free slots before a value of another segment would only hold that up. If the epoch is ending, all are used
 // up.

@@ -14,7 +14,7 @@ const (
 	MsgISSRefused                                       // Ballot: one that is higher than what was asked for
 	MsgISSPrepare                                       // phase 1: Ballot, for all slots from Slot on
 	MsgISSPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; Never; More: there are others
-	MsgISSBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: what it knows of the receiver's
+	MsgISSBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: what it knows of the receiver's; Upto: the last slot in which it knows a value or a vote
 	MsgISSAsk                                           // for the log after Commit; More: a snapshot, because the sender knows no members
 	MsgISSTell                                          // decided entries
 	MsgISSPropose                                       // entries for the sender's bucket, or for any leader

@@ -23,6 +23,7 @@ const (
 	MutantISSElectTooFew    protocol.Mutant = "iss-elect-too-few"
 	MutantISSWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
 	MutantISSLogUnsent      protocol.Mutant = "iss-log-unsent"
+	MutantISSUsedUnheard    protocol.Mutant = "iss-used-unheard"
 )
 
 // ISSMutants lists those that the simulator finds by chance.
@@ -51,5 +52,6 @@ var ISSMutants = [...]protocol.MutantInfo{
 var issScripted = [...]protocol.MutantInfo{
 	{Name: MutantNeverFromDisk, Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantISSPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
+	{Name: MutantISSUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
 	{Name: MutantISSBallotReused, Does: "a member speaks under a ballot of a segment before that is durable, and may use it twice"},
 }

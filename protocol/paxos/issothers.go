@@ -158,7 +158,7 @@ func (s *ISS) follows(id protocol.MemberID) bool {
 // outlive it, and who hears no quorum does not serve.
 func (s *ISS) beat(to protocol.MemberID) {
 	serving := s.own != nil && s.own.zero() && s.quorate() && !s.stalled()
-	p := ISSPart{Slot: s.disk.Durable.Last, Serving: serving, Lacking: s.bodies.Missing}
+	p := ISSPart{Slot: s.disk.Durable.Last, Upto: s.top, Serving: serving, Lacking: s.bodies.Missing}
 	if o := s.other(to); o != nil {
 		p.Hint = o.logged
 	}
@@ -182,6 +182,9 @@ func (s *ISS) onBeat(m *protocol.Message, p *ISSPart) {
 		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
 	} else if m.Commit > s.log.Last() && s.now >= s.asked+s.cfg.Heartbeat {
 		s.ask(m.From) // also of members that this one does not know (R7)
+	}
+	if uint64(m.Term) == s.number() {
+		s.hearUsed(p.Upto)
 	}
 	if p.Serving && uint64(m.Term) == s.number() {
 		for _, b := range s.parts {

@@ -260,6 +260,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p *ISSPart) {
 	peer := b.peer(m.From)
 	if peer == nil || b.prop.phase != ready || p.Ballot != b.prop.ballot {
 		b.votes.heard(m.From, p.Ballot, p.Slot)
+		b.s.hearUsed(min(p.Slot, b.seg.last))
 		b.learnVoted()
 		return
 	}

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Links between some members only. A cluster serves as long as somebody reaches a quorum, but not everybody
+// reaches everybody then, and members do not agree on who is there.
+
+// drawHubs chooses whether only some members have links with all others, as in five machines of which two are
+// in both networks.
+func (s *Settings) drawHubs(d chance) {
+	if s.Nodes >= 4 && d.yes(0.1) {
+		s.Faults[faultHubs] = s.Election * time.Duration(5+d.below(15))
+	}
+}
+
+// cutToHubs leaves only the links of so many members that each other one still reaches a majority.
+func (w *World) cutToHubs() {
+	var hubs []protocol.MemberID
+	for _, i := range w.rng.Perm(len(w.members))[:len(w.members)/2] {
+		hubs = append(hubs, w.members[i].id)
+	}
+	w.onlyLinksOf(hubs...)
+	w.tracef("FAULT links are cut:%s", w.describeCuts())
+	w.after(w.between(0, 20*w.set.Election), w.heal)
+}
+
+// onlyLinksOf cuts all links but those to and from these members. Those of a member that is away stay cut.
+func (w *World) onlyLinksOf(hubs ...protocol.MemberID) {
+	w.heal()
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a != b && !slices.Contains(hubs, a.id) && !slices.Contains(hubs, b.id) {
+				w.link(a.id, b.id).cut = true
+			}
+		}
+	}
+}
