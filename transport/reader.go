@@ -13,13 +13,13 @@ import (
 const (
 	readBuffer = 64 << 10
 	// largeFrame is the size from which on a frame counts against what may be received from a member at a
-	// time, and firstBytes is how much memory a frame gets before any of it has come.
+	// time, and firstBytes up to which a frame gets its memory before any of it has come.
 	largeFrame = 64 << 10
 	firstBytes = 1 << 20
 )
 
 // reader reads frames from a connection: many small ones with one read, and the body of a large
-// one directly into its memory, which grows as the bytes come: a header is only a claim.
+// one directly into its memory. A header is only a claim: a frame gets much memory when its bytes come.
 type reader struct {
 	ctx     context.Context // ends waiting for other frames of the member
 	conn    net.Conn
@@ -124,7 +124,7 @@ func (r *reader) frame() (header, []byte, error) {
 }
 
 // grown reads a body into memory of its own. A large one waits until the other large ones that are coming
-// from the same member leave room for it.
+// from the same member leave room for it, and one that is larger than firstBytes until some of it has come.
 func (r *reader) grown(n int) ([]byte, error) {
 	if n >= largeFrame && r.counted.coming != nil {
 		if err := r.counted.coming.Acquire(r.ctx, int64(n)); err != nil {
@@ -132,16 +132,30 @@ func (r *reader) grown(n int) ([]byte, error) {
 		}
 		defer r.counted.coming.Release(int64(n))
 	}
-	b := make([]byte, min(n, firstBytes))
-	for have := 0; ; {
-		if err := r.body(b[have:]); err != nil || len(b) == n {
-			return b, err
+	if n > firstBytes {
+		if err := r.fill(); err != nil {
+			return nil, err
 		}
-		have = len(b)
-		more := make([]byte, min(n, 4*have))
-		copy(more, b)
-		b = more
 	}
+	b := make([]byte, n)
+	return b, r.body(b)
+}
+
+// fill reads until the buffer is full.
+func (r *reader) fill() error {
+	r.w = copy(r.buf, r.buf[r.r:r.w])
+	r.r = 0
+	for r.w < len(r.buf) {
+		n, err := r.read(r.buf[r.w:])
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		r.w += n
+	}
+	return nil
 }
 
 // readFrames hands a stream's frames to the handler, in order.
