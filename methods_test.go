@@ -192,6 +192,51 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	require.Equal(t, changed, n.Status().Members)
 }
 
+// TestLeadershipDoesNotGoToWhoIsDown: the leader knows that, and refuses at once.
+func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	leader := c.leader()
+	down, asked := leader%3+1, (leader+1)%3+1
+	c.stop(down)
+	n := c.nodes[leader]
+	require.Eventually(t, func() bool {
+		for _, p := range n.Status().Links.Peers {
+			if p.ID == uint64(down) {
+				return !p.Connected
+			}
+		}
+		return false
+	}, testTimeout, 5*time.Millisecond, "the link is down")
+	began := time.Now()
+	err := c.nodes[asked].TransferLeader(c.ctx(), down)
+	var refused *braid.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, "down or cut off")
+	require.True(t, refused.Retryable())
+	require.Less(t, time.Since(began), 500*time.Millisecond, "an election timeout")
+	require.Equal(t, leader, c.leader())
+}
+
+// TestAMemberThatJoinedLaterOpensAgain with the list of members that the cluster began with, or with none.
+func TestAMemberThatJoinedLaterOpensAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	c.leader()
+	second := braid.Member{ID: 4, PeerURLs: []string{freeURL(t)}}
+	c.dirs[4] = t.TempDir()
+	changed(t, c.any(), braid.Change{Kind: braid.AddLearner, Member: second})
+	c.start(second, true)
+	acked := c.fill("x", 3)
+	c.verify(acked)
+	for _, members := range [][]braid.Member{c.members, nil} {
+		c.stop(4)
+		c.members = members
+		c.start(second, false)
+		require.NoError(t, c.nodes[4].ReadBarrier(c.ctx()))
+	}
+}
+
 // TestOptionsThatMakeNoSense are named, before anything is started.
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	one, two := braid.Member{ID: 1, PeerURLs: []string{"http://127.0.0.1:9"}}, braid.Member{ID: 2, PeerURLs: []string{"http://127.0.0.1:10"}}
