@@ -27,10 +27,12 @@ type call struct {
 	prefix [prefixBytes]byte // of the message that begins
 	have   int               // bytes of it
 	begun  bool              // a message is under way, or was (unary)
-	left   int64             // bytes of it that are to come
-	size   int64             // what it counts for
-	known  chan struct{}     // is closed when size is known; nil while nobody waits for it
-	taken  int64             // room that the call has
+	// foreseen: the size of the first message was known before it began.
+	foreseen bool
+	left     int64         // bytes of it that are to come
+	size     int64         // what it counts for
+	known    chan struct{} // is closed when size is known; nil while nobody waits for it
+	taken    int64         // room that the call has
 	// since and moved are when it began to be received, and when its last byte came, in sweeps.
 	since, moved int64
 	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
@@ -93,6 +95,10 @@ func (m *meteredConn) begin(ctx context.Context, unary bool) (context.Context, e
 	c.Context, c.cancel = context.WithCancelCause(ctx)
 	if m.ends {
 		c.measured(0)
+	} else if prefix := m.ahead(); unary && prefix != nil {
+		copy(c.prefix[:], prefix)
+		c.measured(c.sizeIn())
+		c.foreseen = true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,14 +194,15 @@ func (c *call) feed(p []byte) {
 // message begins a message. c.mu is held.
 func (c *call) message() {
 	c.have, c.left = 0, int64(binary.BigEndian.Uint32(c.prefix[1:]))
+	if c.foreseen {
+		c.foreseen = false
+		return
+	}
 	if c.unary && c.begun {
 		c.cancel(errStreamMessage) // a unary call has one message
 		return
 	}
-	size := c.left
-	if c.prefix[0] != 0 {
-		size = c.conn.in.largest // it is compressed
-	}
+	size := c.sizeIn()
 	c.measured(size)
 	if c.unary {
 		return
@@ -212,6 +219,14 @@ func (c *call) message() {
 	if c.left == 0 {
 		c.finish()
 	}
+}
+
+// sizeIn is the size of the message that its prefix says.
+func (c *call) sizeIn() int64 {
+	if c.prefix[0] != 0 {
+		return c.conn.in.largest // it is compressed
+	}
+	return int64(binary.BigEndian.Uint32(c.prefix[1:]))
 }
 
 // measured notes the size of a message. c.mu is held.

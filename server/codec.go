@@ -25,7 +25,7 @@ const sharedBytes = 4 << 10
 
 // buffers are for messages of up to 1 MiB. Larger ones are not kept.
 var buffers = func() mem.BufferPool {
-	pool, err := mem.NewBinaryTieredBufferPool(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	if err != nil {
 		panic(err) // the sizes are wrong
 	}

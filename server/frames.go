@@ -127,6 +127,20 @@ func (m *meteredConn) next() error {
 	return nil
 }
 
+// ahead returns what stands before the first message of the newest stream, if it has been received
+// already; else nil. Then the call need not wait for it.
+func (m *meteredConn) ahead() []byte {
+	if m.r == nil || m.left > 0 || m.r.Buffered() < frameHeader+prefixBytes {
+		return nil
+	}
+	b, err := m.r.Peek(frameHeader + prefixBytes)
+	if err != nil || b[3] != frameData || b[4]&flagPadded != 0 || binary.BigEndian.Uint32(b[5:])&(1<<31-1) != m.last ||
+		binary.BigEndian.Uint32(b)>>8 < prefixBytes {
+		return nil
+	}
+	return b[frameHeader:]
+}
+
 // feed tells the call of a DATA frame what came of it.
 func (m *meteredConn) feed(p []byte) {
 	if m.pad < 0 && len(p) > 0 {

@@ -267,3 +267,25 @@ func TestMessagesOfAStream(t *testing.T) {
 		t.Fatal("it waits for more")
 	}
 }
+
+// If the beginning of a request came with its headers, the call does not wait for it.
+func TestSizeIsForeseen(t *testing.T) {
+	var sent bytes.Buffer
+	f := http2.NewFramer(&sent, nil)
+	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true}))
+	headers := sent.Len()
+	require.NoError(t, f.WriteData(1, true, append(prefixOf(2), "ab"...)))
+	m := newIntake(1 << 20).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
+	m.skip = 0
+	_, err := io.ReadFull(m, make([]byte, headers))
+	require.NoError(t, err)
+	ctx, err := m.begin(context.Background(), true)
+	require.NoError(t, err)
+	c := ctx.(*call)
+	require.True(t, c.begun)
+	require.EqualValues(t, 2, c.size)
+	_, err = io.ReadAll(m)
+	require.NoError(t, err)
+	require.NoError(t, c.Err(), "it is one message")
+	require.Zero(t, c.left)
+}
