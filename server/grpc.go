@@ -49,7 +49,6 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ReadBufferSize(0), // meteredConn has one
 		grpc.WriteBufferSize(connBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.ForceServerCodecV2(codec{}),
 		experimental.BufferPool(buffers),
 		grpc.InitialWindowSize(streamWindow),

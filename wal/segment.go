@@ -234,15 +234,6 @@ func (l *Log) remove(s *segment) error {
 	return nil
 }
 
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	return errors.Join(err, d.Close())
-}
-
 // syncData makes a file's bytes durable.
 func syncData(f vfs.File) error { return sys.Again(f.SyncData) }
 

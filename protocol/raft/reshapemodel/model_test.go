@@ -94,10 +94,9 @@ func (m *model) space() explore.Space[cluster, step] {
 	return explore.Space[cluster, step]{Each: m.each, Tell: step.String, Judge: m.judge, Settle: arrange, Show: show}
 }
 
-func size(set uint8) int            { return bits.OnesCount8(set) }
-func majority(n int) int            { return n/2 + 1 }
-func has(set uint8, i int) bool     { return set>>i&1 == 1 }
-func (s *cluster) full(in int) bool { return s.last[in] == room }
+func size(set uint8) int        { return bits.OnesCount8(set) }
+func majority(n int) int        { return n/2 + 1 }
+func has(set uint8, i int) bool { return set>>i&1 == 1 }
 
 // newest is the newest configuration in an instance's log, and its index; 0: the first one.
 func (m *model) newest(s *cluster, in int, upTo uint8) (voters, at uint8) {
