@@ -109,9 +109,10 @@ func (q *ApplyQueue) Push(it ApplyItem) {
 const joinBytes = 1 << 20
 
 // join adds a commit to one of its instance that waits, if only commits came since. The state machine gets them in one
-// call then, as far as a call takes them: a call may cost the same for one command and for all that wait.
+// call then, as far as a call takes them: a call may cost the same for one command and for all that wait. A membership
+// begins an item of its own, because who waits for it looks when an item is applied: the next one may take its place.
 func (q *ApplyQueue) join(it *ApplyItem) bool {
-	if len(it.Commit.Entries) == 0 || it.Applied != nil {
+	if len(it.Commit.Entries) == 0 || it.Applied != nil || slices.ContainsFunc(it.Commit.Entries, changesMembers) {
 		return false
 	}
 	for i := len(q.items) - 1; i >= 0; i-- {
@@ -142,6 +143,10 @@ func (it *ApplyItem) joins(c *CommittedEntries) bool {
 	it.Commit.Entries, it.Commit.Own = append(it.Commit.Entries, c.Entries...), append(it.Commit.Own, c.Own...)
 	it.Commit.Stored = c.Stored
 	return true
+}
+
+func changesMembers(e protocol.Entry) bool {
+	return e.Kind == protocol.EntryConfig || e.Kind == protocol.EntryReshape
 }
 
 func costOf(entries []protocol.Entry) (cost int64) {

@@ -71,6 +71,29 @@ func TestCommitsThatWaitAreAppliedTogether(t *testing.T) {
 	require.Equal(t, []string{"instance 1: 1 2 3", "instance 2: 1", "instance 1: 4", "instance 0:", "instance 1: 5", "instance 1: 6", "instance 1: 7"}, got)
 }
 
+// TestEachMembershipIsSeen: a change of the membership that waits with the next one is seen by who waits for it, although that
+// one undoes it.
+func TestEachMembershipIsSeen(t *testing.T) {
+	q := &ApplyQueue{Limit: 1 << 20}
+	config := func(index protocol.Index, ids ...protocol.MemberID) {
+		c := protocol.Config{}
+		for _, id := range ids {
+			c.Members = append(c.Members, protocol.Member{ID: id})
+		}
+		e := protocol.Entry{Index: index, Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(c)}
+		q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}}})
+	}
+	q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{{Index: 1, Kind: protocol.EntryNoop}}}})
+	config(2, 1, 2)
+	q.Push(ApplyItem{Commit: CommittedEntries{Instance: 1, Entries: []protocol.Entry{{Index: 3, Kind: protocol.EntryNoop}}}})
+	config(4, 1)
+	var last []protocol.Index
+	for _, it := range q.Take(nil) {
+		last = append(last, it.Commit.Entries[len(it.Commit.Entries)-1].Index)
+	}
+	require.Equal(t, []protocol.Index{1, 3, 4}, last)
+}
+
 // TestASnapshotStandsForWhatWaits: commits of its instance are dropped, those of others stay. As
 // long as the snapshot waits, it is no error that the log lacks something.
 func TestASnapshotStandsForWhatWaits(t *testing.T) {
