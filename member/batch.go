@@ -37,9 +37,10 @@ type Batch struct {
 	after awaited
 	// home is the only instance that may take the batch; 0: any may.
 	home protocol.InstanceID
-	// taker is the instance that has the batch; 0: it waits. joined: another batch has its commands.
-	taker  protocol.InstanceID
-	joined bool
+	// taker is the instance that has the batch; 0: it waits. gone: it waits no more and no instance has it, because
+	// another batch has its commands, or they are about to fail.
+	taker protocol.InstanceID
+	gone  bool
 	// withdrawn are the commands that were withdrawn, ascending. spared is what those cost that are not
 	// in the batch any more.
 	withdrawn []withdrawal
@@ -100,7 +101,7 @@ func (b *Batch) absorb(o *Batch) {
 	b.Entry.Count += o.Entry.Count
 	b.bytes += o.bytes
 	b.Done = append(b.Done, o.Done...)
-	o.joined = true
+	o.gone = true
 	if o.options != nil {
 		b.options.Add(o.options)
 	}

@@ -165,7 +165,7 @@ func (q *ClientQueue) Settled(now func() time.Duration, b *Batch) (fresh bool, u
 	if b.failed == nil && q.Proposals.err == nil && q.broken == nil {
 		return q.propose(now), nil, nil
 	}
-	unproposed = q.waiting.drain()
+	unproposed = gone(q.waiting.drain())
 	for _, w := range unproposed {
 		w.Free = q.Proposals.Free
 	}

@@ -340,7 +340,16 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 		}
 		return expires(b)
 	})
-	return out
+	return gone(out)
+}
+
+// gone notes that batches were taken out to fail. Whoever does that does not hold what guards the proposals, so nothing is
+// withdrawn from them any more.
+func gone(batches []*Batch) []*Batch {
+	for _, b := range batches {
+		b.gone = true
+	}
+	return batches
 }
 
 // Close refuses further commands. It returns the batches that wait.
@@ -352,7 +361,7 @@ func (p *Proposals) Close(err error) []*Batch {
 	}
 	out = append(out, p.held...)
 	p.held = nil
-	return out
+	return gone(out)
 }
 
 // Err is why there are no proposals any more, nil if there are.

@@ -31,7 +31,7 @@ func (p *Proposals) took(b *Batch) { p.last = Ticket{b, len(b.Done) - 1} }
 // returned, and is to be asked with Hosted.Withdraw.
 func (p *Proposals) Withdraw(t Ticket) (ok bool, instance protocol.InstanceID) {
 	switch b := t.batch; {
-	case b == nil || b.joined:
+	case b == nil || b.gone:
 		return false, 0
 	case b.taker != 0:
 		return false, b.taker

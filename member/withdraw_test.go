@@ -79,3 +79,39 @@ func TestABatchOfWithdrawnCommandsIsEmpty(t *testing.T) {
 	require.Zero(t, p.Bytes())
 	require.NoError(t, p.Check())
 }
+
+// TestNothingIsWithdrawnFromWhatFails: batches that were taken out are failed without what guards the proposals.
+func TestNothingIsWithdrawnFromWhatFails(t *testing.T) {
+	for name, out := range map[string]func(p *Proposals) []*Batch{
+		"expired": func(p *Proposals) []*Batch { return p.Expired(time.Hour, time.Minute) },
+		"closed":  func(p *Proposals) []*Batch { return p.Close(ErrStopped) },
+	} {
+		p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
+		p.Free = p.Settled
+		tickets, told := withdrawing(t, p)
+		batches := out(p)
+		ok, instance := p.Withdraw(tickets["a"])
+		require.False(t, ok, name)
+		require.Zero(t, instance, name)
+		for _, b := range batches {
+			b.Fail(ErrStopped)
+		}
+		require.Len(t, told, 5, name)
+	}
+	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
+	p.Free = p.Settled
+	q := &ClientQueue{Proposals: p, Free: func(*Batch) {}}
+	add := func() Ticket {
+		_, err := q.Add(func() time.Duration { return 0 }, []byte("x"), func(any, error) {})
+		require.NoError(t, err)
+		return p.Last()
+	}
+	add()
+	waits := add()
+	b := p.Take()
+	b.Fail(ErrStopped)
+	_, unproposed, _ := q.Settled(func() time.Duration { return 0 }, b)
+	require.Len(t, unproposed, 1)
+	ok, _ := p.Withdraw(waits)
+	require.False(t, ok)
+}
