@@ -49,6 +49,7 @@ type Request struct {
 	cfg OperationConfig
 
 	asking bool          // the leader was asked and has not answered
+	asked  bool          // a leader was asked
 	again  time.Duration // it is asked again no sooner
 	last   error         // why it was refused last
 	agreed time.Duration // since when the leader says that it is done; 0: it does not
@@ -77,7 +78,7 @@ func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err err
 	case leader == 0:
 		q.retry(v.Now, q.Op.refuse(protocol.ReasonNoLeader, 0))
 	default:
-		q.asking = true
+		q.asking, q.asked = true, true
 		q.look(v)
 		return leader, false, nil
 	}
@@ -144,10 +145,13 @@ func (q *Request) show(v *MemberView) {
 func (q *Request) End(v *MemberView) { v.Applied.Unwatch(q.watch) }
 
 // Unanswered is the error of a request that is not done when its operator waits no longer, because
-// of err.
+// of err. A leader that refused may have begun before it was one no more.
 func (q *Request) Unanswered(err error) error {
-	if q.agreed > 0 || q.asking {
+	switch {
+	case q.agreed > 0 || q.asking:
 		return q.Op.Unanswered(err)
+	case q.asked:
+		return errors.Join(q.last, err)
 	}
 	return errors.Join(ErrNotSent, q.last, err)
 }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -33,4 +34,26 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	_, done, err = q.Next(v)
 	require.NoError(t, err)
 	require.True(t, done)
+}
+
+// TestWhatALeaderWasAskedWasSent: a leader that proposed a change of the number of instances and then lost its place refuses, and
+// the change may still take effect. So nobody says that nothing was sent, if the operator waits no longer then.
+func TestWhatALeaderWasAskedWasSent(t *testing.T) {
+	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	st := &protocol.Status{Self: 1, Config: config}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{st}, Applied: &Applied{configs: []protocol.Config{config}}}
+	cfg := OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}
+	q := NewRequest(cfg, Operation{Kind: Reshape, Instances: 2}, v)
+	ask, _, _ := q.Next(v)
+	require.Zero(t, ask)
+	require.ErrorIs(t, q.Unanswered(context.Canceled), ErrNotSent, "there was no leader")
+
+	v.Now += time.Second
+	st.Leader = 2
+	ask, _, _ = q.Next(v)
+	require.EqualValues(t, 2, ask)
+	q.Answered(v, q.Op.refuse(protocol.ReasonNotLeader, 0))
+	err := q.Unanswered(context.Canceled)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrNotSent)
 }
