@@ -39,6 +39,7 @@ type call struct {
 	waits        bool          // for room
 	started      bool          // its handler runs, or ran
 	given        bool          // it was given up before its handler ran
+	ended        bool          // it takes no room any more, whatever still comes of it
 	received     bool          // the request of a unary call is here
 }
 
@@ -124,6 +125,7 @@ func (c *call) end() {
 	c.conn.in.calls.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	c.give(c.taken)
 }
 
@@ -210,7 +212,7 @@ func (c *call) message() {
 	switch r, from := c.room(); {
 	case c.left > largeRequest:
 		c.cancel(errStreamMessage)
-	case size <= freeMessage:
+	case size <= freeMessage, c.ended:
 	case !r.take(from, size):
 		c.cancel(rpctypes.ErrGRPCRequestTooManyRequests)
 	default:
@@ -310,6 +312,9 @@ func (c *call) admitted(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken = bytes
+	if c.ended {
+		c.give(bytes)
+	}
 	c.waits, c.since, c.moved = false, c.conn.in.now.Load(), c.conn.in.now.Load()
 	if c.ready != nil {
 		close(c.ready)

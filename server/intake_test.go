@@ -251,6 +251,38 @@ func TestLostCalls(t *testing.T) {
 	require.Empty(t, in.conns)
 }
 
+// A call that has ended takes no room: neither by what its client still sends in a frame that was begun before,
+// nor where its handler goes on for a moment.
+func TestEndedCallsTakeNoRoom(t *testing.T) {
+	var sent bytes.Buffer
+	sent.WriteString(clientPreface)
+	f := http2.NewFramer(&sent, nil)
+	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndHeaders: true}))
+	begins := sent.Len() + frameHeader
+	require.NoError(t, f.WriteData(1, false, append(prefixOf(1<<19), make([]byte, 1000)...)))
+	in := newIntake(1 << 20)
+	m := in.meter(&fedConn{r: &sent})
+	m.last = 1
+	ctx, err := m.begin(context.Background(), false)
+	require.NoError(t, err)
+	_, err = io.ReadFull(m, make([]byte, begins))
+	require.NoError(t, err)
+	ctx.(*call).end()
+	_, err = io.ReadAll(m)
+	require.NoError(t, err)
+	require.Zero(t, in.small.used)
+
+	m.last = 3
+	ctx, err = m.begin(context.Background(), true)
+	require.NoError(t, err)
+	c := ctx.(*call)
+	require.NoError(t, c.start())
+	c.feed(prefixOf(1000))
+	c.end()
+	require.NoError(t, c.admit(c, nil))
+	require.Zero(t, in.small.used)
+}
+
 // A message of a stream is small, and a unary call has one message.
 func TestMessagesOfAStream(t *testing.T) {
 	f := start(t)
