@@ -23,6 +23,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/store"
@@ -290,6 +291,44 @@ func TestUnreadableValueEndsOneWatch(t *testing.T) {
 	next("other", "4")
 }
 
+// TestProgressWaitsForParkedWatches loses a value: what is told of progress waits for its event, and no longer.
+func TestProgressWaitsForParkedWatches(t *testing.T) {
+	f := start(t, large)
+	ctx := testContext(t)
+	sent := &recordingWatch{ctx: ctx}
+	ws := &watchStream{
+		s: f.Server, stream: sent, events: f.store.KV().NewWatchStream(), watches: map[int64]*watch{}, fed: map[mvcc.WatchID]*watch{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}), fetched: make(chan fetchedPiece),
+	}
+	defer ws.close()
+	defer close(ws.done)
+	require.NoError(t, ws.create(&pb.WatchCreateRequest{Key: []byte("k")}))
+	f.fake.set(func(l *fakeLog) { l.fetch = errors.New("too few") })
+	put, err := f.client.Put(ctx, "k", long("a", 3000))
+	require.NoError(t, err)
+	ws.askedProgress = true
+	require.False(t, ws.tryProgress())
+	for range 2 {
+		resp := <-ws.events.Chan()
+		require.NoError(t, ws.deliver(&resp))
+	}
+	require.Empty(t, sent.sent)
+	require.True(t, ws.tryProgress())
+
+	f.fake.set(func(l *fakeLog) { l.fetch = nil })
+	for len(sent.sent) == 0 {
+		piece := <-ws.fetched
+		require.NoError(t, ws.unpark(&piece))
+	}
+	eventually(t, "progress", func() bool { return !ws.tryProgress() })
+	resp := <-ws.events.Chan()
+	require.NoError(t, ws.deliver(&resp))
+	require.Len(t, sent.sent, 2)
+	require.Len(t, sent.sent[0].Events, 1)
+	require.EqualValues(t, noWatch, sent.sent[1].WatchId)
+	require.Equal(t, put.Header.Revision, sent.sent[1].Header.Revision)
+}
+
 // TestSlowWatcherIsToldOfCompaction reads events whose values are gone by then.
 func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
 	f := start(t, large, func(c *Config) { c.Store.ReleaseGrace = time.Millisecond })
@@ -313,10 +352,16 @@ func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
 	requireStatus(t, rpctypes.ErrGRPCCompacted, toStatus(err))
 }
 
-// recordingWatch is a stream that only has a context.
+// recordingWatch is a stream that keeps what is sent.
 type recordingWatch struct {
 	pb.Watch_WatchServer
-	ctx context.Context
+	ctx  context.Context
+	sent []*pb.WatchResponse
+}
+
+func (r *recordingWatch) Send(resp *pb.WatchResponse) error {
+	r.sent = append(r.sent, resp)
+	return nil
 }
 
 func (r *recordingWatch) Context() context.Context { return r.ctx }

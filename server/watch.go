@@ -256,9 +256,11 @@ func (w *watchStream) freeID(asked int64) (int64, error) {
 	return id, nil
 }
 
-// feed makes the store send a watch its events from a revision on, 0: from now on. w.mu is held.
-func (w *watchStream) feed(state *watch, revision int64) error {
-	id, err := w.events.Watch(w.stream.Context(), w.lastFed+1, state.key, state.end, revision, state.filters...)
+// feed makes the store send a watch its events from a revision on, 0: from now on, but those that a filter
+// takes out. w.mu is held.
+func (w *watchStream) feed(state *watch, revision int64, filters ...mvcc.FilterFunc) error {
+	filters = append(filters, state.filters...)
+	id, err := w.events.Watch(w.stream.Context(), w.lastFed+1, state.key, state.end, revision, filters...)
 	if err != nil {
 		return err
 	}

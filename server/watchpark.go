@@ -5,6 +5,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // A watch is parked if an event has a large value that is not at hand. The store sends it nothing
@@ -117,7 +118,12 @@ func (w *watchStream) resume(state *watch, p *parked) error {
 		return nil
 	}
 	state.parked = nil
-	err := w.feed(state, p.next)
+	from, rest := p.next, []mvcc.FilterFunc(nil)
+	if from > w.events.Rev() { // the store tells no progress to a watch of what is to come
+		from--
+		rest = append(rest, func(e *mvccpb.Event) bool { return e.Kv.ModRevision < p.next })
+	}
+	err := w.feed(state, from, rest...)
 	w.mu.Unlock()
 	if err != nil {
 		return w.end(state, p.later.piece, err)

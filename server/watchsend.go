@@ -42,7 +42,7 @@ func (w *watchStream) sendAnswers() error {
 func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	mvcc.ReportEventReceived(len(resp.Events))
 	if resp.WatchID == noWatch {
-		return w.send(&pb.WatchResponse{Header: w.s.header(resp.Revision), WatchId: noWatch})
+		return w.sendProgress(resp.Revision)
 	}
 	w.mu.Lock()
 	state := w.fed[resp.WatchID]
@@ -71,6 +71,22 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 		out.Events = w.withPrevious(resp.Events)
 	}
 	return w.pass(state, out)
+}
+
+// sendProgress tells a revision up to which everything was sent. A watch that was parked since the store said
+// so has not caught up, and its client is told later.
+func (w *watchStream) sendProgress(revision int64) error {
+	w.mu.Lock()
+	behind := len(w.fed) < len(w.watches)
+	if behind {
+		w.askedProgress = true
+		w.poke()
+	}
+	w.mu.Unlock()
+	if behind {
+		return nil
+	}
+	return w.send(&pb.WatchResponse{Header: w.s.header(revision), WatchId: noWatch})
 }
 
 // pass sends the events of a watch, up to the first whose values are not at hand.
