@@ -128,8 +128,9 @@ func refuseEtcdData(dir string) error {
 	return err
 }
 
-// unowned are names that an empty disk may have.
-var unowned = []string{"lost+found", ".snapshot"}
+// unowned are names that an empty disk may have, and the notes that common charts for etcd write beside a member's
+// data, before it starts for the first time.
+var unowned = []string{"lost+found", ".snapshot", "member_id", "new_member_envs"}
 
 // refuseForeign keeps braid out of a directory that holds something else, and nothing of a member.
 func refuseForeign(dir string) error {

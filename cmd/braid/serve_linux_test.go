@@ -220,6 +220,9 @@ func TestForeignDirectoriesAreRefused(t *testing.T) {
 	for _, name := range []string{"lost+found", storeDir, logDir} {
 		require.NoError(t, os.Mkdir(filepath.Join(f.dir, name), 0o700))
 	}
+	for _, name := range []string{"member_id", "new_member_envs"} {
+		require.NoError(t, os.WriteFile(filepath.Join(f.dir, name), nil, 0o600))
+	}
 	stopped(t, serving(t, f))
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "note"), nil, 0o600))
 	serving(t, f)

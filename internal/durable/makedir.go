@@ -5,6 +5,7 @@ import (
 	"fmt"
 	iofs "io/fs"
 	"os"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -26,7 +27,7 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 		}
 		missing = append(missing, at)
 	}
-	if err := SyncDir(fs, fs.PathDir(at)); err != nil && !errors.Is(err, iofs.ErrPermission) { // then it was not made by us
+	if err := SyncDir(fs, fs.PathDir(at)); err != nil && !foreign(err) {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
@@ -39,6 +40,17 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 		}
 	}
 	return nil
+}
+
+// foreign reports whether a directory that could not be synced is one in which this process has made nothing: it may not
+// look there, or the file system cannot be written, or syncs no directories, as a root on squashfs with the data's disk below.
+func foreign(err error) bool {
+	for _, e := range []error{iofs.ErrPermission, syscall.EROFS, syscall.EINVAL, syscall.EOPNOTSUPP} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // SyncDir makes durable which names a directory has.

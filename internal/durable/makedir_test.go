@@ -4,6 +4,7 @@ import (
 	"errors"
 	iofs "io/fs"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -41,15 +42,27 @@ func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
 	}
 }
 
-// A directory that lies where this process may not look was not made by it.
-func TestADirectoryBelowOneThatCannotBeRead(t *testing.T) {
+// A directory that lies where this process may not look, or where nothing is synced because nothing is written, was not
+// made by it.
+func TestADirectoryBelowAForeignOne(t *testing.T) {
 	mem := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(mem, "/closed/mine", 0o700))
-	closed := errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
-		if o.Kind == errorfs.OpOpenDir && o.Path == "/closed" {
-			return &iofs.PathError{Op: "open", Path: o.Path, Err: iofs.ErrPermission}
+	for op, why := range map[errorfs.OpKind][]error{
+		errorfs.OpOpenDir:  {iofs.ErrPermission},
+		errorfs.OpFileSync: {syscall.EINVAL, syscall.EROFS, syscall.EOPNOTSUPP},
+	} {
+		for _, err := range why {
+			closed := errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+				if o.Kind == op && o.Path == "/closed" {
+					return &iofs.PathError{Op: "sync", Path: o.Path, Err: err}
+				}
+				return nil
+			}))
+			require.NoError(t, durable.MakeDir(closed, "/closed/mine/data", 0o700))
+			require.NoError(t, durable.MakeDir(closed, "/closed/mine", 0o700))
+			require.ErrorIs(t, durable.MakeDir(closed, "/closed/other", 0o700), err)
+			require.NoError(t, mem.RemoveAll("/closed/mine/data"))
+			require.NoError(t, mem.RemoveAll("/closed/other"))
 		}
-		return nil
-	}))
-	require.NoError(t, durable.MakeDir(closed, "/closed/mine/data", 0o700))
+	}
 }
