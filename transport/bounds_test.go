@@ -131,6 +131,29 @@ func TestRequestsThatWereGivenUp(t *testing.T) {
 	}
 }
 
+// TestWhatAnEndedConnectionHasDoesNotCount: a request that came while its connection ended holds up no other one.
+func TestWhatAnEndedConnectionHasDoesNotCount(t *testing.T) {
+	const limit = 1 << 20
+	a, _ := pair(t, func(o *Options, h *testHandler) { h.request, o.QueueBytes = echo, limit })
+	if _, err := a.Request(t.Context(), 2, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	calls := &a.peer(2).calls
+	calls.mu.Lock()
+	conn := calls.conns[0].conn
+	calls.mu.Unlock()
+	conn.end(errors.New("a test ends it"))
+	eventually(t, "the end", func() bool {
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		return conn.calls == nil
+	})
+	conn.q.put(kindRequest, 1, make([]byte, limit))
+	if _, err := a.Request(t.Context(), 2, make([]byte, limit/2)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestASnapshotsHandlerHearsThatTheSenderIsGone while it reads nothing.
 func TestASnapshotsHandlerHearsThatTheSenderIsGone(t *testing.T) {
 	noLeaks(t)

@@ -84,10 +84,11 @@ func (c *caller) enter(n int) bool {
 }
 
 // unwritten returns how many bytes wait to be written. Requests that were given up are among them, until the
-// peer takes them or the connection ends. It needs mu.
+// peer takes them or the connection ends: what comes into its queue after that is written by nobody, and goes with it. It
+// needs mu.
 func (c *caller) unwritten() (n int) {
 	for i := range c.conns {
-		if conn := c.conns[i].conn; conn != nil {
+		if conn := c.conns[i].conn; conn != nil && conn.ctx.Err() == nil {
 			n += conn.q.bytes()
 		}
 	}
