@@ -26,6 +26,16 @@ type Running struct {
 	Members []protocol.Member `json:"members"`
 	// Begun is with how many instances the cluster began, if they are woven; else 0.
 	Begun int `json:"begun"`
+	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of several
+	// answers the last one by these holds: see [Running.Before].
+	Position protocol.Position `json:"position,omitempty"`
+	Index    protocol.Index    `json:"index,omitempty"`
+}
+
+// Before reports whether another answer tells of a later membership, or may. A member that lags may tell of one that was
+// removed since, with the joiner's URLs.
+func (a *Running) Before(b *Running) bool {
+	return a.Position < b.Position || a.Position == b.Position && a.Index < b.Index
 }
 
 // answerJoiner answers a joiner; nil: it is no member.
@@ -34,13 +44,13 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 	if json.Unmarshal(question, &q) != nil || len(q.PeerURLs) == 0 {
 		return nil
 	}
-	_, configs := r.apply.at()
+	at, configs := r.apply.at()
 	c := configs[0]
 	i := slices.IndexFunc(c.Members, func(m protocol.Member) bool { return sameURLs(m.PeerURLs, q.PeerURLs) })
 	if i < 0 {
 		return nil
 	}
-	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members}
+	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members, Position: at.Position, Index: at.Points[0].Index}
 	if r.opt.Begin.Woven() {
 		a.Begun = len(r.opt.Begin.Points)
 	}

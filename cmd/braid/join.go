@@ -31,6 +31,7 @@ const (
 	askTime  = 2 * time.Second        // for the members to answer
 	lagTime  = 2 * time.Second        // after member add, for all members to hear of it
 	askPause = 100 * time.Millisecond // before all are asked again
+	moreTime = 200 * time.Millisecond // after an answer, for one that knows more
 )
 
 // urls are where other members may be found: what --join says, and the others of --initial-cluster.
@@ -72,30 +73,55 @@ func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error
 	}
 }
 
-// askAll asks all at once, until one knows this member.
+// joinAnswer is what came of asking one URL.
+type joinAnswer struct {
+	who identity
+	err error
+}
+
+// askAll asks all at once, until one knows this member, and those that answer soon after it.
 func (j *joiner) askAll(ctx context.Context, urls []string) (identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	type answer struct {
-		who identity
-		err error
-	}
-	answers := make(chan answer, len(urls))
+	answers := make(chan joinAnswer, len(urls))
 	for _, url := range urls {
 		go func() {
 			who, err := j.ask(ctx, url)
-			answers <- answer{who, err}
+			answers <- joinAnswer{who, err} // each ends with ctx
 		}()
 	}
-	var errs []error
-	for range urls {
-		a := <-answers // each ends with ctx
-		if a.err == nil {
-			return a.who, nil
-		}
-		errs = append(errs, a.err)
+	who, err := latest(answers, len(urls), func() <-chan time.Time { return time.After(moreTime) })
+	if err != nil {
+		return identity{}, j.explain(urls, err)
 	}
-	return identity{}, j.explain(urls, errors.Join(errs...))
+	return who, nil
+}
+
+// latest takes so many answers, but after the first good one only those that come before enough, and chooses the good one that
+// tells of the latest membership: a member that lags may know only one that was removed, in whose place this one was added.
+func latest(answers <-chan joinAnswer, count int, enough func() <-chan time.Time) (identity, error) {
+	var errs []error
+	var best *identity
+	var over <-chan time.Time
+	for range count {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				errs = append(errs, a.err)
+			case best == nil:
+				best, over = &a.who, enough()
+			case best.told.Before(&a.who.told):
+				best = &a.who
+			}
+		case <-over:
+			return *best, nil
+		}
+	}
+	if best == nil {
+		return identity{}, errors.Join(errs...)
+	}
+	return *best, nil
 }
 
 func (j *joiner) explain(urls []string, err error) error {
@@ -132,7 +158,7 @@ func (j *joiner) know(found *braid.Running) (identity, error) {
 	if j.s.Weaves() && found.Begun == 0 {
 		return identity{}, errors.New("the cluster does not run --protocol niagara")
 	}
-	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun}
+	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun, told: *found}
 	j.name(&who)
 	return who, nil
 }

@@ -163,6 +163,8 @@ type identity struct {
 	join    bool
 	// begun is with how many instances a running cluster began; 0: as the flag says.
 	begun int
+	// told is what a member of the running cluster told as a member.
+	told braid.Running
 }
 
 // identify finds the member's ids: in its data directory, from a running cluster that it
