@@ -66,6 +66,9 @@ func (p *Proposals) reserve(cost int64) error {
 
 // Settled gives back a settled batch's bytes, and notes that its numbers are settled.
 func (p *Proposals) Settled(b *Batch) {
+	if p.last.batch == b {
+		p.last = Ticket{} // it may have a large body
+	}
 	p.bytes -= b.Cost()
 	p.numbersOf(b).settle(b)
 }

@@ -75,6 +75,7 @@ func TestABatchOfWithdrawnCommandsIsEmpty(t *testing.T) {
 	b := p.Take()
 	require.True(t, b.empty())
 	b.settled()
+	require.Zero(t, p.Last(), "its memory is free")
 	require.Empty(t, told)
 	require.Zero(t, p.Bytes())
 	require.NoError(t, p.Check())
