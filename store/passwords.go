@@ -98,13 +98,20 @@ func (s *Store) Login(ctx context.Context, r *pb.AuthenticateRequest) (login Log
 }
 
 // checkPassword returns the revision of the users by which a password is right. Many clients of one user, or
-// a page that is loaded over and over, are checked once.
+// a page that is loaded over and over, are checked once, and wait for nobody once their password is known.
 func (s *Store) checkPassword(ctx context.Context, user, password string) (revision uint64, err error) {
 	known := &s.passwords.known
 	digest := known.digest(user, password)
-	err = s.passwords.run(ctx, func() (err error) {
+	right := func() bool {
 		// The revision changes with each change of a user, and when authentication is turned off.
-		if revision = s.auth.Revision(); known.has(digest, revision) && s.auth.IsAuthEnabled() {
+		revision = s.auth.Revision()
+		return known.has(digest, revision) && s.auth.IsAuthEnabled()
+	}
+	if right() {
+		return revision, nil
+	}
+	err = s.passwords.run(ctx, func() (err error) {
+		if right() {
 			return nil
 		}
 		if revision, err = s.auth.CheckPassword(user, password); err == nil {
