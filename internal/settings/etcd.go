@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -30,6 +31,9 @@ func (v *foreign) String() string { return v.value }
 // Set implements pflag.Value.
 func (v *foreign) Set(text string) error {
 	v.value = text
+	if b, err := strconv.ParseBool(text); err == nil && v.isBool {
+		v.value = strconv.FormatBool(b) // etcd takes 0 and False, too
+	}
 	return nil
 }
 

@@ -62,6 +62,19 @@ func TestWhatMustNotBeMissingIsRefused(t *testing.T) {
 	}
 }
 
+// What is on or off may be written in all the ways that etcd takes.
+func TestOffIsOffHoweverItIsWritten(t *testing.T) {
+	for _, off := range []string{"false", "False", "F", "0", ""} {
+		s, err := load(nil, "ETCD_AUTO_TLS="+off, "ETCD_UNSAFE_NO_FSYNC="+off)
+		require.NoError(t, err, off)
+		require.Empty(t, s.Ignored(), off)
+	}
+	for _, on := range []string{"1", "True", "no"} {
+		_, err := load(nil, "ETCD_AUTO_TLS="+on)
+		require.Error(t, err, on)
+	}
+}
+
 func TestUnknownVariablesAreNamed(t *testing.T) {
 	s, err := load(nil, "ETCD_CLIENT_CLR_FILE=x", "ETCD_EMPTY=", "OTHER=1", "ETCD_NAME=a", "ETCDCTL_API=3")
 	require.NoError(t, err)
