@@ -1,0 +1,18 @@
+package member
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An earlier version may have opened a directory with one protocol after the other. Who has one hears how to go on.
+func TestALogOfNoProtocol(t *testing.T) {
+	raft, iss := LogKind{Core: "raft", Order: "single"}, LogKind{Core: "iss", Order: "single"}
+	require.NoError(t, CheckLogKind("d", []LogKind{iss, raft}, raft))
+	require.ErrorContains(t, CheckLogKind("d", []LogKind{iss}, raft), "it holds a log of iss, not of raft")
+	err := CheckLogKind("d", nil, raft)
+	require.ErrorContains(t, err, "no protocol alone wrote the log there, raft included. If an earlier version opened it with one after another, save a snapshot")
+	require.True(t, errors.As(err, new(*LogKindError)))
+}
