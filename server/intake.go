@@ -149,11 +149,11 @@ func (r *room) fits(from *int64, bytes int64) bool {
 	return r.used+bytes <= r.most && *from+bytes <= r.each
 }
 
-// take takes room for a request, if there is some, and nobody waits. from is what the connection uses.
+// take takes room for a request, if there is some, and nobody waits for it. from is what the connection uses.
 func (r *room) take(from *int64, bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) > 0 || !r.fits(from, bytes) {
+	if !r.fits(from, bytes) || r.lacks() {
 		return false
 	}
 	r.used, *from = r.used+bytes, *from+bytes
@@ -212,8 +212,15 @@ func (r *room) grant() {
 	})
 }
 
+// isFull reports whether requests wait because others have the room.
 func (r *room) isFull() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.waiting) > 0
+	return r.lacks()
+}
+
+// lacks is isFull with r.mu held. What waits because its own connection has all that it may have is nobody
+// else's concern.
+func (r *room) lacks() bool {
+	return slices.ContainsFunc(r.waiting, func(c *claim) bool { return *c.from+c.bytes <= r.each })
 }

@@ -93,7 +93,11 @@ func TestRoom(t *testing.T) {
 		eventually(t, name, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.waiting) > before })
 	}
 	wait("a", &a, 2)
+	require.False(t, r.isFull(), "a waits for itself")
+	require.True(t, r.take(&b, 1))
+	r.give(&b, 1)
 	wait("c", &c, 4)
+	require.True(t, r.isFull())
 	require.False(t, r.take(&b, 1), "others came before")
 	r.give(&b, 3)
 	require.Equal(t, "c", <-got, "a has its share already")
