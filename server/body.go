@@ -46,9 +46,11 @@ func (b *jsonBody) done() {
 // Read implements io.Reader.
 func (b *jsonBody) Read(p []byte) (int, error) {
 	p = p[:min(len(p), bodyStep)]
+	asked := time.Now()
 	if err := b.reserve(int64(len(p))); err != nil {
 		return 0, err
 	}
+	b.began = b.began.Add(time.Since(asked)) // what the server makes it wait is not the client's
 	if b.timed {
 		allowed := receiveGrace + time.Duration(b.read)*time.Second/receiveRate
 		_ = b.limit.SetReadDeadline(b.began.Add(allowed))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -285,6 +286,27 @@ func TestEndedCallsTakeNoRoom(t *testing.T) {
 	c.end()
 	require.NoError(t, c.admit(c, nil))
 	require.Zero(t, in.small.used)
+}
+
+// The time that a body waits for room does not count for its client.
+func TestBodiesThatWaitForRoom(t *testing.T) {
+	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	var others int64
+	require.True(t, s.intake.small.take(&others, s.intake.small.each))
+	var more int64
+	require.True(t, s.intake.small.take(&more, s.intake.small.most-others))
+	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", strings.NewReader("{}"))
+	done := s.takeBody(httptest.NewRecorder(), r)
+	body := r.Body.(*jsonBody)
+	began := body.began
+	read := make(chan error, 1)
+	go func() { read <- second(body.Read(make([]byte, 10))) }()
+	eventually(t, "it to wait", func() bool { _, waiting := used(&s.intake.small); return waiting == 1 })
+	s.intake.small.give(&more, more)
+	require.NoError(t, <-read)
+	require.Greater(t, body.began, began)
+	done()
+	require.Equal(t, others, s.intake.small.used)
 }
 
 // A message of a stream is small, and a unary call has one message.
