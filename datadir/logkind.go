@@ -37,8 +37,14 @@ func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all [
 	if err != nil {
 		return nil, err
 	}
-	if err := guessFromLog(fs, filepath.Join(dir, logDir), g); err != nil {
+	written, err := guessFromLog(fs, filepath.Join(dir, logDir), g)
+	if err != nil {
 		return nil, err
+	}
+	if len(orders) == 0 && !written { // a first start ended before it had begun a log
+		orders = []order.Kind{order.KindSingle, order.KindNiagara, order.KindKeyed}
+	} else if len(orders) == 0 {
+		orders = []order.Kind{order.KindSingle}
 	}
 	for _, o := range orders {
 		for _, core := range g.Cores(o) {
@@ -48,9 +54,9 @@ func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all [
 	return all, nil
 }
 
-// guessOrders is in which order the log may be, by the snapshots, which g is shown too.
-func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) ([]order.Kind, error) {
-	orders := []order.Kind{order.KindSingle}
+// guessOrders is in which order the log may be, by the snapshots, which g is shown too; nil: nothing says that there are
+// several instances.
+func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orders []order.Kind, err error) {
 	if id.Begun > 0 {
 		orders = []order.Kind{order.KindNiagara, order.KindKeyed}
 	}
@@ -101,18 +107,19 @@ func showSnapshot(m *member.Meta, g member.KindGuess) {
 }
 
 // guessFromLog shows a guess the records of a log. Bytes that are no good record say nothing here; the
-// start says what becomes of them.
-func guessFromLog(fs vfs.FS, dir string, g member.KindGuess) error {
-	err := wal.Records(fs, dir, func(r wal.RecordInfo) error {
+// start says what becomes of them. It reports whether there is any record of an instance.
+func guessFromLog(fs vfs.FS, dir string, g member.KindGuess) (written bool, err error) {
+	err = wal.Records(fs, dir, func(r wal.RecordInfo) error {
 		if rec, ok := member.ReadRecord(r.Kind, r.Index, r.Data); ok {
 			g.Record(&rec)
+			written = true
 		}
 		return nil
 	})
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return written, nil
 	}
-	return err
+	return written, err
 }
 
 // LastEntry is the last entry of the first instance's log; zero: it has none. It only reads.
