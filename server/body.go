@@ -17,10 +17,12 @@ type jsonBody struct {
 	s     *Server
 	r     *http.Request
 	limit *http.ResponseController
-	// timed: it is one request, which must come in time. Others are streams.
-	timed bool
-	began time.Time
-	read  int64
+	// stream: it has any number of messages, each of which must come in time once it has begun. Another body is
+	// one message.
+	stream bool
+	text   jsonText
+	began  time.Time // of the message that is under way
+	read   int64     // bytes of it
 	share
 	user bool // the request has a user, or needs none
 }
@@ -32,7 +34,7 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) 
 	}
 	b := &jsonBody{
 		ReadCloser: r.Body, s: s, r: r, limit: http.NewResponseController(w), began: time.Now(),
-		timed: r.URL.Path != "/v3/watch" && r.URL.Path != "/v3/lease/keepalive",
+		stream: r.URL.Path == "/v3/watch" || r.URL.Path == "/v3/lease/keepalive",
 	}
 	r.Body = b
 	return b.done
@@ -46,25 +48,86 @@ func (b *jsonBody) done() {
 // Read implements io.Reader.
 func (b *jsonBody) Read(p []byte) (int, error) {
 	p = p[:min(len(p), bodyStep)]
+	if b.stream {
+		next := int64(freeMessage)
+		if b.read >= next {
+			next = largeRequest
+		}
+		if b.read >= next {
+			return 0, errStreamMessage
+		}
+		p = p[:min(len(p), int(next-b.read))]
+	}
 	asked := time.Now()
 	if err := b.reserve(int64(len(p))); err != nil {
 		return 0, err
 	}
 	b.began = b.began.Add(time.Since(asked)) // what the server makes it wait is not the client's
-	if b.timed {
+	timed := !b.stream || b.read > 0
+	if timed {
 		allowed := receiveGrace + time.Duration(b.read)*time.Second/receiveRate
 		_ = b.limit.SetReadDeadline(b.began.Add(allowed))
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
-	if err != nil && b.timed {
+	ended := b.count(p[:n])
+	if timed && (ended || err != nil) {
 		_ = b.limit.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
+// count counts bytes of the message that is under way, and reports whether one ended.
+func (b *jsonBody) count(p []byte) (ended bool) {
+	if !b.stream {
+		b.read += int64(len(p))
+		return false
+	}
+	before := b.read
+	for _, c := range p {
+		if b.text.next(c) {
+			b.read, ended = 0, true
+		} else if b.read > 0 || c > ' ' {
+			b.read++
+		}
+	}
+	if ended {
+		b.done()
+	}
+	if ended || before == 0 {
+		b.began = time.Now()
+	}
+	return ended
+}
+
+// jsonText follows the objects of a text of JSON.
+type jsonText struct {
+	depth           int
+	quoted, escaped bool
+}
+
+// next takes a byte and reports whether it ends an object that is in no other.
+func (j *jsonText) next(c byte) bool {
+	switch {
+	case j.escaped:
+		j.escaped = false
+	case j.quoted:
+		j.quoted, j.escaped = c != '"', c == '\\'
+	case c == '"':
+		j.quoted = true
+	case c == '{':
+		j.depth++
+	case c == '}':
+		j.depth--
+		return j.depth == 0
+	}
+	return false
+}
+
 // reserve takes room for n bytes more. What is beyond largeRequest takes that of large requests.
 func (b *jsonBody) reserve(n int64) error {
+	if b.stream && b.read+n <= freeMessage {
+		return nil
+	}
 	step := decoding*(b.read+n) - b.small - b.large
 	if step <= 0 {
 		return nil

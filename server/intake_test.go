@@ -309,6 +309,39 @@ func TestBodiesThatWaitForRoom(t *testing.T) {
 	require.Equal(t, others, s.intake.small.used)
 }
 
+// A stream of JSON takes room for the message that is under way, and none between messages, however many there are.
+func TestStreamsOfJSON(t *testing.T) {
+	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	in, out := net.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/v3/watch", in)
+	done := s.takeBody(httptest.NewRecorder(), r)
+	body := r.Body.(*jsonBody)
+	pass := func(text string) {
+		t.Helper()
+		go out.Write([]byte(text))
+		_, err := io.ReadFull(body, make([]byte, len(text)))
+		require.NoError(t, err)
+	}
+	for range 10 {
+		pass(`{"a": {"b": "}\"}"}} ` + "\n")
+		require.Zero(t, body.read)
+		pass(`{"a": "` + strings.Repeat("x", 1<<19))
+		require.Positive(t, s.intake.small.used)
+		pass(`"}`)
+		require.Zero(t, s.intake.small.used)
+	}
+	pass(`{} {"a`)
+	require.EqualValues(t, 3, body.read)
+	text := strings.Repeat("x", 2*largeRequest)
+	go out.Write([]byte(text))
+	_, err := io.ReadFull(body, make([]byte, len(text)))
+	require.ErrorIs(t, err, errStreamMessage)
+	require.Zero(t, s.intake.large.used)
+	done()
+	require.Zero(t, s.intake.small.used)
+	out.Close()
+}
+
 // A message of a stream is small, and a unary call has one message.
 func TestMessagesOfAStream(t *testing.T) {
 	f := start(t)
