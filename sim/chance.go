@@ -48,6 +48,7 @@ var sources = map[string]source{
 	"astray state machines": {stream: stream + 48},
 	"holds":                 {stream: stream + 42},
 	"hubs":                  {stream: stream + 43},
+	"promises":              {stream: stream + 49},
 
 	// what happens in a run
 	"losses":           {stream: stream + 15},
@@ -57,6 +58,7 @@ var sources = map[string]source{
 	"pipe clients":     {stream: stream + 33},
 	"early writes":     {stream: stream + 34, salt: 0x51ab7c3d},
 	"straggling":       {stream: stream + 41},
+	"promising":        {stream: stream + 50},
 	"withdrawn writes": {stream: stream + 47, salt: 0x2f1e7a91},
 	"astray lives":     {stream: stream + 48, salt: 0x7d01c2b5},
 	"pace":             {stream: stream + 36},

@@ -31,8 +31,9 @@
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
 //     members hold), straggle.go (members that change while somebody is behind), astray.go (state
 //     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
-//     hotcopy.go (disks), hold.go, hubs.go (links that stand still, or are between some members
-//     only), reshape.go, depart.go (instances and members that come and go).
+//     hotcopy.go (disks), hold.go, promise.go, hubs.go (links that stand still, at random or when
+//     members are about to vote, or are between some members only), reshape.go, depart.go (instances
+//     and members that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
 //     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
 //   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to

@@ -33,6 +33,7 @@ type Events struct {
 	Elections    int `json:"elections"`
 	CutShort     int `json:"leaders_cut_short"`
 	Straggled    int `json:"changes_of_members_while_somebody_is_behind,omitempty"`
+	Promised     int `json:"members_about_to_vote_that_hear_of_the_leader_again,omitempty"`
 	Lost         int `json:"messages_lost"`
 	Damaged      int `json:"messages_damaged"`
 	Snapshots    int `json:"snapshots"`
@@ -106,7 +107,7 @@ type Events struct {
 func (e *Events) fields() []eventField {
 	return []eventField{
 		{"entries that could not be sent", &e.Unreadable}, {"writes answered early", &e.Accepted}, {"bodies by lanes", &e.LaneBodies},
-		{"reads with a token", &e.TokenReads}, {"writes after those of tokens", &e.Follows}, {"tokens that did not come", &e.Expired}, {"barrier reads", &e.Barriers}, {"changes of members while somebody is behind", &e.Straggled},
+		{"reads with a token", &e.TokenReads}, {"writes after those of tokens", &e.Follows}, {"tokens that did not come", &e.Expired}, {"barrier reads", &e.Barriers}, {"changes of members while somebody is behind", &e.Straggled}, {"members about to vote that hear of the leader again", &e.Promised},
 		{"turns over several inputs", &e.Gathers}, {"groups of reads", &e.Groups}, {"messages aside", &e.Aside},
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
@@ -135,7 +136,7 @@ func (e *Events) fields() []eventField {
 // how many of the first ones chance brings about too seldom, where scenarios play those
 // (TestLeaderCannotRead), or that other protocols have (TestWritesAreAnsweredEarly, TestBodiesTakeLanes).
 const (
-	stagedFields = 8
+	stagedFields = 9
 	codedFields  = 8
 	wovenFields  = 5
 )

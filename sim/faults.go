@@ -47,13 +47,14 @@ const (
 	faultStraggle                   // members change while somebody does not know of all bodies
 	faultHold                       // links of a leader stand still, and lose nothing
 	faultHubs                       // only some members have links with all others
+	faultPromise                    // members are about to vote when they hear of the leader again
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold", "hubs",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold", "hubs", "promise",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -206,6 +207,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.holdLinks(victim)
 	case faultHubs:
 		w.cutToHubs()
+	case faultPromise:
+		w.promise()
 	}
 }
 

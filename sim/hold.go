@@ -67,7 +67,7 @@ func (w *World) holdLinks(victim *Member) {
 	if m == nil {
 		m = victim
 	}
-	if w.held != nil || len(w.members) < 2 {
+	if w.held != nil || w.promising != nil || len(w.members) < 2 {
 		return
 	}
 	h, e := &standstill{m: m}, w.set.Election

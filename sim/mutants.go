@@ -97,6 +97,7 @@ var places = map[string]struct {
 	string(member.MutantTrimByApplied):    {craft, 4},
 	string(member.MutantUnconfirmed):      {niagara, 3},
 	string(raft.MutantLeaseIgnoresDrift):  {defaultProtocol, 5},
+	string(raft.MutantPromiseOfTerm):      {defaultProtocol, 5},
 	string(member.MutantForgetSections):   {slots, 3},
 	string(member.MutantGroupAsOne):       {slots, 3},
 	string(member.MutantTokensUnchecked):  {slots, 3},

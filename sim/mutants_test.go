@@ -39,7 +39,7 @@ var staged = map[string]struct {
 // test begins there. After a change of the simulator they are seeds like any others.
 var hints = map[string]uint64{
 	"commit-old-term": 28, "no-prev-check": 27, "single-quorum-joint": 105,
-	"lease-ignores-drift": 102, "snapshot-ignores-commit": 32, "take-malformed": 6,
+	"lease-ignores-drift": 102, "promise-of-term": 18, "snapshot-ignores-commit": 32, "take-malformed": 6,
 	"code-free-downgrade": 37, "code-f-answers": 64, "code-old-term-answers": 86,
 	"forget-acknowledged": 19, "code-no-restripe": 106, "code-wait-for-all": 114,
 	"heed-late-answers": 72, "forward-at-once": 29, "stalled-disk-leads": 305,

@@ -50,7 +50,7 @@ func (c *witness) judgeReads(out *protocol.Effects) error {
 // something in a later term. It asks once in a term.
 func (w *World) askReplaced(s *memberInstance) {
 	c := s.judges
-	if w.calm || w.set.Faults[faultHold] == 0 || c.readIn >= s.witness.status.Term {
+	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.readIn >= s.witness.status.Term {
 		return
 	}
 	c.readIn = s.witness.status.Term

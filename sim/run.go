@@ -199,6 +199,7 @@ func (w *World) calmDown() []*Member {
 	w.heal()
 	w.widen()
 	w.goOn(w.held)
+	w.endPromise()
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)

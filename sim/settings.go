@@ -169,6 +169,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawKeyed(instances)
 	s.drawHolds(chanceOf(seed, "holds"))
 	s.drawHubs(chanceOf(seed, "hubs"))
+	s.drawPromises(chanceOf(seed, "promises"))
 	s.drawUnequal(s.unequal(0))
 	s.drawEpochs(chanceOf(seed, "epochs"))
 	s.drawStraggle(chanceOf(seed, "stragglers"))

@@ -256,6 +256,7 @@ func (c *witness) changed() {
 	c.status = c.Core.Status()
 	w := c.m.w
 	c.stands()
+	w.promiseStands(c)
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		c.s.judges.won = c.status.Term
 		w.events.Elections++

@@ -76,7 +76,10 @@ type World struct {
 	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
 	straggling *straggling
 	stragglers chance
-	held       *standstill // of links of a member; nil: all links move
+	// promising is a story in which members are about to vote when they hear of the leader again; nil: none is told.
+	promising *promising
+	promises  chance
+	held      *standstill // of links of a member; nil: all links move
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
 
@@ -112,6 +115,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	w := &World{set: set, rng: rng, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
 		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
 		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
+		promises:   chanceOf(set.Seed, "promising"),
 		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {

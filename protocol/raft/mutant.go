@@ -47,6 +47,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
 	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
 	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, whatever clocks do"},
+	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to the leader of the term before"},
 	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},
 	{Name: MutantSnapshotIgnoresCommit, Does: "a member installs snapshots that are behind what it committed"},
 	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all members can apply it"},
@@ -67,11 +68,6 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not"},
 }
 
-// scripted are mutants that need a certain order of events, which chance hardly finds. Scripts play it.
-var scripted = [...]protocol.MutantInfo{
-	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to the leader of the term before"},
-}
-
 func knownMutant(m protocol.Mutant) bool {
 	for i := range Mutants {
 		if Mutants[i].Name == m {
@@ -80,11 +76,6 @@ func knownMutant(m protocol.Mutant) bool {
 	}
 	for i := range LaneMutants {
 		if LaneMutants[i].Name == m {
-			return true
-		}
-	}
-	for i := range scripted {
-		if scripted[i].Name == m {
 			return true
 		}
 	}

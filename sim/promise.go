@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// A leader's lease rests on what members promised to it. Such a promise is in danger when its member is about to
+// vote: it had not heard of the leader for long, hears of it again, and a candidate's messages arrive just then,
+// in any order. Links that stand still at random hardly ever bring that about. So in some runs they do it in a
+// story, which only delays messages, and hardly anything else goes wrong:
+//
+//   - few members, the near ones, go on hearing of the leader. The others, the far ones, do not, and what
+//     they said before reaches it late, so that it leads on.
+//   - one of the far ones becomes a candidate. Those that are called back, some of the others, do not hear of that
+//     yet. With them and the near ones the leader has a quorum.
+//   - when these ask for votes too, they hear of the leader again, and it of them: it has a lease. After that
+//     they get what the far ones answered, and then what the candidate asked.
+//   - the leader hears of nobody else, until all links go on.
+
+// promising is a story that is under way.
+type promising struct {
+	instance        protocol.InstanceID
+	leader          protocol.MemberID
+	near, far, back []protocol.MemberID
+	// candidate is the first far member that stood in a term of its own; 0: none did.
+	candidate protocol.MemberID
+	// asked are those called back that asked for votes since then.
+	asked []protocol.MemberID
+}
+
+// drawPromises chooses whether a run has such stories. Clients mostly read: what the leader appends meanwhile
+// would be new to those that are called back, and they would vote for nobody who lacks it.
+func (s *Settings) drawPromises(d chance) {
+	if s.Nodes < 5 || !d.yes(0.04) {
+		return
+	}
+	s.holdLeaders(d)
+	s.Faults = [faultKinds]time.Duration{faultPromise: s.Election * time.Duration(4+d.below(3))}
+	s.Meet, s.Aim = meetSettings{}, aimSettings{}
+	s.Drop, s.StreamBreaks = 0, 0
+	s.setDrift(0)
+	s.Clients, s.Operations, s.Reads = 2+d.below(3), 300, 0.8+0.15*d.share()
+	s.Think = 2 * s.Chaos * time.Duration(s.Clients) / time.Duration(s.Operations)
+	s.Load.Bursts, s.Load.Pipes, s.Load.Crowd, s.Load.Chase = 0, 0, 0, 0.2*d.share()
+}
+
+// promise begins a story.
+func (w *World) promise() {
+	in := w.allJudges[w.promises.below(len(w.allJudges))].instance
+	l := w.leaderOf(in)
+	if l == nil || w.held != nil || w.promising != nil {
+		return
+	}
+	config := l.of(in).witness.status.Config
+	voters := config.Voters()
+	others := slices.DeleteFunc(slices.Clone(voters), func(id protocol.MemberID) bool { return id == l.id || !w.member(id).up })
+	q := len(voters)/2 + 1
+	if config.Joint() || !slices.Contains(voters, l.id) || len(others) < q {
+		return
+	}
+	w.promises.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	near := len(others) - q
+	if near > 0 && w.promises.yes(0.2) {
+		near--
+	}
+	p := &promising{instance: in, leader: l.id, near: others[:near], far: others[near:]}
+	w.promising = p
+	w.events.Promised++
+	leader, e, h := []protocol.MemberID{l.id}, w.set.Election, w.set.Heartbeat
+	w.tracef("FAULT only %v hear of %s", p.near, l.id)
+	w.holdBetween(p.far, leader, true)
+	w.during(p, h+w.promises.duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
+	w.during(p, e-h-w.promises.duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
+	w.during(p, 3*e, w.endPromise)
+}
+
+// during plans a part of a story. It is left out if the story is over by then.
+func (w *World) during(p *promising, d time.Duration, do func()) {
+	w.after(d, func() {
+		if w.promising == p {
+			do()
+		}
+	})
+}
+
+// holdBetween stops the links from some members to others, or lets them go on.
+func (w *World) holdBetween(from, to []protocol.MemberID, on bool) {
+	for _, a := range from {
+		for _, b := range to {
+			if a != b {
+				w.holdLink(a, b, on)
+			}
+		}
+	}
+}
+
+// promiseStands goes on with a story when a member stands for election, or asks whether it should.
+func (w *World) promiseStands(c *witness) {
+	p, id := w.promising, c.m.id
+	if p == nil || c.s.instance != p.instance || !slices.Contains(p.far, id) {
+		return
+	}
+	switch role := c.status.Role; {
+	case role == protocol.Candidate && p.candidate == 0:
+		w.callBack(p, id)
+	case role == protocol.PreCandidate && slices.Contains(p.back, id) && !slices.Contains(p.asked, id):
+		if p.asked = append(p.asked, id); len(p.asked) == len(p.back) {
+			w.during(p, w.someTrips(), func() { w.hearAgain(p) })
+		}
+	}
+}
+
+// callBack chooses who hears of the leader again, and not yet of the candidate.
+func (w *World) callBack(p *promising, candidate protocol.MemberID) {
+	p.candidate = candidate
+	others := slices.DeleteFunc(slices.Clone(p.far), func(id protocol.MemberID) bool { return id == candidate })
+	q := (1+len(p.near)+len(p.far))/2 + 1
+	p.back = others[:min(len(others), q-1-len(p.near))]
+	w.tracef("FAULT %v hear nothing of the candidate %s for a while", p.back, candidate)
+	w.holdBetween(p.far, p.back, true)
+	w.holdBetween(p.far, p.near, true)
+	for _, id := range p.far {
+		if !slices.Contains(p.back, id) {
+			w.holdLink(id, p.leader, true)
+		}
+	}
+}
+
+// hearAgain lets the leader have a lease. Then those that are called back hear of the new term, and last of all from
+// its candidate.
+func (w *World) hearAgain(p *promising) {
+	w.tracef("FAULT %v hear of %s again", p.back, p.leader)
+	leader := []protocol.MemberID{p.leader}
+	w.holdBetween(p.back, leader, false)
+	w.holdBetween(leader, p.back, false)
+	w.during(p, w.someTrips(), func() {
+		w.holdBetween(p.back, leader, true)
+		w.holdBetween(leader, p.back, true)
+		for _, id := range p.far {
+			if id != p.candidate {
+				w.holdBetween([]protocol.MemberID{id}, p.back, false)
+			}
+		}
+		w.during(p, w.someTrips(), func() { w.holdBetween([]protocol.MemberID{p.candidate}, p.back, false) })
+		w.during(p, w.promises.duration(w.set.Election/2, w.set.Election), w.endPromise)
+	})
+}
+
+// someTrips draws a time in which a message, or an answer to it too, arrives.
+func (w *World) someTrips() time.Duration {
+	trip := w.set.DelayMax + w.set.SyncMax + 4*w.set.HopMax
+	return w.promises.duration(trip, 3*trip)
+}
+
+// endPromise ends the story: all links go on.
+func (w *World) endPromise() {
+	p := w.promising
+	if p == nil {
+		return
+	}
+	w.tracef("FAULT all hear of %s again", p.leader)
+	w.promising = nil
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a != b && w.link(a.id, b.id).hold.on {
+				w.holdLink(a.id, b.id, false)
+			}
+		}
+	}
+}
