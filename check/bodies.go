@@ -106,7 +106,7 @@ type bodyDisk struct {
 	// they did not help to decide it.
 	restored map[uint64]uint64
 	// lost is the term in which the disk lost what it held at an index. released: the member gave
-	// it up.
+	// it up. A whole copy that becomes a row is lost in the member's term at that time.
 	lost map[uint64]uint64
 	// spoilt are the terms of bodies, by index, that were damaged on purpose when the member gave them
 	// up. A start from an earlier snapshot may find them again.
@@ -123,6 +123,7 @@ type pendingBody struct {
 	held  heldBody
 	// appended: it replaces no entry after it.
 	alone, bare, appended bool
+	in                    uint64 // the member's term, if that is known
 }
 
 // NewBodies returns a judge that knows of no bodies. cut makes rows, as the members do.
@@ -147,31 +148,32 @@ func (b *Bodies) of(member uint64) *bodyDisk {
 // its index on is replaced. Entries without a body count too (K 0).
 func (b *Bodies) Entry(member, seq uint64, e Body) error {
 	delete(b.of(member).restored, e.Index)
-	return b.put(member, seq, e, false)
+	return b.put(member, 0, seq, e, false)
 }
 
 // Body notes that a member replaces, in step seq, what it holds of an entry's body.
 func (b *Bodies) Body(member, seq uint64, e Body) error {
 	delete(b.of(member).restored, e.Index)
-	return b.put(member, seq, e, true)
+	return b.put(member, 0, seq, e, true)
 }
 
-// Restore is Body for what the member's state needs. The member's log may not know of it.
-func (b *Bodies) Restore(member, seq uint64, e Body) error {
+// Restore is Body for what the member's state needs, and for whole copies that become rows. The member's log may
+// not know of it. The member is in a term, whose leader it may have answered before.
+func (b *Bodies) Restore(member, in, seq uint64, e Body) error {
 	d := b.of(member)
 	if h := d.memory[e.Index]; h.term != e.Term || h.form == NoBody {
 		d.restored[e.Index] = e.Term
 	}
-	return b.put(member, seq, e, true)
+	return b.put(member, in, seq, e, true)
 }
 
-func (b *Bodies) put(member, seq uint64, e Body, alone bool) error {
+func (b *Bodies) put(member, in, seq uint64, e Body, alone bool) error {
 	if err := b.same(member, &e); err != nil {
 		return err
 	}
 	d := b.of(member)
 	delete(d.spoilt, e.Index)
-	p := pendingBody{seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0, appended: b.Appends}
+	p := pendingBody{in: in, seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0, appended: b.Appends}
 	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
 		if err := b.mayPrune(member, &e, was.form); err != nil {
 			return err
@@ -302,10 +304,18 @@ func (b *Bodies) Durable(member, seq uint64) {
 	n := 0
 	for n < len(d.pending) && d.pending[n].seq <= seq {
 		p := &d.pending[n]
+		was, lost := d.disk[p.index], d.lost[p.index]
 		for _, i := range d.write(d.disk, p, b.isLive) {
 			if d.lost[i] = p.held.term; b.live[i] != nil {
 				b.touched[i] = true
 			}
+		}
+		switch {
+		case !p.alone || was.term != p.held.term: // what was there was of another entry
+		case p.held.form.covers(was.form):
+			d.lost[p.index] = lost
+		default:
+			d.lost[p.index] = max(lost, p.in)
 		}
 		d.ever[p.index][p.held] = true
 		n++
@@ -413,7 +423,8 @@ func (d *bodyDisk) replaces(index uint64, h heldBody) bool {
 
 // SayHolds notes that a member tells the leader of term in what its disk holds of (index, term)
 // (C7). If the message leaves late, that leader or a later one may have replaced the entry
-// meanwhile.
+// meanwhile. Or the member heard, from that leader or a later one, that the entry is decided, and its whole copy
+// became a row. What it says in a later term it says of the row.
 func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
 	d := b.of(member)
 	h := b.on(member, index, term)

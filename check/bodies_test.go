@@ -248,11 +248,30 @@ func TestBodiesSaid(t *testing.T) {
 	require.NoError(t, b.SayHolds(2, 1, 1, 1, RowForm(1)), "may have been said before the disk had more")
 
 	b.seq = 101
-	require.NoError(t, b.Restore(6, 101, held(1, 1, 2, RowForm(5))))
+	require.NoError(t, b.Restore(6, 1, 101, held(1, 1, 2, RowForm(5))))
 	b.Durable(6, 101)
 	require.NoError(t, b.AnswerHolds(6, 1, 1, 1, NoBody), "its log does not know of it")
 	b.store(6, held(1, 1, 2, RowForm(5)))
 	require.ErrorContains(t, b.AnswerHolds(6, 1, 1, 1, NoBody), "C2")
+}
+
+// TestBodiesSaidBeforeATrim: a message waits for the disk, and the disk writes a row in place of the whole copy that
+// the message names. What is said in a later term than that of the trim was not said before it.
+func TestBodiesSaidBeforeATrim(t *testing.T) {
+	b := newBench(t)
+	b.spread(1, 2, 2, 1, 2, 3, 4, 5)
+	require.NoError(t, b.Decide(1, 1, five))
+	require.NoError(t, b.Restore(1, 3, 50, held(1, 1, 2, RowForm(0))))
+	b.Durable(1, 50)
+	require.Equal(t, RowForm(0), b.Holds(1, 1))
+	for range 2 {
+		require.NoError(t, b.SayHolds(1, 3, 1, 1, WholeBody))
+		require.NoError(t, b.AnswerHolds(1, 2, 1, 1, WholeBody))
+		require.ErrorContains(t, b.SayHolds(1, 4, 1, 1, WholeBody), "C7")
+		require.ErrorContains(t, b.SayHolds(1, 3, 1, 1, RowForm(4)), "C7", "it never held that")
+		require.NoError(t, b.Restore(1, 5, 51, held(1, 1, 2, RowForm(0))), "the row is repaired")
+		b.Durable(1, 51)
+	}
 }
 
 func TestBodiesPrune(t *testing.T) {

@@ -76,7 +76,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	nth := m.writer.count + 1
 	for _, r := range records {
 		ref := member.RefOf(r.Body)
-		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), nth, judged(r.Body)))
+		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
 		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):
@@ -97,6 +97,14 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 		}
 		done()
 	})
+}
+
+// term is the member's term in an instance, 0 in one that is retired.
+func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
+	if s := w.m.among(w.m.inForce, instance); s != nil {
+		return uint64(s.inst.Core().Status().Term)
+	}
+	return 0
 }
 
 // Made implements member.BodyWorld.

@@ -484,6 +484,52 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	s.passes()
 }
 
+// TestAnswersThatATrimOvertakes: member 1 holds an entry whole, and its disk stands still. It hears of a new leader, which
+// commits the entry, and trims its copy once its log is cut. Its answers to that leader waited for the disk, which writes
+// the row together with what they wait for. So they leave late and name the whole copy, of an entry that is
+// committed.
+func TestAnswersThatATrimOvertakes(t *testing.T) {
+	s := newStage(t, 5, "", func(set *Settings) {
+		coded(2)(set)
+		set.SnapshotBytes, set.Bodies.Scrub = 1, time.Hour
+	})
+	s.settled()
+	op, i := s.spread(2, 3)
+	old := s.member(1)
+	old.stalled = s.now + time.Hour
+	s.pass = func(m *protocol.Message) bool { return m.From != 1 }
+	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
+	s.pass = nil
+	s.until("1 commits it", func() bool { return op.effective && s.commit(1) >= i })
+	s.wait(1)
+	newest, _, err := old.snaps.Newest()
+	require.NoError(t, err)
+	at := newest.Meta.Cursor.Point(firstInstance).Index
+	require.GreaterOrEqual(t, at, i)
+	old.do(func() {
+		old.memberInstance.hosted.SnapshotWritten(at, at, 0, 0, func(protocol.MemberID) protocol.Index { return 0 })
+	})
+	s.until("1 cuts its log", func() bool { return old.inst.Core().Status().First > i })
+	old.whenAwake(old.readAll)
+	s.until("1 trims its copy", func() bool { return s.events.Trimmed > 0 })
+	require.Equal(t, check.WholeBody, s.form(1, i))
+	late := 0
+	s.pass = func(m *protocol.Message) bool {
+		for _, h := range m.Holdings {
+			if m.From == 1 && m.Type != protocol.MsgFetchResp && h.Index == i && h.Form == protocol.FormWhole {
+				late++
+			}
+		}
+		return true
+	}
+	old.stalled = 0
+	s.until("it is written", func() bool { return s.form(1, i) == check.RowForm(0) })
+	s.wait(1)
+	require.Positive(t, late)
+	s.readable(1, 2, 3, 4, 5)
+	s.passes()
+}
+
 // TestManyK: k changes from entry to entry as members come and go. All entries stay readable.
 func TestManyK(t *testing.T) {
 	s := craftStage(t, 5, 3)

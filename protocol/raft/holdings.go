@@ -7,9 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members tell each other in which forms they hold bodies. An answer says what the disk holds when
-// the answer leaves. A form only gets better while the entry is in the log (docs/craft.md, D2), so
-// late and repeated answers do no harm.
+// Members tell each other in which forms they hold bodies. An answer says what the disk held when the answer was made,
+// or will hold when it is released. A form only gets better while the entry is in the log (docs/craft.md, D2), so late and
+// repeated answers do no harm. A whole copy becomes a row only once its entry is committed and cut from the log. Answers
+// that were made before that may leave after it, and do no harm either (docs/craft.md, C7).
 
 // held is in what form a peer's disk holds the body of an entry.
 type held struct {
