@@ -33,6 +33,9 @@ func Salvage(dir string, others []string, sm DurableStateMachine) (*Salvaged, er
 	}, sm)
 }
 
-// LastEntry is the last entry that a member's log has, of its first instance, by term and index. Of members of which one is to be salvaged
-// the one with the highest term, and of these the highest index, knows most. It only reads.
-func LastEntry(dir string) (Term, Index, error) { return replica.LastEntry(vfs.Default, dir) }
+// FurthestFirst orders directories of members that do not run and of which one is to be salvaged: the one whose
+// logs go furthest comes first. With several instances another one may go further in one of them: more are such
+// directories, and what only they have is not in what is salvaged. It only reads.
+func FurthestFirst(dirs []string) (ordered, more []string, err error) {
+	return replica.FurthestFirst(vfs.Default, dirs)
+}

@@ -6,6 +6,7 @@
 //   - open.go: the steps of a start, in their order, and what they find.
 //   - identity.go: to whom the directory belongs, and the lives of that member.
 //   - logkind.go: which kind of log it holds, also where it does not tell.
+//   - furthest.go: whose logs go furthest, of members that do not run.
 //   - birth.go: with which state the cluster began.
 //   - registerfile.go: whom the member has met (member.Register).
 //   - snapshots.go: the snapshot files; each is complete or does not count.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
-	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -120,20 +119,4 @@ func guessFromLog(fs vfs.FS, dir string, g member.KindGuess) (written bool, err 
 		return written, nil
 	}
 	return written, err
-}
-
-// LastEntry is the last entry of the first instance's log; zero: it has none. It only reads.
-func LastEntry(fs vfs.FS, dir string) (term protocol.Term, index protocol.Index, err error) {
-	err = wal.Records(fs, filepath.Join(dir, logDir), func(r wal.RecordInfo) error {
-		if r.Kind != wal.KindEntry && r.Kind != wal.KindBase || r.Instance != uint32(protocol.FirstInstance) {
-			return nil
-		}
-		if rec, ok := member.ReadRecord(r.Kind, r.Index, r.Data); ok && rec.Base != nil && rec.Base.Index > index {
-			term, index = rec.Base.Term, rec.Base.Index
-		} else if ok && rec.Kind == protocol.RecordEntry {
-			term, index = rec.Entry.Term, rec.Entry.Index
-		}
-		return nil
-	})
-	return term, index, err
 }

@@ -212,7 +212,7 @@ func (s *Salvaged) Close() error {
 	return errors.Join(append(errs, s.dir.Close())...)
 }
 
-// LastEntry is the last entry of the first instance's log in a directory. It only reads.
-func LastEntry(fs vfs.FS, dir string) (protocol.Term, protocol.Index, error) {
-	return datadir.LastEntry(fs, dir)
+// FurthestFirst is [datadir.FurthestFirst].
+func FurthestFirst(fs vfs.FS, dirs []string) (ordered, more []string, err error) {
+	return datadir.FurthestFirst(fs, dirs)
 }

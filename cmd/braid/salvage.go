@@ -25,7 +25,7 @@ func newSalvageCommand() *cobra.Command {
 		Short: "Save what is left of a cluster that has lost a majority for good",
 		Long: `salvage writes a snapshot of everything that the members which are left have, for a new cluster
 to begin from. They must not run. Of several data directories the one whose log goes furthest
-gives the state; from all of them come the fragments of large values.
+(with several instances, in most of them) gives the state; from all of them come the fragments of large values.
 
 What one member has acknowledged is in its log, although it may not have heard that it was
 decided. salvage takes all of that for decided. Lost is what only the missing members had: the
@@ -54,7 +54,7 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	if _, err := os.Stat(file); err == nil {
 		return fmt.Errorf("%s exists", file)
 	}
-	dirs, err = furthestFirst(dirs)
+	dirs, more, err := furthestFirst(dirs)
 	if err != nil {
 		return err
 	}
@@ -80,31 +80,34 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.Default, filepath.Dir(file))); err != nil {
 		return err
 	}
-	return tellSalvaged(out, dirs[0], file, &report)
+	return tellSalvaged(out, dirs[0], more, file, &report)
 }
 
-// furthestFirst puts the data directory first whose log goes furthest.
-func furthestFirst(dirs []string) ([]string, error) {
-	best, bestTerm, bestIndex := 0, braid.Term(0), braid.Index(0)
+// furthestFirst puts the data directory first whose logs go furthest. more are those that go further in an instance.
+func furthestFirst(dirs []string) (ordered, more []string, err error) {
+	logs := make([]string, len(dirs))
 	for i, dir := range dirs {
-		if _, err := os.Stat(filepath.Join(dir, logDir, "member.json")); err != nil {
-			return nil, fmt.Errorf("%s holds no member of braid: %w", dir, err)
-		}
-		term, index, err := braid.LastEntry(filepath.Join(dir, logDir))
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 || term > bestTerm || term == bestTerm && index > bestIndex {
-			best, bestTerm, bestIndex = i, term, index
+		logs[i] = filepath.Join(dir, logDir)
+		if _, err := os.Stat(filepath.Join(logs[i], "member.json")); err != nil {
+			return nil, nil, fmt.Errorf("%s holds no member of braid: %w", dir, err)
 		}
 	}
-	ordered := []string{dirs[best]}
-	return append(append(ordered, dirs[:best]...), dirs[best+1:]...), nil
+	ordered, more, err = braid.FurthestFirst(logs)
+	for _, all := range [][]string{ordered, more} {
+		for i := range all {
+			all[i] = filepath.Dir(all[i])
+		}
+	}
+	return ordered, more, err
 }
 
 // tellSalvaged says what there is and what is lost.
-func tellSalvaged(out io.Writer, dir, file string, r *server.SalvageReport) error {
+func tellSalvaged(out io.Writer, dir string, more []string, file string, r *server.SalvageReport) error {
 	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file, r.Revision, dir, r.Behind)
+	for _, other := range more {
+		_, told := fmt.Fprintf(out, "%s has entries of an instance that are missing there\n", other)
+		err = errors.Join(err, told)
+	}
 	if len(r.Lost) > 0 {
 		_, more := fmt.Fprintf(out, "%d large values are lost, too little of them is left:\n", len(r.Lost))
 		err = errors.Join(err, more)

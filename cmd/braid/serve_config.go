@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/server"
@@ -147,8 +148,9 @@ func refuseForeign(dir string) error {
 		}
 	}
 	for _, e := range entries {
-		// A first start that was interrupted leaves directories of these names.
-		if e.Name() != logDir && e.Name() != storeDir && !slices.Contains(unowned, e.Name()) {
+		// What a first start that was interrupted leaves, and a launcher that did not get so far.
+		own := e.Name() == logDir || e.Name() == storeDir || slices.Contains(launch.LockFiles, e.Name())
+		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another --data-dir", dir, e.Name())
 		}
 	}

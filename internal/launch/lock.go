@@ -18,6 +18,9 @@ const (
 	ownerName = "owner"
 )
 
+// LockFiles are what a launcher leaves in a directory in which it began no cluster.
+var LockFiles = []string{lockName, ownerName}
+
 // InUseError is a data directory that another launcher uses. Nothing was done.
 type InUseError struct{ Dir, Owner string }
 
