@@ -82,7 +82,7 @@ func TestEverythingHappens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 3, Last: 700},
-		{Protocol: craft, Nodes: 5, Last: 450},
+		{Protocol: craft, Nodes: 5, Last: 550},
 		{Protocol: niagara, Nodes: 3, Last: 100},
 	} {
 		c.First = 1
