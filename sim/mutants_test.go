@@ -58,10 +58,10 @@ var hints = map[string]uint64{
 	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 1484, "epaxos-meet-alone": 2,
 	"lane-drop-early": 27, "lane-ack-early": 425, "lane-same-name": 125, "lane-accept-unsynced": 494, "lane-old-generation": 261,
 	"lane-fence-uncovered": 129, "lane-rows-majority": 158, "lane-cut-unseen": 269,
-	"state-unchecked": 56, "operation-unconfirmed": 71, "weave-session-of-instance": 458, "weave-depart-any": 106, "keep-nothing": 53,
+	"state-unchecked": 56, "operation-unconfirmed": 71, "weave-session-of-instance": 139, "weave-depart-any": 106, "keep-nothing": 53,
 	"identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
 	"wpaxos-promise-leaves-out-decided": 48, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
-	"no-guests": 444, "any-state": 99, "epaxos-say-unused": 97,
+	"no-guests": 611, "any-state": 99, "epaxos-say-unused": 97,
 	"wpaxos-any-found": 27, "wpaxos-elect-too-few": 7,
 }
 
