@@ -55,7 +55,7 @@ var hints = map[string]uint64{
 	"iss-learn-older-ballot": 83, "iss-closed-epoch-forgotten-early": 84, "iss-settle-at-once": 100,
 	"iss-votes-of-any-ballot": 59,
 	"epaxos-one-ballot":       2226, "epaxos-unchecked": 210, "epaxos-any-proposer": 98, "epaxos-answer-early": 61, "epaxos-tell-early": 412,
-	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 1484, "epaxos-meet-alone": 2,
+	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 5778, "epaxos-meet-alone": 2,
 	"lane-drop-early": 27, "lane-ack-early": 425, "lane-same-name": 125, "lane-accept-unsynced": 494, "lane-old-generation": 261,
 	"lane-fence-uncovered": 129, "lane-rows-majority": 158, "lane-cut-unseen": 269,
 	"state-unchecked": 56, "operation-unconfirmed": 71, "weave-session-of-instance": 139, "weave-depart-any": 106, "keep-nothing": 53,
