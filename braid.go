@@ -430,8 +430,8 @@ func (n *Node) CheckState() { n.r.CheckState() }
 // less the member goes on as long as it can, and then waits for space.
 func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 
-// Changes returns a channel of the caller's own, which holds a token after leader, term or membership
-// changed. It is closed when ctx ends or the member has stopped.
+// Changes returns a channel of the caller's own, which holds a token at first and after leader, term or
+// membership changed. It is closed when ctx ends or the member has stopped.
 func (n *Node) Changes(ctx context.Context) <-chan struct{} { return n.r.Changes(ctx) }
 
 // Done returns a channel that is closed when the member has stopped completely, after Close or

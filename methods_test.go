@@ -156,6 +156,21 @@ func TestMethodsAfterClose(t *testing.T) {
 	require.False(t, more)
 }
 
+// TestChangesBeginWithAToken: what changed before a caller asked for the channel is not missed.
+func TestChangesBeginWithAToken(t *testing.T) {
+	t.Parallel()
+	n := sole(t, []braid.Member{{ID: 1}})
+	require.NoError(t, n.ReadBarrier(t.Context())) // it leads: nothing changes any more
+	for range 2 {
+		select {
+		case _, more := <-n.Changes(t.Context()):
+			require.True(t, more)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "no token")
+		}
+	}
+}
+
 // TestWhatIsRefusedSaysWhy asks for what makes no sense. Each refusal has its own reason, and nothing changes.
 func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func (w *watchers) leave(c chan struct{}) {
 	}
 }
 
-// Changes returns a channel of the caller's own. It holds a token after the leader, term or membership changed, and is
+// Changes returns a channel of the caller's own. It holds a token at first and after the leader, term or membership changed, and is
 // closed when ctx ends or the member has stopped.
 func (r *Replica) Changes(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
@@ -51,6 +51,7 @@ func (r *Replica) Changes(ctx context.Context) <-chan struct{} {
 	w.mu.Lock()
 	ended := w.ended
 	if !ended {
+		c <- struct{}{} // what the caller saw before it asked may be old
 		w.all = append(w.all, c)
 	}
 	w.mu.Unlock()
