@@ -72,23 +72,13 @@ func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orde
 		if err != nil {
 			return nil, err
 		}
-		orders = []order.Kind{orderOf(&f.Header.Cursor)}
+		orders = []order.Kind{f.Header.Cursor.Kind()}
 		showSnapshot(&f.Header.Meta, g)
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
 	}
 	return orders, err
-}
-
-func orderOf(c *order.Cursor) order.Kind {
-	switch {
-	case c.Keyed:
-		return order.KindKeyed
-	case c.Woven():
-		return order.KindNiagara
-	}
-	return order.KindSingle
 }
 
 func showSnapshot(m *member.Meta, g member.KindGuess) {

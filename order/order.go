@@ -121,6 +121,17 @@ func BeginKeyed(groups int) Cursor {
 // Several reports whether there may be several instances.
 func (c *Cursor) Several() bool { return c.Keyed || c.Woven() }
 
+// Kind is how the global log is made.
+func (c *Cursor) Kind() Kind {
+	switch {
+	case c.Keyed:
+		return KindKeyed
+	case c.Woven():
+		return KindNiagara
+	}
+	return KindSingle
+}
+
 // Woven reports whether the global log is woven from instances, even from one.
 func (c *Cursor) Woven() bool { return c.Next != Slot{} }
 

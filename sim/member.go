@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -73,6 +74,7 @@ type Member struct {
 	frozen bool
 
 	*running // of the present life, or the last one
+	started  bool
 }
 
 // running is what a crash loses.
@@ -482,8 +484,17 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 		first.Members = nil
 	}
 	core := m.w.set.protocol.Core
+	begin := m.w.set.begin()
+	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
+	if m.id%2 == 1 && !m.started && core.Begins == 0 {
+		// An earlier version does not note it, and later lives find it out. Where that rests on an entry of the first
+		// leader, a crash just before it leaves a log that another core may have written.
+		kind = member.LogKind{}
+	}
+	m.started = true
 	return datadir.Config{
-		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: m.w.set.begin(), Members: first.Members, Machine: sm,
+		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
+		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Machine: sm,
 		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }

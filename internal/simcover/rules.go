@@ -26,6 +26,7 @@ var apart = map[string]string{
 	"protocol/raft/check.go":  "invariants: in a program without faults nothing is found",
 	"protocol/raft/config.go": "which settings are refused before there is a member",
 	"wal/inspect.go":          "a tool for operators; no running member calls it",
+	"datadir/furthest.go":     "the same, of members that do not run",
 	"wal/bodyinspect.go":      "a tool for operators; no running member calls it",
 	"wal/gather_linux.go":     "one system call for many buffers; the simulated disk has no system calls",
 	"wal/gather_other.go":     "the same for other systems",
