@@ -17,7 +17,7 @@ var rooms = []room{
 	{"protocol/wpaxos", 90},
 	{"protocol/quorum", 90},
 	{"wal", 89},
-	{"datadir", 84},
+	{"datadir", 80},
 }
 
 // apart are files that do not count, with the reason.
