@@ -10,9 +10,8 @@ import (
 // what lives.
 const maxGarbage = 256 << 20
 
-// boundGarbage lets the heap grow by percent between garbage collections, but by no more than maxGarbage
-// bytes where much lives: a large heap that grows fivefold takes memory, and collecting it seldom gains little.
-// It is adjusted after each collection.
+// boundGarbage sets the garbage collection percentage, and lowers it after each collection as far as the heap
+// would otherwise grow by more than maxGarbage bytes. It never goes below 100, unless percent is.
 func boundGarbage(percent int) {
 	debug.SetGCPercent(percent)
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -32,8 +31,8 @@ func boundGarbage(percent int) {
 // collection is an object that nothing refers to: that it is freed shows that garbage was collected.
 type collection struct{ _ [16]byte }
 
-// growth is by how many percent a heap may grow of which so many bytes live. Steps are coarse, because a new
-// value stops the world for a moment.
+// growth returns the garbage collection percentage for a heap with this many live bytes. Steps are coarse,
+// because setting a new value stops the world for a moment.
 func growth(percent int, live uint64) int {
 	const step = 25
 	bound := maxGarbage * 100 / int(max(live, 1)) / step * step

@@ -18,7 +18,7 @@ func TestGrowth(t *testing.T) {
 	require.Equal(t, 50, growth(50, 4<<30), "but for whom wants less")
 }
 
-// A heap of which much lives grows by less, and one that shrinks by more again.
+// The percentage falls when the live heap is large, and rises again when it shrinks.
 func TestGarbageIsBounded(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	boundGarbage(400)
