@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -53,14 +54,15 @@ func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 				require.Error(c.t, err)
 				require.NotErrorIs(c.t, err, member.ErrResultUnknown)
 				why := &member.StateAheadError{}
-				require.ErrorAs(c.t, c.fails(2), &why)
+				// If all are ahead, the first that stop may be a majority. The log of the third does not go on then.
+				c.until("a member stops", func() bool { return slices.ContainsFunc(ahead, c.stopped) })
+				stopped := ahead[slices.IndexFunc(ahead, c.stopped)]
+				require.ErrorAs(c.t, c.running[stopped].Err(), &why)
 				require.EqualValues(c.t, 71, why.State)
 				synctest.Wait()
 				for _, id := range ahead {
-					if id != 2 && c.running[id] != nil {
-						_ = c.running[id].Close()
-						c.ended(id)
-					}
+					_ = c.running[id].Close()
+					c.ended(id)
 				}
 			})
 		})

@@ -312,18 +312,21 @@ func (c *cluster) close(id protocol.MemberID) {
 	c.ended(id)
 }
 
+// stopped reports whether a member that ran has stopped by itself.
+func (c *cluster) stopped(id protocol.MemberID) bool {
+	select {
+	case <-c.running[id].Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // fails waits until a member has stopped by itself, and returns why.
 func (c *cluster) fails(id protocol.MemberID) error {
 	c.t.Helper()
 	r := c.running[id]
-	c.until("the member stops", func() bool {
-		select {
-		case <-r.Done():
-			return true
-		default:
-			return false
-		}
-	})
+	c.until("the member stops", func() bool { return c.stopped(id) })
 	c.ended(id)
 	require.Error(c.t, r.Err())
 	require.Equal(c.t, r.Err(), r.Close(), "Close says the same")

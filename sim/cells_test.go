@@ -79,7 +79,7 @@ func celling(w *World, counts *cellCounts) {
 		counts.found += uint64(len(rec.Cells))
 		return &celled{Core: c, counts: counts, every: s.Heartbeat / 7}, err
 	}
-	w.set.protocol = &p
+	w.set.protocol, w.set.Noted = &p, true
 	for _, m := range w.members {
 		m.own.protocol = &p
 	}

@@ -486,7 +486,7 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	core := m.w.set.protocol.Core
 	begin := m.w.set.begin()
 	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
-	if m.id%2 == 1 && !m.started && core.Begins == 0 {
+	if m.id%2 == 1 && !m.started && core.Begins == 0 && !m.w.set.Noted {
 		// An earlier version does not note it, and later lives find it out. Where that rests on an entry of the first
 		// leader, a crash just before it leaves a log that another core may have written.
 		kind = member.LogKind{}

@@ -86,6 +86,9 @@ type Settings struct {
 	InboxBytes, LargeMessage int
 	// Astray is how often a member is started with a state machine that is not of its log.
 	Astray float64
+	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
+	// cannot be found out later.
+	Noted bool
 	// Unequal: members may have settings of their own.
 	Unequal bool
 	// Resize: as a change of the membership, the operator only makes the cluster smaller and
