@@ -104,11 +104,13 @@ var (
 	ErrTooLarge       = member.ErrTooLarge
 	ErrStopped        = member.ErrStopped
 	ErrReadTimeout    = member.ErrReadTimeout
+	ErrWithinApply    = member.ErrWithinApply
 )
 
 // Node is a member of a running cluster. Its methods are safe for concurrent use. A method with a
 // context that ended before the call does nothing: the error wraps the context's, and [ErrNotSent], or
-// [ErrReadTimeout] of a read.
+// [ErrReadTimeout] of a read. The state machine must not call methods that wait for what it has not applied: they
+// return [ErrWithinApply], a proposal or a read some hundred milliseconds later.
 type Node struct {
 	r   *replica.Replica
 	opt Options
@@ -447,7 +449,8 @@ func (n *Node) Err() error { return n.r.Err() }
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
 // Close hands leadership over, which takes an election timeout at most. Then it stops the member
-// and waits until its files and links are closed. What was acknowledged is durable already.
+// and waits until its files and links are closed. What was acknowledged is durable already. If the state machine
+// calls it, nothing happens, and the error is [ErrWithinApply].
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
 	defer cancel()

@@ -29,6 +29,10 @@ var (
 	// ErrStopped: the member is stopped or stopping. Commands that were not answered yet may have
 	// been committed; ask another member.
 	ErrStopped = errors.New("braid: member stopped")
+	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself.
+	// Nothing happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds; let
+	// another goroutine call, for which the state machine does not wait, or call ProposeAsync.
+	ErrWithinApply = errors.New("braid: called by the state machine, which would wait for itself")
 	// ErrReadTimeout: leadership could not be confirmed in time. Retry is safe.
 	ErrReadTimeout = errors.New("braid: read not confirmed in time")
 )

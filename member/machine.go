@@ -27,7 +27,9 @@ type StateMachine interface {
 	// state and the commands. It must not fail because of a command: such an error is a result. A
 	// state machine that cannot go on (its disk failed) returns an error, which stops the member.
 	// A panic ends the process. It must not wait for the log: a Propose, a read or a membership change
-	// waits for what Apply has not applied yet, and so for ever. ProposeAsync may be called.
+	// waits for what Apply has not applied yet. Such calls end with [ErrWithinApply], if they come from the
+	// goroutine that calls Apply; from another one for which Apply waits they end with their context only.
+	// ProposeAsync may be called.
 	Apply(commands []Command) error
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
 	// written later, while Apply goes on.

@@ -23,6 +23,7 @@ type applyLoop struct {
 	reading [2]atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
 	amu     sync.Mutex
 	known   *member.Applied
+	within  within
 	opened  time.Duration // when the last snapshot was opened to be read
 	// looks: somebody waits for tokens, and Apply is going to look.
 	looks atomic.Bool
@@ -30,6 +31,7 @@ type applyLoop struct {
 
 func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {
 	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: member.NewApplied(a)}
+	l.within.init()
 	l.queue.Limit = member.ApplyQueueBytes
 	begin := a.Meta()
 	l.queue.Plans = member.NewPlanner(&begin)
@@ -103,6 +105,7 @@ func poke(c chan struct{}) {
 
 func (l *applyLoop) run() {
 	defer l.r.done.Done()
+	l.within.goroutine.Store(goroutine())
 	var items []member.ApplyItem
 	for {
 		select {
@@ -113,7 +116,10 @@ func (l *applyLoop) run() {
 		}
 		items = l.take(items)
 		for i := range items {
-			if err := l.machine.Do(&items[i]); err != nil && !l.overtaken(err) {
+			l.within.calls.Add(1)
+			err := l.machine.Do(&items[i])
+			l.within.calls.Add(1)
+			if err != nil && !l.overtaken(err) {
 				l.r.fail(err)
 				drop(items[i+1:])
 				l.drain()

@@ -63,6 +63,9 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 	if r.ctx.Err() != nil {
 		return r.stopped()
 	}
+	if err := r.fromApply(); err != nil {
+		return err
+	}
 	var q *member.Request
 	r.look(func(v *member.MemberView) { q = member.NewRequest(r.operations.Config, op, v) })
 	defer r.look(func(v *member.MemberView) { q.End(v) })
@@ -144,8 +147,12 @@ func (r *Replica) tell(inputs []member.InstanceInput) {
 
 // HandOver hands over to other members all instances that this member leads, at the same time, so that
 // nobody notices its stop. Meanwhile the member goes on serving. HandOver returns when this member
-// leads nothing that another member could lead, when ctx ends, or when the member stops.
+// leads nothing that another member could lead, when ctx ends, or when the member stops. If the state machine calls it,
+// it does nothing.
 func (r *Replica) HandOver(ctx context.Context) {
+	if r.fromApply() != nil {
+		return
+	}
 	pause := r.pauses()
 	defer pause.Stop()
 	leaving := member.StopHandover{Config: r.operations.Config}

@@ -151,12 +151,18 @@ func (r *Replica) ReadAs(ctx context.Context, barrier bool) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-g.done:
-		return g.err
-	case <-ctx.Done():
-		return errors.Join(member.ErrReadTimeout, ctx.Err())
-	case <-r.stop:
-		return r.stopped()
+	for long := r.apply.within.long(); ; long = nil {
+		select {
+		case <-g.done:
+			return g.err
+		case <-ctx.Done():
+			return errors.Join(member.ErrReadTimeout, ctx.Err())
+		case <-r.stop:
+			return r.stopped()
+		case <-long:
+			if err := r.fromApply(); err != nil {
+				return err
+			}
+		}
 	}
 }

@@ -80,7 +80,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
-	r.waiters.init()
+	r.waiters.init(func() bool { return r.apply.within.isLong() })
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
 	if err := r.open(sm); err != nil {
 		cancel()
@@ -89,6 +89,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	r.done.Add(2)
 	go r.takePart()
 	go r.apply.run()
+	r.spawn(r.apply.within.watch)
 	r.bodies.start()
 	if o.ScrubBytesPerSecond > 0 {
 		r.spawn(r.scrub)
@@ -301,8 +302,12 @@ func (r *Replica) Err() error {
 	return r.err
 }
 
-// Close stops the member and waits until everything is closed. It returns Err.
+// Close stops the member and waits until everything is closed. It returns Err. The state machine must not call it: then
+// it does nothing, and returns member.ErrWithinApply.
 func (r *Replica) Close() error {
+	if err := r.fromApply(); err != nil {
+		return err
+	}
 	r.cancel()
 	<-r.ended
 	return r.Err()

@@ -53,15 +53,26 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 	if err := r.apply.awaitTokens(t); err != nil {
 		return err
 	}
-	select {
-	case err := <-told:
-		return err
-	case <-r.stop:
-		return r.stopped()
-	case <-ctx.Done():
+	return r.awaitRead(ctx, t, told)
+}
+
+// awaitRead waits for the end of a read that waits for tokens.
+func (r *Replica) awaitRead(ctx context.Context, t *member.TokenRead, told <-chan error) error {
+	var why error
+	for long := r.apply.within.long(); why == nil; long = nil {
+		select {
+		case err := <-told:
+			return err
+		case <-r.stop:
+			return r.stopped()
+		case <-ctx.Done():
+			why = ctx.Err()
+		case <-long:
+			why = r.fromApply()
+		}
 	}
 	if !r.apply.giveUpTokens(t) {
 		return <-told // it comes at once
 	}
-	return errors.Join(t.Err(), ctx.Err())
+	return errors.Join(t.Err(), why)
 }

@@ -17,7 +17,8 @@ type waiter struct {
 	// locked.
 	waits  sync.Mutex
 	listed atomic.Bool     // the looks know of the waiter
-	told   bool            // a look has found that ctx has ended
+	told   bool            // a look has found that ctx has ended, or that the state machine does not return
+	apart  bool            // it is known not to be in a call of the state machine; only who waits uses it
 	ctx    context.Context // of the Propose that waits
 	// woken gets a token when the answer has come, and one when told is set. It has room for both. So
 	// nobody waits to send.
@@ -43,10 +44,12 @@ func newWaiter() *waiter {
 
 // waiters are those who wait in Propose. Each waits for its answer alone: a select that also waits for
 // the end of its context is dear when thousands wait. Instead looks at all contexts, some milliseconds
-// apart, find those that have ended, and wake who waits with them.
+// apart, find those that have ended, and wake who waits with them. While the state machine does not return
+// they wake everybody once, because it may be waiting for itself: see within.
 type waiters struct {
-	pool  sync.Pool
-	timer *time.Timer
+	pool   sync.Pool
+	timer  *time.Timer
+	isLong func() bool // the state machine does not return
 
 	mu      sync.Mutex
 	begun   []*waiter // not known to the last look; guarded by mu
@@ -62,7 +65,8 @@ const (
 	lookMost     = 100 * time.Millisecond
 )
 
-func (s *waiters) init() {
+func (s *waiters) init(isLong func() bool) {
+	s.isLong = isLong
 	s.pool.New = func() any { return newWaiter() }
 	s.timer = time.AfterFunc(time.Hour, s.look)
 	s.timer.Stop()
@@ -87,9 +91,10 @@ func (s *waiters) look() {
 	clear(s.begun)
 	s.begun = s.begun[:0]
 	s.mu.Unlock()
+	long := s.isLong()
 	keep := s.known[:0]
 	for _, w := range s.known {
-		if w.look() {
+		if w.look(long) {
 			keep = append(keep, w)
 		}
 	}
@@ -102,23 +107,23 @@ func (s *waiters) look() {
 	}
 }
 
-// look wakes who waits if the context has ended. It reports whether the looks still know of the
-// waiter.
-func (w *waiter) look() bool {
-	if w.tell() {
+// look wakes who waits if the context has ended, or if the state machine does not return. It reports whether
+// the looks still know of the waiter.
+func (w *waiter) look(long bool) bool {
+	if w.tell(long) {
 		return true
 	}
 	w.listed.Store(false)
 	// Somebody may have begun to wait just before, and have seen that the waiter was listed.
-	return w.tell() && w.listed.CompareAndSwap(false, true)
+	return w.tell(long) && w.listed.CompareAndSwap(false, true)
 }
 
-// tell wakes who waits if the context has ended. It reports false if nobody waits.
-func (w *waiter) tell() bool {
+// tell is look of who waits. It reports false if nobody waits.
+func (w *waiter) tell(long bool) bool {
 	if !w.waits.TryLock() {
 		return false
 	}
-	if !w.told && w.ctx.Err() != nil {
+	if !w.told && (long && !w.apart || w.ctx.Err() != nil) {
 		w.told = true
 		w.woken <- struct{}{}
 	}
@@ -156,7 +161,7 @@ func (r *Replica) await(ctx context.Context, w *waiter, t member.Ticket) (any, e
 	<-w.woken
 	w.waits.Lock()
 	if w.told {
-		return r.giveUp(w, t)
+		return r.interrupted(w, t)
 	}
 	return s.resultOf(w)
 }
@@ -164,7 +169,7 @@ func (r *Replica) await(ctx context.Context, w *waiter, t member.Ticket) (any, e
 // resultOf returns the answer that has come to a waiter, and gives back the waiter.
 func (s *waiters) resultOf(w *waiter) (any, error) {
 	result := w.result
-	w.result, w.ctx, w.told = nil, nil, false
+	w.result, w.ctx, w.told, w.apart = nil, nil, false, false
 	s.pool.Put(w)
 	if f, failed := result.(failure); failed {
 		return nil, f.err
@@ -172,23 +177,35 @@ func (s *waiters) resultOf(w *waiter) (any, error) {
 	return result, nil
 }
 
-// giveUp is for a command whose ctx has ended. It is withdrawn if it has not left this member.
-func (r *Replica) giveUp(w *waiter, t member.Ticket) (any, error) {
+// interrupted is for a waiter that a look has woken. If it waits for itself, or its ctx has ended, the command is
+// withdrawn, if it has not left this member.
+func (r *Replica) interrupted(w *waiter, t member.Ticket) (any, error) {
+	why := w.ctx.Err()
+	if why == nil && !w.apart {
+		why = r.fromApply()
+	}
+	if why == nil {
+		w.told, w.apart = false, true
+		return r.await(w.ctx, w, t)
+	}
 	withdrawn := len(w.woken) == 0 && r.withdraw(t)
-	return r.waiters.giveUp(w, withdrawn)
+	return r.waiters.giveUp(w, withdrawn, why)
 }
 
 // giveUp ends a wait. The answer may have come at the same time: then there is a second token.
-func (s *waiters) giveUp(w *waiter, withdrawn bool) (any, error) {
+func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 	select {
 	case <-w.woken:
 		return s.resultOf(w)
 	default: // the late answer still goes to this waiter
 	}
-	if withdrawn {
-		return nil, notSent(w.ctx)
+	switch {
+	case !withdrawn:
+		return nil, errors.Join(member.ErrMaybeCommitted, why)
+	case errors.Is(why, member.ErrWithinApply):
+		return nil, why
 	}
-	return nil, errors.Join(member.ErrMaybeCommitted, w.ctx.Err())
+	return nil, errors.Join(member.ErrNotSent, why)
 }
 
 // withdraw withdraws a command. It reports false if the command may have left this member. The event

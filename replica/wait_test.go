@@ -148,7 +148,7 @@ func TestAWaiterIsUsedAgain(t *testing.T) {
 // left for who waits next.
 func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 	var s waiters
-	s.init()
+	s.init(func() bool { return false })
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, order := range [][]bool{{true, false}, {false, true}} {
@@ -159,18 +159,18 @@ func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 			if answer {
 				w.done("result", nil)
 			} else {
-				require.True(t, w.tell())
-				require.True(t, w.tell(), "twice")
+				require.True(t, w.tell(false))
+				require.True(t, w.tell(false), "twice")
 			}
 		}
 		w.waits.Lock()
 		<-w.woken
 		require.True(t, w.told)
-		result, err := s.giveUp(w, false)
+		result, err := s.giveUp(w, false, w.ctx.Err())
 		require.NoError(t, err)
 		require.Equal(t, "result", result)
 		require.Empty(t, w.woken)
 		require.False(t, w.told)
-		require.False(t, w.tell(), "nobody waits")
+		require.False(t, w.tell(false), "nobody waits")
 	}
 }
