@@ -106,12 +106,24 @@ func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup, told []*TokenRead,
 	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a) }), nil
 }
 
-// NoteConfigs notes the memberships. Those who wait for them see it.
+// memberships are those of all instances right after an entry with one was applied. lead is how far the first instance
+// was applied then.
+type memberships struct {
+	configs []protocol.Config
+	lead    protocol.Index
+}
+
+// NoteConfigs notes the memberships. Those who wait for them see it, also if another one has taken their place since:
+// several may be applied at once.
 func (p *Applied) NoteConfigs(a *Applier) {
 	p.configs = a.Configs() // shared with nobody who would change them
 	p.note(a)
+	passed := append(a.passed, memberships{p.configs, p.lead()})
+	a.passed = nil
 	p.changing = slices.DeleteFunc(p.changing, func(w *ConfigWatch) bool {
-		w.look(p.configs, p.lead())
+		for i := range passed {
+			w.look(passed[i].configs, passed[i].lead)
+		}
 		return w.seen
 	})
 }

@@ -55,6 +55,10 @@ type Applier struct {
 	of     protocol.InstanceID
 	// Changes is the number of configuration entries and reshapes that were applied.
 	Changes uint64
+	// passed are the memberships that were applied and that nobody was told of yet. lead is the first instance's last
+	// entry that was applied in this incarnation.
+	passed []memberships
+	lead   protocol.Index
 	// Given is called with the body of each command that the state machine is about to be given.
 	// Passed is called with the body of a command that it is not given, usually because the
 	// command was applied before. nil: nobody wants to know.
@@ -345,6 +349,9 @@ func (a *Applier) place(p *order.Placed) error {
 		in.resident = max(0, in.resident-len(e.Payload))
 		in.waiting = max(0, in.waiting-1)
 	}
+	if p.Instance == a.Instances[0].Instance {
+		a.lead = e.Index
+	}
 	if !e.Applicable() {
 		if err := a.load(p.Instance, e); err != nil {
 			a.stuck = true
@@ -371,6 +378,7 @@ func (a *Applier) place(p *order.Placed) error {
 			in.Config = c
 		}
 		a.Changes++
+		a.passed = append(a.passed, memberships{configs: a.Configs(), lead: a.lead})
 	case protocol.EntryReshape:
 		if p.Plan != nil { // else the log is not woven, and it means nothing
 			a.reshape(p.Plan)
